@@ -1,0 +1,40 @@
+# Two commands for a fresh machine: `make demo` and `make test`. Both may be run again at any time.
+PYTHON ?= python3.11
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test check fix accept clean
+
+demo: $(VENV)/.demo
+	$(BIN)/curate run demo --run runs/demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+# Long trials on real data; their figures are kept in docs/.
+accept: $(VENV)/.dev
+	$(BIN)/python -m pytest -m accept --override-ini=addopts= -s
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+fix: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+$(VENV)/bin/python:
+	$(shell command -v $(PYTHON) || command -v python3) -m venv $(VENV)
+
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[offline]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	$(PIP) --editable '.[offline,eval,dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,68 @@
+"""Turn raw queries and documents into a retrieval benchmark whose labels can be trusted.
+
+The names below are the public ones; each is imported when it is first used, so that `import curate` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from curate.agreement import Agreement, measure
+    from curate.errors import CurateError, UserError
+    from curate.exporters.mteb import load_task
+    from curate.ledger import Ledger
+    from curate.pipeline import Pipeline
+    from curate.protocols import Benchmark, Encoder, Exporter, Judge, Provider, Retriever
+    from curate.records import Document, Hit, Outcome, Query
+    from curate.run import Run
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Agreement": "agreement",
+    "Benchmark": "protocols",
+    "CurateError": "errors",
+    "Document": "records",
+    "Encoder": "protocols",
+    "Exporter": "protocols",
+    "Hit": "records",
+    "Judge": "protocols",
+    "Ledger": "ledger",
+    "Outcome": "records",
+    "Pipeline": "pipeline",
+    "Provider": "protocols",
+    "Query": "records",
+    "Retriever": "protocols",
+    "Run": "run",
+    "UserError": "errors",
+    "load_task": "exporters.mteb",
+    "measure": "agreement",
+}
+
+__all__ = [
+    "Agreement",
+    "Benchmark",
+    "CurateError",
+    "Document",
+    "Encoder",
+    "Exporter",
+    "Hit",
+    "Judge",
+    "Ledger",
+    "Outcome",
+    "Pipeline",
+    "Provider",
+    "Query",
+    "Retriever",
+    "Run",
+    "UserError",
+    "load_task",
+    "measure",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'curate' has no attribute {name!r}")
+    return getattr(import_module(f"curate.{_HOMES[name]}"), name)

@@ -1,0 +1,5 @@
+"""`python -m curate`."""
+
+from curate.cli.main import main
+
+main()

@@ -1,0 +1,73 @@
+"""Money: what an asking would cost before it is sent, and the cap while it is."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from curate.cost import Price, cost, estimate
+from curate.protocols import Request
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What sending requests would use: tokens by estimate, answers at their bound, `cost` None without a price."""
+
+    calls: int
+    prompt_tokens: int
+    output_tokens: int
+    cost: float | None
+
+    def said(self) -> str:
+        """Return the plan as a clause for a user."""
+        price = "price unknown" if self.cost is None else f"at most {self.cost:.2f}"
+        tokens = f"about {self.prompt_tokens:,} prompt and at most {self.output_tokens:,} answer tokens"
+        return f"{self.calls:,} calls, {tokens}, {price}"
+
+
+def plan(requests: Iterable[Request], price: Price | None) -> Plan:
+    """Return what sending the requests would use, each answer at its bound."""
+    calls = prompt = output = 0
+    total = None if price is None else 0.0
+    for request in requests:
+        usage = estimate(request)
+        calls, prompt, output = calls + 1, prompt + usage.prompt, output + usage.output
+        total = None if total is None else total + (cost(usage, price) or 0.0)
+    return Plan(calls, prompt, output, total)
+
+
+@dataclass
+class Budget:
+    """A cap, held against what replies cost and against the most that calls in flight may cost."""
+
+    price: Price | None = None
+    cap: float | None = None
+    """None: no cap."""
+    spent: float = 0.0
+    """What replies cost, by the bound of their request where a vendor told no usage."""
+    held: float = 0.0
+    """The most that calls in flight may cost."""
+    flying: int = 0
+    """Calls in flight."""
+    dearest: float = 1.0
+    """Most that a reply cost, as a multiple of its estimate: estimates of prompts can be short."""
+
+    def bound(self, request: Request) -> float:
+        """Return the most that a request may cost, as far as is known; 0 without a price."""
+        return (cost(estimate(request), self.price) or 0.0) * self.dearest
+
+    def fits(self, amount: float) -> bool:
+        """Say whether the cap leaves room for an amount beside all that is spent or in flight."""
+        return self.cap is None or self.spent + self.held + amount <= self.cap
+
+    def hold(self, amount: float) -> None:
+        """Set an amount aside for a call that is about to be sent."""
+        self.held, self.flying = self.held + amount, self.flying + 1
+
+    def release(self, amount: float) -> None:
+        """Give back what was set aside for a call that is over."""
+        self.held, self.flying = self.held - amount if self.flying > 1 else 0.0, self.flying - 1
+
+    def pay(self, bound: float, paid: float | None) -> None:
+        """Count a reply at what it cost, or at its bound where that is unknown."""
+        self.spent += bound if paid is None else paid
+        if paid is not None and bound > 0:
+            self.dearest *= max(paid / bound, 1.0)

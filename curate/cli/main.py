@@ -1,0 +1,39 @@
+"""The `curate` command and its exit codes: 0 done, 2 the user's input is wrong, 1 anything else."""
+
+import sys
+
+import typer
+
+from curate.cli import look, stages
+from curate.errors import CurateError, UserError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help, because rich takes half of the time that `--help` may take
+    help="Turn raw queries and documents into a retrieval benchmark whose labels can be trusted.",
+)
+stages.add_to(app)
+look.add_to(app)
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is a sentence, not a traceback."""
+    try:
+        app()
+    except UserError as error:
+        complain(error)
+        sys.exit(2)
+    except (CurateError, OSError) as error:
+        complain(error)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        typer.echo("stopped; what was finished is kept: the same command goes on from there", err=True)
+        sys.exit(1)
+
+
+def complain(error: Exception) -> None:
+    """Print every line of an error's message to standard error."""
+    for line in str(error).splitlines() or [type(error).__name__]:
+        typer.echo(f"curate: {line}", err=True)

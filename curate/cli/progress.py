@@ -1,0 +1,33 @@
+"""Progress bars on a terminal, plain lines elsewhere."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from curate.protocols import Progress, quiet
+
+
+@contextmanager
+def bars() -> Iterator[tuple[Progress, Callable[[str], None]]]:
+    """Give a progress function and one that prints a line; bars appear only on a terminal, after a second."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield quiet, lambda line: console.print(line, markup=False, soft_wrap=True)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as shown:
+        tasks: dict[str, tuple[TaskID, float]] = {}
+
+        def progress(label: str, total: int, done: int) -> None:
+            now = time.monotonic()
+            task, started = tasks.get(label) or (shown.add_task(label, total=total, visible=False, rate=""), now)
+            tasks[label] = task, started
+            seconds = max(now - started, 1e-9)
+            shown.update(task, completed=done, total=total, visible=seconds > 1, rate=f"{done / seconds:,.0f}/s")
+            if done >= total:
+                shown.remove_task(tasks.pop(label)[0])
+
+        yield progress, lambda line: shown.console.print(line, markup=False)

@@ -1,0 +1,136 @@
+"""`curate run` and one command a stage."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from curate.context import Consent
+    from curate.run import Run
+
+File = Annotated[str | None, typer.Option("--pipeline", help="Pipeline file, or the name of a packaged one.")]
+Folder = Annotated[Path | None, typer.Option("--run", help="Run folder; without it runs/NAME, or the newest run.")]
+Assign = Annotated[list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")]
+Force = Annotated[bool, typer.Option("--force", help="Do it again though it is up to date.")]
+MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop before the calls cost more than this.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Spend without a cap.")]
+
+HELP = {
+    "ingest": "Read queries, corpus and qrels; merge exact duplicates.",
+    "mask": "Replace personal data by typed placeholders.",
+    "diversify": "Drop texts that are too similar to those already kept.",
+    "consensus": "Turn ratings into verdicts and measure agreement.",
+    "export": "Check the benchmark and write it in the formats asked for.",
+    "report": "Write the run's report as one HTML file.",
+}
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.command("run")(run)
+    for name, text in HELP.items():
+        app.command(name, help=text)(_plain(name))
+        if name == "diversify":  # keep `--help` in the order of the pipeline
+            app.command("pool")(pool)
+            app.command("judge")(judge)
+
+
+def run(
+    pipeline: Annotated[str, typer.Argument(help="Pipeline file, or the name of a packaged one (demo).")],
+    run: Folder = None,
+    assign: Assign = None,
+    force: Force = False,
+    max_cost: MaxCost = None,
+    yes: Yes = False,
+) -> None:
+    """Run all stages of a pipeline; what is up to date is skipped."""
+    from curate.context import Consent
+    from curate.stages import NAMES
+
+    _go(NAMES, pipeline, run, assign or [], force, Consent(max_cost, yes))
+
+
+def pool(
+    pipeline: File = None,
+    run: Folder = None,
+    assign: Assign = None,
+    force: Force = False,
+    retrievers: Annotated[str | None, typer.Option(help="Names, separated by commas: bm25,e5,use.")] = None,
+    depth: Annotated[int | None, typer.Option(help="Documents that each retriever gives a query.")] = None,
+) -> None:
+    """Choose every query's candidates from several rankings."""
+    changes = _listed("pool.retrievers", retrievers) + ([f"pool.depth={depth}"] if depth is not None else [])
+    _go(["pool"], pipeline, run, [*(assign or []), *changes], force)
+
+
+def judge(
+    pipeline: File = None,
+    run: Folder = None,
+    assign: Assign = None,
+    force: Force = False,
+    models: Annotated[str | None, typer.Option(help="The panel: names of judges, separated by commas.")] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Ask again what was refused or unparsed.")] = False,
+    max_cost: MaxCost = None,
+    yes: Yes = False,
+) -> None:
+    """Have every judge of the panel grade every pair of the pool."""
+    from curate.context import Consent
+
+    changes = [*(assign or []), *_listed("judge.models", models)]
+    _go(["judge"], pipeline, run, changes, force or retry, Consent(max_cost, yes, retry))
+
+
+def _plain(name: str) -> Callable[..., None]:
+    def command(pipeline: File = None, run: Folder = None, assign: Assign = None, force: Force = False) -> None:
+        _go([name], pipeline, run, assign or [], force)
+
+    return command
+
+
+def _listed(key: str, names: str | None) -> list[str]:
+    return [] if names is None else [f"{key}=[{names}]"]
+
+
+def _go(
+    names: Sequence[str],
+    pipeline: str | None,
+    folder: Path | None,
+    assign: Sequence[str],
+    force: bool,
+    consent: "Consent | None" = None,
+) -> None:
+    from curate.cli.progress import bars
+
+    work = open_run(pipeline, folder, assign)
+    if consent is not None:
+        work.consent = consent
+    with bars() as (work.progress, work.tell):
+        work.execute(names, force=force)
+    typer.echo(f"run folder: {work.folder}")
+    for label, place in (("benchmark", work.folder / "export"), ("report", work.folder / "report.html")):
+        if names[-1] in ("export", "report") and place.exists():
+            typer.echo(f"{label}: {place}")
+
+
+def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = ()) -> "Run":
+    """Return the run that the common options mean; without any, the newest, and say which."""
+    from curate.errors import UserError
+    from curate.pipeline import Pipeline, find
+    from curate.resources import packaged
+    from curate.run import Run
+    from curate.status import newest
+
+    if pipeline is None:
+        if folder is None:
+            folder = newest()
+            typer.echo(f"working in {folder}", err=True)
+        pipeline = str(folder / "pipeline.yaml")
+        if not Path(pipeline).is_file():
+            raise UserError(f"{folder}: not a run folder, for it has no pipeline.yaml; give --pipeline as well")
+    path = find(pipeline)
+    if str(path) != pipeline and not packaged(path):
+        typer.echo(f"using {path} of the working directory", err=True)
+    loaded = Pipeline.load(path, assign)
+    return Run(folder or Path("runs") / loaded.head.name, loaded)

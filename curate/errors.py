@@ -1,0 +1,73 @@
+"""Everything that can go wrong, in one tree.
+
+CurateError
+├── UserError         the input is wrong: a sentence with the place, what was expected and what to do; exit code 2
+│   ├── ConfigError   a pipeline file, an option or a name
+│   ├── DataError     a file of queries, documents, qrels or grades
+│   ├── MissingExtra  an optional package that is not installed
+│   └── BudgetError   money: no cap was given, or the cap would be passed
+├── RunFailed         the input was right and the work could not be finished; exit code 1
+└── ProviderError     a call to a model failed; `fatal` says that no other call will pass
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class CurateError(Exception):
+    """Base of every error that `curate` raises on purpose."""
+
+
+class UserError(CurateError):
+    """The user's input is wrong, and the message says where and what to do."""
+
+
+class ConfigError(UserError):
+    """A pipeline file, an option or a name is wrong."""
+
+
+class DataError(UserError):
+    """A data file does not hold what it should."""
+
+
+class MissingExtra(UserError):
+    """An optional package is not installed."""
+
+
+class BudgetError(UserError):
+    """A paid step has no permission to spend, or not enough of it."""
+
+
+class RunFailed(CurateError):
+    """The work could not be finished though the input was right."""
+
+
+class ProviderError(CurateError):
+    """A call to a model failed.
+
+    `fatal`: no request will pass. `useless`: this one will not if it is asked again, others may. `too_long`: a shorter
+    one may.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        fatal: bool = False,
+        useless: bool = False,
+        too_long: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.fatal = fatal
+        self.useless = useless
+        self.too_long = too_long
+        self.retry_after = retry_after
+
+
+def suggestion(unknown: str, known: Iterable[str]) -> str:
+    """Return a clause that names the nearest known word and lists all of them."""
+    words = sorted(known)
+    near = difflib.get_close_matches(unknown, words, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{hint}known: {', '.join(words) or 'none'}"

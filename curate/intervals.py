@@ -1,0 +1,82 @@
+"""Bootstrap intervals that resample clusters: the pairs of one query are not independent, queries are."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+
+from curate.errors import ConfigError
+from curate.tally import Floats
+
+BLOCK = 1 << 22
+"""Weights that are drawn at once: bounds memory, changes no number."""
+
+
+class Additive(Protocol):
+    """Sums stacked by cluster, such as `Sums` and `Crosstab`."""
+
+    def __len__(self) -> int:
+        """Return the number of clusters."""
+        ...
+
+    def weighted(self, weights: Floats) -> Self:
+        """Return the sums over clusters with cluster i counted weights[..., i] times."""
+        ...
+
+
+Clusters = TypeVar("Clusters", bound=Additive)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A percentile interval; with few clusters (below about 50) it is too narrow."""
+
+    low: float
+    high: float
+    level: float
+    clusters: int
+    replicates: int
+    undefined: int
+    """Replicates in which the statistic was not defined; they are left out of the percentiles."""
+
+
+def interval(
+    clusters: Clusters,
+    statistic: Callable[[Clusters], Floats],
+    *,
+    seed: int,
+    replicates: int = 1000,
+    level: float = 0.95,
+) -> Interval | None:
+    """Return the percentile interval of a statistic over resampled clusters; the same seed gives the same samples.
+
+    `clusters` are sums stacked by cluster, `statistic` maps stacked sums to one figure each. None if there are fewer
+    than two clusters or the statistic is defined in no replicate.
+    """
+    if replicates < 1 or not 0 < level < 1:
+        raise ConfigError(
+            f"interval: found {replicates} replicates at level {level}, expected at least one replicate and a level "
+            "between 0 and 1; use 1000 and 0.95"
+        )
+    if len(clusters) < 2:
+        return None
+    blocks = resamples(len(clusters), replicates, seed)
+    figures = np.concatenate([np.asarray(statistic(clusters.weighted(weights))) for weights in blocks])
+    defined = figures[~np.isnan(figures)]
+    if not len(defined):
+        return None
+    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high), level, len(clusters), replicates, replicates - len(defined))
+
+
+def resamples(clusters: int, replicates: int, seed: int) -> Iterator[Floats]:
+    """Yield blocks of how often each cluster is drawn in each replicate; shape (replicates of the block, clusters).
+
+    Every replicate draws as many clusters as there are, with replacement: its row adds up to `clusters`.
+    """
+    random = np.random.default_rng(seed)
+    size = max(BLOCK // clusters, 1)
+    for start in range(0, replicates, size):
+        count = min(size, replicates - start)
+        yield random.multinomial(clusters, np.full(clusters, 1 / clusters), size=count).astype(np.float64)

@@ -1,0 +1,187 @@
+"""The report page: figures of a run in, one HTML file out, in the words of a language.
+
+Every text is escaped by the template engine; a figure that is None is shown as "not defined", never as 0.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from curate import charts, figures, resources
+from curate.config import Json
+from curate.figures import Bin, Drop, Overlap, QueryCounts, Spread
+from curate.records import GRADES, VERDICTS
+
+STATUSES = ("refused", "unparsed", "failed")
+MEASURES = ("percent", "fleiss", "alpha_nominal", "alpha_ordinal", "ac1")
+KEYS = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
+"""What a bill counts, besides the cost."""
+FEW = 50
+"""Below this number of queries a percentile interval is too narrow to be trusted, and the page says so."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a stage did: rows in, rows out, rows dropped, its own figures, and why it has to run again."""
+
+    rows_in: int
+    rows_out: int
+    dropped: int
+    facts: Mapping[str, Json]
+    unfinished: str = ""
+    """Empty if the stage is complete."""
+
+    def count(self, name: str) -> int:
+        """Return one of the stage's own figures, 0 if it counted no such thing."""
+        found = self.facts.get(name)
+        return found if isinstance(found, int) else 0
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A sample pair, as shown: the beginning of its passage, and what every judge of the panel said."""
+
+    query_id: str
+    doc_id: str
+    verdict: str
+    query: str
+    passage: str
+    votes: list[tuple[str, str | None]]
+    """Judge and grade, or its status if it gave none; None if it was not asked."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Everything that the page shows."""
+
+    name: str
+    description: str
+    seed: int
+    steps: Mapping[str, Step]
+    """Stage -> what it did, in the order of the stages."""
+    drops: list[Drop]
+    left_out: dict[str, list[str]]
+    """Reason -> ids of the queries that are in no export, or not in all of it."""
+    agreed: Mapping[str, Any]
+    """The content of agreement.json."""
+    overlap: Overlap
+    lengths: dict[str, Spread]
+    """queries, corpus -> lengths in cl100k tokens, of all texts or of a sample."""
+    sizes: dict[str, int]
+    """queries, corpus -> number of texts."""
+    pairs: list[Pair]
+    queries: list[QueryCounts]
+    settings: str
+    """The configuration as YAML."""
+
+
+def page(shown: Shown, language: str) -> str:
+    """Return the page as HTML; the same figures give the same text."""
+    from jinja2 import Environment, StrictUndefined
+
+    words = strings(language)
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    environment.filters["number"] = lambda value: words["undefined"] if value is None else f"{value:,}"
+    environment.filters["figure"] = lambda value: words["undefined"] if value is None else f"{value:,.3f}"
+    environment.filters["ranged"] = lambda value, bounds: figures.ranged(value, bounds) or words["undefined"]
+    environment.filters["mean"] = lambda value: words["undefined"] if value is None else f"{value:,.1f}"
+    environment.filters["named"] = lambda keys, names: [names[key] for key in keys]
+    environment.filters["share"] = lambda part, whole: f"{part / whole:.1%}" if whole else words["undefined"]
+    positives = figures.spread([row.verdicts[0] for row in shown.queries])
+    said = shown.agreed["grades"].values()
+    return environment.from_string(resources.template("report.html.j2")).render(
+        words=words,
+        language=language,
+        css=resources.template("report.css"),
+        shown=shown,
+        panel=shown.agreed["panel"],
+        weak=figures.only_heuristics(shown.agreed["panel"], _heuristics(shown)),
+        unfinished=[step.unfinished for step in shown.steps.values() if step.unfinished],
+        levels=_levels(shown, words),
+        few=FEW,
+        positives=positives,
+        charts=_charts(shown, positives, words),
+        grades=[*GRADES, *(name for name in STATUSES if any(name in counts for counts in said))],
+        verdicts=VERDICTS,
+        measures=MEASURES,
+        keys=KEYS,
+    )
+
+
+def _heuristics(shown: Shown) -> list[str]:
+    named = shown.steps["judge"].facts["heuristic"]
+    assert isinstance(named, list)
+    return named
+
+
+def _levels(shown: Shown, words: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the columns of the table of agreement: its head and its figures, on all pairs and on the top 50."""
+    sides, top = ("five_grades", "cut"), shown.agreed["top_50"] or {}
+    whole = [(words[side], shown.agreed[side]) for side in sides]
+    return whole + [(f"{words['top_50']}{words['colon']}{words[side]}", top[side]) for side in sides if top]
+
+
+def strings(language: str) -> dict[str, Any]:
+    """Return the words of the page in a language; English where there are none of it."""
+    known: dict[str, dict[str, Any]] = yaml.safe_load(resources.template("report.yaml"))
+    return known.get(language.partition("-")[0], known["en"])
+
+
+def _charts(shown: Shown, positives: Spread, words: Mapping[str, Any]) -> dict[str, str]:
+    """Return the charts by name, as SVG."""
+    titles, axes = words["charts"], words["axes"]
+    votes: dict[str, str] = {name: f"g-{name}" for name in (*GRADES, *STATUSES)}
+    kinds: dict[str, str] = {name: f"v-{name.replace(' ', '-')}" for name in VERDICTS}
+    decided: dict[str, int] = {name: shown.agreed["counts"][name] for name in VERDICTS}
+    return {
+        "texts": charts.funnel(titles["texts"], _texts(shown, words["funnel"])),
+        "pairs": charts.funnel(titles["pairs"], _pairs(shown, words["funnel"])),
+        "grades": charts.stacked(titles["grades"], list(shown.agreed["grades"].items()), votes, words["grades"]),
+        "verdicts": charts.stacked(titles["verdicts"], [(words["all_pairs"], decided)], kinds, words["verdicts"]),
+        "overlap": charts.heat(titles["overlap"], shown.overlap.retrievers, _shares(shown.overlap, words["undefined"])),
+        "positives": _histogram(titles["positives"], positives, axes["positives"]),
+        "queries": _histogram(titles["queries"], shown.lengths["queries"], axes["queries"]),
+        "corpus": _histogram(titles["corpus"], shown.lengths["corpus"], axes["corpus"]),
+    }
+
+
+def _texts(shown: Shown, names: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Return how many queries and documents each stage left."""
+    export = shown.steps["export"]
+    return [
+        (names["read"], shown.steps["ingest"].rows_in),
+        *((names[name], shown.steps[name].rows_out) for name in ("ingest", "mask", "diversify")),
+        (names["export"], export.count("queries") + export.count("corpus")),
+    ]
+
+
+def _pairs(shown: Shown, names: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Return how many pairs of query and document were found, chosen, decided and relevant."""
+    pool = shown.steps["pool"]
+    return [
+        (names["retrieved"], pool.count("retrieved_pairs")),
+        (names["pool"], pool.rows_out),
+        (names["decided"], shown.steps["consensus"].rows_out),
+        (names["relevant"], shown.agreed["counts"]["relevant"]),
+    ]
+
+
+def _shares(overlap: Overlap, undefined: str) -> list[list[tuple[float | None, str]]]:
+    """Return the share of a row's pairs that a column found too."""
+    return [
+        [(both / found, f"{both / found:.0%}") if found else (None, undefined) for both in row]
+        for row, found in zip(overlap.both, overlap.found, strict=True)
+    ]
+
+
+def _histogram(title: str, spread: Spread, axis: str) -> str:
+    return charts.histogram(title, [(*_names(each), each.count) for each in spread.bins], axis)
+
+
+def _names(each: Bin) -> tuple[str, str]:
+    """Return a bin's short name, its lower end, and its full one."""
+    if each.high is None:
+        return f"≥{each.low:,}", f"≥ {each.low:,}"
+    return f"{each.low:,}", f"{each.low:,}" if each.low == each.high else f"{each.low:,}–{each.high:,}"

@@ -1,0 +1,78 @@
+"""A pipeline file: YAML in, checked settings of every stage out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import Field, JsonValue
+
+from curate import config, resources, stages
+from curate.config import Section, Settings
+from curate.errors import ConfigError, suggestion
+
+
+class Head(Section):
+    """The part of a pipeline file that is no stage."""
+
+    version: Literal[1] = Field(description="version of the file format")
+    name: str = Field(default="benchmark", pattern=r"^[\w.-]+$", description="of the benchmark, and of its run folder")
+    description: str = ""
+    language: str = Field(
+        default="zh", pattern=r"^[a-z]{2,3}(-[A-Za-z]+)*$", description="tag of the texts, such as zh or pt-BR"
+    )
+    seed: int = 7
+    encoders: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    retrievers: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    judges: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A checked pipeline file."""
+
+    head: Head
+    sections: dict[str, Section]
+    settings: Settings
+
+    @classmethod
+    def load(cls, path: Path, assignments: Sequence[str] = ()) -> "Pipeline":
+        """Read a pipeline file and apply `section.key=value` assignments; ConfigError lists every mistake."""
+        return cls.check(config.override(config.read_yaml(path), assignments), path.name)
+
+    @classmethod
+    def check(cls, settings: Settings, where: str) -> "Pipeline":
+        """Return checked settings; `where` stands in front of every complaint."""
+        known = (*stages.NAMES, *Head.model_fields)
+        problems = [f"{where}: {key}: unknown key; {suggestion(key, known)}" for key in settings if key not in known]
+        head, sections = None, {}
+        try:
+            head = config.check(Head, {k: v for k, v in settings.items() if k in Head.model_fields}, where)
+        except ConfigError as error:
+            problems.append(str(error))
+        for name in stages.NAMES:
+            try:
+                sections[name] = config.check(stages.stage(name).config, settings.get(name) or {}, f"{where}: {name}")
+            except ConfigError as error:
+                problems.append(str(error))
+        if problems or head is None:
+            raise ConfigError("\n".join(problems))
+        return cls(head, sections, settings)
+
+
+def dump(settings: Settings) -> str:
+    """Return settings as YAML text, Chinese readable, order kept."""
+    text: str = yaml.safe_dump(settings, allow_unicode=True, sort_keys=False, width=120)
+    return text
+
+
+def find(name: str) -> Path:
+    """Return a pipeline file by path, or a packaged one by name (`demo`)."""
+    path = Path(name)
+    if path.is_file():
+        return path
+    packaged = resources.names("pipelines")
+    if path.suffix in (".yaml", ".yml") and (len(path.parts) > 1 or path.stem not in packaged):
+        raise ConfigError(f"{path}: no such file; packaged pipelines: {suggestion(path.stem, packaged)}")
+    return resources.find("pipelines", f"{path.stem if path.suffix else name}.yaml")

@@ -1,0 +1,188 @@
+"""What a user may swap: one small protocol a family, and the records that pass through it.
+
+Stages build plugins by name and hand them down; plugins never know one another, nor who calls them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from curate.config import Json
+from curate.records import Document, Hit, Outcome, Query, Role
+
+Vectors = npt.NDArray[np.float32]
+
+
+class Progress(Protocol):
+    """Show how far a long step is; the CLI draws a bar, tests and libraries use `quiet`."""
+
+    def __call__(self, label: str, total: int, done: int, /) -> None:
+        """Say that `done` of `total` units of `label` are finished."""
+        ...
+
+
+def quiet(_label: str, _total: int, _done: int) -> None:
+    """Show nothing."""
+
+
+class Encoder(Protocol):
+    """Turn texts into vectors whose inner product is their similarity."""
+
+    name: str
+    revision: str
+    """Whatever changes the vectors: model revision, prompts, length, precision. Part of the cache key."""
+
+    @property
+    def dim(self) -> int:
+        """Return the length of a vector."""
+        ...
+
+    def encode(self, texts: Sequence[str], role: Role) -> Vectors:
+        """Return one L2-normalised float32 row a text, shape (len(texts), dim)."""
+        ...
+
+
+class Corpus(Protocol):
+    """A corpus that can be read several times, in batches, always in the same order."""
+
+    @property
+    def digest(self) -> str:
+        """Return what identifies the texts."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        ...
+
+    def batches(self) -> Iterable[Sequence[Document]]:
+        """Yield the documents in order."""
+        ...
+
+
+class Retriever(Protocol):
+    """Rank documents of a corpus for queries."""
+
+    name: str
+    identity: Json
+    """Whatever changes a ranking, besides corpus and queries."""
+
+    def search(
+        self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress
+    ) -> Iterable[Sequence[Hit]]:
+        """Yield, for each query in order, its best `depth` hits, best first, ranks from 1, ties by document id.
+
+        Whoever knows only ids that may be out of date, as of a file, yields all it has: the pool renames and cuts.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What a stage hands to the plugins it builds: encoders by name, and a folder for what they cache."""
+
+    encoder: Callable[[str], Encoder]
+    cache: Path
+
+
+class Judge(Protocol):
+    """Rate passages by something that costs no call: a heuristic, or grades recorded before."""
+
+    name: str
+    identity: Mapping[str, Json]
+    """Whatever changes a grade; part of the ledger key."""
+
+    def rate(self, query: Query, passages: Sequence[Document]) -> Sequence[Outcome]:
+        """Return one outcome a passage, in order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn of a prompt."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """A prompt for a model: moves text, knows nothing of relevance."""
+
+    messages: tuple[Message, ...]
+    max_tokens: int
+    """Upper bound of the answer, in tokens."""
+    schema: Mapping[str, Json] | None = None
+    """JSON schema of the reply, where the provider can enforce one."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one call; `cached` and `written` are parts of the prompt that are billed at other prices."""
+
+    prompt: int = 0
+    cached: int = 0
+    written: int = 0
+    output: int = 0
+    reasoning: int = 0
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One call's answer as it came, normalised between vendors."""
+
+    text: str | None
+    finish: Literal["stop", "length", "refusal", "other"]
+    model: str
+    """Model id as the vendor returned it."""
+    usage: Usage | None
+    """None where a compatible server sends none: then the cost is unknown, not 0."""
+    raw: str = field(repr=False, default="")
+
+
+class Provider(Protocol):
+    """Send a request to one model and return its reply."""
+
+    name: str
+    identity: Mapping[str, Json]
+    """Vendor, model and sampling parameters: what can change an answer. Never a key."""
+
+    async def answer(self, request: Request) -> Reply:
+        """Return the reply; ProviderError says whether asking again is useless and how long to wait."""
+        ...
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        ...
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A finished benchmark: what every exporter writes, in its own format."""
+
+    name: str
+    language: str
+    queries: pl.DataFrame
+    corpus: Corpus
+    qrels: pl.DataFrame
+    """query_id, doc_id, score 1: the unanimous positives."""
+    candidates: pl.DataFrame
+    """query_id, doc_id, score 0 or 1: what a reranker is given."""
+    verdicts: pl.DataFrame
+    """Every judged pair with its votes, contested and incomplete ones too."""
+    facts: Mapping[str, Json]
+    """Figures for the card: agreement, counts, judges, settings; no times and no paths."""
+    duplicates: Literal["merge", "keep"] = "merge"
+    """Whether one text may stand under several ids: `keep` says that it was asked for."""
+
+
+class Exporter(Protocol):
+    """Write a benchmark into an empty folder in one format."""
+
+    def __call__(self, benchmark: Benchmark, folder: Path) -> None:
+        """Write all files; the same benchmark gives the same bytes."""
+        ...

@@ -1,0 +1,41 @@
+"""Providers by name: what moves text to a model and back, and knows nothing of relevance."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from curate.config import Json
+from curate.protocols import Provider
+from curate.providers.settings import ProviderConfig
+from curate.registry import Registry
+
+
+class Maker(Protocol):
+    """What is registered: a class of providers, which knows its identity before it is opened."""
+
+    def __call__(self, config: ProviderConfig, /) -> Provider:
+        """Return a provider; ConfigError if its key is missing."""
+        ...
+
+    def identify(self, config: ProviderConfig, /) -> Mapping[str, Json]:
+        """Return the identity of the provider of these settings; needs no key."""
+        ...
+
+
+PROVIDERS: Registry[Maker] = Registry(
+    "provider",
+    {
+        "anthropic": "curate.providers.anthropic:AnthropicProvider",
+        "openai": "curate.providers.openai:OpenAIProvider",
+    },
+)
+"""`openai` speaks chat completions to any compatible address, `anthropic` speaks messages."""
+
+
+def provider(config: ProviderConfig) -> Provider:
+    """Return the provider that `config.kind` names; nothing is sent, but its key must be there."""
+    return PROVIDERS.load(config.kind)(config)
+
+
+def identity(config: ProviderConfig) -> Mapping[str, Json]:
+    """Return what can change the answers of the provider that `config.kind` names; needs no key."""
+    return PROVIDERS.load(config.kind).identify(config)

@@ -1,0 +1,121 @@
+"""What all providers over a vendor's SDK share: one call, one timeout, one place where foreign errors become ours.
+
+SDK retries and timeouts are off. Who asks retries, and two layers of retries multiply; the timeout here is for a whole
+call, where theirs is for each read.
+"""
+
+import asyncio
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from curate.config import Json
+from curate.errors import ProviderError
+from curate.protocols import Reply, Request
+from curate.providers.faults import Rejection, filtered, hidden, rejected
+from curate.providers.settings import ProviderConfig, identity, key
+
+NO_KEY = "none"
+"""Sent where a server wants no key, because the SDKs insist on one."""
+
+
+class Rejected(Exception):
+    """A reply with an HTTP status above 299."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: str) -> None:
+        super().__init__(status)
+        self.reply = Rejection(status, headers, body)
+
+
+class Unreachable(Exception):
+    """No reply: the connection failed, broke, or was too slow."""
+
+
+class SdkProvider(ABC):
+    """A provider; a subclass says how its vendor wants a request, and how it words a reply."""
+
+    address: ClassVar[str]
+    usual_key: ClassVar[str]
+
+    def __init__(self, config: ProviderConfig) -> None:
+        self.config = config
+        self.name = f"{config.kind}:{config.model}"
+        self.base_url = config.base_url or self.address
+        self._key = key(config, self.usual_key)
+        self.identity = self.identify(config)
+
+    @classmethod
+    def identify(cls, config: ProviderConfig) -> Mapping[str, Json]:
+        """Return the identity of the provider of these settings; needs no key."""
+        return identity(config, config.base_url or cls.address)
+
+    async def answer(self, request: Request) -> Reply:
+        """Return the reply; ProviderError says whether asking again is useless and how long to wait.
+
+        An error by which a content filter refuses the prompt is a reply too: a refusal that names no model.
+        """
+        # `from None`: a foreign error can carry the key or the prompt into a traceback.
+        try:
+            async with asyncio.timeout(self.config.timeout_s):
+                text = await self._post(self.body(request))
+        except Rejected as no:
+            rejection = replace(no.reply, body=hidden(no.reply.body, self._key))
+            if filtered(rejection):
+                return Reply(None, "refusal", model="", usage=None, raw=rejection.body)
+            raise rejected(self.name, rejection, request) from None
+        except Unreachable as fault:
+            raise ProviderError(f"{self.name}: no answer from {self.base_url} ({fault})") from None
+        except TimeoutError:
+            raise ProviderError(f"{self.name}: no answer within {self.config.timeout_s:g} s; raise timeout_s") from None
+        return self._reply(hidden(text, self._key))
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Give the connections back; the next answer opens new ones."""
+
+    @abstractmethod
+    def body(self, request: Request) -> dict[str, Json]:
+        """Return the JSON that is sent for a request."""
+
+    @abstractmethod
+    def read(self, data: Mapping[str, object], raw: str) -> Reply | None:
+        """Return the reply in a vendor's JSON, None if there is none in it."""
+
+    @abstractmethod
+    async def _post(self, body: dict[str, Json]) -> str:
+        """Send the body and return the text of the reply; Rejected or Unreachable otherwise."""
+
+    def _reply(self, raw: str) -> Reply:
+        try:
+            data = json.loads(raw)
+        except (ValueError, RecursionError):
+            data = None
+        reply = self.read(data, raw) if isinstance(data, dict) else None
+        if reply is None:
+            raise ProviderError(f"{self.name}: {self.base_url} answered in an unknown form; check kind and base_url")
+        return reply
+
+
+def merged(body: dict[str, Json], extra: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the body with further fields; where both hold a mapping, the mappings are joined."""
+    whole = dict(body)
+    for name, value in extra.items():
+        ours = whole.get(name)
+        both = isinstance(ours, Mapping) and isinstance(value, Mapping)
+        whole[name] = {**ours, **value} if both else value  # type: ignore[dict-item]
+    return whole
+
+
+def inner(data: object, *names: str) -> object:
+    """Return what stands under a path of names in nested mappings, None where a step is missing."""
+    for name in names:
+        data = data.get(name) if isinstance(data, Mapping) else None
+    return data
+
+
+def count(data: object, *names: str) -> int | None:
+    """Return the count under a path of names; None where there is none."""
+    value = inner(data, *names)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

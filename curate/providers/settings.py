@@ -1,0 +1,99 @@
+"""How a model is reached: the settings of a provider, its key, and its identity in the ledger."""
+
+import os
+from typing import Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, JsonValue, field_validator, model_validator
+
+from curate.config import Json, Section, canonical
+from curate.cost import Price
+from curate.errors import ConfigError
+
+_OURS = frozenset({"max_completion_tokens", "max_tokens", "messages", "model", "n", "stream", "system", "temperature"})
+
+
+class ProviderConfig(Section):
+    """One model behind one address; the quirks of vendors are settings and are never guessed from a host name."""
+
+    kind: str = "openai"
+    """Which API it speaks: openai (and whatever is compatible with it) or anthropic."""
+    model: str = Field(min_length=1)
+    base_url: str | None = None
+    """Address of the API; None is the vendor's own."""
+    key_env: str | None = None
+    """Environment variable of the key; None is the usual one at the vendor's own address, and no key elsewhere."""
+    vendor: str | None = None
+    """Who serves the model, for the ledger; None is the address. Set it if the address may change and the model not."""
+    json_mode: Literal["schema", "object", "none"] = "schema"
+    """How the form of a reply is enforced: by a JSON schema, as any JSON object, or by the prompt alone."""
+    token_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"  # noqa: S105 - a field's name
+    """Name of the bound of the answer; reasoning models of OpenAI want the second."""
+    temperature: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """None sends none: some models refuse it."""
+    extra_body: dict[str, JsonValue] = Field(default_factory=dict)
+    """Further fields of the request's body, as the vendor names them."""
+    timeout_s: float = Field(default=120.0, gt=0, allow_inf_nan=False)
+    """Seconds for one whole call."""
+    concurrency: int = Field(default=8, ge=1)
+    """Calls at the same time."""
+    price: Price | None = None
+    """None: the cost is unknown."""
+
+    @field_validator("base_url")
+    @classmethod
+    def _plain_address(cls, address: str | None) -> str | None:
+        if address is None:
+            return None
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("expected an address such as https://api.example.com/v1")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise ValueError("an address holds no user, key or query; put the key into the variable of key_env")
+        return address.rstrip("/")
+
+    @field_validator("extra_body")
+    @classmethod
+    def _free_fields(cls, fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        if taken := sorted(_OURS & fields.keys()):
+            raise ValueError(f"{', '.join(taken)} cannot be set here; use the settings of the same purpose")
+        return fields
+
+    @model_validator(mode="after")
+    def _anthropic_limits(self) -> Self:
+        if self.kind == "anthropic" and self.json_mode == "object":
+            raise ValueError("anthropic has no json_mode `object`; use schema or none")
+        if self.kind == "anthropic" and self.price and self.price.written is None:
+            raise ValueError("anthropic bills tokens written to its cache apart; give price.written")
+        return self
+
+
+def key(config: ProviderConfig, usual: str) -> str | None:
+    """Return the key from the environment, or None where none is wanted.
+
+    ConfigError if it is missing, or stands in the settings themselves, whose identity is written down.
+
+    The vendor's usual variable is read for the vendor's own address alone: a key is never sent to another one unless
+    `key_env` says so.
+    """
+    variable = config.key_env or (usual if config.base_url is None else None)
+    if variable is None:
+        return None
+    found, place = os.environ.get(variable, "").strip(), f"{config.kind} model {config.model!r}"
+    if not found:
+        raise ConfigError(f"{place}: the environment variable {variable} holds no key; type `export {variable}=...`")
+    if found in canonical(identity(config, config.base_url or "")):
+        raise ConfigError(f"{place}: its settings hold the key itself; take it out of them")
+    return found
+
+
+def identity(config: ProviderConfig, address: str) -> dict[str, Json]:
+    """Return what can change an answer: who serves which model with which parameters."""
+    return {
+        "kind": config.kind,
+        "vendor": config.vendor or address,
+        "model": config.model,
+        "json_mode": config.json_mode,
+        "temperature": config.temperature,
+        "extra_body": config.extra_body,
+    }

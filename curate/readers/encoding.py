@@ -1,0 +1,126 @@
+"""Text files of unknown encoding: which one it is, and their lines."""
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from curate.errors import DataError
+
+Encoding = Literal["utf-8", "utf-16", "gb18030", "big5"]
+SAMPLE = 1_000
+"""Lines with bytes above 127 that are looked at before an encoding is chosen."""
+
+_CODECS: dict[Encoding, tuple[str, ...]] = {
+    "utf-8": ("utf-8",),
+    "gb18030": ("gb18030",),
+    "big5": ("cp950", "big5hkscs"),  # what Windows writes, then what Hong Kong adds
+}
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_CHUNK = 1 << 16
+_SAMPLE_BYTES = 1 << 20
+_NAME_IT = "save the file as UTF-8, or name its encoding with ingest.encoding"
+
+_COMMON = frozenset(
+    "的一是不了在有人我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年过发后作里用道行所然家种事"
+    "成方多经么去法学如都同现当没动面起看定天分还进好小部其些主样理心本前开但因只从想实日者意无力它与长把机十第公此已工使"
+    "情明性知全三又关点正外将两高间由问很最重并物手应向头体见被什二等或新己身果加月话合回特内信表化老给位次度常先通原比员"
+    "解水名真处各入几口认条平系气题活更别打女变总何电数安少才结反受目太量再感做接必件计期直指保至形便空治白却放强即像难且"
+    "病医药疗诊患者检查血肝胃肾肺肠脑吃服炎请您谢吗呢痛症压糖尿烧癌疼孩岁吧注射饮食睡眠"
+    "這個們來為國說時會對過發後裡還種經麼學現當沒動進樣從實無與長機間問應頭開關點將兩體見話給員處條題電數結計強難醫藥療診"
+    "檢腎腸腦請謝嗎壓燒歲飲"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a text file."""
+
+    number: int
+    """From 1."""
+    text: str | None
+    """None if its bytes are not valid in the file's encoding."""
+    at: int
+    """Bytes of the file read so far."""
+
+
+def detect(path: Path) -> Encoding:
+    """Return the encoding of a text file: by its byte order mark, else UTF-8 if most lines are, else by its characters.
+
+    GB18030 and Big5 are told apart by the share of frequent Chinese characters that each of them makes of a sample.
+    DataError if none of the three fits, or if there are zero bytes without a byte order mark.
+    """
+    with path.open("rb") as stream:
+        head = stream.read(4096)
+        for bom, name in _BOMS:
+            if head.startswith(bom):
+                return "utf-16" if name == "utf-16" else "utf-8"
+        if b"\0" in head:
+            raise DataError(f"{path}: found zero bytes, expected text (UTF-16 needs its byte order mark); {_NAME_IT}")
+        stream.seek(0)
+        sample = _sample(stream)
+    scores: dict[Encoding, float] = {name: _plausible(sample, name) for name in ("gb18030", "big5")}
+    best: Encoding = "big5" if scores["big5"] > scores["gb18030"] else "gb18030"
+    valid = [text for line in sample if (text := _decode(line, "utf-8")) is not None]
+    if 2 * len(valid) >= len(sample) and (scores[best] < 0.5 or any(max(text) >= "\u0800" for text in valid)):
+        return "utf-8"  # 头痛 in GB18030 is valid UTF-8 too, but makes two-byte letters
+    if scores[best] <= 0:
+        raise DataError(f"{path}: found no text in UTF-8, GB18030 or Big5, expected one of them; {_NAME_IT}")
+    return best
+
+
+def _sample(stream: BinaryIO) -> list[bytes]:
+    """Return the first lines that hold bytes above 127, at most `SAMPLE` of them or about a megabyte."""
+    sample: list[bytes] = []
+    size = 0
+    for line in stream:
+        if not line.isascii():
+            sample.append(line)
+            size += len(line)
+        if len(sample) == SAMPLE or size > _SAMPLE_BYTES:
+            break
+    return sample
+
+
+def _plausible(sample: list[bytes], encoding: Encoding) -> float:
+    """Return the share of frequent characters among all that are not ASCII; 0 if too many lines do not decode."""
+    texts = [text for line in sample if (text := _decode(line, encoding)) is not None]
+    wide = sum(not character.isascii() for text in texts for character in text)
+    if 10 * len(texts) < 9 * len(sample) or wide == 0:
+        return 0.0
+    share = sum(character in _COMMON for text in texts for character in text) / wide
+    return share if share >= 0.05 or wide < 50 else 0.0
+
+
+def _decode(line: bytes, encoding: Encoding) -> str | None:
+    for codec in _CODECS[encoding]:
+        try:
+            return line.decode(codec)
+        except UnicodeDecodeError:
+            continue
+    return None
+
+
+def lines(stream: BinaryIO, encoding: Encoding) -> Iterator[Line]:
+    """Yield the lines of an open file without its byte order mark; only a line feed ends a line.
+
+    One bad line does not hide the others.
+    """
+    bytewise = ((_decode(line, encoding), len(line)) for line in stream)
+    at = 0
+    for number, (text, length) in enumerate(_utf16(stream) if encoding == "utf-16" else bytewise, start=1):
+        at += length
+        yield Line(number, text.removeprefix("\ufeff") if number == 1 and text else text, at)
+
+
+def _utf16(stream: BinaryIO) -> Iterator[tuple[str | None, int]]:
+    """Yield lines and their lengths in bytes; here a line feed is two bytes, which no reading by lines finds."""
+    decoder = codecs.getincrementaldecoder("utf-16")(errors="replace")
+    rest = ""
+    for chunk in iter(lambda: stream.read(_CHUNK), b""):
+        *whole, rest = (rest + decoder.decode(chunk)).split("\n")
+        yield from ((None if "\ufffd" in line else f"{line}\n", 2 * len(line) + 2) for line in whole)
+    rest += decoder.decode(b"", final=True)
+    if rest:
+        yield None if "\ufffd" in rest else rest, 2 * len(rest)

@@ -1,0 +1,123 @@
+"""Rows of JSONL, CSV and TSV files."""
+
+import csv
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from curate.config import kind_of
+from curate.errors import DataError
+from curate.readers import Problem, Row
+from curate.readers.encoding import Encoding, Line, lines
+
+FIX = "correct the line, or set ingest.on_error: drop"
+_PLAIN_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
+
+
+def jsonl(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
+    """Yield the object on every line that is not blank."""
+    with path.open("rb") as stream:
+        for line in lines(stream, encoding):
+            if line.text is None:
+                yield undecodable(line.number, encoding)
+            elif line.text.strip():
+                yield _object(line.number, line.text.rstrip(), line.at)
+
+
+def _object(number: int, text: str, at: int) -> Row | Problem:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        found = f"a line that is not valid JSON ({error.msg}, column {error.colno})"
+        return Problem(number, found, "one JSON object", FIX)
+    except (ValueError, RecursionError):  # a number of thousands of digits; brackets nested without end
+        return Problem(number, "a line that is not valid JSON", "one JSON object", FIX)
+    if not isinstance(value, dict):
+        return Problem(number, kind_of(value), "one JSON object", FIX)
+    return Row(number, value, at)
+
+
+def undecodable(number: int, encoding: Encoding) -> Problem:
+    """Return the problem of a line whose bytes are not text in the file's encoding."""
+    found = f"bytes that are not {encoding.upper()}"
+    return Problem(number, found, "text in one encoding", "save the file as UTF-8, or name it with ingest.encoding")
+
+
+def header(path: Path, encoding: Encoding, delimiter: str) -> list[str]:
+    """Return the names in the first row of a CSV or TSV file, without white space around them."""
+    for row in _cells(path, encoding, delimiter):
+        if isinstance(row, Problem):
+            raise DataError(row.sentence(str(path)))
+        names = [name.strip() for name in row[1]]
+        if len(set(names)) < len(names):
+            raise DataError(f"{path}:{row[0]}: found a column name twice, expected different ones; rename one of them")
+        return names
+    return []
+
+
+def table(path: Path, encoding: Encoding, delimiter: str) -> Iterator[Row | Problem]:
+    """Yield every row below the header; rows without any content are passed over."""
+    names = header(path, encoding, delimiter)
+    cells = _cells(path, encoding, delimiter)
+    next(cells, None)
+    for row in cells:
+        if isinstance(row, Problem):
+            yield row
+        elif len(row[1]) != len(names):
+            yield Problem(row[0], f"{len(row[1])} cells", f"{len(names)} as in the header", FIX)
+        else:
+            yield Row(row[0], dict(zip(names, row[1], strict=True)), row[2])
+
+
+def shown_names(names: list[str]) -> str:
+    """Return column names for an error; one that may be data of a file without header is shown as its length."""
+    plain = [name if name and set(name) <= set(_PLAIN_NAME) else f"one of {len(name)} characters" for name in names]
+    return ", ".join(plain) or "none"
+
+
+class _Feed:
+    """What csv.reader takes lines from; unlike a generator it goes on after it has raised."""
+
+    def __init__(self, source: Iterator[Line]) -> None:
+        self.line, self._source = Line(0, "", 0), source
+
+    def __iter__(self) -> "_Feed":
+        return self
+
+    def __next__(self) -> str:
+        self.line = next(self._source)
+        if self.line.text is None:
+            raise UnicodeError
+        return self.line.text
+
+
+def _cells(path: Path, encoding: Encoding, delimiter: str) -> Iterator[tuple[int, list[str], int] | Problem]:
+    csv.field_size_limit(sys.maxsize)
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    with path.open("rb") as stream:
+        feed = _Feed(lines(stream, encoding))
+        reader = csv.reader(feed, delimiter=delimiter, quoting=quoting, strict=True)
+        while True:
+            begin = feed.line.number + 1
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except UnicodeError:
+                yield undecodable(feed.line.number, encoding)
+                continue
+            except csv.Error:
+                yield Problem(begin, "a quote that is not closed, or one inside a cell", "quotes doubled", FIX)
+                continue
+            if any(cell.strip() for cell in cells):
+                unquoted = [_unquoted(cell) for cell in cells] if delimiter == "\t" else cells
+                yield begin, unquoted, feed.line.at
+
+
+def _unquoted(cell: str) -> str:
+    """Undo the quotes that a spreadsheet puts around a TSV cell; a cell that merely holds quotes stays as it is."""
+    inner = cell[1:-1]
+    quoted = len(cell) >= 2 and cell[0] == cell[-1] == '"' and '"' not in inner.replace('""', "")
+    return inner.replace('""', '"') if quoted else cell

@@ -1,0 +1,127 @@
+"""The vocabulary: grades, verdicts, the small records that stages pass on, and the schema of every table."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+VERSION = 1
+"""Version of the table schemas; a run folder written by another version is redone, never misread."""
+
+Grade = Literal["S", "A", "B", "C", "D"]
+GRADES: tuple[Grade, ...] = ("S", "A", "B", "C", "D")
+CUT: frozenset[Grade] = frozenset({"S", "A"})
+"""Grades that make a document relevant. The cut between A and B is ours; the paper leaves it open."""
+
+Status = Literal["rated", "refused", "unparsed", "failed"]
+STATUSES: tuple[Status, ...] = ("rated", "refused", "unparsed", "failed")
+Verdict = Literal["relevant", "not relevant", "contested", "incomplete"]
+VERDICTS: tuple[Verdict, ...] = ("relevant", "not relevant", "contested", "incomplete")
+Role = Literal["query", "document"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a person searched for."""
+
+    query_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One text of the corpus; called a passage once it stands in a prompt."""
+
+    doc_id: str
+    title: str
+    text: str
+
+    def shown(self) -> str:
+        """Return the text as a judge or an encoder sees it: title, then body."""
+        return shown(self.title, self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One document in a retriever's ranking: rank from 1, score as the retriever gives it."""
+
+    doc_id: str
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one judge said of one passage; ValueError unless `rated` comes with a grade and all else without one."""
+
+    grade: Grade | None
+    status: Status = "rated"
+
+    def __post_init__(self) -> None:
+        known = self.grade in GRADES if self.status == "rated" else self.grade is None
+        if not known or self.status not in STATUSES:
+            raise ValueError(f"found the grade {self.grade!r} with the status {self.status!r}; a grade means rated")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of personal data in a text, in code points; `recogniser` found it, `kind` is its type."""
+
+    start: int
+    end: int
+    kind: str
+    recogniser: str
+
+
+def shown(title: str, text: str) -> str:
+    """Return title and body as one text; a title that already begins the body is not repeated."""
+    return text if not title or text.startswith(title) else f"{title}\n{text}"
+
+
+Columns = dict[str, pl.DataType | type[pl.DataType]]
+
+_TEXT = pl.String
+_HITS = pl.List(pl.Struct({"retriever": pl.String, "rank": pl.Int32, "score": pl.Float64}))
+_VOTES = pl.List(pl.Struct({"judge": pl.String, "grade": pl.String}))
+_VERDICTS: Columns = {"query_id": _TEXT, "doc_id": _TEXT, "verdict": _TEXT, "votes": _VOTES, "policy": _TEXT}
+
+TABLES: Mapping[str, Columns] = {
+    "queries": {"query_id": _TEXT, "text": _TEXT, "source": _TEXT},
+    "corpus": {"doc_id": _TEXT, "title": _TEXT, "text": _TEXT, "source": _TEXT},
+    "qrels": {"query_id": _TEXT, "doc_id": _TEXT, "score": pl.Int32},
+    "aliases": {"table": _TEXT, "old_id": _TEXT, "kept_id": _TEXT},
+    "dropped": {
+        "table": _TEXT,
+        "id": _TEXT,
+        "stage": _TEXT,
+        "reason": _TEXT,
+        "nearest_id": _TEXT,
+        "similarity": pl.Float64,
+    },
+    "spans": {
+        "table": _TEXT,
+        "id": _TEXT,
+        "field": _TEXT,
+        "start": pl.Int32,
+        "end": pl.Int32,
+        "kind": _TEXT,
+        "recogniser": _TEXT,
+    },
+    "rankings": {"query_id": _TEXT, "retriever": _TEXT, "doc_id": _TEXT, "rank": pl.Int32, "score": pl.Float64},
+    "pool": {"query_id": _TEXT, "doc_id": _TEXT, "position": pl.Int32, "hits": _HITS},
+    "ratings": {
+        "query_id": _TEXT,
+        "doc_id": _TEXT,
+        "judge": _TEXT,
+        "grade": _TEXT,
+        "status": _TEXT,
+        "replicate": pl.Int32,
+        "slot": pl.Int32,
+        "batch_size": pl.Int32,
+    },
+    "verdicts": _VERDICTS,
+    "contested": _VERDICTS,
+    "incomplete": _VERDICTS,
+}
+"""Columns of every table. Queries and corpus keep the order of their source; the others are sorted by key."""

@@ -1,0 +1,277 @@
+"""Run stages in a run folder: what is done is skipped, what changed is redone, what is killed starts over."""
+
+import errno
+import json
+import os
+import platform
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from curate import config, files, records, stages
+from curate.config import Json, Settings
+from curate.context import Consent, Context, Report, Stage, home
+from curate.errors import DataError, RunFailed, UserError
+from curate.pipeline import Pipeline, dump
+from curate.protocols import Progress, quiet
+
+State = Literal["done", "partial", "stale", "missing", "unchecked"]
+"""`partial` wrote its tables and has more to do; `unchecked` is done, but a missing file hides whether it is still up
+to date."""
+TEXT_TABLES = ("queries.parquet", "corpus.parquet")
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+PACKAGES = ("curate-ir", "polars", "numpy", "faiss-cpu", "bm25s", "jieba", "statsmodels", "sqlalchemy")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The done-mark of a stage: what it was made from, what it made, and how long that took."""
+
+    made_from: dict[str, Json]
+    """Stage and version, head, digest of the settings, what lies outside the run, and the input files' digests."""
+    report: Report
+    seconds: float
+    outputs: dict[str, str]
+    released: bool = False
+    """True once the raw texts of `ingest` were deleted, because `mask` has read them."""
+
+
+@dataclass
+class Run:
+    """One run folder, held by one process at a time."""
+
+    folder: Path
+    pipeline: Pipeline
+    progress: Progress = quiet
+    consent: Consent = field(default_factory=Consent)
+    tell: Callable[[str], None] = lambda _line: None
+    """Called with one line when a stage starts, ends or is skipped."""
+    _outside: dict[str, Json] = field(default_factory=dict)
+    """Fingerprints, taken once; those of later stages are taken again when a stage has run."""
+
+    def execute(self, names: Sequence[str] = stages.NAMES, *, force: bool = False) -> None:
+        """Run the named stages in order under the folder's lock; what is up to date is skipped unless forced."""
+        self._check(names, force=force)
+        with locked(self.folder), enough_space(self.folder):
+            self._clear_away()
+            if not self._run_id():
+                files.write_text(self.folder / ".id", uuid.uuid4().hex)
+            files.write_text(self.folder / "pipeline.yaml", dump(self.pipeline.settings))
+            for name in names:
+                self._ensure(name, force=force, alone=len(names) == 1)
+
+    def _check(self, names: Sequence[str], *, force: bool) -> None:
+        """Find everything that can be wrong before anything is done or paid."""
+        for name in names:
+            self._fingerprint(stages.stage(name))
+        first = next((name for name in names if force or self._state(name, self.mark(name)) != "done"), None)
+        for name in names[names.index(first) :] if first else ():
+            stages.stage(name).preflight(self.pipeline.sections[name], self._context(self.folder))
+
+    def _clear_away(self) -> None:
+        """Remove what a killed run left half done; it may hold raw texts."""
+        for name in stages.NAMES:
+            for ending in ("new", "old"):
+                shutil.rmtree(self.folder / f".{name}.{ending}", ignore_errors=True)
+
+    def states(self) -> dict[str, tuple[State, Mark | None]]:
+        """Return state and done-mark of every stage, without running anything."""
+        found: dict[str, tuple[State, Mark | None]] = {}
+        for name in stages.NAMES:
+            mark = self.mark(name)
+            state = self._state(name, mark)
+            if state == "done" and any(found[before][0] in ("stale", "missing") for before in _ancestors(name)):
+                state = "stale"
+            found[name] = (state, mark)
+        return found
+
+    def mark(self, name: str) -> Mark | None:
+        """Return a stage's done-mark, None if it has none that can be read."""
+        path = self.folder / name / "stage.json"
+        if not path.is_file():
+            return None
+        try:
+            data = files.read_json(path)
+            return Mark(**{**data, "report": Report(**data["report"])})
+        except (DataError, TypeError, KeyError):
+            return None  # damaged, or of another version: the stage is made again, which costs no second call
+
+    def _ensure(self, name: str, *, force: bool, alone: bool) -> None:
+        state = self._state(name, self.mark(name))
+        if state == "done" and not force:
+            self.tell(f"{name}: up to date, skipped")
+            self._release(name)
+            return
+        for before in _ancestors(name) if alone else ():
+            if self._state(before, self.mark(before)) in ("stale", "missing"):
+                raise UserError(
+                    f"{name}: the stage {before!r} is not up to date in {self.folder}; run `curate {before}`"
+                )
+        for before in stages.stage(name).after:
+            mark = self.mark(before)
+            if mark and mark.released:
+                self._run(before)
+        self._run(name)
+
+    def _run(self, name: str) -> None:
+        stage = stages.stage(name)
+        self.tell(f"{name}: started{self._why(stage)}")
+        out = self.folder / f".{name}.new"
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir(mode=0o700 if name == "ingest" else 0o755)
+        made_from, started = self._made_from(stage), time.monotonic()
+        report = stage.run(self.pipeline.sections[name], self._context(out))
+        mark = Mark(made_from, report, round(time.monotonic() - started, 3), files.digests(out))
+        files.write_json(out / "stage.json", asdict(mark))
+        files.replace_folder(out, self.folder / name)
+        if name == "report":
+            files.write_text(self.folder / "report.html", (self.folder / name / "report.html").read_text("utf-8"))
+        before = stages.NAMES[: stages.NAMES.index(name) + 1]
+        self._outside = {each: known for each, known in self._outside.items() if each in before}
+        self._write_manifest()
+        self._release(name)
+        if report.unfinished:
+            raise RunFailed(f"{name}: {report.unfinished}")
+        self.tell(f"{name}: {report.rows_in:,} in, {report.rows_out:,} out, {mark.seconds:.1f} s")
+        for note in report.notes:
+            self.tell(f"{name}: note: {note}")
+
+    def _why(self, stage: Stage[Any]) -> str:
+        """Say what changed since the stage was done, if it was."""
+        mark = self.mark(stage.name)
+        if mark is None:
+            return ""
+        now = self._made_from(stage)
+        changed = [part for part in now if now[part] != mark.made_from.get(part)]
+        return f" again, changed: {', '.join(changed)}" if changed else " again"
+
+    def _release(self, done: str) -> None:
+        """Once `mask` is done, delete the raw texts of `ingest`: personal data does not outlive its masking."""
+        mark = self.mark("ingest")
+        if done != "mask" or mark is None or getattr(self.pipeline.sections["ingest"], "keep_raw", False):
+            return
+        files.write_json(self.folder / "ingest" / "stage.json", asdict(replace(mark, released=True)))
+        for table in TEXT_TABLES:
+            (self.folder / "ingest" / table).unlink(missing_ok=True)
+
+    def _state(self, name: str, mark: Mark | None) -> State:
+        if mark is None:
+            return "missing"
+        if not self._whole(name, mark):
+            return "stale"
+        try:
+            if mark.made_from != self._made_from(stages.stage(name)):
+                return "stale"
+        except UserError:  # say, the source was moved away since
+            return "unchecked"
+        return "partial" if mark.report.unfinished else "done"
+
+    def _whole(self, name: str, mark: Mark) -> bool:
+        found = files.digests(self.folder / name)
+        gone = TEXT_TABLES if mark.released else ()
+        return all(found.get(path) == digest for path, digest in mark.outputs.items() if path not in gone)
+
+    def _made_from(self, stage: Stage[Any]) -> dict[str, Json]:
+        """Return all that the stage's tables depend on, in JSON's types; the same again means nothing to do."""
+        marks = {name: self.mark(name) for name in stage.after}
+        made_from: dict[str, Json] = json.loads(
+            config.canonical(
+                {
+                    "stage": [stage.name, stage.version, records.VERSION],
+                    "head": {name: getattr(self.pipeline.head, name) for name in stage.head},
+                    "settings": config.digest(self.pipeline.sections[stage.name]),
+                    "outside": self._fingerprint(stage),
+                    "inputs": {name: mark.outputs if mark else None for name, mark in marks.items()},
+                }
+            )
+        )
+        return made_from
+
+    def _fingerprint(self, stage: Stage[Any]) -> Json:
+        if stage.name not in self._outside:
+            settings = self.pipeline.sections[stage.name]
+            self._outside[stage.name] = stage.fingerprint(settings, self._context(self.folder))
+        return self._outside[stage.name]
+
+    def _context(self, out: Path) -> Context:
+        head = self.pipeline.head
+        definitions = {"encoders": head.encoders, "retrievers": head.retrievers, "judges": head.judges}
+        return Context(
+            run=self.folder,
+            out=out,
+            home=home(),
+            run_id=self._run_id(),
+            name=head.name,
+            seed=head.seed,
+            language=head.language,
+            definitions=cast("Mapping[str, Mapping[str, Settings]]", definitions),
+            progress=self.progress,
+            consent=self.consent,
+            settings=self.pipeline.settings,
+        )
+
+    def _run_id(self) -> str:
+        """Return what was drawn for this folder when it was first worked in; empty before that."""
+        path = self.folder / ".id"
+        return path.read_text(encoding="ascii") if path.is_file() else ""
+
+    def _write_manifest(self) -> None:
+        marks = {name: mark for name in stages.NAMES if (mark := self.mark(name))}
+        manifest = {
+            "name": self.pipeline.head.name,
+            "seed": self.pipeline.head.seed,
+            "settings_digest": config.digest(self.pipeline.settings),
+            "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+            "stages": {name: asdict(mark) for name, mark in marks.items()},
+        }
+        files.write_json(self.folder / "manifest.json", manifest)
+
+
+def _ancestors(name: str) -> list[str]:
+    """Return every stage whose tables go into a stage, first ones first."""
+    found = {name}
+    for each in reversed(stages.NAMES):
+        if each in found:
+            found.update(stages.stage(each).after)
+    return [each for each in stages.NAMES if each in found and each != name]
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep every other process out of a run folder; UserError names the one that is in it."""
+    from filelock import FileLock, Timeout
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be made ({error.strerror}); choose another with --run") from error
+    lock, owner = FileLock(folder / ".lock"), folder / ".owner"
+    try:
+        with lock.acquire(timeout=0):
+            owner.write_text(str(os.getpid()), encoding="ascii")
+            yield
+    except Timeout as error:
+        process = owner.read_text(encoding="ascii") if owner.exists() else "unknown"
+        raise UserError(
+            f"{folder}: in use by process {process}; wait for it, or give another folder with --run"
+        ) from error
+
+
+@contextmanager
+def enough_space(folder: Path) -> Iterator[None]:
+    """Turn a full disk into a sentence; what was finished before it was full is kept."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise UserError(
+            f"{folder}: no space left on the disk ({error.strerror}); free some, or set CURATE_HOME and --run to "
+            "another disk, and give the same command again: what is finished is kept"
+        ) from error

@@ -1,0 +1,17 @@
+"""The stages of a run, in order: one file per verb, imported when it is needed."""
+
+from importlib import import_module
+from typing import Any
+
+from curate.context import Stage
+from curate.errors import ConfigError, suggestion
+
+NAMES = ("ingest", "mask", "diversify", "pool", "judge", "consensus", "export", "report")
+
+
+def stage(name: str) -> Stage[Any]:
+    """Return the stage of that name; ConfigError names the nearest known one."""
+    if name not in NAMES:
+        raise ConfigError(f"unknown stage {name!r}: {suggestion(name, NAMES)}")
+    found: Stage[Any] = import_module(f"curate.stages.{name}").STAGE
+    return found

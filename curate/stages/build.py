@@ -1,0 +1,101 @@
+"""Build encoders, retrievers and judges from a pipeline's names and definitions; stages hand them down."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from typing import TypeVar
+
+from pydantic import Field
+
+from curate.config import Section, Settings, check
+from curate.context import Context
+from curate.encoders import ENCODERS
+from curate.errors import ConfigError, suggestion
+from curate.judges import JUDGES
+from curate.judges.llm import LlmJudge
+from curate.prompts import Rubric
+from curate.protocols import Encoder, Judge, Kit, Retriever
+from curate.providers import PROVIDERS, identity
+from curate.providers.settings import ProviderConfig
+from curate.registry import Registry
+from curate.retrievers import RETRIEVERS
+from curate.vectors import CachedEncoder, default_folder
+
+Plugin = TypeVar("Plugin", bound=Callable[..., object])
+
+
+def encoder(context: Context, name: str) -> Encoder:
+    """Return the encoder of that name, with its cache; ConfigError names the nearest known one."""
+    make, config = _resolve(ENCODERS, "encoders", context.definitions, name)
+    return CachedEncoder(make(name, config), default_folder(context.home), context.progress)
+
+
+def retriever(context: Context, name: str) -> Retriever:
+    """Return the retriever of that name; an encoder's name means dense retrieval by it."""
+    definitions = _with_encoders(context, "retrievers", RETRIEVERS.names(), name, {"kind": "dense", "encoder": name})
+    make, config = _resolve(RETRIEVERS, "retrievers", definitions, name)
+    return make(name, config, kit(context))
+
+
+def judge(
+    context: Context, name: str, rubric: Callable[[], Rubric]
+) -> tuple[Judge, None] | tuple[LlmJudge, ProviderConfig]:
+    """Return the judge of that name; a language model comes with the settings of its provider.
+
+    A definition whose `kind` is a provider's (openai, anthropic) is a language model; an encoder's name means the
+    heuristic judge over its similarity. `rubric` is called only for language models, and no key is needed.
+    """
+    settings = context.definitions.get("judges", {}).get(name, {})
+    if settings.get("kind") in PROVIDERS.names():
+        config = check(ProviderConfig, {k: v for k, v in settings.items() if k != "thinking_tokens"}, f"judges.{name}")
+        thinking = check(_Thinking, {k: v for k, v in settings.items() if k == "thinking_tokens"}, f"judges.{name}")
+        return LlmJudge(name, rubric(), identity(config), thinking.thinking_tokens), config
+    fallback: Settings = {"kind": "similarity", "encoder": name}
+    definitions = _with_encoders(context, "judges", JUDGES.names(), name, fallback)
+    make, section = _resolve(JUDGES, "judges", definitions, name, more_kinds=PROVIDERS.names())
+    return make(name, section, kit(context)), None
+
+
+class _Thinking(Section):
+    thinking_tokens: int = Field(default=0, ge=0)
+
+
+def kit(context: Context) -> Kit:
+    """Return what plugins may ask for."""
+    return Kit(partial(encoder, context), context.home / "cache")
+
+
+def _with_encoders(
+    context: Context, family: str, builtin: list[str], name: str, fallback: Settings
+) -> Mapping[str, Mapping[str, Settings]]:
+    """Return the definitions, with one for a name that is an encoder's; ConfigError for a name nobody knows."""
+    defined = context.definitions.get(family, {})
+    encoders = {*ENCODERS.names(), *context.definitions.get("encoders", {})} - {"dense", "api"}
+    if name in defined or name in builtin:
+        return {family: defined}
+    if name in encoders:
+        return {family: {**defined, name: fallback}}
+    raise ConfigError(f"unknown {family[:-1]} {name!r}: {suggestion(name, {*defined, *builtin, *encoders})}")
+
+
+def _resolve(
+    registry: Registry[Plugin],
+    family: str,
+    definitions: Mapping[str, Mapping[str, Settings]],
+    name: str,
+    *,
+    more_kinds: Sequence[str] = (),
+) -> tuple[Plugin, Section]:
+    """Return the plugin's class and its checked settings: the definition's, or the defaults of a built-in."""
+    settings = definitions.get(family, {}).get(name)
+    if settings is None and name not in registry.names():
+        known = {*definitions.get(family, {}), *registry.names()}
+        raise ConfigError(f"{family}: unknown {registry.family} {name!r}: {suggestion(name, known)}")
+    settings = dict(settings or {})
+    kind = settings.pop("kind", name)
+    if kind not in (kinds := registry.names()):
+        found = repr(kind) if kind != name else "nothing"
+        raise ConfigError(f"{family}.{name}.kind: found {found}; {suggestion(str(kind), [*kinds, *more_kinds])}")
+    make = registry.load(str(kind))
+    config: type[Section] = import_module(make.__module__).Config
+    return make, check(config, settings, f"{family}.{name}")

@@ -1,0 +1,206 @@
+"""Export: check the benchmark, then write it in the formats asked for.
+
+In: queries and corpus of `diversify`, pool, ratings, and the verdicts of `consensus`. Out: a folder a format, and
+`dropped` (queries left out, with the reason). The same run gives the same bytes: no times, no paths.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import polars as pl
+from pydantic import Field
+
+from curate import figures, integrity, sampling
+from curate.config import Json, Section
+from curate.context import Context, Report, Stage
+from curate.corpus import KeptCorpus, TableCorpus
+from curate.errors import ConfigError, DataError
+from curate.exporters import EXPORTERS
+from curate.exporters.ids import prefixed
+from curate.files import frame, read_json, write_table
+from curate.protocols import Benchmark
+from curate.records import GRADES
+
+
+class Rerank(Section):
+    """How a reranker's candidates are drawn."""
+
+    enabled: bool = True
+    positives: int = Field(default=10, ge=1, description="of a query, at most; beyond 10 MAP@10 cannot reach 1")
+    negatives: int = Field(default=20, ge=1, description="unanimous negatives of a query, exactly")
+    draw: Literal["uniform", "by_grade", "by_rank"] = Field(
+        default="uniform", description="by_grade takes the best-graded negatives first, by_rank the best-ranked"
+    )
+
+
+class Config(Section):
+    """What is written."""
+
+    formats: tuple[str, ...] = ("mteb", "beir", "trec")
+    rerank: Rerank = Rerank()
+    license: str | None = None
+    source: str = Field(default="", description="one sentence for the card: where queries and documents come from")
+    instruction: str | None = Field(default=None, description="how instruction-following models are asked")
+
+
+def candidates(verdicts: pl.DataFrame, pool: pl.DataFrame, rerank: Rerank, seed: int) -> tuple[pl.DataFrame, list[str]]:
+    """Return a reranker's candidates (query_id, doc_id, score) and the queries that have too few negatives.
+
+    A query gives at most `positives` of its positives and exactly `negatives` of its unanimous negatives, both
+    drawn by seed; contested and incomplete pairs are never candidates.
+    """
+    position = pool.select("query_id", "doc_id", "position")
+    judged = verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"])).join(
+        position, on=["query_id", "doc_id"]
+    )
+    rows: list[dict[str, object]] = []
+    short: list[str] = []
+    for (query_id,), pairs in judged.sort("query_id", "doc_id").group_by("query_id", maintain_order=True):
+        kinds = {
+            bool(key[0]): part for key, part in pairs.group_by(pl.col("verdict") == "relevant", maintain_order=True)
+        }
+        if True not in kinds:
+            continue
+        if False not in kinds or len(kinds[False]) < rerank.negatives:
+            short.append(str(query_id))
+            continue
+        positives = sampling.shuffled(kinds[True]["doc_id"].to_list(), seed, "rerank", "positives", str(query_id))
+        negatives = _ordered(kinds[False], rerank.draw, seed, str(query_id))
+        for score, chosen in ((1, positives[: rerank.positives]), (0, negatives[: rerank.negatives])):
+            rows.extend({"query_id": query_id, "doc_id": doc_id, "score": score} for doc_id in sorted(chosen))
+    return frame("qrels", rows).sort("query_id", "doc_id"), short
+
+
+def _ordered(negatives: pl.DataFrame, draw: str, seed: int, query_id: str) -> list[str]:
+    """Return a query's negatives, those that are drawn first in front; chance decides between equals."""
+    rows = sampling.shuffled(
+        list(negatives.select("doc_id", "votes", "position").iter_rows()), seed, "rerank", query_id
+    )
+    if draw == "by_grade":
+        rows.sort(key=lambda row: sum(GRADES.index(vote["grade"]) for vote in row[1]))
+    elif draw == "by_rank":
+        rows.sort(key=lambda row: row[2])
+    return [row[0] for row in rows]
+
+
+def run(config: Config, context: Context) -> Report:
+    """Put the benchmark together, pass the gate, and write every format."""
+    judged = context.read("consensus", "verdicts")
+    positives = context.read("consensus", "qrels")
+    dropped = context.read("consensus", "dropped")
+    queries = context.read("diversify", "queries").join(positives, on="query_id", how="semi", maintain_order="left")
+    if queries.is_empty():
+        raise DataError(
+            "export: no query has a unanimous positive, so there is no benchmark to write; see `curate show verdicts`"
+        )
+    removed = frozenset(dropped.filter(pl.col("table") == "corpus")["id"])
+    # Whatever is made below knows only documents that the corpus still holds.
+    verdicts = judged.filter(~pl.col("doc_id").is_in(sorted(removed)))
+    chosen, short = (
+        candidates(verdicts, context.read("pool", "pool"), config.rerank, context.seed)
+        if config.rerank.enabled
+        else (frame("qrels"), [])
+    )
+    mix = _mix(chosen, verdicts)
+    benchmark = Benchmark(
+        name=context.name,
+        language=context.language,
+        queries=queries,
+        corpus=KeptCorpus(TableCorpus(context.folder("diversify")), removed),
+        qrels=positives,
+        candidates=chosen,
+        verdicts=verdicts.join(queries, on="query_id", how="semi"),
+        facts=_facts(config, context, mix),
+        duplicates=context.duplicates,
+    )
+    benchmark, renamed = prefixed(benchmark)
+    integrity.check(benchmark)
+    for name in config.formats:
+        folder = context.out / name
+        folder.mkdir()
+        EXPORTERS.load(name)(benchmark, folder)
+    if renamed is not None:
+        renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
+    left_out = _left_out(context, queries, short)
+    write_table(context.out, "dropped", left_out)
+    counts: dict[str, Json] = {
+        "queries": len(queries),
+        "corpus": len(benchmark.corpus),
+        "qrels": len(positives),
+        "rerank_queries": chosen["query_id"].n_unique(),
+        "rerank_candidates": len(chosen),
+        "rerank_negatives_by_best_grade": mix,
+        "formats": list(config.formats),
+    }
+    notes = []
+    if short:
+        notes.append(f"{len(short):,} queries are in no reranking: under {config.rerank.negatives} unanimous negatives")
+    if renamed is not None:
+        notes.append("ids of queries and documents met, so all got prefixes; see renamed_ids.tsv")
+    return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
+
+
+def fingerprint(config: Config, context: Context) -> Json:
+    """Check that every format is known; return what the card says and no table holds."""
+    if not config.formats:
+        raise ConfigError(f"export.formats: expected one or more of {', '.join(EXPORTERS.names())}")
+    for name in config.formats:
+        EXPORTERS.load(name)
+    judged = context.report("judge")
+    return {"duplicates": context.duplicates, "rubric": judged.facts.get("rubric") if judged else None}
+
+
+def _mix(chosen: pl.DataFrame, verdicts: pl.DataFrame) -> dict[str, Json]:
+    """Return how many rerank negatives have each best grade: S to D, those that occur."""
+    negatives = verdicts.join(chosen.filter(pl.col("score") == 0), on=["query_id", "doc_id"], how="semi")
+    best = [min((vote["grade"] for vote in votes), key=GRADES.index) for votes in negatives["votes"]]
+    return {grade: count for grade in GRADES if (count := best.count(grade))}
+
+
+def _facts(config: Config, context: Context, mix: dict[str, Json]) -> dict[str, Json]:
+    """Return what the card says: no times, no paths."""
+    judged: dict[str, Any] = dict(context.done("judge").facts)
+    agreed = read_json(context.folder("consensus") / "agreement.json")
+    panel: list[str] = agreed["panel"]
+    return {
+        "license": config.license,
+        "source": config.source,
+        "instruction": config.instruction,
+        "weak_judges": figures.only_heuristics(panel, judged["heuristic"]),
+        "judges": [f"{name} (heuristic)" if name in judged["heuristic"] else name for name in panel],
+        "prompts": [judged["rubric"]] if judged["rubric"] else [],
+        "agreement": _agreement(agreed),
+        "counts": agreed["counts"],
+        "equal texts": "kept under their own ids" if context.duplicates == "keep" else "merged",
+        "reranking negatives, drawn": config.rerank.draw,
+        "reranking negatives, best grade of a vote": ", ".join(f"{grade} {count}" for grade, count in mix.items()),
+    }
+
+
+def _agreement(agreed: Mapping[str, Any]) -> dict[str, Json]:
+    """Return the card's figures of agreement, with their intervals."""
+    words = {
+        "fleiss": "Fleiss' kappa",
+        "alpha_ordinal": "Krippendorff's alpha (ordinal)",
+        "percent": "percent agreement",
+    }
+    levels = {"five_grades": "five grades", "cut": "relevant or not"}
+    shown: dict[str, Json] = {
+        f"{word}, {level}": figures.ranged(agreed[key][name], agreed[key]["intervals"][name])
+        for key, level in levels.items()
+        for name, word in words.items()
+        if not (key == "cut" and name == "alpha_ordinal")
+    }
+    return {**shown, "queries resampled for the 95 % intervals in brackets": agreed["five_grades"]["clusters"]}
+
+
+def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.DataFrame:
+    """Return the queries that are in no export, or not among the reranking ones, with the reason."""
+    asked = context.read("diversify", "queries").join(queries, on="query_id", how="anti")["query_id"]
+    reasons = [(query_id, "no unanimous positive") for query_id in asked]
+    reasons += [(query_id, "too few unanimous negatives for reranking") for query_id in short]
+    rows = ({"table": "queries", "id": name, "stage": "export", "reason": reason} for name, reason in sorted(reasons))
+    return frame("dropped", rows)
+
+
+STAGE = Stage("export", Config, ("diversify", "pool", "judge", "consensus"), run, fingerprint)

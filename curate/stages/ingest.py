@@ -1,0 +1,244 @@
+"""ingest: raw queries, corpus and qrels of many formats become tables.
+
+Written: queries and corpus in the order of their source, qrels, aliases (merged id -> kept id), dropped. Texts that are
+equal but for white space at their ends are one item under the first id, and qrels follow; empty texts are dropped with
+their qrels. What is wrong in a file stops the run, ten problems at a time, or is dropped with its reason. Rows stream:
+memory holds ids and digests, never the texts.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import polars as pl
+from pydantic import Field
+
+from curate import files, records
+from curate.config import Json
+from curate.context import Context, Report, Stage
+from curate.duplicates import Firsts, follow_aliases, follow_qrels
+from curate.errors import ConfigError, DataError
+from curate.readers import Problem, Row, Source, Table
+from curate.readers.items import Item, Names, Pair, check_header, item, pair, plain, shown, wanted
+from curate.readers.settings import Input, Sources, sources
+from curate.readers.text import FIX
+
+LISTED = 10
+"""Problems of one file that are shown together."""
+_EVERY = 2_000
+
+
+class Config(Input):
+    """Where the input is, and what to do about duplicates and mistakes in it."""
+
+    ids: list[str] | None = Field(default=None, description="ids of the queries to take; all without it")
+    on_error: Literal["stop", "drop"] = Field(
+        default="stop", description="stop at a bad row, or drop it with its reason"
+    )
+    duplicates: Literal["merge", "keep"] = Field(
+        default="merge", description="what becomes of equal texts under several ids"
+    )
+    keep_raw: bool = Field(default=False, description="keep the raw texts in the run folder once they are masked")
+
+
+def _any(_name: str) -> bool:
+    return True
+
+
+@dataclass
+class _Texts:
+    """What is known of one table of texts, once it is read."""
+
+    known: set[str] = field(default_factory=set)
+    merged: dict[str, str] = field(default_factory=dict)
+    empty: set[str] = field(default_factory=set)
+    left_out: set[str] = field(default_factory=set)
+    kept: int = 0
+
+
+@dataclass
+class _Reading:
+    """One run of the stage."""
+
+    config: Config
+    context: Context
+    sources: Sources
+    queries: _Texts = field(default_factory=_Texts)
+    corpus: _Texts = field(default_factory=_Texts)
+    dropped: list[dict[str, str]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    read: int = 0
+
+    def texts(self, table: Literal["queries", "corpus"], taken: Callable[[str], bool] = _any) -> None:
+        """Read, check and write the rows of one table of texts; only those whose ids are `taken`."""
+        seen, firsts = (self.queries if table == "queries" else self.corpus), Firsts()
+        names, merging = self.config.names(table), self.config.duplicates == "merge"
+        with files.TableWriter(self.context.out, table) as writer:
+            for source, row in self._rows(table):
+                found = row if isinstance(row, Problem) else item(row, names)
+                if isinstance(found, Item) and not taken(found.id):
+                    seen.left_out.add(found.id)
+                    continue
+                self.read += 1
+                kept = self._judged(table, source, found, seen)
+                if kept is None:
+                    continue
+                first = firsts.of(kept.id, records.shown(kept.title, kept.text)) if merging else kept.id
+                if first != kept.id:
+                    seen.merged[kept.id] = first
+                    continue
+                writer.add(_row(table, kept, source.name))
+                seen.kept += 1
+        if seen.kept == 0:
+            places = ", ".join(source.place for source in self.sources.tables[table])
+            raise DataError(f"{places}: found no {table} with text, expected at least one; check the file")
+
+    def _judged(self, table: Table, source: Source, found: Item | Problem, seen: _Texts) -> Item | None:
+        """Return the item if it can be kept; else note why not."""
+        if isinstance(found, Problem):
+            self._bad(table, source, found)
+        elif found.id in seen.known:
+            problem = Problem(found.line, f"the id {shown(found.id)} again", "one row an id", FIX)
+            self._bad(table, source, problem, found.id)
+        elif found.empty():
+            seen.known.add(found.id)
+            seen.empty.add(found.id)
+            self._drop(table, found.id, "empty text")
+        else:
+            seen.known.add(found.id)
+            return found
+        return None
+
+    def qrels(self) -> pl.DataFrame:
+        """Read and check the qrels; return those whose query and document are kept, under their kept ids."""
+        columns: dict[str, list[str | int]] = {"query_id": [], "doc_id": [], "score": []}
+        names = self.config.names("qrels")
+        for source, row in self._rows("qrels"):
+            found = row if isinstance(row, Problem) else pair(row, names)
+            if isinstance(found, Problem):
+                self._bad("qrels", source, found)
+            elif found.query_id not in self.queries.left_out and self._usable(source, found):
+                columns["query_id"].append(found.query_id)
+                columns["doc_id"].append(found.doc_id)
+                columns["score"].append(found.score)
+        frame = pl.DataFrame(columns, schema=files.frame("qrels").schema)
+        return follow_qrels(frame, self.queries.merged, self.corpus.merged)
+
+    def _usable(self, source: Source, found: Pair) -> bool:
+        for word, name, texts in (("query", found.query_id, self.queries), ("document", found.doc_id, self.corpus)):
+            key = f"{found.query_id} {found.doc_id}"
+            if name in texts.empty:
+                self._drop("qrels", key, f"its {word} has an empty text")
+                return False
+            if name not in texts.known:
+                problem = Problem(found.line, f"the unknown {word} {shown(name)}", f"the id of a {word}", FIX)
+                self._bad("qrels", source, problem, key, f"unknown {word}")
+                return False
+        return True
+
+    def _rows(self, table: Table) -> Iterator[tuple[Source, Row | Problem]]:
+        """Yield the rows of a table's sources; at the end of each, raise what was wrong in it."""
+        names = self.config.names(table)
+        for source in self.sources.tables[table]:
+            check_header(source, table, names)
+            size, label = source.size(), f"ingest {table}"
+            for number, row in enumerate(source.rows(wanted(names))):
+                if isinstance(row, Row) and number % _EVERY == 0:
+                    self.context.progress(label, size, min(row.at, size - 1))
+                yield source, row
+            self.context.progress(label, size, size)
+            self._stop_if_bad()
+
+    def _bad(self, table: Table, source: Source, problem: Problem, name: str = "", reason: str = "") -> None:
+        if self.config.on_error == "drop":
+            self._drop(
+                table, name if name and plain(name) else f"{source.name}:{problem.line}", reason or problem.found
+            )
+            return
+        self.problems.append(problem.sentence(source.place))
+        if len(self.problems) == LISTED:
+            self._stop_if_bad()
+
+    def _stop_if_bad(self) -> None:
+        if self.problems:
+            raise DataError("\n".join(self.problems))
+
+    def _drop(self, table: Table, name: str, reason: str) -> None:
+        self.dropped.append({"table": table, "id": name, "stage": "ingest", "reason": reason})
+
+
+def run(config: Config, context: Context) -> Report:
+    """Read all sources and write the five tables."""
+    reading = _Reading(config, context, sources(config))
+    reading.texts("queries", _choice(config, reading.sources))
+    _check_ids(config, reading.queries)
+    reading.texts("corpus")
+    qrels = reading.qrels()
+    files.write_table(context.out, "qrels", qrels)
+    files.write_table(context.out, "aliases", _aliases(reading))
+    dropped = files.frame("dropped", reading.dropped).sort("table", "id", "reason")
+    files.write_table(context.out, "dropped", dropped)
+    return _report(reading, qrels.height)
+
+
+def _report(reading: _Reading, qrels: int) -> Report:
+    lost_qrels = sum(row["table"] == "qrels" for row in reading.dropped)
+    facts: dict[str, Json] = {
+        "queries": reading.queries.kept,
+        "documents": reading.corpus.kept,
+        "qrels": qrels,
+        "merged_queries": len(reading.queries.merged),
+        "merged_corpus": len(reading.corpus.merged),
+        "dropped_qrels": lost_qrels,
+        "queries_left_out": len(reading.queries.left_out),
+    }
+    kept = reading.queries.kept + reading.corpus.kept
+    return Report(reading.read, kept, len(reading.dropped) - lost_qrels, facts=facts)
+
+
+def _aliases(reading: _Reading) -> pl.DataFrame:
+    none = files.frame("aliases")
+    tables = (("corpus", reading.corpus), ("queries", reading.queries))
+    return pl.concat([follow_aliases(none, table, texts.merged) for table, texts in tables])
+
+
+def _row(table: Table, found: Item, source: str) -> dict[str, str]:
+    if table == "queries":
+        return {"query_id": found.id, "text": found.text, "source": source}
+    return {"doc_id": found.id, "title": found.title, "text": found.text, "source": source}
+
+
+def _choice(config: Config, found: Sources) -> Callable[[str], bool]:
+    """Return which queries are taken: those that are named, else all but those of other splits only."""
+    if config.ids is not None:
+        return frozenset(config.ids).__contains__
+    if not found.other_qrels:
+        return _any
+    names = config.names("qrels")
+    other, own = (
+        {read.query_id for source in group for row in source.rows(wanted(names)) for read in _pairs(row, names)}
+        for group in (found.other_qrels, found.tables["qrels"])
+    )
+    return lambda name: name in own or name not in other
+
+
+def _pairs(row: Row | Problem, names: Names) -> list[Pair]:
+    found = pair(row, names) if isinstance(row, Row) else row
+    return [found] if isinstance(found, Pair) else []
+
+
+def _check_ids(config: Config, queries: _Texts) -> None:
+    unknown = [repr(name) for name in config.ids or [] if name not in queries.known]
+    if unknown:
+        more = f" and {len(unknown) - LISTED} more" if len(unknown) > LISTED else ""
+        raise ConfigError(f"ingest.ids: found no query {', '.join(unknown[:LISTED])}{more}; correct the list of ids")
+
+
+def fingerprint(config: Config, _context: Context) -> Json:
+    """Return the digests of everything that is read; a missing file is an error before anything runs."""
+    found = sources(config)
+    groups = [*found.tables.items(), ("other_qrels", found.other_qrels)]
+    return {name: [[source.name, source.digest()] for source in group] for name, group in groups}
+
+
+STAGE = Stage("ingest", Config, (), run, fingerprint, head=())

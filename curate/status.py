@@ -1,0 +1,53 @@
+"""Look at runs without changing them: which is the newest, what its stages did, where a table lies."""
+
+from pathlib import Path
+
+import polars as pl
+
+from curate import stages
+from curate.errors import UserError, suggestion
+from curate.run import Run
+
+
+def newest(parent: Path = Path("runs")) -> Path:
+    """Return the run folder that was worked in last; UserError if there is none."""
+    runs = [path.parent for path in parent.glob("*/pipeline.yaml")]
+    if not runs:
+        raise UserError(
+            f"no run folder in {parent.resolve()}; start with `curate run PIPELINE.yaml`, or give --run DIR"
+        )
+    return max(runs, key=lambda run: (run / "pipeline.yaml").stat().st_mtime)
+
+
+def status_rows(run: Run) -> list[dict[str, str | int | float | None]]:
+    """Return a row a stage: stage, state, rows_in, rows_out, dropped, seconds, cost (None where unknown)."""
+    rows: list[dict[str, str | int | float | None]] = []
+    for name, (state, mark) in run.states().items():
+        row: dict[str, str | int | float | None] = {"stage": name, "state": state}
+        for key in ("rows_in", "rows_out", "dropped"):
+            row[key] = getattr(mark.report, key) if mark else None
+        rows.append({**row, "seconds": mark.seconds if mark else None, "cost": mark.report.cost if mark else None})
+    return rows
+
+
+def table_path(run: Path, table: str) -> Path:
+    """Return the file of a run's table, of its last stage that has one, or of the stage in `stage/table`."""
+    if not run.is_dir():
+        raise UserError(f"{run}: no such run folder; give one with --run")
+    stage, _, name = table.rpartition("/")
+    found = [path for each in stages.NAMES if (path := run / each / f"{name}.parquet").is_file()]
+    if stage:
+        found = [path for path in found if path.parent.name == stage]
+    if not found:
+        known = {path.stem for path in run.glob("*/*.parquet")}
+        raise UserError(f"{run}: no table {table!r}; {suggestion(name, known)}")
+    return found[-1]
+
+
+def readable(path: Path) -> Path:
+    """Return the path of a table that can be read; UserError if it is damaged."""
+    try:
+        pl.read_parquet_schema(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise UserError(f"{path}: damaged; make it again with `curate {path.parent.name} --force`") from error
+    return path

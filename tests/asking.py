@@ -1,0 +1,110 @@
+"""A judge that asks the vendor on loopback about passages whose grade stands at their end."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from curate import ask, judging
+from curate import config as settings
+from curate.config import read_yaml, text_digest
+from curate.judges.llm import LlmJudge
+from curate.judging import Key, Work
+from curate.ledger import Ledger
+from curate.prompts import rubric
+from curate.protocols import Provider
+from curate.providers import provider
+from curate.providers.settings import ProviderConfig
+from curate.records import Document, Query
+from tests.vendor import Vendor
+
+RUBRIC = rubric(read_yaml(Path(__file__).resolve().parents[1] / "prompts" / "rubric-zh.yaml"), "rubric-zh")
+QUERY = Query("q1", "高血压患者能喝咖啡吗")
+FAST = ask.Limits(concurrency=4, wait_s=0.01)
+
+
+def script(_query: str, passage: str) -> str:
+    """Read the grade at the end of a passage."""
+    return passage[-1]
+
+
+def passages(grades: str, name: str = "段落") -> tuple[Document, ...]:
+    """Return a document for each letter, which is its true grade: `passages("SB")` are 段落0 S and 段落1 B."""
+    return tuple(Document(f"{name}{n}", "", f"{name}{n} {grade}") for n, grade in enumerate(grades))
+
+
+def work(grades: str, query: Query = QUERY, name: str = "段落") -> list[Work]:
+    """Return the work on one query."""
+    return [Work(query, passages(grades, name))]
+
+
+def llm(server: Vendor, **more: Any) -> tuple[LlmJudge, Provider]:
+    """Return a judge and the provider that it asks."""
+    data = {"kind": "openai", "model": "m-1", "base_url": server.url, "timeout_s": 20.0, **more}
+    asked = provider(settings.check(ProviderConfig, data, "judges.m"))
+    return LlmJudge("m", RUBRIC, asked.identity), asked
+
+
+def judged(
+    server: Vendor, ledger: Ledger, jobs: Sequence[Work], limits: ask.Limits = FAST, batch: int = 10, **more: Any
+) -> ask.Bill:
+    """Ask for all of it, whatever the ledger holds."""
+    judge, asked = llm(server, **more)
+    found = key(server, **more)
+    tasks = judging.tasks(judge, cut(jobs, batch), found)
+    return ask.ask(tasks, asked, ledger, ask.Account(**vars(found), run="bench"), limits)
+
+
+def cut(jobs: Sequence[Work], batch: int) -> list[Work]:
+    """Return the work in prompts of at most `batch` passages."""
+    return [
+        prompt
+        for each in jobs
+        for prompt in judging.prompts(each.query, each.passages, batch, {one.doc_id for one in each.passages})
+    ]
+
+
+def key(server: Vendor, **more: Any) -> Key:
+    """Return the key of that judge's ratings."""
+    judge, _ = llm(server, **more)
+    return Key(settings.digest(judge.identity), RUBRIC.digest)
+
+
+def standing(server: Vendor, ledger: Ledger, **more: Any) -> pl.DataFrame:
+    """Return what the ledger holds of that judge."""
+    found = key(server, **more)
+    return ledger.ratings(found.judge_digest, found.rubric_digest)
+
+
+def said(server: Vendor, ledger: Ledger, jobs: Sequence[Work], **more: Any) -> list[str | None]:
+    """Return grade or status of every passage, in order; None where the ledger holds nothing."""
+    rows = standing(server, ledger, **more).iter_rows(named=True)
+    found = {(row["query_digest"], row["passage_digest"]): row["grade"] or row["status"] for row in rows}
+    return [
+        found.get((text_digest(each.query.text), text_digest(passage.shown())))
+        for each in jobs
+        for passage in each.passages
+    ]
+
+
+def sizes(server: Vendor) -> list[int]:
+    """Return the number of passages in every call, in order of arrival."""
+    return [len(call.passages) for call in server.calls]
+
+
+def paid_twice(server: Vendor) -> Counter[tuple[str, str, str]]:
+    """Return what was paid more than once, with how often too much."""
+    return Counter({pair: times - 1 for pair, times in server.paid.items() if times > 1})
+
+
+def rows(ledger: Ledger, columns: str) -> list[tuple[Any, ...]]:
+    """Return columns of the ledger's calls, oldest first."""
+    import sqlite3
+
+    connection = sqlite3.connect(ledger.path)
+    try:
+        return connection.execute(f"SELECT {columns} FROM calls ORDER BY call_id").fetchall()
+    finally:
+        connection.close()

@@ -1,0 +1,52 @@
+"""Shared fixtures: a home of its own for every test, no network but loopback, real data where it is there."""
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep ledger, caches and model hubs of a test inside its own folder."""
+    folder = tmp_path / "home"
+    monkeypatch.setenv("CURATE_HOME", str(folder))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(folder / "datasets"))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def loopback_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse every connection that would leave this machine."""
+    connect: Callable[..., Any] = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> Any:
+        if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in LOOPBACK:
+            raise RuntimeError(f"a test tried to reach {address[0]}")
+        return connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+def need(present: bool, what: str) -> None:
+    """Skip a test that lacks `what`, or fail it where everything is required."""
+    if present:
+        return
+    if os.environ.get("REQUIRE_ALL"):
+        pytest.fail(f"{what} is missing and REQUIRE_ALL is set")
+    pytest.skip(f"{what} is missing")
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Return the folder of real data that stands beside a checkout; skip where it is absent."""
+    if not DATA.is_dir():
+        pytest.skip("the folder of real data is not beside this checkout")
+    return DATA

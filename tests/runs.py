@@ -1,0 +1,55 @@
+"""Small runs for tests: a pipeline without encoders, and the command as a user types it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+DEPARTMENTS = ("心血管科", "消化科", "儿科")
+TOPICS = ("高血压", "胃溃疡", "小儿发热", "偏头痛", "痛风")
+
+PIPELINE = """\
+version: 1
+name: tiny
+ingest: {source: data}
+diversify: {enabled: false}
+pool: {retrievers: [words, pairs], depth: 8, size: 10}
+retrievers:
+  words: {kind: bm25}
+  pairs: {kind: bm25, tokens: bigrams}
+judges:
+  strict: {kind: lexical, thresholds: {S: 0.9, A: 0.7, B: 0.4, C: 0.2}}
+judge: {models: [lexical, strict]}
+export: {rerank: {negatives: 1}}
+"""
+
+
+def tiny(folder: Path) -> str:
+    """Write a BEIR folder of 5 queries and 20 documents and a pipeline that needs no encoder; return its name."""
+    data = folder / "data"
+    if not data.exists():
+        (data / "qrels").mkdir(parents=True)
+        queries = [{"_id": f"q{n}", "text": f"{topic}患者能喝咖啡吗"} for n, topic in enumerate(TOPICS)]
+        answers = (
+            "{}患者能喝咖啡吗？可以少量喝。",
+            "{}的病因很多。",
+            "得了{}以后要按时服药，少喝咖啡。",
+            "{}怎样预防？",
+        )
+        texts = [(n, answer.format(topic)) for n, topic in enumerate(TOPICS) for answer in answers]
+        corpus = [{"_id": f"d{m:02}", "title": "", "text": text} for m, (_, text) in enumerate(texts)]
+        for name, rows in (("queries", queries), ("corpus", corpus)):
+            lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+            (data / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        qrels = [f"q{n}\td{4 * n:02}\t1" for n in range(len(TOPICS))]
+        (data / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "\n".join(qrels) + "\n")
+    (folder / "tiny.yaml").write_text(PIPELINE, encoding="utf-8")
+    return "tiny.yaml"
+
+
+def curate(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a folder, with a home of its own there unless the variables say otherwise."""
+    environment = {**os.environ, "CURATE_HOME": str(folder / "home"), **variables}
+    command = [sys.executable, "-m", "curate", *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

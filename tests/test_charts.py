@@ -1,0 +1,95 @@
+"""Charts are read back as XML: their titles, their marks, and that labels stay text."""
+
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from curate import charts
+
+KINDS = {"S": "g-S", "A": "g-A", "D": "g-D"}
+HOSTILE = "<script>alert('x')</script>&\""
+
+
+def drawn(svg: str) -> ET.Element:
+    return ET.fromstring(svg)
+
+
+def widths(svg: str) -> list[float]:
+    return [float(bar.attrib["width"].rstrip("%")) for bar in drawn(svg).iter("rect")]
+
+
+def texts(svg: str) -> list[str]:
+    return [text.text or "" for text in drawn(svg).iter("text")]
+
+
+@pytest.mark.parametrize(
+    "svg",
+    [
+        charts.funnel(HOSTILE, [(HOSTILE, 2)]),
+        charts.stacked(HOSTILE, [(HOSTILE, {"S": 1})], KINDS, {"S": HOSTILE}),
+        charts.heat(HOSTILE, [HOSTILE], [[(1.0, HOSTILE)]]),
+        charts.histogram(HOSTILE, [(HOSTILE, HOSTILE, 1)], HOSTILE),
+    ],
+    ids=["funnel", "stacked", "heat", "histogram"],
+)
+def test_every_chart_is_named_and_keeps_labels_as_text(svg: str) -> None:
+    root = drawn(svg)
+    assert root.attrib["role"] == "img"
+    assert root.attrib["aria-label"] == HOSTILE == root.findtext("title")
+    assert "script" not in {element.tag for element in root.iter()}
+    assert all(bar.findtext("title") for bar in root.iter("rect"))
+    assert "Noto Sans CJK SC" in root.attrib["font-family"]
+    assert "http" not in svg
+
+
+def test_funnel_bars_are_shares_of_the_largest_step() -> None:
+    svg = charts.funnel("漏斗", [("检索到", 4_000), ("正例", 1_000), ("导出", 0)])
+    assert widths(svg) == [100, 25, 0]
+    assert texts(svg) == ["检索到", "4,000", "正例", "1,000", "导出", "0"]
+
+
+def test_stacked_bars_fill_the_row_in_the_order_of_the_kinds() -> None:
+    svg = charts.stacked("等级", [("use", {"D": 90, "S": 6, "A": 4})], KINDS, {})
+    assert widths(svg) == [6, 4, 90]
+    assert [bar.attrib["x"] for bar in drawn(svg).iter("rect")] == ["0%", "6%", "10%"]
+    assert texts(svg) == ["use", "100", "90"], "a number stands only in a bar that is wide enough for it"
+
+
+def test_a_row_without_counts_has_no_bar() -> None:
+    svg = charts.stacked("等级", [("silent", {})], KINDS, {})
+    assert widths(svg) == []
+    assert texts(svg) == ["silent", "0"]
+
+
+def test_heat_leaves_an_undefined_cell_empty() -> None:
+    svg = charts.heat("重合", ["a", "b"], [[(1.0, "100%"), (0.5, "50%")], [(None, "未定义"), (None, "未定义")]])
+    assert [bar.attrib["fill-opacity"] for bar in drawn(svg).iter("rect")] == ["1.000", "0.550"]
+    assert texts(svg) == ["a", "b", "a", "100%", "50%", "b", "未定义", "未定义"]
+
+
+def test_histogram_bars_stand_on_one_line() -> None:
+    svg = charts.histogram("正例", [("0", "0", 5), ("1", "1", 10), ("2", "2", 0)], "正例数")
+    bars = list(drawn(svg).iter("rect"))
+    assert [float(bar.attrib["height"]) for bar in bars] == [charts.PLOT / 2, charts.PLOT, 0]
+    assert len({float(bar.attrib["y"]) + float(bar.attrib["height"]) for bar in bars}) == 1
+    assert texts(svg) == ["5", "0", "10", "1", "2", "正例数"]
+
+
+def test_charts_of_nothing_are_still_charts() -> None:
+    for svg in (charts.funnel("x", []), charts.stacked("x", [], KINDS, {}), charts.heat("x", [], [])):
+        assert drawn(svg).findtext("title") == "x"
+    assert texts(charts.histogram("x", [], "axis")) == ["axis"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("bm25", "bm25"),
+        ("multilingual-e5", "multilingua…"),
+        ("多语言检索器", "多语言检索器"),
+        ("多语言检索器乙", "多语言检索…"),
+        ("", ""),
+    ],
+)
+def test_long_labels_are_cut_by_their_width(text: str, shown: str) -> None:
+    assert charts.short(text) == shown

@@ -1,0 +1,346 @@
+"""Encoders: a server over real HTTP with its faults, and the real models that come inside packages."""
+
+import datetime as dt
+import shutil
+import socket
+import time
+import traceback
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curate import config as settings
+from curate.config import Settings
+from curate.encoders import ENCODERS
+from curate.encoders.api import Api, Config
+from curate.errors import ConfigError, CurateError, ProviderError
+from curate.protocols import Encoder
+from curate.stages import build
+from tests.small import EmbeddingServer, Reply, context, embedding_server, embeddings, letters, minilm
+
+KEY = "sk-very-secret-0123456789"
+TEXT = "高血压"
+NOW = {"retry-after": "0"}
+BUSY: Reply = (429, NOW, {"error": {"message": f"slow down, {KEY}"}})
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_KEY", KEY)
+
+
+def api(server: EmbeddingServer | str, **more: Any) -> Api:
+    url = server if isinstance(server, str) else server.url
+    found = {"base_url": url, "model": "m", "dim": 64, "key_env": "TEST_KEY", "attempts": 3, **more}
+    return Api("gte", settings.check(Config, found, "encoders.gte"))
+
+
+def failure(encoder: Api, kind: type[CurateError]) -> str:
+    """Return the error's sentence, after a look for the key in everything that a user could be shown."""
+    with pytest.raises(kind) as caught:
+        encoder.encode([TEXT], "query")
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None, "what httpx says is not shown"
+    shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + repr(vars(caught.value))
+    assert KEY not in shown
+    assert TEXT not in shown
+    return str(caught.value)
+
+
+def test_the_key_the_prompts_and_the_batches_that_a_server_sees() -> None:
+    texts = ["高血压", "fever", "痛风"]
+    with embedding_server() as server:
+        encoder = api(server, query_prompt="问：", document_prompt="答：", batch_size=2)
+        assert encoder.encode(texts, "query") == pytest.approx(letters([f"问：{text}" for text in texts]))
+        assert encoder.encode(texts[:1], "document") == pytest.approx(letters(["答：高血压"]))
+    assert [body["input"] for body in server.bodies] == [["问：高血压", "问：fever"], ["问：痛风"], ["答：高血压"]]
+    assert {body["model"] for body in server.bodies} == {"m"}
+    assert {headers["authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
+
+
+def test_a_server_without_keys_gets_none_and_a_slash_does_not_matter() -> None:
+    with embedding_server() as server:
+        api(f"{server.url}/", key_env=None).encode(["a"], "query")
+    assert "authorization" not in server.headers[0]
+
+
+def test_rows_are_normalised_and_no_text_gives_none() -> None:
+    with embedding_server((200, {}, embeddings([[3.0, 4.0], [0.0, 0.0]]))) as server:
+        encoder = api(server, dim=2)
+        assert encoder.encode([], "query").shape == (0, 2)
+        assert encoder.encode(["a", "b"], "query") == pytest.approx(np.array([[0.6, 0.8], [0, 0]]))
+    assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize("fault", [BUSY, (503, NOW, "<html>"), (500, NOW, {}), (529, NOW, {})])
+def test_what_may_pass_is_asked_again(fault: Reply) -> None:
+    with embedding_server(fault, fault) as server:
+        assert (api(server).encode(["a"], "query") == letters(["a"])).all()
+    assert len(server.bodies) == 3
+
+
+def test_the_tries_end() -> None:
+    with embedding_server(*[(500, NOW, {"error": KEY})] * 9) as server:
+        assert failure(api(server), ProviderError) == f"encoders.gte: {server.url}/embeddings answered HTTP 500"
+    assert len(server.bodies) == 3
+
+
+def test_a_pause_is_ours_where_the_server_names_none() -> None:
+    with embedding_server((429, {"retry-after": "soon"}, {})) as server:
+        assert api(server).encode(["a"], "query").shape == (1, 64)
+    assert len(server.bodies) == 2
+
+
+def test_a_date_that_the_server_names_is_kept_to() -> None:
+    date = format_datetime(dt.datetime.now(dt.UTC).replace(microsecond=0) + dt.timedelta(seconds=4), usegmt=True)
+    with embedding_server((429, {"retry-after": date}, {})) as server:
+        start = time.monotonic()
+        api(server).encode(["a"], "query")
+    assert time.monotonic() - start > 2, "our own first pause is 0.5 to 1.5 seconds"
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 302])
+def test_what_will_not_pass_is_asked_once(status: int) -> None:
+    with embedding_server((status, NOW, {"error": {"message": f"{KEY} {TEXT}"}})) as server:
+        assert f"answered HTTP {status}; check base_url, model and key" in failure(api(server), ProviderError)
+    assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "not JSON",
+        [],
+        {"data": None},
+        {"data": [{"index": 0}]},
+        embeddings([]),
+        embeddings([[1.0] * 64, [1.0] * 64]),
+        {"data": [{"index": 1, "embedding": [1.0] * 64}]},
+        {"data": [{"index": 0, "embedding": "AAAA"}]},
+        embeddings([[None] * 64]),
+    ],
+)
+def test_a_reply_without_the_right_number_of_embeddings(reply: Any) -> None:
+    with embedding_server((200, {}, reply)) as server:
+        assert "does not hold 1 embeddings; check base_url" in failure(api(server), ProviderError)
+    assert len(server.bodies) == 1
+
+
+def test_vectors_of_another_length_name_the_setting() -> None:
+    with embedding_server() as server:
+        found = failure(api(server, dim=768), ConfigError)
+    assert found == "encoders.gte.dim: found vectors of length 64, expected 768"
+
+
+def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+    found = failure(api(url, attempts=1), ProviderError)
+    assert found == f"encoders.gte: no answer from {url}/embeddings (ConnectError)"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (
+            {"key_env": "NO_SUCH_KEY"},
+            r"encoders\.gte\.key_env: no key in \$NO_SUCH_KEY; set it with: export",
+        ),
+        ({"key_env": "ODD_KEY"}, r"encoders\.gte\.key_env: \$ODD_KEY holds characters that no key has"),
+        ({"base_url": "api.example.com"}, r"encoders\.gte\.base_url"),
+        ({"base_url": "https://user:secret@example.com/v1"}, r"encoders\.gte\.base_url"),
+        ({"dim": 0}, r"encoders\.gte\.dim"),
+        ({"batch_size": 0}, r"encoders\.gte\.batch_size"),
+    ],
+)
+def test_wrong_settings_of_a_server(more: Settings, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ODD_KEY", "sk-密钥")
+    with pytest.raises(ConfigError, match=message) as caught:
+        api("http://127.0.0.1:1/v1", **more)
+    assert "密钥" not in str(caught.value)
+
+
+def test_a_line_break_behind_the_key_is_no_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_KEY", f"{KEY}\n")
+    with embedding_server() as server:
+        api(server).encode(["a"], "query")
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+def test_the_revision_holds_what_changes_a_vector_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = api("http://h/v1").revision
+    for same in ({"key_env": None}, {"batch_size": 1}, {"timeout_s": 1.0}, {"attempts": 1}):
+        assert api("http://h/v1", **same).revision == base
+    for other in ({"model": "n"}, {"dim": 3}, {"query_prompt": "q"}, {"document_prompt": "d"}):
+        assert api("http://h/v1", **other).revision != base
+    assert api("http://other/v1").revision != base
+
+
+# The real models.
+
+MODELS: dict[str, Settings] = {"e5": {}, "use": {}, "minilm": {"kind": "dense", "device": "cpu"}}
+PAIRS = [("高血压能喝咖啡吗", "hypertension and coffee"), ("the patient has a fever", "he has a high temperature")]
+
+
+def made(folder: Path, name: str, **more: Any) -> Encoder:
+    """Return a real encoder, built as a stage builds it."""
+    found = {"model": minilm(), **MODELS[name], **more} if name == "minilm" else MODELS[name]
+    return build.encoder(context(folder, encoders={name: found} if found else {}), name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_the_contract_of_real_encoders(name: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    encoder = made(tmp_path, name)
+    texts = [text for pair in PAIRS for text in pair]
+    rows = encoder.encode(texts, "document")
+    assert rows.shape == (4, encoder.dim)
+    assert rows.dtype == np.float32
+    assert np.linalg.norm(rows, axis=1) == pytest.approx(1, abs=1e-5)
+    assert rows[2] @ rows[3] > rows[2] @ rows[0], "the English pair is alike"
+    assert (made(tmp_path, name).encode(texts, "document") == rows).all()
+    assert made(tmp_path / "other", name).encode(texts, "document") == pytest.approx(rows, abs=1e-6)
+    assert encoder.encode([], "query").shape == (0, encoder.dim)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+def test_e5_tells_roles_apart_and_use_does_not(tmp_path: Path) -> None:
+    for name, alike in (("e5", False), ("use", True)):
+        encoder = made(tmp_path, name)
+        assert (encoder.encode(["发热"], "query") == encoder.encode(["发热"], "document")).all() == alike
+
+
+@pytest.mark.slow
+def test_settings_of_a_dense_model_are_honoured(tmp_path: Path) -> None:
+    plain = made(tmp_path, "minilm")
+    asked = made(tmp_path, "minilm", query_prompt="query: ", document_prompt="")
+    expected = plain.encode(["query: fever", "fever"], "document")
+    assert asked.encode(["fever"], "query") == pytest.approx(expected[:1], abs=1e-6)
+    assert asked.encode(["fever"], "document") == pytest.approx(expected[1:], abs=1e-6)
+    short = made(tmp_path, "minilm", max_length=5)  # [CLS] and [SEP] are two of them
+    same = short.encode(["one two three four five", "one two three"], "query")
+    assert same[0] == pytest.approx(same[1], abs=1e-6)
+    whole = plain.encode(["one two three four five", "one two three"], "query")
+    assert float(whole[0] @ whole[1]) < 0.99
+    half = made(tmp_path, "minilm", dtype="bfloat16").encode(["fever"], "query")
+    assert np.linalg.norm(half) == pytest.approx(1, abs=1e-6)
+    assert 1e-5 < 1 - float(half[0] @ plain.encode(["fever"], "query")[0]) < 1e-2
+
+
+def test_the_cache_key_of_a_dense_model_is_as_documented(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "weights").write_bytes(b"1234")
+
+    def revision(**more: Any) -> str:
+        encoders: dict[str, Settings] = {"x": {"kind": "dense", "model": str(folder), **more}}
+        return build.encoder(context(tmp_path, encoders=encoders), "x").revision
+
+    base = revision()
+    for same in ({"device": "cuda"}, {"batch_size": 1}, {"trust_remote_code": True}, {}):
+        assert revision(**same) == base
+    for other in (
+        {"query_prompt": ""},
+        {"document_prompt": "d"},
+        {"max_length": 5},
+        {"dtype": "float16"},
+        {"revision": "r"},
+    ):
+        assert revision(**other) != base
+    (folder / "weights").write_bytes(b"12345")
+    assert revision() != base, "other weights under the same path"
+
+
+def dense(folder: Path, model: Path | str) -> str:
+    """Return the revision of a dense model, without loading it."""
+    encoders: dict[str, Settings] = {"x": {"kind": "dense", "model": str(model)}}
+    return build.encoder(context(folder, encoders=encoders), "x").revision
+
+
+def test_a_copied_folder_is_the_same_model_and_a_trained_one_is_not(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    (first / "config.json").write_text("{}")
+    (first / "weights").write_bytes(bytes(5_000_000))
+    shutil.copytree(first, second, copy_function=shutil.copyfile)  # with other times
+    (second / ".DS_Store").write_text("x")
+    base = dense(tmp_path, first)
+    assert dense(tmp_path, second) == base
+    (second / "weights").write_bytes(bytes(4_999_999) + b"1")
+    assert dense(tmp_path, second) != base, "the last byte, at the same size"
+    (second / "weights").write_bytes(bytes(2_000_000) + b"1" * 1_000_000 + bytes(2_000_000))
+    assert dense(tmp_path, second) != base, "a stretch in the middle"
+
+
+COMMITS = ("1" * 40, "2" * 40)
+
+
+def hub(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a cache of the hub that holds two commits of org/model, the first one as `main`; return its refs."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(folder))
+    refs = folder / "models--org--model" / "refs"
+    refs.mkdir(parents=True)
+    for commit in COMMITS:
+        snapshot = refs.parent / "snapshots" / commit
+        shutil.copytree(minilm(), snapshot)
+    (refs / "main").write_text(COMMITS[0])
+    return refs
+
+
+def test_another_commit_of_a_model_on_the_hub_is_another_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refs = hub(tmp_path / "hub", monkeypatch)
+    base = dense(tmp_path, "org/model")
+    assert dense(tmp_path, "org/model") == base
+    (refs / "main").write_text(COMMITS[1])
+    assert dense(tmp_path, "org/model") != base
+
+
+@pytest.mark.slow
+def test_the_commit_in_the_key_is_the_one_that_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refs = hub(tmp_path / "hub", monkeypatch)
+    encoder = made(tmp_path, "minilm", model="org/model")
+    shutil.rmtree(refs.parent / "snapshots" / COMMITS[1])
+    (refs / "main").write_text(COMMITS[1])  # somebody moves on in between
+    assert encoder.encode(["fever"], "query") == pytest.approx(made(tmp_path, "minilm").encode(["fever"], "query"))
+
+
+@pytest.mark.parametrize("path", ["/nowhere/gte", "./nowhere", "~/nowhere"])
+def test_a_folder_that_is_not_there_is_found_at_once(path: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"encoders\.minilm\.model: '.*nowhere.*' cannot be used"):
+        build.encoder(context(tmp_path, encoders={"minilm": {"kind": "dense", "model": path}}), "minilm")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (
+            {"model": "org/nothere"},
+            r"encoders\.minilm\.model: 'org/nothere' cannot be used \(.*\); give the name",
+        ),
+        ({"model": "empty"}, r"encoders\.minilm\.model: 'empty' cannot be used"),
+        ({"device": "cudaa"}, r"encoders\.minilm\.device: 'cudaa' cannot be used \(.*\); give cpu, cuda or cuda:N"),
+    ],
+)
+def test_a_model_that_cannot_be_loaded_names_the_setting(
+    more: Settings, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=message):
+        made(tmp_path, "minilm", **more).encode(["a"], "query")
+
+
+def test_an_encoder_that_nobody_knows(tmp_path: Path) -> None:
+    assert ENCODERS.names() == ["api", "dense", "e5", "use"]
+    with pytest.raises(ConfigError, match="unknown encoder 'dens': did you mean 'dense'"):
+        build.encoder(context(tmp_path), "dens")
+    with pytest.raises(ConfigError, match=r"encoders\.gte\.kind: found 'dens'; did you mean 'dense'"):
+        build.encoder(context(tmp_path, encoders={"gte": {"kind": "dens"}}), "gte")
+    with pytest.raises(ConfigError, match=r"encoders\.e5\.threads: unknown key"):
+        build.encoder(context(tmp_path, encoders={"e5": {"threads": 2}}), "e5")
+    with pytest.raises(ConfigError, match=r"encoders\.dense\.model: is missing"):
+        build.encoder(context(tmp_path), "dense")

@@ -1,0 +1,195 @@
+"""The export stage: which candidates a reranker gets, and that every policy before it can be exported."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from curate.files import frame, read_table
+from curate.records import VERDICTS
+from curate.stages.export import Rerank, candidates
+from tests.runs import curate, tiny
+
+GRADE = {"relevant": "S", "not relevant": "D", "contested": "S", "incomplete": None}
+
+
+def judged(**queries: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return verdicts and pool of queries: a letter a document, d000, d001, ... in the order of the pool.
+
+    R is relevant, C contested, I incomplete; B, c and D are negatives whose worst of two votes is B, C or D.
+    """
+    verdict = {"R": "relevant", "C": "contested", "I": "incomplete"}
+    rows, places = [], []
+    for query_id, letters in queries.items():
+        for position, letter in enumerate(letters, 1):
+            pair = {"query_id": query_id, "doc_id": f"d{position - 1:03}"}
+            said = verdict.get(letter, "not relevant")
+            second = letter.upper() if said == "not relevant" else GRADE[said]
+            votes = [{"judge": "a", "grade": "B" if said == "not relevant" else "S"}, {"judge": "b", "grade": second}]
+            rows.append({**pair, "verdict": said, "votes": votes, "policy": "unanimous"})
+            places.append({**pair, "position": position, "hits": []})
+    return frame("verdicts", rows), frame("pool", places)
+
+
+def drawn(table: pl.DataFrame, score: int, query_id: str = "q") -> list[str]:
+    return table.filter((pl.col("query_id") == query_id) & (pl.col("score") == score))["doc_id"].to_list()
+
+
+def test_a_query_gives_at_most_ten_positives_and_exactly_its_negatives() -> None:
+    verdicts, pool = judged(many="R" * 14 + "D" * 30, few="RR" + "D" * 20)
+    table, short = candidates(verdicts, pool, Rerank(), seed=7)
+    assert short == []
+    assert Counter(table.select("query_id", "score").rows()) == {
+        ("many", 1): 10,
+        ("many", 0): 20,
+        ("few", 1): 2,
+        ("few", 0): 20,
+    }
+    assert table.rows() == sorted(set(table.rows())), "sorted by key, each pair once"
+    wrong = table.join(verdicts, on=["query_id", "doc_id"]).filter(
+        (pl.col("score") == 1) != (pl.col("verdict") == "relevant")
+    )
+    assert wrong.is_empty()
+
+
+def test_doubtful_pairs_are_never_candidates() -> None:
+    verdicts, pool = judged(q="RCIDCIDCID")
+    table, short = candidates(verdicts, pool, Rerank(negatives=3), seed=7)
+    assert table["doc_id"].to_list() == ["d000", "d003", "d006", "d009"]
+    assert short == []
+
+
+def test_queries_with_too_few_negatives_are_left_out_and_listed() -> None:
+    verdicts, pool = judged(enough="RDDD", short="RDDC", none="R", unanswered="DDDD")
+    table, short = candidates(verdicts, pool, Rerank(negatives=3), seed=7)
+    assert set(table["query_id"]) == {"enough"}
+    assert sorted(short) == ["none", "short"], "one without a positive is in no part of the benchmark"
+
+
+def test_the_seed_decides_and_the_order_of_the_tables_does_not() -> None:
+    verdicts, pool = judged(q="R" * 30 + "D" * 60)
+    first, _ = candidates(verdicts, pool, Rerank(), seed=7)
+    again, _ = candidates(verdicts.reverse(), pool.reverse(), Rerank(), seed=7)
+    other, _ = candidates(verdicts, pool, Rerank(), seed=8)
+    assert first.equals(again)
+    assert drawn(first, 1) != drawn(other, 1)
+    assert drawn(first, 0) != drawn(other, 0)
+
+
+def test_by_rank_takes_the_best_ranked_negatives() -> None:
+    verdicts, pool = judged(q="DRDDRDDD")
+    table, _ = candidates(verdicts, pool, Rerank(negatives=3, draw="by_rank"), seed=7)
+    assert drawn(table, 0) == ["d000", "d002", "d003"]
+
+
+def test_by_grade_takes_the_best_graded_negatives_and_draws_among_equals() -> None:
+    verdicts, pool = judged(q="RDcDBcDccc")
+    rerank = Rerank(negatives=3, draw="by_grade")
+    tables = [candidates(verdicts, pool, rerank, seed)[0] for seed in range(20)]
+    for table in tables:
+        assert "d004" in drawn(table, 0), "the one with B and B"
+        assert set(drawn(table, 0)) < {"d004", "d002", "d005", "d007", "d008", "d009"}
+    assert len({tuple(drawn(table, 0)) for table in tables}) > 1
+
+
+def exported(folder: Path, *settings: str) -> Path:
+    """Run the small pipeline; return its run folder."""
+    words = [word for setting in settings for word in ("--set", setting)]
+    done = curate(folder, "run", "tiny.yaml", *words)
+    assert done.returncode == 0, done.stderr
+    return folder / "runs" / "tiny"
+
+
+def ids(path: Path) -> list[str]:
+    return [json.loads(line)["_id"] for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_refined_corpus_goes_through_every_export(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    # Of a query's own documents the first, which every query finds, is contested and the third is its positive.
+    for judge, first in (("one", "S"), ("two", "D")):
+        grades = {(n, 4 * n): first for n in range(5)} | {(n, 4 * n + 2): "S" for n in range(5)}
+        rows = [f"q{n}\td{m:02}\t{grades.get((n, m), 'D')}" for n in range(5) for m in range(20)]
+        text = "\n".join(["query_id\tdoc_id\tgrade", *rows, ""])
+        (tmp_path / f"{judge}.tsv").write_text(text, encoding="utf-8")
+    replay = "{one: {kind: replay, path: one.tsv}, two: {kind: replay, path: two.tsv}}"
+    settings = (f"judges={replay}", "judge.models=[one, two]", "consensus.corpus=refined")
+    run = exported(tmp_path, *settings, "export.rerank.negatives=2")
+    removed = set(read_table(run / "consensus", "dropped")["id"])
+    verdicts = read_table(run / "consensus", "verdicts")
+    negatives = verdicts.filter(pl.col("verdict") == "not relevant")["doc_id"]
+    assert removed == {"d00", "d04", "d08", "d12", "d16"}
+    assert removed & set(negatives), "a document that was removed for one query is a negative of another"
+    export = run / "export"
+    corpus = ids(export / "beir" / "corpus.jsonl")
+    assert len(corpus) == 20 - len(removed)
+    assert not removed & set(corpus)
+    trec = [line.split()[2] for line in (export / "trec" / "qrels.txt").read_text(encoding="utf-8").splitlines()]
+    assert trec
+    assert set(trec) <= set(corpus)
+    for config in ("corpus", "qrels", "grades"):
+        [path] = (export / "mteb" / "reranking").glob(f"{config}-*.parquet")
+        table = pl.read_parquet(path)
+        column = "id" if config == "corpus" else "corpus-id"
+        assert not table.is_empty()
+        assert set(table[column]) <= set(corpus)
+
+
+@pytest.fixture
+def doubled(tmp_path: Path) -> Path:
+    """Write the small input with its first query and its first document a second time under other ids."""
+    tiny(tmp_path)
+    for name, copy in (("queries", "q9"), ("corpus", "d99")):
+        path = tmp_path / "data" / f"{name}.jsonl"
+        first = json.loads(path.read_text(encoding="utf-8").splitlines()[0])
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps({**first, "_id": copy}, ensure_ascii=False) + "\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("policy", "documents", "line"), [("keep", 21, "kept under their own ids"), ("merge", 20, "merged")]
+)
+def test_duplicates_can_be_kept_up_to_the_export(doubled: Path, policy: str, documents: int, line: str) -> None:
+    run = exported(doubled, f"ingest.duplicates={policy}")
+    assert len(ids(run / "export" / "beir" / "corpus.jsonl")) == documents
+    assert ("d99" in ids(run / "export" / "beir" / "corpus.jsonl")) == (policy == "keep")
+    assert ("q9" in ids(run / "export" / "beir" / "queries.jsonl")) == (policy == "keep")
+    card = (run / "export" / "mteb" / "retrieval" / "README.md").read_text(encoding="utf-8")
+    assert f"| equal texts | {line} |" in card
+
+
+@pytest.mark.parametrize(
+    ("rubric", "line"), [(None, "No prompt was used."), ("rubric-zh (abc)", "| rubric-zh (abc) |")]
+)
+def test_the_card_names_the_rubric_of_the_judge_stage_and_no_other(
+    tmp_path: Path, rubric: str | None, line: str
+) -> None:
+    tiny(tmp_path)
+    mark = exported(tmp_path) / "judge" / "stage.json"
+    state = json.loads(mark.read_text(encoding="utf-8"))
+    state["report"]["facts"]["rubric"] = rubric
+    mark.write_text(json.dumps(state), encoding="utf-8")
+    assert curate(tmp_path, "export").returncode == 0
+    card = (tmp_path / "runs" / "tiny" / "export" / "mteb" / "retrieval" / "README.md").read_text(encoding="utf-8")
+    assert line in card
+    assert card.count("rubric-zh") == (rubric is not None)
+
+
+def test_the_card_shows_agreement_with_its_intervals(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    run = exported(tmp_path)
+    card = (run / "export" / "mteb" / "retrieval" / "README.md").read_text(encoding="utf-8")
+    assert "Heuristic judges only" in card
+    [row] = [line for line in card.splitlines() if line.startswith("| Fleiss' kappa, relevant or not |")]
+    agreed = json.loads((run / "consensus" / "agreement.json").read_text(encoding="utf-8"))["cut"]
+    low, high = agreed["intervals"]["fleiss"]
+    assert f" {agreed['fleiss']:.3f} ({low:.2f}–{high:.2f}) " in row
+    assert "| queries resampled for the 95 % intervals in brackets | 5 |" in card
+
+
+def test_every_verdict_has_a_letter() -> None:
+    verdicts, _ = judged(q="RDCI")
+    assert set(verdicts["verdict"]) == set(VERDICTS)

@@ -1,0 +1,433 @@
+"""Exports are read again by the tools they are for: mteb and `datasets` offline, pytrec_eval, ir_measures, JSON."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from math import log2
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import yaml
+
+from curate.errors import DataError
+from curate.exporters import EXPORTERS
+from curate.exporters.card import markdown
+from curate.exporters.mteb import load_task, mteb_language
+from curate.files import digests, frame
+from curate.integrity import check
+from curate.protocols import Benchmark
+from curate.records import Document
+
+WORDS = "热咳痛疹药"
+DOCUMENTS = [
+    Document("007", "", "热"),
+    Document("008", "", "热咳"),
+    Document("009", "热", "咳热"),
+    Document("d4", "", "咳"),
+    Document("d5", "", "咳咳痛"),
+    Document("d6", "", "痛"),
+    Document("d7", "药", "疹"),
+]
+# What the encoder below ranks, by eye: 热 -> 007 (1), 009 (0.89), 008 (0.71); 咳 -> d4 (1), d5 (0.89), 008 (0.71).
+NDCG = ((1 / log2(3) + 1 / 2) / (1 + 1 / log2(3)) + 1) / 2  # query 001 has its positives at ranks 2 and 3, 002 at 1
+MAP = ((1 / 2 + 2 / 3) / 2 + 1) / 2
+
+
+class Memory:
+    """A corpus in a list, read in batches of a chosen size."""
+
+    def __init__(self, documents: Sequence[Document] = DOCUMENTS, size: int = 2) -> None:
+        self.documents, self.size, self.digest = documents, size, "memory"
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def batches(self) -> Iterator[Sequence[Document]]:
+        for start in range(0, len(self.documents), self.size):
+            yield self.documents[start : start + self.size]
+
+
+def verdict(query: str, document: str, decided: str, grades: str) -> dict[str, object]:
+    """Return one row of verdicts; `-` stands for a judge that gave no grade, and the judges are not in order."""
+    names = ("judge-b", "judge-a", "judge-c")
+    votes = [
+        {"judge": name, "grade": None if grade == "-" else grade} for name, grade in zip(names, grades, strict=True)
+    ]
+    return {"query_id": query, "doc_id": document, "verdict": decided, "votes": votes, "policy": "unanimous"}
+
+
+@pytest.fixture
+def benchmark() -> Benchmark:
+    """Two queries of seven documents; ids look like numbers; one contested and one incomplete pair a query at most."""
+    labels = [("001", "009", 1), ("001", "008", 1), ("002", "d4", 1)]
+    negatives = [("001", "007", 0), ("002", "d6", 0)]
+    keys = ("query_id", "doc_id", "score")
+    made = Benchmark(
+        name="fever",
+        language="zh",
+        queries=frame(
+            "queries", [{"query_id": key, "text": text, "source": ""} for key, text in (("001", "热"), ("002", "咳"))]
+        ),
+        corpus=Memory(),
+        qrels=frame("qrels", [dict(zip(keys, row, strict=True)) for row in labels]),
+        candidates=frame("qrels", [dict(zip(keys, row, strict=True)) for row in labels + negatives]),
+        verdicts=frame(
+            "verdicts",
+            [
+                verdict("001", "007", "not relevant", "BCD"),
+                verdict("001", "009", "relevant", "SSA"),
+                verdict("001", "008", "relevant", "AAA"),
+                verdict("001", "d4", "contested", "ABB"),
+                verdict("002", "d4", "relevant", "SAS"),
+                verdict("002", "d5", "contested", "SDD"),
+                verdict("002", "d6", "not relevant", "DDD"),
+                verdict("002", "008", "incomplete", "A-A"),
+            ],
+        ),
+        facts={
+            "license": "cc-by-nc-sa-4.0",
+            "agreement": {"fleiss kappa": {"five grades": 0.7313, "cut": None}},
+            "judges": [{"name": "judge-a", "model": "m|1"}, {"name": "judge-b"}],
+            "prompts": [{"name": "rubric-zh", "digest": "abc"}],
+            "pool": {"depth": 500, "retrievers": ["bm25", "e5"]},
+        },
+    )
+    check(made)
+    return made
+
+
+def write(name: str, benchmark: Benchmark, folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    EXPORTERS.load(name)(benchmark, folder)
+    return folder
+
+
+@pytest.fixture
+def mteb_folder(benchmark: Benchmark, tmp_path: Path) -> Path:
+    return write("mteb", benchmark, tmp_path / "export")
+
+
+def counts(texts: Sequence[str]) -> Any:
+    """Return a normalised count of each of the five words a text: an encoder whose ranking can be read by eye."""
+    rows = np.array([[text.count(word) for word in WORDS] for text in texts], dtype=np.float32)
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+
+
+def evaluate(folder: Path) -> dict[str, float]:
+    """Return the scores that stock mteb gives the counting encoder on a written folder."""
+    import mteb
+    from mteb.models.abs_encoder import AbsEncoder
+    from mteb.models.model_meta import ModelMeta
+
+    class Counting(AbsEncoder):  # type: ignore[misc]
+        mteb_model_meta = ModelMeta.create_empty({"name": "test/counting", "revision": "1"})
+
+        def encode(self, inputs: Any, **_: Any) -> Any:
+            return counts([text for batch in inputs for text in batch["text"]])
+
+    result = mteb.evaluate(Counting(), [load_task(folder)], cache=None, show_progress_bar=False)
+    scores: dict[str, float] = result.task_results[0].scores["test"][0]
+    return scores
+
+
+def load(folder: Path, config: str) -> list[dict[str, Any]]:
+    import datasets
+
+    rows: list[dict[str, Any]] = datasets.load_dataset(str(folder), config, split="test").to_list()
+    return rows
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def labelled_by_mteb(folder: Path) -> list[tuple[str, ...]]:
+    rows = load(folder / "retrieval", "qrels") + load(folder / "reranking", "qrels")
+    return [(row["query-id"], row["corpus-id"]) for row in rows]
+
+
+LABELLED: dict[str, Callable[[Path], list[tuple[str, ...]]]] = {
+    "beir": lambda folder: [tuple(line.split("\t")[:2]) for line in lines(folder / "qrels" / "test.tsv")[1:]],
+    "mteb": labelled_by_mteb,
+    "trec": lambda folder: [tuple(line.split()[:3:2]) for line in lines(folder / "qrels.txt")],
+}
+
+
+@pytest.mark.parametrize("name", EXPORTERS.names())
+def test_same_benchmark_gives_same_bytes_however_its_corpus_is_batched(
+    benchmark: Benchmark, tmp_path: Path, name: str
+) -> None:
+    first = write(name, benchmark, tmp_path / "a" / "one")
+    shuffled = replace(
+        benchmark,
+        corpus=Memory(size=5),
+        qrels=benchmark.qrels.reverse(),
+        candidates=benchmark.candidates.reverse(),
+        verdicts=benchmark.verdicts.reverse(),
+    )
+    second = write(name, shuffled, tmp_path / "b" / "two")
+    assert digests(first)
+    assert digests(first) == digests(second)
+
+
+@pytest.mark.parametrize("name", EXPORTERS.names())
+def test_no_path_and_no_hidden_file_is_left_in_an_export(benchmark: Benchmark, tmp_path: Path, name: str) -> None:
+    folder = write(name, benchmark, tmp_path / "export")
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if path.name.startswith(".")]
+    assert not [path for path in files if str(tmp_path).encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("name", EXPORTERS.names())
+def test_contested_and_incomplete_pairs_never_reach_the_qrels(benchmark: Benchmark, tmp_path: Path, name: str) -> None:
+    folder = write(name, benchmark, tmp_path / "export")
+    labelled = LABELLED[name](folder)
+    assert ("002", "d4") in labelled
+    assert not {("001", "d4"), ("002", "d5"), ("002", "008")} & set(labelled)
+
+
+def test_mteb_evaluates_the_retrieval_folder(mteb_folder: Path) -> None:
+    scores = evaluate(mteb_folder / "retrieval")
+    assert scores["ndcg_at_10"] == pytest.approx(NDCG, abs=1e-5)
+    assert scores["main_score"] == scores["ndcg_at_10"]
+
+
+def test_mteb_evaluates_the_reranking_folder_on_its_candidates_only(mteb_folder: Path) -> None:
+    scores = evaluate(mteb_folder / "reranking")
+    assert scores["map_at_10"] == pytest.approx(MAP, abs=1e-5)
+    assert scores["main_score"] == scores["map_at_10"]
+    # Document d5 would rank between d4 and the rest for query 002; it is contested and no candidate.
+    assert [row["id"] for row in load(mteb_folder / "reranking", "corpus")] == ["007", "008", "009", "d4", "d6"]
+
+
+def test_mteb_agrees_with_trec_eval_on_the_trec_files(benchmark: Benchmark, mteb_folder: Path, tmp_path: Path) -> None:
+    import pytrec_eval
+
+    folder = write("trec", benchmark, tmp_path / "trec")
+    with (folder / "qrels.txt").open(encoding="utf-8") as stream:
+        qrels = pytrec_eval.parse_qrel(stream)
+    documents = [json.loads(line) for line in lines(folder / "docs.jsonl")]
+    topics = dict(line.split("\t") for line in lines(folder / "topics.tsv"))
+    vectors = counts([item["title"] + item["text"] for item in documents])
+    run = {
+        key: {item["docno"]: float(score) for item, score in zip(documents, vectors @ counts([text])[0], strict=True)}
+        for key, text in topics.items()
+    }
+    measured = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut_10"}).evaluate(run)
+    mean = sum(row["ndcg_cut_10"] for row in measured.values()) / len(measured)
+    assert mean == pytest.approx(NDCG)
+    assert mean == pytest.approx(evaluate(mteb_folder / "retrieval")["ndcg_at_10"], abs=1e-5)
+
+
+def test_ir_measures_reads_the_trec_qrels_with_negatives_as_zero(benchmark: Benchmark, tmp_path: Path) -> None:
+    import ir_measures
+
+    folder = write("trec", benchmark, tmp_path / "trec")
+    found = [
+        (row.query_id, row.doc_id, row.relevance) for row in ir_measures.read_trec_qrels(str(folder / "qrels.txt"))
+    ]
+    assert found == [("001", "007", 0), ("001", "008", 1), ("001", "009", 1), ("002", "d4", 1), ("002", "d6", 0)]
+
+
+def test_trec_drops_negatives_that_a_refined_corpus_no_longer_holds(benchmark: Benchmark, tmp_path: Path) -> None:
+    refined = replace(benchmark, corpus=Memory([item for item in DOCUMENTS if item.doc_id != "d6"]))
+    folder = write("trec", refined, tmp_path / "trec")
+    assert lines(folder / "qrels.txt") == ["001 0 007 0", "001 0 008 1", "001 0 009 1", "002 0 d4 1"]
+
+
+def test_trec_topics_stay_on_one_line_each(benchmark: Benchmark, tmp_path: Path) -> None:
+    queries = benchmark.queries.with_columns(text=pl.lit("发热\t咳嗽\n怎么办"))
+    folder = write("trec", replace(benchmark, queries=queries), tmp_path / "trec")
+    assert lines(folder / "topics.tsv") == ["001\t发热 咳嗽 怎么办", "002\t发热 咳嗽 怎么办"]
+
+
+def test_beir_files_hold_what_its_loader_expects(benchmark: Benchmark, tmp_path: Path) -> None:
+    folder = write("beir", benchmark, tmp_path / "beir")
+    assert json.loads(lines(folder / "corpus.jsonl")[2]) == {"_id": "009", "title": "热", "text": "咳热"}
+    assert [json.loads(line) for line in lines(folder / "queries.jsonl")] == [
+        {"_id": "001", "text": "热"},
+        {"_id": "002", "text": "咳"},
+    ]
+    assert lines(folder / "qrels" / "test.tsv") == [
+        "query-id\tcorpus-id\tscore",
+        "001\t008\t1",
+        "001\t009\t1",
+        "002\td4\t1",
+    ]
+
+
+def test_datasets_reads_every_config_and_ids_stay_strings(mteb_folder: Path) -> None:
+    folder = mteb_folder / "retrieval"
+    assert load(folder, "corpus")[0] == {"id": "007", "title": "", "text": "热"}
+    assert load(folder, "queries") == [{"id": "001", "text": "热"}, {"id": "002", "text": "咳"}]
+    assert load(folder, "qrels")[0] == {"query-id": "001", "corpus-id": "008", "score": 1}
+    assert load(mteb_folder / "reranking", "top_ranked") == [
+        {"query-id": "001", "corpus-ids": ["007", "008", "009"]},
+        {"query-id": "002", "corpus-ids": ["d4", "d6"]},
+    ]
+
+
+def test_types_are_those_mteb_wants(mteb_folder: Path) -> None:
+    import datasets
+
+    features = datasets.load_dataset(str(mteb_folder / "retrieval"), split="test").features
+    assert {name: kind.dtype for name, kind in features.items()} == {
+        "query-id": "string",
+        "corpus-id": "string",
+        "score": "int32",
+    }
+
+
+def test_grades_hold_every_judged_pair_with_every_judge_in_order(mteb_folder: Path) -> None:
+    rows = load(mteb_folder / "retrieval", "grades")
+    assert [(row["query-id"], row["corpus-id"], row["verdict"]) for row in rows] == [
+        ("001", "007", "not relevant"),
+        ("001", "008", "relevant"),
+        ("001", "009", "relevant"),
+        ("001", "d4", "contested"),
+        ("002", "008", "incomplete"),
+        ("002", "d4", "relevant"),
+        ("002", "d5", "contested"),
+        ("002", "d6", "not relevant"),
+    ]
+    votes = [
+        {"judge": "judge-a", "grade": None},
+        {"judge": "judge-b", "grade": "A"},
+        {"judge": "judge-c", "grade": "A"},
+    ]
+    assert rows[4]["votes"] == votes
+
+
+def test_exports_in_folders_of_one_name_do_not_share_a_cache(
+    benchmark: Benchmark, mteb_folder: Path, tmp_path: Path
+) -> None:
+    before = evaluate(mteb_folder / "retrieval")["ndcg_at_10"]
+    corpus = [replace(item, text="热") if item.doc_id == "d4" else item for item in DOCUMENTS]
+    other = write("mteb", replace(benchmark, corpus=Memory(corpus)), tmp_path / "other" / "export")
+    after = evaluate(other / "retrieval")["ndcg_at_10"]
+    assert load(other / "retrieval", "corpus")[3]["text"] == "热"
+    assert load(mteb_folder / "retrieval", "corpus")[3]["text"] == "咳"
+    assert after < before
+    revisions = [load_task(folder / "retrieval").metadata.dataset["revision"] for folder in (mteb_folder, other)]
+    assert revisions[0] != revisions[1]
+
+
+def test_file_names_carry_the_hash_of_their_content(benchmark: Benchmark, mteb_folder: Path, tmp_path: Path) -> None:
+    labels = benchmark.qrels.filter(pl.col("doc_id") != "008")
+    other = write("mteb", replace(benchmark, qrels=labels), tmp_path / "other")
+    names = [
+        {path.name.split("-")[0]: path.name for path in (folder / "retrieval").glob("*.parquet")}
+        for folder in (mteb_folder, other)
+    ]
+    assert {config for config in names[0] if names[0][config] != names[1][config]} == {"qrels"}
+
+
+def test_a_corpus_of_several_batches_streams_whole(benchmark: Benchmark, tmp_path: Path) -> None:
+    more = [Document(f"x{number}", "", f"药{number}") for number in range(4_500)]
+    folder = write("mteb", replace(benchmark, corpus=Memory([*DOCUMENTS, *more], size=999)), tmp_path / "export")
+    ids = [row["id"] for row in load(folder / "retrieval", "corpus")]
+    assert ids == [item.doc_id for item in (*DOCUMENTS, *more)]
+
+
+def test_without_candidates_there_is_no_reranking_folder(benchmark: Benchmark, tmp_path: Path) -> None:
+    folder = write("mteb", replace(benchmark, candidates=benchmark.candidates.clear()), tmp_path / "export")
+    assert [path.name for path in folder.iterdir()] == ["retrieval"]
+
+
+def test_the_card_says_how_the_set_was_made_and_loaded(mteb_folder: Path) -> None:
+    text = (mteb_folder / "retrieval" / "README.md").read_text(encoding="utf-8")
+    front = yaml.safe_load(text.split("---\n")[1])
+    assert front["license"] == "cc-by-nc-sa-4.0"
+    assert front["language"] == ["zh"]
+    assert front["mteb"]["eval_langs"] == ["cmn-Hans"]
+    assert [item["config_name"] for item in front["configs"]] == ["corpus", "queries", "qrels", "grades"]
+    for line in (
+        "| fleiss kappa.five grades | 0.7313 |",
+        "| fleiss kappa.cut | not defined |",
+        "| judge-a | m\\|1 |",
+        "| rubric-zh | abc |",
+        "| pool.retrievers | bm25, e5 |",
+        "| positives a query | 1.5 |",
+        "| judged pairs, contested | 2 |",
+        "AbsTaskRetrieval",
+    ):
+        assert line in text
+    assert "Heuristic judges only" not in text
+
+
+def test_the_card_warns_of_heuristic_judges(benchmark: Benchmark, tmp_path: Path) -> None:
+    folder = write("mteb", replace(benchmark, facts={"weak_judges": True}), tmp_path / "export")
+    for part in ("retrieval", "reranking"):
+        text = (folder / part / "README.md").read_text(encoding="utf-8")
+        assert "**Heuristic judges only.**" in text
+        assert "Licence: none stated" in text
+        assert "license" not in yaml.safe_load(text.split("---\n")[1])
+
+
+def test_the_card_does_not_call_a_majority_unanimous(benchmark: Benchmark, tmp_path: Path) -> None:
+    verdicts = benchmark.verdicts.with_columns(policy=pl.lit("majority"))
+    folder = write("mteb", replace(benchmark, verdicts=verdicts), tmp_path / "export")
+    text = (folder / "retrieval" / "README.md").read_text(encoding="utf-8")
+    assert "by the policy majority" in text
+    assert "every judge of the panel" not in text
+
+
+def test_the_python_shown_in_the_card_makes_the_task_with_mteb_alone(
+    mteb_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (mteb_folder / "reranking" / "README.md").read_text(encoding="utf-8")
+    code = text.split("```python\n")[2].split("```")[0]
+    monkeypatch.chdir(mteb_folder)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    task = names["Task"]()
+    task.load_data()
+    assert task.dataset["default"]["test"]["top_ranked"]["002"] == ["d4", "d6"]
+    shown, ours = task.metadata.model_dump(), load_task(mteb_folder / "reranking").metadata.model_dump()
+    assert {key for key in ours if ours[key] != shown[key]} <= {"dataset", "description"}
+
+
+def test_load_task_takes_a_folder_as_text(mteb_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(mteb_folder)
+    named = load_task("retrieval").metadata
+    assert named.dataset == load_task(mteb_folder / "retrieval").metadata.dataset
+
+
+def test_load_task_refuses_a_folder_of_another_origin(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"README\.md: no YAML block with a key `mteb`"):
+        load_task(tmp_path)
+    (tmp_path / "README.md").write_text("---\nlanguage: zh\n---\ntext\n", encoding="utf-8")
+    with pytest.raises(DataError, match="give a folder that the exporter `mteb` wrote"):
+        load_task(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("zh", "cmn-Hans"),
+        ("zh-CN", "cmn-Hans"),
+        ("zh-Hant-TW", "cmn-Hant"),
+        ("en", "eng-Latn"),
+        ("vie-Latn", "vie-Latn"),
+    ],
+)
+def test_languages_become_codes_of_mteb(language: str, code: str) -> None:
+    assert mteb_language(language) == code
+
+
+def test_an_unknown_language_is_refused_with_the_remedy() -> None:
+    with pytest.raises(DataError, match="give ISO 639-3 and script"):
+        mteb_language("xx")
+
+
+def test_tables_of_the_card_hold_any_value_in_one_line() -> None:
+    assert markdown([{"a": "x\ny", "b": True}, {"c": {"d": 1}}]).splitlines() == [
+        "| a | b | c.d |",
+        "| --- | --- | --- |",
+        "| x y | yes |  |",
+        "|  |  | 1 |",
+    ]

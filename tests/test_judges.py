@@ -1,0 +1,293 @@
+"""One contract for every kind of judge, and the facts of each that a reader can check by eye."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curate import ask, judging
+from curate.config import canonical, digest, read_yaml
+from curate.errors import ConfigError, DataError
+from curate.judges import JUDGES
+from curate.judges.heuristic import Config as HeuristicConfig
+from curate.judges.heuristic import Lexical, Similarity, Thresholds, packaged
+from curate.judges.llm import LlmJudge
+from curate.judges.replay import Config as ReplayConfig
+from curate.judges.replay import Replay
+from curate.judging import Key, Work
+from curate.ledger import Ledger
+from curate.prompts import rubric
+from curate.protocols import Encoder, Judge, Kit, Vectors
+from curate.records import GRADES, Document, Outcome, Query, Role
+from tests.asking import RUBRIC, llm
+from tests.vendor import Vendor, missing, vendor
+
+QUERY = Query("q1", "高血压能喝咖啡吗")
+# What each says of the query, by eye: the question and an answer, its topic, a word of it, nothing.
+TEXTS = {
+    "d1": "高血压能喝咖啡吗？可以少量喝。",
+    "d2": "高血压患者要少吃盐。",
+    "d3": "咖啡豆的产地。",
+    "d4": "今天天气很好。",
+}
+DOCUMENTS = [Document(doc_id, "", text) for doc_id, text in TEXTS.items()]
+SECRET = "sk-secret-0123456789"
+WORDS = "高血压咖啡"
+WIDE = Thresholds(S=0.8, A=0.6, B=0.4, C=0.2)
+KINDS = ["lexical", "similarity", "replay grades", "replay replies", "llm"]
+
+
+class Characters:
+    """An encoder with five dimensions: which of five characters a text holds."""
+
+    name, revision, dim = "characters", "1", len(WORDS)
+
+    def encode(self, texts: Sequence[str], role: Role) -> Vectors:
+        rows = np.array([[word in text for word in WORDS] for text in texts], dtype=np.float32).reshape(-1, self.dim)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows / np.maximum(lengths, 1e-9), dtype=np.float32)
+
+
+def kit(folder: Path) -> Kit:
+    def encoder(_name: str) -> Encoder:
+        return Characters()
+
+    return Kit(encoder, folder)
+
+
+def script(query: str, passage: str) -> str:
+    if query in passage:
+        return "S"
+    return "B" if "高血压" in passage else "C" if "咖啡" in passage else "D"
+
+
+RECORDED = {"d1": "S", "d2": "B", "d3": "C", "d4": "D"}
+
+
+def grades(folder: Path, rows: Sequence[str] = (), header: str = "query_id\tdoc_id\tgrade") -> Path:
+    lines = rows or [f"q1\t{doc_id}\t{grade}" for doc_id, grade in RECORDED.items()]
+    path = folder / "grades.tsv"
+    path.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+    return path
+
+
+def replies(folder: Path, *rows: object) -> Path:
+    path = folder / "replies.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def recorded_reply(*doc_ids: str) -> dict[str, object]:
+    reply = {f"P{n}": RECORDED[doc_id] for n, doc_id in enumerate(doc_ids, 1)}
+    return {"query_id": "q1", "doc_ids": list(doc_ids), "reply": json.dumps(reply)}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Vendor]:
+    monkeypatch.setenv("TEST_KEY", SECRET)
+    with vendor(script, key=SECRET) as running:
+        yield running
+
+
+@pytest.fixture(params=KINDS)
+def judge(request: pytest.FixtureRequest, tmp_path: Path, server: Vendor) -> Judge | LlmJudge:
+    made: dict[str, Callable[[], Judge | LlmJudge]] = {
+        "lexical": lambda: Lexical("x", HeuristicConfig(thresholds=WIDE), kit(tmp_path)),
+        "similarity": lambda: Similarity("x", HeuristicConfig(encoder="characters", thresholds=WIDE), kit(tmp_path)),
+        "replay grades": lambda: Replay("x", ReplayConfig(path=grades(tmp_path)), kit(tmp_path)),
+        "replay replies": lambda: Replay(
+            "x",
+            ReplayConfig(path=replies(tmp_path, recorded_reply("d4", "d1"), recorded_reply("d2", "d3"))),
+            kit(tmp_path),
+        ),
+        "llm": lambda: llm(server, key_env="TEST_KEY")[0],
+    }
+    return made[request.param]()
+
+
+def outcomes(judge: Judge | LlmJudge, documents: Sequence[Document], server: Vendor, folder: Path) -> list[Outcome]:
+    """Return what a judge says of each document: directly, or through `ask` and the ledger."""
+    if not isinstance(judge, LlmJudge):
+        return list(judge.rate(QUERY, documents))
+    key = Key(digest(judge.identity), RUBRIC.digest)
+    work = [Work(QUERY, tuple(documents))]
+    with Ledger(folder / f"{len(list(folder.iterdir()))}.db") as ledger:
+        asked = llm(server, key_env="TEST_KEY")[1]
+        ask.ask(judging.tasks(judge, work if documents else [], key), asked, ledger, ask.Account(**vars(key)))
+        rows = ledger.ratings(key.judge_digest, key.rubric_digest).sort("slot").rows(named=True)
+    return [Outcome(row["grade"], row["status"]) for row in rows]
+
+
+def test_every_kind_of_judge_is_under_contract() -> None:
+    assert {kind.partition(" ")[0] for kind in KINDS} == {*JUDGES.builtin, "llm"}
+
+
+def test_one_outcome_a_passage_in_order(judge: Judge | LlmJudge, server: Vendor, tmp_path: Path) -> None:
+    forwards = outcomes(judge, DOCUMENTS, server, tmp_path)
+    assert [outcome.status for outcome in forwards] == ["rated"] * 4
+    places = [GRADES.index(outcome.grade) for outcome in forwards if outcome.grade]
+    assert places == sorted(places)
+    assert (forwards[0].grade, forwards[3].grade) == ("S", "D")
+    assert outcomes(judge, DOCUMENTS[::-1], server, tmp_path) == forwards[::-1]
+
+
+def test_the_same_question_twice_has_the_same_answer(judge: Judge | LlmJudge, server: Vendor, tmp_path: Path) -> None:
+    assert outcomes(judge, DOCUMENTS, server, tmp_path) == outcomes(judge, DOCUMENTS, server, tmp_path)
+
+
+def test_of_no_passage_nothing_is_said(judge: Judge | LlmJudge, server: Vendor, tmp_path: Path) -> None:
+    assert outcomes(judge, [], server, tmp_path) == []
+    assert server.calls == []
+
+
+def test_its_identity_can_be_kept_and_holds_no_key_and_no_path(judge: Judge | LlmJudge, tmp_path: Path) -> None:
+    text = canonical(judge.identity)
+    assert json.loads(text)
+    assert SECRET not in text
+    assert str(tmp_path) not in text
+
+
+@pytest.mark.parametrize(
+    ("grade", "status"), [("E", "rated"), (None, "rated"), ("S", "failed"), ("s", "rated"), (None, "lost")]
+)
+def test_an_outcome_has_a_grade_exactly_if_it_is_rated(grade: Any, status: Any) -> None:
+    with pytest.raises(ValueError, match="a grade means rated"):
+        Outcome(grade, status)
+
+
+def test_a_model_is_the_same_judge_under_another_rubric() -> None:
+    english = rubric(read_yaml(Path(__file__).resolve().parents[1] / "prompts" / "rubric-en.yaml"), "rubric-en")
+    one, other = (LlmJudge("m", each, {"model": "m-1"}, thinking_tokens=5) for each in (RUBRIC, english))
+    assert one.identity == other.identity == {"model": {"model": "m-1"}, "thinking_tokens": 5}
+
+
+def test_a_failure_is_never_a_grade(tmp_path: Path, server: Vendor) -> None:
+    """What can fail is a recording that lacks a pair, and a model that leaves a label out."""
+    unknown = Document("d9", "", "不在记录里")
+    for path in (grades(tmp_path), replies(tmp_path, recorded_reply("d1", "d2"))):
+        [known, lacking] = Replay("x", ReplayConfig(path=path), kit(tmp_path)).rate(QUERY, [DOCUMENTS[0], unknown])
+        assert (known, lacking) == (Outcome("S"), Outcome(None, "failed"))
+    server.faults = lambda _call: missing("P1")
+    asked = llm(server, key_env="TEST_KEY")[0]
+    assert outcomes(asked, [unknown], server, tmp_path) == [Outcome(None, "unparsed")]
+
+
+# Heuristics
+
+
+def test_lexical_coverage_is_the_share_of_the_querys_bigrams(tmp_path: Path) -> None:
+    lexical = Lexical("lexical", HeuristicConfig(), kit(tmp_path))
+    texts = ["a bcd", "ＡＢ、ＣＤ", "ab ba", "xyz", ""]  # of ab bc cd: all, ab bc cd, ab, none, none
+    documents = [Document(str(n), "", text) for n, text in enumerate(texts)]
+    assert lexical.scores(Query("q", "AB-CD"), documents) == [1.0, 1.0, 1 / 3, 0.0, 0.0]
+    assert lexical.scores(Query("q", "？"), documents) == [0.0] * 5
+
+
+def test_similarity_is_the_cosine(tmp_path: Path) -> None:
+    similarity = Similarity("x", HeuristicConfig(encoder="characters", thresholds=WIDE), kit(tmp_path))
+    scores = similarity.scores(
+        Query("q", "高血压"), [Document("1", "高", "血压"), Document("2", "", "高"), DOCUMENTS[3]]
+    )
+    assert scores == pytest.approx([1.0, 1 / 3**0.5, 0.0])
+
+
+def test_a_threshold_is_reached_by_the_rounded_score() -> None:
+    near = [0.8, 0.799996, 0.799994, 0.6, 0.59, 0.2, 0.19, 0.0, -1.0]
+    assert [WIDE.grade(score) for score in near] == list("SSAABCDDD")
+
+
+def test_thresholds_are_packaged_for_lexical_and_two_encoders() -> None:
+    for name in ("lexical", "e5", "use"):
+        assert packaged("x", name).grade(1.0) == "S"
+    with pytest.raises(ConfigError, match=r"judges.mine: no thresholds .* 'bge' .*; give judges.mine.thresholds"):
+        packaged("mine", "bge")
+
+
+def test_thresholds_must_fall() -> None:
+    with pytest.raises(ValueError, match="S >= A >= B >= C"):
+        Thresholds(S=0.1, A=0.2, B=0.1, C=0.0)
+
+
+def test_lexical_coverage_has_no_encoder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"judges\.x\.encoder"):
+        Lexical("x", HeuristicConfig(encoder="e5"), kit(tmp_path))
+
+
+# Replay
+
+
+def test_replay_takes_the_rows_of_one_assessor(tmp_path: Path) -> None:
+    rows = ["q1\td1\tan\tS", "q1\td1\tbo\tD", "q1\td2\tbo\tC"]
+    for column in ("assessor", "judge"):
+        path = grades(tmp_path, rows, f"query_id\tdoc_id\t{column}\tgrade")
+        rated = {
+            name: Replay("x", ReplayConfig(path=path, assessor=name), kit(tmp_path)).rate(QUERY, DOCUMENTS[:2])
+            for name in ("an", "bo")
+        }
+        assert rated == {"an": [Outcome("S"), Outcome(None, "failed")], "bo": [Outcome("D"), Outcome("C")]}
+
+
+def test_a_recorded_reply_is_read_as_strictly_as_a_fresh_one(tmp_path: Path) -> None:
+    rows = [
+        {"query_id": "q1", "doc_ids": ["d1", "d2", "d3"], "reply": '{"P1": "S", "P2": "excellent"}'},
+        {"query_id": "q1", "doc_ids": ["d3"], "reply": '{"P1": "B"}'},  # asked again: the grade stands
+        {"query_id": "q1", "doc_ids": ["d4"], "reply": None},
+    ]
+    judge = Replay("x", ReplayConfig(path=replies(tmp_path, *rows)), kit(tmp_path))
+    lost = Outcome(None, "unparsed")
+    assert judge.rate(QUERY, DOCUMENTS) == [Outcome("S"), lost, Outcome("B"), lost]
+
+
+def test_replay_changes_its_identity_with_its_file(tmp_path: Path) -> None:
+    before = Replay("x", ReplayConfig(path=grades(tmp_path)), kit(tmp_path)).identity
+    after = Replay("x", ReplayConfig(path=grades(tmp_path, ["q1\td1\tA"])), kit(tmp_path)).identity
+    other = Replay("x", ReplayConfig(path=grades(tmp_path), assessor="an"), kit(tmp_path)).identity
+    assert len({canonical(each) for each in (before, after, other)}) == 3
+
+
+WRONG = [
+    (
+        "query_id\tdoc_id\tgrade\nq1\td1\tS\nq1\td1\tD\n",
+        None,
+        "grades.tsv:3: query 'q1', document 'd1' has the grade D",
+    ),
+    ("query_id\tdoc_id\tgrade\nq1\td1\tE\n", None, "grades.tsv:2: found the grade 'E', expected S, A, B, C or D"),
+    ("query_id\tdoc_id\tgrade\nq1\td1\n", None, "grades.tsv:2: found the grade '', expected"),
+    ("query\tdoc\tgrade\nq1\td1\tS\n", None, "grades.tsv:1: found the columns query, doc, grade; add doc_id, query_id"),
+    ("", None, "grades.tsv:1: found the columns nothing"),
+    ("query_id\tdoc_id\tgrade\nq1\td1\tS\n", "an", "no row of assessor 'an'"),
+    ("query_id\tdoc_id\tgrade\n高\td1\tS\n", None, "not UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("text", "assessor", "words"), WRONG)
+def test_a_wrong_table_is_named_by_its_place(tmp_path: Path, text: str, assessor: str | None, words: str) -> None:
+    path = tmp_path / "grades.tsv"
+    path.write_bytes(text.encode("gb18030"))
+    judge = Replay("x", ReplayConfig(path=path, assessor=assessor), kit(tmp_path))
+    with pytest.raises(DataError) as caught:
+        judge.rate(QUERY, DOCUMENTS)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        [],
+        {"query_id": "q1"},
+        {"query_id": 1, "doc_ids": [], "reply": ""},
+        {"query_id": "q1", "doc_ids": "d1", "reply": ""},
+    ],
+)
+def test_a_wrong_reply_is_named_by_its_place(tmp_path: Path, row: object) -> None:
+    judge = Replay("x", ReplayConfig(path=replies(tmp_path, recorded_reply("d1"), row)), kit(tmp_path))
+    with pytest.raises(DataError, match=r"replies.jsonl:2: expected a JSON object with query_id"):
+        judge.rate(QUERY, DOCUMENTS)
+
+
+def test_a_missing_file_is_found_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"judges.x.path: .*: no such file"):
+        Replay("x", ReplayConfig(path=tmp_path / "none.tsv"), kit(tmp_path))

@@ -1,0 +1,128 @@
+"""From votes to verdicts: a table to read by eye, and the definition again in plain Python."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from curate.records import GRADES, TABLES
+from curate.voting import codes, sides, unanimous, votes
+
+JUDGES = ["a", "b", "c"]
+SCHEMA = {"query_id": pl.String, "doc_id": pl.String, "judge": pl.String, "grade": pl.String}
+
+
+def rated(*pairs: str, judges: str = "abc") -> pl.DataFrame:
+    """Return ratings of documents 0, 1, ...: a letter a judge, `-` where it gave no grade, `.` where it has no row."""
+    rows = [
+        ("q", str(number), judge, None if grade == "-" else grade)
+        for number, pair in enumerate(pairs)
+        for judge, grade in zip(judges, pair, strict=True)
+        if grade != "."
+    ]
+    return pl.DataFrame(rows, SCHEMA, orient="row")
+
+
+TABLE = {
+    "SAA": "relevant",
+    "AAA": "relevant",
+    "SSS": "relevant",
+    "BCD": "not relevant",
+    "DDD": "not relevant",
+    "SAB": "contested",
+    "ABB": "contested",
+    "SDD": "contested",
+    "SD-": "contested",
+    "-AB": "contested",
+    "A.B": "contested",
+    "SA-": "incomplete",
+    "-CD": "incomplete",
+    "S--": "incomplete",
+    "--D": "incomplete",
+    "---": "incomplete",
+    "..D": "incomplete",
+}
+
+
+@pytest.mark.parametrize(("grades", "verdict"), TABLE.items())
+def test_what_a_panel_of_three_decides(grades: str, verdict: str) -> None:
+    assert unanimous(rated(grades), JUDGES)["verdict"].to_list() == [verdict]
+
+
+@pytest.mark.parametrize(("grade", "verdict"), [*zip("SAB", ["relevant", "relevant", "not relevant"], strict=True)])
+def test_a_panel_of_one_decides_alone(grade: str, verdict: str) -> None:
+    assert unanimous(rated(grade, judges="a"), ["a"])["verdict"].to_list() == [verdict]
+
+
+def test_a_judge_without_a_single_rating_is_missed() -> None:
+    ratings = rated("SA", "CD", "SD", judges="ab")
+    assert unanimous(ratings, ["a", "b"])["verdict"].to_list() == ["relevant", "not relevant", "contested"]
+    assert unanimous(ratings, JUDGES)["verdict"].to_list() == ["incomplete", "incomplete", "contested"]
+
+
+def test_who_is_not_on_the_panel_has_no_vote() -> None:
+    assert unanimous(rated("SAD"), ["a", "b"])["verdict"].to_list() == ["relevant"]
+
+
+@pytest.mark.parametrize(("grades", "verdict"), [("DDE", "incomplete"), ("SAs", "incomplete"), ("SDE", "contested")])
+def test_a_letter_that_is_no_grade_is_no_vote(grades: str, verdict: str) -> None:
+    [row] = unanimous(rated(grades), JUDGES).rows(named=True)
+    assert (row["verdict"], row["votes"][2]["grade"]) == (verdict, None)
+
+
+def test_votes_hold_the_whole_panel_by_name() -> None:
+    verdicts = unanimous(rated("S-.", judges="cab"), ["c", "b", "a"])
+    assert verdicts.schema == pl.Schema(TABLES["verdicts"])
+    [row] = verdicts.rows(named=True)
+    grades = [{"judge": "a", "grade": None}, {"judge": "b", "grade": None}, {"judge": "c", "grade": "S"}]
+    assert (row["votes"], row["policy"]) == (grades, "unanimous")
+
+
+def test_pairs_are_sorted_as_texts() -> None:
+    ratings = pl.DataFrame([("q2", "d1"), ("q10", "d9"), ("q10", "d10")], ["query_id", "doc_id"], orient="row")
+    ratings = ratings.with_columns(judge=pl.lit("a"), grade=pl.lit("S"))
+    assert unanimous(ratings, ["a"]).select("query_id", "doc_id").rows() == [
+        ("q10", "d10"),
+        ("q10", "d9"),
+        ("q2", "d1"),
+    ]
+
+
+def test_nothing_rated_is_an_empty_table() -> None:
+    empty = unanimous(rated(), JUDGES)
+    assert (len(empty), empty.schema) == (0, pl.Schema(TABLES["verdicts"]))
+    assert codes(rated(), JUDGES).shape == (0, 3)
+
+
+def test_codes_are_places_on_the_scale_and_sides_of_the_cut() -> None:
+    matrix = codes(rated("SAB", "CD-", ".S."), [*JUDGES, "absent"])
+    assert matrix.tolist() == [[0, 1, 2, -1], [3, 4, -1, -1], [-1, 0, -1, -1]]
+    assert sides(matrix).tolist() == [[0, 0, 1, -1], [1, 1, -1, -1], [-1, 0, -1, -1]]
+    assert votes(rated("SAB"), ["c", "a"]).rows() == [("q", "0", "B", "S")]
+
+
+pairs_of_grades = st.lists(st.text("SABCD-.", min_size=3, max_size=3), min_size=1, max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(pairs_of_grades, st.permutations(JUDGES), st.randoms(use_true_random=False))
+def test_the_definition_again_whatever_the_order(
+    grades: list[str], panel: list[str], chance: np.random.Generator
+) -> None:
+    ratings = rated(*grades)
+    found = unanimous(ratings.sample(fraction=1, shuffle=True, seed=chance.randint(0, 99)), panel)  # type: ignore[attr-defined]
+    expected = {}
+    for number, pair in enumerate(grades):
+        said = [grade for grade in pair if grade in GRADES]
+        yes = [grade in "SA" for grade in said]
+        if pair == "...":
+            continue  # nobody has a row: the pair is not known
+        if any(yes) and not all(yes):
+            expected[str(number)] = "contested"
+        elif len(said) < 3:
+            expected[str(number)] = "incomplete"
+        else:
+            expected[str(number)] = "relevant" if all(yes) else "not relevant"
+    assert dict(found.select("doc_id", "verdict").iter_rows()) == expected
+    assert found.equals(unanimous(ratings, JUDGES))
