@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from curate import resources
@@ -158,7 +158,6 @@ def test_offsets_count_code_points() -> None:
     assert mobile("𠮷🙂13912345678") == [Span(2, 13, "phone", "mobile")]
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="0138619@.-+() ax中１（）＠X[]", max_size=60))
 def test_masking_twice_is_masking_once(text: str) -> None:
     once = masked(text)
@@ -185,7 +184,6 @@ PIECES = [
 ]
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_masking_twice_is_masking_once_on_pieces_of_numbers(text: str) -> None:
     once = masked(text)

@@ -105,7 +105,7 @@ def test_codes_are_places_on_the_scale_and_sides_of_the_cut() -> None:
 pairs_of_grades = st.lists(st.text("SABCD-.", min_size=3, max_size=3), min_size=1, max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(pairs_of_grades, st.permutations(JUDGES), st.randoms(use_true_random=False))
 def test_the_definition_again_whatever_the_order(
     grades: list[str], panel: list[str], chance: np.random.Generator
