@@ -26,6 +26,8 @@ class Consent:
     """Go on without a cap."""
     retry: bool = False
     """Ask again what was refused or unparsed, once: an act, not a setting."""
+    offline: bool = False
+    """Send nothing: what the ledger lacks is an error."""
 
     def __post_init__(self) -> None:
         if self.max_cost is not None and not self.max_cost >= 0:
@@ -50,6 +52,8 @@ class Context:
     definitions: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
     """The pipeline's own encoders, retrievers and judges: family -> name -> settings."""
     progress: Progress = quiet
+    tell: Callable[[str], None] = lambda _line: None
+    """Called with one line of news."""
     consent: Consent = Consent()
     settings: Settings = field(default_factory=dict)
     """The whole frozen pipeline, for report and card."""

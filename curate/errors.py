@@ -46,7 +46,7 @@ class ProviderError(CurateError):
     """A call to a model failed.
 
     `fatal`: no request will pass. `useless`: this one will not if it is asked again, others may. `too_long`: a shorter
-    one may.
+    one may. `overloaded`: fewer at the same time may.
     """
 
     def __init__(
@@ -56,12 +56,14 @@ class ProviderError(CurateError):
         fatal: bool = False,
         useless: bool = False,
         too_long: bool = False,
+        overloaded: bool = False,
         retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
         self.fatal = fatal
         self.useless = useless
         self.too_long = too_long
+        self.overloaded = overloaded
         self.retry_after = retry_after
 
 

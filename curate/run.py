@@ -212,6 +212,7 @@ class Run:
             language=head.language,
             definitions=cast("Mapping[str, Mapping[str, Settings]]", definitions),
             progress=self.progress,
+            tell=self.tell,
             consent=self.consent,
             settings=self.pipeline.settings,
         )

@@ -96,12 +96,11 @@ def test_the_cap_holds_for_the_panel_together(tmp_path: Path) -> None:
     settings: Settings = {"models": ["m", "n"], "batch": 1}
     with vendor(script, lambda _call: fake.used(prompt=1000, output=100)) as server:  # 0.003 a call
         judges = {name: model(server, model=name, price=PRICE, concurrency=2) for name in ("m", "n")}
-        with pytest.raises(BudgetError, match="openai:n"):
+        with pytest.raises(BudgetError, match="raise --max-cost"):
             step(run, "judge", settings, judges, max_cost=0.06)
         calls = Counter(call.model for call in server.calls)
-        assert calls["m"] == 14
-        assert 14 + calls["n"] <= 20
-        assert calls["n"] >= 3
+        assert 14 <= calls["m"] + calls["n"] <= 20
+        assert min(calls.values()) >= 3
         report = step(run, "judge", settings, judges, max_cost=0.06)
         assert len(server.calls) == 28
         assert paid_twice(server) == {}
@@ -136,7 +135,8 @@ def test_each_judge_has_an_order_of_its_own_that_repeats(tmp_path: Path) -> None
         with vendor(script) as server:
             judges = {each: model(server, model=each, concurrency=1) for each in ("m", "n")}
             step(run, "judge", {"models": ["m", "n"]}, judges, yes=True)
-        orders.append([(call.model, call.query, list(call.passages.values())) for call in server.calls])
+        calls = sorted(server.calls, key=lambda call: call.model)  # the two are asked at the same time
+        orders.append([(call.model, call.query, list(call.passages.values())) for call in calls])
     assert orders[0] == orders[1]
     shown = [passages for _, _, passages in orders[0]]
     assert len({tuple(passages) for passages in shown}) == 4
@@ -393,7 +393,7 @@ def test_kill_9_loses_at_most_what_is_in_flight(tmp_path: Path) -> None:
             for _ in range(kills if name == "killed" else 0):
                 killed_after(run, settings, judges, server, chance.randint(5, 20))
             step(run, "judge", settings, judges, yes=True)
-            assert paid_twice(server).total() <= kills * concurrency * 2
+            assert paid_twice(server).total() <= kills * concurrency * 2 * 2  # two judges at once, two passages a call
             assert set(server.paid) == {
                 (each, query, text) for each in judges for query in QUERIES.values() for text in texts.values()
             }

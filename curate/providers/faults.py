@@ -13,6 +13,7 @@ from curate.protocols import Request
 
 _FATAL = frozenset({401, 402, 403, 404})
 """Key, money, permission, model or address: no other request will pass either."""
+_OVERLOADED = frozenset({429, 503, 529})
 _NO_MONEY = frozenset(
     {
         "billing_error",
@@ -65,7 +66,12 @@ def rejected(name: str, reply: Rejection, request: Request) -> ProviderError:
     long = not broke and _too_long(reply.status, code, message)
     fatal = broke or reply.status in _FATAL
     return ProviderError(
-        sentence, fatal=fatal, useless=not (fatal or passing), too_long=long, retry_after=wait(reply.headers)
+        sentence,
+        fatal=fatal,
+        useless=not (fatal or passing),
+        too_long=long,
+        overloaded=reply.status in _OVERLOADED and not fatal,
+        retry_after=wait(reply.headers),
     )
 
 

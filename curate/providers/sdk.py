@@ -68,7 +68,8 @@ class SdkProvider(ABC):
         except Unreachable as fault:
             raise ProviderError(f"{self.name}: no answer from {self.base_url} ({fault})") from None
         except TimeoutError:
-            raise ProviderError(f"{self.name}: no answer within {self.config.timeout_s:g} s; raise timeout_s") from None
+            late = f"{self.name}: no answer within {self.config.timeout_s:g} s; raise timeout_s"
+            raise ProviderError(late, overloaded=True) from None
         return self._reply(hidden(text, self._key))
 
     @abstractmethod

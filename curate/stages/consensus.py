@@ -3,7 +3,7 @@
 In: queries of `diversify`, rankings, ratings and panel. Out: `verdicts` (every judged pair), `qrels` (the
 unanimous positives), `contested` and `incomplete` pairs in tables of their own, `dropped` (documents that a
 refined corpus leaves out), and agreement.json: the panel's agreement on all pairs and on the top of the pool, each
-figure with a 95 % interval that resamples queries.
+figure with a 95 % interval that resamples queries. After a cascade it is measured on the pairs that everybody rated.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -78,13 +78,15 @@ def run(config: Config, context: Context) -> Report:
     facts = _counts(verdicts, qrels, queries=len(context.read("diversify", "queries")))
     if removed:
         facts["ndcg_at_10"] = _effect(context.read("pool", "rankings"), qrels, set(removed))
+    sample = context.read("judge", "samples")
+    rated = ratings if sample.is_empty() else ratings.join(sample, on=voting.PAIR, how="semi")  # whoever a cascade asked
     figures: dict[str, Json] = {
         "panel": panel,
         "policy": config.policy,
         "counts": facts,
         "grades": _grades(ratings),
-        **measure(ratings, panel, context.seed),
-        "top_50": _on_top(ratings, context.read("pool", "pool"), panel, context.seed),
+        **measure(rated, panel, context.seed),
+        "top_50": _on_top(rated, context.read("pool", "pool"), panel, context.seed),
     }
     write_json(context.out / "agreement.json", figures)
     decided = len(verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"])))
