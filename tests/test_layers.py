@@ -21,11 +21,13 @@ PURE = {
     "intervals",
     "page",
     "parse",
+    "passages",
     "pauses",
     "prompts",
     "ranking",
     "sampling",
     "search",
+    "suspicion",
     "tally",
     "voting",
 }
