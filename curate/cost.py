@@ -46,6 +46,10 @@ class Price(Section):
     """Prompt tokens read from the vendor's cache; None is the price of input, which is never less."""
     written: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Prompt tokens written to the vendor's cache; None is the price of input, right where a vendor asks no more."""
+    batch: float = Field(default=0.5, gt=0, le=1, allow_inf_nan=False)
+    """What a call costs in a batch, as a share of its price."""
+    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
+    """Three capitals."""
     date: dt.date
     """Day on which the prices were read."""
 

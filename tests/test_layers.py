@@ -44,6 +44,7 @@ LAYERS = [
     {"context"},
     {"stages"},
     {"pipeline"},
+    {"models"},
     {"run"},
     {"status"},
     {"cli"},

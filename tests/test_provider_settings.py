@@ -52,7 +52,8 @@ def test_the_identity_holds_what_changes_an_answer_and_no_more() -> None:
     with ExitStack() as stack:
         one, other = (stack.enter_context(vendor(script)) for _ in range(2))
         base = provider(config("openai", one)).identity
-        for same in ({"timeout_s": 3.0}, {"concurrency": 2}, {"key_env": None}, {"price": price()}):
+        limits = {"requests_per_minute": 60, "tokens_per_minute": 9000, "context_tokens": 4096, "batch": True}
+        for same in ({"timeout_s": 3.0}, {"concurrency": 2}, {"key_env": None}, {"price": price()}, limits):
             assert provider(config("openai", one, **same)).identity == base
         for different in ({"model": "m-2"}, {"temperature": 1.0}, {"json_mode": "none"}, {"extra_body": {"seed": 1}}):
             assert provider(config("openai", one, **different)).identity != base
@@ -77,6 +78,10 @@ def price() -> Price:
         ({"temprature": 0}, "did you mean 'temperature'?"),
         ({"kind": "opnai"}, "did you mean 'openai'?"),
         ({"model": ""}, "judges.m.model"),
+        ({"tokens_per_minute": 0}, "judges.m.tokens_per_minute"),
+        ({"context_tokens": -1}, "judges.m.context_tokens"),
+        ({"price": {"input": 1, "output": 2, "currency": "yuan", "date": "2026-11-01"}}, "judges.m.price.currency"),
+        ({"price": {"input": 1, "output": 2, "batch": 0, "date": "2026-11-01"}}, "judges.m.price.batch"),
     ],
 )
 def test_wrong_settings_are_refused_before_anything_is_sent(more: dict[str, Any], expected: str) -> None:

@@ -132,5 +132,14 @@ def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = 
     path = find(pipeline)
     if str(path) != pipeline and not packaged(path):
         typer.echo(f"using {path} of the working directory", err=True)
+    announce_presets()
     loaded = Pipeline.load(path, assign)
     return Run(folder or Path("runs") / loaded.head.name, loaded)
+
+
+def announce_presets() -> None:
+    """Say it if the working directory changes the presets."""
+    from curate.providers.presets import OVERRIDES
+
+    if OVERRIDES.is_file():
+        typer.echo(f"using {OVERRIDES} of the working directory", err=True)

@@ -71,6 +71,7 @@ def rejected(name: str, reply: Rejection, request: Request) -> ProviderError:
         useless=not (fatal or passing),
         too_long=long,
         overloaded=reply.status in _OVERLOADED and not fatal,
+        wrong_key=reply.status == 401,
         retry_after=wait(reply.headers),
     )
 

@@ -37,6 +37,14 @@ class ProviderConfig(Section):
     """Seconds for one whole call."""
     concurrency: int = Field(default=8, ge=1)
     """Calls at the same time."""
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    """What the account may send; None is no limit that is known."""
+    tokens_per_minute: int | None = Field(default=None, ge=1)
+    """Prompt and answer tokens; None is no limit that is known."""
+    context_tokens: int | None = Field(default=None, ge=1)
+    """Longest prompt and answer together; None is unknown."""
+    batch: bool = False
+    """Whether the address offers the batch API of its kind."""
     price: Price | None = None
     """None: the cost is unknown."""
 
