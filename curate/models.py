@@ -82,14 +82,12 @@ def tried(name: str, pipeline: Pipeline | None = None) -> Trial:
     if config is None:
         raise ConfigError(f"{name}: no language model, so there is nothing to send; `curate models` lists those")
     assert isinstance(judge, LlmJudge)
-    started = time.monotonic()
     try:
-        reply = _exchange(judge, config, judge.build(QUERY, PASSAGES), context)
+        reply, seconds = _exchange(judge, config, judge.build(QUERY, PASSAGES), context)
     except ProviderError as error:
         if error.wrong_key:
             raise ConfigError(f"{error}; it is read from {key_variable(config) or 'nowhere, so set key_env'}") from None
         raise
-    seconds = round(time.monotonic() - started, 2)
     return Trial(
         name,
         reply.model,
@@ -103,7 +101,7 @@ def tried(name: str, pipeline: Pipeline | None = None) -> Trial:
     )
 
 
-def _exchange(judge: LlmJudge, config: LanguageModel, request: Request, context: Context) -> Reply:
+def _exchange(judge: LlmJudge, config: LanguageModel, request: Request, context: Context) -> tuple[Reply, float]:
     replies: list[Reply] = []
     errors: list[ProviderError] = []
 
@@ -118,10 +116,12 @@ def _exchange(judge: LlmJudge, config: LanguageModel, request: Request, context:
     asked, limits = provider(config), Limits(concurrency=1, attempts=1, price=config.price, mixed_models=True)
     with Ledger(default_path(context.home)) as ledger:
         account = Account(ledger.register(judge.identity), purpose="test")
+        started = time.monotonic()
         ask([Task(request, read, failed)], asked, ledger, account, limits)
+        seconds = round(time.monotonic() - started, 2)
     if errors:
         raise errors[0]
-    return replies[0]
+    return replies[0], seconds
 
 
 def _context(pipeline: Pipeline | None) -> Context:
@@ -138,13 +138,11 @@ def _context(pipeline: Pipeline | None) -> Context:
 def _facts(config: LanguageModel) -> dict[str, str | int | float | bool | None]:
     variable = key_variable(config)
     price = config.price.model_dump(mode="json") if config.price else {}
-    address = identity(config.model_copy(update={"vendor": None}))[
-        "vendor"
-    ]  # without a name of its own it is the address
+    unnamed = config.model_copy(update={"vendor": None})  # its identity names the address instead
     return {
         "kind": config.kind,
         "model": config.model,
-        "address": str(address),
+        "address": str(identity(unnamed)["vendor"]),
         "key": variable,
         "set": None if variable is None else bool(os.environ.get(variable, "").strip()),
         "json_mode": config.json_mode,

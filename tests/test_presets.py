@@ -135,6 +135,7 @@ def test_a_preset_may_bear_the_name_of_another_kind_of_judge() -> None:
     ("change", "lost"),
     [
         ({"base_url": "http://localhost:9/v1"}, {"key_env", "price"}),
+        ({"preset": "doubao-1.5-pro", "kind": "anthropic", "json_mode": "none"}, {"key_env", "price"}),
         ({"model": "ep-20260101"}, {"price"}),
         ({"model": "doubao-1-5-pro-32k-250115"}, set()),
         ({"temperature": 1}, set()),
@@ -143,7 +144,7 @@ def test_a_preset_may_bear_the_name_of_another_kind_of_judge() -> None:
 def test_key_and_price_stay_with_their_address_and_model(change: Settings, lost: set[str]) -> None:
     found = named("doubao-1.5-pro", **{"doubao-1.5-pro": change})
     assert {field for field in ("key_env", "price") if getattr(found, field) is None} == lost
-    kept: dict[str, Any] = {"key_env": "MINE", "price": {"input": 1, "output": 1, "date": "2026-11-01"}}
+    kept: dict[str, Any] = {"key_env": "MINE", "price": {"input": 1, "output": 1, "written": 1, "date": "2026-11-01"}}
     found = named("doubao-1.5-pro", **{"doubao-1.5-pro": {**change, **kept}})
     assert found.key_env == "MINE"
     assert found.price is not None

@@ -14,8 +14,8 @@ from curate.providers.settings import ProviderConfig
 
 OVERRIDES = Path("models.yaml")
 """Read from the working directory, if it is there."""
-_BOUND: Mapping[str, frozenset[str]] = {"key_env": frozenset({"base_url"}), "price": frozenset({"base_url", "model"})}
-"""What a preset says of one address or model alone: a key goes nowhere else, and a price holds nowhere else."""
+_BOUND = {"key_env": {"kind", "base_url"}, "price": {"kind", "base_url", "model"}}
+"""What a preset says of one address or model alone: its key goes nowhere else, and its price holds nowhere else."""
 
 
 class LanguageModel(ProviderConfig):
@@ -60,7 +60,7 @@ def complete(name: str, settings: Settings, known: Mapping[str, Settings], place
         raise ConfigError(f"{place}.preset: unknown preset {base!r}; {suggestion(str(base), known)}")
     below = known[base]
     changed = {key for key in own if own[key] != below.get(key)}
-    kept = {key: value for key, value in below.items() if not changed & _BOUND.get(key, frozenset())}
+    kept = {key: value for key, value in below.items() if not changed & _BOUND.get(key, set())}
     return {**kept, **own}
 
 
