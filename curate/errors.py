@@ -8,6 +8,7 @@ CurateError
 │   └── BudgetError   money: no cap was given, or the cap would be passed
 ├── RunFailed         the input was right and the work could not be finished; exit code 1
 └── ProviderError     a call to a model failed; `fatal` says that no other call will pass
+    └── AccessError   a UserError too: the key is wrong, missing, or not allowed to do this; exit code 2
 """
 
 import difflib
@@ -67,6 +68,10 @@ class ProviderError(CurateError):
         self.overloaded = overloaded
         self.wrong_key = wrong_key
         self.retry_after = retry_after
+
+
+class AccessError(ProviderError, UserError):
+    """A vendor does not accept the key, or what it is used for; always fatal."""
 
 
 def suggestion(unknown: str, known: Iterable[str]) -> str:

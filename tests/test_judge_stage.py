@@ -19,7 +19,7 @@ import pytest
 
 from curate.config import Settings
 from curate.context import Context
-from curate.errors import BudgetError, ConfigError, ProviderError, RunFailed
+from curate.errors import AccessError, BudgetError, ConfigError, ProviderError, RunFailed, UserError
 from curate.files import read_json
 from curate.ledger import Ledger
 from curate.stages import judge
@@ -338,6 +338,23 @@ def test_a_missing_key_is_found_before_anything_runs(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"NO_SUCH_KEY holds no key; type `export NO_SUCH_KEY="):
         step(run, "judge", ONE, {"m": {"kind": "openai", "model": "m-1", "key_env": "NO_SUCH_KEY"}}, yes=True)
     assert not (run / "home").exists()
+
+
+def test_a_key_that_is_refused_names_the_judge_and_the_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_KEY", "sk-refused-0123456789")
+    run = pooled(tmp_path, TEXTS)
+    with vendor(script, key="sk-right") as server:
+        for more, remedy in (
+            ({"key_env": "TEST_KEY"}, r"check the key in the environment variable TEST_KEY$"),
+            ({}, r"check the key: none was sent, so name its environment variable with key_env$"),
+        ):
+            with pytest.raises(AccessError, match=rf"^judges\.m: openai:m-1: HTTP 401 .*; {remedy}") as caught:
+                step(run, "judge", ONE, {"m": model(server, **more)}, yes=True)
+            assert isinstance(caught.value, UserError), "the command ends with exit code 2"
+            assert caught.value.fatal
+    assert count(run, "calls") == 0
 
 
 def test_the_fingerprint_needs_no_key_and_changes_with_judge_and_rubric(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ class Lane:
             reply = await insist(lambda: self._try(task, entry, guess), limits.attempts, limits.wait_s, self._sleep)
         except ProviderError as error:
             if error.fatal:  # says nothing of this request: it is sent again on the next run
-                raise
+                raise type(error)(f"{self.job.name}: {error}", fatal=True) from None
             reading = task.failed(error)
             row = failure_row(task, self.job.account, reading.form, error, time.monotonic() - started)
             await self.ledger.write(reading.ratings, row)

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 
-from curate.errors import ProviderError
+from curate.errors import AccessError, ProviderError
 from curate.pauses import may_pass
 from curate.protocols import Request
 
 _FATAL = frozenset({401, 402, 403, 404})
 """Key, money, permission, model or address: no other request will pass either."""
 _OVERLOADED = frozenset({429, 503, 529})
+_DENIED = frozenset({401, 403})
 _NO_MONEY = frozenset(
     {
         "billing_error",
@@ -32,14 +33,16 @@ _TOO_LONG_WORDS = ("context length", "context limit", "input length", "prompt is
 """Most vendors have no code for a prompt that exceeds the context, only words."""
 _REMEDIES = {
     400: "check json_mode, token_field, temperature, extra_body and the length of the passages",
-    401: "check the key",
+    401: "check the key{}",
     402: "the account has no money left",
-    403: "check what the key is allowed to do",
+    403: "check what the key{} is allowed to do",
     404: "check model and base_url",
     413: "send fewer or shorter passages",
 }
 _LONGEST_MESSAGE = 300
 _QUOTE = 12
+_SHORTEST_SECRET = 8
+"""A shorter key is a placeholder for a server that wants none: it could not be told from words and names in a reply."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,10 @@ class Rejection:
     body: str = field(repr=False)
 
 
-def rejected(name: str, reply: Rejection, request: Request) -> ProviderError:
+def rejected(name: str, reply: Rejection, request: Request, variable: str | None) -> ProviderError:
     """Return the error for a refused call: fatal if any call would be, else useless unless this one may pass later.
 
+    `variable` is the environment variable of the key, None if none was sent; a key without permission is AccessError.
     The vendor's words are left out where they quote the request, whose text is private. The body holds no key any more.
     """
     code, message = said(reply.body)
@@ -61,17 +65,17 @@ def rejected(name: str, reply: Rejection, request: Request) -> ProviderError:
     passing = may_pass(reply.status)
     words = "" if _quotes(message, request) else message
     detail = ": ".join(part for part in (code, words[:_LONGEST_MESSAGE]) if part)
-    remedy = "the account may spend no more" if broke else _REMEDIES.get(reply.status, "")
+    remedy = "the account may spend no more" if broke else _remedy(reply.status, variable)
     sentence = f"{name}: HTTP {reply.status}" + (f" ({detail})" if detail else "") + (f"; {remedy}" if remedy else "")
     long = not broke and _too_long(reply.status, code, message)
     fatal = broke or reply.status in _FATAL
-    return ProviderError(
+    kind = AccessError if reply.status in _DENIED and not broke else ProviderError
+    return kind(
         sentence,
         fatal=fatal,
         useless=not (fatal or passing),
         too_long=long,
         overloaded=reply.status in _OVERLOADED and not fatal,
-        wrong_key=reply.status == 401,
         retry_after=wait(reply.headers),
     )
 
@@ -112,7 +116,13 @@ def wait(headers: Mapping[str, str], now: dt.datetime | None = None) -> float | 
 
 def hidden(text: str, secret: str | None) -> str:
     """Return the text with the key replaced by three asterisks."""
-    return text.replace(secret, "***") if secret else text
+    return text.replace(secret, "***") if secret and len(secret) >= _SHORTEST_SECRET else text
+
+
+def _remedy(status: int, variable: str | None) -> str:
+    if status in _DENIED and variable is None:
+        return "check the key: none was sent, so name its environment variable with key_env"
+    return _REMEDIES.get(status, "").format(f" in the environment variable {variable}")
 
 
 def _too_long(status: int, code: str, message: str) -> bool:
