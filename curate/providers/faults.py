@@ -2,13 +2,11 @@
 
 import datetime as dt
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 
 from curate.errors import AccessError, ProviderError
-from curate.pauses import may_pass
+from curate.pauses import asked, may_pass
 from curate.protocols import Request
 
 _FATAL = frozenset({401, 402, 403, 404})
@@ -76,7 +74,7 @@ def rejected(name: str, reply: Rejection, request: Request, variable: str | None
         useless=not (fatal or passing),
         too_long=long,
         overloaded=reply.status in _OVERLOADED and not fatal,
-        retry_after=wait(reply.headers),
+        retry_after=asked(reply.headers, dt.datetime.now(dt.UTC)),
     )
 
 
@@ -99,21 +97,6 @@ def said(body: str) -> tuple[str, str]:
     return next((code for code in codes if isinstance(code, str)), ""), message if isinstance(message, str) else ""
 
 
-def wait(headers: Mapping[str, str], now: dt.datetime | None = None) -> float | None:
-    """Return the seconds that a reply's headers ask to wait, from retry-after-ms or Retry-After (seconds or a date)."""
-    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
-        return milliseconds / 1000
-    value = headers.get("retry-after", "")
-    if (seconds := _number(value)) is not None:
-        return seconds
-    try:
-        date = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    aware = date if date.tzinfo else date.replace(tzinfo=dt.UTC)
-    return max((aware - (now or dt.datetime.now(dt.UTC))).total_seconds(), 0.0)
-
-
 def hidden(text: str, secret: str | None) -> str:
     """Return the text with the key replaced by three asterisks."""
     return text.replace(secret, "***") if secret and len(secret) >= _SHORTEST_SECRET else text
@@ -128,14 +111,6 @@ def _remedy(status: int, variable: str | None) -> str:
 def _too_long(status: int, code: str, message: str) -> bool:
     words = message.lower()
     return status == 413 or (status == 400 and (code in _TOO_LONG or any(each in words for each in _TOO_LONG_WORDS)))
-
-
-def _number(value: str | None) -> float | None:
-    try:
-        number = float(value or "nan")
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and number >= 0 else None
 
 
 def _quotes(message: str, request: Request) -> bool:
