@@ -5,8 +5,12 @@ from pathlib import Path
 import polars as pl
 
 from curate import stages
-from curate.errors import UserError, suggestion
+from curate.errors import DataError, UserError, suggestion
+from curate.files import read_json
 from curate.run import Run
+
+SHOWN = (".parquet", ".json")
+"""Endings of what `curate show` shows."""
 
 
 def newest(parent: Path = Path("runs")) -> Path:
@@ -31,23 +35,28 @@ def status_rows(run: Run) -> list[dict[str, str | int | float | None]]:
 
 
 def table_path(run: Path, table: str) -> Path:
-    """Return the file of a run's table, of its last stage that has one, or of the stage in `stage/table`."""
+    """Return the file of a run's table, of its last stage that has one, or of the stage in `stage/table`.
+
+    Figures that are no table, such as agreement, are a JSON file.
+    """
     if not run.is_dir():
         raise UserError(f"{run}: no such run folder; give one with --run")
     stage, _, name = table.rpartition("/")
-    found = [path for each in stages.NAMES if (path := run / each / f"{name}.parquet").is_file()]
-    if stage:
-        found = [path for path in found if path.parent.name == stage]
+    files = [path for each in stages.NAMES for path in (run / each).glob("*.*") if path.suffix in SHOWN]
+    tables = [path for path in files if path.name != "stage.json"]
+    found = [path for path in tables if path.stem == name and stage in ("", path.parent.name)]
     if not found:
-        known = {path.stem for path in run.glob("*/*.parquet")}
-        raise UserError(f"{run}: no table {table!r}; {suggestion(name, known)}")
+        raise UserError(f"{run}: no table {table!r}; {suggestion(name, {path.stem for path in tables})}")
     return found[-1]
 
 
 def readable(path: Path) -> Path:
-    """Return the path of a table that can be read; UserError if it is damaged."""
+    """Return the path of a table, or of figures, that can be read; UserError if it is damaged."""
     try:
-        pl.read_parquet_schema(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
+        if path.suffix == ".json":
+            read_json(path)
+        else:
+            pl.read_parquet_schema(path)
+    except (pl.exceptions.PolarsError, OSError, DataError) as error:
         raise UserError(f"{path}: damaged; make it again with `curate {path.parent.name} --force`") from error
     return path

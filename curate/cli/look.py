@@ -27,16 +27,26 @@ def status(
 
 
 def show(
-    table: Annotated[str, typer.Argument(help="Name of a table, or stage/table: pool, verdicts, mask/queries.")],
+    table: Annotated[
+        str, typer.Argument(help="Name of a table, or stage/table: pool, verdicts, mask/queries, agreement.")
+    ],
     run: Folder = None,
     rows: Annotated[int, typer.Option(min=0, help="How many rows.")] = 10,
 ) -> None:
-    """Print the head and the schema of a run's table."""
+    """Print the head and the schema of a run's table, or the figures of a JSON file, such as agreement."""
     import polars as pl
+    import yaml
 
+    from curate.files import read_json
     from curate.status import newest, readable, table_path
 
     path = readable(table_path(run or newest(), table))
+    if path.suffix == ".json":
+        figures = yaml.safe_dump(
+            read_json(path), allow_unicode=True, sort_keys=False, default_flow_style=None, width=100
+        )
+        typer.echo(f"{path}\n{figures}", nl=False)
+        return
     lazy = pl.scan_parquet(path)
     typer.echo(f"{path}: {lazy.select(pl.len()).collect().item():,} rows")
     for column, kind in lazy.collect_schema().items():
