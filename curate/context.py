@@ -124,6 +124,8 @@ class Stage(Generic[Config]):
     """Check what only doing the work needs, such as keys; called if the stage is going to run."""
     head: tuple[str, ...] = ("name", "language", "seed")
     """What its tables depend on besides its own section."""
+    optional: tuple[str, ...] = ()
+    """Those of `after` that it can do without; once they have run they must be up to date."""
     version: int = 1
     """Raised when the same settings give other tables; old results are then redone."""
 

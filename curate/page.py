@@ -149,11 +149,11 @@ def _charts(shown: Shown, positives: Spread, words: Mapping[str, Any]) -> dict[s
 
 def _texts(shown: Shown, names: Mapping[str, str]) -> list[tuple[str, int]]:
     """Return how many queries and documents each stage left."""
-    export = shown.steps["export"]
+    export = shown.steps.get("export")
     return [
         (names["read"], shown.steps["ingest"].rows_in),
         *((names[name], shown.steps[name].rows_out) for name in ("ingest", "mask", "diversify")),
-        (names["export"], export.count("queries") + export.count("corpus")),
+        *([(names["export"], export.count("queries") + export.count("corpus"))] if export else []),
     ]
 
 

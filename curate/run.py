@@ -86,7 +86,7 @@ class Run:
         for name in stages.NAMES:
             mark = self.mark(name)
             state = self._state(name, mark)
-            if state == "done" and any(found[before][0] in ("stale", "missing") for before in _ancestors(name)):
+            if state == "done" and any(_lacking(name, before, found[before][0]) for before in _ancestors(name)):
                 state = "stale"
             found[name] = (state, mark)
         return found
@@ -109,7 +109,7 @@ class Run:
             self._release(name)
             return
         for before in _ancestors(name) if alone else ():
-            if self._state(before, self.mark(before)) in ("stale", "missing"):
+            if _lacking(name, before, self._state(before, self.mark(before))):
                 raise UserError(
                     f"{name}: the stage {before!r} is not up to date in {self.folder}; run `curate {before}`"
                 )
@@ -241,6 +241,11 @@ def _ancestors(name: str) -> list[str]:
         if each in found:
             found.update(stages.stage(each).after)
     return [each for each in stages.NAMES if each in found and each != name]
+
+
+def _lacking(name: str, before: str, state: State) -> bool:
+    """Say whether a stage cannot be built upon another one in this state."""
+    return state == "stale" or (state == "missing" and before not in stages.stage(name).optional)
 
 
 @contextmanager

@@ -248,8 +248,26 @@ def test_a_run_with_a_partial_stage_says_so(tmp_path: Path) -> None:
     assert re.search(r"[\d,]+ ratings failed \(noted: [\d,]+\)", html)
 
 
+def test_a_run_without_an_export_has_a_report_that_says_so(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "runs", tmp_path / "runs")
+    run, words = tmp_path / "runs" / "tiny", strings("zh")
+    shutil.rmtree(run / "export")
+    done = curate(tmp_path, "report", "--pipeline", "runs/tiny/pipeline.yaml")
+    assert done.returncode == 0, done.stderr
+    read = Read((run / "report.html").read_text(encoding="utf-8"))
+    assert words["no_export"] in read.text
+    assert words["charts"]["verdicts"] in read.text
+    assert words["rerank_queries"] not in read.text
+    states = {row["stage"]: row["state"] for row in json.loads(curate(tmp_path, "status", "--json").stdout)}
+    assert (states["export"], states["report"]) == ("missing", "done")
+    assert curate(tmp_path, "export").returncode == 0
+    states = {row["stage"]: row["state"] for row in json.loads(curate(tmp_path, "status", "--json").stdout)}
+    assert states["report"] == "stale", "an export that came later changes the page"
+
+
 def test_a_whole_run_is_not_called_partial(html: str) -> None:
     assert strings("zh")["partial_title"] not in html
+    assert strings("zh")["no_export_title"] not in html
 
 
 def test_heuristics_alone_are_warned_of(shown: Shown) -> None:

@@ -91,7 +91,8 @@ def run(config: Config, context: Context) -> Report:
     queries = context.read("diversify", "queries").join(positives, on="query_id", how="semi", maintain_order="left")
     if queries.is_empty():
         raise DataError(
-            "export: no query has a unanimous positive, so there is no benchmark to write; see `curate show verdicts`"
+            "export: no query has a unanimous positive, so there is no benchmark to write; see `curate report`, or "
+            "`curate show verdicts`"
         )
     removed = frozenset(dropped.filter(pl.col("table") == "corpus")["id"])
     # Whatever is made below knows only documents that the corpus still holds.
