@@ -117,10 +117,14 @@ def _heuristics(shown: Shown) -> list[str]:
 
 
 def _levels(shown: Shown, words: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the columns of the table of agreement: its head and its figures, on all pairs and on the top 50."""
-    sides, top = ("five_grades", "cut"), shown.agreed["top_50"] or {}
+    """Return the columns of the table of agreement: its head and its figures, on all pairs and on parts of them."""
+    sides, export = ("five_grades", "cut"), shown.steps.get("export")
+    rerank: Any = export.facts.get("rerank_agreement") if export else None
+    parts = [(name, part) for name, part in (("top_50", shown.agreed["top_50"]), ("rerank", rerank)) if part]
     whole = [(words[side], shown.agreed[side]) for side in sides]
-    return whole + [(f"{words['top_50']}{words['colon']}{words[side]}", top[side]) for side in sides if top]
+    return whole + [
+        (f"{words[name]}{words['colon']}{words[side]}", part[side]) for name, part in parts for side in sides
+    ]
 
 
 def strings(language: str) -> dict[str, Any]:

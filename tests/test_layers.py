@@ -19,6 +19,7 @@ PURE = {
     "figures",
     "integrity",
     "intervals",
+    "measures",
     "page",
     "parse",
     "passages",

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from curate.config import read_yaml
@@ -213,7 +214,7 @@ def test_agreement_stands_with_its_interval_and_few_queries_are_warned_of(shown:
 
 def test_agreement_on_the_top_of_a_deep_pool_has_columns_of_its_own(shown: Shown) -> None:
     words = strings("en")
-    assert len(Read(page(shown, "en")).row(words["measures"]["ac1"])) == 2
+    assert "top 50" not in Read(page(shown, "en")).text
     top = {"five_grades": shown.agreed["five_grades"], "cut": agreeing(shown, 9).agreed["five_grades"]}
     read = Read(page(replace(shown, agreed={**shown.agreed, "top_50": top}), "en"))
     assert read.row(words["measure"]) == [
@@ -221,8 +222,24 @@ def test_agreement_on_the_top_of_a_deep_pool_has_columns_of_its_own(shown: Shown
         "relevant or not",
         "top 50: five grades",
         "top 50: relevant or not",
+        "reranking candidates: five grades",
+        "reranking candidates: relevant or not",
     ]
     assert read.row(words["measures"]["fleiss"])[3] == "0.731 (0.70–0.76)"
+
+
+def test_agreement_on_the_candidates_has_columns_where_there_are_any(folder: Path, shown: Shown) -> None:
+    words, run = strings("en"), folder / "runs" / "tiny"
+    [qrels] = (run / "export" / "mteb" / "reranking").glob("qrels-*.parquet")
+    pairs = str(len(pl.read_parquet(qrels)))
+    read = Read(page(shown, "en"))
+    assert read.row(words["items"])[2:] == [pairs, pairs]
+    assert read.row(words["unanimous"])[3] == pairs, "every candidate is on one side of the cut for all judges"
+    assert words["rerank_note"] in read.text
+    export = replace(shown.steps["export"], facts={**shown.steps["export"].facts, "rerank_agreement": None})
+    without = Read(page(replace(shown, steps={**shown.steps, "export": export}), "en"))
+    assert len(without.row(words["items"])) == 2
+    assert words["rerank_note"] not in without.text
 
 
 def test_a_rubric_is_named_only_where_one_was_read(shown: Shown) -> None:
