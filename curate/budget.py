@@ -15,10 +15,12 @@ class Plan:
     prompt_tokens: int
     output_tokens: int
     cost: float | None
+    currency: str = "USD"
+    """Of the cost, if there is one."""
 
     def said(self) -> str:
         """Return the plan as a clause for a user."""
-        price = "price unknown" if self.cost is None else f"at most {self.cost:.2f}"
+        price = "price unknown" if self.cost is None else f"at most {self.cost:.2f} {self.currency}"
         tokens = f"about {self.prompt_tokens:,} prompt and at most {self.output_tokens:,} answer tokens"
         return f"{self.calls:,} calls, {tokens}, {price}"
 
@@ -31,7 +33,7 @@ def plan(requests: Iterable[Request], price: Price | None) -> Plan:
         usage = estimate(request)
         calls, prompt, output = calls + 1, prompt + usage.prompt, output + usage.output
         total = None if total is None else total + (cost(usage, price) or 0.0)
-    return Plan(calls, prompt, output, total)
+    return Plan(calls, prompt, output, total, price.currency if price else "USD")
 
 
 @dataclass

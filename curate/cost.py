@@ -36,7 +36,7 @@ _MILLION = 1e6
 
 
 class Price(Section):
-    """What a model costs, a million tokens, in the currency of the cap."""
+    """What a model costs, a million tokens."""
 
     input: float = Field(ge=0, allow_inf_nan=False)
     """Prompt tokens that are neither read from a cache nor written to one."""
@@ -49,7 +49,7 @@ class Price(Section):
     batch: float = Field(default=0.5, gt=0, le=1, allow_inf_nan=False)
     """What a call costs in a batch, as a share of its price."""
     currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
-    """Three capitals."""
+    """Code of the currency, which is that of a cap too; nothing is converted."""
     date: dt.date
     """Day on which the prices were read."""
 

@@ -47,7 +47,7 @@ class ProviderError(CurateError):
     """A call to a model failed.
 
     `fatal`: no request will pass. `useless`: this one will not if it is asked again, others may. `too_long`: a shorter
-    one may. `overloaded`: fewer at the same time may. `wrong_key`: the vendor does not know the key.
+    one may. `overloaded`: fewer at the same time may.
     """
 
     def __init__(
@@ -58,7 +58,6 @@ class ProviderError(CurateError):
         useless: bool = False,
         too_long: bool = False,
         overloaded: bool = False,
-        wrong_key: bool = False,
         retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
@@ -66,7 +65,6 @@ class ProviderError(CurateError):
         self.useless = useless
         self.too_long = too_long
         self.overloaded = overloaded
-        self.wrong_key = wrong_key
         self.retry_after = retry_after
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from curate.ask import Account, Limits, Reading, Task, ask
+from curate.ask import Account, Job, Limits, Reading, Task, ask
 from curate.config import Settings
 from curate.context import Context, home
 from curate.cost import cost
@@ -75,19 +75,14 @@ def listed(pipeline: Pipeline | None = None) -> list[dict[str, str | int | float
 def tried(name: str, pipeline: Pipeline | None = None) -> Trial:
     """Send one tiny prompt to a model, once, write the call into the ledger, and return what came back.
 
-    ConfigError if the key is missing or wrong, ProviderError on any other failure.
+    ConfigError if the key is missing, AccessError if it is wrong, ProviderError on any other failure.
     """
     context, section = _context(pipeline), cast("Config", pipeline.sections["judge"] if pipeline else Config())
     judge, config = build.judge(context, name, lambda: load_rubric(section, context))
     if config is None:
         raise ConfigError(f"{name}: no language model, so there is nothing to send; `curate models` lists those")
     assert isinstance(judge, LlmJudge)
-    try:
-        reply, seconds = _exchange(judge, config, judge.build(QUERY, PASSAGES), context)
-    except ProviderError as error:
-        if error.wrong_key:
-            raise ConfigError(f"{error}; it is read from {key_variable(config) or 'nowhere, so set key_env'}") from None
-        raise
+    reply, seconds = _exchange(judge, config, judge.build(QUERY, PASSAGES), context)
     return Trial(
         name,
         reply.model,
@@ -117,7 +112,7 @@ def _exchange(judge: LlmJudge, config: LanguageModel, request: Request, context:
     with Ledger(default_path(context.home)) as ledger:
         account = Account(ledger.register(judge.identity), purpose="test")
         started = time.monotonic()
-        ask([Task(request, read, failed)], asked, ledger, account, limits)
+        ask([Job(name, [Task(request, read, failed)], asked, account, limits)], ledger)
         seconds = round(time.monotonic() - started, 2)
     if errors:
         raise errors[0]

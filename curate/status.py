@@ -1,6 +1,7 @@
 """Look at runs without changing them: which is the newest, what its stages did, where a table lies."""
 
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 
@@ -24,13 +25,20 @@ def newest(parent: Path = Path("runs")) -> Path:
 
 
 def status_rows(run: Run) -> list[dict[str, str | int | float | None]]:
-    """Return a row a stage: stage, state, rows_in, rows_out, dropped, seconds, cost (None where unknown)."""
+    """Return a row a stage: stage, state, rows_in, rows_out, dropped, seconds, cost, currency (None where unknown)."""
     rows: list[dict[str, str | int | float | None]] = []
     for name, (state, mark) in run.states().items():
         row: dict[str, str | int | float | None] = {"stage": name, "state": state}
         for key in ("rows_in", "rows_out", "dropped"):
             row[key] = getattr(mark.report, key) if mark else None
-        rows.append({**row, "seconds": mark.seconds if mark else None, "cost": mark.report.cost if mark else None})
+        rows.append(
+            {
+                **row,
+                "seconds": mark.seconds if mark else None,
+                "cost": mark.report.cost if mark else None,
+                "currency": cast("str | None", mark.report.facts.get("currency")) if mark else None,
+            }
+        )
     return rows
 
 

@@ -63,6 +63,7 @@ def test_status_and_show_work_on_the_newest_run(tmp_path: Path) -> None:
     rows = json.loads(curate(tmp_path, "status", "--json").stdout)
     assert [row["stage"] for row in rows] == list(NAMES)
     assert {row["state"] for row in rows} == {"done"}
+    assert [row["currency"] for row in rows] == [None] * len(NAMES), "nothing was paid"
     shown = curate(tmp_path, "show", "pool")
     assert "hits: List" in shown.stdout
     assert "working in" not in shown.stdout

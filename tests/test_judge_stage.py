@@ -59,7 +59,7 @@ def test_without_permission_the_plan_is_shown_and_nothing_is_sent(tmp_path: Path
     assert lines[0] == "judging would send:"
     number = r"[\d,]+"
     assert re.fullmatch(
-        rf"  m: 2 calls, about {number} prompt and at most 352 answer tokens, at most 0\.\d\d", lines[1]
+        rf"  m: 2 calls, about {number} prompt and at most 352 answer tokens, at most 0\.\d\d USD", lines[1]
     )
     assert re.fullmatch(rf"  n: 2 calls, about {number} prompt and at most 352 answer tokens, price unknown", lines[2])
     assert "--max-cost" in lines[3]
@@ -106,6 +106,24 @@ def test_the_cap_holds_for_the_panel_together(tmp_path: Path) -> None:
         assert paid_twice(server) == {}
     assert report.cost == pytest.approx(28 * 0.003)
     assert report.facts["bill"]["m"]["calls"] == 14  # type: ignore[index, call-overload]
+    assert report.facts["bill"]["m"]["currency"] == report.facts["currency"] == "USD"  # type: ignore[index, call-overload]
+
+
+def test_two_currencies_have_no_cap_and_no_sum(tmp_path: Path) -> None:
+    run = pooled(tmp_path, TEXTS)
+    with vendor(script) as server:
+        judges = {
+            "m": model(server, price=PRICE),
+            "n": model(server, model="m-2", price={**PRICE, "currency": "CNY"}),
+        }
+        with pytest.raises(BudgetError, match=r"found prices in USD \(judges\.m\.price\) and CNY \(judges\.n\.price\)"):
+            step(run, "judge", {"models": ["m", "n"]}, judges, max_cost=9.0, yes=True)
+        assert server.calls == []
+        with pytest.raises(BudgetError, match=r"at most 0\.\d\d USD\n  n: .* at most 0\.\d\d CNY"):
+            step(run, "judge", {"models": ["m", "n"]}, judges)
+        report = step(run, "judge", {"models": ["m", "n"]}, judges, yes=True)
+    assert report.facts["bill"]["n"]["currency"] == "CNY"  # type: ignore[index, call-overload]
+    assert (report.cost, report.facts["currency"]) == (None, None)
 
 
 # What is asked, and what is not

@@ -306,6 +306,16 @@ def test_bill_says_what_is_unknown(shown: Shown) -> None:
     )
 
 
+def test_bill_sums_one_currency_only(shown: Shown) -> None:
+    paid = {"calls": 1, "prompt_tokens": 5, "cached_tokens": 0, "output_tokens": 7, "cost": 1.5, "currency": "USD"}
+    read = Read(page(judged(shown, bill={"one": paid, "two": paid}), "en"))
+    assert read.row("one")[-1] == "1.5000 USD"
+    assert "3.0000 USD" in [row[-1] for row in read.rows if row]
+    read = Read(page(judged(shown, bill={"one": paid, "two": {**paid, "currency": "CNY"}}), "en"))
+    assert read.row("two")[-1] == "1.5000 CNY"
+    assert "unknown" in [row[-1] for row in read.rows if row]
+
+
 def test_a_missing_grade_is_shown_as_what_happened(shown: Shown) -> None:
     pair = replace(shown.pairs[0], votes=[("lexical", "refused"), ("strict", None)])
     text = Read(page(replace(shown, pairs=[pair]), "zh")).text

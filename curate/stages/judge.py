@@ -56,10 +56,12 @@ def run(config: Config, context: Context) -> Report:
     write_table(context.out, "samples", spending.sample(pool.pairs, config, context) if wanted else frame("samples"))
     write_json(context.out / "panel.json", {seat.name: described(seat) for seat in panel})
     counts: dict[str, int] = {status: len(ratings.filter(pl.col("status") == status)) for status in STATUSES}
-    names = {seat.key.judge_digest: seat.name for seat in paid(panel)}
+    bills = _bills(panel, bill)
+    spent = {row["currency"] for row in bills.values()} - {None}
     facts: dict[str, Json] = {
         **counts,
-        "bill": {names[row.pop("judge_digest")]: row for row in bill.to_dicts()},
+        "bill": bills,
+        "currency": next(iter(spent)) if len(spent) == 1 else None,
         "heuristic": [seat.name for seat in panel if "heuristic" in seat.judge.identity],
         "models": models,
         "rubric": next((f"{asked.name} ({asked.digest[:12]})" for asked in _rubrics(panel)), None),
@@ -69,10 +71,18 @@ def run(config: Config, context: Context) -> Report:
         len(pool.pairs) * len(panel),
         counts["rated"],
         len(ratings) - counts["rated"],
-        cost=None if bill["cost"].has_nulls() else float(bill["cost"].sum()),
+        cost=None if bill["cost"].has_nulls() or len(spent) > 1 else float(bill["cost"].sum()),
         unfinished=_unfinished(ratings),
         facts=facts,
     )
+
+
+def _bills(panel: Sequence[AnySeat], bill: pl.DataFrame) -> dict[str, dict[str, Json]]:
+    """Return judge -> what was paid for it, with the currency of its price, None without one."""
+    seats = {seat.key.judge_digest: seat for seat in paid(panel)}
+    rows = ((seats[row.pop("judge_digest")], row) for row in bill.to_dicts())
+    prices = ((seat.name, seat.settings.price, row) for seat, row in rows)
+    return {name: {**row, "currency": price.currency if price else None} for name, price, row in prices}
 
 
 def fingerprint(config: Config, context: Context) -> Json:

@@ -37,12 +37,16 @@ def plans(panel: Sequence[AnySeat]) -> dict[str, Plan]:
 
 def need_consent(panel: Sequence[AnySeat], consent: Consent) -> None:
     """Stop with the plan of what is not paid yet, unless the user allows to spend within a cap that can be kept."""
-    work = {seat.name: len(seat.work) for seat in paid(panel) if seat.work}
-    if not work:
+    seats = [seat for seat in paid(panel) if seat.work]
+    if not seats:
         return
     if consent.offline:
-        calls = ", ".join(f"{name}: {count:,}" for name, count in work.items())
+        calls = ", ".join(f"{seat.name}: {len(seat.work):,}" for seat in seats)
         raise UserError(f"the ledger lacks the answers of some calls ({calls}), and --offline sends none")
+    priced = {seat.settings.price.currency: seat.name for seat in seats if seat.settings.price}
+    if consent.max_cost is not None and len(priced) > 1:
+        each = " and ".join(f"{currency} (judges.{name}.price)" for currency, name in priced.items())
+        raise BudgetError(f"--max-cost: found prices in {each}, expected one currency; give all prices in one")
     if consent.yes:
         return
     found = plans(panel)
@@ -106,6 +110,8 @@ def _job(seat: PaidSeat, config: Panel, context: Context) -> ask.Job:
         account=ask.Account(**vars(seat.key), run=context.run_id),
         limits=ask.Limits(
             concurrency=settings.concurrency,
+            requests_per_minute=settings.requests_per_minute,
+            tokens_per_minute=settings.tokens_per_minute,
             price=settings.price,
             mixed_models=config.mixed_models,
             uncapped=settings.price is None,  # consent was asked for this
