@@ -112,7 +112,7 @@ def _exchange(judge: LlmJudge, config: LanguageModel, request: Request, context:
     with Ledger(default_path(context.home)) as ledger:
         account = Account(ledger.register(judge.identity), purpose="test")
         started = time.monotonic()
-        ask([Job(name, [Task(request, read, failed)], asked, account, limits)], ledger)
+        ask([Job(judge.name, [Task(request, read, failed)], asked, account, limits)], ledger)
         seconds = round(time.monotonic() - started, 2)
     if errors:
         raise errors[0]

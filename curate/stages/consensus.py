@@ -55,7 +55,9 @@ def run(config: Config, context: Context) -> Report:
     if removed:
         facts["ndcg_at_10"] = _effect(context.read("pool", "rankings"), qrels, set(removed))
     sample = context.read("judge", "samples")
-    rated = ratings if sample.is_empty() else ratings.join(sample, on=voting.PAIR, how="semi")  # whoever a cascade asked
+    rated = (
+        ratings if sample.is_empty() else ratings.join(sample, on=voting.PAIR, how="semi")
+    )  # whoever a cascade asked
     figures: dict[str, Json] = {
         "panel": panel,
         "policy": config.policy,
