@@ -224,4 +224,4 @@ def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.D
     return frame("dropped", rows)
 
 
-STAGE = Stage("export", Config, ("diversify", "pool", "judge", "consensus"), run, fingerprint)
+STAGE = Stage("export", Config, ("diversify", "pool", "judge", "consensus"), run, fingerprint, version=2)

@@ -170,4 +170,4 @@ def _pairs(
     ]
 
 
-STAGE = Stage("report", Config, READ, run, fingerprint, optional=("export",))
+STAGE = Stage("report", Config, READ, run, fingerprint, optional=("export",), version=2)
