@@ -28,6 +28,8 @@ class Consent:
     """Ask again what was refused or unparsed, once: an act, not a setting."""
     offline: bool = False
     """Send nothing: what the ledger lacks is an error."""
+    batch: bool = False
+    """Send in batches, for less money and later answers, where a vendor has them."""
 
     def __post_init__(self) -> None:
         if self.max_cost is not None and not self.max_cost >= 0:

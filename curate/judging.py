@@ -10,10 +10,12 @@ import polars as pl
 
 from curate.ask import Reading, Task
 from curate.config import text_digest
+from curate.cost import tokens
 from curate.errors import ProviderError, RunFailed
 from curate.judges.llm import LlmJudge
 from curate.ledger import Ledger, Rating
 from curate.parse import Parsed
+from curate.passages import Passage
 from curate.protocols import Judge, Progress, Reply, quiet
 from curate.records import Document, Outcome, Query
 from curate.sampling import chunks, halves
@@ -30,6 +32,9 @@ class Pool:
     """query_id, doc_id, query_digest, passage_digest."""
     queries: Mapping[str, Query]
     documents: Mapping[str, Document]
+    """Queries and documents as they are shown: a text that is too long is cut."""
+    shown: Sequence[Passage] = ()
+    """The same texts, with what the ledger keeps of them: whether they were cut, and what is suspicious in them."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,11 @@ def tasks(judge: LlmJudge, work: Sequence[Work], key: Key) -> Iterator[Task]:
     """Yield a task for every prompt."""
     for each in work:
         yield _task(judge, each.query, each.passages, key)
+
+
+def prefix_tokens(judge: LlmJudge) -> int:
+    """Return about how many tokens all prompts begin with in common: what a vendor's cache can hold."""
+    return tokens(judge.rubric.prefix)
 
 
 def ratings(key: Key, query_digest: str, slots: Sequence[str], outcomes: Sequence[Outcome]) -> list[Rating]:

@@ -14,7 +14,7 @@ from curate.config import Json
 from curate.figures import Bin, Drop, Overlap, QueryCounts, Spread
 from curate.records import GRADES, VERDICTS
 
-STATUSES = ("refused", "unparsed", "failed")
+STATUSES = ("refused", "unparsed", "failed", "stopped")
 MEASURES = ("percent", "fleiss", "alpha_nominal", "alpha_ordinal", "ac1")
 KEYS = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
 """What a bill counts, besides the cost."""
@@ -104,7 +104,7 @@ def page(shown: Shown, language: str) -> str:
         positives=positives,
         charts=_charts(shown, positives, words),
         grades=[*GRADES, *(name for name in STATUSES if any(name in counts for counts in said))],
-        verdicts=VERDICTS,
+        verdicts=_verdicts(shown),
         measures=MEASURES,
         keys=KEYS,
     )
@@ -114,6 +114,11 @@ def _heuristics(shown: Shown) -> list[str]:
     named = shown.steps["judge"].facts["heuristic"]
     assert isinstance(named, list)
     return named
+
+
+def _verdicts(shown: Shown) -> tuple[str, ...]:
+    """Return the verdicts that the page counts; the last one is known only after a cascade."""
+    return VERDICTS if shown.agreed["counts"][VERDICTS[-1]] else VERDICTS[:-1]
 
 
 def _levels(shown: Shown, words: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -138,7 +143,7 @@ def _charts(shown: Shown, positives: Spread, words: Mapping[str, Any]) -> dict[s
     titles, axes = words["charts"], words["axes"]
     votes: dict[str, str] = {name: f"g-{name}" for name in (*GRADES, *STATUSES)}
     kinds: dict[str, str] = {name: f"v-{name.replace(' ', '-')}" for name in VERDICTS}
-    decided: dict[str, int] = {name: shown.agreed["counts"][name] for name in VERDICTS}
+    decided: dict[str, int] = {name: shown.agreed["counts"][name] for name in _verdicts(shown)}
     return {
         "texts": charts.funnel(titles["texts"], _texts(shown, words["funnel"])),
         "pairs": charts.funnel(titles["pairs"], _pairs(shown, words["funnel"])),

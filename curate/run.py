@@ -66,6 +66,13 @@ class Run:
             for name in names:
                 self._ensure(name, force=force, alone=len(names) == 1)
 
+    def quote(self) -> list[dict[str, Json]]:
+        """Return what judging would send and cost, a row a judge (see `stages.quote`); nothing is sent."""
+        from curate.stages.quote import quote
+
+        self._need_ancestors("judge")
+        return quote(self.pipeline.sections["judge"], self._context(self.folder))  # type: ignore[arg-type]
+
     def _check(self, names: Sequence[str], *, force: bool) -> None:
         """Find everything that can be wrong before anything is done or paid."""
         for name in names:
@@ -108,16 +115,20 @@ class Run:
             self.tell(f"{name}: up to date, skipped")
             self._release(name)
             return
-        for before in _ancestors(name) if alone else ():
-            if _lacking(name, before, self._state(before, self.mark(before))):
-                raise UserError(
-                    f"{name}: the stage {before!r} is not up to date in {self.folder}; run `curate {before}`"
-                )
+        if alone:
+            self._need_ancestors(name)
         for before in stages.stage(name).after:
             mark = self.mark(before)
             if mark and mark.released:
                 self._run(before)
         self._run(name)
+
+    def _need_ancestors(self, name: str) -> None:
+        for before in _ancestors(name):
+            if _lacking(name, before, self._state(before, self.mark(before))):
+                raise UserError(
+                    f"{name}: the stage {before!r} is not up to date in {self.folder}; run `curate {before}`"
+                )
 
     def _run(self, name: str) -> None:
         stage = stages.stage(name)

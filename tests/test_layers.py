@@ -35,7 +35,7 @@ PURE = {
 SHARED = {"vectors", "corpus"}
 """Services that plugins may use: they know only protocols and files."""
 PLUGINS = {"encoders", "retrievers", "judges", "providers", "exporters", "pii", "readers"}
-SERVICES = {"ask", "judging", "ledger"}
+SERVICES = {"ask", "judging", "ledger", "recording"}
 LAYERS = [
     GROUND,
     PURE,
@@ -99,6 +99,7 @@ def test_imports_only_go_down(path: Path) -> None:
 
 def test_no_stage_imports_another() -> None:
     names = {path.stem for path in (PACKAGE / "stages").glob("*.py")} - {"__init__", "build", "seats", "spending"}
+    names -= {"judge"}  # quotes are its own
     for path in (PACKAGE / "stages").glob("*.py"):
         used = {target[1] for target in ours(path) if target[0] == "stages" and len(target) > 1}
         assert not (used & names), f"{path.name} imports {used & names}"

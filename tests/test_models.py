@@ -179,7 +179,7 @@ def test_a_wrong_key_is_a_mistake_of_the_user(kind: str, curate: Command) -> Non
     assert done.returncode == 2
     assert len(server.calls) == 1
     assert "HTTP 401" in done.stderr
-    assert "it is read from TEST_KEY" in done.stderr
+    assert "environment variable TEST_KEY" in done.stderr
     assert WRONG not in everything(done)
     assert "Traceback" not in done.stderr
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from curate.cli.stages import File, Folder, open_run
+from curate.cli.tables import as_table
 
 
 def add_to(app: typer.Typer) -> None:
@@ -23,7 +24,7 @@ def status(
     from curate.status import status_rows
 
     rows = status_rows(open_run(pipeline, run))
-    typer.echo(json.dumps(rows, indent=1) if as_json else _table(rows))
+    typer.echo(json.dumps(rows, indent=1) if as_json else as_table(rows))
 
 
 def show(
@@ -53,23 +54,3 @@ def show(
         typer.echo(f"  {column}: {kind}")
     with pl.Config(tbl_rows=rows, tbl_cols=-1, fmt_str_lengths=60, tbl_width_chars=160, tbl_hide_dataframe_shape=True):
         typer.echo(str(lazy.head(rows).collect()))
-
-
-def _table(rows: list[dict[str, str | int | float | None]]) -> str:
-    names = list(rows[0])
-    cells = [names, *[[_cell(row[name]) for name in names] for row in rows]]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if column < 2 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in cells
-    ]
-    return "\n".join(lines)
-
-
-def _cell(value: str | int | float | None) -> str:
-    if value is None:
-        return "-"
-    return value if isinstance(value, str) else f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"

@@ -7,14 +7,14 @@ again on the next run. Refused and unparsed ones were answered and paid, so they
 consents to retry. In a cascade a pair that a judge was not asked for is `stopped`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 from pydantic import Field
 
-from curate import ask, cascade, resources
+from curate import ask, cascade, passages, resources
 from curate.cascade import PAIR, Mode
-from curate.config import Json, Section, read_yaml, text_digest
+from curate.config import Json, Section, read_yaml
 from curate.context import Context, Report, Stage
 from curate.corpus import TableCorpus
 from curate.errors import ConfigError
@@ -22,9 +22,10 @@ from curate.files import frame, write_json, write_table
 from curate.judges.llm import LlmJudge
 from curate.judging import Pool
 from curate.ledger import Ledger, default_path
+from curate.passages import Passage
 from curate.prompts import Rubric, rubric
 from curate.providers import provider
-from curate.records import STATUSES, Query
+from curate.records import STATUSES, Document, Query
 from curate.stages import build, spending
 from curate.stages.seats import AnySeat, PaidSeat, Table, described, paid
 
@@ -35,6 +36,10 @@ class Config(Section):
     models: tuple[str, ...] = ("lexical", "e5", "use")
     rubric: str | None = Field(default=None, description="name of a rubric in prompts/; by default rubric-LANGUAGE")
     batch: int = Field(default=10, ge=1, le=100, description="passages in one prompt")
+    passage_tokens: int | None = Field(
+        default=1500, ge=50, description="a longer passage is cut at the end of a sentence; null never cuts"
+    )
+    query_tokens: int | None = Field(default=500, ge=20, description="the same for queries")
     mixed_models: bool = Field(default=False, description="go on though the replies to one judge name several models")
     cascade: Mode | None = Field(default=None, description="ask dear judges only what cheap ones leave open")
     cascade_sample: float = Field(default=0.05, ge=0, le=1, description="share of pairs that a cascade judges in full")
@@ -42,10 +47,9 @@ class Config(Section):
 
 def run(config: Config, context: Context) -> Report:
     """Seat the panel, ask for permission to spend, collect what is missing, and take the snapshot."""
-    pool = _pool(context)
     with Ledger(default_path(context.home)) as ledger:
-        table = Table(pool, ledger, config.batch, context.seed, context.consent.retry)
-        panel = [table.seat(name, context, lambda: load_rubric(config, context)) for name in config.models]
+        table, panel = seated(config, context, ledger)
+        pool = table.pool
         _refuse_mixtures(panel, config, ledger)
         spending.need_consent(panel, context.consent)
         wanted = spending.collect(table, panel, config, context)
@@ -75,6 +79,12 @@ def run(config: Config, context: Context) -> Report:
         unfinished=_unfinished(ratings),
         facts=facts,
     )
+
+
+def seated(config: Config, context: Context, ledger: Ledger) -> tuple[Table, list[AnySeat]]:
+    """Return the panel at its table, each judge with what it still has to rate."""
+    table = Table(_pool(config, context), ledger, config.batch, context.seed, context.consent.retry)
+    return table, [table.seat(name, context, lambda: load_rubric(config, context)) for name in config.models]
 
 
 def _bills(panel: Sequence[AnySeat], bill: pl.DataFrame) -> dict[str, dict[str, Json]]:
@@ -118,20 +128,32 @@ def load_rubric(config: Config, context: Context) -> Rubric:
     return rubric(read_yaml(path), str(path))
 
 
-def _pool(context: Context) -> Pool:
+def _pool(config: Config, context: Context) -> Pool:
+    """Return the pairs of the pool with their texts as the whole panel is shown them."""
     pairs = context.read("pool", "pool").select("query_id", "doc_id")
-    wanted = set(pairs["doc_id"])
     rows = context.read("diversify", "queries").select("query_id", "text").iter_rows()
-    queries = {query_id: Query(query_id, text) for query_id, text in rows}
-    corpus = TableCorpus(context.folder("diversify"))
-    documents = {doc.doc_id: doc for batch in corpus.batches() for doc in batch if doc.doc_id in wanted}
-    asked = {query_id: text_digest(query.text) for query_id, query in queries.items()}
-    shown = {doc_id: text_digest(document.shown()) for doc_id, document in documents.items()}
+    asked = {query_id: passages.bounded(text, config.query_tokens) for query_id, text in rows}
+    wanted, corpus = set(pairs["doc_id"]), TableCorpus(context.folder("diversify"))
+    shown = {
+        doc.doc_id: passages.shown(doc, config.passage_tokens)
+        for batch in corpus.batches()
+        for doc in batch
+        if doc.doc_id in wanted
+    }
     pairs = pairs.with_columns(
-        query_digest=pl.col("query_id").replace_strict(asked, return_dtype=pl.String),
-        passage_digest=pl.col("doc_id").replace_strict(shown, return_dtype=pl.String),
+        query_digest=pl.col("query_id").replace_strict(_digests(asked), return_dtype=pl.String),
+        passage_digest=pl.col("doc_id").replace_strict(_digests(shown), return_dtype=pl.String),
     )
-    return Pool(pairs, queries, documents)
+    return Pool(
+        pairs,
+        {query_id: Query(query_id, each.text) for query_id, each in asked.items()},
+        {doc_id: Document(doc_id, "", each.text) for doc_id, each in shown.items()},
+        [*asked.values(), *shown.values()],
+    )
+
+
+def _digests(texts: Mapping[str, Passage]) -> dict[str, str]:
+    return {name: each.digest for name, each in texts.items()}
 
 
 def _said(table: Table, seat: AnySeat, wanted: spending.Wanted) -> pl.DataFrame:

@@ -21,6 +21,7 @@ from curate.corpus import TableCorpus
 from curate.figures import Drop, Spread
 from curate.files import frame, read_json, write_text
 from curate.page import STATUSES, Pair, Shown, Step, page
+from curate.records import VERDICTS
 from curate.sampling import generator
 from curate.stages import NAMES
 
@@ -110,7 +111,7 @@ def _counted(steps: Mapping[str, Step]) -> list[Drop]:
     ]
     found.append(Drop("pool", "pairs", "retrieved, but not chosen for the pool", steps["pool"].dropped))
     found += [Drop("judge", "ratings", name, steps["judge"].count(name)) for name in STATUSES]
-    found += [Drop("consensus", "pairs", name, steps["consensus"].count(name)) for name in ("contested", "incomplete")]
+    found += [Drop("consensus", "pairs", name, steps["consensus"].count(name)) for name in VERDICTS[2:]]
     return [drop for drop in found if drop.count]
 
 
