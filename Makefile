@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check fix accept clean
+.PHONY: demo test check fix accept bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/curate run demo --run runs/demo
@@ -15,6 +15,10 @@ test: $(VENV)/.dev
 # Long trials on real data; their figures are kept in docs/.
 accept: $(VENV)/.dev
 	$(BIN)/python -m pytest -m accept --override-ini=addopts= -s
+
+# How fast the judge engine is, beside other clients; takes about ten minutes on an idle machine.
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.judge_engine
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from curate.config import Json
 from curate.protocols import Reply, Request, Usage
-from curate.providers.sdk import NO_KEY, Rejected, SdkProvider, Unreachable, count, inner, merged
+from curate.providers.sdk import JSON, NO_KEY, Rejected, SdkProvider, Unreachable, count, inner, merged
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -65,12 +65,13 @@ class AnthropicProvider(SdkProvider):
         if client is not None:
             await client.close()
 
-    async def _post(self, body: dict[str, Json]) -> str:
+    async def _post(self, body: bytes) -> str:
         import anthropic
         import httpx2
 
+        place = f"{self.base_url}/v1/messages"  # the SDK takes longer to join a path than to read an address
         try:
-            response = await self._open().post("/v1/messages", body=body, cast_to=httpx2.Response)
+            response = await self._open().post(place, content=body, options=JSON, cast_to=httpx2.Response)
         except anthropic.APIStatusError as error:
             raise Rejected(error.status_code, error.response.headers, error.response.text) from error
         except anthropic.APIError as error:
@@ -79,20 +80,18 @@ class AnthropicProvider(SdkProvider):
 
     def _open(self) -> "AsyncAnthropic":
         # Built at the first call, so that its connections belong to the event loop which uses them.
-        import httpx2
         from anthropic import AsyncAnthropic
 
+        from curate.providers.transport import Client
+
         if self._client is None:
-            slots = httpx2.Limits(
-                max_connections=self.config.concurrency, max_keepalive_connections=self.config.concurrency
-            )
             self._client = AsyncAnthropic(
                 api_key=self._key or NO_KEY,
                 base_url=self.base_url,
                 timeout=None,  # `answer` bounds the whole call
                 max_retries=0,
                 open_telemetry=False,  # traces may hold prompts
-                http_client=httpx2.AsyncClient(limits=slots, timeout=None),
+                http_client=Client(self.base_url, self.config.concurrency),
             )
         return self._client
 

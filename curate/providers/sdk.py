@@ -9,7 +9,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from curate.config import Json
 from curate.errors import ProviderError
@@ -17,6 +17,8 @@ from curate.protocols import Reply, Request
 from curate.providers.faults import Rejection, filtered, hidden, rejected
 from curate.providers.settings import ProviderConfig, identity, key, key_variable
 
+JSON: Any = {"headers": {"content-type": "application/json"}}
+"""Options of a call whose body is JSON already."""
 NO_KEY = "none"
 """Sent where a server wants no key, because the SDKs insist on one."""
 
@@ -59,7 +61,7 @@ class SdkProvider(ABC):
         # `from None`: a foreign error can carry the key or the prompt into a traceback.
         try:
             async with asyncio.timeout(self.config.timeout_s):
-                text = await self._post(self.body(request))
+                text = await self._post(encoded(self.body(request)))
         except Rejected as no:
             rejection = replace(no.reply, body=hidden(no.reply.body, self._key))
             if filtered(rejection):
@@ -85,8 +87,8 @@ class SdkProvider(ABC):
         """Return the reply in a vendor's JSON, None if there is none in it."""
 
     @abstractmethod
-    async def _post(self, body: dict[str, Json]) -> str:
-        """Send the body and return the text of the reply; Rejected or Unreachable otherwise."""
+    async def _post(self, body: bytes) -> str:
+        """Send a JSON body and return the text of the reply; Rejected or Unreachable otherwise."""
 
     def _reply(self, raw: str) -> Reply:
         try:
@@ -97,6 +99,11 @@ class SdkProvider(ABC):
         if reply is None:
             raise ProviderError(f"{self.name}: {self.base_url} answered in an unknown form; check kind and base_url")
         return reply
+
+
+def encoded(body: Mapping[str, Json]) -> bytes:
+    """Return the body as JSON; faster than the SDKs' own way, which allows for types that ours never holds."""
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
 def merged(body: dict[str, Json], extra: Mapping[str, Json]) -> dict[str, Json]:
