@@ -6,6 +6,7 @@ code, so a prompt can be repeated and looked up. Who writes a passage cannot for
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import count
 from typing import Literal, Self
 
@@ -64,7 +65,7 @@ class Rubric(Section):
         _check_template("user", self.user, _USER, _USER | {"labels"})
         return self
 
-    @property
+    @cached_property
     def prefix(self) -> str:
         """Return the system text, grades, rules and reply filled in: the same for every call, so it can be cached."""
         values = {
