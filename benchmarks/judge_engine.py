@@ -23,8 +23,7 @@ from benchmarks.vendor_server import counters, serving
 
 ROOT = Path(__file__).resolve().parents[1]
 LONGER = 10
-"""How many times more calls the run has that shows whether memory stays flat."""
-ROUNDS_OF_LONGER = 1
+"""How many times more calls the run has that shows whether memory stays flat; it is done once."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +78,10 @@ def measure(row: Row, python: Path, prompts: Path, calls: int, latency: float) -
     """Return seconds, cpu, peak_mb, rate and open (most requests at a time); RuntimeError if the contender fails."""
     calls = calls * row.times
     with serving(latency if row.latency else 0.0) as url, tempfile.TemporaryDirectory() as home:
-        command = [python, ROOT / "benchmarks" / "contenders.py", row.name, prompts, url, row.concurrency, calls]
+        script = ROOT / "benchmarks" / "contenders.py"
+        command = [python, script, row.name, prompts, url, str(row.concurrency), str(calls)]
         shown = {"HOME": home} | ({} if row.name == "bespokelabs" else {"PYTHONPATH": str(ROOT)})
-        done = subprocess.run(
-            list(map(str, command)), env=os.environ | shown, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(command, env=os.environ | shown, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{row.name}: {done.stderr.strip().splitlines()[-1]}")
         figures = json.loads(done.stdout.strip().splitlines()[-1])
@@ -114,7 +112,7 @@ def main(options: argparse.Namespace) -> None:
                 rows = [row for row in rows if row.name != "bespokelabs"]
         for turn in range(options.repeats):
             for row in rows:
-                if row.times == 1 or turn < ROUNDS_OF_LONGER:
+                if row.times == 1 or turn == 0:
                     print(f"round {turn + 1}: {row.said}, {row.concurrency}", file=sys.stderr)
                     found[row].append(measure(row, pythons[row.name], prompts, options.calls, options.latency))
         size = prompts.stat().st_size / options.calls / 1000
