@@ -37,7 +37,7 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	$(PIP) --editable '.[offline,eval,dev]'
+	$(PIP) --editable '.[offline,eval,postgres,dev]'
 	touch $@
 
 clean:

@@ -11,6 +11,7 @@ import polars as pl
 from curate.config import Json, Section, Settings
 from curate.errors import ConfigError, DataError
 from curate.files import read_json, read_table
+from curate.ledger import default_path
 from curate.protocols import Progress, quiet
 
 Config = TypeVar("Config", bound=Section)
@@ -46,6 +47,8 @@ class Context:
     """Where the running stage writes; renamed to its final name when it is done."""
     home: Path
     """Folder of the ledger and the embedding cache, shared by all runs."""
+    ledger: Path | str | None = field(default=None, repr=False)
+    """Where the ledger is kept, if not in `home`; a URL may hold a password, so it is never shown."""
     run_id: str = ""
     """Drawn once for a run folder; what was paid is booked on it."""
     name: str = "benchmark"
@@ -135,3 +138,9 @@ class Stage(Generic[Config]):
 def home() -> Path:
     """Return the folder of ledger and caches: $CURATE_HOME, else ./.curate."""
     return Path(os.environ.get("CURATE_HOME") or ".curate")
+
+
+def ledger_place() -> Path | str:
+    """Return where the ledger is kept: the URL or file $CURATE_LEDGER, else a file in the home folder."""
+    named = os.environ.get("CURATE_LEDGER", "")
+    return named if "://" in named else Path(named or default_path(home()))

@@ -109,7 +109,7 @@ def _exchange(judge: LlmJudge, config: LanguageModel, request: Request, context:
         return Reading()
 
     asked, limits = provider(config), Limits(concurrency=1, attempts=1, price=config.price, mixed_models=True)
-    with Ledger(default_path(context.home)) as ledger:
+    with Ledger(context.ledger or default_path(context.home)) as ledger:
         account = Account(ledger.register(judge.identity), purpose="test")
         started = time.monotonic()
         ask([Job(judge.name, [Task(request, read, failed)], asked, account, limits)], ledger)

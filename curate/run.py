@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 
 from curate import config, files, records, stages
 from curate.config import Json, Settings
-from curate.context import Consent, Context, Report, Stage, home
+from curate.context import Consent, Context, Report, Stage, home, ledger_place
 from curate.errors import DataError, RunFailed, UserError
 from curate.pipeline import Pipeline, dump
 from curate.protocols import Progress, quiet
@@ -217,6 +217,7 @@ class Run:
             run=self.folder,
             out=out,
             home=home(),
+            ledger=ledger_place(),
             run_id=self._run_id(),
             name=head.name,
             seed=head.seed,

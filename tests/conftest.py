@@ -1,13 +1,16 @@
-"""Shared fixtures: a home of its own for every test, no network but loopback, real data where it is there."""
+"""Shared fixtures: a home and ledgers of its own for every test, no network but loopback, real data where it is."""
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from curate.ledger import Ledger
+from tests import postgres
 
 # The same examples every time: a change is judged by what it does. HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("same", derandomize=True, deadline=None)
@@ -23,6 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keep ledger, caches and model hubs of a test inside its own folder."""
     folder = tmp_path / "home"
     monkeypatch.setenv("CURATE_HOME", str(folder))
+    monkeypatch.delenv("CURATE_LEDGER", raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_DATASETS_CACHE", str(folder / "datasets"))
     return folder
@@ -56,3 +60,26 @@ def shared_data() -> Path:
     if not DATA.is_dir():
         pytest.skip("the folder of real data is not beside this checkout")
     return DATA
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Path]:
+    """Return the folder of the socket of a real PostgreSQL server."""
+    need(postgres.present(), "PostgreSQL's server, or the package psycopg,")
+    with postgres.server() as folder:
+        yield folder
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | str:
+    """Return where a new ledger may be: once a file, once the URL of a server's database."""
+    if request.param == "sqlite":
+        return tmp_path / "home" / "ledger.db"
+    return postgres.database(request.getfixturevalue("postgres_server"))
+
+
+@pytest.fixture
+def ledger(place: Path | str) -> Iterator[Ledger]:
+    """Return a new ledger, in either kind of database."""
+    with Ledger(place) as opened:
+        yield opened

@@ -506,7 +506,7 @@ def test_a_full_ledger_stops_with_a_sentence_and_never_hangs(ledger: Ledger, mon
     calls = iter(range(100))
     append = Ledger.append
 
-    def full(self: Ledger, *args: Any) -> int | None:
+    def full(self: Ledger, *args: Any) -> str | None:
         if next(calls) == 2:
             raise OSError(28, "No space left on device")
         return append(self, *args)

@@ -47,7 +47,7 @@ class Config(Section):
 
 def run(config: Config, context: Context) -> Report:
     """Seat the panel, ask for permission to spend, collect what is missing, and take the snapshot."""
-    with Ledger(default_path(context.home)) as ledger:
+    with Ledger(context.ledger or default_path(context.home)) as ledger:
         table, panel = seated(config, context, ledger)
         pool = table.pool
         _refuse_mixtures(panel, config, ledger)

@@ -1,0 +1,108 @@
+"""`curate ledger`: look at the ledger, copy it, bring copies together, and look for mistakes in it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from curate.config import Json
+    from curate.ledger import Ledger
+    from curate.ledger.records import Kept
+
+TOKENS = ("prompt", "cached", "written", "output", "reasoning")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    commands = typer.Typer(no_args_is_help=True, help="The ledger of all runs: figures, copies, checks.")
+    commands.command("stats")(stats)
+    commands.command("export")(export)
+    commands.command("import")(import_)
+    commands.command("check")(check)
+    app.add_typer(commands, name="ledger")
+
+
+def stats(as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False) -> None:
+    """Print calls, ratings, tokens and cost of every judge and rubric."""
+    from curate.ledger.stats import stats as figures
+
+    with _ledger() as ledger:
+        rows = figures(ledger)
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+    else:
+        typer.echo("\n\n".join(_said(row) for row in rows) or "nothing yet")
+
+
+def export(folder: Annotated[Path, typer.Argument(help="Folder to write to.")]) -> None:
+    """Write the ledger as Parquet files."""
+    from curate.ledger.exchange import export as write
+
+    with _ledger() as ledger:
+        _counts("written", write(ledger, folder))
+
+
+def import_(folder: Annotated[Path, typer.Argument(help="A folder that `curate ledger export` wrote.")]) -> None:
+    """Add what another ledger's export holds; what is here already is left as it is."""
+    from curate.ledger.exchange import import_ as read
+
+    with _ledger(new=True) as ledger:
+        _counts("new", read(ledger, folder))
+
+
+def check() -> None:
+    """Look for rows that contradict one another; exit code 1 if there are any."""
+    from curate.ledger.check import check as findings
+
+    with _ledger() as ledger:
+        found = findings(ledger)
+    for each in found:
+        typer.echo(str(each))
+    typer.echo(f"{len(found)} kinds of mistakes" if found else "nothing is wrong")
+    raise typer.Exit(bool(found))
+
+
+@contextmanager
+def _ledger(*, new: bool = False) -> Iterator["Ledger"]:
+    from curate.context import ledger_place
+    from curate.errors import DataError
+    from curate.ledger import Ledger
+
+    place = ledger_place()
+    if isinstance(place, Path) and not place.exists() and not new:
+        raise DataError(f"{place}: no ledger yet; judge something first, or set CURATE_HOME or CURATE_LEDGER")
+    with Ledger(place) as ledger:
+        yield ledger
+
+
+def _counts(word: str, rows: Mapping["Kept", int]) -> None:
+    for name, count in rows.items():
+        typer.echo(f"{name}: {count:,} {word}")
+
+
+def _said(row: Mapping[str, "Json"]) -> str:
+    """Return the figures of a judge under a rubric as a paragraph."""
+    tokens = ", ".join(f"{kind} {_figure(row[f'{kind}_tokens'])}" for kind in TOKENS)
+    lines = [
+        f"judge {str(row['judge'])[:12]}: {row['identity'] or 'unknown'}",
+        "  ratings: "
+        + ", ".join(f"{_figure(row[each])} {each}" for each in ("rated", "refused", "unparsed", "failed")),
+    ]
+    if row["calls"]:
+        models = row["models"]
+        lines += [
+            f"  rubric {str(row['rubric'])[:12]}, from {row['first']} to {row['last']}",
+            f"  calls: {_figure(row['calls'])}, without a reply {_figure(row['failed_calls'])}",
+            f"  cost: {_figure(row['cost'])}",
+            f"  tokens: {tokens}",
+            f"  models: {', '.join(map(str, models)) if isinstance(models, list) and models else 'none named'}",
+        ]
+    return "\n".join(lines)
+
+
+def _figure(value: "Json") -> str:
+    return "unknown" if value is None else f"{value:,.4f}" if isinstance(value, float) else f"{value:,}"

@@ -1,0 +1,97 @@
+"""Claims: who asks what just now, so that several processes and machines judge one pool without asking twice."""
+
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from curate.ledger.store import Ledger
+from curate.sampling import chunks
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement
+
+AT_ONCE = 1_000
+"""Keys in one statement."""
+_NOW = {
+    "sqlite": "(julianday('now') - 2440587.5) * 86400.0",
+    "postgresql": "extract(epoch FROM clock_timestamp())::double precision",
+}
+
+
+class Claims:
+    """The claims of one owner, whose name nobody else uses; each ends when its lease does, unless it is renewed.
+
+    Keys are taken by two changes, each a statement that the database commits by itself. The first makes a row for every
+    key that has none; the second takes the rows that are free, and passes over those that another
+    transaction has locked (`FOR UPDATE SKIP LOCKED`). So nobody waits for a machine that stops in the middle of
+    claiming, and two that claim the same keys cannot lock each other out. In SQLite writers take turns anyway. Time is
+    the database's, or that of one clock which all owners share.
+    """
+
+    def __init__(self, ledger: Ledger, owner: str, lease_s: float, clock: Callable[[], float] | None = None) -> None:
+        import sqlalchemy as sa
+
+        from curate.ledger import tables
+
+        self.owner, self.lease_s, self._clock = owner, lease_s, clock
+        self._sa, self._database, self._table, self._insert = sa, ledger.database, tables.claims, tables.insert
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._change(self._table.delete().where(self._table.c.owner == self.owner))
+
+    def take(self, keys: Collection[str]) -> set[str]:
+        """Return those of the keys that are this owner's now: free ones, expired ones, and its own, renewed.
+
+        A key that is left out is another's, or was being released at that moment.
+        """
+        columns, now = self._table.c, self._now()
+        taken = set()
+        for some in chunks(sorted(set(keys)), AT_ONCE):  # in one order: who waits for another is never waited for
+            self._ensure(some)
+            free = (
+                self._sa.select(columns.key)
+                .where(columns.key.in_(some), (columns.expires <= now) | (columns.owner == self.owner))
+                .order_by(columns.key)
+                .with_for_update(skip_locked=True)  # SQLite knows no such lock, and it is left out there
+            )
+            taken |= self._change(self._ours().where(columns.key.in_(free)))
+        return taken
+
+    def renew(self) -> set[str]:
+        """Let the lease of every key that is still this owner's begin again, and return them."""
+        return self._change(self._ours().where(self._table.c.owner == self.owner))
+
+    def release(self, keys: Collection[str]) -> None:
+        """Give keys back; those that another has taken over meanwhile stay that one's."""
+        mine = self._table.delete().where(self._table.c.owner == self.owner)
+        for some in chunks(sorted(set(keys)), AT_ONCE):
+            self._change(mine.where(self._table.c.key.in_(some)))
+
+    def _ensure(self, keys: Sequence[str]) -> None:
+        """Make rows for keys that have none; where there is one, even ON CONFLICT would wait for who is changing it."""
+        column = self._table.c.key
+        with self._database.transaction("statement") as connection:
+            there = set(connection.scalars(self._sa.select(column).where(column.in_(keys))))
+            rows = [(key, "", 0.0) for key in keys if key not in there]
+            if rows:
+                dialect = self._database.engine.dialect
+                statement = self._insert(self._table, dialect, anew=False, rows=len(rows))
+                connection.exec_driver_sql(statement, tuple(chain.from_iterable(rows)))
+
+    def _ours(self) -> Any:  # noqa: ANN401 - an update
+        return self._table.update().values(owner=self.owner, expires=self._now() + self.lease_s)
+
+    def _change(self, change: Any) -> set[str]:  # noqa: ANN401 - an update or a deletion
+        with self._database.transaction("statement") as connection:
+            return set(connection.scalars(change.returning(self._table.c.key)))
+
+    def _now(self) -> "ColumnElement[float]":
+        if self._clock is not None:
+            return self._sa.literal(self._clock())
+        return self._sa.literal_column(_NOW[self._database.engine.dialect.name], self._sa.Float)

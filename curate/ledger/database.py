@@ -1,0 +1,134 @@
+"""One SQLite file or one PostgreSQL database: opened, brought up to date, and complaining in sentences."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Literal
+
+import sqlalchemy as sa
+from filelock import FileLock
+
+from curate.errors import ConfigError, DataError, MissingExtra
+from curate.ledger.tables import MIGRATIONS, migrate
+
+LOCK_WAIT_S = 60
+"""How long a writer waits for another process's transaction before it gives up."""
+CONNECT_WAIT_S = 30
+MIGRATING = 0x637572617465
+"""Number of the lock under which one PostgreSQL client at a time changes tables."""
+
+_ELSEWHERE = "it holds other tables than this version's; move it away or name another place"
+_REMEDIES = {
+    "SQLITE_BUSY": "another process writes to it for over a minute; wait until that one is done",
+    "SQLITE_CANTOPEN": "check that its folder may be written to, or set CURATE_HOME to another one",
+    "SQLITE_CORRUPT": "it is damaged; put a copy of it back, or move it away",
+    "SQLITE_ERROR": _ELSEWHERE,
+    "SQLITE_FULL": "no space left on the disk, so free some; everything written before is kept",
+    "SQLITE_IOERR": "perhaps no space left on the disk, so free some or check it; everything written before is kept",
+    "SQLITE_NOTADB": "that file is something else; move it away, or set CURATE_HOME to another folder",
+    "SQLITE_READONLY": "allow writing to that file and its folder, or set CURATE_HOME to another one",
+    "08": "the connection is gone; check the server and run again; everything written before is kept",
+    "28": "check user and password in CURATE_LEDGER",
+    "3D000": "make that database first, or name another in CURATE_LEDGER",
+    "42501": "let that user create and write tables in the database",
+    "42": _ELSEWHERE,
+    "53100": "no space left on the server's disk, so free some; everything written before is kept",
+    "53300": "it serves as many clients as it may; wait, or raise its max_connections",
+    "57": "the server ended the connection; run again when it is up; everything written before is kept",
+}
+"""Beginning of SQLite's error name, or of PostgreSQL's SQLSTATE -> what to do."""
+_UNREACHED = "check that the server runs, and host, port, user, password and database in CURATE_LEDGER"
+
+
+class Database:
+    """An engine, and the place as it may be shown: without password."""
+
+    def __init__(self, where: Path | str) -> None:
+        url = _url(where)
+        self.path = Path(url.database or "") if url.get_backend_name() == "sqlite" else None
+        self.place = str(self.path or url.set(password=None, query={}).render_as_string())
+        # A failed statement's parameters are replies and stay out of every message.
+        more: dict[str, object] = (
+            {"connect_args": {"timeout": LOCK_WAIT_S}}
+            if self.path
+            else {
+                "connect_args": {"connect_timeout": CONNECT_WAIT_S},
+                "pool_pre_ping": True,
+            }
+        )
+        if self.path:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self.engine = sa.create_engine(url, hide_parameters=True, **more)
+        except ModuleNotFoundError as error:
+            raise MissingExtra(
+                f"{self.place}: a ledger on a server needs a package: pip install 'curate-ir[postgres]'"
+            ) from error
+        try:
+            self._migrate()
+        except DataError:
+            self.engine.dispose()
+            raise
+
+    @contextmanager
+    def transaction(self, kind: Literal["", "snapshot", "statement"] = "") -> Iterator[sa.Connection]:
+        """Give a connection, and commit at the end; what the database refuses becomes a sentence with a remedy.
+
+        Everything that is read in a `snapshot` is of one moment, though others write meanwhile. Each `statement` is
+        committed by the database itself, so that nobody waits for a client that stops between the two.
+        """
+        try:
+            with self.engine.connect() as connection:
+                if kind == "statement":
+                    connection.execution_options(isolation_level="AUTOCOMMIT")
+                if kind == "snapshot" and not self.path:
+                    connection.execution_options(isolation_level="REPEATABLE READ")
+                with connection.begin():
+                    if kind == "snapshot" and self.path:
+                        connection.exec_driver_sql("BEGIN")  # the driver itself begins only in front of a change
+                    yield connection
+        except sa.exc.DBAPIError as error:
+            # PostgreSQL repeats the refused row, which may be a reply, in what it raises: so that is left out.
+            raise DataError(f"{self.place}: {_said(error.orig)}; {self._remedy(error.orig)}") from None
+
+    def _remedy(self, error: BaseException | None) -> str:
+        name = getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None)
+        if name is None and type(error).__name__ == "OperationalError":  # PostgreSQL's, for lack of a connection
+            return _UNREACHED
+        return next((text for code, text in _REMEDIES.items() if str(name).startswith(code)), "check what is in it")
+
+    def _migrate(self) -> None:
+        # SQLite lets nobody wait for a switch to WAL
+        with FileLock(f"{self.path}.lock") if self.path else nullcontext():
+            if self.path:
+                with self.transaction() as connection:
+                    connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+            with self.transaction() as connection:
+                # a reader that turns writer may find itself too late
+                connection.exec_driver_sql(
+                    "BEGIN IMMEDIATE" if self.path else f"SELECT pg_advisory_xact_lock({MIGRATING})"
+                )
+                if migrate(connection) > len(MIGRATIONS):
+                    raise DataError(f"{self.place}: written by a newer version of curate; update curate")
+
+
+def _url(where: Path | str) -> sa.URL:
+    """Return where a ledger is as a URL; ConfigError, without showing the text, if it is none."""
+    if isinstance(where, Path) or "://" not in where:
+        return sa.URL.create("sqlite", database=str(where))
+    expected = "expected postgresql://USER:PASSWORD@HOST/DATABASE, with @ in a password written as %40"
+    try:
+        url = sa.make_url(where)
+    except (sa.exc.ArgumentError, ValueError) as error:
+        raise ConfigError(f"CURATE_LEDGER: not a URL; {expected}") from error
+    if url.get_backend_name() == "sqlite" and url.database:
+        return url.set(drivername="sqlite")
+    if url.get_backend_name() not in ("postgresql", "postgres") or "@" in (url.host or ""):
+        raise ConfigError(f"CURATE_LEDGER: {expected}")
+    return url.set(drivername="postgresql+psycopg")
+
+
+def _said(error: BaseException | None) -> str:
+    """Return what the database said, in one line and without the row that it was about."""
+    told = getattr(getattr(error, "diag", None), "message_primary", None)
+    return str(told or " ".join(str(error).split()))

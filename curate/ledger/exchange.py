@@ -1,0 +1,86 @@
+"""Copy a ledger to Parquet and back; what several machines collected comes together in one."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import get_args
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import sqlalchemy as sa
+
+from curate.errors import DataError
+from curate.files import replacing
+from curate.ledger.records import Call, Kept, Passage, Rating
+from curate.ledger.store import Ledger
+from curate.ledger.tables import KEPT, MIGRATIONS
+
+CHUNK = 5_000
+"""Rows in memory at a time."""
+_MARK = b"curate ledger"
+_ARROW = {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+
+
+def export(ledger: Ledger, folder: Path) -> dict[Kept, int]:
+    """Write judges, calls, passages and ratings of one moment, sorted by key; return the number of rows of each."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with ledger.database.transaction("snapshot") as connection:
+        return {name: _write(connection, table, folder / f"{name}.parquet") for name, table in KEPT.items()}
+
+
+def import_(ledger: Ledger, folder: Path) -> dict[Kept, int]:
+    """Add what an export holds and the ledger does not; return the number of new rows of each table.
+
+    DataError if a file is missing or not this version's; then nothing is added. What is there already stays as it is,
+    so a second time adds nothing, and an import that was killed is repeated.
+    """
+    for name, table in KEPT.items():
+        with _opened(folder / f"{name}.parquet", table):
+            pass
+    before = {name: ledger.count(name) for name in KEPT}
+    for name, table in KEPT.items():
+        with _opened(folder / f"{name}.parquet", table) as file:
+            for batch in file.iter_batches(batch_size=CHUNK):
+                ledger.merge(name, list(zip(*(column.to_pylist() for column in batch.columns), strict=True)))
+    return {name: ledger.count(name) - before[name] for name in KEPT}
+
+
+def _write(connection: sa.Connection, table: sa.TableClause, path: Path) -> int:
+    schema, written = _schema(table), 0
+    query = sa.select(table).order_by(next(iter(table.c)))
+    with replacing(path) as beside, pq.ParquetWriter(beside, schema, compression="zstd") as writer:
+        for rows in connection.execution_options(yield_per=CHUNK).execute(query).partitions():
+            columns = zip(*rows, strict=True)
+            writer.write_batch(pa.record_batch([*map(pa.array, columns, schema.types)], schema))
+            written += len(rows)
+    return written
+
+
+@contextmanager
+def _opened(path: Path, table: sa.TableClause) -> Iterator[pq.ParquetFile]:
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; give a folder that `curate ledger export` wrote")
+    try:
+        file = pq.ParquetFile(path)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{path}: not a whole Parquet file; export that ledger again") from error
+    with file:
+        found, schema = file.schema_arrow, _schema(table)
+        if not found.equals(schema, check_metadata=True):
+            version = (found.metadata or {}).get(_MARK, b"none").decode()
+            raise DataError(
+                f"{path}: its columns are those of ledger version {version}, expected {len(MIGRATIONS)}; export it "
+                "again with this version of curate"
+            )
+        yield file
+
+
+def _schema(table: sa.TableClause) -> pa.Schema:
+    declared = {field.name: field.type for record in (Call, Rating, Passage) for field in fields(record)}
+    kinds = {name: {declared.get(name), *get_args(declared.get(name))} for name in table.c.keys()}  # noqa: SIM118 - a collection of columns
+    columns = [
+        (name, next((arrow for kind, arrow in _ARROW.items() if kind in found), pa.string()))
+        for name, found in kinds.items()
+    ]
+    return pa.schema(columns, {_MARK: str(len(MIGRATIONS)).encode()})

@@ -1,0 +1,27 @@
+"""Ids made where the row is made, so that no writer waits for a database: ordered by time, different everywhere."""
+
+import secrets
+import threading
+import time
+
+PER_MS = 1 << 16
+"""Ids of one millisecond; after these the next millisecond begins early."""
+
+
+class Ids:
+    """Ids of one writer as text that sorts by time: milliseconds, number within them, and the writer's 40 random bits.
+
+    Within one writer each is larger than the one before, whatever the clock does. Between machines the order is that of
+    their clocks, and the same for everybody.
+    """
+
+    def __init__(self) -> None:
+        self._writer = secrets.token_hex(5)
+        self._last = 0
+        self._lock = threading.Lock()
+
+    def next(self) -> str:
+        """Return a new id of 26 characters."""
+        with self._lock:
+            self._last = max(self._last + 1, time.time_ns() // 1_000_000 * PER_MS)
+            return f"{self._last:016x}{self._writer}"

@@ -1,0 +1,74 @@
+"""The rows of the ledger as the rest of the program sees them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from curate.records import Grade, Status
+
+Kept = Literal["judges", "calls", "passages", "ratings"]
+"""The tables that are only ever appended to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """What one judge said of one (query, passage): a grade only if the status is `rated`."""
+
+    query_digest: str
+    passage_digest: str
+    judge_digest: str
+    rubric_digest: str
+    replicate: int
+    grade: Grade | None
+    status: Status
+    slot: int
+    """Position of the passage in its prompt, from 0."""
+    batch_size: int
+    """Passages in that prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call to a model, as it was sent and answered. Tokens and cost are None where the vendor gave none."""
+
+    purpose: str
+    run: str
+    """Id of the run that the call was made for."""
+    judge_digest: str
+    request_digest: str
+    model: str
+    """Model id as the reply named it; empty where it named none."""
+    finish: str
+    """How the reply ended; `error` where there was none after the last try."""
+    raw: str
+    """The reply as it came; for an error a JSON object with `error`, the reason, and `too_long`."""
+    latency_s: float
+    """Seconds from the first try to the reply, pauses between tries included."""
+    created: str
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    written_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost: float | None = None
+    foreign_labels: int = 0
+    """Labels in the reply that the prompt did not hold."""
+    repeated_labels: int = 0
+    rubric_digest: str = ""
+    replicate: int = 0
+    query_digest: str = ""
+    slots: str = "[]"
+    """Digests of the passages in the order of the prompt, as a JSON list: with `raw` they give the ratings again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What was seen of a passage before it was shown to a judge."""
+
+    passage_digest: str
+    tokens: int
+    """Tokens of the text as shown."""
+    cut: bool
+    """Whether that is less than the whole text."""
+    whole_tokens: int
+    flags: tuple[str, ...] = ()
+    """Names of what looks like an attempt to steer the judge."""

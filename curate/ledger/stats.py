@@ -1,0 +1,61 @@
+"""What a ledger holds: calls, ratings, tokens and money of every judge under every rubric."""
+
+import sqlalchemy as sa
+
+from curate.config import Json
+from curate.ledger.store import Ledger
+from curate.ledger.tables import calls, judges, ratings
+from curate.records import STATUSES
+
+FIGURES = ("prompt_tokens", "cached_tokens", "written_tokens", "output_tokens", "reasoning_tokens", "cost")
+
+
+def stats(ledger: Ledger) -> list[dict[str, Json]]:
+    """Return a row a judge and rubric, sorted by both.
+
+    Keys: judge, identity (JSON text), rubric, calls, failed_calls, first and last (dates of calls), a number of ratings
+    for each status, tokens by kind and cost (None if a reply does not know its own), models (as replies named them).
+    """
+    with ledger.database.transaction("snapshot") as connection:
+        told = {row.judge_digest: row.identity for row in connection.execute(sa.select(judges))}
+        called = {(row.judge, row.rubric): row._asdict() for row in connection.execute(_calls())}
+        rated = {(row.judge, row.rubric): row._asdict() for row in connection.execute(_ratings())}
+    none = {**dict.fromkeys(("calls", "failed_calls", *STATUSES), 0), **dict.fromkeys(("first", "last", *FIGURES))}
+    return [
+        {
+            **none,
+            **called.get(key, {}),
+            **rated.get(key, {}),
+            "judge": key[0],
+            "rubric": key[1],
+            "identity": told.get(key[0]),
+            "models": ledger.models(*key),
+        }
+        for key in sorted({*called, *rated})
+    ]
+
+
+def _calls() -> sa.Select[tuple[object, ...]]:
+    call, func = calls.c, sa.func
+    answered = call.finish != "error"
+    replies = func.count(sa.case((answered, 1)))
+    figures = []
+    for name in FIGURES:
+        known = sa.case((answered, call[name]))
+        figures.append(sa.case((func.count(known) == replies, func.coalesce(func.sum(known), 0))).label(name))
+    return sa.select(
+        call.judge_digest.label("judge"),
+        call.rubric_digest.label("rubric"),
+        func.count().label("calls"),
+        (func.count() - replies).label("failed_calls"),
+        func.min(call.created).label("first"),
+        func.max(call.created).label("last"),
+        *figures,
+    ).group_by(call.judge_digest, call.rubric_digest)
+
+
+def _ratings() -> sa.Select[tuple[object, ...]]:
+    row = ratings.c
+    counts = (sa.func.count(sa.case((row.status == status, 1))).label(status) for status in STATUSES)
+    keys = row.judge_digest.label("judge"), row.rubric_digest.label("rubric")
+    return sa.select(*keys, *counts).group_by(row.judge_digest, row.rubric_digest)

@@ -1,0 +1,224 @@
+"""Append to the ledger and read it; every method is one transaction."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from itertools import chain
+from operator import attrgetter
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import polars as pl
+
+from curate.config import Json, canonical, digest
+from curate.errors import DataError
+from curate.ledger.ids import Ids
+from curate.ledger.records import Call, Kept, Passage, Rating
+from curate.ledger.writer import Writer
+
+CHUNK = 20_000
+"""Rows that are taken from the database at a time."""
+
+Row = tuple[Any, ...]
+Rows = tuple[Sequence[Row], Sequence[Row]]
+"""Rows of `calls`, and rows of `ratings`."""
+
+_of_call: Callable[[Call], Row] = attrgetter(*(field.name for field in fields(Call)))
+_of_rating: Callable[[Rating], Row] = attrgetter(*(field.name for field in fields(Rating)))
+_RAW, _MODEL = (1 + [field.name for field in fields(Call)].index(name) for name in ("raw", "model"))
+
+
+class Ledger:
+    """An append-only store in a SQLite file or at a PostgreSQL URL; several processes may write to it."""
+
+    def __init__(self, where: Path | str) -> None:
+        import sqlalchemy as sa
+
+        from curate.ledger import tables
+        from curate.ledger.database import Database
+
+        self._sa, self._tables = sa, tables
+        self.database = Database(where)
+        self._ids = Ids()
+        self._writer = Writer(self._commit)
+        dialect = self.database.engine.dialect
+        self._insert_call, self._insert_rating = (
+            tables.insert(table, dialect) for table in (tables.calls, tables.ratings)
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.database.place!r})"
+
+    @property
+    def path(self) -> Path:
+        """Return the SQLite file; DataError if the ledger is on a server."""
+        if self.database.path is None:
+            raise DataError(f"{self.database.place}: no file; ask that server for its tables")
+        return self.database.path
+
+    def close(self) -> None:
+        """Write down what waits, and give the file or the connections back."""
+        try:
+            self._writer.close()
+        finally:
+            self.database.engine.dispose()
+
+    def register(self, identity: Mapping[str, Json]) -> str:
+        """Return the digest that stands for a judge, and keep what it stands for."""
+        name = digest(identity)
+        self.merge("judges", [(name, canonical(identity))])
+        return name
+
+    def append(self, ratings: Sequence[Rating], call: Call | None = None) -> str | None:
+        """Write a call and its ratings in one transaction; return the call's id."""
+        call_id, rows = self._rows(ratings, call)
+        self._commit([rows])
+        return call_id
+
+    async def write(self, ratings: Sequence[Rating], call: Call | None = None) -> str | None:
+        """Do as `append`, in one transaction with whatever else waits to be written; return when it is committed.
+
+        An error of that transaction is raised to all who wait for it, and nothing of it is kept.
+        """
+        call_id, rows = self._rows(ratings, call)
+        await self._writer.put(rows)
+        return call_id
+
+    def note(self, passages: Iterable[Passage]) -> None:
+        """Keep what was seen of passages; what is known of one already stays."""
+        rows = [
+            (each.passage_digest, each.tokens, each.cut, each.whole_tokens, canonical(each.flags)) for each in passages
+        ]
+        self.merge("passages", rows)
+
+    def merge(self, table: Kept, rows: Sequence[Row]) -> None:
+        """Add whole rows, columns in the order of the table; a row whose key is there already is left as it is."""
+        statement = self._tables.insert(self._tables.KEPT[table], self.database.engine.dialect, anew=False)
+        if rows:
+            with self.database.transaction() as connection:
+                connection.exec_driver_sql(statement, list(rows))
+
+    def ratings(self, judge_digest: str, rubric_digest: str, replicate: int = 0) -> pl.DataFrame:
+        """Return the standing rating of every pair a judge has seen under a rubric, in no order.
+
+        Columns: query_digest, passage_digest, grade, status, slot, batch_size, call_id. Of several rows of one
+        pair the first that is rated stands, else the last.
+        """
+        ratings = self._tables.ratings.c
+        texts = ["query_digest", "passage_digest", "grade", "status", "call_id", "rating_id"]
+        schema = dict.fromkeys(texts[:4], pl.String) | dict.fromkeys(["slot", "batch_size"], pl.Int64)
+        schema |= dict.fromkeys(texts[4:], pl.String)
+        query = self._sa.select(*(ratings[name] for name in schema)).where(
+            ratings.judge_digest == judge_digest,
+            ratings.rubric_digest == rubric_digest,
+            ratings.replicate == replicate,
+        )
+        return _standing(self._frame(query, schema)).drop("rating_id")
+
+    def passages(self) -> list[Passage]:
+        """Return all that was noted of passages, sorted by digest."""
+        passages = self._tables.passages
+        query = self._sa.select(passages).order_by(passages.c.passage_digest)
+        with self.database.transaction() as connection:
+            rows = [row._asdict() for row in connection.execute(query)]
+        return [Passage(**{**row, "flags": tuple(json.loads(row["flags"]))}) for row in rows]
+
+    def models(self, judge_digest: str, rubric_digest: str) -> list[str]:
+        """Return the model ids that a judge's replies under a rubric named, first to last."""
+        calls = self._tables.calls.c
+        query = (
+            self._sa.select(calls.model)
+            .where(calls.judge_digest == judge_digest, calls.rubric_digest == rubric_digest)
+            .where(calls.model != "")  # a refusal may name no model
+            .group_by(calls.model)
+            .order_by(self._sa.func.min(calls.call_id))
+        )
+        with self.database.transaction() as connection:
+            return [row[0] for row in connection.execute(query)]
+
+    def bill(self, run: str, judge_digests: Sequence[str]) -> pl.DataFrame:
+        """Return what was paid for a run, a row a judge that answered.
+
+        Columns: judge_digest, calls, prompt_tokens, cached_tokens, output_tokens, cost. Tokens and cost are None if
+        one of the calls does not know its own; requests that got no reply count as free.
+        """
+        calls, func = self._tables.calls.c, self._sa.func
+        figures = ["prompt_tokens", "cached_tokens", "output_tokens", "cost"]
+        known = [(calls[name], func.count(calls[name]) == func.count()) for name in figures]
+        query = (
+            self._sa.select(
+                calls.judge_digest,
+                func.count(),
+                *(self._sa.case((every, func.sum(column))) for column, every in known),
+            )
+            .where(calls.run == run, calls.judge_digest.in_(judge_digests), calls.finish != "error")
+            .group_by(calls.judge_digest)
+            .order_by(calls.judge_digest)
+        )
+        whole = dict.fromkeys(["calls", *figures[:3]], pl.Int64)
+        return self._frame(query, {"judge_digest": pl.String, **whole, "cost": pl.Float64})
+
+    def count(self, table: Kept) -> int:
+        """Return the number of rows of a table."""
+        query = self._sa.select(self._sa.func.count()).select_from(self._tables.KEPT[table])
+        with self.database.transaction() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def _rows(self, ratings: Sequence[Rating], call: Call | None) -> tuple[str | None, Rows]:
+        """Return the call's id and the rows to insert, with ids of their own."""
+        name = self._ids.next()
+        call_id = None if call is None else name
+        calls = [] if call is None else [_storable((name, *_of_call(call)))]
+        return call_id, (
+            calls,
+            [(f"{name}{number:06x}", *_of_rating(each), call_id) for number, each in enumerate(ratings)],
+        )
+
+    def _commit(self, group: Sequence[Rows]) -> None:
+        calls = list(chain.from_iterable(calls for calls, _ in group))
+        ratings = list(chain.from_iterable(ratings for _, ratings in group))
+        with self.database.transaction() as connection:
+            for statement, rows in ((self._insert_call, calls), (self._insert_rating, ratings)):
+                if rows:
+                    connection.exec_driver_sql(statement, rows)
+
+    def _frame(self, query: Any, schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:  # noqa: ANN401 - any select
+        """Return what a query finds; the rows never stand in memory as Python objects all at once."""
+        parts = [pl.DataFrame(schema=schema)]
+        with self.database.transaction() as connection:
+            found = connection.execution_options(yield_per=CHUNK).execute(query)
+            parts.extend(pl.DataFrame(list(zip(*rows, strict=True)), schema) for rows in found.partitions())
+        return pl.concat(parts)
+
+
+def _standing(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return one row a pair; only what may be double is sorted, which is little and saves memory."""
+    query, passage = pl.col("query_digest"), pl.col("passage_digest")
+    several = rows.select(query.hash(seed=1) ^ passage.hash(seed=2)).to_series().is_duplicated()
+    doubtful = rows.filter(several)
+    rated = doubtful.filter(pl.col("status") == "rated").sort("rating_id")
+    others = doubtful.filter(pl.col("status") != "rated").sort("rating_id", descending=True)
+    settled = pl.concat([rated, others]).unique([query, passage], keep="first", maintain_order=True)
+    return rows.filter(~several).vstack(settled) if len(doubtful) else rows
+
+
+def _storable(call: Row) -> Row:
+    """Return a row of `calls` with the model's words as JSON would write what a database cannot hold."""
+    row = list(call)
+    for place in (_RAW, _MODEL):
+        row[place] = row[place].replace("\0", "\\u0000").encode(errors="backslashreplace").decode()
+    return tuple(row)
+
+
+def default_path(home: Path) -> Path:
+    """Return where the ledger is kept if no URL says otherwise."""
+    return home / "ledger.db"

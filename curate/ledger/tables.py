@@ -1,0 +1,82 @@
+"""The tables of the ledger, and how they came to be: the same statements for SQLite and PostgreSQL."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+import sqlalchemy as sa
+
+from curate.ledger.records import Call, Kept, Passage, Rating
+
+
+def _table(name: str, *columns: str | sa.ColumnClause[bool]) -> sa.TableClause:
+    return sa.table(name, *(sa.column(each) if isinstance(each, str) else each for each in columns))
+
+
+def _names(record: type) -> list[str]:
+    return [field.name for field in fields(record)]
+
+
+judges = _table("judges", "judge_digest", "identity")
+calls = _table("calls", "call_id", *_names(Call))
+ratings = _table("ratings", "rating_id", *_names(Rating), "call_id")
+passages = _table("passages", *(sa.column(name, sa.Boolean) if name == "cut" else name for name in _names(Passage)))
+claims = _table("claims", "key", "owner", "expires")
+batches = _table(
+    "batches",
+    *("batch_id", "provider", "judge_digest", "rubric_digest", "replicate", "run", "state", "created", "items"),
+)
+
+KEPT: Mapping[Kept, sa.TableClause] = {"judges": judges, "calls": calls, "passages": passages, "ratings": ratings}
+"""What is only appended to, in the order in which it is copied: a rating never comes before its call."""
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE judges (judge_digest {text} PRIMARY KEY, identity TEXT NOT NULL)""",
+        """CREATE TABLE calls (
+            call_id {text} PRIMARY KEY, purpose TEXT NOT NULL, run {text} NOT NULL, judge_digest {text} NOT NULL,
+            request_digest {text} NOT NULL, model {text} NOT NULL, finish TEXT NOT NULL, raw TEXT NOT NULL,
+            latency_s DOUBLE PRECISION NOT NULL, created {text} NOT NULL, prompt_tokens INTEGER, cached_tokens INTEGER,
+            written_tokens INTEGER, output_tokens INTEGER, reasoning_tokens INTEGER, cost DOUBLE PRECISION,
+            foreign_labels INTEGER NOT NULL, repeated_labels INTEGER NOT NULL, rubric_digest {text} NOT NULL,
+            replicate INTEGER NOT NULL, query_digest {text} NOT NULL, slots TEXT NOT NULL)""",
+        """CREATE TABLE ratings (
+            rating_id {text} PRIMARY KEY, query_digest {text} NOT NULL, passage_digest {text} NOT NULL,
+            judge_digest {text} NOT NULL, rubric_digest {text} NOT NULL, replicate INTEGER NOT NULL, grade TEXT,
+            status TEXT NOT NULL, slot INTEGER NOT NULL, batch_size INTEGER NOT NULL, call_id {text},
+            CONSTRAINT grade_means_rated CHECK (
+                CASE status WHEN 'rated' THEN grade IS NOT NULL AND grade IN ('S', 'A', 'B', 'C', 'D')
+                ELSE grade IS NULL AND status IN ('refused', 'unparsed', 'failed') END))""",
+        """CREATE INDEX calls_of ON calls (judge_digest, run)""",
+        """CREATE INDEX ratings_of ON ratings (judge_digest, rubric_digest, replicate)""",
+        """CREATE TABLE passages (
+            passage_digest {text} PRIMARY KEY, tokens INTEGER NOT NULL, cut BOOLEAN NOT NULL,
+            whole_tokens INTEGER NOT NULL, flags TEXT NOT NULL)""",
+        """CREATE TABLE claims (key {text} PRIMARY KEY, owner {text} NOT NULL, expires DOUBLE PRECISION NOT NULL)""",
+        """CREATE INDEX claims_of ON claims (owner)""",
+        """CREATE TABLE batches (
+            batch_id {text} PRIMARY KEY, provider TEXT NOT NULL, judge_digest {text} NOT NULL,
+            rubric_digest {text} NOT NULL, replicate INTEGER NOT NULL, run {text} NOT NULL, state TEXT NOT NULL,
+            created {text} NOT NULL, items TEXT NOT NULL)""",
+    ),
+)
+"""Oldest first, and only ever appended to. `{text}` is text that is ordered by its bytes, in both databases."""
+
+
+def migrate(connection: sa.Connection) -> int:
+    """Bring the store up to date inside one transaction, and return the version that it had before."""
+    connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS versions (version INTEGER PRIMARY KEY)")
+    before = int(connection.exec_driver_sql("SELECT coalesce(max(version), 0) FROM versions").scalar_one())
+    text = 'TEXT COLLATE "C"' if connection.dialect.name == "postgresql" else "TEXT"
+    for version, statements in enumerate(MIGRATIONS[before:], start=before + 1):
+        for statement in statements:
+            connection.exec_driver_sql(statement.format(text=text))
+        connection.execute(sa.insert(sa.table("versions", sa.column("version"))).values(version=version))
+    return before
+
+
+def insert(table: sa.TableClause, dialect: sa.Dialect, *, anew: bool = True, rows: int = 1) -> str:
+    """Return the statement that inserts rows, given as tuples in the table's order; not `anew`: known keys are left."""
+    mark = "?" if dialect.paramstyle == "qmark" else "%s"
+    row = f"({', '.join([mark] * len(table.c))})"
+    rest = "" if anew else " ON CONFLICT DO NOTHING"
+    return f"INSERT INTO {table.name} ({', '.join(table.c.keys())}) VALUES {', '.join([row] * rows)}{rest}"  # noqa: S608
