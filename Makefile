@@ -33,7 +33,7 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	$(PIP) --editable '.[offline,eval,dev]'
+	$(PIP) --editable '.[offline,eval,local-llm,dev]'
 	touch $@
 
 clean:

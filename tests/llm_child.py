@@ -13,7 +13,7 @@ params.model.path = str(assemble(sys.argv[1]))
 params.model_alias = {"gemma-3-270m"}
 params.n_ctx, params.n_parallel, params.port, params.warmup = 4096, 1, 0, False
 for threads in (params.cpuparams, params.cpuparams_batch):
-    threads.n_threads, threads.poll = 2, 0  # waiting threads leave the cores to others
+    threads.n_threads = 1  # several wait for each other with busy hands, and stand still on a machine that is in use
 server = xllamacpp.Server(params)
 sys.stdout.write(f"{server.listening_address}\n")
 sys.stdout.flush()

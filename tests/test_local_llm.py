@@ -20,7 +20,7 @@ from tests.vendor import Remote
 
 CHILD = Path(__file__).with_name("llm_child.py")
 ONE = replace(FAST, concurrency=1)
-QUERIES, PASSAGES, BATCH = 3, 10, 5
+QUERIES, PASSAGES, BATCH = 3, 8, 4
 
 
 @pytest.fixture
