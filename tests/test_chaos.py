@@ -1,4 +1,4 @@
-"""10,000 ratings from vendors that fail in every way at once: none wrong, none lost, and paid is what the ledger says."""
+"""10,000 ratings from vendors that fail in every way: none wrong, none lost, and the ledger says what was paid."""
 
 import json
 import sqlite3
