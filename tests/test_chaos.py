@@ -15,19 +15,24 @@ from curate.errors import ProviderError
 from curate.judging import Work
 from curate.ledger import Ledger
 from curate.records import Query
+from tests import vendor as fake
 from tests.asking import FAST, judged, passages, script, standing
-from tests.vendor import KINDS, Chaos, Vendor, chaos, vendor
+from tests.vendor import KINDS, Call, Chaos, Fault, Vendor, chaos, vendor
 
 QUERIES, PASSAGES, BATCH = 50, 100, 5
 LIMITS = replace(FAST, concurrency=64, attempts=2, wait_s=0.02, mixed_models=True)
 """Two tries only, so that some requests fail for good and are left to the next asking."""
 GRADES = "SABCDDCBA" * PASSAGES
 WORK = [Work(Query(f"q{n}", f"问题{n}"), passages(GRADES[n : n + PASSAGES], f"第{n}组段落")) for n in range(QUERIES)]
-TRUTH = {
-    (text_digest(work.query.text), text_digest(passage.shown())): passage.text[-1]
+DIGESTS = {
+    passage.shown()[:-1]: (text_digest(work.query.text), text_digest(passage.shown()))
     for work in WORK
     for passage in work.passages
 }
+"""Text without its grade -> digests of the pair."""
+TRUTH = {DIGESTS[passage.shown()[:-1]]: passage.text[-1] for work in WORK for passage in work.passages}
+STUBBORN = {"第3组段落7 ": fake.refusal, "第4组段落8 ": fake.chatty}
+"""Passages that no try brings to a grade."""
 
 
 @dataclass
@@ -78,7 +83,12 @@ class Job:
 @pytest.fixture(scope="module", params=["openai", "anthropic"])
 def job(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
     faults, path = chaos(seed=6), tmp_path_factory.mktemp("chaos") / "ledger.db"
-    with vendor(script, faults, keep=False) as server, Ledger(path) as ledger:
+
+    def drawn(call: Call) -> Fault | None:
+        shown = " ".join(call.passages.values())
+        return next((fault for name, fault in STUBBORN.items() if name in shown), None) or faults(call)
+
+    with vendor(script, drawn, keep=False) as server, Ledger(path) as ledger:
         whole = Job(server, ledger, faults, request.param, [])
         whole.run()
         yield whole
@@ -97,6 +107,8 @@ def test_every_pair_has_one_status_and_what_failed_is_settled_later(job: Job) ->
     assert found.height == len(TRUTH) == QUERIES * PASSAGES
     assert set(found["query_digest", "passage_digest"].rows()) == set(TRUTH)
     assert set(found["status"]) == {"rated", "refused", "unparsed"}
+    statuses = {row[:2]: row[2] for row in found["query_digest", "passage_digest", "status"].rows()}
+    assert [statuses[DIGESTS[name]] for name in STUBBORN] == ["refused", "unparsed"]
     assert job.failed > 0
     assert job.ends[-1] == "done"
     assert all(end == "done" or "may spend no more" in end for end in job.ends), job.ends
