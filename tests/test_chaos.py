@@ -20,8 +20,16 @@ from tests.asking import FAST, judged, passages, script, standing
 from tests.vendor import KINDS, Call, Chaos, Fault, Vendor, chaos, vendor
 
 QUERIES, PASSAGES, BATCH = 50, 100, 5
-LIMITS = replace(FAST, concurrency=64, attempts=2, wait_s=0.02, mixed_models=True)
-"""Two tries only, so that some requests fail for good and are left to the next asking."""
+MINUTE_S, REQUESTS = 4.0, 400
+LIMITS = replace(
+    FAST,
+    concurrency=64,
+    attempts=2,  # so that some requests fail for good and are left to the next asking
+    wait_s=0.02,
+    mixed_models=True,
+    requests_per_minute=REQUESTS,
+    minute_s=MINUTE_S,
+)
 GRADES = "SABCDDCBA" * PASSAGES
 WORK = [Work(Query(f"q{n}", f"问题{n}"), passages(GRADES[n : n + PASSAGES], f"第{n}组段落")) for n in range(QUERIES)]
 DIGESTS = {
@@ -47,15 +55,19 @@ class Job:
     """How each asking ended."""
     failed: int = 0
     """Pairs that had failed at the end of an asking."""
+    heaviest: int = 0
+    """Most requests that came in a minute of one asking."""
 
     def run(self) -> None:
         while left := self.left():
             assert len(self.ends) < 30, f"{len(left)} queries are left after {self.ends}"
+            self.server.arrivals.clear()
             try:
                 judged(self.server, self.ledger, left, LIMITS, BATCH, kind=self.kind, concurrency=64)
                 self.ends.append("done")
             except ProviderError as error:
                 self.ends.append(str(error))
+            self.heaviest = max(self.heaviest, self.server.heaviest(MINUTE_S)[0])
             self.failed += self.standing().filter(pl.col("status") == "failed").height
 
     def standing(self) -> pl.DataFrame:
@@ -131,3 +143,8 @@ def test_the_vendor_failed_in_every_way(job: Job) -> None:
     assert 0.15 < job.faults.drawn.total() / job.faults.tries.total() < 0.25
     assert job.server.lost.total() > 0
     assert 32 < job.server.peak <= 64
+
+
+@pytest.mark.slow
+def test_no_window_of_time_holds_more_requests_than_allowed(job: Job) -> None:
+    assert REQUESTS / 2 < job.heaviest <= REQUESTS
