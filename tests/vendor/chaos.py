@@ -44,7 +44,7 @@ KINDS: Mapping[str, Fault] = {
 }
 """Every kind of fault of an online call."""
 RARE: Mapping[str, float] = {"limited, date": 0.2, "no money": 0.2}
-"""Kinds that cost the most time, by how often they come beside the others: a whole second, or the whole asking."""
+"""Kinds that cost the most, by how often they come beside the others: a whole second, or the rest of an asking."""
 
 
 @dataclass
