@@ -10,6 +10,7 @@ from curate import config
 from curate.config import Settings
 from curate.context import Consent, Context, Report
 from curate.files import frame, write_table
+from curate.protocols import Progress, quiet
 from curate.stages import stage
 
 QUERIES = {"q1": "高血压患者能喝咖啡吗", "q2": "痛风能吃豆腐吗"}
@@ -33,7 +34,12 @@ def pooled(run: Path, documents: Mapping[str, str], queries: Mapping[str, str] =
 
 
 def step(
-    run: Path, name: str, settings: Settings | None = None, judges: Mapping[str, Settings] | None = None, **consent: Any
+    run: Path,
+    name: str,
+    settings: Settings | None = None,
+    judges: Mapping[str, Settings] | None = None,
+    progress: Progress = quiet,
+    **consent: Any,
 ) -> Report:
     """Run one stage into `run/<name>`, over what stands there; its home is `run/home`, its id the folder's path."""
     found = stage(name)
@@ -41,7 +47,15 @@ def step(
     out = run / name
     definitions = {"judges": dict(judges or {})}
     allowed = Consent(**consent)
-    context = Context(run=run, out=out, home=run / "home", run_id=str(run), definitions=definitions, consent=allowed)
+    context = Context(
+        run=run,
+        out=out,
+        home=run / "home",
+        run_id=str(run),
+        definitions=definitions,
+        consent=allowed,
+        progress=progress,
+    )
     found.fingerprint(checked, context)
     found.preflight(checked, context)
     out.mkdir(exist_ok=True)
