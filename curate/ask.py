@@ -47,6 +47,12 @@ class Task:
     slots: tuple[str, ...] = ()
     """Digests of the texts that it is about, in the order of the prompt."""
 
+    @property
+    def key(self) -> str:
+        """Return the digest of the request."""
+        request = self.request
+        return digest([[astuple(turn) for turn in request.messages], request.max_tokens, request.schema])
+
 
 @dataclass(frozen=True)
 class Account:
@@ -269,10 +275,9 @@ class _Asking:
             self.halt(mixed)
 
     def _call(self, task: Task, seconds: float, model: str, finish: str, raw: str) -> Call:
-        request = task.request
         return Call(
             **vars(self.account),
-            request_digest=digest([[astuple(turn) for turn in request.messages], request.max_tokens, request.schema]),
+            request_digest=task.key,
             model=model,
             finish=finish,
             raw=raw,

@@ -46,6 +46,8 @@ class Price(Section):
     """Prompt tokens read from the vendor's cache; None is the price of input, which is never less."""
     written: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Prompt tokens written to the vendor's cache; None is the price of input, right where a vendor asks no more."""
+    batch: float = Field(default=0.5, ge=0, le=1, allow_inf_nan=False)
+    """Share of these prices that the vendor's batch API asks."""
     date: dt.date
     """Day on which the prices were read."""
 
@@ -90,6 +92,15 @@ def cost(usage: Usage | None, price: Price | None) -> float | None:
     plain = usage.prompt - usage.cached - usage.written
     whole = plain * price.input + usage.cached * cached + usage.written * written + usage.output * price.output
     return whole / _MILLION
+
+
+def batch_price(price: Price | None) -> Price | None:
+    """Return what the same tokens cost by the vendor's batch API; None stays None."""
+    if price is None:
+        return None
+    parts = {"input": price.input, "output": price.output, "cached": price.cached, "written": price.written}
+    shares = {name: None if whole is None else whole * price.batch for name, whole in parts.items()}
+    return price.model_copy(update={**shares, "batch": 1.0})
 
 
 def _count(kind: re.Pattern[str], text: str) -> tuple[int, int]:

@@ -8,6 +8,7 @@ CurateError
 │   └── BudgetError   money: no cap was given, or the cap would be passed
 ├── RunFailed         the input was right and the work could not be finished; exit code 1
 └── ProviderError     a call to a model failed; `fatal` says that no other call will pass
+    └── BatchGone     the vendor does not know the batch that it is asked for, or no longer
 """
 
 import difflib
@@ -63,6 +64,10 @@ class ProviderError(CurateError):
         self.useless = useless
         self.too_long = too_long
         self.retry_after = retry_after
+
+
+class BatchGone(ProviderError):
+    """The vendor does not know a batch, or no longer has its results."""
 
 
 def suggestion(unknown: str, known: Iterable[str]) -> str:

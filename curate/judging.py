@@ -3,7 +3,7 @@
 The ledger knows texts and a pool knows ids; `missing` and `snapshot` go from one to the other.
 """
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -120,6 +120,34 @@ def ratings(key: Key, query: Query, passages: Passages, outcomes: Sequence[Outco
         )
         for slot, (passage, outcome) in enumerate(zip(passages, outcomes, strict=True))
     ]
+
+
+def reader(judge: LlmJudge, key: Key) -> Callable[[str, Sequence[str], Reply], Reading]:
+    """Return what reads a reply by the digests of its query and passages alone.
+
+    Of several passages only those with a grade are settled by it: the others can be asked again.
+    """
+
+    def read(query_digest: str, slots: Sequence[str], reply: Reply) -> Reading:
+        parsed = judge.read(reply, len(slots))
+        rows = [
+            Rating(
+                query_digest=query_digest,
+                passage_digest=passage,
+                **vars(key),
+                grade=said.grade,
+                status=said.status,
+                slot=slot,
+                batch_size=len(slots),
+            )
+            for slot, (passage, said) in enumerate(zip(slots, judge.outcomes(reply, parsed), strict=True))
+        ]
+        rated = [row for row in rows if row.status == "rated"]
+        return Reading(
+            tuple(rated if len(slots) > 1 else rows), (), parsed.foreign, parsed.duplicates, fruitful=bool(rated)
+        )
+
+    return read
 
 
 def _task(judge: LlmJudge, query: Query, passages: Passages, key: Key) -> Task:

@@ -209,6 +209,19 @@ class Ledger:
         with self._transaction() as connection:
             return [row[0] for row in connection.execute(query)]
 
+    def replied(self, judge_digest: str, rubric_digest: str, replicate: int, since: str) -> set[str]:
+        """Return the digests of the requests that a judge answered since a time, which is written as `created` is."""
+        calls = self._calls.c
+        query = self._sa.select(calls.request_digest).where(
+            calls.judge_digest == judge_digest,
+            calls.rubric_digest == rubric_digest,
+            calls.replicate == replicate,
+            calls.created >= since,
+            calls.finish != "error",
+        )
+        with self._transaction() as connection:
+            return set(connection.execute(query).scalars())
+
     def bill(self, run: str, judge_digests: Sequence[str]) -> pl.DataFrame:
         """Return what was paid for a run, a row a judge that answered.
 

@@ -31,7 +31,7 @@ PURE = {
 SHARED = {"vectors", "corpus"}
 """Services that plugins may use: they know only protocols and files."""
 PLUGINS = {"encoders", "retrievers", "judges", "providers", "exporters", "pii", "readers"}
-SERVICES = {"ask", "judging", "ledger", "retry"}
+SERVICES = {"ask", "batch", "calls", "judging", "ledger", "retry"}
 LAYERS = [
     GROUND,
     PURE,

@@ -50,15 +50,16 @@ class Rejection:
     body: str = field(repr=False)
 
 
-def rejected(name: str, reply: Rejection, request: Request) -> ProviderError:
+def rejected(name: str, reply: Rejection, request: Request | None) -> ProviderError:
     """Return the error for a refused call: fatal if any call would be, else useless unless this one may pass later.
 
-    The vendor's words are left out where they quote the request, whose text is private. The body holds no key any more.
+    The vendor's words are left out where they quote the request, whose text is private, and where it is not at hand.
+    The body holds no key any more.
     """
     code, message = said(reply.body)
     broke = code in _NO_MONEY
     passing = may_pass(reply.status)
-    words = "" if _quotes(message, request) else message
+    words = "" if request is None or _quotes(message, request) else message
     detail = ": ".join(part for part in (code, words[:_LONGEST_MESSAGE]) if part)
     remedy = "the account may spend no more" if broke else _REMEDIES.get(reply.status, "")
     sentence = f"{name}: HTTP {reply.status}" + (f" ({detail})" if detail else "") + (f"; {remedy}" if remedy else "")

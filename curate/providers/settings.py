@@ -37,6 +37,8 @@ class ProviderConfig(Section):
     """Seconds for one whole call."""
     concurrency: int = Field(default=8, ge=1)
     """Calls at the same time."""
+    batch: bool | None = None
+    """Whether the address offers a batch API; None says so of the vendor's own address alone."""
     price: Price | None = None
     """None: the cost is unknown."""
 
