@@ -25,8 +25,8 @@ from curate.ledger import Ledger
 from curate.providers.batch import batch_provider
 from tests import vendor as fake
 from tests.asking import QUERY, passages, rows, script, work
-from tests.vendor import Call, Fate, Rules, Vendor, vendor
 from tests.batching import FAST, PRICE, book, collected, configured, order
+from tests.vendor import Call, Fate, Rules, Vendor, vendor
 
 KEY = "sk-very-secret-0123456789"
 CHILD = Path(__file__).with_name("batch_child.py")
@@ -244,7 +244,8 @@ def test_tasks_that_do_not_know_the_ledger_are_not_paid_twice(ledger: Ledger, ki
 @both
 def test_a_refusal_is_a_refusal_and_asked_once(ledger: Ledger, kind: str) -> None:
     watched = Watched()
-    with serving(watched, faults=[fake.refusal, fake.error(400, "data_inspection_failed", "no")]) as server:
+    filtered = fake.error(400, "data_inspection_failed", "no") if kind == "openai" else fake.refusal
+    with serving(watched, faults=[fake.refusal, filtered]) as server:
         found = collected(server.url, ledger, work("SA"), size=1, kind=kind)
         assert (watched.created(kind), list(found.left())) == (1, [])
     assert grades(ledger, "SA") == ["refused", "refused"]
@@ -318,8 +319,8 @@ def test_key_and_texts_stay_out_of_what_is_kept_and_said(
 ) -> None:
     monkeypatch.setenv("TEST_KEY", KEY)
     told: list[str] = []
-    leak = lambda call: fake.error(500, "server_error", f"{KEY} {QUERY.text}")  # noqa: E731
-    with serving(Watched(), key=KEY, faults=lambda call: leak(call) if "A" in str(call.passages) else None) as server:
+    leak = fake.error(500, "server_error", f"{KEY} {QUERY.text}")
+    with serving(Watched(), key=KEY, faults=lambda call: leak if "A" in str(call.passages) else None) as server:
         one = order(server.url, ledger, work("SA"), size=1, kind=kind, key_env="TEST_KEY")
         ask_batches([one], ledger, book(ledger), pace=FAST, tell=told.append)
     other = Ledger(ledger.path.parent / "other" / "ledger.db")

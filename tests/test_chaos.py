@@ -22,9 +22,7 @@ QUERIES, PASSAGES, BATCH = 50, 100, 5
 LIMITS = replace(FAST, concurrency=64, attempts=2, wait_s=0.02, mixed_models=True)
 """Two tries only, so that some requests fail for good and are left to the next asking."""
 GRADES = "SABCDDCBA" * PASSAGES
-WORK = [
-    Work(Query(f"q{n}", f"问题{n}"), passages(GRADES[n : n + PASSAGES], f"第{n}组段落")) for n in range(QUERIES)
-]
+WORK = [Work(Query(f"q{n}", f"问题{n}"), passages(GRADES[n : n + PASSAGES], f"第{n}组段落")) for n in range(QUERIES)]
 TRUTH = {
     (text_digest(work.query.text), text_digest(passage.shown())): passage.text[-1]
     for work in WORK
