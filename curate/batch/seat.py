@@ -75,7 +75,7 @@ class Seat:
                 yield from self._rest(smaller)
 
     async def _adopt(self) -> None:
-        """Write down batches of this judge whose submitter died before it could."""
+        """Write down batches of this judge that hold what is left: their submitter died before it could."""
         known = self.desk.batches.known
         found = await self.desk.insist(lambda: self.provider.orphans(self.mark, known))
         for batch_id, keys in found.items():
@@ -85,12 +85,8 @@ class Seat:
 
     async def _submit_all(self) -> bool:
         """Submit what is left, in batches as large as vendor and cap allow; return whether there was anything."""
-        pace, seen = self.desk.pace, set[str]()
-        most_items, most_bytes = (
-            pace.most_items or self.provider.most_items,
-            pace.most_bytes or self.provider.most_bytes,
-        )
-        with closing(Group(most_items, most_bytes)) as group:
+        pace, vendor, seen = self.desk.pace, self.provider, set[str]()
+        with closing(Group(pace.most_items or vendor.most_items, pace.most_bytes or vendor.most_bytes)) as group:
             try:
                 for task in self.left():
                     if task.key not in seen and task.key not in self.hopeless:
@@ -148,7 +144,7 @@ class Seat:
         for _ in range(left):
             self.desk.budget.hold(0.0)
         self.flights.append(flight)
-        self.total += left
+        self.total += len(flight.items)
         self.desk.tell(f"{self.provider.name}: collecting batch {flight.batch_id}, {left:,} requests")
 
     async def _finish(self) -> None:

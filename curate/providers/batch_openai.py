@@ -5,11 +5,11 @@ import datetime as dt
 import json
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal
 
 from curate.config import Json
-from curate.errors import ProviderError
+from curate.errors import BatchGone, ProviderError
 from curate.protocols import BatchState, Reply
 from curate.providers.batch import Batching, NoAnswer
 from curate.providers.openai import OpenAIProvider
@@ -74,7 +74,8 @@ class OpenAIBatch(Batching, OpenAIProvider):
             ours = (batch.metadata or {}).get("curate") == mark and batch.status not in ("failed", "cancelled")
             if ours and not known(batch.id):
                 rows = self._rows(batch.id, self._content(batch.input_file_id))
-                found[batch.id] = {key async for row in rows if isinstance(key := row.get("custom_id"), str)}
+                with suppress(BatchGone):  # its file was deleted
+                    found[batch.id] = {key async for row in rows if isinstance(key := row.get("custom_id"), str)}
         return found
 
     async def poll(self, batch_id: str) -> BatchState:
