@@ -8,14 +8,17 @@ import json
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import BinaryIO, ClassVar
+from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 from curate.config import Json
 from curate.errors import ProviderError
 from curate.protocols import BatchState, Reply
 from curate.providers.anthropic import AnthropicProvider
 from curate.providers.batch import Batching, NoAnswer
-from curate.providers.sdk import Rejected, Unreachable, inner
+from curate.providers.sdk import NO_KEY, Rejected, Unreachable, inner
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
 
 _PATH = "/v1/messages/batches"
 _HEAD, _TAIL = b'{"requests":[', b"]}"
@@ -109,6 +112,22 @@ class AnthropicBatch(Batching, AnthropicProvider):
             yield reply.aiter_bytes()
         finally:
             await reply.aclose()
+
+    def _open(self) -> "AsyncAnthropic":
+        # Few connections and large bodies, which are read and written piece by piece: what httpx2 is good at.
+        import httpx2
+        from anthropic import AsyncAnthropic
+
+        if self._client is None:
+            self._client = AsyncAnthropic(
+                api_key=self._key or NO_KEY,
+                base_url=self.base_url,
+                timeout=None,  # each step has its own bound
+                max_retries=0,
+                open_telemetry=False,  # traces may hold prompts
+                http_client=httpx2.AsyncClient(timeout=None),
+            )
+        return self._client
 
     @contextmanager
     def _faults(self) -> Iterator[None]:

@@ -13,9 +13,10 @@ from curate.errors import BatchGone, ProviderError
 from curate.protocols import BatchState, Reply
 from curate.providers.batch import Batching, NoAnswer
 from curate.providers.openai import OpenAIProvider
-from curate.providers.sdk import Rejected, Unreachable, inner
+from curate.providers.sdk import NO_KEY, Rejected, Unreachable, inner
 
 if TYPE_CHECKING:
+    from openai import AsyncOpenAI
     from openai.types import Batch
 
 _PATH: Literal["/v1/chat/completions"] = "/v1/chat/completions"
@@ -141,6 +142,21 @@ class OpenAIBatch(Batching, OpenAIProvider):
                     break
                 listed.append(batch)
         return listed
+
+    def _open(self) -> "AsyncOpenAI":
+        # Few connections and large bodies, which are read and written piece by piece: what httpx2 is good at.
+        import httpx2
+        from openai import AsyncOpenAI
+
+        if self._client is None:
+            self._client = AsyncOpenAI(
+                api_key=self._key or NO_KEY,
+                base_url=self.base_url,
+                timeout=None,  # each step has its own bound
+                max_retries=0,
+                http_client=httpx2.AsyncClient(timeout=None),
+            )
+        return self._client
 
     @contextmanager
     def _faults(self) -> Iterator[None]:
