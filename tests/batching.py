@@ -1,7 +1,9 @@
 """Orders of batches for the judge of `tests.asking`, whose passages end with their true grade."""
 
+import datetime as dt
+import sqlite3
 from collections.abc import Iterator, Sequence
-from datetime import date
+from pathlib import Path
 from typing import Any
 
 from curate import config as settings
@@ -19,7 +21,7 @@ from tests.asking import RUBRIC
 from tests.book import Book
 
 FAST = Pace(first_s=0.01, longest_s=0.05)
-PRICE = Price(input=2.0, output=10.0, cached=1.0, written=3.0, date=date(2026, 1, 1))
+PRICE = Price(input=2.0, output=10.0, cached=1.0, written=3.0, date=dt.date(2026, 1, 1))
 
 
 def configured(url: str, **more: Any) -> ProviderConfig:
@@ -57,5 +59,29 @@ def collected(
 
 
 def book(ledger: Ledger) -> Book:
-    """Return the table of batches beside a ledger."""
-    return Book(ledger.path.with_name("batches.db"))
+    """Return the table of batches of a ledger."""
+    return Book(_file(ledger))
+
+
+def states(ledger: Ledger) -> list[str]:
+    """Return the state of every batch that was written down, in order."""
+    return [state for (state,) in _do(ledger, "SELECT state FROM batches ORDER BY rowid")]
+
+
+def age(ledger: Ledger, days: int) -> None:
+    """Let every batch be so many days old."""
+    created = dt.datetime.now(dt.UTC) - dt.timedelta(days=days)
+    _do(ledger, "UPDATE batches SET created = ?", created.isoformat(timespec="seconds"))
+
+
+def _file(ledger: Ledger) -> Path:
+    return ledger.path.with_name("batches.db")
+
+
+def _do(ledger: Ledger, statement: str, *values: str) -> list[Any]:
+    connection = sqlite3.connect(_file(ledger))
+    try:
+        with connection:
+            return connection.execute(statement, values).fetchall()
+    finally:
+        connection.close()

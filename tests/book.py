@@ -28,7 +28,7 @@ class Book:
         self.path = path
         self._do(
             "CREATE TABLE IF NOT EXISTS batches "
-            "(id PRIMARY KEY, provider, judge, rubric, replicate, run, state, created, items)"
+            "(batch_id PRIMARY KEY, provider, judge_digest, rubric_digest, replicate, run, state, created, items)"
         )
 
     def add(
@@ -40,24 +40,17 @@ class Book:
 
     def open(self, judge: str, rubric: str, replicate: int) -> list[Batch]:
         found = self._do(
-            "SELECT id, run, created, items FROM batches WHERE judge = ? AND rubric = ? AND replicate = ? "
-            "AND state = 'open' ORDER BY rowid",
+            "SELECT batch_id, run, created, items FROM batches WHERE judge_digest = ? AND rubric_digest = ? "
+            "AND replicate = ? AND state = 'open' ORDER BY rowid",
             *(judge, rubric, replicate),
         )
         return [Batch(name, run, created, json.loads(items)) for name, run, created, items in found]
 
     def known(self, batch_id: str) -> bool:
-        return bool(self._do("SELECT 1 FROM batches WHERE id = ?", batch_id))
+        return bool(self._do("SELECT 1 FROM batches WHERE batch_id = ?", batch_id))
 
     def close(self, batch_id: str, state: str) -> None:
-        self._do("UPDATE batches SET state = ? WHERE id = ?", state, batch_id)
-
-    def states(self) -> list[str]:
-        return [state for (state,) in self._do("SELECT state FROM batches ORDER BY rowid")]
-
-    def age(self, days: int) -> None:
-        created = (dt.datetime.now(dt.UTC) - dt.timedelta(days=days)).isoformat(timespec="seconds")
-        self._do("UPDATE batches SET created = ?", created)
+        self._do("UPDATE batches SET state = ? WHERE batch_id = ?", state, batch_id)
 
     def _do(self, statement: str, *values: object) -> list[Any]:
         connection = sqlite3.connect(self.path)

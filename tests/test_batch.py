@@ -1,5 +1,6 @@
 """Batches against a real HTTP server that speaks both vendors' APIs: half price, paid once, nothing lost."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -25,7 +26,7 @@ from curate.ledger import Ledger
 from curate.providers.batch import batch_provider
 from tests import vendor as fake
 from tests.asking import QUERY, passages, rows, script, work
-from tests.batching import FAST, PRICE, book, collected, configured, order
+from tests.batching import FAST, PRICE, age, book, collected, configured, order, states
 from tests.vendor import Call, Fate, Rules, Vendor, vendor
 
 KEY = "sk-very-secret-0123456789"
@@ -91,7 +92,7 @@ def test_a_batch_gives_every_passage_its_grade_at_half_the_price(ledger: Ledger,
     kept = rows(ledger, "run, purpose, model, finish, prompt_tokens, cached_tokens, written_tokens, cost, latency_s")
     assert [row[:-2] for row in kept] == [("bench", "judge", "m-1", "stop", 1000, 200, written)] * 3
     assert all(row[-2] == pytest.approx(each) for row in kept)
-    assert book(ledger).states() == ["ended" if kind == "anthropic" else "completed"]
+    assert states(ledger) == ["ended" if kind == "anthropic" else "completed"]
     assert ["submitted" in told[0], "3 answers" in told[1], len(told)] == [True, True, 2]
 
 
@@ -338,7 +339,7 @@ def test_a_batch_that_the_vendor_refuses_is_not_asked_again_and_costs_nothing(le
     with serving(watched) as server, pytest.raises(ProviderError, match=r"as a whole .too_many_tasks.") as caught:
         collected(server.url, ledger, work("SABCD"), kind="openai")
     assert caught.value.fatal
-    assert (watched.created("openai"), book(ledger).states(), server.paid_in_batches) == (1, ["failed"], {})
+    assert (watched.created("openai"), states(ledger), server.paid_in_batches) == (1, ["failed"], {})
     assert ledger.count("calls") == 0
 
 
@@ -422,11 +423,11 @@ def test_a_batch_that_is_not_known_needs_the_right_key_unless_it_is_too_old(ledg
         watched.troubles["GET", LOOK[kind]] = [fake.error(404, "not_found"), fake.error(404, "not_found")]
         with pytest.raises(RunFailed, match=r"batch_0 is not known at http.*; give the key and the base_url"):
             collected(server.url, ledger, work("SABCD"), kind=kind)
-        book(ledger).age(days=31)
+        age(ledger, days=31)
         collected(server.url, ledger, work("SABCD"), kind=kind)
         assert watched.created(kind) == 2
     assert grades(ledger, "SABCD") == list("SABCD")
-    assert book(ledger).states()[0] == "gone"
+    assert states(ledger)[0] == "gone"
 
 
 @both
@@ -444,8 +445,6 @@ def test_no_character_of_a_text_ends_a_line(ledger: Ledger, kind: str) -> None:
 
 @both
 def test_a_batch_can_be_cancelled(ledger: Ledger, kind: str) -> None:
-    import asyncio
-
     with serving(Watched()) as server:
         abandoned(kind, server.url, ledger, "SABCDSAB")
         one = order(server.url, ledger, work("SABCDSAB"), kind=kind)

@@ -72,7 +72,7 @@ class OpenAIBatch(Batching, OpenAIProvider):
             raise
         found: dict[str, set[str]] = {}
         for batch in listed:
-            ours = (batch.metadata or {}).get("curate") == mark and batch.status not in ("failed", "cancelled")
+            ours = (batch.metadata or {}).get("curate") == mark and batch.status != "failed"
             if ours and not known(batch.id):
                 rows = self._rows(batch.id, self._content(batch.input_file_id))
                 with suppress(BatchGone):  # its file was deleted
