@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from curate.cost import Price, cost, estimate
-from curate.protocols import Request
+from curate.protocols import Request, Usage
 
 
 @dataclass(frozen=True)
@@ -15,10 +15,12 @@ class Plan:
     prompt_tokens: int
     output_tokens: int
     cost: float | None
+    currency: str = "USD"
+    """Of the cost, if there is one."""
 
     def said(self) -> str:
         """Return the plan as a clause for a user."""
-        price = "price unknown" if self.cost is None else f"at most {self.cost:.2f}"
+        price = "price unknown" if self.cost is None else f"at most {self.cost:.2f} {self.currency}"
         tokens = f"about {self.prompt_tokens:,} prompt and at most {self.output_tokens:,} answer tokens"
         return f"{self.calls:,} calls, {tokens}, {price}"
 
@@ -31,14 +33,13 @@ def plan(requests: Iterable[Request], price: Price | None) -> Plan:
         usage = estimate(request)
         calls, prompt, output = calls + 1, prompt + usage.prompt, output + usage.output
         total = None if total is None else total + (cost(usage, price) or 0.0)
-    return Plan(calls, prompt, output, total)
+    return Plan(calls, prompt, output, total, price.currency if price else "USD")
 
 
 @dataclass
 class Budget:
-    """A cap, held against what replies cost and against the most that calls in flight may cost."""
+    """A cap over all judges, held against what replies cost and against the most that calls in flight may cost."""
 
-    price: Price | None = None
     cap: float | None = None
     """None: no cap."""
     spent: float = 0.0
@@ -47,12 +48,6 @@ class Budget:
     """The most that calls in flight may cost."""
     flying: int = 0
     """Calls in flight."""
-    dearest: float = 1.0
-    """Most that a reply cost, as a multiple of its estimate: estimates of prompts can be short."""
-
-    def bound(self, request: Request) -> float:
-        """Return the most that a request may cost, as far as is known; 0 without a price."""
-        return (cost(estimate(request), self.price) or 0.0) * self.dearest
 
     def fits(self, amount: float) -> bool:
         """Say whether the cap leaves room for an amount beside all that is spent or in flight."""
@@ -66,8 +61,28 @@ class Budget:
         """Give back what was set aside for a call that is over."""
         self.held, self.flying = self.held - amount if self.flying > 1 else 0.0, self.flying - 1
 
-    def pay(self, bound: float, paid: float | None) -> None:
-        """Count a reply at what it cost, or at its bound where that is unknown."""
-        self.spent += bound if paid is None else paid
-        if paid is not None and bound > 0:
-            self.dearest *= max(paid / bound, 1.0)
+
+@dataclass
+class Meter:
+    """The most that a call to one judge may use, corrected by what its replies used: estimates can be short."""
+
+    price: Price | None = None
+    dearest: float = 1.0
+    """Most that a reply cost, as a multiple of its estimate."""
+    longest: float = 1.0
+    """Most tokens that a reply used, as a multiple of its estimate."""
+
+    def bound(self, usage: Usage) -> float:
+        """Return the most that a request of this estimate may cost, as far as is known; 0 without a price."""
+        return (cost(usage, self.price) or 0.0) * self.dearest
+
+    def tokens(self, usage: Usage) -> float:
+        """Return the most tokens, prompt and answer together, that a request of this estimate may use."""
+        return (usage.prompt + usage.output) * self.longest
+
+    def learn(self, estimated: Usage, used: Usage) -> None:
+        """Believe a vendor that used more than was estimated."""
+        guess, paid = cost(estimated, self.price), cost(used, self.price)
+        if guess and paid is not None:
+            self.dearest = max(self.dearest, paid / guess)
+        self.longest = max(self.longest, (used.prompt + used.output) / max(estimated.prompt + estimated.output, 1))

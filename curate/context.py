@@ -26,6 +26,10 @@ class Consent:
     """Go on without a cap."""
     retry: bool = False
     """Ask again what was refused or unparsed, once: an act, not a setting."""
+    offline: bool = False
+    """Send nothing: what the ledger lacks is an error."""
+    batch: bool = False
+    """Send in batches, for less money and later answers, where a vendor has them."""
 
     def __post_init__(self) -> None:
         if self.max_cost is not None and not self.max_cost >= 0:
@@ -50,6 +54,8 @@ class Context:
     definitions: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
     """The pipeline's own encoders, retrievers and judges: family -> name -> settings."""
     progress: Progress = quiet
+    tell: Callable[[str], None] = lambda _line: None
+    """Called with one line of news."""
     consent: Consent = Consent()
     settings: Settings = field(default_factory=dict)
     """The whole frozen pipeline, for report and card."""
@@ -120,6 +126,8 @@ class Stage(Generic[Config]):
     """Check what only doing the work needs, such as keys; called if the stage is going to run."""
     head: tuple[str, ...] = ("name", "language", "seed")
     """What its tables depend on besides its own section."""
+    optional: tuple[str, ...] = ()
+    """Those of `after` that it can do without; once they have run they must be up to date."""
     version: int = 1
     """Raised when the same settings give other tables; old results are then redone."""
 

@@ -36,7 +36,7 @@ _MILLION = 1e6
 
 
 class Price(Section):
-    """What a model costs, a million tokens, in the currency of the cap."""
+    """What a model costs, a million tokens."""
 
     input: float = Field(ge=0, allow_inf_nan=False)
     """Prompt tokens that are neither read from a cache nor written to one."""
@@ -46,8 +46,10 @@ class Price(Section):
     """Prompt tokens read from the vendor's cache; None is the price of input, which is never less."""
     written: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Prompt tokens written to the vendor's cache; None is the price of input, right where a vendor asks no more."""
-    batch: float = Field(default=0.5, ge=0, le=1, allow_inf_nan=False)
-    """Share of these prices that the vendor's batch API asks."""
+    batch: float = Field(default=0.5, gt=0, le=1, allow_inf_nan=False)
+    """What a call costs in a batch, as a share of its price."""
+    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
+    """Code of the currency, which is that of a cap too; nothing is converted."""
     date: dt.date
     """Day on which the prices were read."""
 

@@ -8,6 +8,7 @@ CurateError
 │   └── BudgetError   money: no cap was given, or the cap would be passed
 ├── RunFailed         the input was right and the work could not be finished; exit code 1
 └── ProviderError     a call to a model failed; `fatal` says that no other call will pass
+    ├── AccessError   a UserError too: the key is wrong, missing, or not allowed to do this; exit code 2
     └── BatchGone     the vendor does not know the batch that it is asked for, or no longer
 """
 
@@ -47,7 +48,7 @@ class ProviderError(CurateError):
     """A call to a model failed.
 
     `fatal`: no request will pass. `useless`: this one will not if it is asked again, others may. `too_long`: a shorter
-    one may.
+    one may. `overloaded`: fewer at the same time may.
     """
 
     def __init__(
@@ -57,13 +58,19 @@ class ProviderError(CurateError):
         fatal: bool = False,
         useless: bool = False,
         too_long: bool = False,
+        overloaded: bool = False,
         retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
         self.fatal = fatal
         self.useless = useless
         self.too_long = too_long
+        self.overloaded = overloaded
         self.retry_after = retry_after
+
+
+class AccessError(ProviderError, UserError):
+    """A vendor does not accept the key, or what it is used for; always fatal."""
 
 
 class BatchGone(ProviderError):

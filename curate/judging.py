@@ -3,16 +3,19 @@
 The ledger knows texts and a pool knows ids; `missing` and `snapshot` go from one to the other.
 """
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from curate.ask import Reading, Task
 from curate.config import text_digest
+from curate.cost import tokens
 from curate.errors import ProviderError, RunFailed
 from curate.judges.llm import LlmJudge
 from curate.ledger import Ledger, Rating
+from curate.parse import Parsed
+from curate.passages import Passage
 from curate.protocols import Judge, Progress, Reply, quiet
 from curate.records import Document, Outcome, Query
 from curate.sampling import chunks, halves
@@ -29,6 +32,9 @@ class Pool:
     """query_id, doc_id, query_digest, passage_digest."""
     queries: Mapping[str, Query]
     documents: Mapping[str, Document]
+    """Queries and documents as they are shown: a text that is too long is cut."""
+    shown: Sequence[Passage] = ()
+    """The same texts, with what the ledger keeps of them: whether they were cut, and what is suspicious in them."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +86,8 @@ def replayed(judge: Judge, pool: Pool) -> pl.DataFrame:
 def rate(judge: Judge, work: Sequence[Work], ledger: Ledger, key: Key, progress: Progress = quiet) -> None:
     """Have an offline judge rate all work; each query is one transaction."""
     for number, each in enumerate(work, start=1):
-        outcomes = judge.rate(each.query, each.passages)
-        ledger.append(ratings(key, each.query, each.passages, outcomes))
+        slots = [text_digest(passage.shown()) for passage in each.passages]
+        ledger.append(ratings(key, text_digest(each.query.text), slots, judge.rate(each.query, each.passages)))
         progress(f"judge, {judge.name}", len(work), number)
 
 
@@ -100,81 +106,83 @@ def tasks(judge: LlmJudge, work: Sequence[Work], key: Key) -> Iterator[Task]:
         yield _task(judge, each.query, each.passages, key)
 
 
-def ratings(key: Key, query: Query, passages: Passages, outcomes: Sequence[Outcome]) -> list[Rating]:
+def prefix_tokens(judge: LlmJudge) -> int:
+    """Return about how many tokens all prompts begin with in common: what a vendor's cache can hold."""
+    return tokens(judge.rubric.prefix)
+
+
+def ratings(key: Key, query_digest: str, slots: Sequence[str], outcomes: Sequence[Outcome]) -> list[Rating]:
     """Return the ledger's rows for the outcomes of one prompt; RunFailed if they are not one a passage."""
-    if len(outcomes) != len(passages):
-        raise RunFailed(
-            f"a judge gave {len(outcomes)} outcomes for {len(passages)} passages of query {query.query_id!r}"
-        )
+    if len(outcomes) != len(slots):
+        raise RunFailed(f"a judge gave {len(outcomes)} outcomes for {len(slots)} passages")
     return [
         Rating(
-            query_digest=text_digest(query.text),
-            passage_digest=text_digest(passage.shown()),
+            query_digest=query_digest,
+            passage_digest=passage_digest,
             judge_digest=key.judge_digest,
             rubric_digest=key.rubric_digest,
             replicate=key.replicate,
             grade=outcome.grade,
             status=outcome.status,
             slot=slot,
-            batch_size=len(passages),
+            batch_size=len(slots),
         )
-        for slot, (passage, outcome) in enumerate(zip(passages, outcomes, strict=True))
+        for slot, (passage_digest, outcome) in enumerate(zip(slots, outcomes, strict=True))
     ]
 
 
-def reader(judge: LlmJudge, key: Key) -> Callable[[str, Sequence[str], Reply], Reading]:
-    """Return what reads a reply by the digests of its query and passages alone.
+def reading(judge: LlmJudge, key: Key, query_digest: str, slots: Sequence[str], reply: Reply) -> Reading:
+    """Return what a reply settles, from the digests of what was asked.
 
-    Of several passages only those with a grade are settled by it: the others can be asked again.
+    That is every grade; and where one passage was asked alone, also that there is none.
     """
+    parsed = judge.read(reply, len(slots))
+    rows = ratings(key, query_digest, slots, judge.outcomes(reply, parsed))
+    rated = [row for row in rows if row.status == "rated"]
+    return Reading(
+        tuple(rated if len(slots) > 1 else rows),
+        form=form(reply, parsed),
+        foreign_labels=parsed.foreign,
+        repeated_labels=parsed.duplicates,
+        fruitful=bool(rated),
+    )
 
-    def read(query_digest: str, slots: Sequence[str], reply: Reply) -> Reading:
-        parsed = judge.read(reply, len(slots))
-        rows = [
-            Rating(
-                query_digest=query_digest,
-                passage_digest=passage,
-                **vars(key),
-                grade=said.grade,
-                status=said.status,
-                slot=slot,
-                batch_size=len(slots),
-            )
-            for slot, (passage, said) in enumerate(zip(slots, judge.outcomes(reply, parsed), strict=True))
-        ]
-        rated = [row for row in rows if row.status == "rated"]
-        return Reading(
-            tuple(rated if len(slots) > 1 else rows), (), parsed.foreign, parsed.duplicates, fruitful=bool(rated)
-        )
 
-    return read
+def form(reply: Reply, parsed: Parsed) -> str:
+    """Return in which form a reply came: `whole` or `partial`, or why it gives nothing.
+
+    `refused`, `cut` (it stopped at its bound before the first grade), `thoughts` (and no text), `empty`, `unreadable`
+    (no JSON object) or `foreign` (one that names none of the labels with a grade).
+    """
+    graded = len(parsed.grades) - len(parsed.missing)
+    whole = "whole" if graded == len(parsed.grades) else "partial" if graded else ""
+    silent = "" if (reply.text or "").strip() else "thoughts" if reply.thoughts else "empty"
+    refused = "refused" if reply.finish == "refusal" else ""
+    cut = "cut" if reply.finish == "length" else ""
+    return refused or whole or cut or silent or ("foreign" if parsed.readable else "unreadable")
 
 
 def _task(judge: LlmJudge, query: Query, passages: Passages, key: Key) -> Task:
     """Ask for some passages; what gets no grade is asked again with fewer beside it, in the end alone."""
+    query_digest, slots = text_digest(query.text), tuple(text_digest(passage.shown()) for passage in passages)
 
     def smaller(groups: Sequence[Passages]) -> tuple[Task, ...]:
         return tuple(_task(judge, query, group, key) for group in groups)
 
     def read(reply: Reply) -> Reading:
-        parsed = judge.read(reply, len(passages))
-        rows = ratings(key, query, passages, judge.outcomes(reply, parsed))
-        left = [passage for passage, row in zip(passages, rows, strict=True) if row.status != "rated"]
-        if left and len(passages) > 1:
-            rows = [row for row in rows if row.status == "rated"]
-            again = smaller([left] if rows else halves(left))
-        else:  # asked alone and still no grade: that is what is known of it
-            again = ()
-        fruitful = any(row.status == "rated" for row in rows)
-        return Reading(tuple(rows), again, parsed.foreign, parsed.duplicates, fruitful)
+        found = reading(judge, key, query_digest, slots, reply)
+        settled = {row.slot for row in found.ratings}
+        left = [passage for slot, passage in enumerate(passages) if slot not in settled]
+        groups = [] if not left else [left] if settled else halves(left)
+        return replace(found, again=smaller(groups))
 
     def failed(error: ProviderError) -> Reading:
         if error.too_long and len(passages) > 1:
-            return Reading(again=smaller(halves(passages)))
+            return Reading(again=smaller(halves(passages)), form="too_long", fruitful=False)
         # What is too long alone will be so again: the model refuses it. What failed is tried again on the next run.
         outcome = Outcome(None, "refused" if error.too_long else "failed")
-        return Reading(tuple(ratings(key, query, passages, [outcome] * len(passages))))
+        rows = ratings(key, query_digest, slots, [outcome] * len(passages))
+        return Reading(tuple(rows), form="too_long" if error.too_long else "failed", fruitful=False)
 
     request = judge.build(query.text, [passage.shown() for passage in passages])
-    slots = tuple(text_digest(passage.shown()) for passage in passages)
-    return Task(request, read, failed, len(passages), text_digest(query.text), slots)
+    return Task(request, read, failed, len(passages), query_digest, slots)

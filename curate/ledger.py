@@ -84,6 +84,8 @@ class Call:
     rubric_digest: str = ""
     replicate: int = 0
     query_digest: str = ""
+    form: str = ""
+    """In which form a judge's reply came: whole, partial, or why it gave nothing (`judging.form`)."""
     slots: str = "[]"
     """Digests of the passages in the order of the prompt, as a JSON list: with `raw` they give the ratings again."""
 
@@ -97,7 +99,7 @@ def _first(connection: "Connection") -> None:
             latency_s REAL NOT NULL, created TEXT NOT NULL, prompt_tokens INTEGER, cached_tokens INTEGER,
             written_tokens INTEGER, output_tokens INTEGER, reasoning_tokens INTEGER, cost REAL,
             foreign_labels INTEGER NOT NULL, repeated_labels INTEGER NOT NULL, rubric_digest TEXT NOT NULL,
-            replicate INTEGER NOT NULL, query_digest TEXT NOT NULL, slots TEXT NOT NULL)""",
+            replicate INTEGER NOT NULL, query_digest TEXT NOT NULL, form TEXT NOT NULL, slots TEXT NOT NULL)""",
         """CREATE TABLE ratings (
             rating_id INTEGER PRIMARY KEY, query_digest TEXT NOT NULL, passage_digest TEXT NOT NULL,
             judge_digest TEXT NOT NULL, rubric_digest TEXT NOT NULL, replicate INTEGER NOT NULL, grade TEXT,
@@ -171,6 +173,10 @@ class Ledger:
                 rows = [{**asdict(rating), "call_id": call_id} for rating in ratings]
                 connection.execute(self._sa.insert(self._ratings), rows)
         return call_id
+
+    async def write(self, ratings: Sequence[Rating], call: Call) -> None:
+        """Write a call and its ratings down, as `append`."""
+        self.append(ratings, call)
 
     def ratings(self, judge_digest: str, rubric_digest: str, replicate: int = 0) -> pl.DataFrame:
         """Return the standing rating of every pair a judge has seen under a rubric.

@@ -14,7 +14,7 @@ from curate.config import Json
 from curate.figures import Bin, Drop, Overlap, QueryCounts, Spread
 from curate.records import GRADES, VERDICTS
 
-STATUSES = ("refused", "unparsed", "failed")
+STATUSES = ("refused", "unparsed", "failed", "stopped")
 MEASURES = ("percent", "fleiss", "alpha_nominal", "alpha_ordinal", "ac1")
 KEYS = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
 """What a bill counts, besides the cost."""
@@ -104,7 +104,7 @@ def page(shown: Shown, language: str) -> str:
         positives=positives,
         charts=_charts(shown, positives, words),
         grades=[*GRADES, *(name for name in STATUSES if any(name in counts for counts in said))],
-        verdicts=VERDICTS,
+        verdicts=_verdicts(shown),
         measures=MEASURES,
         keys=KEYS,
     )
@@ -116,11 +116,20 @@ def _heuristics(shown: Shown) -> list[str]:
     return named
 
 
+def _verdicts(shown: Shown) -> tuple[str, ...]:
+    """Return the verdicts that the page counts; the last one is known only after a cascade."""
+    return VERDICTS if shown.agreed["counts"][VERDICTS[-1]] else VERDICTS[:-1]
+
+
 def _levels(shown: Shown, words: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the columns of the table of agreement: its head and its figures, on all pairs and on the top 50."""
-    sides, top = ("five_grades", "cut"), shown.agreed["top_50"] or {}
+    """Return the columns of the table of agreement: its head and its figures, on all pairs and on parts of them."""
+    sides, export = ("five_grades", "cut"), shown.steps.get("export")
+    rerank: Any = export.facts.get("rerank_agreement") if export else None
+    parts = [(name, part) for name, part in (("top_50", shown.agreed["top_50"]), ("rerank", rerank)) if part]
     whole = [(words[side], shown.agreed[side]) for side in sides]
-    return whole + [(f"{words['top_50']}{words['colon']}{words[side]}", top[side]) for side in sides if top]
+    return whole + [
+        (f"{words[name]}{words['colon']}{words[side]}", part[side]) for name, part in parts for side in sides
+    ]
 
 
 def strings(language: str) -> dict[str, Any]:
@@ -134,7 +143,7 @@ def _charts(shown: Shown, positives: Spread, words: Mapping[str, Any]) -> dict[s
     titles, axes = words["charts"], words["axes"]
     votes: dict[str, str] = {name: f"g-{name}" for name in (*GRADES, *STATUSES)}
     kinds: dict[str, str] = {name: f"v-{name.replace(' ', '-')}" for name in VERDICTS}
-    decided: dict[str, int] = {name: shown.agreed["counts"][name] for name in VERDICTS}
+    decided: dict[str, int] = {name: shown.agreed["counts"][name] for name in _verdicts(shown)}
     return {
         "texts": charts.funnel(titles["texts"], _texts(shown, words["funnel"])),
         "pairs": charts.funnel(titles["pairs"], _pairs(shown, words["funnel"])),
@@ -149,11 +158,11 @@ def _charts(shown: Shown, positives: Spread, words: Mapping[str, Any]) -> dict[s
 
 def _texts(shown: Shown, names: Mapping[str, str]) -> list[tuple[str, int]]:
     """Return how many queries and documents each stage left."""
-    export = shown.steps["export"]
+    export = shown.steps.get("export")
     return [
         (names["read"], shown.steps["ingest"].rows_in),
         *((names[name], shown.steps[name].rows_out) for name in ("ingest", "mask", "diversify")),
-        (names["export"], export.count("queries") + export.count("corpus")),
+        *([(names["export"], export.count("queries") + export.count("corpus"))] if export else []),
     ]
 
 

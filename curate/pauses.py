@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
 LONGEST_S = 300.0
-"""No pause that a server asks for is kept to for longer than this."""
+"""No pause that a server asks for is kept to for longer than this: who reads one cuts it, or gives up."""
 _PASSING = frozenset({408, 409, 425, 429, 499})
 _NOT_IMPLEMENTED = 501
 
@@ -17,16 +17,16 @@ def may_pass(status: int) -> bool:
 
 
 def asked(headers: Mapping[str, str], now: dt.datetime) -> float | None:
-    """Return the seconds that a reply asks to wait, 0 to 300: from retry-after-ms, else Retry-After, seconds or a date.
+    """Return the seconds that a reply asks to wait, 0 or more: from retry-after-ms, else Retry-After (seconds, a date).
 
-    None if it names no time. `headers` is looked up by lower-case names; `now` needs a time zone, and a date without
-    one is UTC.
+    None if it names no time. A wait of hours comes back as it is, so that it can be told from one of minutes.
+    `headers` is looked up by lower-case names; `now` needs a time zone, and a date without one is UTC.
     """
     milliseconds, value = _number(headers.get("retry-after-ms", "")), headers.get("retry-after", "")
     seconds = _number(value) if milliseconds is None else milliseconds / 1000
     if seconds is None:
         seconds = _until(value, now)
-    return None if seconds is None else min(max(seconds, 0.0), LONGEST_S)
+    return None if seconds is None else max(seconds, 0.0)
 
 
 def _number(value: str) -> float | None:

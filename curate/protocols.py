@@ -142,6 +142,8 @@ class Reply:
     """Model id as the vendor returned it."""
     usage: Usage | None
     """None where a compatible server sends none: then the cost is unknown, not 0."""
+    thoughts: bool = False
+    """Whether it came with thoughts beside the text: they are no answer."""
     raw: str = field(repr=False, default="")
 
 

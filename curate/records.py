@@ -14,10 +14,12 @@ GRADES: tuple[Grade, ...] = ("S", "A", "B", "C", "D")
 CUT: frozenset[Grade] = frozenset({"S", "A"})
 """Grades that make a document relevant. The cut between A and B is ours; the paper leaves it open."""
 
-Status = Literal["rated", "refused", "unparsed", "failed"]
-STATUSES: tuple[Status, ...] = ("rated", "refused", "unparsed", "failed")
-Verdict = Literal["relevant", "not relevant", "contested", "incomplete"]
-VERDICTS: tuple[Verdict, ...] = ("relevant", "not relevant", "contested", "incomplete")
+Status = Literal["rated", "refused", "unparsed", "failed", "stopped"]
+STATUSES: tuple[Status, ...] = ("rated", "refused", "unparsed", "failed", "stopped")
+"""`stopped`: not asked, because a cascade did not need it."""
+Verdict = Literal["relevant", "not relevant", "contested", "incomplete", "not positive"]
+VERDICTS: tuple[Verdict, ...] = ("relevant", "not relevant", "contested", "incomplete", "not positive")
+"""`not positive`: somebody said not relevant, and a cascade asked nobody else."""
 Role = Literal["query", "document"]
 
 
@@ -120,6 +122,7 @@ TABLES: Mapping[str, Columns] = {
         "slot": pl.Int32,
         "batch_size": pl.Int32,
     },
+    "samples": {"query_id": _TEXT, "doc_id": _TEXT},
     "verdicts": _VERDICTS,
     "contested": _VERDICTS,
     "incomplete": _VERDICTS,

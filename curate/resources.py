@@ -41,3 +41,8 @@ def demo() -> Path:
 def template(name: str) -> str:
     """Return the text of a packaged template."""
     return (_PACKAGE / "templates" / name).read_text(encoding="utf-8")
+
+
+def data_file(name: str) -> Path:
+    """Return the path of a data file that lies beside the package's modules."""
+    return _PACKAGE / name

@@ -66,6 +66,13 @@ class Run:
             for name in names:
                 self._ensure(name, force=force, alone=len(names) == 1)
 
+    def quote(self) -> list[dict[str, Json]]:
+        """Return what judging would send and cost, a row a judge (see `stages.quote`); nothing is sent."""
+        from curate.stages.quote import quote
+
+        self._need_ancestors("judge")
+        return quote(self.pipeline.sections["judge"], self._context(self.folder))  # type: ignore[arg-type]
+
     def _check(self, names: Sequence[str], *, force: bool) -> None:
         """Find everything that can be wrong before anything is done or paid."""
         for name in names:
@@ -86,7 +93,7 @@ class Run:
         for name in stages.NAMES:
             mark = self.mark(name)
             state = self._state(name, mark)
-            if state == "done" and any(found[before][0] in ("stale", "missing") for before in _ancestors(name)):
+            if state == "done" and any(_lacking(name, before, found[before][0]) for before in _ancestors(name)):
                 state = "stale"
             found[name] = (state, mark)
         return found
@@ -108,16 +115,20 @@ class Run:
             self.tell(f"{name}: up to date, skipped")
             self._release(name)
             return
-        for before in _ancestors(name) if alone else ():
-            if self._state(before, self.mark(before)) in ("stale", "missing"):
-                raise UserError(
-                    f"{name}: the stage {before!r} is not up to date in {self.folder}; run `curate {before}`"
-                )
+        if alone:
+            self._need_ancestors(name)
         for before in stages.stage(name).after:
             mark = self.mark(before)
             if mark and mark.released:
                 self._run(before)
         self._run(name)
+
+    def _need_ancestors(self, name: str) -> None:
+        for before in _ancestors(name):
+            if _lacking(name, before, self._state(before, self.mark(before))):
+                raise UserError(
+                    f"{name}: the stage {before!r} is not up to date in {self.folder}; run `curate {before}`"
+                )
 
     def _run(self, name: str) -> None:
         stage = stages.stage(name)
@@ -212,6 +223,7 @@ class Run:
             language=head.language,
             definitions=cast("Mapping[str, Mapping[str, Settings]]", definitions),
             progress=self.progress,
+            tell=self.tell,
             consent=self.consent,
             settings=self.pipeline.settings,
         )
@@ -240,6 +252,11 @@ def _ancestors(name: str) -> list[str]:
         if each in found:
             found.update(stages.stage(each).after)
     return [each for each in stages.NAMES if each in found and each != name]
+
+
+def _lacking(name: str, before: str, state: State) -> bool:
+    """Say whether a stage cannot be built upon another one in this state."""
+    return state == "stale" or (state == "missing" and before not in stages.stage(name).optional)
 
 
 @contextmanager

@@ -1,12 +1,17 @@
 """Look at runs without changing them: which is the newest, what its stages did, where a table lies."""
 
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 
 from curate import stages
-from curate.errors import UserError, suggestion
+from curate.errors import DataError, UserError, suggestion
+from curate.files import read_json
 from curate.run import Run
+
+SHOWN = (".parquet", ".json")
+"""Endings of what `curate show` shows."""
 
 
 def newest(parent: Path = Path("runs")) -> Path:
@@ -20,34 +25,46 @@ def newest(parent: Path = Path("runs")) -> Path:
 
 
 def status_rows(run: Run) -> list[dict[str, str | int | float | None]]:
-    """Return a row a stage: stage, state, rows_in, rows_out, dropped, seconds, cost (None where unknown)."""
+    """Return a row a stage: stage, state, rows_in, rows_out, dropped, seconds, cost, currency (None where unknown)."""
     rows: list[dict[str, str | int | float | None]] = []
     for name, (state, mark) in run.states().items():
         row: dict[str, str | int | float | None] = {"stage": name, "state": state}
         for key in ("rows_in", "rows_out", "dropped"):
             row[key] = getattr(mark.report, key) if mark else None
-        rows.append({**row, "seconds": mark.seconds if mark else None, "cost": mark.report.cost if mark else None})
+        rows.append(
+            {
+                **row,
+                "seconds": mark.seconds if mark else None,
+                "cost": mark.report.cost if mark else None,
+                "currency": cast("str | None", mark.report.facts.get("currency")) if mark else None,
+            }
+        )
     return rows
 
 
 def table_path(run: Path, table: str) -> Path:
-    """Return the file of a run's table, of its last stage that has one, or of the stage in `stage/table`."""
+    """Return the file of a run's table, of its last stage that has one, or of the stage in `stage/table`.
+
+    Figures that are no table, such as agreement, are a JSON file.
+    """
     if not run.is_dir():
         raise UserError(f"{run}: no such run folder; give one with --run")
     stage, _, name = table.rpartition("/")
-    found = [path for each in stages.NAMES if (path := run / each / f"{name}.parquet").is_file()]
-    if stage:
-        found = [path for path in found if path.parent.name == stage]
+    files = [path for each in stages.NAMES for path in (run / each).glob("*.*") if path.suffix in SHOWN]
+    tables = [path for path in files if path.name != "stage.json"]
+    found = [path for path in tables if path.stem == name and stage in ("", path.parent.name)]
     if not found:
-        known = {path.stem for path in run.glob("*/*.parquet")}
-        raise UserError(f"{run}: no table {table!r}; {suggestion(name, known)}")
+        raise UserError(f"{run}: no table {table!r}; {suggestion(name, {path.stem for path in tables})}")
     return found[-1]
 
 
 def readable(path: Path) -> Path:
-    """Return the path of a table that can be read; UserError if it is damaged."""
+    """Return the path of a table, or of figures, that can be read; UserError if it is damaged."""
     try:
-        pl.read_parquet_schema(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
+        if path.suffix == ".json":
+            read_json(path)
+        else:
+            pl.read_parquet_schema(path)
+    except (pl.exceptions.PolarsError, OSError, DataError) as error:
         raise UserError(f"{path}: damaged; make it again with `curate {path.parent.name} --force`") from error
     return path

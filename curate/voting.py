@@ -33,15 +33,20 @@ def unanimous(ratings: pl.DataFrame, panel: Sequence[str]) -> pl.DataFrame:
     """Return the `verdicts` table of ratings: relevant or not only if the whole panel says so.
 
     The cut is binary: S and A are relevant, B, C and D are not. Two judges on different sides make a pair
-    contested, even if a third is missing; any other pair that lacks a grade is incomplete. Votes hold every judge
-    of the panel, by name.
+    contested, even if a third is missing. A pair that a judge found not relevant and others were not asked for
+    (status `stopped`) is not positive; any other pair that lacks a grade is incomplete. Votes hold every judge of the
+    panel, by name.
     """
     panel = sorted(panel)
+    spared = ratings.filter(pl.col("status") == "stopped") if "status" in ratings.columns else ratings.clear()
+    stopped = spared.select(*PAIR, stopped=pl.lit(1)).unique()
     yes = pl.sum_horizontal(pl.col(judge).is_in(list(CUT)) for judge in panel)
     said = pl.sum_horizontal(pl.col(judge).is_not_null() for judge in panel)
     verdict = (
         pl.when((yes > 0) & (yes < said))
         .then(pl.lit("contested"))
+        .when((said > 0) & (yes == 0) & pl.col("stopped").is_not_null())
+        .then(pl.lit("not positive"))
         .when(said < len(panel))
         .then(pl.lit("incomplete"))
         .when(yes > 0)
@@ -49,9 +54,8 @@ def unanimous(ratings: pl.DataFrame, panel: Sequence[str]) -> pl.DataFrame:
         .otherwise(pl.lit("not relevant"))
     )
     each = [pl.struct(judge=pl.lit(judge), grade=pl.col(judge)) for judge in panel]
-    decided = votes(ratings, panel).with_columns(
-        verdict=verdict, votes=pl.concat_list(each), policy=pl.lit("unanimous")
-    )
+    asked = votes(ratings, panel).join(stopped, on=PAIR, how="left", maintain_order="left")
+    decided = asked.with_columns(verdict=verdict, votes=pl.concat_list(each), policy=pl.lit("unanimous"))
     schema = pl.Schema(TABLES["verdicts"])
     return decided.select(schema.names()).cast(schema)
 

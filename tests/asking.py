@@ -49,13 +49,25 @@ def llm(server: Server, **more: Any) -> tuple[LlmJudge, Provider]:
 
 
 def judged(
-    server: Server, ledger: Ledger, jobs: Sequence[Work], limits: ask.Limits = FAST, batch: int = 10, **more: Any
+    server: Server,
+    ledger: Ledger,
+    jobs: Sequence[Work],
+    limits: ask.Limits = FAST,
+    batch: int = 10,
+    max_cost: float | None = None,
+    **more: Any,
 ) -> ask.Bill:
     """Ask for all of it, whatever the ledger holds."""
+    one = job(server, jobs, limits, batch, **more)
+    return ask.ask([one], ledger, max_cost=max_cost)[one.name]
+
+
+def job(server: Server, jobs: Sequence[Work], limits: ask.Limits = FAST, batch: int = 10, **more: Any) -> ask.Job:
+    """Return all that a judge of this model is asked, whatever the ledger holds."""
     judge, asked = llm(server, **more)
     found = key(server, **more)
     tasks = judging.tasks(judge, cut(jobs, batch), found)
-    return ask.ask(tasks, asked, ledger, ask.Account(**vars(found), run="bench"), limits)
+    return ask.Job(asked.name, tasks, asked, ask.Account(**vars(found), run="bench"), limits)
 
 
 def cut(jobs: Sequence[Work], batch: int) -> list[Work]:

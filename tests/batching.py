@@ -3,6 +3,7 @@
 import datetime as dt
 import sqlite3
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def order(url: str, ledger: Ledger, jobs: Sequence[Work], size: int = 2, **more:
             left = {one.doc_id for one in each.passages if (query, text_digest(one.shown())) not in known}
             yield from judging.tasks(judge, judging.prompts(each.query, each.passages, size, left), key)
 
-    return Order(tasks, judging.reader(judge, key), asked, account, PRICE)
+    return Order(tasks, partial(judging.reading, judge, key), asked, account, PRICE)
 
 
 def collected(

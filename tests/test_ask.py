@@ -16,17 +16,32 @@ from typing import Any
 import pytest
 
 from curate import ask, judging
-from curate.ask import Account, Limits
-from curate.budget import Budget, plan
+from curate.ask import Account, Job
+from curate.budget import Budget, Meter, plan
 from curate.cost import Price, cost, estimate
 from curate.errors import BudgetError, ProviderError, RunFailed
 from curate.judges.llm import LlmJudge
 from curate.ledger import Ledger
-from curate.protocols import Provider, Request
+from curate.protocols import Provider, Request, Usage
 from curate.providers.sdk import SdkProvider
 from curate.records import Outcome
 from tests import vendor as fake
-from tests.asking import FAST, cut, judged, key, llm, paid_twice, passages, rows, said, script, sizes, standing, work
+from tests.asking import (
+    FAST,
+    cut,
+    job,
+    judged,
+    key,
+    llm,
+    paid_twice,
+    passages,
+    rows,
+    said,
+    script,
+    sizes,
+    standing,
+    work,
+)
 from tests.vendor import Call, Fault, Vendor, vendor
 
 ONE = replace(FAST, concurrency=1)
@@ -284,7 +299,7 @@ def test_tasks_are_taken_as_slots_become_free(ledger: Ledger) -> None:
             yield task
 
     with vendor(script, [fake.error(401)]) as server, pytest.raises(ProviderError):
-        ask.ask(counted(server), llm(server)[1], ledger, Account("j"), ONE)
+        ask.ask([Job("m", counted(server), llm(server)[1], Account("j"), ONE)], ledger)
     assert taken <= 3
 
 
@@ -300,7 +315,7 @@ def test_progress_counts_items_up_to_the_total(ledger: Ledger) -> None:
         judge, asked = llm(server)
         tasks = judging.tasks(judge, work("SABC"), key(server))
         progress = lambda _label, total, done: seen.append((total, done))  # noqa: E731 - one expression
-        ask.ask(tasks, asked, ledger, Account("j"), ONE, total=4, progress=progress)
+        ask.ask([Job("m", tasks, asked, Account("j"), ONE, total=4)], ledger, progress=progress)
     assert seen == [(4, 2), (4, 4)]
 
 
@@ -314,7 +329,7 @@ def test_the_cap_is_never_passed_and_calls_in_flight_count(ledger: Ledger) -> No
         server.faults = lambda _call: lambda answer: fake.slow(0.05)(dear(answer))
         cap = 5.5 * most
         with pytest.raises(BudgetError, match="raise --max-cost"):
-            judged(server, ledger, work("S" * 40), replace(FAST, price=PRICE, max_cost=cap), batch=1)
+            judged(server, ledger, work("S" * 40), replace(FAST, price=PRICE), batch=1, max_cost=cap)
     assert len(server.calls) == ledger.count("calls") == 5
     [(total,)] = rows(ledger, "sum(cost)")
     assert 4.9 * most < total <= cap
@@ -323,40 +338,44 @@ def test_the_cap_is_never_passed_and_calls_in_flight_count(ledger: Ledger) -> No
 def test_near_the_cap_calls_wait_for_those_in_flight(ledger: Ledger) -> None:
     cheap = fake.used(prompt=10, output=1)
     with vendor(script, lambda _call: lambda answer: fake.slow(0.03)(cheap(answer))) as server:
-        limits = replace(FAST, price=PRICE, max_cost=2.5 * bound(server, "S"))
-        bill = judged(server, ledger, work("S" * 20), limits, batch=1)
+        cap = 2.5 * bound(server, "S")
+        bill = judged(server, ledger, work("S" * 20), replace(FAST, price=PRICE), batch=1, max_cost=cap)
     assert bill.calls == 20
     assert server.peak == 2
-    assert bill.spent < limits.max_cost / 2  # type: ignore[operator]
+    assert bill.spent < cap / 2
 
 
 def test_unknown_usage_is_held_at_its_bound(ledger: Ledger) -> None:
     with vendor(script, lambda _call: fake.no_usage) as server:
-        limits = replace(FAST, price=PRICE, max_cost=3.5 * bound(server, "S"))
+        cap = 3.5 * bound(server, "S")
         with pytest.raises(BudgetError):
-            judged(server, ledger, work("S" * 20), limits, batch=1)
+            judged(server, ledger, work("S" * 20), replace(FAST, price=PRICE), batch=1, max_cost=cap)
     assert len(server.calls) == 3
     assert rows(ledger, "cost, prompt_tokens, output_tokens") == [(None, None, None)] * 3
 
 
 def test_a_vendor_that_is_dearer_than_the_estimate_is_believed() -> None:
-    budget = Budget(PRICE, cap=10.0)
-    request = Request((), max_tokens=100_000)  # 1.0 at most
-    assert budget.bound(request) == 1.0
-    budget.pay(1.0, 3.0)
-    assert (budget.spent, budget.bound(request)) == (3.0, 3.0)
+    meter, guess = Meter(PRICE), Usage(output=100_000)
+    assert meter.bound(guess) == 1.0
+    meter.learn(guess, Usage(output=300_000))
+    assert (meter.bound(guess), meter.tokens(guess)) == (3.0, 300_000)
+    meter.learn(guess, Usage(output=50_000))
+    assert meter.bound(guess) == 3.0
+
+
+def test_the_cap_holds_for_what_is_spent_and_what_is_in_flight() -> None:
+    budget = Budget(cap=10.0, spent=3.0)
     budget.hold(3.0)
     budget.hold(3.0)
     assert not budget.fits(3.0)
     budget.release(3.0)
-    budget.pay(3.0, 0.5)
+    budget.spent += 0.5
     assert budget.fits(3.0)
-    assert budget.bound(request) == 3.0
 
 
 def test_a_cap_needs_a_price(ledger: Ledger) -> None:
     with vendor(script) as server, pytest.raises(BudgetError, match="without a price"):
-        judged(server, ledger, work("S"), Limits(max_cost=1.0))
+        judged(server, ledger, work("S"), max_cost=1.0)
     assert server.calls == []
 
 
@@ -468,19 +487,19 @@ def test_an_unexpected_error_surfaces_as_itself_and_keeps_the_rest(ledger: Ledge
         return fake.slow(0.3) if "段落2" not in next(iter(call.passages.values())) else None
 
     with vendor(script, faults) as server, pytest.raises(ZeroDivisionError, match="a bug"):
-        ask.ask(tasks_with(server, "S" * 20, read=broken), llm(server)[1], ledger, Account("j"), FAST)
+        ask.ask([Job("m", tasks_with(server, "S" * 20, read=broken), llm(server)[1], Account("j"), FAST)], ledger)
     assert len(server.calls) <= 5
     assert ledger.count("calls") == len(server.calls) - 1
 
 
 def test_an_error_in_the_tasks_themselves_surfaces_too(ledger: Ledger) -> None:
     def tasks(server: Vendor) -> Iterator[ask.Task]:
-        yield from tasks_with(server, "SSS")
+        yield from tasks_with(server, "S" * 9)
         raise KeyError("a bug in building")
 
     with vendor(script, lambda _call: fake.slow(0.2)) as server, pytest.raises(KeyError, match="a bug"):
-        ask.ask(tasks(server), llm(server)[1], ledger, Account("j"), FAST)
-    assert ledger.count("calls") == 3
+        ask.ask([Job("m", tasks(server), llm(server)[1], Account("j"), FAST)], ledger)
+    assert ledger.count("calls") == len(server.calls) >= 5  # those in flight at the end are written
 
 
 def test_a_full_ledger_stops_with_a_sentence_and_never_hangs(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -606,3 +625,118 @@ def test_a_server_that_is_down_is_given_up_and_named(tmp_path: Path) -> None:
         url = server.url
     with Ledger(tmp_path / "l.db") as ledger, pytest.raises(ProviderError, match=f"no answer from {url}"):
         judged(server, ledger, work("SABCD" * 40), replace(FAST, attempts=2))
+
+
+# Side by side
+
+
+def test_judges_are_asked_side_by_side(ledger: Ledger) -> None:
+    jobs = work("SABCD" * 4)
+    with vendor(script, lambda _call: fake.slow(0.1)) as server:
+        both = [job(server, jobs, batch=1, model=name) for name in ("m-1", "m-2")]
+        bills = ask.ask(both, ledger)
+        assert said(server, ledger, jobs, model="m-1") == said(server, ledger, jobs, model="m-2") == list("SABCD" * 4)
+    assert [bill.calls for bill in bills.values()] == [20, 20]
+    assert server.peak == 2 * FAST.concurrency
+
+
+def test_a_judge_without_money_ends_and_the_other_finishes(ledger: Ledger) -> None:
+    jobs, told = work("S" * 20), list[str]()
+
+    def faults(call: Call) -> Fault | None:
+        poor = call.model == "poor" and "段落9 S" in call.passages.values()
+        return fake.error(429, "insufficient_quota") if poor else None
+
+    with vendor(script, faults) as server:
+        both = [job(server, jobs, ONE, batch=1, model=name) for name in ("poor", "rich")]
+        with pytest.raises(ProviderError, match=r"poor.*spend no more"):
+            ask.ask(both, ledger, tell=told.append)
+        assert said(server, ledger, jobs, model="rich") == ["S"] * 20
+        assert said(server, ledger, jobs, model="poor") == ["S"] * 9 + [None] * 11
+    [line] = told
+    assert "poor: stopped, the others go on" in line
+
+
+def test_a_judge_whose_key_is_wrong_from_the_start_stops_all(ledger: Ledger) -> None:
+    def faults(call: Call) -> Fault:
+        return fake.error(401, "invalid_api_key") if call.model == "wrong" else fake.slow(0.3)
+
+    jobs = work("S" * 30)
+    with vendor(script, faults) as server, pytest.raises(ProviderError, match="401"):
+        ask.ask([job(server, jobs, ONE, batch=1, model=name) for name in ("right", "wrong")], ledger)
+    assert len(server.calls) <= 3
+    assert ledger.count("calls") == len(server.calls) - 1
+
+
+def test_reasons_of_several_judges_are_all_told(ledger: Ledger) -> None:
+    jobs = work("S" * 3)
+    faults = lambda call: fake.error(402) if "段落2 S" in call.passages.values() else None  # noqa: E731 - one expression
+    with vendor(script, faults) as server, pytest.raises(RunFailed, match=r"m-1.*\n.*m-2"):
+        ask.ask([job(server, jobs, ONE, batch=1, model=name) for name in ("m-1", "m-2")], ledger)
+
+
+def test_one_cap_holds_for_all_judges(ledger: Ledger) -> None:
+    with vendor(script) as server:
+        most = bound(server, "S")
+        server.faults = lambda _call: fake.used(prompt=0, output=int(most * 1e6 / PRICE.output))
+        limits = replace(FAST, price=PRICE)
+        both = [job(server, work("S" * 30), limits, batch=1, model=name) for name in ("m-1", "m-2")]
+        with pytest.raises(BudgetError):
+            ask.ask(both, ledger, max_cost=9.5 * most)
+    assert len(server.calls) == 9
+    assert {call.model for call in server.calls} == {"m-1", "m-2"}
+
+
+# Limits of a vendor
+
+
+@pytest.mark.parametrize("limits", [{"requests_per_minute": 30}, {"tokens_per_minute": 20_000}])
+def test_a_vendors_limits_are_kept_in_every_minute(ledger: Ledger, limits: dict[str, Any]) -> None:
+    """A minute of 1.2 s: the server counts what arrives in any second, which leaves a busy machine a little room."""
+    arrived: list[tuple[float, int]] = []
+
+    def faults(_call: Call) -> Fault:
+        arrived.append((time.monotonic(), 1 if "requests_per_minute" in limits else tokens))
+        return fake.used(prompt=tokens - 100, output=100)
+
+    tokens = 900  # the estimate is a little above
+    with vendor(script, faults) as server:
+        pace = replace(FAST, concurrency=16, minute_s=1.2, **limits)
+        judged(server, ledger, work("S" * 70), pace, batch=1)
+        assert said(server, ledger, work("S" * 70)) == ["S"] * 70
+    most = next(iter(limits.values()))
+    for start, _ in arrived:
+        assert sum(weight for at, weight in arrived if start <= at < start + 1) <= most
+
+
+def test_an_overloaded_vendor_is_asked_less_at_once(ledger: Ledger) -> None:
+    """More than four at once are turned away: soon no more than that are sent, and everything is rated."""
+    busy: list[int] = []
+
+    def faults(_call: Call) -> Fault:
+        busy.append(server.busy)
+        return fake.error(529) if server.busy > 4 else fake.slow(0.02)
+
+    with vendor(script, faults) as server:
+        judged(server, ledger, work("S" * 200), replace(FAST, concurrency=32, attempts=20), batch=1)
+        assert said(server, ledger, work("S" * 200)) == ["S"] * 200
+    assert sum(busy[-100:]) / 100 < 8
+
+
+def test_an_outage_is_waited_for_without_losing_anything(ledger: Ledger) -> None:
+    """The server is away for a while: few tries are made, and no request uses all of its own up."""
+    turns = iter(range(10**6))
+    faults = lambda _call: fake.error(500) if 40 <= next(turns) < 75 else None  # noqa: E731 - one expression
+    with vendor(script, faults) as server:
+        bill = judged(server, ledger, work("S" * 100), replace(FAST, concurrency=16), batch=1)
+        assert said(server, ledger, work("S" * 100)) == ["S"] * 100
+    assert (bill.calls, bill.failed) == (100, 0)
+
+
+def test_an_outage_without_an_end_loses_nothing_and_is_named(ledger: Ledger) -> None:
+    faults = lambda _call: fake.error(500) if ledger.count("calls") >= 30 else None  # noqa: E731 - one expression
+    jobs = work("S" * 100)
+    with vendor(script, faults) as server, pytest.raises(ProviderError, match=r"tries in a row failed.*HTTP 500"):
+        judged(server, ledger, jobs, replace(FAST, concurrency=16), batch=1)
+    assert "failed" not in said(server, ledger, jobs)
+    assert len(server.calls) < 120

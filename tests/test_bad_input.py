@@ -198,7 +198,13 @@ def test_a_bare_command_without_a_run(work: Path) -> None:
 
 def test_unknown_table_suggests_the_nearest(work: Path) -> None:
     curate(work, *RUN)
-    assert "did you mean 'verdicts'" in refused(work, "show", "verdict")
+    said = refused(work, "show", "verdict")
+    assert "did you mean 'verdicts'" in said
+    assert "known: agreement, aliases, contested," in said, "figures in JSON files too"
+    assert "stage" not in said
+    assert "did you mean 'agreement'" in refused(work, "show", "agrement")
+    (work / "runs/t/consensus/agreement.json").write_text("{")
+    assert "`curate consensus --force`" in refused(work, "show", "agreement")
 
 
 def test_a_stage_before_its_turn(work: Path) -> None:

@@ -103,7 +103,7 @@ def test_the_rows_are_those_of_an_online_call(ledger: Ledger, tmp_path: Path, ki
         collected(server.url, ledger, work("SABCD"), kind=kind)
     with vendor(script) as server, Ledger(tmp_path / "online.db") as other:
         one = order(server.url, other, work("SABCD"), kind=kind)
-        ask.ask(one.tasks(), one.provider, other, one.account)
+        ask.ask([ask.Job("m", one.tasks(), one.provider, one.account)], other)
         assert sorted(rows(other, columns)) == sorted(rows(ledger, columns))
         assert grades(other, "SABCD") == grades(ledger, "SABCD")
 
@@ -203,7 +203,7 @@ def test_what_no_batch_answers_is_left_to_be_asked_online(ledger: Ledger, kind: 
         one = order(server.url, ledger, work("SABCD"), size=1, kind=kind)
         [found] = ask_batches([one], ledger, book(ledger), pace=FAST)
         assert watched.created(kind) == FAST.rounds
-        ask.ask(found.left(), one.provider, ledger, one.account)
+        ask.ask([ask.Job("m", found.left(), one.provider, one.account)], ledger)
         assert [next(iter(call.passages.values()))[-1] for call in server.calls] == list("SAB")
     assert grades(ledger, "SABCD") == list("SABCD")
 
@@ -459,17 +459,13 @@ def test_a_batch_can_be_cancelled(ledger: Ledger, kind: str) -> None:
     assert (found.bill.calls, len(list(found.left()))) == (2, 2)
 
 
-def test_an_address_that_says_nothing_of_batches_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+def test_an_address_has_a_batch_api_if_its_settings_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     url = "http://127.0.0.1:1"
-    assert batch_provider(configured(url, batch=None)) is None
     assert batch_provider(configured(url, batch=False)) is None
     assert batch_provider(configured(url, batch=True)) is not None
-    assert batch_provider(configured(url, base_url=None, batch=None)) is not None
-    assert batch_provider(configured(url, base_url=None, batch=False)) is None
-    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
-        batch_provider(configured(url, base_url=None, batch=None))
+        batch_provider(configured(url, base_url=None))
     assert no_batch("m") == "judges.m: its address offers no batch API (set batch: true if it does); asked online"
 
 

@@ -63,9 +63,15 @@ def test_status_and_show_work_on_the_newest_run(tmp_path: Path) -> None:
     rows = json.loads(curate(tmp_path, "status", "--json").stdout)
     assert [row["stage"] for row in rows] == list(NAMES)
     assert {row["state"] for row in rows} == {"done"}
+    assert [row["currency"] for row in rows] == [None] * len(NAMES), "nothing was paid"
     shown = curate(tmp_path, "show", "pool")
     assert "hits: List" in shown.stdout
     assert "working in" not in shown.stdout
+    first, *figures = curate(tmp_path, "show", "agreement").stdout.splitlines()
+    assert first == "runs/t/consensus/agreement.json"
+    assert "panel: [lexical, strict]" in figures
+    assert any(line.startswith("  fleiss: ") for line in figures)
+    assert curate(tmp_path, "show", "judge/panel").stdout.startswith("runs/t/judge/panel.json\nlexical:")
 
 
 def test_a_changed_setting_redoes_what_depends_on_it(tmp_path: Path) -> None:

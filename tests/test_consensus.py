@@ -41,6 +41,7 @@ def rated(run: Path, votes: Mapping[str, Mapping[str, str]] = VOTES, panel: Sequ
     ]
     (run / "judge").mkdir(parents=True)
     write_table(run / "judge", "ratings", frame("ratings", rows))
+    write_table(run / "judge", "samples", frame("samples"))
     write_json(run / "judge" / "panel.json", {judge: {"heuristic": judge} for judge in PANEL})
     return run
 
@@ -89,12 +90,14 @@ def test_the_figures_are_those_of_the_tables(run: Path) -> None:
         "not relevant": 3,
         "contested": 2,
         "incomplete": 2,
+        "not positive": 0,
         "queries": 2,
         "queries_with_a_positive": 2,
         "relevant_per_query": 1.5,
         "not relevant_per_query": 1.5,
         "contested_per_query": 1.0,
         "incomplete_per_query": 1.0,
+        "not positive_per_query": 0.0,
     }
     assert figures["grades"]["a"] == {"A": 1, "B": 1, "D": 3, "S": 4, "failed": 1}
     assert (figures["panel"], figures["policy"]) == (PANEL, "unanimous")

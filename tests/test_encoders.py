@@ -101,6 +101,14 @@ def test_a_date_that_the_server_names_is_kept_to() -> None:
     assert time.monotonic() - start > 2, "our own first pause is 0.5 to 1.5 seconds"
 
 
+def test_a_pause_of_hours_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("tenacity.nap.time.sleep", slept.append)
+    with embedding_server((429, {"retry-after": "7200"}, {}), BUSY) as server:
+        assert api(server).encode(["a"], "query").shape == (1, 64)
+    assert slept == [300.0, 0.0]
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 302])
 def test_what_will_not_pass_is_asked_once(status: int) -> None:
     with embedding_server((status, NOW, {"error": {"message": f"{KEY} {TEXT}"}})) as server:

@@ -187,6 +187,12 @@ def test_the_card_shows_agreement_with_its_intervals(tmp_path: Path) -> None:
     agreed = json.loads((run / "consensus" / "agreement.json").read_text(encoding="utf-8"))["cut"]
     low, high = agreed["intervals"]["fleiss"]
     assert f" {agreed['fleiss']:.3f} ({low:.2f}–{high:.2f}) " in row
+    facts = json.loads((run / "export" / "stage.json").read_text(encoding="utf-8"))["report"]["facts"]
+    on_candidates = facts["rerank_agreement"]["five_grades"]
+    assert on_candidates["items"] == facts["rerank_candidates"] > 0
+    assert facts["rerank_agreement"]["cut"]["unanimous"] == facts["rerank_candidates"]
+    assert f"| percent agreement, five grades, reranking candidates | {on_candidates['percent']:.3f} (" in card
+    assert "top 50" not in card
     assert "| queries resampled for the 95 % intervals in brackets | 5 |" in card
 
 

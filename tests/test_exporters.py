@@ -388,7 +388,7 @@ def test_the_python_shown_in_the_card_makes_the_task_with_mteb_alone(
     task.load_data()
     assert task.dataset["default"]["test"]["top_ranked"]["002"] == ["d4", "d6"]
     shown, ours = task.metadata.model_dump(), load_task(mteb_folder / "reranking").metadata.model_dump()
-    assert {key for key in ours if ours[key] != shown[key]} <= {"dataset", "description"}
+    assert {key for key in ours if ours[key] != shown[key]} <= {"dataset"}
 
 
 def test_load_task_takes_a_folder_as_text(mteb_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -403,6 +403,26 @@ def test_load_task_refuses_a_folder_of_another_origin(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("---\nlanguage: zh\n---\ntext\n", encoding="utf-8")
     with pytest.raises(DataError, match="give a folder that the exporter `mteb` wrote"):
         load_task(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("language", "instruction", "asked", "described"),
+    [
+        ("zh-CN", None, "给定一个搜索查询，检索能够回答该查询的段落", "由 curate 构建的重排序评测集"),
+        ("en", None, "Given a search query, retrieve the passages that answer it", "Reranking benchmark made by"),
+        ("de", None, "Given a search query, retrieve the passages that answer it", "Reranking benchmark made by"),
+        ("zh", "找出答案", "找出答案", "由 curate 构建的重排序评测集"),
+    ],
+)
+def test_a_task_speaks_the_language_of_its_texts(
+    benchmark: Benchmark, tmp_path: Path, language: str, instruction: str | None, asked: str, described: str
+) -> None:
+    facts = {**benchmark.facts, "instruction": instruction}
+    folder = write("mteb", replace(benchmark, language=language, facts=facts), tmp_path / "export") / "reranking"
+    task = load_task(folder).metadata
+    assert task.prompt == {"query": asked}
+    assert task.description.startswith(described)
+    assert f'prompt={{"query": "{asked}"}}' in (folder / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

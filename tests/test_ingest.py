@@ -295,6 +295,20 @@ def test_files_without_texts(tmp_path: Path, name: str) -> None:
     assert f"{name}.jsonl: found no {name} with text, expected at least one" in fails(tmp_path, folder)
 
 
+def test_files_of_which_every_row_is_dropped_say_why(tmp_path: Path) -> None:
+    rows = ["{", "[]", "{", {"_id": "x", "text": " "}, *(f"{' ' * n}{{" for n in range(12))]
+    folder = beir(tmp_path / "b", QUERIES, rows)
+    complaint = fails(tmp_path, folder, on_error="drop")
+    assert "corpus.jsonl: found no corpus with text, expected at least one; 16 dropped (3 x a line that is" in complaint
+    assert "1 x a list" in complaint
+    assert "4 x others); check the file" in complaint
+
+
+def test_a_choice_that_leaves_no_query_says_so(tmp_path: Path) -> None:
+    complaint = fails(tmp_path, beir(tmp_path / "b", QUERIES, CORPUS), ids=["x"])
+    assert "found no queries with text, expected at least one; 2 left out by ingest.ids" in complaint
+
+
 def test_unknown_ids(tmp_path: Path) -> None:
     folder = beir(tmp_path / "b", QUERIES, CORPUS)
     wanted = ["q1", *(f"x{n}" for n in range(12))]

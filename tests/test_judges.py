@@ -116,7 +116,8 @@ def outcomes(judge: Judge | LlmJudge, documents: Sequence[Document], server: Ven
     work = [Work(QUERY, tuple(documents))]
     with Ledger(folder / f"{len(list(folder.iterdir()))}.db") as ledger:
         asked = llm(server, key_env="TEST_KEY")[1]
-        ask.ask(judging.tasks(judge, work if documents else [], key), asked, ledger, ask.Account(**vars(key)))
+        tasks = judging.tasks(judge, work if documents else [], key)
+        ask.ask([ask.Job("m", tasks, asked, ask.Account(**vars(key)))], ledger)
         rows = ledger.ratings(key.judge_digest, key.rubric_digest).sort("slot").rows(named=True)
     return [Outcome(row["grade"], row["status"]) for row in rows]
 

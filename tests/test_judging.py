@@ -1,6 +1,7 @@
 """From work to ledger rows, without a network: what is asked, what a reply comes to, and how it is keyed."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -63,9 +64,13 @@ def test_what_was_rated_moves_no_passage_into_another_prompt() -> None:
     assert found == [["段落1", "段落2"], ["段落3", "段落5"]]
 
 
+def digests(query: Query, shown: Sequence[Document]) -> tuple[str, list[str]]:
+    return text_digest(query.text), [text_digest(each.shown()) for each in shown]
+
+
 def test_a_pair_without_a_rating_is_in_the_snapshot_as_failed(ledger: Ledger) -> None:
     rated, other = passages("SA")
-    ledger.append(ratings(KEY, QUERY, [rated], [Outcome("S")]))
+    ledger.append(ratings(KEY, *digests(QUERY, [rated]), [Outcome("S")]))
     rows = [("q1", each.doc_id, text_digest(QUERY.text), text_digest(each.shown())) for each in (rated, other)]
     pairs = pl.DataFrame(rows, ["query_id", "doc_id", "query_digest", "passage_digest"], orient="row")
     assert snapshot(pairs, ledger.ratings("judge", "rubric")).rows() == [
@@ -93,15 +98,17 @@ def test_the_same_texts_make_the_same_request() -> None:
 
 def test_a_rating_is_keyed_by_text_not_by_id() -> None:
     here, there = Document("d1", "标题", "正文"), Document("d2", "", "标题\n正文")
-    [first] = ratings(KEY, QUERY, [here], [Outcome("S")])
-    [second] = ratings(KEY, Query("another id", QUERY.text), [there], [Outcome("S")])
+    [first] = ratings(KEY, *digests(QUERY, [here]), [Outcome("S")])
+    [second] = ratings(KEY, *digests(Query("another id", QUERY.text), [there]), [Outcome("S")])
     assert first == second
     assert first.query_digest == text_digest(QUERY.text)
     assert first.passage_digest == text_digest("标题\n正文")
 
 
 def test_rows_say_where_a_passage_stood() -> None:
-    rows = ratings(Key("j", "r", replicate=2), QUERY, passages("SB"), [Outcome("S"), Outcome(None, "unparsed")])
+    rows = ratings(
+        Key("j", "r", replicate=2), *digests(QUERY, passages("SB")), [Outcome("S"), Outcome(None, "unparsed")]
+    )
     assert [(row.grade, row.status, row.slot, row.batch_size, row.replicate) for row in rows] == [
         ("S", "rated", 0, 2, 2),
         (None, "unparsed", 1, 2, 2),
@@ -109,28 +116,32 @@ def test_rows_say_where_a_passage_stood() -> None:
 
 
 def test_outcomes_must_be_one_a_passage() -> None:
-    with pytest.raises(RunFailed, match="1 outcomes for 2 passages of query 'q1'"):
-        ratings(KEY, QUERY, passages("SB"), [Outcome("S")])
+    with pytest.raises(RunFailed, match="1 outcomes for 2 passages"):
+        ratings(KEY, *digests(QUERY, passages("SB")), [Outcome("S")])
 
 
 READINGS: list[tuple[str, Reply, str, list[int]]] = [
-    # reply to four passages -> grades written, sizes of the calls that follow
+    # form, reply to four passages -> grades written, sizes of the calls that follow
     ("whole", replied('{"P1":"S","P2":"A","P3":"B","P4":"D"}'), "SABD", []),
-    ("part", replied('{"P1":"S","P4":"D"}'), "SD", [2]),
-    ("one left", replied('{"P1":"S","P2":"A","P3":"B"}'), "SAB", [1]),
-    ("nothing", replied("{}"), "", [2, 2]),
-    ("no text", replied(None), "", [2, 2]),
-    ("refused with text", replied('{"P1":"S","P2":"A","P3":"B","P4":"D"}', "refusal"), "", [2, 2]),
-    ("cut", replied('{"P1":"S","P2":"A","P3', "length"), "SA", [2]),
-    ("cut in a fence", replied('```json\n{"P1":"S","P2"', "length"), "S", [3]),
+    ("partial", replied('{"P1":"S","P4":"D"}'), "SD", [2]),
+    ("partial", replied('{"P1":"S","P2":"A","P3":"B"}'), "SAB", [1]),
+    ("foreign", replied("{}"), "", [2, 2]),
+    ("unreadable", replied("P1: S"), "", [2, 2]),
+    ("empty", replied(None), "", [2, 2]),
+    ("empty", replied(" \n"), "", [2, 2]),
+    ("thoughts", replace(replied(None), thoughts=True), "", [2, 2]),
+    ("whole", replace(replied('{"P1":"S","P2":"A","P3":"B","P4":"D"}'), thoughts=True), "SABD", []),
+    ("refused", replied('{"P1":"S","P2":"A","P3":"B","P4":"D"}', "refusal"), "", [2, 2]),
+    ("cut", replied('{"P1', "length"), "", [2, 2]),
+    ("partial", replied('{"P1":"S","P2":"A","P3', "length"), "SA", [2]),
+    ("partial", replied('```json\n{"P1":"S","P2"', "length"), "S", [3]),
 ]
 
 
-@pytest.mark.parametrize(
-    ("reply", "written", "follow"), [row[1:] for row in READINGS], ids=[row[0] for row in READINGS]
-)
-def test_what_a_reply_comes_to(reply: Reply, written: str, follow: list[int]) -> None:
+@pytest.mark.parametrize(("form", "reply", "written", "follow"), READINGS)
+def test_what_a_reply_comes_to(form: str, reply: Reply, written: str, follow: list[int]) -> None:
     reading = one("SABD").read(reply)
+    assert reading.form == form
     assert "".join(row.grade or "-" for row in reading.ratings) == written
     assert [task.weight for task in reading.again] == follow
     settled = {row.passage_digest for row in reading.ratings}

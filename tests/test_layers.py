@@ -11,6 +11,7 @@ GROUND = {"errors", "records", "config", "files", "registry", "resources", "prot
 PURE = {
     "agreement",
     "budget",
+    "cascade",
     "charts",
     "cost",
     "diversity",
@@ -18,20 +19,23 @@ PURE = {
     "figures",
     "integrity",
     "intervals",
+    "measures",
     "page",
     "parse",
+    "passages",
     "pauses",
     "prompts",
     "ranking",
     "sampling",
     "search",
+    "suspicion",
     "tally",
     "voting",
 }
 SHARED = {"vectors", "corpus"}
 """Services that plugins may use: they know only protocols and files."""
 PLUGINS = {"encoders", "retrievers", "judges", "providers", "exporters", "pii", "readers"}
-SERVICES = {"ask", "batch", "calls", "judging", "ledger", "retry"}
+SERVICES = {"ask", "batch", "judging", "ledger", "recording"}
 LAYERS = [
     GROUND,
     PURE,
@@ -41,6 +45,7 @@ LAYERS = [
     {"context"},
     {"stages"},
     {"pipeline"},
+    {"models"},
     {"run"},
     {"status"},
     {"cli"},
@@ -93,7 +98,8 @@ def test_imports_only_go_down(path: Path) -> None:
 
 
 def test_no_stage_imports_another() -> None:
-    names = {path.stem for path in (PACKAGE / "stages").glob("*.py")} - {"__init__", "build"}
+    names = {path.stem for path in (PACKAGE / "stages").glob("*.py")} - {"__init__", "build", "seats", "spending"}
+    names -= {"judge"}  # quotes are its own
     for path in (PACKAGE / "stages").glob("*.py"):
         used = {target[1] for target in ours(path) if target[0] == "stages" and len(target) > 1}
         assert not (used & names), f"{path.name} imports {used & names}"

@@ -102,6 +102,7 @@ def test_every_rank_and_score_is_kept(small: Run, tmp_path: Path) -> None:
     assert (report.rows_in, report.rows_out, report.dropped) == (7, 4, 0)
     counts = {"retrieved_pairs": 4, "queries_without_candidates": 1}
     assert report.facts == {**counts, "hits_merged": 0, "hits_left_out": 0}
+    assert report.notes == ["1 query has no candidates: q3"]
 
 
 def test_size_cuts_and_what_is_cut_is_counted(small: Run, tmp_path: Path) -> None:
@@ -136,13 +137,24 @@ def test_more_queries_than_are_written_at_once(tmp_path: Path) -> None:
     assert {row["doc_id"] for row in rows} == {"d1"}
 
 
-@pytest.mark.parametrize(("queries", "corpus"), [({}, CORPUS), (QUERIES, {}), ({}, {})])
+@pytest.mark.parametrize(
+    ("queries", "corpus"), [({}, CORPUS), (QUERIES, {}), ({}, {}), ({"q3": "@@@"}, CORPUS), (QUERIES, {"d1": "茶"})]
+)
 def test_nothing_to_pool(tmp_path: Path, queries: Mapping[str, str], corpus: Mapping[str, str]) -> None:
     diversified(tmp_path, queries, corpus)
-    report = pooled(tmp_path, {"retrievers": ["bm25"]})
-    assert table(tmp_path, "pool") == table(tmp_path, "rankings") == []
-    counts = {"retrieved_pairs": 0, "queries_without_candidates": len(queries)}
-    assert report.facts == {**counts, "hits_merged": 0, "hits_left_out": 0}
+    found = f"bm25 found none of {len(corpus)} documents for any of {len(queries)} queries; check"
+    with pytest.raises(DataError, match=rf"pool\.retrievers: {found}"):
+        pooled(tmp_path, {"retrievers": ["bm25"]})
+    assert not (tmp_path / "out" / "pool.parquet").exists()
+
+
+def test_queries_without_candidates_are_named(tmp_path: Path) -> None:
+    bare = {f"x{number}": "@@@" for number in range(stage.NAMED + 1)}
+    for names, end in ((list(bare)[:1], "1 query has no candidates: x0"), (list(bare), "x8, x9, ...")):
+        run = diversified(tmp_path / end[:2], {**QUERIES, "q3": "咖啡", **{name: bare[name] for name in names}}, CORPUS)
+        [note] = pooled(run, {"retrievers": ["bm25"]}).notes
+        assert note.endswith(end)
+    assert note.startswith("11 queries have no candidates: x0, x1, ")
 
 
 def test_the_pure_function_gives_the_table() -> None:

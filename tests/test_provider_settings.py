@@ -1,4 +1,4 @@
-"""Settings of providers: keys, identities, what is refused before anything is sent, and how long to wait."""
+"""Settings of providers: keys, identities, and what is refused before anything is sent."""
 
 import datetime as dt
 from contextlib import ExitStack
@@ -10,7 +10,6 @@ from curate.config import canonical
 from curate.cost import Price
 from curate.errors import ConfigError
 from curate.providers import identity, provider
-from curate.providers.faults import wait
 from curate.providers.settings import ProviderConfig
 from tests.test_providers import KEY, ask, both, config, script
 from tests.vendor import vendor
@@ -52,7 +51,8 @@ def test_the_identity_holds_what_changes_an_answer_and_no_more() -> None:
     with ExitStack() as stack:
         one, other = (stack.enter_context(vendor(script)) for _ in range(2))
         base = provider(config("openai", one)).identity
-        for same in ({"timeout_s": 3.0}, {"concurrency": 2}, {"key_env": None}, {"price": price()}):
+        limits = {"requests_per_minute": 60, "tokens_per_minute": 9000, "context_tokens": 4096, "batch": True}
+        for same in ({"timeout_s": 3.0}, {"concurrency": 2}, {"key_env": None}, {"price": price()}, limits):
             assert provider(config("openai", one, **same)).identity == base
         for different in ({"model": "m-2"}, {"temperature": 1.0}, {"json_mode": "none"}, {"extra_body": {"seed": 1}}):
             assert provider(config("openai", one, **different)).identity != base
@@ -77,6 +77,10 @@ def price() -> Price:
         ({"temprature": 0}, "did you mean 'temperature'?"),
         ({"kind": "opnai"}, "did you mean 'openai'?"),
         ({"model": ""}, "judges.m.model"),
+        ({"tokens_per_minute": 0}, "judges.m.tokens_per_minute"),
+        ({"context_tokens": -1}, "judges.m.context_tokens"),
+        ({"price": {"input": 1, "output": 2, "currency": "yuan", "date": "2026-11-01"}}, "judges.m.price.currency"),
+        ({"price": {"input": 1, "output": 2, "batch": 0, "date": "2026-11-01"}}, "judges.m.price.batch"),
     ],
 )
 def test_wrong_settings_are_refused_before_anything_is_sent(more: dict[str, Any], expected: str) -> None:
@@ -85,29 +89,3 @@ def test_wrong_settings_are_refused_before_anything_is_sent(more: dict[str, Any]
             provider(config(**{"kind": "openai", "server": server, **more}))
         assert server.calls == []
     assert expected in str(caught.value)
-
-
-NOW = dt.datetime(2026, 11, 21, 9, 0, 0, tzinfo=dt.UTC)
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry-after": "7"}, 7),
-        ({"retry-after": "0.5"}, 0.5),
-        ({"retry-after-ms": "250"}, 0.25),
-        ({"retry-after-ms": "250", "retry-after": "1"}, 0.25),
-        ({"retry-after-ms": "soon", "retry-after": "1"}, 1),
-        ({"retry-after": "Sat, 21 Nov 2026 09:01:30 GMT"}, 90),
-        ({"retry-after": "Sat, 21 Nov 2026 17:01:30 +0800"}, 90),
-        ({"retry-after": "Sat, 21 Nov 2026 09:01:30 -0000"}, 90),
-        ({"retry-after": "Sat, 21 Nov 2026 08:00:00 GMT"}, 0),
-        ({"retry-after": "-3"}, None),
-        ({"retry-after": "nan"}, None),
-        ({"retry-after": "inf"}, None),
-        ({"retry-after": "later"}, None),
-        ({}, None),
-    ],
-)
-def test_how_long_to_wait(headers: dict[str, str], seconds: float | None) -> None:
-    assert wait(headers, NOW) == seconds

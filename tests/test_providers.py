@@ -10,7 +10,7 @@ import pytest
 
 from curate import config as settings
 from curate.config import canonical, read_yaml
-from curate.errors import ProviderError
+from curate.errors import AccessError, ProviderError
 from curate.judges.llm import LlmJudge
 from curate.prompts import rubric
 from curate.protocols import Reply, Request, Usage
@@ -283,6 +283,25 @@ def test_deepseek_names_cached_tokens_otherwise() -> None:
 
 def traced(error: BaseException) -> str:
     return "".join(traceback.format_exception(error))
+
+
+@both
+@pytest.mark.parametrize(
+    ("status", "code", "denied"), [(401, "", True), (403, "", True), (403, "billing_error", False)]
+)
+def test_only_a_key_that_is_refused_is_the_users_to_mend(kind: str, status: int, code: str, denied: bool) -> None:
+    error = failure(kind, fake.error(status, code, "no"))
+    assert error.fatal
+    assert isinstance(error, AccessError) == denied
+    assert ("TEST_KEY" in str(error)) == denied
+
+
+@both
+@pytest.mark.parametrize("placeholder", ["key", "message"])
+def test_a_placeholder_for_a_key_garbles_no_words(kind: str, placeholder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_KEY", placeholder)
+    error = failure(kind, fake.error(401, "invalid_api_key", "the message of your key"))
+    assert "(invalid_api_key: the message of your key)" in str(error)
 
 
 @both

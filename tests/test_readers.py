@@ -171,6 +171,48 @@ def test_tsv_takes_quotes_as_they_are_unless_a_spreadsheet_wrote_them(tmp_path: 
     assert texts(path) == ['"a" and "b"', 'say "a"', '5" tall']
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        (
+            "q.tsv",
+            '_id\ttext\tkind\nd1\ta\tx\nd2\t"头痛\n发烧\n三天"\tx\nd3\tb\tx\nd4\tc\n',
+            [
+                (3, "found 2 cells and a quote left open", "the quotes of line 3 as spaces, or save the file as CSV"),
+                (4, "found 1 cells and a quote left open", "the quotes of line 3 as spaces, or save the file as CSV"),
+                (5, "found 2 cells and a quote left open", "the quotes of line 3 as spaces, or save the file as CSV"),
+                (7, "found 2 cells, expected 3", "correct the line"),
+            ],
+        ),
+        (
+            "q.tsv",
+            '_id\ttext\nd1\t"头痛\n发烧"\nd2\tb\n',
+            [(3, "found 1 cells and a quote left open", "the quotes of line 2 as spaces, or save the file as CSV")],
+        ),
+        (
+            "q.csv",
+            "_id,text\nd1,头痛\n发烧\nd2,b\n",
+            [(3, "found 1 cells, expected 2", "quote cells that hold commas or line breaks")],
+        ),
+        (
+            "q.csv",
+            '_id,text\nd1,"头痛 "三天"\n发烧"\nd2,b\n',
+            [(2, "found a quote that is not closed", "doubled inside it"), (3, "found 1 cells", "quote cells")],
+        ),
+    ],
+)
+def test_line_breaks_that_break_a_row_are_explained(
+    tmp_path: Path, name: str, text: str, found: list[tuple[int, str, str]]
+) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    sentences = [(problem.line, problem.sentence("")) for problem in problems(path)]
+    assert [line for line, _ in sentences] == [line for line, _, _ in found]
+    for (_, sentence), (_, cause, remedy) in zip(sentences, found, strict=True):
+        assert cause in sentence
+        assert remedy in sentence
+
+
 def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "c.parquet"
     pl.DataFrame({"id": [7, 8], "meta": [{"title": "a"}, {"title": None}], "big": [[1.0], [2.0]]}).write_parquet(path)

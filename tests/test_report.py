@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from curate.config import read_yaml
@@ -213,7 +214,7 @@ def test_agreement_stands_with_its_interval_and_few_queries_are_warned_of(shown:
 
 def test_agreement_on_the_top_of_a_deep_pool_has_columns_of_its_own(shown: Shown) -> None:
     words = strings("en")
-    assert len(Read(page(shown, "en")).row(words["measures"]["ac1"])) == 2
+    assert "top 50" not in Read(page(shown, "en")).text
     top = {"five_grades": shown.agreed["five_grades"], "cut": agreeing(shown, 9).agreed["five_grades"]}
     read = Read(page(replace(shown, agreed={**shown.agreed, "top_50": top}), "en"))
     assert read.row(words["measure"]) == [
@@ -221,8 +222,24 @@ def test_agreement_on_the_top_of_a_deep_pool_has_columns_of_its_own(shown: Shown
         "relevant or not",
         "top 50: five grades",
         "top 50: relevant or not",
+        "reranking candidates: five grades",
+        "reranking candidates: relevant or not",
     ]
     assert read.row(words["measures"]["fleiss"])[3] == "0.731 (0.70–0.76)"
+
+
+def test_agreement_on_the_candidates_has_columns_where_there_are_any(folder: Path, shown: Shown) -> None:
+    words, run = strings("en"), folder / "runs" / "tiny"
+    [qrels] = (run / "export" / "mteb" / "reranking").glob("qrels-*.parquet")
+    pairs = str(len(pl.read_parquet(qrels)))
+    read = Read(page(shown, "en"))
+    assert read.row(words["items"])[2:] == [pairs, pairs]
+    assert read.row(words["unanimous"])[3] == pairs, "every candidate is on one side of the cut for all judges"
+    assert words["rerank_note"] in read.text
+    export = replace(shown.steps["export"], facts={**shown.steps["export"].facts, "rerank_agreement": None})
+    without = Read(page(replace(shown, steps={**shown.steps, "export": export}), "en"))
+    assert len(without.row(words["items"])) == 2
+    assert words["rerank_note"] not in without.text
 
 
 def test_a_rubric_is_named_only_where_one_was_read(shown: Shown) -> None:
@@ -248,8 +265,26 @@ def test_a_run_with_a_partial_stage_says_so(tmp_path: Path) -> None:
     assert re.search(r"[\d,]+ ratings failed \(noted: [\d,]+\)", html)
 
 
+def test_a_run_without_an_export_has_a_report_that_says_so(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "runs", tmp_path / "runs")
+    run, words = tmp_path / "runs" / "tiny", strings("zh")
+    shutil.rmtree(run / "export")
+    done = curate(tmp_path, "report", "--pipeline", "runs/tiny/pipeline.yaml")
+    assert done.returncode == 0, done.stderr
+    read = Read((run / "report.html").read_text(encoding="utf-8"))
+    assert words["no_export"] in read.text
+    assert words["charts"]["verdicts"] in read.text
+    assert words["rerank_queries"] not in read.text
+    states = {row["stage"]: row["state"] for row in json.loads(curate(tmp_path, "status", "--json").stdout)}
+    assert (states["export"], states["report"]) == ("missing", "done")
+    assert curate(tmp_path, "export").returncode == 0
+    states = {row["stage"]: row["state"] for row in json.loads(curate(tmp_path, "status", "--json").stdout)}
+    assert states["report"] == "stale", "an export that came later changes the page"
+
+
 def test_a_whole_run_is_not_called_partial(html: str) -> None:
     assert strings("zh")["partial_title"] not in html
+    assert strings("zh")["no_export_title"] not in html
 
 
 def test_heuristics_alone_are_warned_of(shown: Shown) -> None:
@@ -269,6 +304,16 @@ def test_bill_says_what_is_unknown(shown: Shown) -> None:
     assert ["2,400", "未知", "0", "14", "未知"] in [row[1:] for row in read.rows], (
         "a sum with an unknown part is unknown"
     )
+
+
+def test_bill_sums_one_currency_only(shown: Shown) -> None:
+    paid = {"calls": 1, "prompt_tokens": 5, "cached_tokens": 0, "output_tokens": 7, "cost": 1.5, "currency": "USD"}
+    read = Read(page(judged(shown, bill={"one": paid, "two": paid}), "en"))
+    assert read.row("one")[-1] == "1.5000 USD"
+    assert "3.0000 USD" in [row[-1] for row in read.rows if row]
+    read = Read(page(judged(shown, bill={"one": paid, "two": {**paid, "currency": "CNY"}}), "en"))
+    assert read.row("two")[-1] == "1.5000 CNY"
+    assert "unknown" in [row[-1] for row in read.rows if row]
 
 
 def test_a_missing_grade_is_shown_as_what_happened(shown: Shown) -> None:

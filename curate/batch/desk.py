@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from curate.ask.lane import Halted
 from curate.batch.records import Batches, Collected, Order, Pace
 from curate.batch.seat import Seat
 from curate.budget import Budget
@@ -14,7 +15,6 @@ from curate.errors import BudgetError, ProviderError, RunFailed
 from curate.ledger import Ledger
 from curate.pauses import LONGEST_S
 from curate.protocols import Progress, quiet
-from curate.retry import Halted
 
 Result = TypeVar("Result")
 _NAMED = 5

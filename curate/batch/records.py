@@ -113,8 +113,12 @@ class Collected:
 class Item:
     """One request of a batch, without its text."""
 
+    key: str
+    """Digest of the request."""
     query_digest: str
     slots: tuple[str, ...]
+    guess: float = 0.0
+    """What it may cost by estimate."""
     bound: float = 0.0
     """What is held for it against the cap."""
 
@@ -161,7 +165,7 @@ class Group:
         much = len(self.items) >= self.most_items or self.bytes + len(line) > self.most_bytes
         return much and bool(self.items)
 
-    def add(self, key: str, item: Item, line: bytes) -> None:
+    def add(self, item: Item, line: bytes) -> None:
         """Put an item in."""
         self.file.write(line)
-        self.items[key], self.bytes = item, self.bytes + len(line)
+        self.items[item.key], self.bytes = item, self.bytes + len(line)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from curate.ask import MOST_FRUITLESS, Bill, Task, mixture
+from curate.ask.record import reply_row
 from curate.batch.records import Collected, Flight, Group, Item, Order
-from curate.calls import replied
 from curate.config import digest
 from curate.cost import batch_price, cost, estimate
 from curate.errors import BatchGone, BudgetError, ProviderError, RunFailed
@@ -35,6 +35,8 @@ class Seat:
         """By request digest: None, or the reply if something is left to be asked again."""
         self.hopeless: set[str] = set()
         """Requests that no other batch would answer."""
+        self.dearest = 1.0
+        """Most that a reply cost, as a multiple of its estimate."""
         self.fruitful = self.total = self.over = 0
         account = order.account
         self.key = (account.judge_digest, account.rubric_digest, account.replicate)
@@ -47,7 +49,7 @@ class Seat:
         await self._adopt()
         for batch in self.desk.batches.open(*self.key):
             answered = self.desk.ledger.replied(*self.key, since=batch.created)
-            items = {key: _kept(item) for key, item in batch.items.items()}
+            items = {key: _kept(key, item) for key, item in batch.items.items()}
             self._fly(Flight(batch.batch_id, batch.run, batch.created, items, answered & items.keys()))
         await self._finish()
         for _ in range(self.desk.pace.rounds):
@@ -103,12 +105,13 @@ class Seat:
         budget, line = self.desk.budget, self.provider.item(task.key, task.request)
         if group.full(line):
             await self._submit(group)
-        bound = (cost(estimate(task.request), self.price) or 0.0) * budget.dearest
+        guess = cost(estimate(task.request), self.price) or 0.0
+        bound = guess * self.dearest
         if not budget.fits(bound):
             await self._submit(group)
             await self._make_room(bound)
         budget.hold(bound)
-        group.add(task.key, _item(task, bound), line)
+        group.add(_item(task, guess, bound), line)
 
     async def _make_room(self, bound: float) -> None:
         """Wait until what is in flight, which mostly comes to less than is held for it, leaves room under the cap."""
@@ -200,18 +203,23 @@ class Seat:
         """Write down a reply and its ratings."""
         item = flight.items[key]
         reading = self.order.read(item.query_digest, item.slots, reply)
-        paid = cost(reply.usage, self.price)
         account = replace(self.order.account, run=flight.run)
         seconds = _age(flight).total_seconds() if state.seconds is None else state.seconds
-        row = replied(account, key, item.query_digest, item.slots, reply, reading, seconds, paid)
+        row = reply_row(item, account, reply, reading, self.price, seconds)
         self.desk.ledger.append(reading.ratings, row)
         flight.answered.add(key)
         self.answers[key] = reply if len(reading.ratings) < len(item.slots) else None
         self._release([item])
-        self.desk.budget.pay(item.bound, paid)
+        self._pay(item, row.cost)
         self.bill.calls, self.fruitful = self.bill.calls + 1, self.fruitful + reading.fruitful
-        self.bill.spent += item.bound if paid is None else paid
         self._check(reply.model)
+
+    def _pay(self, item: Item, paid: float | None) -> None:
+        """Count a reply at what it cost, or at its bound where that is unknown."""
+        spent = item.bound if paid is None else paid
+        self.bill.spent, self.desk.budget.spent = self.bill.spent + spent, self.desk.budget.spent + spent
+        if item.guess:
+            self.dearest = max(self.dearest, spent / item.guess)
 
     def _check(self, model: str) -> None:
         """Raise RunFailed if this model, or what the ledger holds, makes a mixture; a reply may name no model."""
@@ -239,13 +247,13 @@ class Seat:
             self.desk.budget.release(item.bound)
 
 
-def _item(task: Task, bound: float = 0.0) -> Item:
-    return Item(task.query_digest, tuple(task.slots), bound)
+def _item(task: Task, guess: float = 0.0, bound: float = 0.0) -> Item:
+    return Item(task.key, task.query_digest, tuple(task.slots), guess, bound)
 
 
-def _kept(said: Mapping[str, Any]) -> Item:
+def _kept(key: str, said: Mapping[str, Any]) -> Item:
     """Return an item as the ledger kept it."""
-    return Item(said["query_digest"], tuple(said["slots"]))
+    return Item(key, said["query_digest"], tuple(said["slots"]))
 
 
 def _age(flight: Flight) -> dt.timedelta:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from curate.cli.stages import File, Folder, open_run
+from curate.cli.tables import as_table
 
 
 def add_to(app: typer.Typer) -> None:
@@ -23,43 +24,33 @@ def status(
     from curate.status import status_rows
 
     rows = status_rows(open_run(pipeline, run))
-    typer.echo(json.dumps(rows, indent=1) if as_json else _table(rows))
+    typer.echo(json.dumps(rows, indent=1) if as_json else as_table(rows))
 
 
 def show(
-    table: Annotated[str, typer.Argument(help="Name of a table, or stage/table: pool, verdicts, mask/queries.")],
+    table: Annotated[
+        str, typer.Argument(help="Name of a table, or stage/table: pool, verdicts, mask/queries, agreement.")
+    ],
     run: Folder = None,
     rows: Annotated[int, typer.Option(min=0, help="How many rows.")] = 10,
 ) -> None:
-    """Print the head and the schema of a run's table."""
+    """Print the head and the schema of a run's table, or the figures of a JSON file, such as agreement."""
     import polars as pl
+    import yaml
 
+    from curate.files import read_json
     from curate.status import newest, readable, table_path
 
     path = readable(table_path(run or newest(), table))
+    if path.suffix == ".json":
+        figures = yaml.safe_dump(
+            read_json(path), allow_unicode=True, sort_keys=False, default_flow_style=None, width=100
+        )
+        typer.echo(f"{path}\n{figures}", nl=False)
+        return
     lazy = pl.scan_parquet(path)
     typer.echo(f"{path}: {lazy.select(pl.len()).collect().item():,} rows")
     for column, kind in lazy.collect_schema().items():
         typer.echo(f"  {column}: {kind}")
     with pl.Config(tbl_rows=rows, tbl_cols=-1, fmt_str_lengths=60, tbl_width_chars=160, tbl_hide_dataframe_shape=True):
         typer.echo(str(lazy.head(rows).collect()))
-
-
-def _table(rows: list[dict[str, str | int | float | None]]) -> str:
-    names = list(rows[0])
-    cells = [names, *[[_cell(row[name]) for name in names] for row in rows]]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if column < 2 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in cells
-    ]
-    return "\n".join(lines)
-
-
-def _cell(value: str | int | float | None) -> str:
-    if value is None:
-        return "-"
-    return value if isinstance(value, str) else f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from curate.cli.tables import as_table
+
 if TYPE_CHECKING:
     from curate.context import Consent
     from curate.run import Run
@@ -72,14 +74,29 @@ def judge(
     force: Force = False,
     models: Annotated[str | None, typer.Option(help="The panel: names of judges, separated by commas.")] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Ask again what was refused or unparsed.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
+    batch: Annotated[bool, typer.Option("--batch", help="Send in batches where a vendor has them.")] = False,
+    cascade: Annotated[str | None, typer.Option(help="exact or positives: ask dear judges only what is open.")] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Send nothing; the ledger holds every answer.")] = False,
+    record: Annotated[Path | None, typer.Option(help="Write the grades to a file for `replay` judges.")] = None,
 ) -> None:
     """Have every judge of the panel grade every pair of the pool."""
     from curate.context import Consent
 
     changes = [*(assign or []), *_listed("judge.models", models)]
-    _go(["judge"], pipeline, run, changes, force or retry, Consent(max_cost, yes, retry))
+    changes += [f"judge.cascade={cascade}"] if cascade is not None else []
+    if plan:
+        rows = open_run(pipeline, run, changes).quote()
+        typer.echo(as_table(rows) if rows else "nothing is left to send")
+        return
+    consent = Consent(max_cost, yes, retry, offline, batch)
+    folder = _go(["judge"], pipeline, run, changes, force or retry, consent)
+    if record is not None:
+        from curate.recording import record as write
+
+        typer.echo(f"grades: {write(folder, record):,} in {record}")
 
 
 def _plain(name: str) -> Callable[..., None]:
@@ -100,7 +117,7 @@ def _go(
     assign: Sequence[str],
     force: bool,
     consent: "Consent | None" = None,
-) -> None:
+) -> Path:
     from curate.cli.progress import bars
 
     work = open_run(pipeline, folder, assign)
@@ -112,6 +129,7 @@ def _go(
     for label, place in (("benchmark", work.folder / "export"), ("report", work.folder / "report.html")):
         if names[-1] in ("export", "report") and place.exists():
             typer.echo(f"{label}: {place}")
+    return work.folder
 
 
 def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = ()) -> "Run":
@@ -132,5 +150,14 @@ def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = 
     path = find(pipeline)
     if str(path) != pipeline and not packaged(path):
         typer.echo(f"using {path} of the working directory", err=True)
+    announce_presets()
     loaded = Pipeline.load(path, assign)
     return Run(folder or Path("runs") / loaded.head.name, loaded)
+
+
+def announce_presets() -> None:
+    """Say it if the working directory changes the presets."""
+    from curate.providers.presets import OVERRIDES
+
+    if OVERRIDES.is_file():
+        typer.echo(f"using {OVERRIDES} of the working directory", err=True)

@@ -113,7 +113,7 @@ def _key(name: str, variable: str) -> str:
 
 
 def _wait(state: RetryCallState) -> float:
-    """Return the seconds the server asked for, else a random time that doubles with each attempt."""
+    """Return the seconds the server asked for, 300 at most, else a random time that doubles with each attempt."""
     error = state.outcome.exception() if state.outcome else None
     asked = error.retry_after if isinstance(error, ProviderError) else None
-    return wait_exponential_jitter(multiplier=0.5, max=30)(state) if asked is None else asked
+    return wait_exponential_jitter(multiplier=0.5, max=30)(state) if asked is None else min(asked, pauses.LONGEST_S)

@@ -4,7 +4,7 @@ Keys of `Benchmark.facts` that the card knows (all may be absent; any other key 
 
 license       identifier such as `cc-by-nc-sa-4.0`
 source        one sentence on where queries and documents come from
-instruction   what an instruction-tuned encoder is told before a query
+instruction   what an instruction-tuned encoder is told before a query; else that of templates/tasks.yaml
 weak_judges   true where every judge is a heuristic: the card then opens with a warning
 judges        the panel, as a list of mappings (name, provider, model, ...) or of names
 prompts       the rubrics and templates, as a list of mappings (name, version, digest)
@@ -16,13 +16,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from curate.config import Json
 from curate.protocols import Benchmark
 from curate.resources import template
-
-INSTRUCTION = "Given a search query, retrieve the passages that answer it"
-"""Task instruction where the facts give none."""
 
 _OWN = frozenset({"license", "source", "instruction", "weak_judges", "judges", "prompts", "agreement", "counts"})
 _CATEGORIES = {"Retrieval": "text-retrieval", "Reranking": "text-ranking"}
@@ -72,15 +70,16 @@ def card(benchmark: Benchmark, task: Task, tables: Sequence[Table], counts: Mapp
         task=task,
         tables=tables,
         counts=counts,
-        instruction=_instruction(facts),
+        instruction=front["mteb"]["prompt"]["query"],
+        description=front["mteb"]["description"],
         facts={key: facts.get(key) for key in _OWN},
         construction={key: value for key, value in facts.items() if key not in _OWN},
     )
 
 
-def _front(benchmark: Benchmark, task: Task, tables: Sequence[Table]) -> dict[str, object]:
+def _front(benchmark: Benchmark, task: Task, tables: Sequence[Table]) -> dict[str, Any]:
     """Return the YAML block; `mteb` is a key of our own, which other readers ignore."""
-    licence = benchmark.facts.get("license")
+    licence, words = benchmark.facts.get("license"), _words(benchmark.language)
     files = [
         {"config_name": table.config, "data_files": [{"split": "test", "path": table.file}]}
         | ({"default": True} if table.config == "qrels" else {})
@@ -98,13 +97,18 @@ def _front(benchmark: Benchmark, task: Task, tables: Sequence[Table]) -> dict[st
             "type": task.kind,
             "eval_langs": [task.language],
             "main_score": task.main_score,
-            "prompt": {"query": _instruction(benchmark.facts)},
+            "description": words["description"][task.kind],
+            "prompt": {"query": str(benchmark.facts.get("instruction") or words["instruction"])},
         },
     }
 
 
-def _instruction(facts: Mapping[str, Json]) -> str:
-    return str(facts.get("instruction") or INSTRUCTION)
+def _words(language: str) -> dict[str, Any]:
+    """Return what a task says of itself in a language where the facts say nothing; in English where there is none."""
+    import yaml
+
+    known: dict[str, dict[str, Any]] = yaml.safe_load(template("tasks.yaml"))
+    return known.get(language.partition("-")[0], known["en"])
 
 
 def markdown(value: Json) -> str:

@@ -184,8 +184,9 @@ def _counts(content: _Content, documents: int) -> dict[str, Json]:
 def load_task(folder: str | Path) -> "AbsTaskRetrieval":
     """Return the mteb task of a written folder (`retrieval/` or `reranking/`), ready for `mteb.evaluate`.
 
-    Name, type, language, main score and instruction come from the README. The revision is the README's digest, so
-    that results of two exports cannot be mixed up; mteb's own cache ignores it, so evaluate with `cache=None`.
+    Name, type, description, language, main score and instruction come from the README. The revision is the README's
+    digest, so that results of two exports cannot be mixed up; mteb's own cache ignores it, so evaluate with
+    `cache=None`.
     """
     try:
         from mteb.abstasks.retrieval import AbsTaskRetrieval
@@ -197,7 +198,6 @@ def load_task(folder: str | Path) -> "AbsTaskRetrieval":
     block = _front(readme)
     metadata = TaskMetadata(
         dataset={"path": str(folder.resolve()), "revision": sha256(readme)},
-        description=f"{block['type']} benchmark made by curate; see its README.md",
         eval_splits=["test"],
         **block,
     )

@@ -39,3 +39,10 @@ def provider(config: ProviderConfig) -> Provider:
 def identity(config: ProviderConfig) -> Mapping[str, Json]:
     """Return what can change the answers of the provider that `config.kind` names; needs no key."""
     return PROVIDERS.load(config.kind).identify(config)
+
+
+def key_variable(config: ProviderConfig) -> str | None:
+    """Return the environment variable that the key is read from; None where none is sent."""
+    if config.key_env is not None or config.base_url is not None:
+        return config.key_env
+    return getattr(PROVIDERS.load(config.kind), "usual_key", None)

@@ -55,6 +55,7 @@ class AnthropicProvider(SdkProvider):
             finish=_FINISH.get(data.get("stop_reason"), "other"),
             model=model if isinstance(model, str) else "",
             usage=usage(data.get("usage")),
+            thoughts=any(inner(block, "type") == "thinking" for block in blocks),
             raw=raw,
         )
 

@@ -17,7 +17,7 @@ from curate.errors import BatchGone, ProviderError
 from curate.protocols import BatchProvider, Reply, Request
 from curate.providers.faults import Rejection, filtered, hidden, rejected
 from curate.providers.sdk import Rejected, SdkProvider, Unreachable
-from curate.providers.settings import ProviderConfig
+from curate.providers.settings import ProviderConfig, key_variable
 
 _KINDS: Mapping[str, tuple[str, str]] = {
     "anthropic": ("curate.providers.batch_anthropic", "AnthropicBatch"),
@@ -33,12 +33,8 @@ _SLOWEST_UPLOAD = 100_000
 
 
 def batch_provider(config: ProviderConfig) -> BatchProvider | None:
-    """Return the provider of these settings with its batch API, None if it has none; ConfigError if its key is missing.
-
-    Of an address that is not the vendor's own only the settings say whether it has one.
-    """
-    offered = config.base_url is None if config.batch is None else config.batch
-    if not offered or config.kind not in _KINDS:
+    """Return the provider of these settings with its batch API, None if it has none; ConfigError if no key is there."""
+    if not config.batch or config.kind not in _KINDS:
         return None
     module, name = _KINDS[config.kind]
     made: BatchProvider = getattr(import_module(module), name)(config)
@@ -79,7 +75,8 @@ class Batching(SdkProvider):
         except Rejected as no:
             if batch_id and no.reply.status == 404:
                 raise BatchGone(f"{self.name}: batch {batch_id} is not known at {self.base_url}", fatal=True) from None
-            error = rejected(self.name, replace(no.reply, body=hidden(no.reply.body, self._key)), None)
+            variable = key_variable(self.config, self.usual_key)
+            error = rejected(self.name, replace(no.reply, body=hidden(no.reply.body, self._key)), None, variable)
             raise (NoAnswer(str(error)) if no.reply.status in _GATEWAY else error) from None
         except Unreachable as fault:
             kind = ProviderError if str(fault) in _NOT_SENT else NoAnswer
@@ -119,7 +116,7 @@ class Batching(SdkProvider):
         said = Rejection(status, {}, hidden(json.dumps(body, ensure_ascii=False), self._key))
         if filtered(said):
             return Reply(None, "refusal", model="", usage=None, raw=said.body)
-        return rejected(self.name, said, None)
+        return rejected(self.name, said, None, key_variable(self.config, self.usual_key))
 
     def _unanswered(self, batch_id: str, why: str) -> ProviderError:
         return ProviderError(f"{self.name}: batch {batch_id} gave no answer to an item ({why})")

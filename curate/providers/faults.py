@@ -2,17 +2,17 @@
 
 import datetime as dt
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 
-from curate.errors import ProviderError
-from curate.pauses import may_pass
+from curate.errors import AccessError, ProviderError
+from curate.pauses import asked, may_pass
 from curate.protocols import Request
 
 _FATAL = frozenset({401, 402, 403, 404})
 """Key, money, permission, model or address: no other request will pass either."""
+_OVERLOADED = frozenset({429, 503, 529})
+_DENIED = frozenset({401, 403})
 _NO_MONEY = frozenset(
     {
         "billing_error",
@@ -31,14 +31,16 @@ _TOO_LONG_WORDS = ("context length", "context limit", "input length", "prompt is
 """Most vendors have no code for a prompt that exceeds the context, only words."""
 _REMEDIES = {
     400: "check json_mode, token_field, temperature, extra_body and the length of the passages",
-    401: "check the key",
+    401: "check the key{}",
     402: "the account has no money left",
-    403: "check what the key is allowed to do",
+    403: "check what the key{} is allowed to do",
     404: "check model and base_url",
     413: "send fewer or shorter passages",
 }
 _LONGEST_MESSAGE = 300
 _QUOTE = 12
+_SHORTEST_SECRET = 8
+"""A shorter key is a placeholder for a server that wants none: it could not be told from words and names in a reply."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,10 @@ class Rejection:
     body: str = field(repr=False)
 
 
-def rejected(name: str, reply: Rejection, request: Request | None) -> ProviderError:
+def rejected(name: str, reply: Rejection, request: Request | None, variable: str | None) -> ProviderError:
     """Return the error for a refused call: fatal if any call would be, else useless unless this one may pass later.
 
+    `variable` is the environment variable of the key, None if none was sent; a key without permission is AccessError.
     The vendor's words are left out where they quote the request, whose text is private, and where it is not at hand.
     The body holds no key any more.
     """
@@ -61,12 +64,18 @@ def rejected(name: str, reply: Rejection, request: Request | None) -> ProviderEr
     passing = may_pass(reply.status)
     words = "" if request is None or _quotes(message, request) else message
     detail = ": ".join(part for part in (code, words[:_LONGEST_MESSAGE]) if part)
-    remedy = "the account may spend no more" if broke else _REMEDIES.get(reply.status, "")
+    remedy = "the account may spend no more" if broke else _remedy(reply.status, variable)
     sentence = f"{name}: HTTP {reply.status}" + (f" ({detail})" if detail else "") + (f"; {remedy}" if remedy else "")
     long = not broke and _too_long(reply.status, code, message)
     fatal = broke or reply.status in _FATAL
-    return ProviderError(
-        sentence, fatal=fatal, useless=not (fatal or passing), too_long=long, retry_after=wait(reply.headers)
+    kind = AccessError if reply.status in _DENIED and not broke else ProviderError
+    return kind(
+        sentence,
+        fatal=fatal,
+        useless=not (fatal or passing),
+        too_long=long,
+        overloaded=reply.status in _OVERLOADED and not fatal,
+        retry_after=asked(reply.headers, dt.datetime.now(dt.UTC)),
     )
 
 
@@ -89,37 +98,20 @@ def said(body: str) -> tuple[str, str]:
     return next((code for code in codes if isinstance(code, str)), ""), message if isinstance(message, str) else ""
 
 
-def wait(headers: Mapping[str, str], now: dt.datetime | None = None) -> float | None:
-    """Return the seconds that a reply's headers ask to wait, from retry-after-ms or Retry-After (seconds or a date)."""
-    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
-        return milliseconds / 1000
-    value = headers.get("retry-after", "")
-    if (seconds := _number(value)) is not None:
-        return seconds
-    try:
-        date = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    aware = date if date.tzinfo else date.replace(tzinfo=dt.UTC)
-    return max((aware - (now or dt.datetime.now(dt.UTC))).total_seconds(), 0.0)
-
-
 def hidden(text: str, secret: str | None) -> str:
     """Return the text with the key replaced by three asterisks."""
-    return text.replace(secret, "***") if secret else text
+    return text.replace(secret, "***") if secret and len(secret) >= _SHORTEST_SECRET else text
+
+
+def _remedy(status: int, variable: str | None) -> str:
+    if status in _DENIED and variable is None:
+        return "check the key: none was sent, so name its environment variable with key_env"
+    return _REMEDIES.get(status, "").format(f" in the environment variable {variable}")
 
 
 def _too_long(status: int, code: str, message: str) -> bool:
     words = message.lower()
     return status == 413 or (status == 400 and (code in _TOO_LONG or any(each in words for each in _TOO_LONG_WORDS)))
-
-
-def _number(value: str | None) -> float | None:
-    try:
-        number = float(value or "nan")
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and number >= 0 else None
 
 
 def _quotes(message: str, request: Request) -> bool:

@@ -57,6 +57,7 @@ class OpenAIProvider(SdkProvider):
             finish="refusal" if refusal else _FINISH.get(inner(choice, "finish_reason"), "other"),
             model=model if isinstance(model, str) else "",
             usage=usage(data.get("usage")),
+            thoughts=bool(inner(choice, "message", "reasoning_content") or inner(choice, "message", "reasoning")),
             raw=raw,
         )
 

@@ -15,7 +15,7 @@ from curate.config import Json
 from curate.errors import ProviderError
 from curate.protocols import Reply, Request
 from curate.providers.faults import Rejection, filtered, hidden, rejected
-from curate.providers.settings import ProviderConfig, identity, key
+from curate.providers.settings import ProviderConfig, identity, key, key_variable
 
 NO_KEY = "none"
 """Sent where a server wants no key, because the SDKs insist on one."""
@@ -64,11 +64,12 @@ class SdkProvider(ABC):
             rejection = replace(no.reply, body=hidden(no.reply.body, self._key))
             if filtered(rejection):
                 return Reply(None, "refusal", model="", usage=None, raw=rejection.body)
-            raise rejected(self.name, rejection, request) from None
+            raise rejected(self.name, rejection, request, key_variable(self.config, self.usual_key)) from None
         except Unreachable as fault:
             raise ProviderError(f"{self.name}: no answer from {self.base_url} ({fault})") from None
         except TimeoutError:
-            raise ProviderError(f"{self.name}: no answer within {self.config.timeout_s:g} s; raise timeout_s") from None
+            late = f"{self.name}: no answer within {self.config.timeout_s:g} s; raise timeout_s"
+            raise ProviderError(late, overloaded=True) from None
         return self._reply(hidden(text, self._key))
 
     @abstractmethod

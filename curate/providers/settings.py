@@ -37,8 +37,14 @@ class ProviderConfig(Section):
     """Seconds for one whole call."""
     concurrency: int = Field(default=8, ge=1)
     """Calls at the same time."""
-    batch: bool | None = None
-    """Whether the address offers a batch API; None says so of the vendor's own address alone."""
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    """What the account may send; None is no limit that is known."""
+    tokens_per_minute: int | None = Field(default=None, ge=1)
+    """Prompt and answer tokens; None is no limit that is known."""
+    context_tokens: int | None = Field(default=None, ge=1)
+    """Longest prompt and answer together; None is unknown."""
+    batch: bool = False
+    """Whether the address offers the batch API of its kind."""
     price: Price | None = None
     """None: the cost is unknown."""
 
@@ -78,7 +84,7 @@ def key(config: ProviderConfig, usual: str) -> str | None:
     The vendor's usual variable is read for the vendor's own address alone: a key is never sent to another one unless
     `key_env` says so.
     """
-    variable = config.key_env or (usual if config.base_url is None else None)
+    variable = key_variable(config, usual)
     if variable is None:
         return None
     found, place = os.environ.get(variable, "").strip(), f"{config.kind} model {config.model!r}"
@@ -87,6 +93,11 @@ def key(config: ProviderConfig, usual: str) -> str | None:
     if found in canonical(identity(config, config.base_url or "")):
         raise ConfigError(f"{place}: its settings hold the key itself; take it out of them")
     return found
+
+
+def key_variable(config: ProviderConfig, usual: str) -> str | None:
+    """Return the environment variable of the key, None where no key is wanted."""
+    return config.key_env or (usual if config.base_url is None else None)
 
 
 def identity(config: ProviderConfig, address: str) -> dict[str, Json]:

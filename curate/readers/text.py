@@ -62,13 +62,33 @@ def table(path: Path, encoding: Encoding, delimiter: str) -> Iterator[Row | Prob
     names = header(path, encoding, delimiter)
     cells = _cells(path, encoding, delimiter)
     next(cells, None)
+    opened = 0  # line of the last row but those in between that do not fit, if a quote is left open in it
     for row in cells:
         if isinstance(row, Problem):
             yield row
-        elif len(row[1]) != len(names):
-            yield Problem(row[0], f"{len(row[1])} cells", f"{len(names)} as in the header", FIX)
-        else:
+            continue
+        fits = len(row[1]) == len(names)
+        if fits or not opened:
+            opened = row[0] if delimiter == "\t" and _left_open(row[1][-1]) else 0
+        if fits:
             yield Row(row[0], dict(zip(names, row[1], strict=True)), row[2])
+        else:
+            yield _misfit(row[0], len(row[1]), len(names), delimiter, opened)
+
+
+def _left_open(cell: str) -> bool:
+    return cell.startswith('"') and cell.count('"') % 2 == 1
+
+
+def _misfit(number: int, found: int, expected: int, delimiter: str, opened: int) -> Problem:
+    """Return the problem of a row with too few or too many cells; most often a line break in a text made it."""
+    header = f"{expected} as in the header"
+    if opened:
+        remedy = f"write the line breaks inside the quotes of line {opened} as spaces, or save the file as CSV"
+        return Problem(number, f"{found} cells and a quote left open", f"{header}, a row in one line", remedy)
+    if delimiter == ",":
+        return Problem(number, f"{found} cells", header, f"quote cells that hold commas or line breaks ({FIX})")
+    return Problem(number, f"{found} cells", header, FIX)
 
 
 def shown_names(names: list[str]) -> str:
@@ -109,7 +129,8 @@ def _cells(path: Path, encoding: Encoding, delimiter: str) -> Iterator[tuple[int
                 yield undecodable(feed.line.number, encoding)
                 continue
             except csv.Error:
-                yield Problem(begin, "a quote that is not closed, or one inside a cell", "quotes doubled", FIX)
+                found = "a quote that is not closed, or one inside a cell"
+                yield Problem(begin, found, "quotes around a whole cell and doubled inside it", FIX)
                 continue
             if any(cell.strip() for cell in cells):
                 unquoted = [_unquoted(cell) for cell in cells] if delimiter == "\t" else cells

@@ -5,8 +5,6 @@ from functools import partial
 from importlib import import_module
 from typing import TypeVar
 
-from pydantic import Field
-
 from curate.config import Section, Settings, check
 from curate.context import Context
 from curate.encoders import ENCODERS
@@ -16,7 +14,7 @@ from curate.judges.llm import LlmJudge
 from curate.prompts import Rubric
 from curate.protocols import Encoder, Judge, Kit, Retriever
 from curate.providers import PROVIDERS, identity
-from curate.providers.settings import ProviderConfig
+from curate.providers.presets import LanguageModel, complete, presets
 from curate.registry import Registry
 from curate.retrievers import RETRIEVERS
 from curate.vectors import CachedEncoder, default_folder
@@ -39,25 +37,33 @@ def retriever(context: Context, name: str) -> Retriever:
 
 def judge(
     context: Context, name: str, rubric: Callable[[], Rubric]
-) -> tuple[Judge, None] | tuple[LlmJudge, ProviderConfig]:
+) -> tuple[Judge, None] | tuple[LlmJudge, LanguageModel]:
     """Return the judge of that name; a language model comes with the settings of its provider.
 
-    A definition whose `kind` is a provider's (openai, anthropic) is a language model; an encoder's name means the
-    heuristic judge over its similarity. `rubric` is called only for language models, and no key is needed.
+    An encoder's name means the heuristic judge over its similarity. `rubric` is called only for language models, and no
+    key is needed.
     """
-    settings = context.definitions.get("judges", {}).get(name, {})
-    if settings.get("kind") in PROVIDERS.names():
-        config = check(ProviderConfig, {k: v for k, v in settings.items() if k != "thinking_tokens"}, f"judges.{name}")
-        thinking = check(_Thinking, {k: v for k, v in settings.items() if k == "thinking_tokens"}, f"judges.{name}")
-        return LlmJudge(name, rubric(), identity(config), thinking.thinking_tokens), config
+    config = language_model(context, name)
+    if config is not None:
+        return LlmJudge(name, rubric(), identity(config), config.thinking_tokens), config
     fallback: Settings = {"kind": "similarity", "encoder": name}
-    definitions = _with_encoders(context, "judges", JUDGES.names(), name, fallback)
+    definitions = _with_encoders(context, "judges", [*JUDGES.names(), *presets()], name, fallback)
     make, section = _resolve(JUDGES, "judges", definitions, name, more_kinds=PROVIDERS.names())
     return make(name, section, kit(context)), None
 
 
-class _Thinking(Section):
-    thinking_tokens: int = Field(default=0, ge=0)
+def language_model(context: Context, name: str) -> LanguageModel | None:
+    """Return the settings of the language model of that name; None if the name means another kind of judge.
+
+    The pipeline's own definitions come before the presets, and may change one: `gpt-4o: {concurrency: 64}`, or under
+    another name `wide: {preset: gpt-4o, concurrency: 64}`. A `kind` that is a provider's (openai, anthropic) makes a
+    language model of a definition.
+    """
+    place, known, own = f"judges.{name}", presets(), context.definitions.get("judges", {}).get(name)
+    settings = complete(name, known.get(name, {}) if own is None else own, known, place)
+    if own is not None and "kind" not in settings and name not in JUDGES.names():
+        raise ConfigError(f"{place}: give a kind, or the name of a preset: {suggestion(name, known)}")
+    return check(LanguageModel, settings, place) if settings.get("kind") in PROVIDERS.names() else None
 
 
 def kit(context: Context) -> Kit:

@@ -3,33 +3,23 @@
 In: queries of `diversify`, rankings, ratings and panel. Out: `verdicts` (every judged pair), `qrels` (the
 unanimous positives), `contested` and `incomplete` pairs in tables of their own, `dropped` (documents that a
 refined corpus leaves out), and agreement.json: the panel's agreement on all pairs and on the top of the pool, each
-figure with a 95 % interval that resamples queries.
+figure with a 95 % interval that resamples queries. After a cascade it is measured on the pairs that everybody rated.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import polars as pl
 
-from curate import agreement, intervals, ranking, voting
+from curate import measures, ranking, voting
 from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.files import frame, read_json, write_json, write_table
-from curate.records import GRADES, VERDICTS
-from curate.tally import Codes, Floats, Sums, tally
+from curate.records import VERDICTS
 
 TOP = 50
 """Positions of the pool on which agreement is measured apart: it depends on depth and on how common positives are."""
-STATISTICS: Mapping[str, Callable[[Sums], Floats]] = {
-    "percent": agreement.percent,
-    "fleiss": agreement.fleiss,
-    "alpha_nominal": agreement.alpha,
-    "alpha_ordinal": partial(agreement.alpha, level="ordinal"),
-    "ac1": agreement.ac,
-}
 
 
 class Config(Section):
@@ -54,20 +44,6 @@ def refine(verdicts: pl.DataFrame) -> list[str]:
     return sorted(set(doubtful) - set(positive))
 
 
-def measure(ratings: pl.DataFrame, panel: Sequence[str], seed: int) -> dict[str, Json]:
-    """Return the panel's agreement on the five grades and on the cut between A and B, as plain mappings.
-
-    Beside the fields of `Agreement` each has `clusters`, the number of queries, and `intervals`: [low, high] by the
-    name of a figure, from 1,000 samples of the queries; None for fewer than two queries.
-    """
-    grades = voting.codes(ratings, panel)
-    queries = voting.votes(ratings, panel)["query_id"]
-    return {
-        "five_grades": _figures(grades, len(GRADES), queries, seed),
-        "cut": _figures(voting.sides(grades), 2, queries, seed),
-    }
-
-
 def run(config: Config, context: Context) -> Report:
     """Decide every pair, measure agreement, and write what the benchmark is made of."""
     ratings = context.read("judge", "ratings")
@@ -78,13 +54,17 @@ def run(config: Config, context: Context) -> Report:
     facts = _counts(verdicts, qrels, queries=len(context.read("diversify", "queries")))
     if removed:
         facts["ndcg_at_10"] = _effect(context.read("pool", "rankings"), qrels, set(removed))
+    sample = context.read("judge", "samples")
+    rated = (
+        ratings if sample.is_empty() else ratings.join(sample, on=voting.PAIR, how="semi")
+    )  # whoever a cascade asked
     figures: dict[str, Json] = {
         "panel": panel,
         "policy": config.policy,
         "counts": facts,
         "grades": _grades(ratings),
-        **measure(ratings, panel, context.seed),
-        "top_50": _on_top(ratings, context.read("pool", "pool"), panel, context.seed),
+        **measures.measure(rated, panel, context.seed),
+        "top_50": _on_top(rated, context.read("pool", "pool"), panel, context.seed),
     }
     write_json(context.out / "agreement.json", figures)
     decided = len(verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"])))
@@ -112,30 +92,12 @@ def _counts(verdicts: pl.DataFrame, qrels: pl.DataFrame, queries: int) -> dict[s
     }
 
 
-def _figures(codes: Codes, categories: int, queries: pl.Series, seed: int) -> dict[str, Json]:
-    """Return agreement with its intervals, rounded so that a last bit cannot make two runs differ."""
-    ratings = tally(codes, categories)
-    by_query = ratings.by_cluster(queries.to_numpy())
-    found = {name: intervals.interval(by_query, figure, seed=seed) for name, figure in STATISTICS.items()}
-    return {
-        **{name: _rounded(value) for name, value in asdict(agreement.summary(ratings)).items()},
-        "clusters": len(by_query),
-        "intervals": {name: _rounded([each.low, each.high]) if each else None for name, each in found.items()},
-    }
-
-
-def _rounded(value: Json) -> Json:
-    if isinstance(value, list | tuple):
-        return [_rounded(each) for each in value]
-    return round(value, 6) if isinstance(value, float) else value
-
-
 def _on_top(ratings: pl.DataFrame, pool: pl.DataFrame, panel: Sequence[str], seed: int) -> dict[str, Json] | None:
     """Return the agreement on the first `TOP` positions of the pool, None where no pool goes deeper."""
     top = pool.filter(pl.col("position") <= TOP)
     if len(top) == len(pool):
         return None
-    return measure(ratings.join(top, on=voting.PAIR, how="semi"), panel, seed)
+    return measures.measure(ratings.join(top, on=voting.PAIR, how="semi"), panel, seed)
 
 
 def _grades(ratings: pl.DataFrame) -> dict[str, Json]:

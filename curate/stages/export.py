@@ -18,6 +18,7 @@ from curate.errors import ConfigError, DataError
 from curate.exporters import EXPORTERS
 from curate.exporters.ids import prefixed
 from curate.files import frame, read_json, write_table
+from curate.measures import measure
 from curate.protocols import Benchmark
 from curate.records import GRADES
 
@@ -91,7 +92,8 @@ def run(config: Config, context: Context) -> Report:
     queries = context.read("diversify", "queries").join(positives, on="query_id", how="semi", maintain_order="left")
     if queries.is_empty():
         raise DataError(
-            "export: no query has a unanimous positive, so there is no benchmark to write; see `curate show verdicts`"
+            "export: no query has a unanimous positive, so there is no benchmark to write; see `curate report`, or "
+            "`curate show verdicts`"
         )
     removed = frozenset(dropped.filter(pl.col("table") == "corpus")["id"])
     # Whatever is made below knows only documents that the corpus still holds.
@@ -102,6 +104,8 @@ def run(config: Config, context: Context) -> Report:
         else (frame("qrels"), [])
     )
     mix = _mix(chosen, verdicts)
+    agreed = read_json(context.folder("consensus") / "agreement.json")
+    agreed["rerank"] = _on_candidates(context, chosen, agreed["panel"])
     benchmark = Benchmark(
         name=context.name,
         language=context.language,
@@ -110,7 +114,7 @@ def run(config: Config, context: Context) -> Report:
         qrels=positives,
         candidates=chosen,
         verdicts=verdicts.join(queries, on="query_id", how="semi"),
-        facts=_facts(config, context, mix),
+        facts=_facts(config, context, agreed, mix),
         duplicates=context.duplicates,
     )
     benchmark, renamed = prefixed(benchmark)
@@ -130,6 +134,7 @@ def run(config: Config, context: Context) -> Report:
         "rerank_queries": chosen["query_id"].n_unique(),
         "rerank_candidates": len(chosen),
         "rerank_negatives_by_best_grade": mix,
+        "rerank_agreement": agreed["rerank"],
         "formats": list(config.formats),
     }
     notes = []
@@ -157,10 +162,16 @@ def _mix(chosen: pl.DataFrame, verdicts: pl.DataFrame) -> dict[str, Json]:
     return {grade: count for grade in GRADES if (count := best.count(grade))}
 
 
-def _facts(config: Config, context: Context, mix: dict[str, Json]) -> dict[str, Json]:
+def _on_candidates(context: Context, chosen: pl.DataFrame, panel: list[str]) -> dict[str, Json] | None:
+    """Return the panel's agreement on a reranker's candidates, as `consensus` measures it; None without candidates."""
+    if chosen.is_empty():
+        return None
+    return measure(context.read("judge", "ratings").join(chosen, on=figures.PAIR, how="semi"), panel, context.seed)
+
+
+def _facts(config: Config, context: Context, agreed: Mapping[str, Any], mix: dict[str, Json]) -> dict[str, Json]:
     """Return what the card says: no times, no paths."""
     judged: dict[str, Any] = dict(context.done("judge").facts)
-    agreed = read_json(context.folder("consensus") / "agreement.json")
     panel: list[str] = agreed["panel"]
     return {
         "license": config.license,
@@ -178,18 +189,28 @@ def _facts(config: Config, context: Context, mix: dict[str, Json]) -> dict[str, 
 
 
 def _agreement(agreed: Mapping[str, Any]) -> dict[str, Json]:
-    """Return the card's figures of agreement, with their intervals."""
+    """Return the card's figures of agreement, with their intervals, on each set of pairs that they were measured on.
+
+    On the candidates agreement at the cut is complete by construction, so that only the five grades are shown.
+    """
     words = {
         "fleiss": "Fleiss' kappa",
         "alpha_ordinal": "Krippendorff's alpha (ordinal)",
         "percent": "percent agreement",
     }
-    levels = {"five_grades": "five grades", "cut": "relevant or not"}
+    top, rerank = agreed["top_50"] or {}, agreed["rerank"] or {}
+    levels = {
+        "five grades": agreed["five_grades"],
+        "relevant or not": agreed["cut"],
+        "five grades, top 50": top.get("five_grades"),
+        "relevant or not, top 50": top.get("cut"),
+        "five grades, reranking candidates": rerank.get("five_grades"),
+    }
     shown: dict[str, Json] = {
-        f"{word}, {level}": figures.ranged(agreed[key][name], agreed[key]["intervals"][name])
-        for key, level in levels.items()
+        f"{word}, {level}": figures.ranged(found[name], found["intervals"][name])
+        for level, found in levels.items()
         for name, word in words.items()
-        if not (key == "cut" and name == "alpha_ordinal")
+        if found and not (level.startswith("relevant") and name == "alpha_ordinal")
     }
     return {**shown, "queries resampled for the 95 % intervals in brackets": agreed["five_grades"]["clusters"]}
 
@@ -203,4 +224,4 @@ def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.D
     return frame("dropped", rows)
 
 
-STAGE = Stage("export", Config, ("diversify", "pool", "judge", "consensus"), run, fingerprint)
+STAGE = Stage("export", Config, ("diversify", "pool", "judge", "consensus"), run, fingerprint, version=2)

@@ -6,6 +6,7 @@ their qrels. What is wrong in a file stops the run, ten problems at a time, or i
 memory holds ids and digests, never the texts.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -91,7 +92,19 @@ class _Reading:
                 seen.kept += 1
         if seen.kept == 0:
             places = ", ".join(source.place for source in self.sources.tables[table])
-            raise DataError(f"{places}: found no {table} with text, expected at least one; check the file")
+            raise DataError(
+                f"{places}: found no {table} with text, expected at least one; {self._lost(table, seen)}check the file"
+            )
+
+    def _lost(self, table: Table, seen: _Texts) -> str:
+        """Return what became of the rows of a table of which none was kept, as a clause; empty if there was no row."""
+        reasons = Counter(row["reason"] for row in self.dropped if row["table"] == table)
+        parts = [f"{count:,} x {reason}" for reason, count in reasons.most_common(LISTED)]
+        if len(reasons) > LISTED:
+            parts.append(f"{sum(reasons.values()) - sum(count for _, count in reasons.most_common(LISTED)):,} x others")
+        left_out = [f"{len(seen.left_out):,} left out by ingest.ids or as of another split"] if seen.left_out else []
+        dropped = [f"{reasons.total():,} dropped ({', '.join(parts)})"] if reasons else []
+        return "".join(f"{part}; " for part in dropped + left_out)
 
     def _judged(self, table: Table, source: Source, found: Item | Problem, seen: _Texts) -> Item | None:
         """Return the item if it can be kept; else note why not."""

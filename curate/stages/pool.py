@@ -25,6 +25,8 @@ from curate.stages import build
 
 BLOCK = 100
 """Queries whose hits are written at once."""
+NAMED = 10
+"""Queries without candidates that are named."""
 
 
 class Config(Section):
@@ -62,15 +64,22 @@ def run(config: Config, context: Context) -> Report:
     rankings = pl.read_parquet(context.out / "rankings.parquet").sort("query_id", "retriever", "rank")
     write_table(context.out, "rankings", rankings)
     chosen = pool(rankings, config.size, config.method)
+    if chosen.is_empty():
+        raise DataError(
+            f"pool.retrievers: {', '.join(config.retrievers)} found none of {len(corpus):,} documents for any of "
+            f"{len(queries):,} queries; check that queries and corpus belong together, or add a retriever such as e5"
+        )
     write_table(context.out, "pool", chosen)
+    pooled = set(chosen["query_id"])
+    bare = [query.query_id for query in queries if query.query_id not in pooled]
     pairs = rankings.select("query_id", "doc_id").n_unique()
     facts: dict[str, Json] = {
         "retrieved_pairs": pairs,
-        "queries_without_candidates": len(queries) - chosen["query_id"].n_unique(),
+        "queries_without_candidates": len(bare),
         "hits_merged": ids.merged,
         "hits_left_out": ids.left_out,
     }
-    return Report(len(queries) + len(corpus), len(chosen), pairs - len(chosen), facts=facts)
+    return Report(len(queries) + len(corpus), len(chosen), pairs - len(chosen), facts=facts, notes=_notes(bare))
 
 
 @dataclass
@@ -103,6 +112,14 @@ def ranked(
     followed = ((query, ids.follow(retriever.name, query, hits, depth)) for query, hits in found)
     while block := list(islice(followed, BLOCK)):
         yield _frame(retriever.name, block)
+
+
+def _notes(bare: Sequence[str]) -> list[str]:
+    """Return the note on queries without candidates, none if there is no such query."""
+    if not bare:
+        return []
+    have = "query has" if len(bare) == 1 else "queries have"
+    return [f"{len(bare):,} {have} no candidates: {', '.join(bare[:NAMED])}{', ...' if len(bare) > NAMED else ''}"]
 
 
 def fingerprint(config: Config, context: Context) -> Json:

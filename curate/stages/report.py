@@ -1,8 +1,8 @@
 """Report: one HTML file that shows a whole run and asks nothing of any network.
 
-In: the tables and figures of every stage from `mask` on, and what `ingest` counted. Out: report.html. Nothing is
-dropped. The same run gives the same bytes: the page holds no times and no paths of a machine. Full rows stay in the
-tables.
+In: the tables and figures of every stage from `mask` on (those of `export` if it has run), and what `ingest` counted.
+Out: report.html. Nothing is dropped. The same run gives the same bytes: the page holds no times and no paths of a
+machine. Full rows stay in the tables.
 """
 
 import re
@@ -19,8 +19,9 @@ from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.corpus import TableCorpus
 from curate.figures import Drop, Spread
-from curate.files import read_json, write_text
+from curate.files import frame, read_json, write_text
 from curate.page import STATUSES, Pair, Shown, Step, page
+from curate.records import VERDICTS
 from curate.sampling import generator
 from curate.stages import NAMES
 
@@ -58,10 +59,12 @@ def run(config: Config, context: Context) -> Report:
 
 def gather(config: Config, context: Context) -> Shown:
     """Read what the page shows; corpus texts stream, and only the beginnings of those in sample pairs are kept."""
-    steps = {name: _step(context.done(name)) for name in COUNTED}
+    exported = context.report("export") is not None
+    steps = {name: _step(context.done(name)) for name in COUNTED if name != "export" or exported}
     agreed = read_json(context.folder("consensus") / "agreement.json")
     queries, pool = context.read("diversify", "queries"), context.read("pool", "pool")
-    verdicts, left_out = context.read("consensus", "verdicts"), context.read("export", "dropped")
+    verdicts = context.read("consensus", "verdicts")
+    left_out = context.read("export", "dropped") if exported else frame("dropped")
     drawn = figures.stratified(verdicts, config.pairs, context.seed)
     passages, of_documents = _documents(config, context, {doc_id for _, doc_id, _ in drawn})
     return Shown(
@@ -93,7 +96,7 @@ def _step(did: Report) -> Step:
 
 def _drops(context: Context, steps: Mapping[str, Step]) -> list[Drop]:
     """Return what every stage left behind and why, in the order of the stages."""
-    tables = [context.read(name, "dropped") for name in ("mask", "diversify", "consensus", "export")]
+    tables = [context.read(name, "dropped") for name in ("mask", "diversify", "consensus", "export") if name in steps]
     rows = figures.drops(tables) + _counted(steps)
     return sorted(rows, key=lambda drop: NAMES.index(drop.stage))
 
@@ -108,7 +111,7 @@ def _counted(steps: Mapping[str, Step]) -> list[Drop]:
     ]
     found.append(Drop("pool", "pairs", "retrieved, but not chosen for the pool", steps["pool"].dropped))
     found += [Drop("judge", "ratings", name, steps["judge"].count(name)) for name in STATUSES]
-    found += [Drop("consensus", "pairs", name, steps["consensus"].count(name)) for name in ("contested", "incomplete")]
+    found += [Drop("consensus", "pairs", name, steps["consensus"].count(name)) for name in VERDICTS[2:]]
     return [drop for drop in found if drop.count]
 
 
@@ -168,4 +171,4 @@ def _pairs(
     ]
 
 
-STAGE = Stage("report", Config, READ, run, fingerprint)
+STAGE = Stage("report", Config, READ, run, fingerprint, optional=("export",), version=2)

@@ -1,42 +1,35 @@
 """Ask again: after the pause that a vendor names, or after pauses that grow, until the tries or the asking end."""
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
 from curate.errors import ProviderError
 from curate.pauses import LONGEST_S
-from curate.protocols import Provider, Reply, Request
+from curate.protocols import Reply
 
 LONGEST_PAUSE_S = 60.0
 """Longest pause of our own; a vendor may name a longer one, up to `pauses.LONGEST_S`."""
 
 
-class Halted(Exception):
-    """The asking ended while a request waited for its next try."""
-
-
-async def insist(provider: Provider, request: Request, attempts: int, first_s: float, halted: asyncio.Event) -> Reply:
+async def insist(
+    send: Callable[[], Awaitable[Reply]],
+    attempts: int,
+    first_s: float,
+    sleep: Callable[[float], Awaitable[None]],
+) -> Reply:
     """Return the reply to a request that is sent at most `attempts` times; ProviderError is the last one's.
 
     The first pause is `first_s` seconds, and pauses double with jitter; one that the vendor names is kept to instead.
-    A fatal or useless error ends the tries, and so does a named pause above `LONGEST_S`. Once `halted` is
-    set no try follows: Halted.
+    A fatal or useless error ends the tries, and so does a named pause above `LONGEST_S`. What `sleep` raises ends them
+    too.
     """
 
     async def answer() -> Reply:
         try:
-            return await provider.answer(request)
+            return await send()
         except ProviderError as error:
             raise (_too_patient(error) or error) from None
-
-    async def sleep(seconds: float) -> None:
-        try:
-            await asyncio.wait_for(halted.wait(), seconds)
-        except TimeoutError:
-            return
-        raise Halted
 
     tries = AsyncRetrying(
         stop=stop_after_attempt(attempts),

@@ -1,0 +1,17 @@
+"""The one door to a model: sends, retries, keeps to limits and budget, writes each reply down as it arrives."""
+
+from curate.ask.asking import MOST_FAILED, MOST_FRUITLESS, ask, mixture
+from curate.ask.tasks import Account, Bill, Job, Limits, Reading, Task
+
+__all__ = [
+    "MOST_FAILED",
+    "MOST_FRUITLESS",
+    "Account",
+    "Bill",
+    "Job",
+    "Limits",
+    "Reading",
+    "Task",
+    "ask",
+    "mixture",
+]

@@ -1,0 +1,130 @@
+"""Ask several judges side by side, under one cap, until everything is settled or somebody says stop."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from curate.ask.lane import MOST_FAILED, MOST_FRUITLESS, Lane, Purse, mixture
+from curate.ask.tasks import Bill, Job
+from curate.budget import Budget
+from curate.errors import BudgetError, CurateError, ProviderError, RunFailed
+from curate.ledger import Ledger
+from curate.protocols import Progress, quiet
+
+__all__ = ["MOST_FAILED", "MOST_FRUITLESS", "ask", "mixture"]
+
+
+def ask(
+    jobs: Sequence[Job],
+    ledger: Ledger,
+    *,
+    max_cost: float | None = None,
+    progress: Progress = quiet,
+    tell: Callable[[str], None] = lambda _line: None,
+    beat: tuple[float, Callable[[], None]] | None = None,
+) -> dict[str, Bill]:
+    """Send every task of every job, append each reply with its ratings to the ledger; return a bill a job by its name.
+
+    A reply is written before its slot is used again, so a kill loses at most the calls in flight. Stopped before they
+    cost more than `max_cost`, all judges together; that needs their prices, and tries without a reply count as free.
+    `beat` is a function to call every so many seconds while the asking lasts.
+
+    A judge that cannot go on ends after its calls in flight are written, and the others finish; `tell` gets the reason
+    at once, and in the end it is raised: ProviderError on a fatal answer (quota used up), on MOST_FAILED requests in a
+    row without an answer or on an outage, RunFailed after MOST_FRUITLESS answers in a row that settle nothing, or if
+    replies name another model than before. All end together: with BudgetError at the cap, RunFailed on Ctrl-C,
+    ProviderError if a judge's first answer is a fatal one (wrong key), and any unexpected error as itself. Ctrl-C
+    while it is ending drops the calls in flight.
+    """
+    for job in jobs:
+        if max_cost is not None and job.limits.price is None and not job.limits.uncapped:
+            raise BudgetError(f"{job.name}: a cap cannot be kept without a price; give the price of the model")
+    asking = _Asking(max_cost, tell)
+    asyncio.run(asking.all(jobs, ledger, progress, beat))
+    asking.complain()
+    return {lane.job.name: lane.bill for lane in asking.lanes}
+
+
+class _Asking:
+    """The lanes of one asking, and why it ended early."""
+
+    def __init__(self, max_cost: float | None, tell: Callable[[str], None]) -> None:
+        self.budget, self.tell = Budget(max_cost), tell
+        self.lanes: list[Lane] = []
+        self.stop: BaseException | None = None
+
+    async def all(
+        self, jobs: Sequence[Job], ledger: Ledger, progress: Progress, beat: tuple[float, Callable[[], None]] | None
+    ) -> None:
+        purse = Purse(self.budget)
+        self.lanes = [Lane(job, ledger, purse, progress) for job in jobs]
+        with self._interruptible():
+            beating = asyncio.create_task(self._beat(*beat)) if beat else None
+            await asyncio.gather(*(self._run(lane, purse) for lane in self.lanes))
+            if beating is not None:
+                beating.cancel()
+
+    async def _run(self, lane: Lane, purse: Purse) -> None:
+        running = asyncio.create_task(lane.run())
+        await asyncio.wait((running, halting := asyncio.create_task(lane.halted.wait())), return_when="FIRST_COMPLETED")
+        if lane.stop is not None and lane.stop is not self.stop:
+            self._stopped(lane, lane.stop)
+            async with purse.news:
+                purse.news.notify_all()
+        halting.cancel()
+        await running
+
+    def _stopped(self, lane: Lane, why: BaseException) -> None:
+        """End the others too if the reason is not this judge's alone."""
+        alone = isinstance(why, RunFailed) or (isinstance(why, ProviderError) and (not why.fatal or lane.bill.calls))
+        if not alone:
+            self.halt(why)
+        elif len(self.lanes) > 1:
+            self.tell(f"{lane.job.name}: stopped, the others go on: {why}")
+
+    def halt(self, why: BaseException) -> None:
+        """Send nothing more at all; the first reason stands."""
+        self.stop = self.stop or why
+        for lane in self.lanes:
+            lane.halt(self.stop)
+
+    def complain(self) -> None:
+        """Raise why not everything was settled, if so."""
+        if self.stop is not None:
+            raise self.stop
+        reasons = [lane.stop for lane in self.lanes if lane.stop is not None]
+        if len(reasons) > 1:
+            raise RunFailed("\n".join(str(reason) for reason in reasons)) from reasons[0]
+        if reasons:
+            raise reasons[0]
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Take Ctrl-C while the block lasts, where this is the main thread: only that one can."""
+        loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
+        try:
+            loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        except (NotImplementedError, ValueError, RuntimeError):
+            yield
+            return
+        try:
+            yield
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+            signal.signal(signal.SIGINT, before)
+
+    def _interrupt(self) -> None:
+        if self.stop is not None:
+            for lane in self.lanes:
+                for each in lane.running:
+                    each.cancel()
+        self.halt(RunFailed("stopped; every answer that arrived is kept, and the same command goes on from there"))
+
+    async def _beat(self, seconds: float, beat: Callable[[], None]) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                beat()
+            except CurateError as error:
+                self.halt(error)

@@ -1,0 +1,58 @@
+"""How many calls may be open at once: as many as were asked for, fewer while the vendor is overloaded."""
+
+import asyncio
+from collections import deque
+
+
+class Gate:
+    """Slots that shrink and grow: halved when the vendor is overloaded, one more for each round of good answers.
+
+    Additive increase, multiplicative decrease (Chiu and Jain, 1989). Calls that were open when the slots were halved
+    tell of the same overload, so they do not halve them again.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.limit = float(most)
+        self.open = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._cut_at = 0
+        self._entered = 0
+
+    async def enter(self) -> int:
+        """Take a slot, in the order of asking, and return the number of this entry."""
+        if self._waiting or self.open >= int(self.limit):
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():  # the slot was given at the same moment
+                    self.leave()
+                raise
+        else:
+            self.open += 1
+        self._entered += 1
+        return self._entered
+
+    def leave(self) -> None:
+        """Give a slot back; whoever waits longest gets it."""
+        self.open -= 1
+        self._admit()
+
+    def good(self) -> None:
+        """Note an answer: after as many as there are slots, there is one slot more."""
+        self.limit = min(self.limit + 1 / self.limit, float(self.most))
+        self._admit()
+
+    def overloaded(self, entry: int) -> None:
+        """Note that the vendor turned the call of this entry away: half of the slots go, at least one stays."""
+        if entry > self._cut_at:
+            self.limit, self._cut_at = max(self.limit / 2, 1.0), self._entered
+
+    def _admit(self) -> None:
+        while self._waiting and self.open < int(self.limit):
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self.open += 1
+                turn.set_result(None)

@@ -1,0 +1,248 @@
+"""One judge's way through an asking: its slots, its pace, its breaker, and what becomes of each of its requests."""
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+
+from curate.ask.breaker import Breaker
+from curate.ask.gate import Gate
+from curate.ask.pace import Pace
+from curate.ask.record import failure_row, reply_row
+from curate.ask.retry import insist
+from curate.ask.tasks import Bill, Job, Reading, Task
+from curate.budget import Budget, Meter
+from curate.cost import estimate
+from curate.errors import BudgetError, ProviderError, RunFailed
+from curate.ledger import Ledger
+from curate.pauses import LONGEST_S
+from curate.protocols import Progress, Reply, Usage
+
+MOST_FAILED = 5
+"""Requests in a row that got no answer, for all their tries, after which a judge is given up: it is not the texts."""
+MOST_FRUITLESS = 50
+"""Answers in a row that settled nothing after which a judge is given up: asking in smaller parts costs money too."""
+COOL = 10
+"""First pause of the breaker, as a multiple of the first pause before a retry."""
+
+
+class Halted(Exception):
+    """The asking ended while a request waited for its turn."""
+
+
+@dataclass
+class Purse:
+    """The money of an asking, shared by its lanes, and the news that some of it came free."""
+
+    budget: Budget
+    news: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+
+class Lane:
+    """The state of one judge's asking; only the event loop touches it."""
+
+    def __init__(self, job: Job, ledger: Ledger, purse: Purse, progress: Progress) -> None:
+        limits = job.limits
+        self.job, self.ledger, self.purse, self.progress = job, ledger, purse, progress
+        self.gate = Gate(limits.concurrency)
+        self.pace = Pace(limits.requests_per_minute, limits.tokens_per_minute, limits.minute_s)
+        self.breaker = Breaker(limits.wait_s * COOL)
+        self.meter = Meter(limits.price)
+        self.models = ledger.models(job.account.judge_digest, job.account.rubric_digest)
+        self.bill = Bill()
+        self.done = self.failed = self.fruitless = 0
+        self.stop: BaseException | None = None
+        self.halted = asyncio.Event()
+        self.running: set[asyncio.Task[None]] = set()
+        self.metered = purse.budget.cap is not None or limits.tokens_per_minute is not None
+
+    async def run(self) -> None:
+        """Settle every task; `stop` says why if not all could be."""
+        self.check("")
+        try:
+            for task in self.job.tasks:
+                entry = await self.gate.enter()
+                if self.stop is not None:
+                    break
+                self._start(self._settle(task, entry))
+        except Exception as error:  # noqa: BLE001 - a bug in the tasks is raised once what is in flight is written
+            self.halt(error)
+        finally:
+            while self.running:
+                await asyncio.wait(self.running)
+            await self.job.provider.close()
+
+    def halt(self, why: BaseException) -> None:
+        """Send nothing more for this judge; the first reason stands."""
+        self.stop = self.stop or why
+        self.halted.set()
+
+    def check(self, model: str) -> None:
+        """End the lane if this model, or what the ledger holds, makes a mixture; a reply may name no model."""
+        if model and model not in self.models:
+            self.models.append(model)
+        mixed = None if self.job.limits.mixed_models else mixture(self.job.name, self.models)
+        if mixed is not None:
+            self.halt(mixed)
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        running = asyncio.get_running_loop().create_task(work)
+        self.running.add(running)
+        running.add_done_callback(self._ended)
+
+    def _ended(self, work: asyncio.Task[None]) -> None:
+        self.running.discard(work)
+        error = None if work.cancelled() else work.exception()
+        if error is not None and not isinstance(error, Halted):
+            self.halt(error)
+
+    async def _later(self, task: Task) -> None:
+        await self._settle(task, await self.gate.enter())
+
+    async def _settle(self, task: Task, entry: int) -> None:
+        """Settle a task in a slot that is already taken, and start the smaller ones that it leaves."""
+        try:
+            reading = await self._paid(task, entry)
+        finally:
+            self.gate.leave()
+        for each in reading.again:
+            self._start(self._later(each))
+        self.done += task.weight - sum(each.weight for each in reading.again)
+        if self.job.total is not None:
+            self.progress(f"ask {self.job.name}", self.job.total, self.done)
+
+    async def _paid(self, task: Task, entry: int) -> Reading:
+        """Hold the most that a request may cost against the cap while it is settled."""
+        guess = estimate(task.request) if self.metered else None
+        bound = self.meter.bound(guess) if guess else 0.0
+        await self._reserve(bound)
+        try:
+            return await self._exchange(task, entry, guess)
+        finally:
+            self.purse.budget.release(bound)
+            async with self.purse.news:
+                self.purse.news.notify_all()
+
+    async def _reserve(self, bound: float) -> None:
+        """Hold an amount; near the cap wait for calls in flight, which mostly come to less than is held for them."""
+        budget = self.purse.budget
+        async with self.purse.news:
+            await self.purse.news.wait_for(lambda: self.stop or not budget.flying or budget.fits(bound))
+        if self.stop:
+            raise Halted
+        if not budget.fits(bound):
+            raise BudgetError(
+                f"{self.job.name}: the next call may pass the cap of {budget.cap:g}, after calls that cost "
+                f"{budget.spent:.4g}; every answer is kept; raise --max-cost to go on"
+            )
+        budget.hold(bound)
+
+    async def _exchange(self, task: Task, entry: int, guess: Usage | None) -> Reading:
+        """Send a request, and write down the reply or the failure."""
+        started, limits = time.monotonic(), self.job.limits
+        try:
+            reply = await insist(lambda: self._try(task, entry, guess), limits.attempts, limits.wait_s, self._sleep)
+        except ProviderError as error:
+            if error.fatal:  # says nothing of this request: it is sent again on the next run
+                raise type(error)(f"{self.job.name}: {error}", fatal=True) from None
+            reading = task.failed(error)
+            row = failure_row(task, self.job.account, reading.form, error, time.monotonic() - started)
+            await self.ledger.write(reading.ratings, row)
+            self.bill.failed += 1
+            self._lost(error)
+            return reading
+        reading = task.read(reply)
+        row = reply_row(task, self.job.account, reply, reading, limits.price, time.monotonic() - started)
+        await self.ledger.write(reading.ratings, row)
+        self._pay(task, reply, guess, row.cost)
+        self.check(reply.model)
+        self._answered(fruitful=reading.fruitful)
+        return reading
+
+    async def _try(self, task: Task, entry: int, guess: Usage | None) -> Reply:
+        """Send a request once, when breaker and pace let it; both and the slots learn from what comes back."""
+        tokens = self.meter.tokens(guess) if guess else 1.0
+        await self._turn(tokens)
+        sent = self.pace.sent(tokens, time.monotonic())
+        reply = None
+        try:
+            reply = await self.job.provider.answer(task.request)
+        except ProviderError as error:
+            self._turned_away(error, entry)
+            raise
+        finally:
+            self.breaker.spared()
+            used = reply.usage if reply else None
+            self.pace.replied(sent, max(tokens, used.prompt + used.output if used else 0), time.monotonic())
+        self.breaker.good()
+        self.gate.good()
+        return reply
+
+    async def _turn(self, tokens: float) -> None:
+        while True:
+            now = time.monotonic()
+            pause = self.breaker.pause(now) or self.pace.pause(tokens, now)
+            if self.stop:
+                raise Halted
+            if not pause:
+                return
+            await self._sleep(pause)
+
+    async def _sleep(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self.halted.wait(), seconds)
+        except TimeoutError:
+            return
+        raise Halted
+
+    def _turned_away(self, error: ProviderError, entry: int) -> None:
+        now = time.monotonic()
+        if error.overloaded:
+            self.gate.overloaded(entry)
+            if error.retry_after is not None and error.retry_after <= LONGEST_S:
+                self.breaker.hold(error.retry_after, now)
+        if error.fatal or error.useless:
+            self.breaker.good()  # somebody is there
+            return
+        self.breaker.bad(now, int(self.gate.limit))
+        if self.breaker.broken:
+            self.halt(
+                ProviderError(f"{self.job.name}: {self.breaker.failed} tries in a row failed, the last so: {error}")
+            )
+
+    def _pay(self, task: Task, reply: Reply, guess: Usage | None, paid: float | None) -> None:
+        """Count what a reply cost, by its bound where a vendor told no usage."""
+        if paid is None:
+            paid = self.meter.bound(guess or estimate(task.request))
+        elif guess and reply.usage:
+            self.meter.learn(guess, reply.usage)
+        self.bill.calls += 1
+        self.bill.spent += paid
+        self.purse.budget.spent += paid
+
+    def _lost(self, error: ProviderError) -> None:
+        """End the lane if too many requests in a row failed for another reason than their length."""
+        self.failed += not error.too_long
+        if self.failed >= MOST_FAILED:
+            self.halt(ProviderError(f"{self.failed} requests in a row failed, the last one so: {error}"))
+
+    def _answered(self, *, fruitful: bool) -> None:
+        self.failed, self.fruitless = 0, 0 if fruitful else self.fruitless + 1
+        if self.fruitless >= MOST_FRUITLESS:
+            self.halt(
+                RunFailed(
+                    f"{self.job.name}: {self.fruitless} answers in a row gave nothing that can be read, and are paid; "
+                    "try another model, json_mode or rubric"
+                )
+            )
+
+
+def mixture(who: str, models: list[str]) -> RunFailed | None:
+    """Return an error if a judge's replies named several models: their ratings are not those of one judge."""
+    if len(models) < 2:
+        return None
+    return RunFailed(
+        f"{who}: its replies name several models ({', '.join(models)}), so its ratings are not those of one judge; "
+        "name the version you want as its `model`, start afresh with another `vendor`, or accept the mixture with "
+        "judge.mixed_models=true"
+    )

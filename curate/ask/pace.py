@@ -1,0 +1,92 @@
+"""Requests and tokens a minute: what may be sent now so that the vendor counts no more in any minute."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+PARTS = 10
+"""A tenth of a minute holds a tenth of the limit, so that a minute's share is not sent in one burst."""
+TRAVEL = 1 / 8
+"""Longest way of a request to the vendor that is reckoned with, as a part of a minute."""
+
+
+@dataclass
+class Sent:
+    """A request that was sent: what it weighs, and the latest moment at which it reached the vendor."""
+
+    weight: float
+    arrived: float
+
+
+@dataclass
+class Window:
+    """A limit on the weight of the requests that arrive within any stretch of time.
+
+    A vendor counts arrivals, which lie between sending and reply. So a request counts from its sending until a stretch
+    after its reply, or after the longest way that is reckoned with.
+    """
+
+    limit: float
+    seconds: float
+    travel: float = 0.0
+    weight: float = 0.0
+    """Of all that counts now."""
+    _counted: deque[Sent] = field(default_factory=deque)
+
+    def pause(self, weight: float, now: float) -> float:
+        """Return the seconds until it is worth asking again, 0 if a request of this weight may be sent now.
+
+        What is heavier than the limit goes alone: the vendor will say what it thinks of it.
+        """
+        while self._counted and self._counted[0].arrived + self.seconds <= now:
+            self.weight -= self._counted.popleft().weight
+        if not self._counted:
+            self.weight = 0.0  # sums of floats leave crumbs
+            return 0.0
+        free = self.weight + weight <= self.limit
+        return 0.0 if free else self._counted[0].arrived + self.seconds - now
+
+    def sent(self, weight: float, now: float) -> Sent:
+        """Count a request that is sent."""
+        request = Sent(weight, now + self.travel)
+        self._counted.append(request)
+        self.weight += weight
+        return request
+
+    def replied(self, request: Sent, weight: float, now: float) -> None:
+        """Note that a request has certainly arrived, and what it turned out to weigh."""
+        if request.arrived + self.seconds > now:
+            self.weight += weight - request.weight
+            request.weight = weight
+        request.arrived = min(request.arrived, now)
+
+
+@dataclass
+class Pace:
+    """Both limits of a vendor; None is no limit."""
+
+    requests_per_minute: int | None
+    tokens_per_minute: int | None
+    minute_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        self._windows = [(each, False) for each in _windows(self.requests_per_minute, self.minute_s)]
+        self._windows += [(each, True) for each in _windows(self.tokens_per_minute, self.minute_s)]
+
+    def pause(self, tokens: float, now: float) -> float:
+        """Return the seconds to wait before a request of so many tokens; 0 for now."""
+        return max((window.pause(tokens if by_token else 1.0, now) for window, by_token in self._windows), default=0.0)
+
+    def sent(self, tokens: float, now: float) -> list[Sent]:
+        """Count a request, and return what `replied` needs."""
+        return [window.sent(tokens if by_token else 1.0, now) for window, by_token in self._windows]
+
+    def replied(self, request: list[Sent], tokens: float, now: float) -> None:
+        """Count its reply, with the tokens that it used."""
+        for each, (window, by_token) in zip(request, self._windows, strict=True):
+            window.replied(each, tokens if by_token else 1.0, now)
+
+
+def _windows(limit: int | None, minute_s: float) -> list[Window]:
+    if limit is None:
+        return []
+    return [Window(limit, minute_s, minute_s * TRAVEL), Window(max(limit / PARTS, 1.0), minute_s / PARTS)]

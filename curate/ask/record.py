@@ -1,0 +1,70 @@
+"""The rows of `calls` that an answer or a failure comes to: online or in a batch, they are the same."""
+
+import datetime as dt
+from dataclasses import replace
+from typing import Protocol
+
+from curate.ask.tasks import Account, Reading, Task
+from curate.config import canonical
+from curate.cost import Price, cost
+from curate.errors import ProviderError
+from curate.ledger import Call
+from curate.protocols import Reply
+
+
+class Asked(Protocol):
+    """What is known of a request once its text is gone: a task, or an item of a batch."""
+
+    @property
+    def key(self) -> str:
+        """Return the digest of the request."""
+        ...
+
+    @property
+    def query_digest(self) -> str:
+        """Return the digest of the query."""
+        ...
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Return the digests of the passages, in the order of the prompt."""
+        ...
+
+
+def reply_row(
+    task: Asked, account: Account, reply: Reply, reading: Reading, price: Price | None, seconds: float
+) -> Call:
+    """Return the row of a reply; its cost is None if its usage or the price is unknown."""
+    usage = reply.usage
+    return replace(
+        _row(task, account, reading.form, seconds, reply.model, reply.finish, reply.raw),
+        prompt_tokens=usage.prompt if usage else None,
+        cached_tokens=usage.cached if usage else None,
+        written_tokens=usage.written if usage else None,
+        output_tokens=usage.output if usage else None,
+        reasoning_tokens=usage.reasoning if usage else None,
+        cost=cost(usage, price),
+        foreign_labels=reading.foreign_labels,
+        repeated_labels=reading.repeated_labels,
+    )
+
+
+def failure_row(task: Task, account: Account, form: str, error: ProviderError, seconds: float) -> Call:
+    """Return the row of a request that got no reply; the reason stands in place of one."""
+    reason = canonical({"error": str(error), "too_long": error.too_long})
+    return _row(task, account, form, seconds, model="", finish="error", raw=reason)
+
+
+def _row(task: Asked, account: Account, form: str, seconds: float, model: str, finish: str, raw: str) -> Call:
+    return Call(
+        **vars(account),
+        request_digest=task.key,
+        model=model,
+        finish=finish,
+        form=form,
+        raw=raw,
+        latency_s=round(seconds, 3),
+        created=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        query_digest=task.query_digest,
+        slots=canonical(task.slots),
+    )

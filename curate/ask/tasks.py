@@ -1,0 +1,106 @@
+"""What is asked, under what it is written down, how a vendor is treated, and what it came to."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import astuple, dataclass
+from functools import cached_property
+
+from curate.config import digest
+from curate.cost import Price
+from curate.errors import ProviderError
+from curate.ledger import Rating
+from curate.protocols import Provider, Reply, Request
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a reply, or its failure, comes to: ratings to append, and smaller tasks for what is still missing."""
+
+    ratings: tuple[Rating, ...] = ()
+    again: tuple["Task", ...] = ()
+    form: str = ""
+    """In which form the reply came: whole, partial, or why it gives nothing."""
+    foreign_labels: int = 0
+    repeated_labels: int = 0
+    fruitful: bool = True
+    """False if nothing of what was asked is settled by it."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One request, and the pure functions that read its reply or its failure."""
+
+    request: Request
+    read: Callable[[Reply], Reading]
+    failed: Callable[[ProviderError], Reading]
+    weight: int = 1
+    """Items that are settled by it, for the progress bar."""
+    query_digest: str = ""
+    slots: tuple[str, ...] = ()
+    """Digests of the texts that it is about, in the order of the prompt."""
+
+    @cached_property
+    def key(self) -> str:
+        """Return the digest of the request: the same prompt has the same one."""
+        request = self.request
+        return digest([[astuple(turn) for turn in request.messages], request.max_tokens, request.schema])
+
+
+@dataclass(frozen=True)
+class Account:
+    """Under what calls are written down."""
+
+    judge_digest: str
+    rubric_digest: str = ""
+    replicate: int = 0
+    run: str = ""
+    """Id of the run that they are made for."""
+    purpose: str = "judge"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How a provider is asked."""
+
+    concurrency: int = 8
+    """Most calls at the same time; fewer while the vendor is overloaded."""
+    attempts: int = 6
+    """Tries a request has before its failure is written down."""
+    wait_s: float = 1.0
+    """First pause before a retry, in seconds; it doubles, with jitter, up to a minute, unless the vendor names one."""
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    """Prompt tokens by estimate and the bound of the answer, together."""
+    minute_s: float = 60.0
+    """Length of that minute, in seconds."""
+    price: Price | None = None
+    mixed_models: bool = False
+    """Go on though replies name several models."""
+    uncapped: bool = False
+    """Leave the calls out of the cap: for a model whose price nobody knows."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that one judge is to be asked."""
+
+    name: str
+    """What messages and progress call it."""
+    tasks: Iterable[Task]
+    """Taken one by one as slots become free."""
+    provider: Provider
+    account: Account
+    limits: Limits = Limits()
+    total: int | None = None
+    """Items in the tasks, for the progress bar."""
+
+
+@dataclass
+class Bill:
+    """What an asking came to."""
+
+    calls: int = 0
+    """Replies, all of them in the ledger."""
+    failed: int = 0
+    """Requests that got no reply, in the ledger too."""
+    spent: float = 0.0
+    """What the replies cost, by the estimate where a vendor told no usage; 0 without a price."""

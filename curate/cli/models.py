@@ -1,0 +1,93 @@
+"""`curate models` and `curate models test`: which language models can be named, and whether one answers."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from curate.cli.stages import File, Folder, announce_presets, open_run
+
+if TYPE_CHECKING:
+    from curate.models import Trial
+    from curate.pipeline import Pipeline
+
+AsJson = Annotated[bool, typer.Option("--json", help="For scripts.")]
+
+commands = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    app.add_typer(commands, name="models")
+
+
+@commands.callback()
+def models(context: typer.Context, pipeline: File = None, run: Folder = None, as_json: AsJson = False) -> None:
+    """List the language models that can judge: presets, and those of the pipeline; `models test NAME` tries one."""
+    from curate.models import listed
+
+    if context.invoked_subcommand is not None:
+        return
+    rows = listed(_pipeline(pipeline, run))
+    typer.echo(json.dumps(rows, indent=1, ensure_ascii=False) if as_json else _table(rows))
+
+
+@commands.command("test")
+def attempt(
+    name: Annotated[str, typer.Argument(help="A model that `curate models` lists.")],
+    pipeline: File = None,
+    run: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Send one tiny prompt to a model, which costs next to nothing, and say what came back."""
+    from curate.errors import RunFailed
+    from curate.models import tried
+
+    trial = tried(name, _pipeline(pipeline, run))
+    data = {**asdict(trial), "problem": trial.problem}
+    typer.echo(json.dumps(data, indent=1, ensure_ascii=False) if as_json else _said(trial))
+    if trial.problem:
+        raise RunFailed(trial.problem)
+
+
+def _pipeline(pipeline: str | None, run: Path | None) -> "Pipeline | None":
+    """Return the pipeline that is meant, by default the newest run's; None if there is no run."""
+    if pipeline is None and run is None and not any(Path("runs").glob("*/pipeline.yaml")):
+        announce_presets()
+        return None
+    return open_run(pipeline, run).pipeline
+
+
+def _table(rows: list[dict[str, str | int | float | bool | None]]) -> str:
+    names = [name for name in rows[0] if name not in ("source", "note")]
+    cells = [names, *[[_cell(row[name]) for name in names] for row in rows]]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells)
+    return "\n".join([*lines, "input and output: price of a million tokens on that date; `--json` has a note on each"])
+
+
+def _cell(value: str | int | float | bool | None) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+def _said(trial: "Trial") -> str:
+    usage = trial.usage
+    tokens = usage and (
+        f"{usage.prompt:,} prompt tokens, {usage.cached:,} of them from a cache; "
+        f"{usage.output:,} answer tokens, {usage.reasoning:,} of them thoughts"
+    )
+    lines = {
+        "model": trial.model or "not named in the reply",
+        "seconds": f"{trial.seconds:.2f}",
+        "form": f"{'not as agreed' if trial.problem else 'as agreed'} (json_mode {trial.json_mode})",
+        "grades": ", ".join(f"{label} {grade or 'none'}" for label, grade in trial.grades.items()),
+        "usage": tokens or "unknown",
+        "cost": "unknown" if trial.cost is None else f"{trial.cost:.6f} {trial.currency}",
+    }
+    return "\n".join([trial.name, *(f"  {name}: {text}" for name, text in lines.items())])

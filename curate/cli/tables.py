@@ -1,0 +1,26 @@
+"""Rows as lines of text."""
+
+from collections.abc import Mapping, Sequence
+
+
+def as_table(rows: Sequence[Mapping[str, object]]) -> str:
+    """Return rows of the same columns as lines of text."""
+    names = list(rows[0])
+    cells = [names, *[[_cell(row[name]) for name in names] for row in rows]]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if column < 2 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in cells
+    ]
+    return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.1f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,77 @@
+"""Language models by name: a packaged table, which ./models.yaml of the working directory changes and extends."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from pydantic import Field
+
+from curate.config import Settings, check, kind_of, read_yaml
+from curate.errors import ConfigError, suggestion
+from curate.providers import PROVIDERS
+from curate.providers.settings import ProviderConfig
+
+OVERRIDES = Path("models.yaml")
+"""Read from the working directory, if it is there."""
+_BOUND = {"key_env": {"kind", "base_url"}, "price": {"kind", "base_url", "model"}}
+"""What a preset says of one address or model alone: its key goes nowhere else, and its price holds nowhere else."""
+
+
+class LanguageModel(ProviderConfig):
+    """How a language model is named as a judge: its provider's settings, and what the judge needs beside them."""
+
+    thinking_tokens: int = Field(default=0, ge=0)
+    """Tokens beyond the answer that a model which thinks first may spend."""
+    note: str = ""
+    """What is known of its quirks, for people."""
+
+
+def presets() -> Mapping[str, Settings]:
+    """Return the settings of every preset, by name; ConfigError names a mistake in ./models.yaml."""
+    packaged = _packaged()
+    if not OVERRIDES.is_file():
+        return packaged
+    known, own = dict(packaged), _table(OVERRIDES)
+    for name, settings in own.items():
+        place = f"{OVERRIDES}: {name}"
+        known[name] = complete(name, settings, packaged, place)
+        if "kind" not in known[name]:
+            raise ConfigError(
+                f"{place}: a new one needs a kind, and no preset has that name; {suggestion(name, packaged)}"
+            )
+        kind = check(LanguageModel, known[name], place).kind
+        if kind not in PROVIDERS.names():
+            raise ConfigError(f"{place}.kind: unknown provider {kind!r}; {suggestion(kind, PROVIDERS.names())}")
+    return known
+
+
+def complete(name: str, settings: Settings, known: Mapping[str, Settings], place: str) -> Settings:
+    """Return settings laid over those of the preset that they mean; as they are if they mean none.
+
+    That is the one in `preset`, or, without a `kind`, the one of the same name. Another address leaves the preset's key
+    and price behind, another model its price. ConfigError for an unknown preset.
+    """
+    own = {key: value for key, value in settings.items() if key != "preset"}
+    base = settings.get("preset", name if "kind" not in settings and name in known else None)
+    if base is None:
+        return own
+    if not isinstance(base, str) or base not in known:
+        raise ConfigError(f"{place}.preset: unknown preset {base!r}; {suggestion(str(base), known)}")
+    below = known[base]
+    changed = {key for key in own if own[key] != below.get(key)}
+    kept = {key: value for key, value in below.items() if not changed & _BOUND.get(key, set())}
+    return {**kept, **own}
+
+
+@cache
+def _packaged() -> Mapping[str, Settings]:
+    return _table(Path(__file__).with_name("presets.yaml"))
+
+
+def _table(path: Path) -> Mapping[str, Settings]:
+    table = read_yaml(path)
+    for name, settings in table.items():
+        if not isinstance(settings, dict):
+            raise ConfigError(f"{path}: {name}: expected a mapping of settings, found {kind_of(settings)}")
+    return cast("Mapping[str, Settings]", table)

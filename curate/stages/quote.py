@@ -1,0 +1,51 @@
+"""What judging would send and cost, before anything is sent: online, in batches, and in a cascade."""
+
+from curate import judging
+from curate.budget import plan
+from curate.config import Json
+from curate.context import Context
+from curate.ledger import Ledger, default_path
+from curate.stages import judge, spending
+from curate.stages.seats import PaidSeat, paid
+
+Row = dict[str, Json]
+
+
+def quote(config: judge.Config, context: Context) -> list[Row]:
+    """Return a row for each language model that still has to be asked, in the order in which a cascade would.
+
+    `judge`, `calls`, `prompt_tokens` (an estimate; `prefix_tokens` of them, the same in every call, can come out of a
+    vendor's cache), `answer_tokens` (at most), and what that costs at most in `currency`, None without a price:
+    `online`, in `batches` where the vendor has them, and from `cascade_least` on in a cascade, which costs at most what
+    `online` does. `minutes`: the time at the vendor's limits, None without any.
+    """
+    with Ledger(default_path(context.home)) as ledger:
+        table, panel = judge.seated(config, context, ledger)
+        sample = len(spending.sample(table.pool.pairs, config, context)) / max(len(table.pool.pairs), 1)
+        rows = [_row(seat) for seat in paid(spending.in_order(panel)) if seat.work]
+    for place, row in enumerate(rows):
+        # The first judge is asked for everything, unless somebody who is free is asked before.
+        share = 1.0 if place == 0 and len(paid(panel)) == len(panel) else sample
+        online = row["online"]
+        row["cascade_least"] = round(online * share, 4) if isinstance(online, float) else None
+    return rows
+
+
+def _row(seat: PaidSeat) -> Row:
+    settings = seat.settings
+    found = plan((task.request for task in judging.tasks(seat.judge, seat.work, seat.key)), settings.price)
+    tokens = found.prompt_tokens + found.output_tokens
+    limits = [(found.calls, settings.requests_per_minute), (tokens, settings.tokens_per_minute)]
+    price = settings.price
+    batches = found.cost * price.batch if found.cost is not None and price and settings.batch else None
+    return {
+        "judge": seat.name,
+        "calls": found.calls,
+        "prompt_tokens": found.prompt_tokens,
+        "prefix_tokens": judging.prefix_tokens(seat.judge) * found.calls,
+        "answer_tokens": found.output_tokens,
+        "online": None if found.cost is None else round(found.cost, 4),
+        "batches": None if batches is None else round(batches, 4),
+        "currency": found.currency if price else None,
+        "minutes": max((round(amount / limit, 1) for amount, limit in limits if limit), default=None),
+    }

@@ -1,0 +1,119 @@
+"""The panel at its table: a seat a judge, with what it still has to rate and what it has said."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from curate import judging, sampling
+from curate.config import Json
+from curate.context import Context
+from curate.judges.llm import LlmJudge
+from curate.judges.replay import Replay
+from curate.judging import TEXTS, Key, Pool, Work
+from curate.ledger import Ledger
+from curate.prompts import Rubric
+from curate.protocols import Judge
+from curate.providers.settings import ProviderConfig
+from curate.stages import build
+
+
+@dataclass(frozen=True)
+class ReplaySeat:
+    """The seat of recorded grades, with the rows that they come to."""
+
+    name: str
+    judge: Replay
+    rows: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class Seat:
+    """The seat of a heuristic: what it is, how its ratings are keyed, and what it still has to rate."""
+
+    name: str
+    judge: Judge
+    key: Key
+    work: list[Work]
+
+
+@dataclass(frozen=True)
+class PaidSeat:
+    """The seat of a language model, with the settings of its provider."""
+
+    name: str
+    judge: LlmJudge
+    key: Key
+    work: list[Work]
+    settings: ProviderConfig
+
+
+AnySeat = ReplaySeat | Seat | PaidSeat
+
+
+@dataclass(frozen=True)
+class Table:
+    """What every seat is laid with: the pool, the ledger, and how prompts are cut."""
+
+    pool: Pool
+    ledger: Ledger
+    batch: int
+    seed: int
+    retry: bool
+
+    def seat(self, name: str, context: Context, rubric: Callable[[], Rubric]) -> AnySeat:
+        """Return the seat of a judge, with all of the pool that it has not rated."""
+        judge, settings = build.judge(context, name, rubric)
+        if isinstance(judge, Replay):
+            return ReplaySeat(name, judge, judging.replayed(judge, self.pool))
+        if not isinstance(judge, LlmJudge):
+            return self.left(Seat(name, judge, Key(self.ledger.register(judge.identity)), []), self.pool.pairs)
+        assert settings is not None
+        key = Key(self.ledger.register(judge.identity), judge.rubric.digest)
+        return self.left(PaidSeat(name, judge, key, [], settings), self.pool.pairs)
+
+    def left(self, seat: AnySeat, wanted: pl.DataFrame) -> AnySeat:
+        """Return the seat with what it has not rated of the wanted pairs.
+
+        Prompts are cut out of the whole pool of a query, of any size where nothing is paid: they do not depend on what
+        was rated before or is wanted now, so a run that goes on sends what it would have sent at once.
+        """
+        if isinstance(seat, ReplaySeat):
+            return seat
+        pairs = self.pool.pairs.unique(TEXTS, keep="first", maintain_order=True)  # equal texts are rated once
+        missing = judging.missing(wanted, self.standing(seat), retry=self.retry)
+        ids = pairs.join(missing, on=TEXTS, how="semi")
+        left = {str(query_id): set(group["doc_id"]) for (query_id,), group in ids.group_by("query_id")}
+        work: list[Work] = []
+        for (query_id,), group in pairs.group_by("query_id", maintain_order=True):
+            asked = str(query_id)
+            if asked in left:
+                order = sampling.shuffled(sorted(group["doc_id"]), self.seed, "passages", seat.name, asked)
+                passages = [self.pool.documents[doc_id] for doc_id in order]
+                batch = self.batch if isinstance(seat, PaidSeat) else len(order)
+                work += judging.prompts(self.pool.queries[asked], passages, batch, left[asked])
+        return replace(seat, work=work)
+
+    def standing(self, seat: Seat | PaidSeat) -> pl.DataFrame:
+        """Return what the ledger holds of a judge."""
+        return self.ledger.ratings(seat.key.judge_digest, seat.key.rubric_digest, seat.key.replicate)
+
+    def snapshot(self, seat: AnySeat) -> pl.DataFrame:
+        """Return a row of `ratings` for every pair of the pool; one that has no rating is `failed`."""
+        if isinstance(seat, ReplaySeat):
+            return seat.rows.with_columns(judge=pl.lit(seat.name), replicate=pl.lit(0))
+        rows = judging.snapshot(self.pool.pairs, self.standing(seat))
+        return rows.with_columns(judge=pl.lit(seat.name), replicate=pl.lit(seat.key.replicate))
+
+
+def paid(panel: Sequence[AnySeat]) -> list[PaidSeat]:
+    """Return the seats of the language models."""
+    return [seat for seat in panel if isinstance(seat, PaidSeat)]
+
+
+def described(seat: AnySeat) -> Json:
+    """Return what changes a judge's grades; a language model reads the rubric, others do not."""
+    if not isinstance(seat, PaidSeat):
+        return seat.judge.identity
+    read = seat.judge.rubric
+    return {**seat.judge.identity, "rubric": {"name": read.name, "version": read.version, "digest": read.digest}}
