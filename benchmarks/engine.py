@@ -69,4 +69,5 @@ def _ask(
     llm: LlmJudge, provider: OpenAIProvider, ledger: Ledger, key: Key, jobs: Iterator[Work], concurrency: int
 ) -> None:
     account = ask.Account(key.judge_digest, key.rubric_digest, run="bench")
-    ask.ask(judging.tasks(llm, jobs, key), provider, ledger, account, ask.Limits(concurrency=concurrency))
+    limits = ask.Limits(concurrency=concurrency)
+    ask.ask([ask.Job("m", judging.tasks(llm, jobs, key), provider, account, limits)], ledger)

@@ -109,3 +109,12 @@ def cost(usage: Usage | None, price: Price | None) -> float | None:
     plain = usage.prompt - usage.cached - usage.written
     whole = plain * price.input + usage.cached * cached + usage.written * written + usage.output * price.output
     return whole / _MILLION
+
+
+def batch_price(price: Price | None) -> Price | None:
+    """Return what the same tokens cost by the vendor's batch API; None stays None."""
+    if price is None:
+        return None
+    parts = {"input": price.input, "output": price.output, "cached": price.cached, "written": price.written}
+    shares = {name: None if whole is None else whole * price.batch for name, whole in parts.items()}
+    return price.model_copy(update={**shares, "batch": 1.0})

@@ -8,7 +8,8 @@ CurateError
 │   └── BudgetError   money: no cap was given, or the cap would be passed
 ├── RunFailed         the input was right and the work could not be finished; exit code 1
 └── ProviderError     a call to a model failed; `fatal` says that no other call will pass
-    └── AccessError   a UserError too: the key is wrong, missing, or not allowed to do this; exit code 2
+    ├── AccessError   a UserError too: the key is wrong, missing, or not allowed to do this; exit code 2
+    └── BatchGone     the vendor does not know the batch that it is asked for, or no longer
 """
 
 import difflib
@@ -70,6 +71,10 @@ class ProviderError(CurateError):
 
 class AccessError(ProviderError, UserError):
     """A vendor does not accept the key, or what it is used for; always fatal."""
+
+
+class BatchGone(ProviderError):
+    """The vendor does not know a batch, or no longer has its results."""
 
 
 def suggestion(unknown: str, known: Iterable[str]) -> str:

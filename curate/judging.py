@@ -3,7 +3,7 @@
 The ledger knows texts and a pool knows ids; `missing` and `snapshot` go from one to the other.
 """
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -100,7 +100,7 @@ def prompts(query: Query, passages: Passages, batch: int, left: Container[str]) 
     return [Work(query, group) for group in groups if group]
 
 
-def tasks(judge: LlmJudge, work: Sequence[Work], key: Key) -> Iterator[Task]:
+def tasks(judge: LlmJudge, work: Iterable[Work], key: Key) -> Iterator[Task]:
     """Yield a task for every prompt."""
     for each in work:
         yield _task(judge, each.query, each.passages, key)

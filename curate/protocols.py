@@ -3,16 +3,17 @@
 Stages build plugins by name and hand them down; plugins never know one another, nor who calls them.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import BinaryIO, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from curate.config import Json
+from curate.errors import ProviderError
 from curate.records import Document, Hit, Outcome, Query, Role
 
 Vectors = npt.NDArray[np.float32]
@@ -159,6 +160,59 @@ class Provider(Protocol):
 
     async def close(self) -> None:
         """Give the connections back."""
+        ...
+
+
+@dataclass(frozen=True)
+class BatchState:
+    """How far a vendor is with a batch."""
+
+    ended: bool
+    word: str
+    """The vendor's own word for it."""
+    done: int | None = None
+    """Items that are over; None where the vendor does not tell."""
+    seconds: float | None = None
+    """From submission to end, by the vendor's clock."""
+    fault: str = ""
+    """The vendor's codes for why nothing of it was tried, empty if something was."""
+
+
+class BatchProvider(Provider, Protocol):
+    """A provider that also takes requests by the thousand and answers them within a day, for less money.
+
+    An item has a key of at most 64 letters, digits, - and _, once a batch. Every method raises ProviderError.
+    """
+
+    most_items: int
+    most_bytes: int
+    """What one batch may hold."""
+
+    def item(self, key: str, request: Request) -> bytes:
+        """Return one line, its end included: an item as it is sent."""
+        ...
+
+    async def submit(self, items: BinaryIO, mark: str) -> str:
+        """Send a file of items, and return the id of the batch, which bears the mark where the vendor keeps one.
+
+        The error is `useless` if the vendor may have taken the batch all the same: sent again, it may be paid twice.
+        """
+        ...
+
+    async def orphans(self, mark: str, known: Callable[[str], bool]) -> Mapping[str, set[str]]:
+        """Return the batches that bear a mark and are not known, with the keys of their items."""
+        ...
+
+    async def poll(self, batch_id: str) -> BatchState:
+        """Return how far a batch is; BatchGone if there is none of this id."""
+        ...
+
+    def collect(self, batch_id: str) -> AsyncGenerator[tuple[str, Reply | ProviderError], None]:
+        """Yield key and result of an ended batch's items, in any order; an item may be missing."""
+        ...
+
+    async def cancel(self, batch_id: str) -> None:
+        """Ask the vendor to stop; what was answered before can still be collected, and is paid."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from dataclasses import replace
+from typing import Protocol
 
 from curate.ask.tasks import Account, Reading, Task
 from curate.config import canonical
@@ -11,8 +12,27 @@ from curate.ledger import Call
 from curate.protocols import Reply
 
 
+class Asked(Protocol):
+    """What is known of a request once its text is gone: a task, or an item of a batch."""
+
+    @property
+    def key(self) -> str:
+        """Return the digest of the request."""
+        ...
+
+    @property
+    def query_digest(self) -> str:
+        """Return the digest of the query."""
+        ...
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Return the digests of the passages, in the order of the prompt."""
+        ...
+
+
 def reply_row(
-    task: Task, account: Account, reply: Reply, reading: Reading, price: Price | None, seconds: float
+    task: Asked, account: Account, reply: Reply, reading: Reading, price: Price | None, seconds: float
 ) -> Call:
     """Return the row of a reply; its cost is None if its usage or the price is unknown."""
     usage = reply.usage
@@ -35,7 +55,7 @@ def failure_row(task: Task, account: Account, form: str, error: ProviderError, s
     return _row(task, account, form, seconds, model="", finish="error", raw=reason)
 
 
-def _row(task: Task, account: Account, form: str, seconds: float, model: str, finish: str, raw: str) -> Call:
+def _row(task: Asked, account: Account, form: str, seconds: float, model: str, finish: str, raw: str) -> Call:
     return Call(
         **vars(account),
         request_digest=task.key,

@@ -79,9 +79,7 @@ def judge(
     yes: Yes = False,
     batch: Annotated[bool, typer.Option("--batch", help="Send in batches where a vendor has them.")] = False,
     cascade: Annotated[str | None, typer.Option(help="exact or positives: ask dear judges only what is open.")] = None,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Send nothing; the ledger holds every answer.")
-    ] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Send nothing; the ledger holds every answer.")] = False,
     record: Annotated[Path | None, typer.Option(help="Write the grades to a file for `replay` judges.")] = None,
 ) -> None:
     """Have every judge of the panel grade every pair of the pool."""

@@ -77,6 +77,12 @@ class Batches:
             rows = [row._asdict() for row in connection.execute(query)]
         return [Batch(**{**row, "items": json.loads(row["items"])}) for row in rows]
 
+    def known(self, batch_id: str) -> bool:
+        """Say whether a batch was written down, open or not."""
+        query = self._table.select().where(self._table.c.batch_id == batch_id)
+        with self._database.transaction() as connection:
+            return connection.execute(query).first() is not None
+
     def close(self, batch_id: str, state: str) -> None:
         """Write down how a batch ended; DataError if there is no such batch."""
         change = self._table.update().where(self._table.c.batch_id == batch_id).values(state=state)

@@ -56,6 +56,8 @@ class Call:
     rubric_digest: str = ""
     replicate: int = 0
     query_digest: str = ""
+    form: str = ""
+    """In which form a judge's reply came: whole, partial, or why it gave nothing (`judging.form`)."""
     slots: str = "[]"
     """Digests of the passages in the order of the prompt, as a JSON list: with `raw` they give the ratings again."""
 

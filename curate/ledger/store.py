@@ -167,6 +167,19 @@ class Ledger:
         whole = dict.fromkeys(["calls", *figures[:3]], pl.Int64)
         return self._frame(query, {"judge_digest": pl.String, **whole, "cost": pl.Float64})
 
+    def replied(self, judge_digest: str, rubric_digest: str, replicate: int, since: str) -> set[str]:
+        """Return the digests of the requests that a judge answered since a time, which is written as `created` is."""
+        calls = self._tables.calls.c
+        query = self._sa.select(calls.request_digest).where(
+            calls.judge_digest == judge_digest,
+            calls.rubric_digest == rubric_digest,
+            calls.replicate == replicate,
+            calls.created >= since,
+            calls.finish != "error",
+        )
+        with self.database.transaction() as connection:
+            return set(connection.execute(query).scalars())
+
     def count(self, table: Kept) -> int:
         """Return the number of rows of a table."""
         query = self._sa.select(self._sa.func.count()).select_from(self._tables.KEPT[table])

@@ -38,7 +38,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             latency_s DOUBLE PRECISION NOT NULL, created {text} NOT NULL, prompt_tokens INTEGER, cached_tokens INTEGER,
             written_tokens INTEGER, output_tokens INTEGER, reasoning_tokens INTEGER, cost DOUBLE PRECISION,
             foreign_labels INTEGER NOT NULL, repeated_labels INTEGER NOT NULL, rubric_digest {text} NOT NULL,
-            replicate INTEGER NOT NULL, query_digest {text} NOT NULL, slots TEXT NOT NULL)""",
+            replicate INTEGER NOT NULL, query_digest {text} NOT NULL, form TEXT NOT NULL, slots TEXT NOT NULL)""",
         """CREATE TABLE ratings (
             rating_id {text} PRIMARY KEY, query_digest {text} NOT NULL, passage_digest {text} NOT NULL,
             judge_digest {text} NOT NULL, rubric_digest {text} NOT NULL, replicate INTEGER NOT NULL, grade TEXT,

@@ -52,16 +52,17 @@ class Rejection:
     body: str = field(repr=False)
 
 
-def rejected(name: str, reply: Rejection, request: Request, variable: str | None) -> ProviderError:
+def rejected(name: str, reply: Rejection, request: Request | None, variable: str | None) -> ProviderError:
     """Return the error for a refused call: fatal if any call would be, else useless unless this one may pass later.
 
     `variable` is the environment variable of the key, None if none was sent; a key without permission is AccessError.
-    The vendor's words are left out where they quote the request, whose text is private. The body holds no key any more.
+    The vendor's words are left out where they quote the request, whose text is private, and where it is not at hand.
+    The body holds no key any more.
     """
     code, message = said(reply.body)
     broke = code in _NO_MONEY
     passing = may_pass(reply.status)
-    words = "" if _quotes(message, request) else message
+    words = "" if request is None or _quotes(message, request) else message
     detail = ": ".join(part for part in (code, words[:_LONGEST_MESSAGE]) if part)
     remedy = "the account may spend no more" if broke else _remedy(reply.status, variable)
     sentence = f"{name}: HTTP {reply.status}" + (f" ({detail})" if detail else "") + (f"; {remedy}" if remedy else "")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qs
@@ -131,7 +132,7 @@ def _shown(batches: Batches, batch: Batch, state: str) -> dict[str, Any]:
     return {
         "object": "batch",
         "id": batch.id,
-        "created_at": 1_700_000_000,
+        "created_at": int(time.time()),
         "status": state,
         **{name: batch.about.get(name) for name in ("endpoint", "completion_window", "input_file_id", "metadata")},
         "output_file_id": batch.files.get("output"),

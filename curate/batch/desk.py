@@ -1,0 +1,152 @@
+"""The one door to the batch APIs: several judges side by side under one cap, until all are settled or one must stop."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from curate.ask.lane import Halted
+from curate.batch.records import Batches, Collected, Order, Pace
+from curate.batch.seat import Seat
+from curate.budget import Budget
+from curate.errors import BudgetError, ProviderError, RunFailed
+from curate.ledger import Ledger
+from curate.pauses import LONGEST_S
+from curate.protocols import Progress, quiet
+
+Result = TypeVar("Result")
+_NAMED = 5
+"""Batches that a message names at most."""
+
+
+def ask_batches(
+    orders: Sequence[Order],
+    ledger: Ledger,
+    batches: Batches,
+    *,
+    max_cost: float | None = None,
+    pace: Pace | None = None,
+    progress: Progress = quiet,
+    tell: Callable[[str], None] = lambda _line: None,
+) -> list[Collected]:
+    """Have every order answered by batches, all judges side by side; return what each came to.
+
+    Open batches of the judges are collected first, whoever submitted them. `max_cost` holds for all orders together.
+    `tell` is given a line for every event. The asking ends early with ProviderError on a fatal answer or a batch that
+    its vendor refuses as a whole, BudgetError at the cap, RunFailed on Ctrl-C, if replies name another model than
+    before, or if a round gave nothing that can be read. Batches then go on at the vendors, and the next asking collects
+    them. Ctrl-C while it is ending drops the step in flight.
+    """
+    unpriced = next((order.provider.name for order in orders if order.price is None), None)
+    if max_cost is not None and unpriced:
+        raise BudgetError(f"{unpriced}: a cap cannot be kept without a price; give the price of the model")
+    desk = Desk(ledger, batches, pace or Pace(), Budget(cap=max_cost), progress, tell)
+    return asyncio.run(desk.all(orders))
+
+
+def no_batch(name: str) -> str:
+    """Return the line for a judge that is asked online because its address offers no batch API."""
+    return f"judges.{name}: its address offers no batch API (set batch: true if it does); asked online"
+
+
+@dataclass
+class Desk:
+    """What the seats of one asking share; only its event loop touches it."""
+
+    ledger: Ledger
+    batches: Batches
+    pace: Pace
+    budget: Budget
+    progress: Progress
+    tell: Callable[[str], None]
+    stop: BaseException | None = None
+    halted: asyncio.Event = field(default_factory=asyncio.Event)
+    running: list[asyncio.Task[Collected]] = field(default_factory=list)
+
+    async def all(self, orders: Sequence[Order]) -> list[Collected]:
+        """Fill every order, or raise why not all could be."""
+        seats = [Seat(self, order) for order in orders]
+        with self._interruptible():
+            self.running = [asyncio.create_task(self._fill(seat)) for seat in seats]
+            filled = await asyncio.gather(*self.running, return_exceptions=True)
+        for order in orders:
+            await order.provider.close()
+        if self.stop is not None:
+            self._leave([flight.batch_id for seat in seats for flight in seat.flights])
+            raise self.stop
+        return [each for each in filled if isinstance(each, Collected)]
+
+    def halt(self, why: BaseException) -> None:
+        """Begin nothing more; the first reason stands."""
+        self.stop = self.stop or why
+        self.halted.set()
+
+    async def pause(self, seconds: float) -> None:
+        """Wait; Halted if the asking ends."""
+        try:
+            await asyncio.wait_for(self.halted.wait(), seconds)
+        except TimeoutError:
+            return
+        raise Halted
+
+    async def breathe(self) -> None:
+        """Let others run in the middle of long work; Halted if the asking ends."""
+        await asyncio.sleep(0)
+        if self.stop is not None:
+            raise Halted
+
+    async def insist(self, step: Callable[[], Awaitable[Result]], patience: int = 1) -> Result:
+        """Return what a step gives; one that fails in passing is tried again after growing pauses."""
+        pause = self.pace.first_s
+        for _ in range(self.pace.attempts * patience - 1):
+            try:
+                return await step()
+            except ProviderError as error:
+                if error.fatal or error.useless:
+                    raise
+                named = error.retry_after
+            await self.pause(pause if named is None else min(named, LONGEST_S))
+            pause = min(2 * pause, self.pace.longest_s)
+        return await step()
+
+    async def _fill(self, seat: Seat) -> Collected:
+        try:
+            return await seat.fill()
+        except Halted:
+            raise
+        except BaseException as error:
+            self.halt(error)
+            raise
+
+    def _leave(self, flights: Sequence[str]) -> None:
+        if flights:
+            names = ", ".join(flights[:_NAMED]) + (", ..." if len(flights) > _NAMED else "")
+            self.tell(f"{len(flights)} batches go on at the vendors ({names}); the same command collects them")
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Take Ctrl-C while the block lasts, where this is the main thread: only that one can."""
+        loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
+        try:
+            loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        except (NotImplementedError, ValueError, RuntimeError):
+            yield
+            return
+        try:
+            yield
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+            signal.signal(signal.SIGINT, before)
+
+    def _interrupt(self) -> None:
+        if self.stop is not None:
+            for each in self.running:
+                each.cancel()
+        self.halt(
+            RunFailed(
+                "stopped; every answer that was collected is kept, batches go on at the vendors, and the same command "
+                "collects them"
+            )
+        )

@@ -1,0 +1,130 @@
+"""Batches: what is common to the vendors' APIs that answer thousands of requests within a day, for less money.
+
+A batch item gets the same body, and its reply is read by the same code, as a call of the online provider.
+"""
+
+import asyncio
+import json
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from importlib import import_module
+from typing import ClassVar, cast
+
+from curate.config import Json
+from curate.errors import BatchGone, ProviderError
+from curate.protocols import BatchProvider, Reply, Request
+from curate.providers.faults import Rejection, filtered, hidden, rejected
+from curate.providers.sdk import Rejected, SdkProvider, Unreachable
+from curate.providers.settings import ProviderConfig, key_variable
+
+_KINDS: Mapping[str, tuple[str, str]] = {
+    "anthropic": ("curate.providers.batch_anthropic", "AnthropicBatch"),
+    "openai": ("curate.providers.batch_openai", "OpenAIBatch"),
+}
+_LINE_ENDS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+"""JSON lets these stand in a string, and some who read JSONL take them for the end of a line."""
+_GATEWAY = frozenset({502, 504})
+"""Said by who stands between us and the vendor."""
+_NOT_SENT = frozenset({"ConnectError", "ConnectTimeout"})
+_SLOWEST_UPLOAD = 100_000
+"""Bytes a second below which an upload is given up."""
+
+
+def batch_provider(config: ProviderConfig) -> BatchProvider | None:
+    """Return the provider of these settings with its batch API, None if it has none; ConfigError if no key is there."""
+    if not config.batch or config.kind not in _KINDS:
+        return None
+    module, name = _KINDS[config.kind]
+    made: BatchProvider = getattr(import_module(module), name)(config)
+    return made
+
+
+class NoAnswer(ProviderError):
+    """Nobody knows whether the vendor did what it was asked for."""
+
+
+class Batching(SdkProvider):
+    """What makes a provider one that takes batches; stands before the provider's class among the bases."""
+
+    most_items: ClassVar[int]
+    most_bytes: ClassVar[int]
+
+    def item(self, key: str, request: Request) -> bytes:
+        """Return one line, its end included: an item as it is sent."""
+        line = json.dumps(self._item(key, self.body(request)), ensure_ascii=False, separators=(",", ":"))
+        return line.translate(_LINE_ENDS).encode() + b"\n"
+
+    @abstractmethod
+    def _item(self, key: str, body: dict[str, Json]) -> dict[str, Json]:
+        """Return an item as the vendor wants it."""
+
+    @abstractmethod
+    def _faults(self) -> AbstractContextManager[None]:
+        """Turn the SDK's errors into Rejected and Unreachable."""
+
+    @asynccontextmanager
+    async def _bounded(self, batch_id: str = "", size: int = 0) -> AsyncIterator[None]:
+        """Bound a step by the time a call may take, and one that sends much by its size; all errors become ours."""
+        seconds = self.config.timeout_s + size / _SLOWEST_UPLOAD
+        try:
+            async with asyncio.timeout(seconds):
+                with self._faults():
+                    yield
+        except Rejected as no:
+            if batch_id and no.reply.status == 404:
+                raise BatchGone(f"{self.name}: batch {batch_id} is not known at {self.base_url}", fatal=True) from None
+            variable = key_variable(self.config, self.usual_key)
+            error = rejected(self.name, replace(no.reply, body=hidden(no.reply.body, self._key)), None, variable)
+            raise (NoAnswer(str(error)) if no.reply.status in _GATEWAY else error) from None
+        except Unreachable as fault:
+            kind = ProviderError if str(fault) in _NOT_SENT else NoAnswer
+            raise kind(f"{self.name}: no answer from {self.base_url} ({fault})") from None
+        except TimeoutError:
+            raise NoAnswer(f"{self.name}: no answer within {seconds:g} s; raise timeout_s") from None
+
+    async def _rows(
+        self, batch_id: str, body: AbstractAsyncContextManager[AsyncIterator[bytes]]
+    ) -> AsyncGenerator[Mapping[str, object], None]:
+        """Yield the JSON objects in the lines of a reply, which is never held as a whole; other lines are no items.
+
+        Only a newline ends a line here: what the SDKs take for one may stand in a text.
+        """
+        async with AsyncExitStack() as stack:
+            async with self._bounded(batch_id):
+                pieces = await stack.enter_async_context(body)
+            rest, piece = b"", cast("bytes | None", b"")
+            while piece is not None:
+                *whole, rest = (rest + piece).split(b"\n")
+                for row in filter(None, map(_row, whole)):
+                    yield row
+                async with self._bounded(batch_id):
+                    piece = await anext(pieces, None)
+            for row in filter(None, [_row(rest)]):
+                yield row
+
+    def _answered(self, body: object) -> Reply | ProviderError:
+        """Return the reply in an item's body, or the error if there is none in it."""
+        try:
+            return self._reply(hidden(json.dumps(body, ensure_ascii=False, separators=(",", ":")), self._key))
+        except ProviderError as error:
+            return error
+
+    def _refused(self, status: int, body: object) -> Reply | ProviderError:
+        """Return what a refused item comes to; a content filter's refusal is a reply, as it is online."""
+        said = Rejection(status, {}, hidden(json.dumps(body, ensure_ascii=False), self._key))
+        if filtered(said):
+            return Reply(None, "refusal", model="", usage=None, raw=said.body)
+        return rejected(self.name, said, None, key_variable(self.config, self.usual_key))
+
+    def _unanswered(self, batch_id: str, why: str) -> ProviderError:
+        return ProviderError(f"{self.name}: batch {batch_id} gave no answer to an item ({why})")
+
+
+def _row(line: bytes) -> Mapping[str, object] | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, Mapping) else None
