@@ -53,6 +53,8 @@ class Work:
 
     query: Query
     passages: tuple[Document, ...]
+    place: str = ""
+    """Names the prompt among all that a judge's pool is cut into, whatever was rated of it."""
 
 
 def missing(pairs: pl.DataFrame, standing: pl.DataFrame, *, retry: bool) -> pl.DataFrame:
@@ -96,8 +98,9 @@ def prompts(query: Query, passages: Passages, batch: int, left: Container[str]) 
 
     What was rated before is left out of its prompt and moves nothing: the other prompts stay as they were.
     """
+    name = f"{text_digest(query.text)[:16]}:{batch}"
     groups = (tuple(each for each in group if each.doc_id in left) for group in chunks(passages, batch))
-    return [Work(query, group) for group in groups if group]
+    return [Work(query, group, f"{name}:{number}") for number, group in enumerate(groups) if group]
 
 
 def tasks(judge: LlmJudge, work: Iterable[Work], key: Key) -> Iterator[Task]:

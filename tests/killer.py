@@ -33,7 +33,7 @@ def deadly(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 Path.replace = deadly(Path.replace)  # type: ignore[method-assign]
-Ledger.append = deadly(Ledger.append)  # type: ignore[method-assign]
+Ledger._commit = deadly(Ledger._commit)  # type: ignore[method-assign]
 sys.argv = ["curate", *sys.argv[3:]]
 try:
     main()

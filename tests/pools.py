@@ -1,5 +1,6 @@
 """A small run folder that stands before the judge stage, and single stages run on it."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import polars as pl
 
 from curate import config
 from curate.config import Settings
-from curate.context import Consent, Context, Report
+from curate.context import Consent, Context, Report, ledger_place
 from curate.files import frame, write_table
 from curate.protocols import Progress, quiet
 from curate.stages import stage
@@ -51,6 +52,7 @@ def step(
         run=run,
         out=out,
         home=run / "home",
+        ledger=ledger_place() if "CURATE_LEDGER" in os.environ else None,
         run_id=str(run),
         definitions=definitions,
         consent=allowed,

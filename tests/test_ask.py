@@ -503,15 +503,15 @@ def test_an_error_in_the_tasks_themselves_surfaces_too(ledger: Ledger) -> None:
 
 
 def test_a_full_ledger_stops_with_a_sentence_and_never_hangs(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = iter(range(100))
-    append = Ledger.append
+    groups, writer = iter(range(100)), ledger._writer
+    commit = writer._commit
 
-    def full(self: Ledger, *args: Any) -> str | None:
-        if next(calls) == 2:
+    def full(group: Any) -> None:
+        if next(groups) == 2:
             raise OSError(28, "No space left on device")
-        return append(self, *args)
+        commit(group)
 
-    monkeypatch.setattr(Ledger, "append", full)
+    monkeypatch.setattr(writer, "_commit", full)
     with vendor(script) as server, pytest.raises(OSError, match="No space left"):
         judged(server, ledger, work("S" * 30), batch=1)
     assert len(server.calls) < 15

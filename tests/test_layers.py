@@ -35,7 +35,7 @@ PURE = {
 SHARED = {"vectors", "corpus"}
 """Services that plugins may use: they know only protocols and files."""
 PLUGINS = {"encoders", "retrievers", "judges", "providers", "exporters", "pii", "readers"}
-SERVICES = {"ask", "batch", "judging", "ledger", "recording"}
+SERVICES = {"ask", "batch", "judging", "ledger", "recording", "sharing"}
 LAYERS = [
     GROUND,
     PURE,

@@ -22,7 +22,7 @@ def ask(
     max_cost: float | None = None,
     progress: Progress = quiet,
     tell: Callable[[str], None] = lambda _line: None,
-    beat: tuple[float, Callable[[], None]] | None = None,
+    beat: tuple[float, Callable[[], object]] | None = None,
 ) -> dict[str, Bill]:
     """Send every task of every job, append each reply with its ratings to the ledger; return a bill a job by its name.
 
@@ -55,7 +55,7 @@ class _Asking:
         self.stop: BaseException | None = None
 
     async def all(
-        self, jobs: Sequence[Job], ledger: Ledger, progress: Progress, beat: tuple[float, Callable[[], None]] | None
+        self, jobs: Sequence[Job], ledger: Ledger, progress: Progress, beat: tuple[float, Callable[[], object]] | None
     ) -> None:
         purse = Purse(self.budget)
         self.lanes = [Lane(job, ledger, purse, progress) for job in jobs]
@@ -121,7 +121,7 @@ class _Asking:
                     each.cancel()
         self.halt(RunFailed("stopped; every answer that arrived is kept, and the same command goes on from there"))
 
-    async def _beat(self, seconds: float, beat: Callable[[], None]) -> None:
+    async def _beat(self, seconds: float, beat: Callable[[], object]) -> None:
         while True:
             await asyncio.sleep(seconds)
             try:

@@ -114,6 +114,8 @@ class Lane:
     async def _paid(self, task: Task, entry: int) -> Reading:
         """Hold the most that a request may cost against the cap while it is settled."""
         guess = estimate(task.request) if self.metered else None
+        if self.purse.budget.cap is None:
+            return await self._exchange(task, entry, guess)
         bound = self.meter.bound(guess) if guess else 0.0
         await self._reserve(bound)
         try:

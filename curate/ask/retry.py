@@ -31,6 +31,18 @@ async def insist(
         except ProviderError as error:
             raise (_too_patient(error) or error) from None
 
+    try:
+        return await answer()  # nearly all are answered at once, and need none of what follows
+    except ProviderError as error:
+        if error.fatal or error.useless:
+            raise
+        failed = [error]
+
+    async def again() -> Reply:
+        if failed:  # the first try was made above
+            raise failed.pop()
+        return await answer()
+
     tries = AsyncRetrying(
         stop=stop_after_attempt(attempts),
         wait=_pause(first_s),
@@ -38,7 +50,7 @@ async def insist(
         sleep=sleep,
         reraise=True,
     )
-    return await tries(answer)
+    return await tries(again)
 
 
 def _too_patient(error: ProviderError) -> ProviderError | None:

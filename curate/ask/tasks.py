@@ -1,10 +1,10 @@
 """What is asked, under what it is written down, how a vendor is treated, and what it came to."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 
-from curate.config import digest
+from curate.config import digest, text_digest
 from curate.cost import Price
 from curate.errors import ProviderError
 from curate.ledger import Rating
@@ -42,7 +42,8 @@ class Task:
     def key(self) -> str:
         """Return the digest of the request: the same prompt has the same one."""
         request = self.request
-        return digest([[astuple(turn) for turn in request.messages], request.max_tokens, request.schema])
+        turns = [[turn.role, text_digest(turn.content)] for turn in request.messages]
+        return digest([turns, request.max_tokens, request.schema])
 
 
 @dataclass(frozen=True)

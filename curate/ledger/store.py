@@ -107,8 +107,12 @@ class Ledger:
             with self.database.transaction() as connection:
                 connection.exec_driver_sql(statement, list(rows))
 
-    def ratings(self, judge_digest: str, rubric_digest: str, replicate: int = 0) -> pl.DataFrame:
+    def ratings(
+        self, judge_digest: str, rubric_digest: str, replicate: int = 0, queries: Sequence[str] | None = None
+    ) -> pl.DataFrame:
         """Return the standing rating of every pair a judge has seen under a rubric, in no order.
+
+        With digests of `queries`, of their pairs alone.
 
         Columns: query_digest, passage_digest, grade, status, slot, batch_size, call_id. Of several rows of one
         pair the first that is rated stands, else the last.
@@ -122,6 +126,8 @@ class Ledger:
             ratings.rubric_digest == rubric_digest,
             ratings.replicate == replicate,
         )
+        if queries is not None:
+            query = query.where(ratings.query_digest.in_(queries))
         return _standing(self._frame(query, schema)).drop("rating_id")
 
     def passages(self) -> list[Passage]:

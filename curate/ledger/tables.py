@@ -47,7 +47,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
                 CASE status WHEN 'rated' THEN grade IS NOT NULL AND grade IN ('S', 'A', 'B', 'C', 'D')
                 ELSE grade IS NULL AND status IN ('refused', 'unparsed', 'failed') END))""",
         """CREATE INDEX calls_of ON calls (judge_digest, run)""",
-        """CREATE INDEX ratings_of ON ratings (judge_digest, rubric_digest, replicate)""",
+        """CREATE INDEX ratings_of ON ratings (judge_digest, rubric_digest, replicate, query_digest)""",
         """CREATE TABLE passages (
             passage_digest {text} PRIMARY KEY, tokens INTEGER NOT NULL, cut BOOLEAN NOT NULL,
             whole_tokens INTEGER NOT NULL, flags TEXT NOT NULL)""",

@@ -7,7 +7,7 @@ again on the next run. Refused and unparsed ones were answered and paid, so they
 consents to retry. In a cascade a pair that a judge was not asked for is `stopped`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 from pydantic import Field
@@ -21,7 +21,7 @@ from curate.errors import ConfigError
 from curate.files import frame, write_json, write_table
 from curate.judges.llm import LlmJudge
 from curate.judging import Pool
-from curate.ledger import Ledger, default_path
+from curate.ledger import Ledger, default_path, records
 from curate.passages import Passage
 from curate.prompts import Rubric, rubric
 from curate.providers import provider
@@ -51,7 +51,9 @@ def run(config: Config, context: Context) -> Report:
         table, panel = seated(config, context, ledger)
         pool = table.pool
         _refuse_mixtures(panel, config, ledger)
+        spending.refuse_open_batches(panel, ledger, context.consent)
         spending.need_consent(panel, context.consent)
+        ledger.note(_noted(pool))
         wanted = spending.collect(table, panel, config, context)
         ratings = pl.concat([_said(table, seat, wanted) for seat in panel])
         bill = ledger.bill(context.run_id, [seat.key.judge_digest for seat in paid(panel)])
@@ -150,6 +152,12 @@ def _pool(config: Config, context: Context) -> Pool:
         {doc_id: Document(doc_id, "", each.text) for doc_id, each in shown.items()},
         [*asked.values(), *shown.values()],
     )
+
+
+def _noted(pool: Pool) -> Iterator[records.Passage]:
+    """Yield what the ledger keeps of the texts as they are shown."""
+    for each in pool.shown:
+        yield records.Passage(each.digest, each.tokens, each.cut, each.whole_tokens, each.flags)
 
 
 def _digests(texts: Mapping[str, Passage]) -> dict[str, str]:

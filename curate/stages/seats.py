@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from curate import judging, sampling
-from curate.config import Json
+from curate.config import Json, text_digest
 from curate.context import Context
 from curate.judges.llm import LlmJudge
 from curate.judges.replay import Replay
@@ -93,6 +93,17 @@ class Table:
                 batch = self.batch if isinstance(seat, PaidSeat) else len(order)
                 work += judging.prompts(self.pool.queries[asked], passages, batch, left[asked])
         return replace(seat, work=work)
+
+    def again(self, seat: PaidSeat) -> PaidSeat:
+        """Return a seat with what is left of its work: what was rated meanwhile is taken out."""
+        wanted = pl.DataFrame(
+            [(text_digest(each.query.text), text_digest(one.shown())) for each in seat.work for one in each.passages],
+            dict.fromkeys(TEXTS, pl.String),
+            orient="row",
+        )
+        left = self.left(seat, wanted)
+        assert isinstance(left, PaidSeat)
+        return left
 
     def standing(self, seat: Seat | PaidSeat) -> pl.DataFrame:
         """Return what the ledger holds of a judge."""

@@ -1,16 +1,23 @@
 """How a panel is asked: what it would cost, whether that is allowed, and who is asked for what in which order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 import polars as pl
 
-from curate import ask, cascade, judging
+from curate import ask, batch, cascade, judging, sharing
 from curate.budget import Plan, plan
 from curate.cascade import Mode
 from curate.context import Consent, Context
+from curate.cost import batch_price
 from curate.errors import BudgetError, UserError
+from curate.ledger import Ledger
+from curate.ledger.batches import Batches
+from curate.ledger.claims import Claims
 from curate.providers import provider
+from curate.providers.batch import batch_provider
+from curate.sharing import Share
 from curate.stages.seats import AnySeat, PaidSeat, Seat, Table, paid
 
 LEAST = 1000
@@ -26,13 +33,27 @@ class Panel(Protocol):
     mixed_models: bool
 
 
-def plans(panel: Sequence[AnySeat]) -> dict[str, Plan]:
+def plans(panel: Sequence[AnySeat], *, batches: bool = False) -> dict[str, Plan]:
     """Return what asking each language model for all that is missing would come to; in a cascade it is the most."""
     return {
-        seat.name: plan((task.request for task in judging.tasks(seat.judge, seat.work, seat.key)), seat.settings.price)
+        seat.name: plan((task.request for task in judging.tasks(seat.judge, seat.work, seat.key)), price)
         for seat in paid(panel)
         if seat.work
+        for price in [batch_price(seat.settings.price) if batches and seat.settings.batch else seat.settings.price]
     }
+
+
+def refuse_open_batches(panel: Sequence[AnySeat], ledger: Ledger, consent: Consent) -> None:
+    """Stop if a vendor works on batches of these judges and nobody collects them: they would be paid twice."""
+    if consent.batch or consent.offline:
+        return
+    for seat in paid(panel):
+        found = Batches(ledger).open(seat.key.judge_digest, seat.key.rubric_digest, seat.key.replicate)
+        if found:
+            raise UserError(
+                f"judges.{seat.name}: its vendor still works on {len(found)} batches ({found[0].batch_id}, ...); "
+                "collect them with `curate judge --batch`"
+            )
 
 
 def need_consent(panel: Sequence[AnySeat], consent: Consent) -> None:
@@ -49,7 +70,7 @@ def need_consent(panel: Sequence[AnySeat], consent: Consent) -> None:
         raise BudgetError(f"--max-cost: found prices in {each}, expected one currency; give all prices in one")
     if consent.yes:
         return
-    found = plans(panel)
+    found = plans(panel, batches=consent.batch)
     unpriced = [name for name, each in found.items() if each.cost is None]
     if consent.max_cost is None:
         remedy = "allow it with --max-cost AMOUNT, or with --yes"
@@ -94,18 +115,71 @@ def _rate(table: Table, panel: Sequence[AnySeat], config: Panel, context: Contex
     for seat in panel:
         if isinstance(seat, Seat):
             judging.rate(seat.judge, seat.work, table.ledger, seat.key, context.progress)
-    jobs = [_job(seat, config, context) for seat in paid(panel) if seat.work]
-    if not jobs:
-        return 0.0
-    bills = ask.ask(jobs, table.ledger, max_cost=max_cost, progress=context.progress, tell=context.tell)
-    return sum(bill.spent for bill in bills.values())
+    seats = [seat for seat in paid(panel) if seat.work]
+    spent = 0.0
+    if seats and context.consent.batch:
+        spent = in_batches(table, seats, config, context, max_cost)
+        seats = [seat for seat in (table.again(seat) for seat in seats) if seat.work]
+    left = None if max_cost is None else max_cost - spent
+    return spent + online(table, seats, config, context, left)
 
 
-def _job(seat: PaidSeat, config: Panel, context: Context) -> ask.Job:
+def online(table: Table, seats: Sequence[PaidSeat], config: Panel, context: Context, max_cost: float | None) -> float:
+    """Ask language models for what they have to rate, together with other processes; return what was spent here."""
+    spent = 0.0
+    with Claims(table.ledger, sharing.owner(), sharing.LEASE_S) as claims:
+        shares = [Share(table.ledger, claims, seat.key, seat.work, table.retry) for seat in seats]
+        while shares:
+            jobs = [_job(seat, share, config, context) for seat, share in zip(seats, shares, strict=True)]
+            bills = ask.ask(
+                jobs,
+                table.ledger,
+                max_cost=None if max_cost is None else max_cost - spent,
+                progress=context.progress,
+                tell=context.tell,
+                beat=(sharing.LEASE_S / 4, claims.renew),
+            )
+            spent += sum(bill.spent for bill in bills.values())
+            shares = sharing.rest(shares, context.tell)
+    return spent
+
+
+def in_batches(
+    table: Table, seats: Sequence[PaidSeat], config: Panel, context: Context, max_cost: float | None
+) -> float:
+    """Ask by batches whoever has them, for less money and later answers; return what was spent."""
+    orders = []
+    for seat in seats:
+        asked = batch_provider(seat.settings)
+        if asked is None:
+            context.tell(batch.no_batch(seat.name))
+            continue
+        account = ask.Account(**vars(seat.key), run=context.run_id)
+        orders.append(
+            batch.Order(
+                partial(_tasks, table, seat),
+                partial(judging.reading, seat.judge, seat.key),
+                asked,
+                account,
+                seat.settings.price,
+                config.mixed_models,
+            )
+        )
+    found = batch.ask_batches(
+        orders, table.ledger, Batches(table.ledger), max_cost=max_cost, progress=context.progress, tell=context.tell
+    )
+    return sum(each.bill.spent for each in found)
+
+
+def _tasks(table: Table, seat: PaidSeat) -> Iterator[ask.Task]:
+    return judging.tasks(seat.judge, table.again(seat).work, seat.key)
+
+
+def _job(seat: PaidSeat, share: Share, config: Panel, context: Context) -> ask.Job:
     settings = seat.settings
     return ask.Job(
         name=f"judges.{seat.name}",
-        tasks=judging.tasks(seat.judge, seat.work, seat.key),
+        tasks=judging.tasks(seat.judge, share, seat.key),
         provider=provider(settings),
         account=ask.Account(**vars(seat.key), run=context.run_id),
         limits=ask.Limits(
@@ -116,5 +190,5 @@ def _job(seat: PaidSeat, config: Panel, context: Context) -> ask.Job:
             mixed_models=config.mixed_models,
             uncapped=settings.price is None,  # consent was asked for this
         ),
-        total=sum(len(each.passages) for each in seat.work),
+        total=sum(len(each.passages) for each in share.work),
     )

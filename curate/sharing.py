@@ -1,0 +1,80 @@
+"""Several processes judge one pool: each claims prompts before it sends them, and leaves to others what is theirs."""
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import polars as pl
+
+from curate.config import text_digest
+from curate.judging import Key, Work
+from curate.ledger import Ledger
+from curate.ledger.claims import Claims
+from curate.sampling import chunks
+
+LEASE_S = 120.0
+"""A claim ends so long after it was last renewed: a process that was killed is waited for no longer."""
+AT_ONCE = 200
+"""Prompts that are claimed together."""
+PAUSE_S = 1.0
+"""Between two looks at what others do."""
+
+
+def owner() -> str:
+    """Return a name that no other process has."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+@dataclass
+class Share:
+    """The prompts of one judge that this process may send: what nobody else has claimed, and nobody rated meanwhile."""
+
+    ledger: Ledger
+    claims: Claims
+    key: Key
+    work: Sequence[Work]
+    retry: bool = False
+    elsewhere: list[Work] = field(default_factory=list)
+    """What others had claimed when it came to its turn."""
+    waited: bool = False
+    """Whether this is what was elsewhere before."""
+
+    def __iter__(self) -> Iterator[Work]:
+        """Yield what may be sent, claimed some at a time; what is `elsewhere` then comes to its turn the next time."""
+        for some in chunks(self.work, AT_ONCE):
+            named = [(self._name(each), each) for each in some]
+            taken = self.claims.take([name for name, _ in named])
+            self.elsewhere += [each for name, each in named if name not in taken]
+            yield from self._unrated([each for name, each in named if name in taken])
+
+    def _unrated(self, taken: Sequence[Work]) -> Iterator[Work]:
+        """Yield prompts without what others have rated since this process looked."""
+        asked = {each.query.query_id: text_digest(each.query.text) for each in taken}
+        standing = self.ledger.ratings(
+            self.key.judge_digest, self.key.rubric_digest, self.key.replicate, queries=sorted(set(asked.values()))
+        )
+        settled = standing.filter(pl.col("status") == "rated" if self.retry else pl.col("status") != "failed")
+        known = set(settled.select("query_digest", "passage_digest").iter_rows())
+        for each in taken:
+            query = asked[each.query.query_id]
+            left = tuple(one for one in each.passages if (query, text_digest(one.shown())) not in known)
+            if left:
+                yield replace(each, passages=left)
+
+    def _name(self, work: Work) -> str:
+        key = self.key
+        return ":".join([key.judge_digest[:16], key.rubric_digest[:16], str(key.replicate), work.place])
+
+
+def rest(shares: Sequence[Share], tell: Callable[[str], None]) -> list[Share]:
+    """Return the shares of what was elsewhere, after a pause; an empty list once nothing is."""
+    waiting = sum(len(share.elsewhere) for share in shares)
+    if not waiting:
+        return []
+    if not any(share.waited for share in shares):
+        tell(f"other processes are asking {waiting:,} prompts of this pool; waiting for them")
+    time.sleep(PAUSE_S)
+    return [replace(share, work=share.elsewhere, elsewhere=[], waited=True) for share in shares]

@@ -1,0 +1,118 @@
+"""Several processes judge one pool: every pair is rated once a judge, and who is killed is followed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from curate import sharing
+from curate.config import Settings
+from curate.judging import Key, Work, prompts
+from curate.ledger import Ledger
+from curate.ledger.claims import Claims
+from curate.records import Query
+from curate.sharing import Share, rest
+from tests import vendor as fake
+from tests.asking import judged, key, paid_twice, passages, script
+from tests.pools import QUERIES, pooled, said
+from tests.vendor import vendor
+
+CHILD = Path(__file__).with_name("judge_child.py")
+KEY = Key("judge", "rubric")
+
+
+def cut(grades: str, query: str = "问题") -> list[Work]:
+    documents = passages(grades)
+    return prompts(Query("q1", query), documents, 2, {each.doc_id for each in documents})
+
+
+@pytest.fixture
+def shares(ledger: Ledger) -> Iterator[list[Share]]:
+    with Claims(ledger, "one", 60) as first, Claims(ledger, "two", 60) as second:
+        yield [Share(ledger, claims, KEY, cut("SABCDS")) for claims in (first, second)]
+
+
+def test_what_one_has_claimed_is_elsewhere_for_the_other(shares: list[Share]) -> None:
+    one, two = shares
+    assert len(list(one)) == 3
+    assert list(two) == []
+    assert len(two.elsewhere) == 3
+
+
+def test_what_was_rated_meanwhile_is_not_asked_again(ledger: Ledger, shares: list[Share]) -> None:
+    one, two = shares
+    with vendor(script) as server:
+        judged(server, ledger, cut("SABCDS")[:1])
+        found = [replace(share, key=key(server)) for share in (one, two)]
+    assert [len(each.passages) for each in found[0]] == [2, 2]
+    assert (list(found[1]), len(found[1].elsewhere)) == ([], 3)
+
+
+def test_the_rest_comes_once_the_others_are_done(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "PAUSE_S", 0.0)
+    told: list[str] = []
+    work = cut("SABCDS")
+    with Claims(ledger, "two", 60) as second:
+        mine = Share(ledger, second, KEY, work)
+        with Claims(ledger, "one", 60) as first:
+            first.take([mine._name(each) for each in work[:2]])
+            assert list(mine) == work[2:]
+            [mine] = rest([mine], told.append)
+            assert list(mine) == []
+        [mine] = rest([mine], told.append)
+        assert list(mine) == work[:2]
+        assert rest([mine], told.append) == []
+    [line] = told
+    assert "2 prompts" in line
+
+
+def children(
+    run: Path, runs: int, settings: Settings, judges: dict[str, Settings], **more: str
+) -> list[subprocess.Popen[str]]:
+    environment = {**os.environ, "PYTHONPATH": str(CHILD.parents[1]), **more}
+    return [
+        subprocess.Popen(
+            [sys.executable, str(CHILD), str(run / str(number)), json.dumps(settings), json.dumps(judges)],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(runs)
+    ]
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["both finish", "one is killed"])
+def test_two_processes_judge_one_pool(place: Path | str, tmp_path: Path, killed: bool) -> None:
+    """Two run folders with the same pool, two connections to one ledger: SQLite, and PostgreSQL."""
+    texts = {f"d{n:03}": f"段落{n} {'SABCD'[n % 5]}" for n in range(100)}
+    for number in range(2):
+        pooled(tmp_path / str(number), texts)
+    with vendor(script, lambda _call: fake.slow(0.05)) as server:
+        judges: dict[str, Settings] = {
+            name: {"kind": "openai", "model": name, "base_url": server.url, "timeout_s": 20.0, "concurrency": 4}
+            for name in ("m", "n")
+        }
+        settings: Settings = {"models": ["m", "n"], "batch": 2}
+        first, second = children(tmp_path, 2, settings, judges, CURATE_LEDGER=str(place), LEASE_S="3", AT_ONCE="8")
+        while killed and len(server.calls) < 60:
+            time.sleep(0.01)
+        if killed:
+            first.send_signal(signal.SIGKILL)
+        complaints = [each.communicate(timeout=120)[1] for each in (first, second)]
+    assert second.returncode == 0, complaints[1]
+    assert first.returncode == (-signal.SIGKILL if killed else 0), complaints[0]
+    everything = {(name, query, text) for name in judges for query in QUERIES.values() for text in texts.values()}
+    assert set(server.paid) == everything
+    assert paid_twice(server).total() <= (2 * 4 * 2 if killed else 0)  # what was in flight: judges, slots, passages
+    with Ledger(place) as ledger:
+        assert ledger.count("ratings") == len(everything)
+    expected = {(query_id, doc_id): text[-1] for query_id in QUERIES for doc_id, text in texts.items()}
+    for number in (1,) if killed else (0, 1):
+        assert said(tmp_path / str(number), "m") == said(tmp_path / str(number), "n") == expected
