@@ -14,9 +14,10 @@ GRADES: tuple[Grade, ...] = ("S", "A", "B", "C", "D")
 CUT: frozenset[Grade] = frozenset({"S", "A"})
 """Grades that make a document relevant. The cut between A and B is ours; the paper leaves it open."""
 
-Status = Literal["rated", "refused", "unparsed", "failed", "stopped"]
-STATUSES: tuple[Status, ...] = ("rated", "refused", "unparsed", "failed", "stopped")
-"""`stopped`: not asked, because a cascade did not need it."""
+Status = Literal["rated", "refused", "unparsed", "failed"]
+STATUSES: tuple[Status, ...] = ("rated", "refused", "unparsed", "failed")
+STOPPED = "stopped"
+"""In a run's ratings: a judge was not asked, because a cascade did not need it. No ledger holds it."""
 Verdict = Literal["relevant", "not relevant", "contested", "incomplete", "not positive"]
 VERDICTS: tuple[Verdict, ...] = ("relevant", "not relevant", "contested", "incomplete", "not positive")
 """`not positive`: somebody said not relevant, and a cascade asked nobody else."""

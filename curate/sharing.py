@@ -28,6 +28,24 @@ def owner() -> str:
     return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
+def bury(claims: Claims) -> None:
+    """Free what processes of this machine hold that are no more: nobody waits for the lease of a killed run."""
+    for each in claims.owners():
+        host, process, _ = each.rsplit(":", 2)
+        if host == socket.gethostname() and not _alive(int(process)):
+            claims.forget(each)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)  # sends nothing
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
+
+
 @dataclass
 class Share:
     """The prompts of one judge that this process may send: what nobody else has claimed, and nobody rated meanwhile."""

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from curate.records import CUT, GRADES, TABLES
+from curate.records import CUT, GRADES, STOPPED, TABLES
 
 PAIR = ["query_id", "doc_id"]
 Codes = npt.NDArray[np.int64]
@@ -38,7 +38,7 @@ def unanimous(ratings: pl.DataFrame, panel: Sequence[str]) -> pl.DataFrame:
     panel, by name.
     """
     panel = sorted(panel)
-    spared = ratings.filter(pl.col("status") == "stopped") if "status" in ratings.columns else ratings.clear()
+    spared = ratings.filter(pl.col("status") == STOPPED) if "status" in ratings.columns else ratings.clear()
     stopped = spared.select(*PAIR, stopped=pl.lit(1)).unique()
     yes = pl.sum_horizontal(pl.col(judge).is_in(list(CUT)) for judge in panel)
     said = pl.sum_horizontal(pl.col(judge).is_not_null() for judge in panel)

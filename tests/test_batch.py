@@ -204,7 +204,7 @@ def test_what_no_batch_answers_is_left_to_be_asked_online(ledger: Ledger, kind: 
         [found] = ask_batches([one], ledger, book(ledger), pace=FAST)
         assert watched.created(kind) == FAST.rounds
         ask.ask([ask.Job("m", found.left(), one.provider, one.account)], ledger)
-        assert [next(iter(call.passages.values()))[-1] for call in server.calls] == list("SAB")
+        assert sorted(next(iter(call.passages.values()))[-1] for call in server.calls) == list("ABS")
     assert grades(ledger, "SABCD") == list("SABCD")
 
 

@@ -12,15 +12,16 @@ from curate.records import VERDICTS
 from curate.stages.export import Rerank, candidates
 from tests.runs import curate, tiny
 
-GRADE = {"relevant": "S", "not relevant": "D", "contested": "S", "incomplete": None}
+GRADE = {"relevant": "S", "not relevant": "D", "contested": "S", "incomplete": None, "not positive": None}
 
 
 def judged(**queries: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return verdicts and pool of queries: a letter a document, d000, d001, ... in the order of the pool.
 
-    R is relevant, C contested, I incomplete; B, c and D are negatives whose worst of two votes is B, C or D.
+    R is relevant, C contested, I incomplete, N not positive; B, c and D are negatives whose worst of two votes is that
+    letter.
     """
-    verdict = {"R": "relevant", "C": "contested", "I": "incomplete"}
+    verdict = {"R": "relevant", "C": "contested", "I": "incomplete", "N": "not positive"}
     rows, places = [], []
     for query_id, letters in queries.items():
         for position, letter in enumerate(letters, 1):
@@ -197,5 +198,5 @@ def test_the_card_shows_agreement_with_its_intervals(tmp_path: Path) -> None:
 
 
 def test_every_verdict_has_a_letter() -> None:
-    verdicts, _ = judged(q="RDCI")
+    verdicts, _ = judged(q="RDCIN")
     assert set(verdicts["verdict"]) == set(VERDICTS)

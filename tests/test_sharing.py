@@ -73,6 +73,18 @@ def test_the_rest_comes_once_the_others_are_done(ledger: Ledger, monkeypatch: py
     assert "2 prompts" in line
 
 
+def test_the_claims_of_a_dead_process_are_free_at_once(ledger: Ledger) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    mine, alive, elsewhere = sharing.owner(), sharing.owner(), f"elsewhere:{gone.pid}:0"
+    dead = mine.replace(f":{os.getpid()}:", f":{gone.pid}:")
+    for number, each in enumerate((dead, alive, elsewhere)):
+        Claims(ledger, each, 60).take([f"k{number}"])
+    with Claims(ledger, mine, 60) as claims:
+        sharing.bury(claims)
+        assert claims.take(["k0", "k1", "k2"]) == {"k0"}
+
+
 def children(
     run: Path, runs: int, settings: Settings, judges: dict[str, Settings], **more: str
 ) -> list[subprocess.Popen[str]]:

@@ -73,6 +73,17 @@ class Claims:
         for some in chunks(sorted(set(keys)), AT_ONCE):
             self._change(mine.where(self._table.c.key.in_(some)))
 
+    def owners(self) -> set[str]:
+        """Return everybody who holds claims, expired ones too."""
+        with self._database.transaction() as connection:
+            return set(
+                connection.scalars(self._sa.select(self._table.c.owner).distinct().where(self._table.c.owner != ""))
+            )
+
+    def forget(self, owner: str) -> None:
+        """Give back all that an owner holds, who is known to be gone."""
+        self._change(self._table.delete().where(self._table.c.owner == owner))
+
     def _ensure(self, keys: Sequence[str]) -> None:
         """Make rows for keys that have none; where there is one, even ON CONFLICT would wait for who is changing it."""
         column = self._table.c.key

@@ -25,7 +25,7 @@ from curate.ledger import Ledger, default_path, records
 from curate.passages import Passage
 from curate.prompts import Rubric, rubric
 from curate.providers import provider
-from curate.records import STATUSES, Document, Query
+from curate.records import STATUSES, STOPPED, Document, Query
 from curate.stages import build, spending
 from curate.stages.seats import AnySeat, PaidSeat, Table, described, paid
 
@@ -61,7 +61,8 @@ def run(config: Config, context: Context) -> Report:
     write_table(context.out, "ratings", ratings.sort("query_id", "doc_id", "judge"))
     write_table(context.out, "samples", spending.sample(pool.pairs, config, context) if wanted else frame("samples"))
     write_json(context.out / "panel.json", {seat.name: described(seat) for seat in panel})
-    counts: dict[str, int] = {status: len(ratings.filter(pl.col("status") == status)) for status in STATUSES}
+    found = dict(ratings.group_by("status").len().iter_rows())
+    counts: dict[str, int] = {status: found.get(status, 0) for status in (*STATUSES, STOPPED)}
     bills = _bills(panel, bill)
     spent = {row["currency"] for row in bills.values()} - {None}
     facts: dict[str, Json] = {
@@ -171,7 +172,7 @@ def _said(table: Table, seat: AnySeat, wanted: spending.Wanted) -> pl.DataFrame:
         return rows
     asked = wanted[seat.name].select(*PAIR, asked=pl.lit(1))
     spared = pl.col("asked").is_null() & (pl.col("status") == "failed")
-    status = pl.when(spared).then(pl.lit("stopped")).otherwise("status")
+    status = pl.when(spared).then(pl.lit(STOPPED)).otherwise("status")
     return rows.join(asked, on=PAIR, how="left").with_columns(status=status).drop("asked")
 
 

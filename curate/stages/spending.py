@@ -128,6 +128,7 @@ def online(table: Table, seats: Sequence[PaidSeat], config: Panel, context: Cont
     """Ask language models for what they have to rate, together with other processes; return what was spent here."""
     spent = 0.0
     with Claims(table.ledger, sharing.owner(), sharing.LEASE_S) as claims:
+        sharing.bury(claims)
         shares = [Share(table.ledger, claims, seat.key, seat.work, table.retry) for seat in seats]
         while shares:
             jobs = [_job(seat, share, config, context) for seat, share in zip(seats, shares, strict=True)]
