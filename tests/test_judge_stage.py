@@ -142,6 +142,7 @@ def test_ratings_say_everything_and_the_panel_is_written_down(tmp_path: Path) ->
     assert (list(panel), panel["m"]["rubric"]["name"], panel["m"]["rubric"]["version"]) == (["m"], RUBRIC.name, 1)
     assert panel["m"]["rubric"]["digest"] == RUBRIC.digest
     assert report.facts["models"] == {"m": ["m-1"]}
+    assert report.facts["replies"] == {"m": {"whole": 4}}
     assert (report.facts["heuristic"], report.facts["rated"]) == ([], 14)
     assert report.facts["rubric"] == f"{RUBRIC.name} ({RUBRIC.digest[:12]})"
 

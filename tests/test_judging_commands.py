@@ -1,6 +1,9 @@
 """`curate judge` with its options, as a user types them: the plan, the cap, offline, recorded, in batches."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from curate.ledger import Ledger
+from tests import vendor as fake
 from tests.asking import paid_twice
 from tests.runs import curate, tiny
 from tests.vendor import Rules, Vendor, vendor
@@ -46,11 +49,6 @@ def run(tmp_path: Path, server: Vendor) -> Path:
 
 def ratings(run: Path, name: str = "t") -> bytes:
     return (run / "runs" / name / "judge" / "ratings.parquet").read_bytes()
-
-
-def calls(run: Path) -> int:
-    with Ledger(run / "home" / "ledger.db") as ledger:
-        return ledger.count("calls")
 
 
 def test_a_plan_is_printed_and_nothing_is_sent(run: Path, server: Vendor) -> None:
@@ -116,3 +114,25 @@ def test_a_cascade_by_its_option(run: Path, server: Vendor) -> None:
     wrong = curate(run, "judge", "--cascade", "cheap")
     assert wrong.returncode == 2
     assert "'exact' or 'positives'" in wrong.stderr
+
+
+def test_a_key_is_nowhere(tmp_path: Path) -> None:
+    """Not in what the command says, nor in a file that it leaves, nor among its words, though the vendor repeats it."""
+    secret = "sk-secret-0123456789abcdef"
+    echo = [fake.error(500, "server_error", f"key {secret}"), *[fake.says(f'{{"P1": "S"}} {secret}')] * 3]
+    with vendor(script, echo, key=secret) as server:
+        judge = {"kind": "openai", "model": "m", "base_url": server.url, "key_env": "MY_KEY", "price": PRICE}
+        pipeline = tiny(tmp_path)
+        assign = [f"--set=judges.m={json.dumps(judge)}", "--set=judge.models=[m]"]
+        command = [sys.executable, "-m", "curate", "run", pipeline, "--run", "runs/t", *assign, "--max-cost", "100"]
+        environment = {**os.environ, "CURATE_HOME": str(tmp_path / "home"), "MY_KEY": secret}
+        running = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=-1, stderr=-1)
+        words = Path(f"/proc/{running.pid}/cmdline").read_bytes()
+        said, complained = running.communicate(timeout=120)
+    assert running.returncode == 0, complained.decode()
+    shown = curate(tmp_path, "status", "--json", MY_KEY=secret).stdout
+    shown += curate(tmp_path, "models", "--json", MY_KEY=secret).stdout
+    shown += curate(tmp_path, "ledger", "stats", "--json", MY_KEY=secret).stdout
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 20
+    assert not any(secret.encode() in text for text in (words, said, complained, shown.encode(), *files))

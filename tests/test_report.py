@@ -311,6 +311,10 @@ def test_bill_sums_one_currency_only(shown: Shown) -> None:
     read = Read(page(judged(shown, bill={"one": paid, "two": paid}), "en"))
     assert read.row("one")[-1] == "1.5000 USD"
     assert "3.0000 USD" in [row[-1] for row in read.rows if row]
+    pairs, positives = shown.steps["consensus"].rows_in, shown.agreed["counts"]["relevant"]
+    whole = page(judged(shown, bill={"one": paid, "two": paid}), "en")
+    assert f"A judged pair cost: {3 / pairs:,.6f} USD" in whole
+    assert f"A retained positive cost: {3 / positives:,.6f} USD" in whole
     read = Read(page(judged(shown, bill={"one": paid, "two": {**paid, "currency": "CNY"}}), "en"))
     assert read.row("two")[-1] == "1.5000 CNY"
     assert "unknown" in [row[-1] for row in read.rows if row]

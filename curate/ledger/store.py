@@ -173,6 +173,21 @@ class Ledger:
         whole = dict.fromkeys(["calls", *figures[:3]], pl.Int64)
         return self._frame(query, {"judge_digest": pl.String, **whole, "cost": pl.Float64})
 
+    def forms(self, run: str, judge_digests: Sequence[str]) -> dict[str, dict[str, int]]:
+        """Return judge -> form of a reply (whole, partial, refused, cut, ...) -> how many of a run's calls had it."""
+        calls, func = self._tables.calls.c, self._sa.func
+        query = (
+            self._sa.select(calls.judge_digest, calls.form, func.count())
+            .where(calls.run == run, calls.judge_digest.in_(judge_digests))
+            .group_by(calls.judge_digest, calls.form)
+            .order_by(calls.judge_digest, calls.form)
+        )
+        found: dict[str, dict[str, int]] = {}
+        with self.database.transaction() as connection:
+            for judge, form, count in connection.execute(query):
+                found.setdefault(judge, {})[form] = count
+        return found
+
     def replied(self, judge_digest: str, rubric_digest: str, replicate: int, since: str) -> set[str]:
         """Return the digests of the requests that a judge answered since a time, which is written as `created` is."""
         calls = self._tables.calls.c

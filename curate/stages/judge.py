@@ -57,6 +57,7 @@ def run(config: Config, context: Context) -> Report:
         wanted = spending.collect(table, panel, config, context)
         ratings = pl.concat([_said(table, seat, wanted) for seat in panel])
         bill = ledger.bill(context.run_id, [seat.key.judge_digest for seat in paid(panel)])
+        forms = ledger.forms(context.run_id, [seat.key.judge_digest for seat in paid(panel)])
         models: dict[str, Json] = {seat.name: _models(seat, ledger) for seat in paid(panel)}
     write_table(context.out, "ratings", ratings.sort("query_id", "doc_id", "judge"))
     write_table(context.out, "samples", spending.sample(pool.pairs, config, context) if wanted else frame("samples"))
@@ -71,6 +72,7 @@ def run(config: Config, context: Context) -> Report:
         "currency": next(iter(spent)) if len(spent) == 1 else None,
         "heuristic": [seat.name for seat in panel if "heuristic" in seat.judge.identity],
         "models": models,
+        "replies": {seat.name: forms.get(seat.key.judge_digest, {}) for seat in paid(panel)},
         "rubric": next((f"{asked.name} ({asked.digest[:12]})" for asked in _rubrics(panel)), None),
         "cascade": _savings(config, wanted, len(pool.pairs)),
     }
