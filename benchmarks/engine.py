@@ -41,6 +41,8 @@ def judge(
     url: str, concurrency: int, calls: int, ledger_path: Path, measured: Callable[[], AbstractContextManager[None]]
 ) -> None:
     """Judge so many prompts; RuntimeError unless all ratings are in the ledger."""
+    import openai  # noqa: F401 - the others import theirs before the clock starts, too
+
     provider, llm = _judge(url, concurrency)
     with Ledger(ledger_path) as ledger:
         key = Key(ledger.register(llm.identity), llm.rubric.digest)

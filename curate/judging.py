@@ -5,6 +5,7 @@ The ledger knows texts and a pool knows ids; `missing` and `snapshot` go from on
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import polars as pl
 
@@ -88,8 +89,8 @@ def replayed(judge: Judge, pool: Pool) -> pl.DataFrame:
 def rate(judge: Judge, work: Sequence[Work], ledger: Ledger, key: Key, progress: Progress = quiet) -> None:
     """Have an offline judge rate all work; each query is one transaction."""
     for number, each in enumerate(work, start=1):
-        slots = [text_digest(passage.shown()) for passage in each.passages]
-        ledger.append(ratings(key, text_digest(each.query.text), slots, judge.rate(each.query, each.passages)))
+        slots = [shown_digest(passage.shown()) for passage in each.passages]
+        ledger.append(ratings(key, shown_digest(each.query.text), slots, judge.rate(each.query, each.passages)))
         progress(f"judge, {judge.name}", len(work), number)
 
 
@@ -98,7 +99,7 @@ def prompts(query: Query, passages: Passages, batch: int, left: Container[str]) 
 
     What was rated before is left out of its prompt and moves nothing: the other prompts stay as they were.
     """
-    name = f"{text_digest(query.text)[:16]}:{batch}"
+    name = f"{shown_digest(query.text)[:16]}:{batch}"
     groups = (tuple(each for each in group if each.doc_id in left) for group in chunks(passages, batch))
     return [Work(query, group, f"{name}:{number}") for number, group in enumerate(groups) if group]
 
@@ -107,6 +108,12 @@ def tasks(judge: LlmJudge, work: Iterable[Work], key: Key) -> Iterator[Task]:
     """Yield a task for every prompt."""
     for each in work:
         yield _task(judge, each.query, each.passages, key)
+
+
+@lru_cache(maxsize=1 << 16)
+def shown_digest(text: str) -> str:
+    """Return the digest of a query or a passage; most passages stand in the prompts of many queries."""
+    return text_digest(text)
 
 
 def prefix_tokens(judge: LlmJudge) -> int:
@@ -167,7 +174,7 @@ def form(reply: Reply, parsed: Parsed) -> str:
 
 def _task(judge: LlmJudge, query: Query, passages: Passages, key: Key) -> Task:
     """Ask for some passages; what gets no grade is asked again with fewer beside it, in the end alone."""
-    query_digest, slots = text_digest(query.text), tuple(text_digest(passage.shown()) for passage in passages)
+    query_digest, slots = shown_digest(query.text), tuple(shown_digest(passage.shown()) for passage in passages)
 
     def smaller(groups: Sequence[Passages]) -> tuple[Task, ...]:
         return tuple(_task(judge, query, group, key) for group in groups)

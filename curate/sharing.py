@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from curate.config import text_digest
-from curate.judging import Key, Work
+from curate.judging import Key, Work, shown_digest
 from curate.ledger import Ledger
 from curate.ledger.claims import Claims
 from curate.sampling import chunks
@@ -70,7 +69,7 @@ class Share:
 
     def _unrated(self, taken: Sequence[Work]) -> Iterator[Work]:
         """Yield prompts without what others have rated since this process looked."""
-        asked = {each.query.query_id: text_digest(each.query.text) for each in taken}
+        asked = {each.query.query_id: shown_digest(each.query.text) for each in taken}
         standing = self.ledger.ratings(
             self.key.judge_digest, self.key.rubric_digest, self.key.replicate, queries=sorted(set(asked.values()))
         )
@@ -78,7 +77,7 @@ class Share:
         known = set(settled.select("query_digest", "passage_digest").iter_rows())
         for each in taken:
             query = asked[each.query.query_id]
-            left = tuple(one for one in each.passages if (query, text_digest(one.shown())) not in known)
+            left = tuple(one for one in each.passages if (query, shown_digest(one.shown())) not in known)
             if left:
                 yield replace(each, passages=left)
 

@@ -1,10 +1,9 @@
 """Ask several judges side by side, under one cap, until everything is settled or somebody says stop."""
 
 import asyncio
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
+from curate.ask.interrupt import interruptible
 from curate.ask.lane import MOST_FAILED, MOST_FRUITLESS, Lane, Purse, mixture
 from curate.ask.tasks import Bill, Job
 from curate.budget import Budget
@@ -59,7 +58,7 @@ class _Asking:
     ) -> None:
         purse = Purse(self.budget)
         self.lanes = [Lane(job, ledger, purse, progress) for job in jobs]
-        with self._interruptible():
+        with interruptible(self._interrupt):
             beating = asyncio.create_task(self._beat(*beat)) if beat else None
             await asyncio.gather(*(self._run(lane, purse) for lane in self.lanes))
             if beating is not None:
@@ -98,21 +97,6 @@ class _Asking:
             raise RunFailed("\n".join(str(reason) for reason in reasons)) from reasons[0]
         if reasons:
             raise reasons[0]
-
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """Take Ctrl-C while the block lasts, where this is the main thread: only that one can."""
-        loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
-        try:
-            loop.add_signal_handler(signal.SIGINT, self._interrupt)
-        except (NotImplementedError, ValueError, RuntimeError):
-            yield
-            return
-        try:
-            yield
-        finally:
-            loop.remove_signal_handler(signal.SIGINT)
-            signal.signal(signal.SIGINT, before)
 
     def _interrupt(self) -> None:
         if self.stop is not None:

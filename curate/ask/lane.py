@@ -215,7 +215,7 @@ class Lane:
     def _pay(self, task: Task, reply: Reply, guess: Usage | None, paid: float | None) -> None:
         """Count what a reply cost, by its bound where a vendor told no usage."""
         if paid is None:
-            paid = self.meter.bound(guess or estimate(task.request))
+            paid = self.meter.bound(guess or estimate(task.request)) if self.meter.price else 0.0
         elif guess and reply.usage:
             self.meter.learn(guess, reply.usage)
         self.bill.calls += 1

@@ -1,12 +1,11 @@
 """The one door to the batch APIs: several judges side by side under one cap, until all are settled or one must stop."""
 
 import asyncio
-import signal
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from curate.ask.interrupt import interruptible
 from curate.ask.lane import Halted
 from curate.batch.records import Batches, Collected, Order, Pace
 from curate.batch.seat import Seat
@@ -68,7 +67,7 @@ class Desk:
     async def all(self, orders: Sequence[Order]) -> list[Collected]:
         """Fill every order, or raise why not all could be."""
         seats = [Seat(self, order) for order in orders]
-        with self._interruptible():
+        with interruptible(self._interrupt):
             self.running = [asyncio.create_task(self._fill(seat)) for seat in seats]
             filled = await asyncio.gather(*self.running, return_exceptions=True)
         for order in orders:
@@ -124,21 +123,6 @@ class Desk:
         if flights:
             names = ", ".join(flights[:_NAMED]) + (", ..." if len(flights) > _NAMED else "")
             self.tell(f"{len(flights)} batches go on at the vendors ({names}); the same command collects them")
-
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """Take Ctrl-C while the block lasts, where this is the main thread: only that one can."""
-        loop, before = asyncio.get_running_loop(), signal.getsignal(signal.SIGINT)
-        try:
-            loop.add_signal_handler(signal.SIGINT, self._interrupt)
-        except (NotImplementedError, ValueError, RuntimeError):
-            yield
-            return
-        try:
-            yield
-        finally:
-            loop.remove_signal_handler(signal.SIGINT)
-            signal.signal(signal.SIGINT, before)
 
     def _interrupt(self) -> None:
         if self.stop is not None:

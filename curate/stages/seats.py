@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from curate import judging, sampling
-from curate.config import Json, text_digest
+from curate.config import Json
 from curate.context import Context
 from curate.judges.llm import LlmJudge
 from curate.judges.replay import Replay
@@ -97,7 +97,11 @@ class Table:
     def again(self, seat: PaidSeat) -> PaidSeat:
         """Return a seat with what is left of its work: what was rated meanwhile is taken out."""
         wanted = pl.DataFrame(
-            [(text_digest(each.query.text), text_digest(one.shown())) for each in seat.work for one in each.passages],
+            [
+                (judging.shown_digest(each.query.text), judging.shown_digest(one.shown()))
+                for each in seat.work
+                for one in each.passages
+            ],
             dict.fromkeys(TEXTS, pl.String),
             orient="row",
         )
