@@ -99,7 +99,7 @@ def line(row: Row, rounds: list[Figures], calls: int, latency: float) -> str:
 
 def main(options: argparse.Namespace) -> None:
     """Measure every row in turns and print the table."""
-    rows = [row for row in ROWS if options.only in (None, row.name)]
+    rows = [row for row in ROWS if not options.only or row.name in options.only]
     found: dict[Row, list[Figures]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         prompts, pythons = Path(folder) / "prompts.jsonl", dict.fromkeys(SAID, Path(sys.executable))
@@ -130,5 +130,5 @@ if __name__ == "__main__":
     parser.add_argument("--calls", type=int, default=3000)
     parser.add_argument("--latency", type=float, default=0.3, help="seconds from a request to its answer")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--only", choices=sorted(SAID), help="measure this contender alone")
+    parser.add_argument("--only", action="append", choices=sorted(SAID), help="measure this contender; may be repeated")
     main(parser.parse_args())

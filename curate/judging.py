@@ -99,9 +99,13 @@ def prompts(query: Query, passages: Passages, batch: int, left: Container[str]) 
 
     What was rated before is left out of its prompt and moves nothing: the other prompts stay as they were.
     """
-    name = f"{shown_digest(query.text)[:16]}:{batch}"
-    groups = (tuple(each for each in group if each.doc_id in left) for group in chunks(passages, batch))
-    return [Work(query, group, f"{name}:{number}") for number, group in enumerate(groups) if group]
+    work = []
+    for group in chunks(passages, batch):
+        asked = tuple(each for each in group if each.doc_id in left)
+        if asked:
+            whole = "".join(shown_digest(each.shown()) for each in group)
+            work.append(Work(query, asked, text_digest(shown_digest(query.text) + whole)[:32]))
+    return work
 
 
 def tasks(judge: LlmJudge, work: Iterable[Work], key: Key) -> Iterator[Task]:

@@ -30,8 +30,8 @@ def owner() -> str:
 def bury(claims: Claims) -> None:
     """Free what processes of this machine hold that are no more: nobody waits for the lease of a killed run."""
     for each in claims.owners():
-        host, process, _ = each.rsplit(":", 2)
-        if host == socket.gethostname() and not _alive(int(process)):
+        host, _, process = each.rpartition(":")[0].rpartition(":")
+        if host == socket.gethostname() and process.isdecimal() and not _alive(int(process)):
             claims.forget(each)
 
 
@@ -54,6 +54,8 @@ class Share:
     key: Key
     work: Sequence[Work]
     retry: bool = False
+    taken: set[str] = field(default_factory=set)
+    """What this process has claimed for it."""
     elsewhere: list[Work] = field(default_factory=list)
     """What others had claimed when it came to its turn."""
     waited: bool = False
@@ -64,6 +66,7 @@ class Share:
         for some in chunks(self.work, AT_ONCE):
             named = [(self._name(each), each) for each in some]
             taken = self.claims.take([name for name, _ in named])
+            self.taken |= taken
             self.elsewhere += [each for name, each in named if name not in taken]
             yield from self._unrated([each for name, each in named if name in taken])
 
@@ -87,11 +90,17 @@ class Share:
 
 
 def rest(shares: Sequence[Share], tell: Callable[[str], None]) -> list[Share]:
-    """Return the shares of what was elsewhere, after a pause; an empty list once nothing is."""
+    """Return the shares of what was elsewhere, after a pause; an empty list once nothing is.
+
+    What this process had claimed is done with, so others need not wait for it.
+    """
+    for share in shares:
+        share.claims.release(share.taken)
     waiting = sum(len(share.elsewhere) for share in shares)
     if not waiting:
         return []
     if not any(share.waited for share in shares):
         tell(f"other processes are asking {waiting:,} prompts of this pool; waiting for them")
     time.sleep(PAUSE_S)
-    return [replace(share, work=share.elsewhere, elsewhere=[], waited=True) for share in shares]
+    bury(shares[0].claims)
+    return [replace(share, work=share.elsewhere, taken=set(), elsewhere=[], waited=True) for share in shares]

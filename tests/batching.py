@@ -54,7 +54,7 @@ def collected(
 ) -> Collected:
     """Ask by batches for what the ledger lacks."""
     orders = [order(url, ledger, jobs, **more)]
-    [found] = ask_batches(orders, ledger, book(ledger), max_cost=max_cost, pace=pace)
+    [found] = ask_batches(orders, ledger, max_cost=max_cost, pace=pace)
     return found
 
 

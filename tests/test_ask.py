@@ -740,3 +740,16 @@ def test_an_outage_without_an_end_loses_nothing_and_is_named(ledger: Ledger) -> 
         judged(server, ledger, jobs, replace(FAST, concurrency=16), batch=1)
     assert "failed" not in said(server, ledger, jobs)
     assert len(server.calls) < 120
+
+
+def test_an_outage_under_a_limit_ends_too(ledger: Ledger) -> None:
+    """The probe of the breaker must not be given away while the minute is full."""
+    limits = replace(FAST, concurrency=2, requests_per_minute=12, minute_s=0.5)
+    with vendor(script, lambda _call: fake.error(500)) as server, pytest.raises(ProviderError, match="in a row"):
+        judged(server, ledger, work("S" * 40), limits, batch=1)
+
+
+def test_smaller_tasks_that_wait_for_the_only_slot_end_with_the_rest(ledger: Ledger) -> None:
+    faults = [fake.says("nothing"), fake.error(402)]
+    with vendor(script, faults) as server, pytest.raises(ProviderError, match="402"):
+        judged(server, ledger, work("S" * 8), ONE, batch=2)

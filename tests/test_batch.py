@@ -83,7 +83,7 @@ def test_a_batch_gives_every_passage_its_grade_at_half_the_price(ledger: Ledger,
     used = fake.used(prompt=1000, output=100, cached=200, written=written)
     with serving(watched, faults=lambda _call: used) as server:
         one = order(server.url, ledger, work("SABCD"), kind=kind)
-        [found] = ask_batches([one], ledger, book(ledger), pace=FAST, tell=told.append)
+        [found] = ask_batches([one], ledger, pace=FAST, tell=told.append)
         assert (watched.created(kind), len(server.calls), set(server.paid_in_batches.values())) == (1, 0, {1})
     assert grades(ledger, "SABCD") == list("SABCD")
     each = ((800 - written) * 2 + 200 * 1 + written * 3 + 100 * 10) / 2 / 1e6
@@ -126,7 +126,7 @@ def test_a_batch_is_as_large_as_its_bytes_allow(ledger: Ledger, kind: str) -> No
         lines = [one.provider.item(task.key, task.request) for task in one.tasks()]
         watched.rules = replace(watched.rules, most_bytes=sum(map(len, lines[:2])))
         pace = replace(FAST, most_bytes=sum(map(len, lines[:2])))
-        ask_batches([one], ledger, book(ledger), pace=pace)
+        ask_batches([one], ledger, pace=pace)
         assert watched.created(kind) == 3
     assert grades(ledger, "SABCD" * 2) == list("SABCD" * 2)
 
@@ -165,7 +165,7 @@ def abandoned(kind: str, url: str, ledger: Ledger, letters: str) -> list[str]:
 
     one = order(url, ledger, work(letters), kind=kind)
     with pytest.raises(RunFailed, match="batches go on at the vendors, and the same command collects them"):
-        ask_batches([one], ledger, book(ledger), pace=FAST, tell=tell)
+        ask_batches([one], ledger, pace=FAST, tell=tell)
     return told
 
 
@@ -201,7 +201,7 @@ def test_what_no_batch_answers_is_left_to_be_asked_online(ledger: Ledger, kind: 
     watched = Watched(fate=fates)
     with serving(watched) as server:
         one = order(server.url, ledger, work("SABCD"), size=1, kind=kind)
-        [found] = ask_batches([one], ledger, book(ledger), pace=FAST)
+        [found] = ask_batches([one], ledger, pace=FAST)
         assert watched.created(kind) == FAST.rounds
         ask.ask([ask.Job("m", found.left(), one.provider, one.account)], ledger)
         assert sorted(next(iter(call.passages.values()))[-1] for call in server.calls) == list("ABS")
@@ -237,7 +237,7 @@ def test_tasks_that_do_not_know_the_ledger_are_not_paid_twice(ledger: Ledger, ki
     with serving(watched, faults=[fake.missing("P2")]) as server:
         one = order(server.url, ledger, work("SABCD"), kind=kind)
         fixed = list(one.tasks())
-        [found] = ask_batches([replace(one, tasks=lambda: fixed)], ledger, book(ledger), pace=FAST)
+        [found] = ask_batches([replace(one, tasks=lambda: fixed)], ledger, pace=FAST)
         assert list(found.left()) == []
     assert grades(ledger, "SABCD") == list("SABCD")
 
@@ -308,7 +308,7 @@ def test_a_wrong_key_is_fatal_and_shown_nowhere(ledger: Ledger, kind: str, monke
     with serving(Watched(), key="sk-another") as server:
         one = order(server.url, ledger, work("S"), kind=kind, key_env="TEST_KEY")
         with pytest.raises(ProviderError) as caught:
-            ask_batches([one], ledger, book(ledger), pace=FAST, tell=told.append)
+            ask_batches([one], ledger, pace=FAST, tell=told.append)
     assert caught.value.fatal
     assert "HTTP 401 (invalid_api_key); check the key" in str(caught.value)
     assert KEY not in said(caught.value) + "".join(told)
@@ -323,7 +323,7 @@ def test_key_and_texts_stay_out_of_what_is_kept_and_said(
     leak = fake.error(500, "server_error", f"{KEY} {QUERY.text}")
     with serving(Watched(), key=KEY, faults=lambda call: leak if "A" in str(call.passages) else None) as server:
         one = order(server.url, ledger, work("SA"), size=1, kind=kind, key_env="TEST_KEY")
-        ask_batches([one], ledger, book(ledger), pace=FAST, tell=told.append)
+        ask_batches([one], ledger, pace=FAST, tell=told.append)
     other = Ledger(ledger.path.parent / "other" / "ledger.db")
     with other, serving(Watched(end="failed"), key=KEY) as server, pytest.raises(ProviderError) as caught:
         collected(server.url, other, work("A"), kind="openai", key_env="TEST_KEY")
@@ -350,7 +350,7 @@ def test_a_cap_is_held_before_a_batch_is_sent(ledger: Ledger, kind: str) -> None
         one = order(server.url, ledger, work("SABCD"), size=1, kind=kind)
         whole = plan((task.request for task in one.tasks()), batch_price(PRICE)).cost
         assert whole is not None
-        ask_batches([one], ledger, book(ledger), pace=FAST, max_cost=0.7 * whole)
+        ask_batches([one], ledger, pace=FAST, max_cost=0.7 * whole)
         assert watched.created(kind) == 2  # the second after the first came to less than its bound
         assert grades(ledger, "SABCD") == list("SABCD")
 
@@ -363,7 +363,7 @@ def test_nothing_is_sent_beyond_the_cap(ledger: Ledger, kind: str) -> None:
             collected(server.url, ledger, work("SABCD"), max_cost=1e-9, kind=kind)
         one = replace(order(server.url, ledger, work("S"), kind=kind), price=None)
         with pytest.raises(BudgetError, match="without a price"):
-            ask_batches([one], ledger, book(ledger), max_cost=1.0, pace=FAST)
+            ask_batches([one], ledger, max_cost=1.0, pace=FAST)
     assert watched.created(kind) == 0
 
 
@@ -371,7 +371,7 @@ def test_two_judges_are_asked_side_by_side(ledger: Ledger) -> None:
     watched, told = Watched(), list[str]()
     with serving(watched) as server:
         orders = [order(server.url, ledger, work("SABCD"), kind=kind) for kind in KINDS]
-        found = ask_batches(orders, ledger, book(ledger), pace=FAST, tell=told.append)
+        found = ask_batches(orders, ledger, pace=FAST, tell=told.append)
     assert [each.bill.calls for each in found] == [3, 3]
     assert ["submitted" in line for line in told] == [True, True, False, False]
 
@@ -438,7 +438,7 @@ def test_no_character_of_a_text_ends_a_line(ledger: Ledger, kind: str) -> None:
         one = order(server.url, ledger, jobs, kind=kind)
         lines = [one.provider.item(task.key, task.request) for task in one.tasks()]
         assert all(len(line.decode().splitlines()) == 1 for line in lines)
-        ask_batches([one], ledger, book(ledger), pace=FAST)
+        ask_batches([one], ledger, pace=FAST)
     found = ledger.ratings(one.account.judge_digest, one.account.rubric_digest)
     assert sorted(found["grade"]) == list("ABCDS")
 

@@ -111,6 +111,10 @@ def test_a_cascade_by_its_option(run: Path, server: Vendor) -> None:
     assert done.returncode == 0, done.stderr
     facts = json.loads((run / "runs/t/judge/stage.json").read_text())["report"]["facts"]
     assert facts["cascade"]["mode"] == "positives"
+    before = ratings(run)
+    again = curate(run, "judge", "--cascade", "positives", "--offline", "--force")
+    assert again.returncode == 0, again.stderr
+    assert ratings(run) == before
     wrong = curate(run, "judge", "--cascade", "cheap")
     assert wrong.returncode == 2
     assert "'exact' or 'positives'" in wrong.stderr

@@ -1,7 +1,7 @@
 """The one door to a model: sends, retries, keeps to limits and budget, writes each reply down as it arrives."""
 
 from curate.ask.asking import MOST_FAILED, MOST_FRUITLESS, ask, mixture
-from curate.ask.tasks import Account, Bill, Job, Limits, Reading, Task
+from curate.ask.tasks import Account, Bill, Job, Limits, Reading, Task, pace
 
 __all__ = [
     "MOST_FAILED",
@@ -14,4 +14,5 @@ __all__ = [
     "Task",
     "ask",
     "mixture",
+    "pace",
 ]

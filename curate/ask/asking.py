@@ -7,7 +7,7 @@ from curate.ask.interrupt import interruptible
 from curate.ask.lane import MOST_FAILED, MOST_FRUITLESS, Lane, Purse, mixture
 from curate.ask.tasks import Bill, Job
 from curate.budget import Budget
-from curate.errors import BudgetError, CurateError, ProviderError, RunFailed
+from curate.errors import BudgetError, ProviderError, RunFailed
 from curate.ledger import Ledger
 from curate.protocols import Progress, quiet
 
@@ -60,7 +60,8 @@ class _Asking:
         self.lanes = [Lane(job, ledger, purse, progress) for job in jobs]
         with interruptible(self._interrupt):
             beating = asyncio.create_task(self._beat(*beat)) if beat else None
-            await asyncio.gather(*(self._run(lane, purse) for lane in self.lanes))
+            ends = await asyncio.gather(*(self._run(lane, purse) for lane in self.lanes), return_exceptions=True)
+            self.stop = self.stop or next((end for end in ends if end is not None), None)
             if beating is not None:
                 beating.cancel()
 
@@ -110,5 +111,5 @@ class _Asking:
             await asyncio.sleep(seconds)
             try:
                 beat()
-            except CurateError as error:
+            except Exception as error:  # noqa: BLE001 - raised once the calls in flight are written
                 self.halt(error)

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 from curate.ask.breaker import Breaker
 from curate.ask.gate import Gate
-from curate.ask.pace import Pace
 from curate.ask.record import failure_row, reply_row
 from curate.ask.retry import insist
-from curate.ask.tasks import Bill, Job, Reading, Task
+from curate.ask.tasks import Bill, Job, Reading, Task, pace
 from curate.budget import Budget, Meter
 from curate.cost import estimate
 from curate.errors import BudgetError, ProviderError, RunFailed
@@ -45,7 +44,7 @@ class Lane:
         limits = job.limits
         self.job, self.ledger, self.purse, self.progress = job, ledger, purse, progress
         self.gate = Gate(limits.concurrency)
-        self.pace = Pace(limits.requests_per_minute, limits.tokens_per_minute, limits.minute_s)
+        self.pace = job.pace or pace(limits)
         self.breaker = Breaker(limits.wait_s * COOL)
         self.meter = Meter(limits.price)
         self.models = ledger.models(job.account.judge_digest, job.account.rubric_digest)
@@ -63,6 +62,7 @@ class Lane:
             for task in self.job.tasks:
                 entry = await self.gate.enter()
                 if self.stop is not None:
+                    self.gate.leave()
                     break
                 self._start(self._settle(task, entry))
         except Exception as error:  # noqa: BLE001 - a bug in the tasks is raised once what is in flight is written
@@ -183,7 +183,7 @@ class Lane:
     async def _turn(self, tokens: float) -> None:
         while True:
             now = time.monotonic()
-            pause = self.breaker.pause(now) or self.pace.pause(tokens, now)
+            pause = self.pace.pause(tokens, now) or self.breaker.pause(now)  # the breaker last: 0 may be its one probe
             if self.stop:
                 raise Halted
             if not pause:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from curate.ask.pace import Pace
 from curate.config import digest, text_digest
 from curate.cost import Price
 from curate.errors import ProviderError
@@ -80,6 +81,11 @@ class Limits:
     """Leave the calls out of the cap: for a model whose price nobody knows."""
 
 
+def pace(limits: Limits) -> Pace:
+    """Return what keeps to the limits, with nothing counted yet."""
+    return Pace(limits.requests_per_minute, limits.tokens_per_minute, limits.minute_s)
+
+
 @dataclass(frozen=True)
 class Job:
     """All that one judge is to be asked."""
@@ -93,6 +99,8 @@ class Job:
     limits: Limits = Limits()
     total: int | None = None
     """Items in the tasks, for the progress bar."""
+    pace: Pace | None = None
+    """What counts requests and tokens a minute, where an earlier asking has sent some; None begins anew."""
 
 
 @dataclass

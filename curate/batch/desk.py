@@ -7,11 +7,12 @@ from typing import TypeVar
 
 from curate.ask.interrupt import interruptible
 from curate.ask.lane import Halted
-from curate.batch.records import Batches, Collected, Order, Pace
+from curate.batch.records import Collected, Order, Pace
 from curate.batch.seat import Seat
 from curate.budget import Budget
 from curate.errors import BudgetError, ProviderError, RunFailed
 from curate.ledger import Ledger
+from curate.ledger.batches import Batches
 from curate.pauses import LONGEST_S
 from curate.protocols import Progress, quiet
 
@@ -23,7 +24,6 @@ _NAMED = 5
 def ask_batches(
     orders: Sequence[Order],
     ledger: Ledger,
-    batches: Batches,
     *,
     max_cost: float | None = None,
     pace: Pace | None = None,
@@ -41,7 +41,7 @@ def ask_batches(
     unpriced = next((order.provider.name for order in orders if order.price is None), None)
     if max_cost is not None and unpriced:
         raise BudgetError(f"{unpriced}: a cap cannot be kept without a price; give the price of the model")
-    desk = Desk(ledger, batches, pace or Pace(), Budget(cap=max_cost), progress, tell)
+    desk = Desk(ledger, Batches(ledger), pace or Pace(), Budget(cap=max_cost), progress, tell)
     return asyncio.run(desk.all(orders))
 
 

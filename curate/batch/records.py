@@ -3,7 +3,6 @@
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from curate.ask import Account, Bill, Reading, Task
 from curate.config import Json
@@ -13,60 +12,6 @@ from curate.protocols import BatchProvider, Reply
 
 Reader = Callable[[str, Sequence[str], Reply], Reading]
 """Reads a reply by the digests of its query and of its passages in their order."""
-
-
-class Batch(Protocol):
-    """A batch as the ledger keeps it."""
-
-    @property
-    def batch_id(self) -> str:
-        """Return the vendor's id."""
-        ...
-
-    @property
-    def run(self) -> str:
-        """Return the run that it was submitted for."""
-        ...
-
-    @property
-    def created(self) -> str:
-        """Return when it was written down, as the calls of the ledger say it."""
-        ...
-
-    @property
-    def items(self) -> Mapping[str, Mapping[str, Json]]:
-        """Return, for each request digest, `query_digest` and `slots`."""
-        ...
-
-
-class Batches(Protocol):
-    """The ledger's table of what vendors still work on."""
-
-    def add(
-        self,
-        batch_id: str,
-        provider: str,
-        judge_digest: str,
-        rubric_digest: str,
-        replicate: int,
-        run: str,
-        items: Mapping[str, Mapping[str, Json]],
-        /,
-    ) -> None:
-        """Write down a batch that was submitted."""
-        ...
-
-    def open(self, judge_digest: str, rubric_digest: str, replicate: int, /) -> Sequence[Batch]:
-        """Return the batches of a judge that are not closed."""
-        ...
-
-    def known(self, batch_id: str, /) -> bool:
-        """Say whether a batch was ever written down."""
-        ...
-
-    def close(self, batch_id: str, state: str, /) -> None:
-        """Write down that a batch is collected, with the vendor's last word on it."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,9 @@ def judge(
     changes = [*(assign or []), *_listed("judge.models", models)]
     changes += [f"judge.cascade={cascade}"] if cascade is not None else []
     if plan:
-        rows = open_run(pipeline, run, changes).quote()
+        work = open_run(pipeline, run, changes)
+        work.consent = Consent(retry=retry)
+        rows = work.quote()
         typer.echo(as_table(rows) if rows else "nothing is left to send")
         return
     consent = Consent(max_cost, yes, retry, offline, batch)

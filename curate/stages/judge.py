@@ -51,8 +51,9 @@ def run(config: Config, context: Context) -> Report:
         table, panel = seated(config, context, ledger)
         pool = table.pool
         _refuse_mixtures(panel, config, ledger)
-        spending.refuse_open_batches(panel, ledger, context.consent)
-        spending.need_consent(panel, context.consent)
+        left = spending.narrowed(table, panel, config, context)
+        spending.refuse_open_batches(left, ledger, context.consent)
+        spending.need_consent(left, context.consent)
         ledger.note(_noted(pool))
         wanted = spending.collect(table, panel, config, context)
         ratings = pl.concat([_said(table, seat, wanted) for seat in panel])

@@ -23,9 +23,9 @@ def quote(config: judge.Config, context: Context) -> list[Row]:
         table, panel = judge.seated(config, context, ledger)
         sample = len(spending.sample(table.pool.pairs, config, context)) / max(len(table.pool.pairs), 1)
         rows = [_row(seat) for seat in paid(spending.in_order(panel)) if seat.work]
-    for place, row in enumerate(rows):
-        # The first judge is asked for everything, unless somebody who is free is asked before.
-        share = 1.0 if place == 0 and len(paid(panel)) == len(panel) else sample
+    first = spending.in_order(panel)[0].name
+    for row in rows:
+        share = 1.0 if row["judge"] == first else sample  # whoever comes first is asked for everything
         online = row["online"]
         row["cascade_least"] = round(online * share, 4) if isinstance(online, float) else None
     return rows

@@ -7,13 +7,14 @@ from typing import Protocol
 import polars as pl
 
 from curate import ask, batch, cascade, judging, sharing
+from curate.ask.pace import Pace
 from curate.budget import Plan, plan
 from curate.cascade import Mode
 from curate.context import Consent, Context
-from curate.cost import batch_price
+from curate.cost import Price, batch_price
 from curate.errors import BudgetError, UserError
 from curate.ledger import Ledger
-from curate.ledger.batches import Batches
+from curate.ledger.batches import Batch, Batches
 from curate.ledger.claims import Claims
 from curate.providers import provider
 from curate.providers.batch import batch_provider
@@ -22,6 +23,8 @@ from curate.stages.seats import AnySeat, PaidSeat, Seat, Table, paid
 
 LEAST = 1000
 """Pairs that every judge of a cascade rates, at least: agreement is measured on them."""
+ANSWER_SHARE = 0.05
+"""Share of answers in the tokens of a call, by which prices are weighed: prompts hold passages, answers letters."""
 Wanted = Mapping[str, pl.DataFrame]
 
 
@@ -48,12 +51,16 @@ def refuse_open_batches(panel: Sequence[AnySeat], ledger: Ledger, consent: Conse
     if consent.batch or consent.offline:
         return
     for seat in paid(panel):
-        found = Batches(ledger).open(seat.key.judge_digest, seat.key.rubric_digest, seat.key.replicate)
+        found = _open(ledger, seat) if seat.work else []
         if found:
             raise UserError(
                 f"judges.{seat.name}: its vendor still works on {len(found)} batches ({found[0].batch_id}, ...); "
                 "collect them with `curate judge --batch`"
             )
+
+
+def _open(ledger: Ledger, seat: PaidSeat) -> list[Batch]:
+    return Batches(ledger).open(seat.key.judge_digest, seat.key.rubric_digest, seat.key.replicate)
 
 
 def need_consent(panel: Sequence[AnySeat], consent: Consent) -> None:
@@ -99,10 +106,27 @@ def collect(table: Table, panel: Sequence[AnySeat], config: Panel, context: Cont
 
 
 def in_order(panel: Sequence[AnySeat]) -> list[AnySeat]:
-    """Return the seats as a cascade asks them: whoever is free, then by price, last whose price nobody knows."""
-    costs = {name: each.cost for name, each in plans(panel).items()}
-    known = {name: cost if cost is not None else float("inf") for name, cost in costs.items()}
-    return sorted(panel, key=lambda seat: known.get(seat.name, 0.0))
+    """Return the seats as a cascade asks them: whoever is free, then by price, last whose price nobody knows.
+
+    The price alone decides, not what is left to ask, so a cascade that goes on has the order that it began with.
+    """
+    return sorted(panel, key=lambda seat: _dear(seat.settings.price) if isinstance(seat, PaidSeat) else 0.0)
+
+
+def _dear(price: Price | None) -> float:
+    return ANSWER_SHARE * price.output + (1 - ANSWER_SHARE) * price.input if price else float("inf")
+
+
+def narrowed(table: Table, panel: Sequence[AnySeat], config: Panel, context: Context) -> list[AnySeat]:
+    """Return the seats with what a cascade may still ask them, as far as the ledger knows; unchanged without one."""
+    if config.cascade is None:
+        return list(panel)
+    left, said = dict[str, AnySeat](), list[pl.DataFrame]()
+    always = sample(table.pool.pairs, config, context)
+    for seat in in_order(panel):
+        left[seat.name] = table.left(seat, cascade.wanted(table.pool.pairs, said, config.cascade, always))
+        said.append(table.snapshot(seat))
+    return [left[seat.name] for seat in panel]
 
 
 def sample(pairs: pl.DataFrame, config: Panel, context: Context) -> pl.DataFrame:
@@ -115,11 +139,12 @@ def _rate(table: Table, panel: Sequence[AnySeat], config: Panel, context: Contex
     for seat in panel:
         if isinstance(seat, Seat):
             judging.rate(seat.judge, seat.work, table.ledger, seat.key, context.progress)
-    seats = [seat for seat in paid(panel) if seat.work]
+    seats = [seat for seat in paid(panel) if seat.work or (context.consent.batch and _open(table.ledger, seat))]
     spent = 0.0
     if seats and context.consent.batch:
         spent = in_batches(table, seats, config, context, max_cost)
-        seats = [seat for seat in (table.again(seat) for seat in seats) if seat.work]
+        seats = [table.again(seat) for seat in seats]
+    seats = [seat for seat in seats if seat.work]
     left = None if max_cost is None else max_cost - spent
     return spent + online(table, seats, config, context, left)
 
@@ -130,8 +155,9 @@ def online(table: Table, seats: Sequence[PaidSeat], config: Panel, context: Cont
     with Claims(table.ledger, sharing.owner(), sharing.LEASE_S) as claims:
         sharing.bury(claims)
         shares = [Share(table.ledger, claims, seat.key, seat.work, table.retry) for seat in seats]
+        paces = [ask.pace(_limits(seat, config)) for seat in seats]
         while shares:
-            jobs = [_job(seat, share, config, context) for seat, share in zip(seats, shares, strict=True)]
+            jobs = [_job(*each, config, context) for each in zip(seats, shares, paces, strict=True)]
             bills = ask.ask(
                 jobs,
                 table.ledger,
@@ -155,6 +181,9 @@ def in_batches(
         if asked is None:
             context.tell(batch.no_batch(seat.name))
             continue
+        if max_cost is not None and seat.settings.price is None:
+            context.tell(f"judges.{seat.name}: without a price no cap can be kept for a batch; asked online")
+            continue
         account = ask.Account(**vars(seat.key), run=context.run_id)
         orders.append(
             batch.Order(
@@ -166,9 +195,7 @@ def in_batches(
                 config.mixed_models,
             )
         )
-    found = batch.ask_batches(
-        orders, table.ledger, Batches(table.ledger), max_cost=max_cost, progress=context.progress, tell=context.tell
-    )
+    found = batch.ask_batches(orders, table.ledger, max_cost=max_cost, progress=context.progress, tell=context.tell)
     return sum(each.bill.spent for each in found)
 
 
@@ -176,20 +203,25 @@ def _tasks(table: Table, seat: PaidSeat) -> Iterator[ask.Task]:
     return judging.tasks(seat.judge, table.again(seat).work, seat.key)
 
 
-def _job(seat: PaidSeat, share: Share, config: Panel, context: Context) -> ask.Job:
-    settings = seat.settings
+def _job(seat: PaidSeat, share: Share, pace: Pace, config: Panel, context: Context) -> ask.Job:
     return ask.Job(
         name=f"judges.{seat.name}",
         tasks=judging.tasks(seat.judge, share, seat.key),
-        provider=provider(settings),
+        provider=provider(seat.settings),
         account=ask.Account(**vars(seat.key), run=context.run_id),
-        limits=ask.Limits(
-            concurrency=settings.concurrency,
-            requests_per_minute=settings.requests_per_minute,
-            tokens_per_minute=settings.tokens_per_minute,
-            price=settings.price,
-            mixed_models=config.mixed_models,
-            uncapped=settings.price is None,  # consent was asked for this
-        ),
+        limits=_limits(seat, config),
         total=sum(len(each.passages) for each in share.work),
+        pace=pace,
+    )
+
+
+def _limits(seat: PaidSeat, config: Panel) -> ask.Limits:
+    settings = seat.settings
+    return ask.Limits(
+        concurrency=settings.concurrency,
+        requests_per_minute=settings.requests_per_minute,
+        tokens_per_minute=settings.tokens_per_minute,
+        price=settings.price,
+        mixed_models=config.mixed_models,
+        uncapped=settings.price is None,  # consent was asked for this
     )
