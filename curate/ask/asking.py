@@ -56,6 +56,7 @@ class _Asking:
     async def all(
         self, jobs: Sequence[Job], ledger: Ledger, progress: Progress, beat: tuple[float, Callable[[], object]] | None
     ) -> None:
+        """Run a lane a job until all have ended; `stop` and the lanes say why if not everything was settled."""
         purse = Purse(self.budget)
         self.lanes = [Lane(job, ledger, purse, progress) for job in jobs]
         with interruptible(self._interrupt):

@@ -119,12 +119,7 @@ def run(config: Config, context: Context) -> Report:
     )
     benchmark, renamed = prefixed(benchmark)
     integrity.check(benchmark)
-    for name in config.formats:
-        folder = context.out / name
-        folder.mkdir()
-        EXPORTERS.load(name)(benchmark, folder)
-    if renamed is not None:
-        renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
+    _write(config, context, benchmark, renamed)
     left_out = _left_out(context, queries, short)
     write_table(context.out, "dropped", left_out)
     counts: dict[str, Json] = {
@@ -137,12 +132,27 @@ def run(config: Config, context: Context) -> Report:
         "rerank_agreement": agreed["rerank"],
         "formats": list(config.formats),
     }
+    notes = _notes(config, short, renamed)
+    return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
+
+
+def _write(config: Config, context: Context, benchmark: Benchmark, renamed: pl.DataFrame | None) -> None:
+    """Write every format, and the map of the ids that were renamed."""
+    for name in config.formats:
+        folder = context.out / name
+        folder.mkdir()
+        EXPORTERS.load(name)(benchmark, folder)
+    if renamed is not None:
+        renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
+
+
+def _notes(config: Config, short: list[str], renamed: pl.DataFrame | None) -> list[str]:
     notes = []
     if short:
         notes.append(f"{len(short):,} queries are in no reranking: under {config.rerank.negatives} unanimous negatives")
     if renamed is not None:
         notes.append("ids of queries and documents met, so all got prefixes; see renamed_ids.tsv")
-    return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
+    return notes
 
 
 def fingerprint(config: Config, context: Context) -> Json:
