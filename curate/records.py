@@ -87,6 +87,7 @@ Columns = dict[str, pl.DataType | type[pl.DataType]]
 _TEXT = pl.String
 _HITS = pl.List(pl.Struct({"retriever": pl.String, "rank": pl.Int32, "score": pl.Float64}))
 _VOTES = pl.List(pl.Struct({"judge": pl.String, "grade": pl.String}))
+_TEXTS = pl.List(pl.String)
 _VERDICTS: Columns = {"query_id": _TEXT, "doc_id": _TEXT, "verdict": _TEXT, "votes": _VOTES, "policy": _TEXT}
 
 TABLES: Mapping[str, Columns] = {
@@ -124,6 +125,25 @@ TABLES: Mapping[str, Columns] = {
         "batch_size": pl.Int32,
     },
     "samples": {"query_id": _TEXT, "doc_id": _TEXT},
+    "survey": {
+        "row_id": _TEXT,
+        "ids": _TEXTS,
+        "texts": _TEXTS,
+        "stratum": _TEXT,
+        "probability": pl.Float64,
+        "assessors": _TEXTS,
+        "expected": _TEXT,
+        "verdict": _TEXT,
+        "votes": _VOTES,
+    },
+    "reviews": {
+        "query_id": _TEXT,
+        "doc_id": _TEXT,
+        "assessor": _TEXT,
+        "grade": _TEXT,
+        "note": _TEXT,
+        "sampled_weight": pl.Float64,
+    },
     "verdicts": _VERDICTS,
     "contested": _VERDICTS,
     "incomplete": _VERDICTS,

@@ -17,6 +17,7 @@ PURE = {
     "diversity",
     "duplicates",
     "figures",
+    "forms",
     "integrity",
     "intervals",
     "measures",
@@ -35,7 +36,7 @@ PURE = {
 SHARED = {"vectors", "corpus"}
 """Services that plugins may use: they know only protocols and files."""
 PLUGINS = {"encoders", "retrievers", "judges", "providers", "exporters", "pii", "readers"}
-SERVICES = {"ask", "batch", "judging", "ledger", "recording", "sharing"}
+SERVICES = {"ask", "batch", "judging", "ledger", "recording", "review", "sharing"}
 LAYERS = [
     GROUND,
     PURE,

@@ -1,0 +1,14 @@
+"""Expert review: a frozen sample, handed out on paper or as a page, taken back, and what it proves.
+
+A sample lives in `reviews/NAME` of a run folder, which no stage ever replaces:
+
+    design.json          how it was drawn: strata, seed, assessors, form
+    survey.parquet       its rows, with the texts and the verdicts that it saw
+    answers/PERSON.jsonl what a person said, a line an answer; lines are only appended
+"""
+
+from curate.review.answers import Answer
+from curate.review.desk import Desk
+from curate.review.sample import Design, Row, Sample
+
+__all__ = ["Answer", "Design", "Desk", "Row", "Sample"]

@@ -1,0 +1,86 @@
+"""One sample on the desk: who reads what, what was said, and where a new answer goes.
+
+The page and the files of a spreadsheet write through it, so both write the same thing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import polars as pl
+
+from curate.errors import ConfigError, suggestion
+from curate.files import frame
+from curate.review import answers
+from curate.review.answers import ADJUDICATED, Answer
+from curate.review.sample import Row, Sample
+
+
+class Desk:
+    """A sample and the answers to it."""
+
+    def __init__(self, sample: Sample) -> None:
+        self.sample = sample
+
+    @property
+    def assessors(self) -> list[str]:
+        """Return who the sample was handed to, in the order of the design."""
+        return list(self.sample.design.assessors)
+
+    def rows(self, person: str) -> list[Row]:
+        """Return what a person is to read, in reading order; ConfigError for a stranger."""
+        self._known(person)
+        return list(self.sample.rows.values()) if person == ADJUDICATED else self.sample.of(person)
+
+    def said(self, person: str) -> dict[str, Answer]:
+        """Return row -> what a person last said of it."""
+        self._known(person)
+        return answers.said(self.sample.folder, person)
+
+    def record(self, person: str, given: Sequence[Answer]) -> int:
+        """Keep answers; returns how many of them say something new. They are on the disk when this returns.
+
+        ConfigError for a stranger, a row that is not the person's, or an answer that the form does not have.
+        """
+        mine = {row.row_id for row in self.rows(person)}
+        for answer in given:
+            if answer.row_id not in mine:
+                raise ConfigError(f"row {answer.row_id!r} is not among those of {person!r}")
+            if answer.answer is not None and answer.answer not in self.sample.form.answers:
+                raise ConfigError(
+                    f"{answer.answer!r} is no answer; {suggestion(answer.answer, self.sample.form.answers)}"
+                )
+        before = self.said(person)
+        new = [answer for answer in given if _differs(answer, before.get(answer.row_id))]
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        if new:
+            answers.append(self.sample.folder, person, [replace(answer, time=now) for answer in new])
+        return len(new)
+
+    def reviews(self) -> pl.DataFrame:
+        """Return the `reviews` table: the last grade of everybody for every pair, sorted; controls are left out."""
+        drawn = self.sample.survey.filter(pl.col("expected").is_null())
+        keys = {row[0]: row[1:] for row in drawn.select("row_id", "ids", "probability").iter_rows()}
+        rows = [
+            {
+                "query_id": keys[row_id][0][0],
+                "doc_id": keys[row_id][0][1],
+                "assessor": person,
+                "grade": answer.answer,
+                "note": answer.note,
+                "sampled_weight": 1 / keys[row_id][1],
+            }
+            for person in answers.people(self.sample.folder)
+            for row_id, answer in answers.said(self.sample.folder, person).items()
+            if row_id in keys and answer.answer
+        ]
+        return frame("reviews", rows).sort("query_id", "doc_id", "assessor")
+
+    def _known(self, person: str) -> None:
+        if person not in (*self.assessors, ADJUDICATED):
+            raise ConfigError(f"assessor {person!r}: {suggestion(person, self.assessors)}")
+
+
+def _differs(answer: Answer, before: Answer | None) -> bool:
+    said = (before.answer, before.note) if before else (None, "")
+    return (answer.answer, answer.note) != said

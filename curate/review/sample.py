@@ -1,0 +1,116 @@
+"""A sample that people check: drawn once, frozen with the texts and verdicts that it saw."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from curate.config import Json, canonical
+from curate.errors import DataError, UserError, suggestion
+from curate.files import read_json, read_table, write_json, write_table
+from curate.forms import Form, form
+
+VERSION = 1
+_LETTERS = "abcdfghjkmnpqrstvwxyz"
+"""No e, so that no program takes a row's name for a number such as 1E5; no i, l, o or u, which are misread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What a person reads: the texts of one row, in the order of the form."""
+
+    row_id: str
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """A part of the pool that was drawn from at one rate."""
+
+    name: str
+    size: int
+    drawn: int
+
+
+@dataclass(frozen=True)
+class Design:
+    """How a sample was drawn."""
+
+    name: str
+    form: str
+    language: str
+    seed: int
+    assessors: Sequence[str]
+    strata: Sequence[Stratum]
+    overlap: float = 0.0
+    """Share of the rows that a second person reads too."""
+    facts: Mapping[str, Json] = field(default_factory=dict)
+    version: int = VERSION
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A frozen sample in its folder."""
+
+    folder: Path
+    design: Design
+    survey: pl.DataFrame
+    """The `survey` table; `assessors` names first who counts, then who reads it besides; `expected` is an answer in
+    planted controls, None in drawn rows."""
+
+    @classmethod
+    def load(cls, folder: Path) -> "Sample":
+        """Return the sample in a folder; DataError if it is damaged or of another version."""
+        if not (folder / "design.json").is_file():
+            known = [path.parent.name for path in folder.parent.glob("*/design.json")]
+            raise UserError(
+                f"{folder}: no such sample; {suggestion(folder.name, known)}; `curate review export` draws one"
+            )
+        data = read_json(folder / "design.json")
+        if data.get("version") != VERSION:
+            raise DataError(f"{folder}: a sample of version {data.get('version')}, expected {VERSION}; draw a new one")
+        strata = [Stratum(**each) for each in data["strata"]]
+        return cls(folder, Design(**{**data, "strata": strata}), read_table(folder, "survey"))
+
+    def freeze(self) -> None:
+        """Write the sample; UserError if the folder holds one, for people may have answered it."""
+        if (self.folder / "design.json").exists():
+            raise UserError(
+                f"{self.folder}: holds a sample already, which people may have answered; choose another --name"
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_table(self.folder, "survey", self.survey)
+        write_json(self.folder / "design.json", asdict(self.design))
+
+    @cached_property
+    def form(self) -> Form:
+        """Return what is asked, in the sample's language."""
+        return form(self.design.form, self.design.language)
+
+    @cached_property
+    def rows(self) -> dict[str, Row]:
+        """Return row_id -> row, in the order of the table."""
+        columns = self.survey.select("row_id", "texts").iter_rows()
+        return {row_id: Row(row_id, tuple(texts)) for row_id, texts in columns}
+
+    def of(self, person: str) -> list[Row]:
+        """Return the rows that a person is to read, in reading order."""
+        mine = self.survey.filter(pl.col("assessors").list.contains(person))["row_id"]
+        return [self.rows[row_id] for row_id in mine]
+
+
+def name_row(sample: str, number: int, ids: Sequence[str], texts: Sequence[str]) -> str:
+    """Return the name of a row: its number and a checksum over the sample, the ids and the texts.
+
+    It has letters at both ends, so that no spreadsheet takes it for a number or a date, and a name that was changed, or
+    that a spreadsheet counted up, is not that of another row.
+    """
+    value = int.from_bytes(hashlib.sha256(canonical([sample, number, list(ids), list(texts)]).encode()).digest()[:8])
+    letters = []
+    for _ in range(6):
+        value, place = divmod(value, len(_LETTERS))
+        letters.append(_LETTERS[place])
+    return f"r{number:05}-{''.join(letters)}"
