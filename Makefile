@@ -37,7 +37,7 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	$(PIP) --editable '.[offline,eval,postgres,local-llm,dev]'
+	$(PIP) --editable '.[offline,eval,review,postgres,local-llm,dev]'
 	touch $@
 
 clean:
