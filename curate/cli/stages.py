@@ -24,6 +24,7 @@ HELP = {
     "mask": "Replace personal data by typed placeholders.",
     "diversify": "Drop texts that are too similar to those already kept.",
     "consensus": "Turn ratings into verdicts and measure agreement.",
+    "resolve": "Write the final labels: the panel's, or experts' over them.",
     "export": "Check the benchmark and write it in the formats asked for.",
     "report": "Write the run's report as one HTML file.",
 }

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 
-def as_table(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return rows of the same columns as lines of text."""
+def as_table(rows: Sequence[Mapping[str, object]], digits: int = 1) -> str:
+    """Return rows of the same columns as lines of text; numbers that are not whole with so many digits."""
     names = list(rows[0])
-    cells = [names, *[[_cell(row[name]) for name in names] for row in rows]]
+    cells = [names, *[[_cell(row[name], digits) for name in names] for row in rows]]
     widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
     lines = [
         "  ".join(
@@ -18,9 +18,9 @@ def as_table(rows: Sequence[Mapping[str, object]]) -> str:
     return "\n".join(lines)
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, digits: int) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
-        return f"{value:,.1f}"
+        return f"{value:,.{digits}f}"
     return f"{value:,}" if isinstance(value, int) else str(value)

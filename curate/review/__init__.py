@@ -7,8 +7,8 @@ A sample lives in `reviews/NAME` of a run folder, which no stage ever replaces:
     answers/PERSON.jsonl what a person said, a line an answer; lines are only appended
 """
 
-from curate.review.answers import Answer
+from curate.review.answers import ADJUDICATED, Answer
 from curate.review.desk import Desk
 from curate.review.sample import Design, Row, Sample
 
-__all__ = ["Answer", "Design", "Desk", "Row", "Sample"]
+__all__ = ["ADJUDICATED", "Answer", "Design", "Desk", "Row", "Sample"]

@@ -3,7 +3,7 @@
 The page and the files of a spreadsheet write through it, so both write the same thing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -36,6 +36,20 @@ class Desk:
         """Return row -> what a person last said of it."""
         self._known(person)
         return answers.said(self.sample.folder, person)
+
+    def people(self) -> list[str]:
+        """Return whose answers there may be: the assessors, and the adjudicator."""
+        return [*self.assessors, ADJUDICATED]
+
+    @staticmethod
+    def adjudicated(said: Mapping[str, str]) -> bool:
+        """Say whether a row has a final answer; `said` is person -> answer."""
+        return ADJUDICATED in said
+
+    @staticmethod
+    def settled(readers: Sequence[str], said: Mapping[str, str]) -> str | None:
+        """Return the answer that counts: the final one, else that of the first of its readers who has given one."""
+        return next((said[person] for person in (ADJUDICATED, *readers) if person in said), None)
 
     def record(self, person: str, given: Sequence[Answer]) -> int:
         """Keep answers; returns how many of them say something new. They are on the disk when this returns.

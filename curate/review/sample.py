@@ -75,12 +75,25 @@ class Sample:
         strata = [Stratum(**each) for each in data["strata"]]
         return cls(folder, Design(**{**data, "strata": strata}), read_table(folder, "survey"))
 
+    @classmethod
+    def find(cls, run: Path, name: str | None = None) -> "Sample":
+        """Return a sample of a run by its name, the newest one without; UserError if there is none."""
+        if name is not None:
+            return cls.load(run / "reviews" / name)
+        found = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime)
+        if not found:
+            raise UserError(f"{run}: no sample was drawn yet; `curate review export --size N` draws one")
+        return cls.load(found[-1].parent)
+
+    @staticmethod
+    def refuse(folder: Path) -> None:
+        """Raise UserError if a folder holds a sample already, for people may have answered it."""
+        if (folder / "design.json").exists():
+            raise UserError(f"{folder}: holds a sample already, which people may have answered; choose another --name")
+
     def freeze(self) -> None:
-        """Write the sample; UserError if the folder holds one, for people may have answered it."""
-        if (self.folder / "design.json").exists():
-            raise UserError(
-                f"{self.folder}: holds a sample already, which people may have answered; choose another --name"
-            )
+        """Write the sample; UserError if its folder holds one."""
+        self.refuse(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         write_table(self.folder, "survey", self.survey)
         write_json(self.folder / "design.json", asdict(self.design))

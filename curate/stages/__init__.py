@@ -6,7 +6,7 @@ from typing import Any
 from curate.context import Stage
 from curate.errors import ConfigError, suggestion
 
-NAMES = ("ingest", "mask", "diversify", "pool", "judge", "consensus", "export", "report")
+NAMES = ("ingest", "mask", "diversify", "pool", "judge", "consensus", "resolve", "export", "report")
 
 
 def stage(name: str) -> Stage[Any]:

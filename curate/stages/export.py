@@ -1,7 +1,7 @@
 """Export: check the benchmark, then write it in the formats asked for.
 
-In: queries and corpus of `diversify`, pool, ratings, and the verdicts of `consensus`. Out: a folder a format, and
-`dropped` (queries left out, with the reason). The same run gives the same bytes: no times, no paths.
+In: queries and corpus of `diversify`, pool, ratings, agreement, and the labels of `resolve`. Out: a folder a format,
+and `dropped` (queries left out, with the reason). The same run gives the same bytes: no times, no paths.
 """
 
 from collections.abc import Mapping
@@ -78,7 +78,7 @@ def _ordered(negatives: pl.DataFrame, draw: str, seed: int, query_id: str) -> li
         list(negatives.select("doc_id", "votes", "position").iter_rows()), seed, "rerank", query_id
     )
     if draw == "by_grade":
-        rows.sort(key=lambda row: sum(GRADES.index(vote["grade"]) for vote in row[1]))
+        rows.sort(key=lambda row: sum(GRADES.index(vote["grade"]) for vote in row[1] if vote["grade"]))
     elif draw == "by_rank":
         rows.sort(key=lambda row: row[2])
     return [row[0] for row in rows]
@@ -86,9 +86,9 @@ def _ordered(negatives: pl.DataFrame, draw: str, seed: int, query_id: str) -> li
 
 def run(config: Config, context: Context) -> Report:
     """Put the benchmark together, pass the gate, and write every format."""
-    judged = context.read("consensus", "verdicts")
-    positives = context.read("consensus", "qrels")
-    dropped = context.read("consensus", "dropped")
+    judged = context.read("resolve", "verdicts")
+    positives = context.read("resolve", "qrels")
+    dropped = context.read("resolve", "dropped")
     queries = context.read("diversify", "queries").join(positives, on="query_id", how="semi", maintain_order="left")
     if queries.is_empty():
         raise DataError(
@@ -131,6 +131,7 @@ def run(config: Config, context: Context) -> Report:
         "rerank_negatives_by_best_grade": mix,
         "rerank_agreement": agreed["rerank"],
         "formats": list(config.formats),
+        "overridden": context.done("resolve").facts["overridden"],
     }
     notes = _notes(config, short, renamed)
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
@@ -168,7 +169,8 @@ def fingerprint(config: Config, context: Context) -> Json:
 def _mix(chosen: pl.DataFrame, verdicts: pl.DataFrame) -> dict[str, Json]:
     """Return how many rerank negatives have each best grade: S to D, those that occur."""
     negatives = verdicts.join(chosen.filter(pl.col("score") == 0), on=["query_id", "doc_id"], how="semi")
-    best = [min((vote["grade"] for vote in votes), key=GRADES.index) for votes in negatives["votes"]]
+    given = [[vote["grade"] for vote in votes if vote["grade"]] for votes in negatives["votes"]]
+    best = [min(grades, key=GRADES.index) for grades in given if grades]
     return {grade: count for grade in GRADES if (count := best.count(grade))}
 
 
@@ -182,6 +184,7 @@ def _on_candidates(context: Context, chosen: pl.DataFrame, panel: list[str]) -> 
 def _facts(config: Config, context: Context, agreed: Mapping[str, Any], mix: dict[str, Json]) -> dict[str, Json]:
     """Return what the card says: no times, no paths."""
     judged: dict[str, Any] = dict(context.done("judge").facts)
+    resolved = context.done("resolve").facts
     panel: list[str] = agreed["panel"]
     return {
         "license": config.license,
@@ -192,6 +195,9 @@ def _facts(config: Config, context: Context, agreed: Mapping[str, Any], mix: dic
         "prompts": [judged["rubric"]] if judged["rubric"] else [],
         "agreement": _agreement(agreed),
         "counts": agreed["counts"],
+        "labels": resolved["policy"],
+        "pairs that experts read": resolved["reviewed"],
+        "verdicts that experts changed": resolved["overridden"],
         "equal texts": "kept under their own ids" if context.duplicates == "keep" else "merged",
         "reranking negatives, drawn": config.rerank.draw,
         "reranking negatives, best grade of a vote": ", ".join(f"{grade} {count}" for grade, count in mix.items()),
@@ -234,4 +240,4 @@ def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.D
     return frame("dropped", rows)
 
 
-STAGE = Stage("export", Config, ("diversify", "pool", "judge", "consensus"), run, fingerprint, version=2)
+STAGE = Stage("export", Config, ("diversify", "pool", "judge", "consensus", "resolve"), run, fingerprint, version=3)

@@ -1,0 +1,139 @@
+"""`curate review`: a sample for people to check, out and back, and what it proves."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from curate.cli.stages import Folder, open_run
+from curate.cli.tables import as_table
+
+if TYPE_CHECKING:
+    from curate.review import Desk
+
+Named = Annotated[str | None, typer.Option("--sample", help="Name of the sample; without it the newest of the run.")]
+Json = Annotated[bool, typer.Option("--json", help="For scripts.")]
+
+app = typer.Typer(no_args_is_help=True, help="Have people check a sample of the labels, and say what it proves.")
+
+
+def add_to(program: typer.Typer) -> None:
+    """Add the commands to the program."""
+    program.add_typer(app, name="review")
+
+
+@app.command("export")
+def export(
+    run: Folder = None,
+    size: Annotated[int | None, typer.Option(min=1, help="Pairs to check.")] = None,
+    margin: Annotated[float | None, typer.Option(help="Instead: half width of the interval that is wanted.")] = None,
+    sample: Annotated[str, typer.Option(help="Name of the new sample.")] = "expert",
+    assessors: Annotated[str, typer.Option(help="Who reads, separated by commas.")] = "assessor",
+    overlap: Annotated[float, typer.Option(help="Share of the rows that a second person reads too.")] = 0.0,
+    controls: Annotated[int | None, typer.Option(help="Random documents planted; 2 % of the size if not said.")] = None,
+    known: Annotated[Path | None, typer.Option(help="Pairs of known grade to plant: query_id, doc_id, grade.")] = None,
+    formats: Annotated[str, typer.Option("--format", help="csv, xlsx, or csv,xlsx.")] = "csv",
+    out: Annotated[Path | None, typer.Option(help="Folder of the files; without it the sample's own.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Instead of the pipeline's.")] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what interval the size will give; nothing is written.")
+    ] = False,
+) -> None:
+    """Draw a stratified sample of the judged pairs and write one file an assessor."""
+    from curate.review import Desk, drawing, paper
+
+    work = open_run(None, run)
+    order = drawing.Order(
+        name=sample,
+        size=size,
+        margin=margin,
+        assessors=[name.strip() for name in assessors.split(",") if name.strip()],
+        overlap=overlap,
+        controls=controls,
+        known=known,
+        seed=work.pipeline.head.seed if seed is None else seed,
+        language=work.pipeline.head.language,
+    )
+    if plan:
+        _, planned = drawing.strata(work.folder, order)
+        typer.echo(as_table(drawing.strata_rows(planned)))
+        typer.echo(as_table(drawing.interval_rows(planned)))
+        return
+    drawn = drawing.draw(work.folder, order)
+    for path in paper.hand_out(Desk(drawn), out or drawn.folder / "sheets", formats.split(",")):
+        typer.echo(str(path))
+
+
+@app.command("import")
+def take_back(
+    files: Annotated[list[Path], typer.Argument(help="Files that came back: CSV or xlsx.")],
+    run: Folder = None,
+    sample: Named = None,
+    assessor: Annotated[str | None, typer.Option(help="Whose they are, if the files do not say.")] = None,
+    keep_good_rows: Annotated[
+        bool, typer.Option("--keep-good-rows", help="Take what is right of a file with errors.")
+    ] = False,
+) -> None:
+    """Read files that came back; every problem is listed with its line, and a file with problems is not taken."""
+    from curate.review import paper
+
+    for taken in paper.take_back(_desk(run, sample), files, assessor=assessor, keep_good_rows=keep_good_rows):
+        typer.echo(f"{taken.file}: {taken.assessor}: {taken.answers:,} answers, {taken.new:,} of them new")
+
+
+@app.command("serve")
+def serve(
+    run: Folder = None,
+    sample: Named = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8765,
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    allow_remote: Annotated[bool, typer.Option("--allow-remote", help="Let other machines reach the page.")] = False,
+) -> None:
+    """Show the sample as a web page on this machine; every answer is saved as it is given."""
+    from curate import web
+
+    web.serve(_desk(run, sample), host=host, port=port, allow_remote=allow_remote, tell=typer.echo)
+
+
+@app.command("report")
+def report(run: Folder = None, sample: Named = None, as_json: Json = False) -> None:
+    """Print what the sample proves, as far as it was read."""
+    from curate.review import proof
+
+    figures = proof.prove(_desk(run, sample))
+    if as_json:
+        typer.echo(json.dumps(figures, ensure_ascii=False, indent=1))
+        return
+    typer.echo(f"{figures['read']:,} of {figures['rows']:,} rows read, {figures['disagreements']:,} disagreements open")
+    typer.echo(as_table(list(proof.lines(figures)), digits=3))
+
+
+@app.command("adjudicate")
+def adjudicate(
+    file: Annotated[Path | None, typer.Argument(help="The file of final answers that came back.")] = None,
+    run: Folder = None,
+    sample: Named = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write the rows that need a final answer.")] = None,
+) -> None:
+    """Write the rows on which people differ from the panel or each other, or read the final answers to them."""
+    from curate.review import paper
+
+    desk = _desk(run, sample)
+    if file is None:
+        path, rows = paper.dispute(desk, out or desk.sample.folder / "sheets" / "adjudicate.csv")
+        typer.echo(f"{path}: {rows:,} rows")
+        return
+    for taken in paper.take_back(desk, [file], assessor=paper.ADJUDICATED):
+        typer.echo(f"{taken.file}: {taken.answers:,} final answers, {taken.new:,} of them new")
+
+
+def _desk(run: Path | None, sample: str | None) -> "Desk":
+    from curate.review import Desk, Sample
+    from curate.status import newest
+
+    folder = run or newest()
+    chosen = Sample.find(folder, sample)
+    if run is None or sample is None:
+        typer.echo(f"working in {chosen.folder}", err=True)
+    return Desk(chosen)

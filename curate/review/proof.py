@@ -1,0 +1,214 @@
+"""What a reviewed sample proves of the panel: shares, recall and kappa of the whole pool, each with an interval.
+
+The answer that counts for a row is the adjudicated one, else that of the person whose row it is, else of whoever read
+it besides. Planted controls tell how far a person can be trusted, and are in no other figure.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import cast
+
+from curate import estimates
+from curate.agreement import Scheme
+from curate.config import Json
+from curate.estimates import Estimate, Kappa, Part
+from curate.records import CUT, GRADES, VERDICTS
+from curate.review.desk import Desk
+from curate.survey import DECIDED
+
+_PLACE = {grade: place for place, grade in enumerate(GRADES)}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A drawn row: what the panel said, and what every person did."""
+
+    row_id: str
+    ids: Sequence[str]
+    stratum: str
+    verdict: str
+    votes: Mapping[str, str | None]
+    said: Mapping[str, str]
+    """Person -> grade."""
+    settled: str | None
+    """The grade that counts; None if nobody has given one."""
+
+    @property
+    def relevant(self) -> bool:
+        """Say whether the grade that counts makes the passage relevant."""
+        return self.settled in CUT
+
+    @property
+    def confirmed(self) -> bool:
+        """Say whether people and a panel that decided are on the same side."""
+        return self.relevant == (self.verdict == "relevant")
+
+
+def checked(desk: Desk) -> list[Checked]:
+    """Return every drawn row of a sample, in the order of the sample."""
+    said = {person: desk.said(person) for person in desk.people()}
+    rows = []
+    for row in desk.sample.survey.iter_rows(named=True):
+        if row["expected"] is not None:
+            continue
+        grades = {who: kept[row["row_id"]].answer for who, kept in said.items() if row["row_id"] in kept}
+        given = {who: grade for who, grade in grades.items() if grade}
+        votes = {vote["judge"]: vote["grade"] for vote in row["votes"]}
+        settled = desk.settled(row["assessors"], given)
+        rows.append(Checked(row["row_id"], row["ids"], row["stratum"], row["verdict"], votes, given, settled))
+    return rows
+
+
+def prove(desk: Desk) -> dict[str, Json]:
+    """Return the figures of a sample, as far as it was read; what is not defined is None.
+
+    `agreement`: share of decided pairs on whose side people are. `confirmed`: the same for one verdict. `relevant`:
+    share of the pairs of a verdict that decides nothing which people find relevant. `recall`: share of all relevant
+    pairs of the pool that the panel found. `plain`: agreement among the read rows, unweighted, without contested ones.
+    """
+    rows = checked(desk)
+    sizes = {stratum.name: stratum.size for stratum in desk.sample.design.strata}
+    verdict_of = {row.stratum: row.verdict for row in rows}
+    read = [row for row in rows if row.settled]
+    decided = [row for row in read if row.verdict in DECIDED]
+
+    def parts(verdicts: Sequence[str], hit: str) -> list[Part]:
+        names = [name for name in sizes if verdict_of.get(name) in verdicts]
+        return [_part(name, sizes[name], read, hit) for name in names]
+
+    others = [name for name in VERDICTS if name not in DECIDED]
+    found, missed = parts(["relevant"], "relevant"), parts([*others, "not relevant"], "relevant")
+    agreeing = sum(row.confirmed for row in decided)
+    return {
+        "sample": desk.sample.design.name,
+        "rows": len(rows),
+        "read": len(read),
+        "pairs": sum(sizes.values()),
+        "agreement": _shown(estimates.share(parts(DECIDED, "confirmed"))),
+        "confirmed": {name: _shown(estimates.share(parts([name], "confirmed"))) for name in DECIDED},
+        "relevant": {name: _shown(estimates.share(parts([name], "relevant"))) for name in others if parts([name], "")},
+        "recall": _shown(estimates.recall(found, missed)),
+        "plain": _shown(estimates.wilson(agreeing, len(decided))),
+        "strata": _strata(sizes, verdict_of, read),
+        "kappa": _kappas(desk, read, sizes),
+        "people": _people(desk),
+        "adjudicated": sum(desk.adjudicated(row.said) for row in rows),
+        "disagreements": len(disagreements(desk)),
+    }
+
+
+def disagreements(desk: Desk) -> list[Checked]:
+    """Return the rows without a final answer in which people differ from the panel or from each other."""
+    open_rows = [row for row in checked(desk) if row.settled and not desk.adjudicated(row.said)]
+    return [
+        row
+        for row in open_rows
+        if (row.verdict in DECIDED and not row.confirmed) or len({grade in CUT for grade in row.said.values()}) > 1
+    ]
+
+
+def _part(name: str, size: int, read: Sequence[Checked], hit: str) -> Part:
+    mine = [row for row in read if row.stratum == name]
+    return Part(size, len(mine), sum(bool(getattr(row, hit)) for row in mine) if hit else 0)
+
+
+def _strata(sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Sequence[Checked]) -> list[Json]:
+    """Return a row a stratum: how many pairs, how many read, and the share confirmed (or relevant, if undecided)."""
+    rows: list[Json] = []
+    for name, size in sizes.items():
+        hit = "confirmed" if verdict_of.get(name) in DECIDED else "relevant"
+        part = _part(name, size, read, hit)
+        rows.append(
+            {
+                "stratum": name,
+                "size": size,
+                "read": part.answered,
+                "measure": hit,
+                "share": _shown(estimates.share([part])),
+            }
+        )
+    return rows
+
+
+def _kappas(desk: Desk, read: Sequence[Checked], sizes: Mapping[str, int]) -> dict[str, Json]:
+    """Return Cohen's kappa of people with the panel and with every judge in the pool, and of people with each other."""
+    seed = desk.sample.design.seed
+    decided = [row for row in read if row.verdict in DECIDED]
+    panel = [(row.stratum, int(row.verdict != "relevant"), int(not row.relevant)) for row in decided]
+    judges: dict[str, Json] = {}
+    for judge in sorted({name for row in read for name in row.votes}):
+        graded = [(row, grade) for row in read if (grade := row.votes.get(judge))]
+        five = [(row.stratum, _PLACE[grade], _PLACE[str(row.settled)]) for row, grade in graded]  # type: ignore[index]
+        cut = [(row.stratum, int(grade not in CUT), int(not row.relevant)) for row, grade in graded]
+        judges[judge] = {
+            "grades": _kappa(five, sizes, 5, "quadratic", seed),
+            "cut": _kappa(cut, sizes, 2, "nominal", seed),
+        }
+    between: dict[str, Json] = {}
+    for one, other in combinations(desk.assessors, 2):
+        both = [row for row in read if one in row.said and other in row.said]
+        pairs = [("all", int(row.said[one] not in CUT), int(row.said[other] not in CUT)) for row in both]
+        if both:
+            between[f"{one}, {other}"] = _kappa(pairs, {"all": sum(sizes.values())}, 2, "nominal", seed)
+    return {"panel": _kappa(panel, sizes, 2, "nominal", seed), "judges": judges, "people": between}
+
+
+def _kappa(
+    rows: Sequence[tuple[str, int, int]], sizes: Mapping[str, int], categories: int, scheme: Scheme, seed: int
+) -> Json:
+    if not rows:
+        return None
+    strata, first, second = zip(*rows, strict=True)
+    known = {name: sizes[name] for name in set(strata)}  # a stratum that was not read says nothing of the others
+    return _shown(estimates.kappa(strata, first, second, known, categories, scheme=scheme, seed=seed))
+
+
+def _people(desk: Desk) -> dict[str, Json]:
+    """Return what each person has read, and the share of planted controls on whose right side they are."""
+    planted = {
+        row_id: answer for row_id, answer in desk.sample.survey.select("row_id", "expected").iter_rows() if answer
+    }
+    people: dict[str, Json] = {}
+    for person in desk.assessors:
+        said = {row_id: kept.answer for row_id, kept in desk.said(person).items() if kept.answer}
+        right = [(said[row_id] in CUT) == (planted[row_id] in CUT) for row_id in said if row_id in planted]
+        people[person] = {
+            "rows": len(desk.rows(person)),
+            "read": len(said),
+            "controls": _shown(estimates.wilson(sum(right), len(right))),
+        }
+    return people
+
+
+def _shown(figure: Estimate | Kappa | None) -> dict[str, Json] | None:
+    """Return a figure's value, bounds and number of answers for JSON, rounded; None where it is not defined."""
+    if figure is None:
+        return None
+    kept = {name: value for name, value in asdict(figure).items() if name in ("value", "low", "high", "answered")}
+    return {name: round(value, 4) if isinstance(value, float) else cast("Json", value) for name, value in kept.items()}
+
+
+def lines(proof: Mapping[str, Json]) -> Iterator[dict[str, Json]]:
+    """Yield the figures that people look at first as rows: what, share, low, high, answers."""
+    named: list[tuple[str, Json]] = [
+        ("agreement with the panel, of all decided pairs", proof["agreement"]),
+        *((f"{name}: confirmed", figure) for name, figure in cast("Mapping[str, Json]", proof["confirmed"]).items()),
+        *(
+            (f"{name}: found relevant", figure)
+            for name, figure in cast("Mapping[str, Json]", proof["relevant"]).items()
+        ),
+        ("recall of relevant pairs in the pool", proof["recall"]),
+        ("plain agreement of the rows read, not weighted", proof["plain"]),
+    ]
+    kappa = cast("Mapping[str, Json]", proof["kappa"])
+    named.append(("kappa of panel and people, cut", kappa["panel"]))
+    for judge, found in cast("Mapping[str, Mapping[str, Json]]", kappa["judges"]).items():
+        named += [(f"kappa of {judge} and people, cut", found["cut"])]
+        named += [(f"kappa of {judge} and people, five grades, quadratic", found["grades"])]
+    named += [(f"kappa of {both}, cut", found) for both, found in cast("Mapping[str, Json]", kappa["people"]).items()]
+    for person, done in cast("Mapping[str, Mapping[str, Json]]", proof["people"]).items():
+        named.append((f"controls right: {person}", done["controls"]))
+    for what, figure in named:
+        shown = cast("Mapping[str, Json]", figure) if figure else {}
+        yield {"figure": what, **{key: shown.get(key) for key in ("value", "low", "high", "answered")}}
