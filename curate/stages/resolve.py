@@ -61,7 +61,7 @@ def resolve(verdicts: pl.DataFrame, reviews: pl.DataFrame) -> tuple[pl.DataFrame
     decided = both.with_columns(
         verdict=pl.coalesce("expert", "verdict"), policy=pl.when(read).then(pl.lit(POLICY)).otherwise("policy")
     )
-    return decided.select(TABLES["verdicts"]), overrides.select(TABLES["overrides"]).sort(PAIR)
+    return decided.select(*TABLES["verdicts"]), overrides.select(*TABLES["overrides"]).sort(PAIR)
 
 
 def run(config: Config, context: Context) -> Report:
