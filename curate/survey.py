@@ -6,7 +6,7 @@ pair lies. A sample is as large in each as Neyman (1934) has it, and every pair 
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 
 import numpy as np
@@ -56,6 +56,15 @@ class Plan:
     """Half width for the agreement over all decided pairs; None if there are none."""
     verdicts: Mapping[str, float | None]
     """Half width for every verdict: of its confirmed share, or of its relevant share where it decides nothing."""
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return a row a stratum for people: stratum, size, drawn, probability, guess."""
+        return [asdict(each) for each in self.strata]
+
+    def widths(self) -> list[dict[str, object]]:
+        """Return the anticipated half widths for people: of the agreement, and of every verdict."""
+        shares = {"agreement with the panel, of all decided pairs": self.agreement, **self.verdicts}
+        return [{"share of": name, "half width": width} for name, width in shares.items()]
 
 
 def strata(verdicts: pl.DataFrame, pool: pl.DataFrame) -> pl.DataFrame:

@@ -56,9 +56,9 @@ def export(
         language=work.pipeline.head.language,
     )
     if plan:
-        _, planned = drawing.strata(work.folder, order)
-        typer.echo(as_table(drawing.strata_rows(planned)))
-        typer.echo(as_table(drawing.interval_rows(planned)))
+        _, planned = drawing.plan(work.folder, order)
+        typer.echo(as_table(planned.rows(), digits=4))
+        typer.echo(as_table(planned.widths(), digits=4))
         return
     drawn = drawing.draw(work.folder, order)
     for path in paper.hand_out(Desk(drawn), out or drawn.folder / "sheets", formats.split(",")):

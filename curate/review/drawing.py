@@ -68,21 +68,24 @@ class _Drawn:
     expected: str | None = None
 
 
-def strata(run: Path, order: Order) -> tuple[pl.DataFrame, survey.Plan]:
-    """Return every pair of a run with its stratum, and how many of each are drawn; nothing is written."""
+def plan(run: Path, order: Order) -> tuple[pl.DataFrame, survey.Plan]:
+    """Return every judged pair of a run with its stratum, and the design of a sample of them; nothing is written."""
     verdicts, pool = read_table(run / "consensus", "verdicts"), read_table(run / "pool", "pool")
     named = survey.strata(verdicts, pool)
     if named.is_empty():
         raise DataError(f"{run}: no pair was judged, so there is nothing to check; run `curate judge` first")
-    return named, survey.plan(named, size=order.size, margin=order.margin)
+    sizes = survey.counts(named)
+    guesses = survey.guesses(sizes)
+    size = order.size or survey.needed(sizes, guesses, order.margin or 0, of=survey.decided(sizes))
+    return named, survey.anticipated(sizes, guesses, survey.allocate(sizes, guesses, size))
 
 
 def draw(run: Path, order: Order) -> Sample:
     """Draw a sample of a run and freeze it in `reviews/NAME`; the same order of the same run draws the same rows."""
     folder = run / "reviews" / order.name
     Sample.refuse(folder)
-    named, plan = strata(run, order)
-    drawn = survey.draw(named, plan.drawn, order.seed).join(
+    named, planned = plan(run, order)
+    drawn = survey.draw(named, {each.stratum: each.drawn for each in planned.strata}, order.seed).join(
         read_table(run / "consensus", "verdicts").select(*PAIR, "verdict", "votes"), on=PAIR
     )
     rows = [
@@ -98,7 +101,7 @@ def draw(run: Path, order: Order) -> Sample:
         order.language,
         order.seed,
         tuple(order.assessors),
-        [Stratum(name, plan.sizes[name], plan.drawn[name]) for name in plan.sizes],
+        [Stratum(each.stratum, each.size, each.drawn) for each in planned.strata],
         order.overlap,
         facts,
     )
@@ -113,7 +116,7 @@ def _placed(run: Path, rows: Sequence[_Drawn], order: Order) -> Iterator[dict[st
     place = {name: at for at, name in enumerate(shuffled(sorted(queries), order.seed, "review", "queries"))}
     mixed = shuffled(rows, order.seed, "review", "rows")
     mixed.sort(key=lambda row: place[row.keys[0]])
-    readers = _readers(len(mixed), order)
+    readers = _readers(mixed, order)
     for number, (row, people) in enumerate(zip(mixed, readers, strict=True), start=1):
         texts = [queries[row.keys[0]], passages[row.keys[1]]]
         yield {
@@ -121,16 +124,25 @@ def _placed(run: Path, rows: Sequence[_Drawn], order: Order) -> Iterator[dict[st
             "row_id": name_row(order.name, number, row.keys, texts),
             "ids": row.keys,
             "texts": texts,
-            "assessors": people if row.expected is None else order.assessors,
+            "assessors": people,
         }
 
 
-def _readers(rows: int, order: Order) -> list[list[str]]:
-    """Return who reads each row, first whose answer counts: equal shares by chance, and a second for the overlap."""
+def _readers(rows: Sequence[_Drawn], order: Order) -> Iterator[list[str]]:
+    """Yield who reads each row, first whose answer counts: equal shares by chance, a second one for the overlap.
+
+    Everybody reads the controls.
+    """
     people, count = list(order.assessors), len(order.assessors)
-    deal = shuffled([number % count for number in range(rows)], order.seed, "review", "assessors")
-    twice = set(generator(order.seed, "review", "overlap").sample(range(rows), round(order.overlap * rows)))
-    return [[people[at], *([people[(at + 1) % count]] if row in twice else [])] for row, at in enumerate(deal)]
+    drawn = [at for at, row in enumerate(rows) if row.expected is None]
+    deal = iter(shuffled([number % count for number in range(len(drawn))], order.seed, "review", "assessors"))
+    twice = set(generator(order.seed, "review", "overlap").sample(drawn, round(order.overlap * len(drawn))))
+    for at, row in enumerate(rows):
+        if row.expected is not None:
+            yield people
+            continue
+        turn = next(deal)
+        yield [people[turn], *([people[(turn + 1) % count]] if at in twice else [])]
 
 
 def _strangers(run: Path, count: int, seed: int) -> list[_Drawn]:
