@@ -1,0 +1,224 @@
+"""A sample is blind, repeatable and complete, and its figures are those of the whole pool."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from curate.errors import ConfigError, DataError, UserError
+from curate.files import read_table
+from curate.records import CUT, GRADES
+from curate.review import ADJUDICATED, Answer, Desk, Sample
+from curate.review.answers import path as answers_of
+from curate.review.drawing import Order, draw, plan
+from curate.review.proof import disagreements, lines, prove
+from tests.reviewing import judged
+
+TWO = ("wang", "li")
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[tuple[str, str], str]]:
+    """Return a judged run of 3,000 pairs, and the truth about them."""
+    run = tmp_path_factory.mktemp("reviewed") / "run"
+    truth = judged(run, queries=30, depth=100)
+    return run, {(query, doc): grade for query, doc, grade in truth.iter_rows()}
+
+
+Pool = tuple[Path, dict[tuple[str, str], str]]
+
+
+def answered(sample: Sample, truth: dict[tuple[str, str], str], people: Sequence[str] = TWO) -> Desk:
+    """Have everybody give the true grade; of a document that was not pooled it is D."""
+    desk = Desk(sample)
+    ids = dict(sample.survey.select("row_id", "ids").iter_rows())
+    for person in people:
+        desk.record(person, [Answer(row.row_id, truth.get(tuple(ids[row.row_id]), "D")) for row in desk.rows(person)])
+    return desk
+
+
+def test_the_same_order_draws_the_same_rows_and_another_seed_others(pool: Pool) -> None:
+    run, _ = pool
+    first, again, other = (draw(run, Order(name, size=200, seed=seed)) for name, seed in (("a", 1), ("b", 1), ("c", 2)))
+    ids = [sample.survey["ids"].to_list() for sample in (first, again, other)]
+    assert ids[0] == ids[1]
+    assert sorted(ids[0]) != sorted(ids[2])
+    assert not set(first.rows) & set(again.rows), "rows of another sample have other names"
+
+
+def test_every_row_keeps_its_stratum_and_probability(pool: Pool) -> None:
+    run, _ = pool
+    sample = draw(run, Order("kept", size=300, controls=0))
+    sizes = {stratum.name: stratum for stratum in sample.design.strata}
+    drawn = Counter(sample.survey["stratum"])
+    assert drawn == {name: each.drawn for name, each in sizes.items()}
+    assert sum(each.size for each in sizes.values()) == 3000
+    for name, probability in sample.survey.select("stratum", "probability").iter_rows():
+        assert probability == pytest.approx(sizes[name].drawn / sizes[name].size)
+    panel = read_table(run / "consensus", "verdicts")
+    ids = sample.survey.select(
+        query_id=pl.col("ids").list.get(0), doc_id=pl.col("ids").list.get(1), verdict="verdict", votes="votes"
+    )
+    assert len(ids.join(panel, on=["query_id", "doc_id", "verdict"])) == 300, "the verdicts are those that it saw"
+
+
+def test_readers_have_equal_shares_and_the_overlap_has_two(pool: Pool) -> None:
+    run, _ = pool
+    sample = draw(run, Order("shared", size=300, assessors=("wang", "li", "zhao"), overlap=0.1, controls=9))
+    readers = sample.survey.filter(pl.col("expected").is_null())["assessors"].to_list()
+    assert Counter(first for first, *_ in readers) == {"wang": 100, "li": 100, "zhao": 100}
+    assert Counter(map(len, readers)) == {1: 270, 2: 30}
+    planted = sample.survey.filter(pl.col("expected").is_not_null())
+    assert planted["assessors"].to_list() == [["wang", "li", "zhao"]] * 9
+    texts = [row.texts[0] for row in sample.of("wang")]
+    assert sum(one != other for one, other in pairwise(texts)) == len(set(texts)) - 1, "by query"
+
+
+def test_random_controls_are_of_no_pool_and_known_ones_of_this_run(pool: Pool, tmp_path: Path) -> None:
+    run, truth = pool
+    (query, doc), *_ = [pair for pair, grade in truth.items() if grade == "S"]
+    known = tmp_path / "known.csv"
+    known.write_text(f"query_id,doc_id,grade\n{query},{doc},S\n", encoding="utf-8")
+    planted = draw(run, Order("planted", size=100, controls=5, known=known)).survey.filter(
+        pl.col("expected").is_not_null()
+    )
+    assert sorted(planted["expected"]) == ["D"] * 5 + ["S"]
+    strangers = planted.filter(pl.col("expected") == "D")["ids"].to_list()
+    assert not {tuple(ids) for ids in strangers} & set(truth)
+    known.write_text("query_id,doc_id,grade\nq1,d1,5\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"line 2: found the grade '5', expected one of S, A, B, C, D"):
+        draw(run, Order("refused", size=100, known=known))
+    assert not (run / "reviews" / "refused").exists()
+
+
+def test_a_sample_is_never_drawn_over(pool: Pool) -> None:
+    run, _ = pool
+    draw(run, Order("once", size=100))
+    with pytest.raises(UserError, match="holds a sample already"):
+        draw(run, Order("once", size=100))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({}, "either --size N or --margin M"),
+        ({"size": 10, "margin": 0.1}, "either --size N or --margin M"),
+        ({"size": 10, "assessors": ("a", "a")}, "different names"),
+        ({"size": 10, "assessors": ("../x",)}, "without blanks"),
+        ({"size": 10, "assessors": (ADJUDICATED,)}, "kept for final answers"),
+        ({"size": 10, "overlap": 0.1}, "two assessors"),
+        ({"size": 10, "controls": -1}, "0 or more"),
+    ],
+)
+def test_an_impossible_order_is_a_sentence(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Order(**wrong)
+
+
+def test_a_margin_gives_the_size_that_keeps_it(pool: Pool) -> None:
+    run, _ = pool
+    _, planned = plan(run, Order(margin=0.02))
+    assert planned.agreement is not None
+    assert planned.agreement <= 0.02
+    assert sum(each.drawn for each in planned.strata) < 3000
+
+
+def test_the_figures_are_those_of_the_pool_by_hand(pool: Pool) -> None:
+    """Faultless readers: every figure against sums over rows with their weights, written out here."""
+    run, truth = pool
+    desk = answered(draw(run, Order("figures", size=500, assessors=TWO, overlap=0.2, seed=3)), truth)
+    figures: dict[str, Any] = prove(desk)
+    rows = [
+        (verdict, truth[query, doc] in CUT, 1 / probability)
+        for (query, doc), verdict, probability, expected in desk.sample.survey.select(
+            "ids", "verdict", "probability", "expected"
+        ).iter_rows()
+        if expected is None
+    ]
+
+    def weight(*verdicts: str, yes: bool | None = None) -> float:
+        return sum(by for verdict, good, by in rows if verdict in verdicts and yes in (None, good))
+
+    decided = ("relevant", "not relevant")
+    agreeing = weight("relevant", yes=True) + weight("not relevant", yes=False)
+    assert figures["agreement"]["value"] == pytest.approx(agreeing / weight(*decided), abs=1e-4)
+    assert figures["confirmed"]["relevant"]["value"] == pytest.approx(
+        weight("relevant", yes=True) / weight("relevant"), abs=1e-4
+    )
+    assert figures["relevant"]["contested"]["value"] == pytest.approx(
+        weight("contested", yes=True) / weight("contested"), abs=1e-4
+    )
+    everywhere = weight(*decided, "contested", yes=True)
+    assert figures["recall"]["value"] == pytest.approx(weight("relevant", yes=True) / everywhere, abs=1e-4)
+    plain = [good == (verdict == "relevant") for verdict, good, _ in rows if verdict in decided]
+    assert figures["plain"]["value"] == pytest.approx(np.mean(plain), abs=1e-4)
+    assert figures["kappa"]["people"]["wang, li"]["value"] == 1.0
+    assert figures["people"]["wang"]["controls"] == {"value": 1.0, "low": 0.7225, "high": 1.0, "answered": 10}
+    assert figures["agreement"]["low"] < figures["agreement"]["value"] < figures["agreement"]["high"]
+    assert {row["figure"] for row in lines(figures)} >= {"kappa of one and people, cut", "controls right: li"}
+
+
+def test_nothing_read_proves_nothing(pool: Pool) -> None:
+    run, _ = pool
+    figures: dict[str, Any] = prove(Desk(draw(run, Order("unread", size=100))))
+    assert (figures["read"], figures["agreement"], figures["recall"], figures["kappa"]["panel"]) == (
+        0,
+        None,
+        None,
+        None,
+    )
+    assert [row["value"] for row in lines(figures)] == [None] * len(list(lines(figures)))
+
+
+def test_the_first_reader_counts_until_a_final_answer_does(pool: Pool) -> None:
+    run, truth = pool
+    desk = answered(draw(run, Order("final", size=100, assessors=TWO, overlap=1.0, controls=0)), truth)
+    before = len(disagreements(desk))
+    row_id, readers = next(
+        row
+        for row in desk.sample.survey.filter(pl.col("verdict") == "relevant").select("row_id", "assessors").iter_rows()
+    )
+    desk.record(readers[0], [Answer(row_id, "S")])
+    desk.record(readers[1], [Answer(row_id, "D")])
+    assert row_id in {row.row_id for row in disagreements(desk)}, "people differ"
+    assert next(row for row in disagreements(desk) if row.row_id == row_id).settled == "S"
+    desk.record(ADJUDICATED, [Answer(row_id, "D")])
+    assert row_id not in {row.row_id for row in disagreements(desk)}
+    assert len(disagreements(desk)) <= before
+    figures: dict[str, Any] = prove(desk)
+    assert figures["adjudicated"] == 1
+
+
+def test_answers_survive_a_torn_line_and_say_nothing_twice(pool: Pool) -> None:
+    run, _ = pool
+    desk = Desk(draw(run, Order("torn", size=100)))
+    one, two, *_ = (row.row_id for row in desk.rows("assessor"))
+    assert desk.record("assessor", [Answer(one, "S", "好")]) == 1
+    file = answers_of(desk.sample.folder, "assessor")
+    with file.open("ab") as stream:
+        stream.write(b'{"row_id": "r000')
+    assert desk.record("assessor", [Answer(one, "S", "好"), Answer(two, "B")]) == 1, "only what is new"
+    assert {row: answer.answer for row, answer in desk.said("assessor").items()} == {one: "S", two: "B"}
+    desk.record("assessor", [Answer(one, None)])
+    assert set(desk.said("assessor")) == {two}, "taken back"
+    assert len(desk.reviews()) <= 1
+    with file.open("ab") as stream:
+        stream.write(b"grade: S\n")
+    with pytest.raises(DataError, match=r"assessor.jsonl, line \d: expected an answer"):
+        desk.said("assessor")
+
+
+@pytest.mark.parametrize(("person", "grade"), [("stranger", "S"), ("assessor", "E"), ("assessor", "s")])
+def test_only_known_people_and_answers_are_kept(pool: Pool, person: str, grade: str) -> None:
+    run, _ = pool
+    folder = run / "reviews" / "strict"
+    desk = Desk(Sample.load(folder) if folder.exists() else draw(run, Order("strict", size=60)))
+    with pytest.raises(ConfigError):
+        desk.record(person, [Answer(desk.rows("assessor")[0].row_id, grade)])
+    with pytest.raises(ConfigError):
+        desk.record("assessor", [Answer("r99999-abcdef", GRADES[0])])
