@@ -4,15 +4,16 @@ A row shows no judge, grade, verdict or stratum, and a planted control looks lik
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from curate import survey
+from curate.config import Json
 from curate.errors import ConfigError, DataError
-from curate.files import frame, read_table
-from curate.records import GRADES, shown
+from curate.files import read_table
+from curate.records import GRADES, TABLES, shown
 from curate.review.answers import ADJUDICATED, checked
 from curate.review.sample import Design, Sample, Stratum, name_row
 from curate.sampling import generator, shuffled
@@ -20,7 +21,6 @@ from curate.voting import PAIR
 
 CONTROLS = 0.02
 """Planted controls for each row of a sample, if a user says nothing."""
-Keys = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -56,18 +56,6 @@ class Order:
             raise ConfigError(f"--controls: expected 0 or more, found {self.controls}")
 
 
-@dataclass(frozen=True)
-class _Drawn:
-    """A row before it has a place and a reader."""
-
-    keys: Keys
-    stratum: str | None = None
-    probability: float | None = None
-    verdict: str | None = None
-    votes: list[dict[str, str | None]] = field(default_factory=list)
-    expected: str | None = None
-
-
 def plan(run: Path, order: Order) -> tuple[pl.DataFrame, survey.Plan]:
     """Return every judged pair of a run with its stratum, and the design of a sample of them; nothing is written."""
     verdicts, pool = read_table(run / "consensus", "verdicts"), read_table(run / "pool", "pool")
@@ -85,88 +73,69 @@ def draw(run: Path, order: Order) -> Sample:
     folder = run / "reviews" / order.name
     Sample.refuse(folder)
     named, planned = plan(run, order)
-    drawn = survey.draw(named, {each.stratum: each.drawn for each in planned.strata}, order.seed).join(
-        read_table(run / "consensus", "verdicts").select(*PAIR, "verdict", "votes"), on=PAIR
-    )
-    rows = [
-        _Drawn((row["query_id"], row["doc_id"]), row["stratum"], row["probability"], row["verdict"], row["votes"])
-        for row in drawn.sort(PAIR).iter_rows(named=True)
-    ]
-    count = round(CONTROLS * len(rows)) if order.controls is None else order.controls
-    rows += [*_strangers(run, count, order.seed), *_known(order.known)]
-    facts = {"controls": len(rows) - len(drawn), "margin": order.margin}
+    verdicts = read_table(run / "consensus", "verdicts").select(*PAIR, "verdict", "votes")
+    drawn = survey.draw(named, {each.stratum: each.drawn for each in planned.strata}, order.seed)
+    count = round(CONTROLS * len(drawn)) if order.controls is None else order.controls
+    controls = pl.concat([_strangers(run, count, order.seed), _known(order.known)])
+    rows = pl.concat([drawn.join(verdicts, on=PAIR, maintain_order="left"), controls], how="diagonal")
+    strata = [Stratum(each.stratum, each.size, each.drawn) for each in planned.strata]
+    facts: dict[str, Json] = {"controls": len(controls), "margin": order.margin}
     design = Design(
-        order.name,
-        "relevance",
-        order.language,
-        order.seed,
-        tuple(order.assessors),
-        [Stratum(each.stratum, each.size, each.drawn) for each in planned.strata],
-        order.overlap,
-        facts,
+        order.name, "relevance", order.language, order.seed, tuple(order.assessors), strata, order.overlap, facts
     )
-    sample = Sample(folder, design, frame("survey", _placed(run, rows, order)))
+    sample = Sample(folder, design, _placed(_with_texts(run, rows), order))
     sample.freeze()
     return sample
 
 
-def _placed(run: Path, rows: Sequence[_Drawn], order: Order) -> Iterator[dict[str, object]]:
-    """Yield the rows of the survey in reading order: a query's pairs stand together, queries and pairs by chance."""
-    queries, passages = _texts(run, rows)
-    place = {name: at for at, name in enumerate(shuffled(sorted(queries), order.seed, "review", "queries"))}
-    mixed = shuffled(rows, order.seed, "review", "rows")
-    mixed.sort(key=lambda row: place[row.keys[0]])
-    readers = _readers(mixed, order)
-    for number, (row, people) in enumerate(zip(mixed, readers, strict=True), start=1):
-        texts = [queries[row.keys[0]], passages[row.keys[1]]]
-        yield {
-            **asdict(row),
-            "row_id": name_row(order.name, number, row.keys, texts),
-            "ids": row.keys,
-            "texts": texts,
-            "assessors": people,
-        }
+def _placed(rows: pl.DataFrame, order: Order) -> pl.DataFrame:
+    """Return the survey in reading order: a query's pairs stand together, queries and pairs by chance."""
+    names = rows["query_id"].to_list()
+    place = {name: at for at, name in enumerate(shuffled(sorted(set(names)), order.seed, "review", "queries"))}
+    mixed = shuffled(range(len(rows)), order.seed, "review", "rows")
+    mixed.sort(key=lambda at: place[names[at]])
+    placed = rows[mixed].with_columns(ids=pl.concat_list(PAIR), texts=pl.concat_list("query", "passage"))
+    keys = placed.select("ids", "texts").iter_rows()
+    return placed.with_columns(
+        row_id=pl.Series([name_row(order.name, at, *key) for at, key in enumerate(keys, start=1)], dtype=pl.String),
+        assessors=pl.Series(list(_readers(placed["expected"].to_list(), order)), dtype=pl.List(pl.String)),
+    ).select(*TABLES["survey"])
 
 
-def _readers(rows: Sequence[_Drawn], order: Order) -> Iterator[list[str]]:
+def _readers(expected: Sequence[str | None], order: Order) -> Iterator[list[str]]:
     """Yield who reads each row, first whose answer counts: equal shares by chance, a second one for the overlap.
 
-    Everybody reads the controls.
+    Everybody reads the controls, which are the rows with an expected answer.
     """
     people, count = list(order.assessors), len(order.assessors)
-    drawn = [at for at, row in enumerate(rows) if row.expected is None]
+    drawn = [at for at, answer in enumerate(expected) if answer is None]
     deal = iter(shuffled([number % count for number in range(len(drawn))], order.seed, "review", "assessors"))
     twice = set(generator(order.seed, "review", "overlap").sample(drawn, round(order.overlap * len(drawn))))
-    for at, row in enumerate(rows):
-        if row.expected is not None:
+    for at, answer in enumerate(expected):
+        if answer is not None:
             yield people
             continue
         turn = next(deal)
         yield [people[turn], *([people[(turn + 1) % count]] if at in twice else [])]
 
 
-def _strangers(run: Path, count: int, seed: int) -> list[_Drawn]:
+def _strangers(run: Path, count: int, seed: int) -> pl.DataFrame:
     """Return controls that should be graded D: a query and a random document that no retriever pooled for it."""
-    if not count:
-        return []
-    documents = pl.scan_parquet(run / "diversify" / "corpus.parquet").select("doc_id").collect()["doc_id"].to_list()
-    pooled = set(read_table(run / "pool", "pool").select(PAIR).iter_rows())
-    queries = sorted({query for query, _ in pooled})
+    pooled = read_table(run / "pool", "pool").select(PAIR)
+    queries = pooled["query_id"].unique().sort().to_list()
+    documents = pl.scan_parquet(run / "diversify" / "corpus.parquet").select("doc_id").collect()["doc_id"]
     chance = generator(seed, "review", "controls")
-    found: dict[Keys, None] = {}
-    for _ in range(100 * count):
-        pair = (chance.choice(queries), chance.choice(documents))
-        if pair not in pooled:
-            found[pair] = None
-        if len(found) == count:
-            break
-    return [_Drawn(pair, expected="D") for pair in found]
+    tries = [(chance.choice(queries), documents[chance.randrange(len(documents))]) for _ in range(20 * count)]
+    wanted = pl.DataFrame(tries, dict.fromkeys(PAIR, pl.String), orient="row").unique(maintain_order=True)
+    return (
+        wanted.join(pooled, on=PAIR, how="anti", maintain_order="left").head(count).with_columns(expected=pl.lit("D"))
+    )
 
 
-def _known(path: Path | None) -> list[_Drawn]:
+def _known(path: Path | None) -> pl.DataFrame:
     """Return the pairs of a file of known grades; DataError unless it is such a table."""
     if path is None:
-        return []
+        return pl.DataFrame(schema=dict.fromkeys((*PAIR, "expected"), pl.String))
     try:
         table = pl.read_csv(path, separator="\t" if path.suffix == ".tsv" else ",", infer_schema=False)
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -177,17 +146,20 @@ def _known(path: Path | None) -> list[_Drawn]:
     for line, grade in enumerate(table["grade"], start=2):
         if grade not in GRADES:
             raise DataError(f"{path}, line {line}: found the grade {grade!r}, expected one of {', '.join(GRADES)}")
-    return [_Drawn((query, doc), expected=grade) for query, doc, grade in table.select(*PAIR, "grade").iter_rows()]
+    return table.select(*PAIR, expected="grade")
 
 
-def _texts(run: Path, rows: Sequence[_Drawn]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the texts of the queries and passages of rows; only their documents are read into memory."""
-    queries = dict(read_table(run / "diversify", "queries").select("query_id", "text").iter_rows())
-    wanted = pl.Series(sorted({row.keys[1] for row in rows}))
-    corpus = pl.scan_parquet(run / "diversify" / "corpus.parquet").filter(pl.col("doc_id").is_in(wanted.implode()))
-    texts = corpus.select("doc_id", "title", "text").collect().iter_rows()
-    passages = {doc_id: shown(title, text) for doc_id, title, text in texts}
-    for query, doc in (row.keys for row in rows):
-        if query not in queries or doc not in passages:
-            raise DataError(f"{run}: no text of the pair {query}, {doc}; a known pair must be of this run's texts")
-    return {query: queries[query] for query in {row.keys[0] for row in rows}}, passages
+def _with_texts(run: Path, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows with query and passage, as judges saw them; only their documents are read into memory."""
+    queries = read_table(run / "diversify", "queries").select("query_id", query="text")
+    corpus = pl.scan_parquet(run / "diversify" / "corpus.parquet")
+    wanted = corpus.filter(pl.col("doc_id").is_in(rows["doc_id"].unique().implode())).collect()
+    passages = [
+        (doc_id, shown(title, text)) for doc_id, title, text in wanted.select("doc_id", "title", "text").iter_rows()
+    ]
+    texts = pl.DataFrame(passages, {"doc_id": pl.String, "passage": pl.String}, orient="row")
+    found = rows.join(queries, on="query_id", how="left", maintain_order="left")
+    found = found.join(texts, on="doc_id", how="left", maintain_order="left")
+    for query, doc in found.filter(pl.any_horizontal(pl.col("query", "passage").is_null())).select(PAIR).iter_rows():
+        raise DataError(f"{run}: no text of the pair {query}, {doc}; a known pair must be of this run's texts")
+    return found
