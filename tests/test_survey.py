@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from curate.errors import ConfigError, DataError
 from curate.estimates import Part, share
-from curate.records import GRADES, TABLES
+from curate.records import TABLES
 from curate.survey import allocate, anticipated, counts, decided, draw, guesses, half_width, needed, strata
 
 VERDICT = {"relevant": "SA", "not relevant": "BCD"}
@@ -47,7 +47,7 @@ def judged(rows: list[tuple[str, str, int]]) -> tuple[pl.DataFrame, pl.DataFrame
         }
         for (query, document), (verdict, grades, _) in zip(keys, rows, strict=True)
     ]
-    pool = [(*key, position, []) for key, (_, _, position) in zip(keys, rows, strict=True)]
+    pool = [(*key, position, None) for key, (_, _, position) in zip(keys, rows, strict=True)]
     return (
         pl.DataFrame(verdicts, schema=TABLES["verdicts"]).sort("query_id", "doc_id"),
         pl.DataFrame(pool, schema=TABLES["pool"], orient="row"),
@@ -92,7 +92,6 @@ def test_strata_are_a_dozen_have_a_guess_and_are_sorted() -> None:
     assert set(frame["stratum"]) == set(SIZES)
     assert all(0 < guess < 1 for guess in guesses(counts(frame)).values())
     assert frame.select("query_id", "doc_id").equals(frame.select("query_id", "doc_id").sort("query_id", "doc_id"))
-    assert len(set(GRADES)) == 5
 
 
 def test_order_of_the_pool_changes_no_stratum() -> None:
@@ -132,7 +131,6 @@ def test_bounds_give_to_the_others_in_proportion() -> None:
     found = allocate(sizes, {"a": 0.5, "b": 0.1, "c": 0.02, "d": 0.5}, 147)
     assert found == {"a": 50, "b": 90, "c": 5, "d": 2}
     assert allocate({"a": 10, "b": 10, "c": 10}, dict.fromkeys("abc", 0.1), 20) == {"a": 7, "b": 7, "c": 6}
-    assert allocate({"a": 10, "b": 1000}, {"a": 0.5, "b": 0.001}, 30) == {"a": 7, "b": 23} or True
 
 
 @st.composite
@@ -199,8 +197,157 @@ def test_a_guess_must_be_a_share(guess: float | None) -> None:
 
 
 def test_too_small_a_sample_names_the_least() -> None:
-    with pytest.raises(ConfigError, match="found a sample of 59 pairs .* expected at least 60 pairs"):
+    with pytest.raises(
+        ConfigError, match="found a sample of 59 pairs with at least 5 from each of 12 strata, expected at least 60"
+    ):
         allocate(SIZES, guesses(SIZES), 59)
     assert set(allocate(SIZES, guesses(SIZES), 60).values()) == {5}
     with pytest.raises(ConfigError, match="one a stratum"):
         allocate(SIZES, guesses(SIZES), 600, least=0)
+
+
+# The size that a margin needs, and what a plan promises.
+
+
+@pytest.mark.parametrize("margin", [0.2, 0.03, 0.01, 0.003, 0.0002])
+def test_needed_is_the_smallest_size_that_is_enough(margin: float) -> None:
+    shares, about = guesses(SIZES), decided(SIZES)
+    size = needed(SIZES, shares, margin, of=about)
+
+    def width(sample: int) -> float:
+        found = half_width({name: SIZES[name] for name in about}, shares, allocate(SIZES, shares, sample))
+        assert found is not None
+        return found
+
+    assert width(size) <= margin
+    assert size == 60 or width(size - 1) > margin
+
+
+def test_needed_in_one_stratum_by_hand() -> None:
+    """Wilson's half width at 1 / 2 is 0.5 sqrt(z^2 / (n + z^2)): for 0.05, n = 99 z^2, and of N pairs n N / (N - 1 + n)."""
+    plain = 99 * 1.959963985**2
+    assert needed({"all": 10**9}, {"all": 0.5}, 0.05) == math.ceil(plain) == 381
+    assert needed({"all": 1000}, {"all": 0.5}, 0.05) == math.ceil(plain * 1000 / (999 + plain)) == 276
+    assert needed({"all": 1000}, {"all": 0.5}, 1e-9) == 1000
+
+
+def test_tighter_margins_need_more() -> None:
+    sizes = [needed(SIZES, guesses(SIZES), margin) for margin in (0.1, 0.05, 0.02, 0.01, 0.005)]
+    assert all(first <= second for first, second in pairwise(sizes))
+    assert sizes[-1] > 10 * sizes[0]
+
+
+@pytest.mark.parametrize(("sizes", "margin"), [({"a": 9}, 0.0), ({"a": 9}, 1.0), ({"a": 0}, 0.1)])
+def test_needed_refuses_what_has_no_answer(sizes: dict[str, int], margin: float) -> None:
+    with pytest.raises(ConfigError, match="--margin: found"):
+        needed(sizes, {"a": 0.1}, margin)
+
+
+def test_a_plan_is_the_report_of_a_survey_that_finds_what_was_guessed() -> None:
+    shares = guesses(SIZES)
+    drawn = allocate(SIZES, shares, 5000)
+    plan = anticipated(SIZES, shares, drawn)
+    assert [each.stratum for each in plan.strata] == sorted(SIZES)
+    assert sum(each.drawn for each in plan.strata) == 5000
+    assert all(each.probability == each.drawn / each.size for each in plan.strata)
+    report = share([Part(SIZES[name], drawn[name], drawn[name] * shares[name]) for name in decided(SIZES)])
+    assert report is not None
+    assert plan.agreement == (report.high - report.low) / 2
+    assert 0.003 < plan.agreement < 0.008
+    assert set(plan.verdicts) == {"relevant", "not relevant", "contested", "incomplete", "not positive"}
+    assert all(width is not None and width > plan.agreement for width in plan.verdicts.values())
+
+
+def test_a_plan_without_decided_pairs_promises_nothing_of_them() -> None:
+    plan = anticipated(
+        {"contested, deeper": 40, "relevant, split, top 50": 0},
+        guesses(SIZES),
+        {**dict.fromkeys(SIZES, 0), "contested, deeper": 9},
+    )
+    assert plan.agreement is None
+    assert plan.verdicts["relevant"] is None
+    assert plan.verdicts["contested"] is not None
+    assert [each.probability for each in plan.strata] == [9 / 40, None]
+
+
+# Draws.
+
+
+def frame(sizes: Mapping[str, int]) -> pl.DataFrame:
+    """Return that many pairs of every stratum, sorted by key."""
+    names = [name for name, size in sizes.items() for _ in range(size)]
+    rows = [(f"q{place % 13:02}", f"d{place:06}", name) for place, name in enumerate(names)]
+    return pl.DataFrame(rows, schema=["query_id", "doc_id", "stratum"], orient="row").sort("query_id", "doc_id")
+
+
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=4), st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_draw_is_what_was_allocated(given_sizes: list[int], data: st.DataObject) -> None:
+    sizes = {f"s{place}": size for place, size in enumerate(given_sizes)}
+    allocation = {name: data.draw(st.integers(0, size)) for name, size in sizes.items()}
+    pairs, seed = frame(sizes), data.draw(st.integers(0, 2**40))
+    drawn = draw(pairs, allocation, seed)
+    assert counts(drawn) == {name: count for name, count in allocation.items() if count}
+    assert drawn.schema["probability"] == pl.Float64
+    assert drawn.join(pairs, on=["query_id", "doc_id", "stratum"]).height == len(drawn) == drawn.n_unique(["doc_id"])
+    assert all(row["probability"] == allocation[row["stratum"]] / sizes[row["stratum"]] for row in drawn.to_dicts())
+    shuffled = pairs.sample(fraction=1, shuffle=True, seed=1)
+    assert draw(shuffled, dict(reversed(allocation.items())), seed).equals(drawn)
+    weights = drawn.group_by("stratum").agg((1 / pl.col("probability")).sum().round(6)).iter_rows()
+    assert dict(weights) == {name: sizes[name] for name, count in allocation.items() if count}
+
+
+def test_another_seed_draws_others_and_a_stratum_does_not_hang_on_its_neighbours() -> None:
+    pairs = frame({"a": 400, "b": 300})
+    first = draw(pairs, {"a": 40, "b": 30}, seed=1)
+    assert not draw(pairs, {"a": 40, "b": 30}, seed=2).equals(first)
+    alone = draw(pairs.filter(pl.col("stratum") == "a"), {"a": 40}, seed=1)
+    assert alone.equals(first.filter(pl.col("stratum") == "a"))
+
+
+def test_every_pair_is_drawn_as_often_as_its_probability_says() -> None:
+    """2,000 draws: 4 standard errors of a share of 1 / 4 are 0.039, of 3 / 5 they are 0.044."""
+    pairs, allocation = frame({"a": 20, "b": 5}), {"a": 5, "b": 3}
+    drawn = pl.concat(draw(pairs, allocation, seed) for seed in range(2000))
+    often = drawn.group_by("doc_id", "stratum").agg(pl.len() / 2000, pl.col("probability").first())
+    assert len(often) == 25
+    assert ((often["len"] - often["probability"]).abs() < 0.045).all()
+
+
+@pytest.mark.parametrize("allocation", [{"a": 5}, {"a": 5, "b": 6}, {"a": 5, "b": -1}, {"a": 1, "b": 1, "c": 1}])
+def test_a_draw_refuses_the_allocation_of_another_pool(allocation: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match="give an allocation of this pool"):
+        draw(frame({"a": 20, "b": 5}), allocation, seed=1)
+
+
+def test_from_pool_to_interval() -> None:
+    """The whole way, 1,000 times: allocate, draw, look at the pairs drawn, estimate; the truth is 226 of 2,110."""
+    sizes, wrong = {"a": 60, "b": 1800, "c": 250}, {"a": 24, "b": 90, "c": 112}
+    pairs = frame(sizes)
+    place = pl.int_range(pl.len()).over("stratum")
+    pairs = pairs.with_columns(hit=place < pl.col("stratum").replace_strict(wrong))
+    allocation = allocate(sizes, {"a": 0.3, "b": 0.1, "c": 0.3}, 250)
+    covered = 0
+    for seed in range(1000):
+        drawn = draw(pairs, allocation, seed)
+        hits = dict(drawn.group_by("stratum").agg(pl.col("hit").sum()).iter_rows())
+        found = share([Part(sizes[name], allocation[name], hits[name]) for name in sizes])
+        assert found is not None
+        assert found.value == pytest.approx(drawn.select(pl.col("hit").dot(1 / pl.col("probability"))).item() / 2110)
+        covered += found.low <= 226 / 2110 <= found.high
+    assert 0.93 <= covered / 1000 <= 0.97
+
+
+def test_a_pool_of_full_size_is_fast() -> None:
+    """An export of 5,000 of 367,000 pairs may take three seconds, files and all; these parts take about half of one."""
+    known = {"relevant": "SS", "not relevant": "DD", "contested": "SD", "incomplete": "--", "not positive": "D-"}
+    each, _ = judged([(verdict, grades, 1) for verdict, grades in known.items()])
+    pairs = frame(SIZES).with_columns(verdict=pl.col("stratum").str.split(", ").list.first())
+    verdicts = pairs.join(each.drop("query_id", "doc_id"), on="verdict", maintain_order="left")
+    pool = pairs.select("query_id", "doc_id", position=pl.int_range(pl.len(), dtype=pl.Int32) % 200)
+    start = time.perf_counter()
+    placed = strata(verdicts.select(TABLES["verdicts"]), pool)
+    sizes = counts(placed)
+    drawn = draw(placed, allocate(sizes, guesses(sizes), 5000), seed=1)
+    assert (len(placed), len(drawn)) == (367000, 5000)
+    assert time.perf_counter() - start < 3
