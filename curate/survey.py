@@ -19,8 +19,8 @@ from curate.records import VERDICTS, Verdict
 from curate.resources import data_file
 from curate.sampling import generator
 from curate.tally import Floats
+from curate.voting import PAIR
 
-PAIR = ["query_id", "doc_id"]
 TOP = 50
 """Positions of the pool that make the upper of the two rank bands."""
 LEAST = 5
@@ -160,7 +160,8 @@ def needed(
     """Return the smallest sample that, allocated, gives a half width of at most `margin` if the guesses are right.
 
     The margin is for the share of the strata `of`, all by default; the sample is allocated to all of them either way.
-    Found by bisection from the least sample that `allocate` accepts to the whole pool, where the width is 0.
+    Found by bisection from the least sample that `allocate` accepts to the whole pool, where the width is 0. ConfigError
+    if the margin is not between 0 and 1, or there is no pair to measure.
     """
     about = {name: sizes[name] for name in (sizes if of is None else of)}
     if not 0 < margin < 1 or not sum(about.values()):

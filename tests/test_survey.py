@@ -224,7 +224,7 @@ def test_needed_is_the_smallest_size_that_is_enough(margin: float) -> None:
 
 
 def test_needed_in_one_stratum_by_hand() -> None:
-    """Wilson's half width at 1 / 2 is 0.5 sqrt(z^2 / (n + z^2)): for 0.05, n = 99 z^2, and of N pairs n N / (N - 1 + n)."""
+    """Wilson's half width at 1 / 2 is z / 2 / sqrt(n + z^2): n = 99 z^2 for 0.05, of N pairs n N / (N - 1 + n)."""
     plain = 99 * 1.959963985**2
     assert needed({"all": 10**9}, {"all": 0.5}, 0.05) == math.ceil(plain) == 381
     assert needed({"all": 1000}, {"all": 0.5}, 0.05) == math.ceil(plain * 1000 / (999 + plain)) == 276
@@ -346,7 +346,7 @@ def test_a_pool_of_full_size_is_fast() -> None:
     verdicts = pairs.join(each.drop("query_id", "doc_id"), on="verdict", maintain_order="left")
     pool = pairs.select("query_id", "doc_id", position=pl.int_range(pl.len(), dtype=pl.Int32) % 200)
     start = time.perf_counter()
-    placed = strata(verdicts.select(TABLES["verdicts"]), pool)
+    placed = strata(verdicts.select(*TABLES["verdicts"]), pool)
     sizes = counts(placed)
     drawn = draw(placed, allocate(sizes, guesses(sizes), 5000), seed=1)
     assert (len(placed), len(drawn)) == (367000, 5000)
