@@ -160,8 +160,8 @@ def needed(
     """Return the smallest sample that, allocated, gives a half width of at most `margin` if the guesses are right.
 
     The margin is for the share of the strata `of`, all by default; the sample is allocated to all of them either way.
-    Found by bisection from the least sample that `allocate` accepts to the whole pool, where the width is 0. ConfigError
-    if the margin is not between 0 and 1, or there is no pair to measure.
+    Found by bisection, from the least sample that `allocate` accepts to the whole pool, where the width is 0.
+    ConfigError if the margin is not between 0 and 1, or there is no pair to measure.
     """
     about = {name: sizes[name] for name in (sizes if of is None else of)}
     if not 0 < margin < 1 or not sum(about.values()):
@@ -192,12 +192,12 @@ def draw(frame: pl.DataFrame, allocation: Mapping[str, int], seed: int) -> pl.Da
             f"survey: found {allocation.get(name)} pairs to draw from the stratum {name!r}, expected 0 to "
             f"{sizes.get(name, 0)}; give an allocation of this pool"
         )
-    parts = [rows.clear().with_columns(probability=pl.lit(0.0))]
-    for name in sizes:
-        part = rows.filter(pl.col("stratum") == name)
-        places = sorted(generator(seed, "survey", name).sample(range(len(part)), allocation[name]))
-        parts.append(part[places].with_columns(probability=pl.lit(allocation[name] / len(part))))
-    return pl.concat(parts).sort("_row").drop("_row")
+    places: list[int] = []
+    for name, size in sizes.items():
+        own = rows.filter(pl.col("stratum") == name)["_row"]
+        places.extend(own[generator(seed, "survey", name).sample(range(size), allocation[name])])
+    chance = pl.col("stratum").replace_strict({name: allocation[name] / size for name, size in sizes.items()})
+    return rows[sorted(places)].drop("_row").with_columns(probability=chance.cast(pl.Float64))
 
 
 def anticipated(

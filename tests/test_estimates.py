@@ -251,6 +251,34 @@ def test_variance_of_kappa_is_that_of_statsmodels_in_one_large_stratum() -> None
     assert math.sqrt((1 - got.value**2) / got.effective) == pytest.approx(want.std_kappa, rel=2e-3)
 
 
+def test_variance_of_a_stratified_kappa_derived_again() -> None:
+    """Cell by cell: what one pair more would change, its variance within a stratum, and the part not drawn."""
+    sizes, seen = [300, 80], np.array([[[20.0, 5], [1, 0]], [[2, 0], [6, 30]]])
+    drawn = seen.sum(axis=(1, 2))
+    labels = np.repeat(["a", "b"], drawn.astype(int)).tolist()
+    codes = np.concatenate([np.repeat(np.arange(4), table.ravel().astype(int)) for table in seen])
+    got = kappa(labels, codes // 2, codes % 2, {"a": 300, "b": 80}, 2)
+    again = [
+        [[(table[i, j] + table[i].sum() / n / 2) / (n + 1) for j in (0, 1)] for i in (0, 1)]
+        for table, n in zip(seen, drawn, strict=True)
+    ]
+    pool = sum(size * np.array(table) for size, table in zip(sizes, again, strict=True))
+
+    def change(i: int, j: int) -> float:
+        step = np.zeros((2, 2))
+        step[i, j] = 1e-3
+        return float(cohen(Crosstab(pool + step)) - cohen(Crosstab(pool - step))) / 2e-3
+
+    variance = 0.0
+    for size, n, table in zip(sizes, drawn.tolist(), again, strict=True):
+        each = [(table[i][j], change(i, j)) for i in (0, 1) for j in (0, 1)]
+        mean = sum(part * slope for part, slope in each)
+        variance += size**2 / n * (size - n) / (size - 1) * sum(part * (slope - mean) ** 2 for part, slope in each)
+    smooth = float(cohen(Crosstab(np.asarray(pool))))
+    assert got is not None
+    assert got.effective == pytest.approx((1 - smooth**2) / variance, rel=1e-6)
+
+
 def test_rows_that_one_did_not_rate_keep_their_place_in_the_sample() -> None:
     """They are in no cell, but the stratum's rows are still rows / size of it."""
     labels, codes = graded(panel(5, [40, 40]))

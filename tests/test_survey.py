@@ -125,8 +125,13 @@ def test_neyman_by_hand() -> None:
     assert allocate({"a": 100, "b": 300}, {"a": 0.5, "b": 0.1}, 70) == {"a": 25, "b": 45}
 
 
+def test_the_largest_remainder_goes_up() -> None:
+    """Equal guesses: 1.1, 2.2 and 7.7 of 11."""
+    assert allocate({"a": 10, "b": 20, "c": 70}, dict.fromkeys("abc", 0.3), 11, least=1) == {"a": 1, "b": 2, "c": 8}
+
+
 def test_bounds_give_to_the_others_in_proportion() -> None:
-    """c gets its least, d all that it has; what is left, 140 - 5 - 2, goes 50 to 90, and the larger remainder up."""
+    """c gets its least, d all that it has; what is left, 140 - 5 - 2, goes 50 to 90."""
     sizes = {"a": 100, "b": 300, "c": 6, "d": 2}
     found = allocate(sizes, {"a": 0.5, "b": 0.1, "c": 0.02, "d": 0.5}, 147)
     assert found == {"a": 50, "b": 90, "c": 5, "d": 2}
