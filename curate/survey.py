@@ -134,10 +134,7 @@ def allocate(sizes: Mapping[str, int], guesses: Mapping[str, float], size: int, 
 
 
 def half_width(
-    sizes: Mapping[str, int],
-    guesses: Mapping[str, float],
-    drawn: Mapping[str, int],
-    level: float = LEVEL,
+    sizes: Mapping[str, int], guesses: Mapping[str, float], drawn: Mapping[str, int], level: float = LEVEL
 ) -> float | None:
     """Return half the width of the interval for the share of these strata if the guesses are right.
 
@@ -185,13 +182,12 @@ def draw(frame: pl.DataFrame, allocation: Mapping[str, int], seed: int) -> pl.Da
     """
     rows = frame.sort(PAIR).with_row_index("_row")
     sizes = counts(rows)
-    wrong = [name for name in sorted({*sizes, *allocation}) if not 0 <= allocation.get(name, -1) <= sizes.get(name, 0)]
-    if wrong:
-        name = wrong[0]
-        raise ConfigError(
-            f"survey: found {allocation.get(name)} pairs to draw from the stratum {name!r}, expected 0 to "
-            f"{sizes.get(name, 0)}; give an allocation of this pool"
-        )
+    for name in sorted({*sizes, *allocation}):
+        if not 0 <= allocation.get(name, -1) <= sizes.get(name, 0):
+            raise ConfigError(
+                f"survey: found {allocation.get(name, 'no number of')} pairs to draw from the stratum {name!r}, "
+                f"expected 0 to {sizes.get(name, 0)}; give an allocation of this pool"
+            )
     places: list[int] = []
     for name, size in sizes.items():
         own = rows.filter(pl.col("stratum") == name)["_row"]

@@ -294,6 +294,7 @@ def test_a_draw_is_what_was_allocated(given_sizes: list[int], data: st.DataObjec
     drawn = draw(pairs, allocation, seed)
     assert counts(drawn) == {name: count for name, count in allocation.items() if count}
     assert drawn.schema["probability"] == pl.Float64
+    assert drawn.equals(drawn.sort("query_id", "doc_id"))
     assert drawn.join(pairs, on=["query_id", "doc_id", "stratum"]).height == len(drawn) == drawn.n_unique(["doc_id"])
     assert all(row["probability"] == allocation[row["stratum"]] / sizes[row["stratum"]] for row in drawn.to_dicts())
     shuffled = pairs.sample(fraction=1, shuffle=True, seed=1)
