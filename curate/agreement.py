@@ -131,6 +131,17 @@ def cohen(ratings: Crosstab, scheme: Scheme = "nominal") -> Floats:
     return 1 - _ratio(observed, (by_chance * cost).sum(axis=(-2, -1)))
 
 
+def cohen_slope(ratings: Crosstab, scheme: Scheme = "nominal") -> Floats:
+    """Return the derivative of Cohen's kappa by the count in every cell; shape (..., categories, categories)."""
+    table, cost = ratings.table, _cost(scheme, ratings.table.shape[-1])
+    rows, columns = table.sum(axis=-1) @ cost, table.sum(axis=-2) @ cost
+    total = table.sum(axis=(-2, -1))[..., None, None]
+    observed = (table * cost).sum(axis=(-2, -1))[..., None, None]
+    expected = (table.sum(axis=-1) * columns).sum(axis=-1)[..., None, None]
+    by_chance = columns[..., :, None] + rows[..., None, :]
+    return _ratio(observed * total * by_chance, expected**2) - _ratio(cost * total + observed, expected)
+
+
 def specific(sums: Sums) -> Floats:
     """Specific agreement: of the rater pairs of which one says c, the share in which both do; shape (..., categories).
 

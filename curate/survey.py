@@ -19,8 +19,8 @@ from curate.records import VERDICTS, Verdict
 from curate.resources import data_file
 from curate.sampling import generator
 from curate.tally import Floats
+from curate.voting import PAIR
 
-PAIR = ["query_id", "doc_id"]
 TOP = 50
 """Positions of the pool that make the upper of the two rank bands."""
 LEAST = 5
@@ -143,10 +143,7 @@ def allocate(sizes: Mapping[str, int], guesses: Mapping[str, float], size: int, 
 
 
 def half_width(
-    sizes: Mapping[str, int],
-    guesses: Mapping[str, float],
-    drawn: Mapping[str, int],
-    level: float = LEVEL,
+    sizes: Mapping[str, int], guesses: Mapping[str, float], drawn: Mapping[str, int], level: float = LEVEL
 ) -> float | None:
     """Return half the width of the interval for the share of these strata if the guesses are right.
 
@@ -169,7 +166,8 @@ def needed(
     """Return the smallest sample that, allocated, gives a half width of at most `margin` if the guesses are right.
 
     The margin is for the share of the strata `of`, all by default; the sample is allocated to all of them either way.
-    Found by bisection from the least sample that `allocate` accepts to the whole pool, where the width is 0.
+    Found by bisection, from the least sample that `allocate` accepts to the whole pool, where the width is 0.
+    ConfigError if the margin is not between 0 and 1, or there is no pair to measure.
     """
     about = {name: sizes[name] for name in (sizes if of is None else of)}
     if not 0 < margin < 1 or not sum(about.values()):
@@ -193,19 +191,18 @@ def draw(frame: pl.DataFrame, allocation: Mapping[str, int], seed: int) -> pl.Da
     """
     rows = frame.sort(PAIR).with_row_index("_row")
     sizes = counts(rows)
-    wrong = [name for name in sorted({*sizes, *allocation}) if not 0 <= allocation.get(name, -1) <= sizes.get(name, 0)]
-    if wrong:
-        name = wrong[0]
-        raise ConfigError(
-            f"survey: found {allocation.get(name)} pairs to draw from the stratum {name!r}, expected 0 to "
-            f"{sizes.get(name, 0)}; give an allocation of this pool"
-        )
-    parts = [rows.clear().with_columns(probability=pl.lit(0.0))]
-    for name in sizes:
-        part = rows.filter(pl.col("stratum") == name)
-        places = sorted(generator(seed, "survey", name).sample(range(len(part)), allocation[name]))
-        parts.append(part[places].with_columns(probability=pl.lit(allocation[name] / len(part))))
-    return pl.concat(parts).sort("_row").drop("_row")
+    for name in sorted({*sizes, *allocation}):
+        if not 0 <= allocation.get(name, -1) <= sizes.get(name, 0):
+            raise ConfigError(
+                f"survey: found {allocation.get(name, 'no number of')} pairs to draw from the stratum {name!r}, "
+                f"expected 0 to {sizes.get(name, 0)}; give an allocation of this pool"
+            )
+    places: list[int] = []
+    for name, size in sizes.items():
+        own = rows.filter(pl.col("stratum") == name)["_row"]
+        places.extend(own[generator(seed, "survey", name).sample(range(size), allocation[name])])
+    chance = pl.col("stratum").replace_strict({name: allocation[name] / size for name, size in sizes.items()})
+    return rows[sorted(places)].drop("_row").with_columns(probability=chance.cast(pl.Float64))
 
 
 def anticipated(
