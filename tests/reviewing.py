@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from curate.files import frame, write_table
@@ -57,7 +58,7 @@ def judged(run: Path, queries: int, depth: int, *, seed: int = 5) -> pl.DataFram
     return names
 
 
-def _erring(truth: np.ndarray, random: np.random.Generator) -> np.ndarray:  # type: ignore[type-arg]
+def _erring(truth: npt.NDArray[np.int64], random: np.random.Generator) -> list[str]:
     """Return grades that are one step off in a tenth of the cases."""
     step = random.choice([-1, 0, 1], len(truth), p=[0.05, 0.9, 0.05])
-    return np.array(list("SABCD"))[np.clip(truth + step, 0, 4)]
+    return ["SABCD"[code] for code in np.clip(truth + step, 0, 4)]

@@ -1,5 +1,6 @@
 """A sample is blind, repeatable and complete, and its figures are those of the whole pool."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -142,7 +143,7 @@ def test_the_figures_are_those_of_the_pool_by_hand(pool: Pool) -> None:
     ]
 
     def weight(*verdicts: str, yes: bool | None = None) -> float:
-        return sum(by for verdict, good, by in rows if verdict in verdicts and yes in (None, good))
+        return math.fsum(by for verdict, good, by in rows if verdict in verdicts and yes in (None, good))
 
     decided = ("relevant", "not relevant")
     agreeing = weight("relevant", yes=True) + weight("not relevant", yes=False)

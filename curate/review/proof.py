@@ -12,12 +12,12 @@ from typing import cast
 from curate import estimates
 from curate.agreement import Scheme
 from curate.config import Json
-from curate.estimates import Estimate, Kappa, Part
+from curate.estimates import Estimate, Part
 from curate.records import CUT, GRADES, VERDICTS
 from curate.review.desk import Desk
 from curate.survey import DECIDED
 
-_PLACE = {grade: place for place, grade in enumerate(GRADES)}
+_PLACE: Mapping[str, int] = {grade: place for place, grade in enumerate(GRADES)}
 
 
 @dataclass(frozen=True)
@@ -133,35 +133,32 @@ def _strata(sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Seque
 
 def _kappas(desk: Desk, read: Sequence[Checked], sizes: Mapping[str, int]) -> dict[str, Json]:
     """Return Cohen's kappa of people with the panel and with every judge in the pool, and of people with each other."""
-    seed = desk.sample.design.seed
     decided = [row for row in read if row.verdict in DECIDED]
     panel = [(row.stratum, int(row.verdict != "relevant"), int(not row.relevant)) for row in decided]
     judges: dict[str, Json] = {}
     for judge in sorted({name for row in read for name in row.votes}):
         graded = [(row, grade) for row in read if (grade := row.votes.get(judge))]
-        five = [(row.stratum, _PLACE[grade], _PLACE[str(row.settled)]) for row, grade in graded]  # type: ignore[index]
+        five = [(row.stratum, _PLACE[grade], _PLACE[str(row.settled)]) for row, grade in graded]
         cut = [(row.stratum, int(grade not in CUT), int(not row.relevant)) for row, grade in graded]
         judges[judge] = {
-            "grades": _kappa(five, sizes, 5, "quadratic", seed),
-            "cut": _kappa(cut, sizes, 2, "nominal", seed),
+            "grades": _kappa(five, sizes, 5, "quadratic"),
+            "cut": _kappa(cut, sizes, 2, "nominal"),
         }
     between: dict[str, Json] = {}
     for one, other in combinations(desk.assessors, 2):
         both = [row for row in read if one in row.said and other in row.said]
         pairs = [("all", int(row.said[one] not in CUT), int(row.said[other] not in CUT)) for row in both]
         if both:
-            between[f"{one}, {other}"] = _kappa(pairs, {"all": sum(sizes.values())}, 2, "nominal", seed)
-    return {"panel": _kappa(panel, sizes, 2, "nominal", seed), "judges": judges, "people": between}
+            between[f"{one}, {other}"] = _kappa(pairs, {"all": sum(sizes.values())}, 2, "nominal")
+    return {"panel": _kappa(panel, sizes, 2, "nominal"), "judges": judges, "people": between}
 
 
-def _kappa(
-    rows: Sequence[tuple[str, int, int]], sizes: Mapping[str, int], categories: int, scheme: Scheme, seed: int
-) -> Json:
+def _kappa(rows: Sequence[tuple[str, int, int]], sizes: Mapping[str, int], categories: int, scheme: Scheme) -> Json:
     if not rows:
         return None
     strata, first, second = zip(*rows, strict=True)
     known = {name: sizes[name] for name in set(strata)}  # a stratum that was not read says nothing of the others
-    return _shown(estimates.kappa(strata, first, second, known, categories, scheme=scheme, seed=seed))
+    return _shown(estimates.kappa(strata, first, second, known, categories, scheme=scheme))
 
 
 def _people(desk: Desk) -> dict[str, Json]:
@@ -181,7 +178,7 @@ def _people(desk: Desk) -> dict[str, Json]:
     return people
 
 
-def _shown(figure: Estimate | Kappa | None) -> dict[str, Json] | None:
+def _shown(figure: Estimate | None) -> dict[str, Json] | None:
     """Return a figure's value, bounds and number of answers for JSON, rounded; None where it is not defined."""
     if figure is None:
         return None
