@@ -58,13 +58,21 @@ class Work:
     """Names the prompt among all that a judge's pool is cut into, whatever was rated of it."""
 
 
-def missing(pairs: pl.DataFrame, standing: pl.DataFrame, *, retry: bool) -> pl.DataFrame:
-    """Return the pairs that a judge still has to rate, in the order given; with `retry` what has no grade, too.
+def missing(pairs: pl.DataFrame, standing: pl.DataFrame, since: str = "") -> pl.DataFrame:
+    """Return the pairs that a judge still has to rate, in the order given.
 
-    `pairs` has query_digest and passage_digest; `standing` is what the ledger holds for the judge.
+    `pairs` has query_digest and passage_digest; `standing` and `since` are those of `settled`.
     """
-    settled = standing.filter(pl.col("status") == "rated" if retry else pl.col("status") != "failed")
-    return pairs.join(settled, on=TEXTS, how="anti", maintain_order="left")
+    return pairs.join(settled(standing, since), on=TEXTS, how="anti", maintain_order="left")
+
+
+def settled(standing: pl.DataFrame, since: str = "") -> pl.DataFrame:
+    """Return those rows of what the ledger holds for a judge that are not asked for again.
+
+    That is every grade; and what was refused or unparsed, unless its call is older than the id `since`.
+    """
+    recent = pl.col("call_id").fill_null("") >= since
+    return standing.filter((pl.col("status") == "rated") | ((pl.col("status") != "failed") & recent))
 
 
 def snapshot(pairs: pl.DataFrame, standing: pl.DataFrame) -> pl.DataFrame:
@@ -108,10 +116,10 @@ def prompts(query: Query, passages: Passages, batch: int, left: Container[str]) 
     return work
 
 
-def tasks(judge: LlmJudge, work: Iterable[Work], key: Key) -> Iterator[Task]:
-    """Yield a task for every prompt."""
+def tasks(judge: LlmJudge, work: Iterable[Work], key: Key, vain: Container[str] = ()) -> Iterator[Task]:
+    """Yield a task for every prompt, and for one whose request is among those asked in `vain` a task for each half."""
     for each in work:
-        yield _task(judge, each.query, each.passages, key)
+        yield from _untried(judge, each.query, each.passages, key, vain)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -174,6 +182,15 @@ def form(reply: Reply, parsed: Parsed) -> str:
     refused = "refused" if reply.finish == "refusal" else ""
     cut = "cut" if reply.finish == "length" else ""
     return refused or whole or cut or silent or ("foreign" if parsed.readable else "unreadable")
+
+
+def _untried(judge: LlmJudge, query: Query, passages: Passages, key: Key, vain: Container[str]) -> Iterator[Task]:
+    task = _task(judge, query, passages, key)
+    if len(passages) == 1 or task.key not in vain:
+        yield task
+    else:
+        for half in halves(passages):
+            yield from _untried(judge, query, half, key, vain)
 
 
 def _task(judge: LlmJudge, query: Query, passages: Passages, key: Key) -> Task:

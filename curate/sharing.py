@@ -7,9 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-import polars as pl
-
-from curate.judging import Key, Work, shown_digest
+from curate.judging import TEXTS, Key, Work, settled, shown_digest
 from curate.ledger import Ledger
 from curate.ledger.claims import Claims
 from curate.sampling import chunks
@@ -53,7 +51,10 @@ class Share:
     claims: Claims
     key: Key
     work: Sequence[Work]
-    retry: bool = False
+    since: str = ""
+    """Id of a call: what was refused or unparsed before it is sent again."""
+    check: Callable[[], None] = lambda: None
+    """Called when prompts have been claimed; raises if they must not be sent."""
     taken: set[str] = field(default_factory=set)
     """What this process has claimed for it."""
     elsewhere: list[Work] = field(default_factory=list)
@@ -68,6 +69,8 @@ class Share:
             taken = self.claims.take([name for name, _ in named])
             self.taken |= taken
             self.elsewhere += [each for name, each in named if name not in taken]
+            if taken:
+                self.check()
             yield from self._unrated([each for name, each in named if name in taken])
 
     def _unrated(self, taken: Sequence[Work]) -> Iterator[Work]:
@@ -76,8 +79,7 @@ class Share:
         standing = self.ledger.ratings(
             self.key.judge_digest, self.key.rubric_digest, self.key.replicate, queries=sorted(set(asked.values()))
         )
-        settled = standing.filter(pl.col("status") == "rated" if self.retry else pl.col("status") != "failed")
-        known = set(settled.select("query_digest", "passage_digest").iter_rows())
+        known = set(settled(standing, self.since).select(TEXTS).iter_rows())
         for each in taken:
             query = asked[each.query.query_id]
             left = tuple(one for one in each.passages if (query, shown_digest(one.shown())) not in known)

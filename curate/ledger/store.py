@@ -188,14 +188,20 @@ class Ledger:
                 found.setdefault(judge, {})[form] = count
         return found
 
-    def replied(self, judge_digest: str, rubric_digest: str, replicate: int, since: str) -> set[str]:
-        """Return the digests of the requests that a judge answered since a time, which is written as `created` is."""
+    def replied(
+        self, judge_digest: str, rubric_digest: str, replicate: int, since: str = "", after: str = ""
+    ) -> set[str]:
+        """Return the digests of the requests that a judge answered.
+
+        Those since a time, which is written as `created` is, and after the call of an id.
+        """
         calls = self._tables.calls.c
         query = self._sa.select(calls.request_digest).where(
             calls.judge_digest == judge_digest,
             calls.rubric_digest == rubric_digest,
             calls.replicate == replicate,
             calls.created >= since,
+            calls.call_id > after,
             calls.finish != "error",
         )
         with self.database.transaction() as connection:
