@@ -41,7 +41,7 @@ def mortal(ledger: Ledger, *rows: Any) -> str | None:
 
 
 lives, append = int(os.environ.get("DIE", "0")), Ledger.append
-Ledger.append = mortal  # type: ignore[method-assign]
+Ledger.append = mortal  # type: ignore[method-assign,assignment]
 setattr(desk, "Pace", lambda: FAST)  # noqa: B010 - mypy
 sharing.LEASE_S = float(os.environ.get("LEASE_S", sharing.LEASE_S))
 sharing.AT_ONCE = int(os.environ.get("AT_ONCE", sharing.AT_ONCE))
