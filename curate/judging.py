@@ -14,6 +14,7 @@ from curate.config import text_digest
 from curate.cost import tokens
 from curate.errors import ProviderError, RunFailed
 from curate.judges.llm import LlmJudge
+from curate.judges.replay import Replay
 from curate.ledger import Ledger, Rating
 from curate.parse import Parsed
 from curate.passages import Passage
@@ -82,14 +83,10 @@ def snapshot(pairs: pl.DataFrame, standing: pl.DataFrame) -> pl.DataFrame:
     return known.with_columns(pl.col("status").fill_null("failed")).select(columns)
 
 
-def replayed(judge: Judge, pool: Pool) -> pl.DataFrame:
-    """Return the rows of a snapshot for a judge that knows pairs by id; without a prompt slot and batch are None."""
-    rows: list[tuple[str, str, str | None, str, None, None]] = []
-    for (query_id,), group in pool.pairs.group_by("query_id", maintain_order=True):
-        passages = [pool.documents[doc_id] for doc_id in group["doc_id"]]
-        outcomes = judge.rate(pool.queries[str(query_id)], passages)
-        pairs = zip(passages, outcomes, strict=True)
-        rows += [(str(query_id), passage.doc_id, said.grade, said.status, None, None) for passage, said in pairs]
+def replayed(judge: Replay, pool: Pool) -> pl.DataFrame:
+    """Return the rows of a snapshot for recorded grades, which are known by id; one may be `stopped`, too."""
+    pairs = pool.pairs.select("query_id", "doc_id").iter_rows()
+    rows = [(*pair, *judge.recorded(*pair)) for pair in pairs]
     names = dict.fromkeys(["query_id", "doc_id", "grade", "status"], pl.String)
     return pl.DataFrame(rows, {**names, "slot": pl.Int64, "batch_size": pl.Int64}, orient="row")
 

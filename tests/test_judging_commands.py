@@ -16,6 +16,7 @@ from tests.asking import paid_twice
 from tests.runs import curate, tiny
 from tests.vendor import Rules, Vendor, vendor
 
+TAB = "\t"
 PRICE = {"input": 10.0, "output": 100.0, "date": "2026-01-01", "currency": "EUR"}
 
 
@@ -83,16 +84,30 @@ def test_a_run_is_replayed_from_its_ledger_without_a_call(run: Path, server: Ven
     assert len(server.calls) == sent
 
 
-def test_recorded_grades_are_replayed(run: Path) -> None:
-    done = curate(run, "judge", "--max-cost", "100", "--record", "grades.tsv")
+def test_recorded_ratings_are_replayed_byte_for_byte(run: Path, server: Vendor) -> None:
+    """Of a panel of two models and a heuristic, one of which refuses some passages and one speaks nonsense of some."""
+
+    def faults(call: fake.Call) -> fake.Fault | None:
+        word, fault = ("病因", fake.refusal) if call.model == "m" else ("怎样预防", fake.says("不知道"))
+        return fault if any(word in text for text in call.passages.values()) else None
+
+    server.faults = faults
+    panel = ("--set=judge.models=[m, n, lexical]", "--set=judges.m.requests_per_minute=6000")
+    done = curate(run, "judge", *panel, "--max-cost", "100", "--record", "said.tsv")
     assert done.returncode == 0, done.stderr
-    assert "in grades.tsv" in done.stdout
-    kept = [f"--set=judges.{name}={{kind: replay, path: grades.tsv, assessor: {name}}}" for name in ("m", "n")]
-    before = pl.read_parquet(run / "runs/t/judge/ratings.parquet").select("query_id", "doc_id", "judge", "grade")
-    done = curate(run, "judge", *kept, CURATE_HOME=str(run / "other"))
+    assert f"ratings: {pl.read_csv(run / 'said.tsv', separator=TAB).height} in said.tsv" in done.stdout
+    said = set(pl.read_parquet(run / "runs/t/judge/ratings.parquet")["status"])
+    assert said == {"rated", "refused", "unparsed"}
+    assert curate(run, "consensus", *panel).returncode == 0
+    tables = ("judge/ratings", "judge/samples", "consensus/verdicts", "consensus/qrels", "consensus/incomplete")
+    before = [(run / f"runs/t/{table}.parquet").read_bytes() for table in tables]
+    sent = len(server.calls)
+    names = ("m", "n", "lexical")
+    kept = [f"--set=judges.{name}={{kind: replay, path: said.tsv, assessor: {name}}}" for name in names]
+    done = curate(run, "run", "tiny.yaml", "--run", "runs/again", panel[0], *kept, CURATE_HOME=str(run / "other"))
     assert done.returncode == 0, done.stderr
-    after = pl.read_parquet(run / "runs/t/judge/ratings.parquet").select("query_id", "doc_id", "judge", "grade")
-    assert after.equals(before)
+    assert [(run / f"runs/again/{table}.parquet").read_bytes() for table in tables] == before
+    assert len(server.calls) == sent
 
 
 def test_a_batch_costs_half_and_who_has_none_is_asked_online(run: Path, server: Vendor) -> None:

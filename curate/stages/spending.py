@@ -15,9 +15,10 @@ from curate.cost import Price, batch_price
 from curate.errors import BudgetError, UserError
 from curate.ledger.claims import Claims
 from curate.providers import provider
+from curate.records import STOPPED
 from curate.sharing import Share
 from curate.stages import batching
-from curate.stages.seats import AnySeat, PaidSeat, Seat, Table, paid
+from curate.stages.seats import AnySeat, PaidSeat, ReplaySeat, Seat, Table, paid
 
 LEAST = 1000
 """Pairs that every judge of a cascade rates, at least: agreement is measured on them."""
@@ -89,9 +90,16 @@ def collect(table: Table, panel: Sequence[AnySeat], config: Panel, context: Cont
 def in_order(panel: Sequence[AnySeat]) -> list[AnySeat]:
     """Return the seats as a cascade asks them: whoever is free, then by price, last whose price nobody knows.
 
-    The price alone decides, not what is left to ask, so a cascade that goes on has the order that it began with.
+    The price alone decides, not what is left to ask, so a cascade that goes on has the order that it began with. Of
+    judges that replay a cascade who was stopped least goes first, as when it was recorded.
     """
-    return sorted(panel, key=lambda seat: _dear(seat.settings.price) if isinstance(seat, PaidSeat) else 0.0)
+    return sorted(panel, key=_turn)
+
+
+def _turn(seat: AnySeat) -> tuple[float, int]:
+    if isinstance(seat, ReplaySeat):
+        return 0.0, len(seat.rows.filter(pl.col("status") == STOPPED))
+    return _dear(seat.settings.price) if isinstance(seat, PaidSeat) else 0.0, 0
 
 
 def _dear(price: Price | None) -> float:
