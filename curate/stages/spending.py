@@ -155,7 +155,7 @@ def online(table: Table, seats: Sequence[PaidSeat], config: Panel, context: Cont
     with Claims(table.ledger, sharing.owner(), sharing.LEASE_S) as claims:
         sharing.bury(claims)
         shares = [Share(table.ledger, claims, seat.key, seat.work, table.retry) for seat in seats]
-        paces = [ask.pace(_limits(seat, config)) for seat in seats]
+        paces = [ask.pace(_limits(seat, config), table.ledger, seat.key.judge_digest) for seat in seats]
         while shares:
             jobs = [_job(*each, config, context) for each in zip(seats, shares, paces, strict=True)]
             bills = ask.ask(
@@ -212,6 +212,7 @@ def _job(seat: PaidSeat, share: Share, pace: Pace, config: Panel, context: Conte
         limits=_limits(seat, config),
         total=sum(len(each.passages) for each in share.work),
         pace=pace,
+        ours=share.keeps,
     )
 
 
