@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -100,7 +101,7 @@ def paid(ledger: Ledger) -> Ledger:
     faults += [fake.error(400, "content_filter", "filtered"), fake.repeated("P1", "D"), fake.extra("P9")]
     for kind in ("openai", "anthropic"):
         with vendor(script, faults) as server:
-            more = {"kind": kind, "json_mode": "none"} if kind == "anthropic" else {}
+            more: dict[str, Any] = {"kind": kind, "json_mode": "none"} if kind == "anthropic" else {}
             ledger.register(llm(server, **more)[0].identity)
             judged(server, ledger, work("SABCDSABCD"), replace(FAST, mixed_models=True), batch=3, **more)
     return ledger
