@@ -116,7 +116,7 @@ def prompts(query: Query, passages: Passages, batch: int, left: Container[str]) 
 def tasks(judge: LlmJudge, work: Iterable[Work], key: Key, vain: Container[str] = ()) -> Iterator[Task]:
     """Yield a task for every prompt, and for one whose request is among those asked in `vain` a task for each half."""
     for each in work:
-        yield from _untried(judge, each.query, each.passages, key, vain)
+        yield from _untried(judge, each, key, vain)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -181,21 +181,22 @@ def form(reply: Reply, parsed: Parsed) -> str:
     return refused or whole or cut or silent or ("foreign" if parsed.readable else "unreadable")
 
 
-def _untried(judge: LlmJudge, query: Query, passages: Passages, key: Key, vain: Container[str]) -> Iterator[Task]:
-    task = _task(judge, query, passages, key)
-    if len(passages) == 1 or task.key not in vain:
+def _untried(judge: LlmJudge, work: Work, key: Key, vain: Container[str]) -> Iterator[Task]:
+    task = _task(judge, work, key)
+    if len(work.passages) == 1 or task.key not in vain:
         yield task
     else:
-        for half in halves(passages):
-            yield from _untried(judge, query, half, key, vain)
+        for half in halves(work.passages):
+            yield from _untried(judge, replace(work, passages=tuple(half)), key, vain)
 
 
-def _task(judge: LlmJudge, query: Query, passages: Passages, key: Key) -> Task:
+def _task(judge: LlmJudge, work: Work, key: Key) -> Task:
     """Ask for some passages; what gets no grade is asked again with fewer beside it, in the end alone."""
+    query, passages = work.query, work.passages
     query_digest, slots = shown_digest(query.text), tuple(shown_digest(passage.shown()) for passage in passages)
 
     def smaller(groups: Sequence[Passages]) -> tuple[Task, ...]:
-        return tuple(_task(judge, query, group, key) for group in groups)
+        return tuple(_task(judge, replace(work, passages=tuple(group)), key) for group in groups)
 
     def read(reply: Reply) -> Reading:
         found = reading(judge, key, query_digest, slots, reply)
@@ -213,4 +214,4 @@ def _task(judge: LlmJudge, query: Query, passages: Passages, key: Key) -> Task:
         return Reading(tuple(rows), form="too_long" if error.too_long else "failed", fruitful=False)
 
     request = judge.build(query.text, [passage.shown() for passage in passages])
-    return Task(request, read, failed, len(passages), query_digest, slots)
+    return Task(request, read, failed, len(passages), query_digest, slots, work.place)

@@ -28,7 +28,7 @@ def ask(
 
     A reply is written before its slot is used again, so a kill loses at most the calls in flight. Stopped before they
     cost more than `max_cost`, all judges together; that needs their prices, and tries without a reply count as free.
-    `beat` is a function to call every so many seconds while the asking lasts.
+    `beat` is a function to call every so many seconds while the asking lasts, in a thread.
 
     A judge that cannot go on ends after its calls in flight are written, and the others finish; `tell` gets the reason
     at once, and in the end it is raised: ProviderError on a fatal answer (quota used up), on MOST_FAILED requests in a

@@ -10,7 +10,7 @@ Beat = tuple[float, Callable[[], object]]
 
 @contextmanager
 def beating(beat: Beat | None, halt: Callable[[BaseException], None]) -> Iterator[None]:
-    """Call a function every so many seconds while the block lasts; what it raises goes to `halt`."""
+    """Call a function every so many seconds, in a thread, while the block lasts; what it raises goes to `halt`."""
     running = asyncio.create_task(_beat(*beat, halt)) if beat else None
     try:
         yield
@@ -23,6 +23,6 @@ async def _beat(seconds: float, step: Callable[[], object], halt: Callable[[Base
     while True:
         await asyncio.sleep(seconds)
         try:
-            step()
+            await asyncio.to_thread(step)
         except Exception as error:  # noqa: BLE001 - raised once what is in flight is written
             halt(error)

@@ -158,7 +158,7 @@ def online(table: Table, seats: Sequence[PaidSeat], config: Panel, context: Cont
             )
             for seat in seats
         ]
-        paces = [ask.pace(_limits(seat, config)) for seat in seats]
+        paces = [ask.pace(_limits(seat, config), table.ledger, seat.key.judge_digest) for seat in seats]
         while shares:
             jobs = [_job(table, *each, config, context) for each in zip(seats, shares, paces, strict=True)]
             bills = ask.ask(
@@ -183,6 +183,7 @@ def _job(table: Table, seat: PaidSeat, share: Share, pace: Pace, config: Panel, 
         limits=_limits(seat, config),
         total=sum(len(each.passages) for each in share.work),
         pace=pace,
+        ours=share.keeps,
     )
 
 
