@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from tests.runs import curate, tiny
 from tests.vendor import Rules, Vendor, vendor
 
 TAB = "\t"
+NOWHERE = "http://127.0.0.1:9/v1"
 PRICE = {"input": 10.0, "output": 100.0, "date": "2026-01-01", "currency": "EUR"}
 
 
@@ -30,22 +32,32 @@ def server() -> Iterator[Vendor]:
         yield running
 
 
-@pytest.fixture
-def run(tmp_path: Path, server: Vendor) -> Path:
-    """Return a folder with a run that stands before judging, by the models `m` and `n`."""
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a run that stands before judging, by the models `m` and `n` of a server at NOWHERE."""
     judges: dict[str, Any] = {
-        name: {"kind": "openai", "model": name, "base_url": server.url, "price": PRICE, "batch": name == "m"}
+        name: {"kind": "openai", "model": name, "base_url": NOWHERE, "price": PRICE, "batch": name == "m"}
         for name in ("m", "n")
     }
     judges["m"]["requests_per_minute"] = 100
-    pipeline = tiny(tmp_path)
-    plain = (tmp_path / pipeline).read_text("utf-8").replace("models: [lexical, strict]", "models: [m, n]")
+    folder = tmp_path_factory.mktemp("stopped")
+    pipeline = tiny(folder)
+    plain = (folder / pipeline).read_text("utf-8").replace("models: [lexical, strict]", "models: [m, n]")
     lines = "".join(f"  {name}: {json.dumps(settings)}\n" for name, settings in judges.items())
-    (tmp_path / pipeline).write_text(plain.replace("judges:\n", f"judges:\n{lines}"), "utf-8")
-    stopped = curate(tmp_path, "run", pipeline, "--run", "runs/t")
-    assert stopped.returncode == 2
-    assert "judging would send" in stopped.stderr
-    return tmp_path
+    (folder / pipeline).write_text(plain.replace("judges:\n", f"judges:\n{lines}"), "utf-8")
+    done = curate(folder, "run", pipeline, "--run", "runs/t")
+    assert done.returncode == 2
+    assert "judging would send" in done.stderr
+    return folder
+
+
+@pytest.fixture
+def run(stopped: Path, tmp_path: Path, server: Vendor) -> Path:
+    """Return a folder of a test's own with that run, whose server is there."""
+    folder = Path(shutil.copytree(stopped, tmp_path / "work"))
+    for path in (folder / "tiny.yaml", folder / "runs/t/pipeline.yaml"):
+        path.write_text(path.read_text("utf-8").replace(NOWHERE, server.url), "utf-8")
+    return folder
 
 
 def ratings(run: Path, name: str = "t") -> bytes:
