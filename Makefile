@@ -10,7 +10,7 @@ demo: $(VENV)/.demo
 	$(BIN)/curate run demo --run runs/demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # Long trials on real data; their figures are kept in docs/.
 accept: $(VENV)/.dev

@@ -14,6 +14,7 @@ from curate.config import text_digest
 from curate.cost import tokens
 from curate.errors import ProviderError, RunFailed
 from curate.judges.llm import LlmJudge
+from curate.judges.replay import Replay
 from curate.ledger import Ledger, Rating
 from curate.parse import Parsed
 from curate.passages import Passage
@@ -58,13 +59,21 @@ class Work:
     """Names the prompt among all that a judge's pool is cut into, whatever was rated of it."""
 
 
-def missing(pairs: pl.DataFrame, standing: pl.DataFrame, *, retry: bool) -> pl.DataFrame:
-    """Return the pairs that a judge still has to rate, in the order given; with `retry` what has no grade, too.
+def missing(pairs: pl.DataFrame, standing: pl.DataFrame, since: str = "") -> pl.DataFrame:
+    """Return the pairs that a judge still has to rate, in the order given.
 
-    `pairs` has query_digest and passage_digest; `standing` is what the ledger holds for the judge.
+    `pairs` has query_digest and passage_digest; `standing` and `since` are those of `settled`.
     """
-    settled = standing.filter(pl.col("status") == "rated" if retry else pl.col("status") != "failed")
-    return pairs.join(settled, on=TEXTS, how="anti", maintain_order="left")
+    return pairs.join(settled(standing, since), on=TEXTS, how="anti", maintain_order="left")
+
+
+def settled(standing: pl.DataFrame, since: str = "") -> pl.DataFrame:
+    """Return those rows of what the ledger holds for a judge that are not asked for again.
+
+    That is every grade; and what was refused or unparsed, unless its call is older than the id `since`.
+    """
+    recent = pl.col("call_id").fill_null("") >= since
+    return standing.filter((pl.col("status") == "rated") | ((pl.col("status") != "failed") & recent))
 
 
 def snapshot(pairs: pl.DataFrame, standing: pl.DataFrame) -> pl.DataFrame:
@@ -74,14 +83,10 @@ def snapshot(pairs: pl.DataFrame, standing: pl.DataFrame) -> pl.DataFrame:
     return known.with_columns(pl.col("status").fill_null("failed")).select(columns)
 
 
-def replayed(judge: Judge, pool: Pool) -> pl.DataFrame:
-    """Return the rows of a snapshot for a judge that knows pairs by id; without a prompt slot and batch are None."""
-    rows: list[tuple[str, str, str | None, str, None, None]] = []
-    for (query_id,), group in pool.pairs.group_by("query_id", maintain_order=True):
-        passages = [pool.documents[doc_id] for doc_id in group["doc_id"]]
-        outcomes = judge.rate(pool.queries[str(query_id)], passages)
-        pairs = zip(passages, outcomes, strict=True)
-        rows += [(str(query_id), passage.doc_id, said.grade, said.status, None, None) for passage, said in pairs]
+def replayed(judge: Replay, pool: Pool) -> pl.DataFrame:
+    """Return the rows of a snapshot for recorded grades, which are known by id; one may be `stopped`, too."""
+    pairs = pool.pairs.select("query_id", "doc_id").iter_rows()
+    rows = [(*pair, *judge.recorded(*pair)) for pair in pairs]
     names = dict.fromkeys(["query_id", "doc_id", "grade", "status"], pl.String)
     return pl.DataFrame(rows, {**names, "slot": pl.Int64, "batch_size": pl.Int64}, orient="row")
 
@@ -108,10 +113,10 @@ def prompts(query: Query, passages: Passages, batch: int, left: Container[str]) 
     return work
 
 
-def tasks(judge: LlmJudge, work: Iterable[Work], key: Key) -> Iterator[Task]:
-    """Yield a task for every prompt."""
+def tasks(judge: LlmJudge, work: Iterable[Work], key: Key, vain: Container[str] = ()) -> Iterator[Task]:
+    """Yield a task for every prompt, and for one whose request is among those asked in `vain` a task for each half."""
     for each in work:
-        yield _task(judge, each.query, each.passages, key)
+        yield from _untried(judge, each, key, vain)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -176,12 +181,22 @@ def form(reply: Reply, parsed: Parsed) -> str:
     return refused or whole or cut or silent or ("foreign" if parsed.readable else "unreadable")
 
 
-def _task(judge: LlmJudge, query: Query, passages: Passages, key: Key) -> Task:
+def _untried(judge: LlmJudge, work: Work, key: Key, vain: Container[str]) -> Iterator[Task]:
+    task = _task(judge, work, key)
+    if len(work.passages) == 1 or task.key not in vain:
+        yield task
+    else:
+        for half in halves(work.passages):
+            yield from _untried(judge, replace(work, passages=tuple(half)), key, vain)
+
+
+def _task(judge: LlmJudge, work: Work, key: Key) -> Task:
     """Ask for some passages; what gets no grade is asked again with fewer beside it, in the end alone."""
+    query, passages = work.query, work.passages
     query_digest, slots = shown_digest(query.text), tuple(shown_digest(passage.shown()) for passage in passages)
 
     def smaller(groups: Sequence[Passages]) -> tuple[Task, ...]:
-        return tuple(_task(judge, query, group, key) for group in groups)
+        return tuple(_task(judge, replace(work, passages=tuple(group)), key) for group in groups)
 
     def read(reply: Reply) -> Reading:
         found = reading(judge, key, query_digest, slots, reply)
@@ -199,4 +214,4 @@ def _task(judge: LlmJudge, query: Query, passages: Passages, key: Key) -> Task:
         return Reading(tuple(rows), form="too_long" if error.too_long else "failed", fruitful=False)
 
     request = judge.build(query.text, [passage.shown() for passage in passages])
-    return Task(request, read, failed, len(passages), query_digest, slots)
+    return Task(request, read, failed, len(passages), query_digest, slots, work.place)

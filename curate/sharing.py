@@ -1,15 +1,17 @@
 """Several processes judge one pool: each claims prompts before it sends them, and leaves to others what is theirs."""
 
+import asyncio
 import os
 import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 
-import polars as pl
-
-from curate.judging import Key, Work, shown_digest
+from curate.ask import Task
+from curate.judging import TEXTS, Key, Work, settled, shown_digest
 from curate.ledger import Ledger
 from curate.ledger.claims import Claims
 from curate.sampling import chunks
@@ -24,15 +26,28 @@ PAUSE_S = 1.0
 
 def owner() -> str:
     """Return a name that no other process has."""
-    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    return f"{_machine()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
 def bury(claims: Claims) -> None:
     """Free what processes of this machine hold that are no more: nobody waits for the lease of a killed run."""
     for each in claims.owners():
-        host, _, process = each.rpartition(":")[0].rpartition(":")
-        if host == socket.gethostname() and process.isdecimal() and not _alive(int(process)):
+        machine, _, process = each.rpartition(":")[0].rpartition(":")
+        if machine == _machine() and process.isdecimal() and not _alive(int(process)):
             claims.forget(each)
+
+
+@cache
+def _machine() -> str:
+    """Return a name of where process ids count: containers of several machines, or of one, may share a host name.
+
+    Where there is no /proc the host name has to do.
+    """
+    host, boot = socket.gethostname(), Path("/proc/sys/kernel/random/boot_id")
+    try:
+        return f"{host}/{boot.read_text(encoding='ascii').strip()}/{Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return host
 
 
 def _alive(process: int) -> bool:
@@ -53,9 +68,12 @@ class Share:
     claims: Claims
     key: Key
     work: Sequence[Work]
-    retry: bool = False
-    taken: set[str] = field(default_factory=set)
-    """What this process has claimed for it."""
+    since: str = ""
+    """Id of a call: what was refused or unparsed before it is sent again."""
+    check: Callable[[], None] = lambda: None
+    """Called when prompts have been claimed; raises if they must not be sent."""
+    taken: dict[str, Work] = field(default_factory=dict)
+    """What this process has claimed for it, by the name of the claim."""
     elsewhere: list[Work] = field(default_factory=list)
     """What others had claimed when it came to its turn."""
     waited: bool = False
@@ -64,11 +82,28 @@ class Share:
     def __iter__(self) -> Iterator[Work]:
         """Yield what may be sent, claimed some at a time; what is `elsewhere` then comes to its turn the next time."""
         for some in chunks(self.work, AT_ONCE):
-            named = [(self._name(each), each) for each in some]
-            taken = self.claims.take([name for name, _ in named])
+            named = {self._name(each.place): each for each in some}
+            mine = self.claims.take(named)
+            taken = {name: each for name, each in named.items() if name in mine}
             self.taken |= taken
-            self.elsewhere += [each for name, each in named if name not in taken]
-            yield from self._unrated([each for name, each in named if name in taken])
+            self.elsewhere += [each for name, each in named.items() if name not in mine]
+            if taken:
+                self.check()
+            yield from self._unrated(list(taken.values()))
+
+    async def keeps(self, task: Task) -> bool:
+        """Say whether a task may still be sent; others may have taken its prompt over while this machine slept.
+
+        Then that is `elsewhere`.
+        """
+        if not self.claims.sure():
+            await asyncio.to_thread(self.claims.renew)
+        name = self._name(task.place)
+        if name in self.claims.held:
+            return True
+        lost = self.taken.pop(name, None)
+        self.elsewhere += [] if lost is None else [lost]
+        return False
 
     def _unrated(self, taken: Sequence[Work]) -> Iterator[Work]:
         """Yield prompts without what others have rated since this process looked."""
@@ -76,17 +111,16 @@ class Share:
         standing = self.ledger.ratings(
             self.key.judge_digest, self.key.rubric_digest, self.key.replicate, queries=sorted(set(asked.values()))
         )
-        settled = standing.filter(pl.col("status") == "rated" if self.retry else pl.col("status") != "failed")
-        known = set(settled.select("query_digest", "passage_digest").iter_rows())
+        known = set(settled(standing, self.since).select(TEXTS).iter_rows())
         for each in taken:
             query = asked[each.query.query_id]
             left = tuple(one for one in each.passages if (query, shown_digest(one.shown())) not in known)
             if left:
                 yield replace(each, passages=left)
 
-    def _name(self, work: Work) -> str:
+    def _name(self, place: str) -> str:
         key = self.key
-        return ":".join([key.judge_digest[:16], key.rubric_digest[:16], str(key.replicate), work.place])
+        return ":".join([key.judge_digest[:16], key.rubric_digest[:16], str(key.replicate), place])
 
 
 def rest(shares: Sequence[Share], tell: Callable[[str], None]) -> list[Share]:
@@ -103,4 +137,4 @@ def rest(shares: Sequence[Share], tell: Callable[[str], None]) -> list[Share]:
         tell(f"other processes are asking {waiting:,} prompts of this pool; waiting for them")
     time.sleep(PAUSE_S)
     bury(shares[0].claims)
-    return [replace(share, work=share.elsewhere, taken=set(), elsewhere=[], waited=True) for share in shares]
+    return [replace(share, work=share.elsewhere, taken={}, elsewhere=[], waited=True) for share in shares]

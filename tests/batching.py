@@ -8,8 +8,8 @@ from typing import Any
 
 from curate import config as settings
 from curate import judging
-from curate.ask import Account, Task
-from curate.batch import Collected, Order, Pace, ask_batches
+from curate.ask import Account, Bill, Task
+from curate.batch import Order, Pace, ask_batches
 from curate.config import text_digest
 from curate.cost import Price
 from curate.judges.llm import LlmJudge
@@ -41,17 +41,18 @@ def order(url: str, ledger: Ledger, jobs: Sequence[Work], size: int = 2, **more:
     def tasks() -> Iterator[Task]:
         standing = ledger.ratings(key.judge_digest, key.rubric_digest)
         known = set(standing.select("query_digest", "passage_digest").iter_rows())
+        vain = ledger.replied(key.judge_digest, key.rubric_digest, key.replicate)
         for each in jobs:
             query = text_digest(each.query.text)
             left = {one.doc_id for one in each.passages if (query, text_digest(one.shown())) not in known}
-            yield from judging.tasks(judge, judging.prompts(each.query, each.passages, size, left), key)
+            yield from judging.tasks(judge, judging.prompts(each.query, each.passages, size, left), key, vain)
 
     return Order(tasks, partial(judging.reading, judge, key), asked, account, PRICE)
 
 
 def collected(
     url: str, ledger: Ledger, jobs: Sequence[Work], pace: Pace = FAST, max_cost: float | None = None, **more: Any
-) -> Collected:
+) -> Bill:
     """Ask by batches for what the ledger lacks."""
     orders = [order(url, ledger, jobs, **more)]
     [found] = ask_batches(orders, ledger, max_cost=max_cost, pace=pace)

@@ -1,7 +1,7 @@
 """A small run folder that stands before the judge stage, and single stages run on it."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ def step(
     settings: Settings | None = None,
     judges: Mapping[str, Settings] | None = None,
     progress: Progress = quiet,
+    tell: Callable[[str], None] = lambda _line: None,
     **consent: Any,
 ) -> Report:
     """Run one stage into `run/<name>`, over what stands there; its home is `run/home`, its id the folder's path."""
@@ -57,6 +58,7 @@ def step(
         definitions=definitions,
         consent=allowed,
         progress=progress,
+        tell=tell,
     )
     found.fingerprint(checked, context)
     found.preflight(checked, context)

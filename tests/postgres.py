@@ -11,7 +11,8 @@ from itertools import count
 from pathlib import Path
 
 PASSWORD = "s3cret@of/the:server"
-PROGRAMS = max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parts[-2]), default=None)
+SERVERS = Path("/usr/lib/postgresql").glob("*/bin/initdb")  # a client's folder has none
+PROGRAMS = max((path.parent for path in SERVERS), key=lambda path: int(path.parts[-2]), default=None)
 _numbers = count(1)
 
 

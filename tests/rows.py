@@ -1,8 +1,11 @@
 """Rows of a ledger for tests, processes that write them, and SQL on either kind of database."""
 
 import os
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,14 @@ def sql(ledger: Ledger, statement: str) -> list[tuple[Any, ...]]:
     with ledger.database.transaction() as connection:
         result = connection.exec_driver_sql(statement)
         return [tuple(row) for row in result] if result.returns_rows else []
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[sqlite3.Connection]:
+    """Keep everybody else from writing to a SQLite file, until the connection is rolled back."""
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
 
 
 def child(place: Path | str, *arguments: object) -> "subprocess.Popen[str]":

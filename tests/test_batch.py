@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from curate import ask
-from curate.batch import ask_batches, no_batch
+from curate.batch import Order, ask_batches, no_batch
 from curate.budget import plan
 from curate.config import text_digest
 from curate.cost import Price, batch_price
@@ -76,6 +76,11 @@ def grades(ledger: Ledger, letters: str) -> list[str | None]:
     return [found.get(text_digest(each.shown())) for each in passages(letters)]
 
 
+def left(one: Order) -> list[int]:
+    """Return the sizes of the prompts that the ledger still lacks."""
+    return [len(task.slots) for task in one.tasks()]
+
+
 @both
 def test_a_batch_gives_every_passage_its_grade_at_half_the_price(ledger: Ledger, kind: str) -> None:
     watched, told = Watched(), list[str]()
@@ -87,8 +92,8 @@ def test_a_batch_gives_every_passage_its_grade_at_half_the_price(ledger: Ledger,
         assert (watched.created(kind), len(server.calls), set(server.paid_in_batches.values())) == (1, 0, {1})
     assert grades(ledger, "SABCD") == list("SABCD")
     each = ((800 - written) * 2 + 200 * 1 + written * 3 + 100 * 10) / 2 / 1e6
-    assert found.bill.spent == pytest.approx(3 * each)
-    assert (found.bill.calls, list(found.left())) == (3, [])
+    assert found.spent == pytest.approx(3 * each)
+    assert (found.calls, left(one)) == (3, [])
     kept = rows(ledger, "run, purpose, model, finish, prompt_tokens, cached_tokens, written_tokens, cost, latency_s")
     assert [row[:-2] for row in kept] == [("bench", "judge", "m-1", "stop", 1000, 200, written)] * 3
     assert all(row[-2] == pytest.approx(each) for row in kept)
@@ -187,12 +192,13 @@ def test_what_a_batch_did_not_answer_goes_alone_into_another(ledger: Ledger, kin
     fates = Fates(S="expired", A="errored", B="missing", C="canceled")
     watched = Watched(fate=fates)
     with serving(watched) as server:
-        found = collected(server.url, ledger, work("SABCD"), size=1, kind=kind)
+        one = order(server.url, ledger, work("SABCD"), size=1, kind=kind)
+        [found] = ask_batches([one], ledger, pace=FAST)
         assert set(server.paid_in_batches.values()) == {1}
     assert watched.created(kind) == 2
     assert fates.sent == {"S": 2, "A": 2, "B": 2, "C": 2, "D": 1}
     assert grades(ledger, "SABCD") == list("SABCD")
-    assert (found.bill.calls, list(found.left())) == (5, [])
+    assert (found.calls, left(one)) == (5, [])
 
 
 @both
@@ -201,9 +207,9 @@ def test_what_no_batch_answers_is_left_to_be_asked_online(ledger: Ledger, kind: 
     watched = Watched(fate=fates)
     with serving(watched) as server:
         one = order(server.url, ledger, work("SABCD"), size=1, kind=kind)
-        [found] = ask_batches([one], ledger, pace=FAST)
+        ask_batches([one], ledger, pace=FAST)
         assert watched.created(kind) == FAST.rounds
-        ask.ask([ask.Job("m", found.left(), one.provider, one.account)], ledger)
+        ask.ask([ask.Job("m", one.tasks(), one.provider, one.account)], ledger)
         assert sorted(next(iter(call.passages.values()))[-1] for call in server.calls) == list("ABS")
     assert grades(ledger, "SABCD") == list("SABCD")
 
@@ -214,9 +220,10 @@ def test_an_item_that_no_batch_would_answer_is_not_sent_in_another(ledger: Ledge
     long = fake.error(400, "invalid_request_error", "prompt is too long")
     faults = lambda call: long if len(call.passages) == 2 else None  # noqa: E731
     with serving(watched, faults=faults) as server:
-        found = collected(server.url, ledger, work("SABCD"), kind=kind)
+        one = order(server.url, ledger, work("SABCD"), kind=kind)
+        ask_batches([one], ledger, pace=FAST)
     assert watched.created(kind) == 1
-    assert [len(task.slots) for task in found.left()] == [2, 2]
+    assert left(one) == [2, 2]
     assert grades(ledger, "SABCD") == [None, None, None, None, "D"]
 
 
@@ -224,22 +231,12 @@ def test_an_item_that_no_batch_would_answer_is_not_sent_in_another(ledger: Ledge
 def test_what_an_answer_left_out_is_asked_again_without_the_rest(ledger: Ledger, kind: str) -> None:
     watched = Watched()
     with serving(watched, faults=[fake.missing("P2"), fake.says("no JSON")]) as server:
-        found = collected(server.url, ledger, work("SABCD"), kind=kind)
-        assert list(found.left()) == []
+        one = order(server.url, ledger, work("SABCD"), kind=kind)
+        ask_batches([one], ledger, pace=FAST)
+        assert left(one) == []
     assert watched.created(kind) == 2
     assert grades(ledger, "SABCD") == list("SABCD")
     assert sorted(slots.count(",") + 1 for (slots,) in rows(ledger, "slots")) == [1, 1, 1, 1, 2, 2]
-
-
-@both
-def test_tasks_that_do_not_know_the_ledger_are_not_paid_twice(ledger: Ledger, kind: str) -> None:
-    watched = Watched(fate=Fates(S="expired"))
-    with serving(watched, faults=[fake.missing("P2")]) as server:
-        one = order(server.url, ledger, work("SABCD"), kind=kind)
-        fixed = list(one.tasks())
-        [found] = ask_batches([replace(one, tasks=lambda: fixed)], ledger, pace=FAST)
-        assert list(found.left()) == []
-    assert grades(ledger, "SABCD") == list("SABCD")
 
 
 @both
@@ -247,8 +244,9 @@ def test_a_refusal_is_a_refusal_and_asked_once(ledger: Ledger, kind: str) -> Non
     watched = Watched()
     filtered = fake.error(400, "data_inspection_failed", "no") if kind == "openai" else fake.refusal
     with serving(watched, faults=[fake.refusal, filtered]) as server:
-        found = collected(server.url, ledger, work("SA"), size=1, kind=kind)
-        assert (watched.created(kind), list(found.left())) == (1, [])
+        one = order(server.url, ledger, work("SA"), size=1, kind=kind)
+        ask_batches([one], ledger, pace=FAST)
+        assert (watched.created(kind), left(one)) == (1, [])
     assert grades(ledger, "SA") == ["refused", "refused"]
 
 
@@ -372,7 +370,7 @@ def test_two_judges_are_asked_side_by_side(ledger: Ledger) -> None:
     with serving(watched) as server:
         orders = [order(server.url, ledger, work("SABCD"), kind=kind) for kind in KINDS]
         found = ask_batches(orders, ledger, pace=FAST, tell=told.append)
-    assert [each.bill.calls for each in found] == [3, 3]
+    assert [each.calls for each in found] == [3, 3]
     assert ["submitted" in line for line in told] == [True, True, False, False]
 
 
@@ -392,9 +390,10 @@ def test_open_batches_are_collected_without_anything_new(ledger: Ledger, kind: s
     watched = Watched()
     with serving(watched) as server:
         abandoned(kind, server.url, ledger, "SABCDSAB")
-        found = collected(server.url, ledger, work("SABCDSAB" + "SS"), replace(FAST, rounds=0), kind=kind)
+        one = order(server.url, ledger, work("SABCDSAB" + "SS"), kind=kind)
+        ask_batches([one], ledger, pace=replace(FAST, rounds=0))
         assert watched.created(kind) == 1
-        assert len(list(found.left())) == 1
+        assert left(one) == [2]
     assert rows(ledger, "run") == [("bench",)] * 4
 
 
@@ -455,8 +454,8 @@ def test_a_batch_can_be_cancelled(ledger: Ledger, kind: str) -> None:
             await one.provider.close()
 
         asyncio.run(stop())
-        found = collected(server.url, ledger, work("SABCDSAB"), replace(FAST, rounds=0), kind=kind)
-    assert (found.bill.calls, len(list(found.left()))) == (2, 2)
+        [found] = ask_batches([one], ledger, pace=replace(FAST, rounds=0))
+    assert (found.calls, left(one)) == (2, [2, 2])
 
 
 def test_an_address_has_a_batch_api_if_its_settings_say_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from curate import cascade
 from curate.config import Settings
 from curate.files import read_json
+from curate.recording import record
 from curate.records import GRADES
 from curate.voting import unanimous
 from tests import vendor as fake
@@ -124,7 +125,7 @@ def test_a_cascade_asks_the_cheapest_first_and_says_what_it_saved(
     """Three models that agree on the passage's last letter but for one that is dearer and finds everything bad."""
     monkeypatch.setattr("curate.stages.spending.LEAST", 4)
     texts = {f"d{n:02}": f"段落{n} {'SABCD'[n % 5]}" for n in range(30)}
-    run = pooled(tmp_path, texts)
+    run = pooled(tmp_path / "run", texts)
     price = {"cheap": 1.0, "fair": 5.0, "dear": 30.0}
     with vendor(
         answers, lambda call: fake.edit(lambda said: dict.fromkeys(said, "D")) if call.model == "fair" else None
@@ -165,3 +166,14 @@ def test_a_cascade_asks_the_cheapest_first_and_says_what_it_saved(
     )
     figures = read_json(run / "consensus" / "agreement.json")
     assert figures["five_grades"]["items"] == 4
+    record(run, tmp_path / "said.tsv")
+    again = pooled(tmp_path / "again", texts)
+    recorded: dict[str, Settings] = {
+        name: {"kind": "replay", "path": str(tmp_path / "said.tsv"), "assessor": name} for name in price
+    }
+    found = step(again, "judge", settings, recorded).facts["cascade"]
+    step(again, "consensus")
+    assert found["asked"] == asked
+    for name in ("judge/ratings", "judge/samples", "consensus/verdicts"):
+        assert (again / f"{name}.parquet").read_bytes() == (run / f"{name}.parquet").read_bytes()
+    assert read_json(again / "consensus" / "agreement.json") == figures

@@ -16,9 +16,10 @@ from curate import config as settings
 from curate.config import Settings
 from curate.encoders import ENCODERS
 from curate.encoders.api import Api, Config
-from curate.errors import ConfigError, CurateError, ProviderError
+from curate.errors import AccessError, ConfigError, CurateError, ProviderError
 from curate.protocols import Encoder
 from curate.stages import build
+from tests.runs import curate, tiny
 from tests.small import EmbeddingServer, Reply, context, embedding_server, embeddings, letters, minilm
 
 KEY = "sk-very-secret-0123456789"
@@ -109,7 +110,7 @@ def test_a_pause_of_hours_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     assert slept == [300.0, 0.0]
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 302])
+@pytest.mark.parametrize("status", [400, 404, 302])
 def test_what_will_not_pass_is_asked_once(status: int) -> None:
     with embedding_server((status, NOW, {"error": {"message": f"{KEY} {TEXT}"}})) as server:
         assert f"answered HTTP {status}; check base_url, model and key" in failure(api(server), ProviderError)
@@ -140,6 +141,29 @@ def test_vectors_of_another_length_name_the_setting() -> None:
     with embedding_server() as server:
         found = failure(api(server, dim=768), ConfigError)
     assert found == "encoders.gte.dim: found vectors of length 64, expected 768"
+
+
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize(("variable", "remedy"), [("TEST_KEY", "check the key in $TEST_KEY"), (None, "with key_env")])
+def test_a_key_that_is_not_accepted_is_named_by_its_variable(status: int, variable: str | None, remedy: str) -> None:
+    with embedding_server((status, NOW, {"error": {"message": f"{KEY} {TEXT}"}})) as server:
+        found = failure(api(server, key_env=variable), AccessError)
+    assert f"answered HTTP {status}; " in found
+    assert found.endswith(remedy)
+    assert len(server.bodies) == 1
+
+
+def test_a_wrong_key_ends_the_command_as_wrong_input_does(tmp_path: Path) -> None:
+    assign = (
+        "--set=pool.retrievers=[x]",
+        "--set=encoders.x={kind: api, base_url: URL, model: m, dim: 64, key_env: MY_KEY}",
+    )
+    with embedding_server((401, NOW, {"error": {"message": KEY}})) as server:
+        words = [each.replace("URL", server.url) for each in assign]
+        done = curate(tmp_path, "run", tiny(tmp_path), *words, MY_KEY=KEY)
+    assert (done.returncode, len(server.bodies)) == (2, 1)
+    assert "answered HTTP 401; check the key in $MY_KEY" in done.stderr
+    assert KEY not in done.stdout + done.stderr
 
 
 def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -231,6 +231,22 @@ def test_replay_takes_the_rows_of_one_assessor(tmp_path: Path) -> None:
         assert rated == {"an": [Outcome("S"), Outcome(None, "failed")], "bo": [Outcome("D"), Outcome("C")]}
 
 
+def test_a_recorded_rating_without_a_grade_says_why(tmp_path: Path) -> None:
+    said = {"d1": ("S", "rated"), "d2": ("", "refused"), "d3": ("", "unparsed"), "d4": ("", "stopped")}
+    rows = [
+        f"q1\t{doc_id}\t{grade}\t{status}\t{place}\t9" for place, (doc_id, (grade, status)) in enumerate(said.items())
+    ]
+    path = grades(tmp_path, rows, "query_id\tdoc_id\tgrade\tstatus\tslot\tbatch_size")
+    judge = Replay("x", ReplayConfig(path=path), kit(tmp_path))
+    assert {doc_id: judge.recorded("q1", doc_id) for doc_id in said} == {
+        "d1": ("S", "rated", 0, 9),
+        "d2": (None, "refused", 1, 9),
+        "d3": (None, "unparsed", 2, 9),
+        "d4": (None, "stopped", 3, 9),
+    }
+    assert [each.status for each in judge.rate(QUERY, DOCUMENTS)] == ["rated", "refused", "unparsed", "failed"]
+
+
 def test_a_recorded_reply_is_read_as_strictly_as_a_fresh_one(tmp_path: Path) -> None:
     rows = [
         {"query_id": "q1", "doc_ids": ["d1", "d2", "d3"], "reply": '{"P1": "S", "P2": "excellent"}'},
@@ -257,6 +273,22 @@ WRONG = [
     ),
     ("query_id\tdoc_id\tgrade\nq1\td1\tE\n", None, "grades.tsv:2: found the grade 'E', expected S, A, B, C or D"),
     ("query_id\tdoc_id\tgrade\nq1\td1\n", None, "grades.tsv:2: found the grade '', expected"),
+    ("query_id\tdoc_id\tgrade\tstatus\nq1\td1\t\trated\n", None, "found the grade '', expected S, A, B, C or D"),
+    (
+        "query_id\tdoc_id\tgrade\tstatus\nq1\td1\tS\trefused\n",
+        None,
+        "the grade 'S', expected none with the status refused",
+    ),
+    (
+        "query_id\tdoc_id\tgrade\tstatus\nq1\td1\t\tlost\n",
+        None,
+        "grades.tsv:2: found the status 'lost', expected one of rated,",
+    ),
+    (
+        "query_id\tdoc_id\tgrade\tslot\nq1\td1\tS\t-1\n",
+        None,
+        "grades.tsv:2: found the slot '-1', expected a whole number",
+    ),
     ("query\tdoc\tgrade\nq1\td1\tS\n", None, "grades.tsv:1: found the columns query, doc, grade; add doc_id, query_id"),
     ("", None, "grades.tsv:1: found the columns nothing"),
     ("query_id\tdoc_id\tgrade\nq1\td1\tS\n", "an", "no row of assessor 'an'"),

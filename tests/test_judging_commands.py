@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from tests.asking import paid_twice
 from tests.runs import curate, tiny
 from tests.vendor import Rules, Vendor, vendor
 
+TAB = "\t"
+NOWHERE = "http://127.0.0.1:9/v1"
 PRICE = {"input": 10.0, "output": 100.0, "date": "2026-01-01", "currency": "EUR"}
 
 
@@ -29,22 +32,32 @@ def server() -> Iterator[Vendor]:
         yield running
 
 
-@pytest.fixture
-def run(tmp_path: Path, server: Vendor) -> Path:
-    """Return a folder with a run that stands before judging, by the models `m` and `n`."""
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a run that stands before judging, by the models `m` and `n` of a server at NOWHERE."""
     judges: dict[str, Any] = {
-        name: {"kind": "openai", "model": name, "base_url": server.url, "price": PRICE, "batch": name == "m"}
+        name: {"kind": "openai", "model": name, "base_url": NOWHERE, "price": PRICE, "batch": name == "m"}
         for name in ("m", "n")
     }
     judges["m"]["requests_per_minute"] = 100
-    pipeline = tiny(tmp_path)
-    plain = (tmp_path / pipeline).read_text("utf-8").replace("models: [lexical, strict]", "models: [m, n]")
+    folder = tmp_path_factory.mktemp("stopped")
+    pipeline = tiny(folder)
+    plain = (folder / pipeline).read_text("utf-8").replace("models: [lexical, strict]", "models: [m, n]")
     lines = "".join(f"  {name}: {json.dumps(settings)}\n" for name, settings in judges.items())
-    (tmp_path / pipeline).write_text(plain.replace("judges:\n", f"judges:\n{lines}"), "utf-8")
-    stopped = curate(tmp_path, "run", pipeline, "--run", "runs/t")
-    assert stopped.returncode == 2
-    assert "judging would send" in stopped.stderr
-    return tmp_path
+    (folder / pipeline).write_text(plain.replace("judges:\n", f"judges:\n{lines}"), "utf-8")
+    done = curate(folder, "run", pipeline, "--run", "runs/t")
+    assert done.returncode == 2
+    assert "judging would send" in done.stderr
+    return folder
+
+
+@pytest.fixture
+def run(stopped: Path, tmp_path: Path, server: Vendor) -> Path:
+    """Return a folder of a test's own with that run, whose server is there."""
+    folder = Path(shutil.copytree(stopped, tmp_path / "work"))
+    for path in (folder / "tiny.yaml", folder / "runs/t/pipeline.yaml"):
+        path.write_text(path.read_text("utf-8").replace(NOWHERE, server.url), "utf-8")
+    return folder
 
 
 def ratings(run: Path, name: str = "t") -> bytes:
@@ -83,16 +96,30 @@ def test_a_run_is_replayed_from_its_ledger_without_a_call(run: Path, server: Ven
     assert len(server.calls) == sent
 
 
-def test_recorded_grades_are_replayed(run: Path) -> None:
-    done = curate(run, "judge", "--max-cost", "100", "--record", "grades.tsv")
+def test_recorded_ratings_are_replayed_byte_for_byte(run: Path, server: Vendor) -> None:
+    """Of a panel of two models and a heuristic, one of which refuses some passages and one speaks nonsense of some."""
+
+    def faults(call: fake.Call) -> fake.Fault | None:
+        word, fault = ("病因", fake.refusal) if call.model == "m" else ("怎样预防", fake.says("不知道"))
+        return fault if any(word in text for text in call.passages.values()) else None
+
+    server.faults = faults
+    panel = ("--set=judge.models=[m, n, lexical]", "--set=judges.m.requests_per_minute=6000")
+    done = curate(run, "judge", *panel, "--max-cost", "100", "--record", "said.tsv")
     assert done.returncode == 0, done.stderr
-    assert "in grades.tsv" in done.stdout
-    kept = [f"--set=judges.{name}={{kind: replay, path: grades.tsv, assessor: {name}}}" for name in ("m", "n")]
-    before = pl.read_parquet(run / "runs/t/judge/ratings.parquet").select("query_id", "doc_id", "judge", "grade")
-    done = curate(run, "judge", *kept, CURATE_HOME=str(run / "other"))
+    assert f"ratings: {pl.read_csv(run / 'said.tsv', separator=TAB).height} in said.tsv" in done.stdout
+    said = set(pl.read_parquet(run / "runs/t/judge/ratings.parquet")["status"])
+    assert said == {"rated", "refused", "unparsed"}
+    assert curate(run, "consensus", *panel).returncode == 0
+    tables = ("judge/ratings", "judge/samples", "consensus/verdicts", "consensus/qrels", "consensus/incomplete")
+    before = [(run / f"runs/t/{table}.parquet").read_bytes() for table in tables]
+    sent = len(server.calls)
+    names = ("m", "n", "lexical")
+    kept = [f"--set=judges.{name}={{kind: replay, path: said.tsv, assessor: {name}}}" for name in names]
+    done = curate(run, "run", "tiny.yaml", "--run", "runs/again", panel[0], *kept, CURATE_HOME=str(run / "other"))
     assert done.returncode == 0, done.stderr
-    after = pl.read_parquet(run / "runs/t/judge/ratings.parquet").select("query_id", "doc_id", "judge", "grade")
-    assert after.equals(before)
+    assert [(run / f"runs/again/{table}.parquet").read_bytes() for table in tables] == before
+    assert len(server.calls) == sent
 
 
 def test_a_batch_costs_half_and_who_has_none_is_asked_online(run: Path, server: Vendor) -> None:

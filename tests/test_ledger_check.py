@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -12,7 +13,10 @@ from curate.config import digest
 from curate.ledger import Call, Ledger, Rating
 from curate.ledger.check import check
 from curate.ledger.stats import stats
+from tests import vendor as fake
+from tests.asking import FAST, judged, llm, script, work
 from tests.rows import CALL, RATING, sql
+from tests.vendor import vendor
 
 IDENTITY = {"model": {"model": "m"}}
 JUDGE = digest(IDENTITY)
@@ -88,6 +92,60 @@ def test_grades_that_were_let_in_are_found(good: Ledger) -> None:
     found = {finding.what: finding.rows for finding in check(good)}
     assert found.pop("ratings whose grade and status do not go together") == 1
     assert set(found) <= {"places where the file is damaged"}  # SQLite's own check may see it too
+
+
+@pytest.fixture
+def paid(ledger: Ledger) -> Ledger:
+    """Return a ledger with replies of every form, of two vendors, as the engine wrote them down."""
+    faults = [None, fake.missing("P2"), fake.refusal, fake.cut(12), fake.null_content, fake.says("no JSON")]
+    faults += [fake.error(400, "content_filter", "filtered"), fake.repeated("P1", "D"), fake.extra("P9")]
+    for kind in ("openai", "anthropic"):
+        with vendor(script, faults) as server:
+            more: dict[str, Any] = {"kind": kind, "json_mode": "none"} if kind == "anthropic" else {}
+            ledger.register(llm(server, **more)[0].identity)
+            judged(server, ledger, work("SABCDSABCD"), replace(FAST, mixed_models=True), batch=3, **more)
+    return ledger
+
+
+def test_replies_of_every_form_give_their_ratings_again(paid: Ledger) -> None:
+    forms = {form for (form,) in sql(paid, "SELECT form FROM calls")}
+    assert {"whole", "partial", "refused", "foreign", "unreadable"} <= forms
+    assert check(paid) == []
+
+
+REREAD = "ratings that are not what the reply of their call says"
+LACKING = "ratings that the reply of a call says, and that are not there"
+ONE = "(SELECT max(rating_id) FROM ratings WHERE grade = 'S')"
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        (f"UPDATE ratings SET grade = 'D' WHERE rating_id = {ONE}", [(REREAD, 1)]),
+        (f"UPDATE ratings SET grade = NULL, status = 'refused' WHERE rating_id = {ONE}", [(REREAD, 1)]),
+        (f"DELETE FROM ratings WHERE rating_id = {ONE}", [(LACKING, 1)]),
+        ("DELETE FROM ratings WHERE grade = 'S'", [(LACKING, 4)]),
+        (
+            "UPDATE calls SET raw = '{}' WHERE call_id = (SELECT max(call_id) FROM calls WHERE form = 'whole')",
+            [("calls whose reply is in no form that its provider knows", 1)],
+        ),
+    ],
+)
+def test_ratings_that_are_not_their_replys_are_found(paid: Ledger, statement: str, expected: list[object]) -> None:
+    sql(paid, statement)
+    assert [(finding.what, finding.rows) for finding in check(paid)] == expected
+
+
+def test_a_grade_that_nobody_gave_is_found(paid: Ledger) -> None:
+    columns = "judge_digest, rubric_digest, replicate, query_digest, call_id, slots"
+    found = sql(paid, f"SELECT {columns} FROM calls WHERE form = 'refused'")
+    judge, rubric, replicate, query, call, slots = found[0]
+    shown = json.loads(slots)
+    values = (
+        f"'x', '{query}', '{shown[0]}', '{judge}', '{rubric}', {replicate}, 'S', 'rated', 0, {len(shown)}, '{call}'"
+    )
+    sql(paid, f"INSERT INTO ratings VALUES ({values})")
+    assert [(finding.what, finding.example) for finding in check(paid)] == [(REREAD, "x")]
 
 
 def test_a_damaged_file_is_found(tmp_path: Path) -> None:

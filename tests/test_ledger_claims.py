@@ -48,6 +48,23 @@ def test_a_lease_ends_unless_it_is_renewed(ledger: Ledger) -> None:
     assert one.take({"a", "b"}) == {"b"}
 
 
+def test_an_owner_learns_what_another_has_taken_over(ledger: Ledger) -> None:
+    clock = Clock()
+    one, another = Claims(ledger, "one", 60, clock), Claims(ledger, "another", 60, clock)
+    assert not one.sure()
+    one.take({"a", "b"})
+    assert one.sure()
+    clock.now += 40
+    one.take({"c"})
+    clock.now += 20
+    assert not one.sure()
+    another.take({"a"})
+    assert one.renew() == one.held == {"b", "c"}
+    assert one.sure()
+    one.release({"b"})
+    assert one.held == {"c"}
+
+
 def test_the_database_has_a_clock_too(ledger: Ledger) -> None:
     assert Claims(ledger, "dead", -1).take({"a"}) == {"a"}
     living = Claims(ledger, "living", 600)

@@ -135,6 +135,15 @@ def test_a_request_that_used_more_than_was_thought_weighs_more() -> None:
     assert pace.pause(500, now=14.0) == 0
 
 
+def test_what_an_earlier_process_sent_counts_and_unknown_tokens_are_a_whole_minutes() -> None:
+    pace = Pace(None, 1000)
+    pace.count(95.0, 60)
+    assert pace.pause(60, now=100.0) == pytest.approx(1)
+    pace.count(99.0, None)
+    assert pace.pause(60, now=156.0) == pytest.approx(3)
+    assert pace.pause(60, now=159.0) == 0
+
+
 def test_what_is_heavier_than_the_limit_goes_alone() -> None:
     pace = Pace(None, 1000)
     assert pace.pause(5000, now=0.0) == 0

@@ -3,26 +3,30 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from curate import sharing
+from curate import ask, sharing
 from curate.config import Settings
-from curate.judging import Key, Work, prompts
+from curate.judging import Key, Work, prompts, tasks
 from curate.ledger import Ledger
 from curate.ledger.claims import Claims
 from curate.records import Query
 from curate.sharing import Share, rest
 from tests import vendor as fake
-from tests.asking import judged, key, paid_twice, passages, script
+from tests.asking import FAST, job, judged, key, llm, paid_twice, passages, script
 from tests.pools import QUERIES, pooled, said
-from tests.vendor import vendor
+from tests.rows import locked
+from tests.vendor import Call, vendor
 
 CHILD = Path(__file__).with_name("judge_child.py")
 KEY = Key("judge", "rubric")
@@ -62,7 +66,7 @@ def test_the_rest_comes_once_the_others_are_done(ledger: Ledger, monkeypatch: py
     with Claims(ledger, "two", 60) as second:
         mine = Share(ledger, second, KEY, work)
         with Claims(ledger, "one", 60) as first:
-            first.take([mine._name(each) for each in work[:2]])
+            first.take([mine._name(each.place) for each in work[:2]])
             assert list(mine) == work[2:]
             [mine] = rest([mine], told.append)
             assert list(mine) == []
@@ -83,6 +87,79 @@ def test_the_claims_of_a_dead_process_are_free_at_once(ledger: Ledger) -> None:
     with Claims(ledger, mine, 60) as claims:
         sharing.bury(claims)
         assert claims.take(["k0", "k1", "k2"]) == {"k0"}
+
+
+def test_the_claims_of_another_container_are_left_alone(ledger: Ledger) -> None:
+    """It has the same host name, and process ids of its own: that such a process is not here says nothing."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    mine = sharing.owner()
+    dead = mine.replace(f":{os.getpid()}:", f":{gone.pid}:")
+    boot, space = Path("/proc/sys/kernel/random/boot_id").read_text().strip(), str(Path("/proc/self/ns/pid").readlink())
+    owners = [dead.replace(space, "pid:[1]"), dead.replace(boot, "another"), dead]
+    for number, each in enumerate(owners):
+        Claims(ledger, each, 60).take([f"k{number}"])
+    with Claims(ledger, mine, 60) as claims:
+        sharing.bury(claims)
+        assert claims.owners() == set(owners[:2])
+
+
+def test_what_others_took_over_during_a_sleep_is_not_sent(ledger: Ledger) -> None:
+    """The lease passes while the first request is under way, and another process claims the rest."""
+    now, work = [1_000.0], cut("SABCDS")
+    one, two = (Claims(ledger, name, 60, lambda: now[0]) for name in ("one", "two"))
+    mine = Share(ledger, one, KEY, work)
+
+    def slept(_call: Call) -> None:
+        now[0] += 100
+        assert len(two.take([mine._name(each.place) for each in work])) == 3
+
+    with vendor(script, slept) as server:
+        judge, asked = llm(server)
+        account = ask.Account(**vars(KEY))
+        limits = ask.Limits(concurrency=1)
+        ask.ask([ask.Job("m", tasks(judge, mine, KEY), asked, account, limits, ours=mine.keeps)], ledger)
+    assert len(server.calls) == ledger.count("calls") == 1
+    assert mine.elsewhere == work[1:]
+
+
+@contextmanager
+def locked_until(path: Path, seen: Callable[[], bool]) -> Iterator[list[bool]]:
+    """Keep a SQLite file locked until something is seen, for ten seconds at most; give whether it was."""
+    told: list[bool] = []
+
+    def watch(connection: sqlite3.Connection) -> None:
+        until = time.monotonic() + 10
+        while not seen() and time.monotonic() < until:
+            time.sleep(0.01)
+        told.append(seen())
+        connection.rollback()
+
+    with locked(path) as connection:
+        watching = threading.Thread(target=watch, args=[connection])
+        watching.start()
+        yield told
+        watching.join()
+
+
+def test_a_lane_that_waits_for_its_claims_keeps_no_other_waiting(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger.db") as ledger, vendor(script) as server, Claims(ledger, "one", 60) as claims:
+        judge, asked = llm(server, model="m-2")
+        mine = Share(ledger, claims, KEY, cut("SABCDS"))
+        first = ask.Job("m", tasks(judge, mine, KEY), asked, ask.Account("judge"), FAST, ours=mine.keeps)
+        with locked_until(ledger.path, lambda: len(server.calls) >= 4) as told:
+            ask.ask([first, job(server, cut("S" * 20))], ledger)
+        assert told == [True]
+        assert ledger.count("ratings") == 26
+
+
+def test_claims_that_wait_to_be_renewed_keep_nobody_waiting(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger.db") as ledger, vendor(script) as server, Claims(ledger, "one", 60) as claims:
+        limits = replace(FAST, concurrency=30, requests_per_minute=30, minute_s=1.2)  # three at once
+        with locked_until(ledger.path, lambda: len(server.calls) >= 20) as told:
+            ask.ask([job(server, cut("S" * 60), limits)], ledger, beat=(0.05, claims.renew))
+        assert told == [True]
+        assert ledger.count("ratings") == 60
 
 
 def children(

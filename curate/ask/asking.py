@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+from curate.ask.beat import Beat, beating
 from curate.ask.interrupt import interruptible
 from curate.ask.lane import MOST_FAILED, MOST_FRUITLESS, Lane, Purse, mixture
 from curate.ask.tasks import Bill, Job
@@ -21,13 +22,13 @@ def ask(
     max_cost: float | None = None,
     progress: Progress = quiet,
     tell: Callable[[str], None] = lambda _line: None,
-    beat: tuple[float, Callable[[], object]] | None = None,
+    beat: Beat | None = None,
 ) -> dict[str, Bill]:
     """Send every task of every job, append each reply with its ratings to the ledger; return a bill a job by its name.
 
     A reply is written before its slot is used again, so a kill loses at most the calls in flight. Stopped before they
     cost more than `max_cost`, all judges together; that needs their prices, and tries without a reply count as free.
-    `beat` is a function to call every so many seconds while the asking lasts.
+    `beat` is a function to call every so many seconds while the asking lasts, in a thread.
 
     A judge that cannot go on ends after its calls in flight are written, and the others finish; `tell` gets the reason
     at once, and in the end it is raised: ProviderError on a fatal answer (quota used up), on MOST_FAILED requests in a
@@ -53,18 +54,13 @@ class _Asking:
         self.lanes: list[Lane] = []
         self.stop: BaseException | None = None
 
-    async def all(
-        self, jobs: Sequence[Job], ledger: Ledger, progress: Progress, beat: tuple[float, Callable[[], object]] | None
-    ) -> None:
+    async def all(self, jobs: Sequence[Job], ledger: Ledger, progress: Progress, beat: Beat | None) -> None:
         """Run a lane a job until all have ended; `stop` and the lanes say why if not everything was settled."""
         purse = Purse(self.budget)
         self.lanes = [Lane(job, ledger, purse, progress) for job in jobs]
-        with interruptible(self._interrupt):
-            beating = asyncio.create_task(self._beat(*beat)) if beat else None
+        with interruptible(self._interrupt), beating(beat, self.halt):
             ends = await asyncio.gather(*(self._run(lane, purse) for lane in self.lanes), return_exceptions=True)
             self.stop = self.stop or next((end for end in ends if end is not None), None)
-            if beating is not None:
-                beating.cancel()
 
     async def _run(self, lane: Lane, purse: Purse) -> None:
         running = asyncio.create_task(lane.run())
@@ -106,11 +102,3 @@ class _Asking:
                 for each in lane.running:
                     each.cancel()
         self.halt(RunFailed("stopped; every answer that arrived is kept, and the same command goes on from there"))
-
-    async def _beat(self, seconds: float, beat: Callable[[], object]) -> None:
-        while True:
-            await asyncio.sleep(seconds)
-            try:
-                beat()
-            except Exception as error:  # noqa: BLE001 - raised once the calls in flight are written
-                self.halt(error)

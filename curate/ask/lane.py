@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass, field
+from itertools import islice
 
 from curate.ask.breaker import Breaker
 from curate.ask.gate import Gate
@@ -26,7 +27,7 @@ COOL = 10
 
 
 class Halted(Exception):
-    """The asking ended while a request waited for its turn."""
+    """A request is not sent: the asking ended while it waited for its turn, or another process has taken it over."""
 
 
 @dataclass
@@ -44,7 +45,7 @@ class Lane:
         limits = job.limits
         self.job, self.ledger, self.purse, self.progress = job, ledger, purse, progress
         self.gate = Gate(limits.concurrency)
-        self.pace = job.pace or pace(limits)
+        self.pace = job.pace or pace(limits, ledger, job.account.judge_digest)
         self.breaker = Breaker(limits.wait_s * COOL)
         self.meter = Meter(limits.price)
         self.models = ledger.models(job.account.judge_digest, job.account.rubric_digest)
@@ -59,7 +60,7 @@ class Lane:
         """Settle every task; `stop` says why if not all could be."""
         self.check("")
         try:
-            for task in self.job.tasks:
+            async for task in self._tasks():
                 entry = await self.gate.enter()
                 if self.stop is not None:
                     self.gate.leave()
@@ -71,6 +72,13 @@ class Lane:
             while self.running:
                 await asyncio.wait(self.running)
             await self.job.provider.close()
+
+    async def _tasks(self) -> AsyncIterator[Task]:
+        """Yield the tasks; they are made in a thread, because a claim may have to wait for the ledger."""
+        tasks = iter(self.job.tasks)
+        while some := await asyncio.to_thread(list, islice(tasks, self.job.limits.concurrency)):
+            for task in some:
+                yield task
 
     def halt(self, why: BaseException) -> None:
         """Send nothing more for this judge; the first reason stands."""
@@ -164,7 +172,7 @@ class Lane:
     async def _try(self, task: Task, entry: int, guess: Usage | None) -> Reply:
         """Send a request once, when breaker and pace let it; both and the slots learn from what comes back."""
         tokens = self.meter.tokens(guess) if guess else 1.0
-        await self._turn(tokens)
+        await self._turn(task, tokens)
         sent = self.pace.sent(tokens, time.monotonic())
         reply = None
         try:
@@ -180,8 +188,8 @@ class Lane:
         self.gate.good()
         return reply
 
-    async def _turn(self, tokens: float) -> None:
-        while True:
+    async def _turn(self, task: Task, tokens: float) -> None:
+        while await self.job.ours(task):
             now = time.monotonic()
             pause = self.pace.pause(tokens, now) or self.breaker.pause(now)  # the breaker last: 0 may be its one probe
             if self.stop:
@@ -189,6 +197,7 @@ class Lane:
             if not pause:
                 return
             await self._sleep(pause)
+        raise Halted
 
     async def _sleep(self, seconds: float) -> None:
         try:

@@ -80,6 +80,17 @@ class Pace:
         """Count a request, and return what `replied` needs."""
         return [window.sent(tokens if by_token else 1.0, now) for window, by_token in self._windows]
 
+    @property
+    def limited(self) -> bool:
+        """Say whether there is a limit at all."""
+        return bool(self._windows)
+
+    def count(self, at: float, tokens: int | None) -> None:
+        """Count a request of an earlier process, which arrived by then; of unknown tokens it weighs all that may be."""
+        for window, by_token in self._windows:
+            weight = 1.0 if not by_token else window.limit if tokens is None else tokens
+            window.replied(window.sent(weight, at), weight, at)
+
     def replied(self, request: list[Sent], tokens: float, now: float) -> None:
         """Count its reply, with the tokens that it used."""
         for each, (window, by_token) in zip(request, self._windows, strict=True):

@@ -1,6 +1,7 @@
 """What is asked, under what it is written down, how a vendor is treated, and what it came to."""
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,7 +9,7 @@ from curate.ask.pace import Pace
 from curate.config import digest, text_digest
 from curate.cost import Price
 from curate.errors import ProviderError
-from curate.ledger import Rating
+from curate.ledger import Ledger, Rating
 from curate.protocols import Provider, Reply, Request
 
 
@@ -38,6 +39,8 @@ class Task:
     query_digest: str = ""
     slots: tuple[str, ...] = ()
     """Digests of the texts that it is about, in the order of the prompt."""
+    place: str = ""
+    """Names the prompt that it is, or is a part of, among those that several processes share."""
 
     @cached_property
     def key(self) -> str:
@@ -81,9 +84,19 @@ class Limits:
     """Leave the calls out of the cap: for a model whose price nobody knows."""
 
 
-def pace(limits: Limits) -> Pace:
-    """Return what keeps to the limits, with nothing counted yet."""
-    return Pace(limits.requests_per_minute, limits.tokens_per_minute, limits.minute_s)
+def pace(limits: Limits, ledger: Ledger, judge_digest: str) -> Pace:
+    """Return what keeps to the limits, with the calls counted that the ledger has of a judge's last minute."""
+    found = Pace(limits.requests_per_minute, limits.tokens_per_minute, limits.minute_s)
+    if found.limited:
+        now, ago = time.monotonic(), time.time()
+        for at, tokens in ledger.recent(judge_digest, ago - limits.minute_s):
+            found.count(now - max(ago - at, 0.0), tokens)
+    return found
+
+
+async def always(_task: Task) -> bool:
+    """Allow every task: nobody else asks them."""
+    return True
 
 
 @dataclass(frozen=True)
@@ -93,14 +106,16 @@ class Job:
     name: str
     """What messages and progress call it."""
     tasks: Iterable[Task]
-    """Taken one by one as slots become free."""
+    """Taken by a thread, as many as there are slots at a time: to make one may take a look at the ledger."""
     provider: Provider
     account: Account
     limits: Limits = Limits()
     total: int | None = None
     """Items in the tasks, for the progress bar."""
     pace: Pace | None = None
-    """What counts requests and tokens a minute, where an earlier asking has sent some; None begins anew."""
+    """What counts requests and tokens a minute, where an earlier asking has sent some; None begins from the ledger."""
+    ours: Callable[[Task], Awaitable[bool]] = always
+    """Whether a task may still be sent, asked in front of every try; one that may not is dropped."""
 
 
 @dataclass

@@ -6,6 +6,6 @@ a few times; what is left then, the caller asks online.
 """
 
 from curate.batch.desk import ask_batches, no_batch
-from curate.batch.records import Collected, Order, Pace, Reader
+from curate.batch.records import Order, Pace, Reader
 
-__all__ = ["Collected", "Order", "Pace", "Reader", "ask_batches", "no_batch"]
+__all__ = ["Order", "Pace", "Reader", "ask_batches", "no_batch"]

@@ -5,9 +5,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from curate.ask import Bill
+from curate.ask.beat import Beat, beating
 from curate.ask.interrupt import interruptible
 from curate.ask.lane import Halted
-from curate.batch.records import Collected, Order, Pace
+from curate.batch.records import Order, Pace
 from curate.batch.seat import Seat
 from curate.budget import Budget
 from curate.errors import BudgetError, ProviderError, RunFailed
@@ -29,20 +31,21 @@ def ask_batches(
     pace: Pace | None = None,
     progress: Progress = quiet,
     tell: Callable[[str], None] = lambda _line: None,
-) -> list[Collected]:
+    beat: Beat | None = None,
+) -> list[Bill]:
     """Have every order answered by batches, all judges side by side; return what each came to.
 
     Open batches of the judges are collected first, whoever submitted them. `max_cost` holds for all orders together.
-    `tell` is given a line for every event. The asking ends early with ProviderError on a fatal answer or a batch that
-    its vendor refuses as a whole, BudgetError at the cap, RunFailed on Ctrl-C, if replies name another model than
-    before, or if a round gave nothing that can be read. Batches then go on at the vendors, and the next asking collects
-    them. Ctrl-C while it is ending drops the step in flight.
+    `tell` is given a line for every event, `beat` is as in `ask`. The asking ends early with ProviderError on a fatal
+    answer or a batch that its vendor refuses as a whole, BudgetError at the cap, RunFailed on Ctrl-C, if replies name
+    another model than before, or if a round gave nothing that can be read. Batches then go on at the vendors, and the
+    next asking collects them. Ctrl-C while it is ending drops the step in flight.
     """
     unpriced = next((order.provider.name for order in orders if order.price is None), None)
     if max_cost is not None and unpriced:
         raise BudgetError(f"{unpriced}: a cap cannot be kept without a price; give the price of the model")
     desk = Desk(ledger, Batches(ledger), pace or Pace(), Budget(cap=max_cost), progress, tell)
-    return asyncio.run(desk.all(orders))
+    return asyncio.run(desk.all(orders, beat))
 
 
 def no_batch(name: str) -> str:
@@ -62,12 +65,12 @@ class Desk:
     tell: Callable[[str], None]
     stop: BaseException | None = None
     halted: asyncio.Event = field(default_factory=asyncio.Event)
-    running: list[asyncio.Task[Collected]] = field(default_factory=list)
+    running: list[asyncio.Task[Bill]] = field(default_factory=list)
 
-    async def all(self, orders: Sequence[Order]) -> list[Collected]:
+    async def all(self, orders: Sequence[Order], beat: Beat | None = None) -> list[Bill]:
         """Fill every order, or raise why not all could be."""
         seats = [Seat(self, order) for order in orders]
-        with interruptible(self._interrupt):
+        with interruptible(self._interrupt), beating(beat, self.halt):
             self.running = [asyncio.create_task(self._fill(seat)) for seat in seats]
             filled = await asyncio.gather(*self.running, return_exceptions=True)
         for order in orders:
@@ -75,7 +78,7 @@ class Desk:
         if self.stop is not None:
             self._leave([flight.batch_id for seat in seats for flight in seat.flights])
             raise self.stop
-        return [each for each in filled if isinstance(each, Collected)]
+        return [each for each in filled if isinstance(each, Bill)]
 
     def halt(self, why: BaseException) -> None:
         """Begin nothing more; the first reason stands."""
@@ -110,7 +113,7 @@ class Desk:
             pause = min(2 * pause, self.pace.longest_s)
         return await step()
 
-    async def _fill(self, seat: Seat) -> Collected:
+    async def _fill(self, seat: Seat) -> Bill:
         try:
             return await seat.fill()
         except Halted:

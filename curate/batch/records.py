@@ -1,10 +1,10 @@
 """What passes between a caller, the ledger and a seat that asks by batches."""
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from curate.ask import Account, Bill, Reading, Task
+from curate.ask import Account, Reading, Task
 from curate.config import Json
 from curate.cost import Price
 from curate.pauses import LONGEST_S
@@ -19,7 +19,10 @@ class Order:
     """What one judge is to be asked by batches."""
 
     tasks: Callable[[], Iterable[Task]]
-    """Gives what the ledger lacks; called for every round, so that no text need be held while a vendor works."""
+    """Gives what the ledger lacks by then, requests without a reply in it; called for every round.
+
+    So no text need be held while a vendor works, and who goes on after a kill asks what the killed one would have.
+    """
     read: Reader
     provider: BatchProvider
     account: Account
@@ -43,15 +46,6 @@ class Pace:
     most_items: int | None = None
     """None: what the vendor allows."""
     most_bytes: int | None = None
-
-
-@dataclass(frozen=True)
-class Collected:
-    """What an order came to."""
-
-    bill: Bill
-    left: Callable[[], Iterator[Task]]
-    """Gives the tasks that batches did not settle, to be asked online."""
 
 
 @dataclass(frozen=True)

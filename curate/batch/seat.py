@@ -1,14 +1,14 @@
 """One judge that is asked by batches: collect what is open, then submit and collect what is left."""
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import aclosing, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from curate.ask import MOST_FRUITLESS, Bill, Task, mixture
 from curate.ask.record import reply_row
-from curate.batch.records import Collected, Flight, Group, Item, Order
+from curate.batch.records import Flight, Group, Item, Order
 from curate.config import digest
 from curate.cost import batch_price, cost, estimate
 from curate.errors import BatchGone, BudgetError, ProviderError, RunFailed
@@ -31,8 +31,6 @@ class Seat:
         self.price = batch_price(order.price)
         self.bill = Bill()
         self.flights: list[Flight] = []
-        self.answers: dict[str, Reply | None] = {}
-        """By request digest: None, or the reply if something is left to be asked again."""
         self.hopeless: set[str] = set()
         """Requests that no other batch would answer."""
         self.dearest = 1.0
@@ -43,7 +41,7 @@ class Seat:
         self.mark = digest(self.key)
         self.models = desk.ledger.models(account.judge_digest, account.rubric_digest)
 
-    async def fill(self) -> Collected:
+    async def fill(self) -> Bill:
         """Settle what batches can; Halted if the asking ends."""
         self._check("")
         await self._adopt()
@@ -62,19 +60,7 @@ class Seat:
                     f"{self.provider.name}: {self.bill.calls - calls} answers gave nothing that can be read, and are "
                     "paid; try another model, json_mode or rubric"
                 )
-        return Collected(self.bill, self.left)
-
-    def left(self) -> Iterator[Task]:
-        """Yield what is still to be asked: tasks without an answer, and smaller ones for what an answer left out."""
-        for task in self.order.tasks():
-            yield from self._rest(task)
-
-    def _rest(self, task: Task) -> Iterator[Task]:
-        if task.key not in self.answers:
-            yield task
-        elif (reply := self.answers[task.key]) is not None:
-            for smaller in task.read(reply).again:
-                yield from self._rest(smaller)
+        return self.bill
 
     async def _adopt(self) -> None:
         """Write down batches of this judge that hold what is left: their submitter died before it could."""
@@ -90,7 +76,7 @@ class Seat:
         pace, vendor, seen = self.desk.pace, self.provider, set[str]()
         with closing(Group(pace.most_items or vendor.most_items, pace.most_bytes or vendor.most_bytes)) as group:
             try:
-                for task in self.left():
+                for task in self.order.tasks():
                     if task.key not in seen and task.key not in self.hopeless:
                         seen.add(task.key)
                         await self.desk.breathe()
@@ -208,7 +194,6 @@ class Seat:
         row = reply_row(item, account, reply, reading, self.price, seconds)
         self.desk.ledger.append(reading.ratings, row)
         flight.answered.add(key)
-        self.answers[key] = reply if len(reading.ratings) < len(item.slots) else None
         self._release([item])
         self._pay(item, row.cost)
         self.bill.calls, self.fruitful = self.bill.calls + 1, self.fruitful + reading.fruitful

@@ -81,7 +81,7 @@ def judge(
     batch: Annotated[bool, typer.Option("--batch", help="Send in batches where a vendor has them.")] = False,
     cascade: Annotated[str | None, typer.Option(help="exact or positives: ask dear judges only what is open.")] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Send nothing; the ledger holds every answer.")] = False,
-    record: Annotated[Path | None, typer.Option(help="Write the grades to a file for `replay` judges.")] = None,
+    record: Annotated[Path | None, typer.Option(help="Write the ratings to a file for `replay` judges.")] = None,
 ) -> None:
     """Have every judge of the panel grade every pair of the pool."""
     from curate.context import Consent
@@ -99,7 +99,7 @@ def judge(
     if record is not None:
         from curate.recording import record as write
 
-        typer.echo(f"grades: {write(folder, record):,} in {record}")
+        typer.echo(f"ratings: {write(folder, record):,} in {record}")
 
 
 def _plain(name: str) -> Callable[..., None]:

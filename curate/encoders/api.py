@@ -11,7 +11,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_at
 
 from curate import pauses
 from curate.config import Section, digest
-from curate.errors import ConfigError, ProviderError
+from curate.errors import AccessError, ConfigError, ProviderError
 from curate.protocols import Vectors
 from curate.records import Role
 from curate.search import unit
@@ -78,8 +78,10 @@ class Api:
         status = response.status_code
         if status != httpx.codes.OK:
             fatal = not pauses.may_pass(status)
-            remedy = "; check base_url, model and key" if fatal else ""
-            raise ProviderError(
+            denied = status in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
+            kind = AccessError if denied else ProviderError
+            remedy = f"; {_remedy(denied, self.config.key_env)}" if fatal else ""
+            raise kind(
                 f"encoders.{self.name}: {self._url} answered HTTP {status}{remedy}",
                 fatal=fatal,
                 retry_after=pauses.asked(response.headers, dt.datetime.now(dt.UTC)),
@@ -110,6 +112,12 @@ def _key(name: str, variable: str) -> str:
     if not (key.isascii() and key.isprintable()):
         raise ConfigError(f"encoders.{name}.key_env: ${variable} holds characters that no key has; set it again")
     return key
+
+
+def _remedy(denied: bool, variable: str | None) -> str:
+    if not denied:
+        return "check base_url, model and key"
+    return f"check the key in ${variable}" if variable else "it wants a key: name its environment variable with key_env"
 
 
 def _wait(state: RetryCallState) -> float:

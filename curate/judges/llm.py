@@ -36,15 +36,18 @@ class LlmJudge:
         bound = self.thinking_tokens + TOKENS_AROUND + TOKENS_A_GRADE * len(passages)
         return Request(messages(self.rubric, query, passages), bound, schema(labels(len(passages))))
 
-    def read(self, reply: Reply, number: int) -> Parsed:
+    @staticmethod
+    def read(reply: Reply, number: int) -> Parsed:
         """Return what a reply says of `number` passages, with counts of foreign, repeated and wrong items."""
         return parse(reply.text, labels(number), cut=reply.finish == "length")
 
-    def parse(self, reply: Reply, number: int) -> list[Outcome]:
+    @classmethod
+    def parse(cls, reply: Reply, number: int) -> list[Outcome]:
         """Return one outcome a passage, in the order of the request: a grade, or why there is none."""
-        return self.outcomes(reply, self.read(reply, number))
+        return cls.outcomes(reply, cls.read(reply, number))
 
-    def outcomes(self, reply: Reply, said: Parsed) -> list[Outcome]:
+    @staticmethod
+    def outcomes(reply: Reply, said: Parsed) -> list[Outcome]:
         """Return the outcomes of a reply that was read before.
 
         A refusal refuses every passage, whatever text came with it. An answer stopped at its bound gives the grades

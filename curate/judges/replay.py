@@ -4,7 +4,7 @@ import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from curate.config import Json, Section
 from curate.errors import DataError
@@ -12,49 +12,68 @@ from curate.files import sha256
 from curate.parse import parse
 from curate.prompts import labels
 from curate.protocols import Kit
-from curate.records import GRADES, Document, Grade, Outcome, Query
+from curate.records import GRADES, STATUSES, STOPPED, Document, Grade, Outcome, Query
 
 Pair = tuple[str, str]
+_GRADES: dict[str, Grade] = {grade: grade for grade in GRADES}
+_STATUSES = (*STATUSES, STOPPED)
 
 
 class Config(Section):
     """Where the grades are."""
 
     path: Path
-    """TSV or CSV with the columns query_id, doc_id, grade; or JSONL with query_id, doc_ids and reply (a model's text,
-    read as strictly as a fresh one). With several raters the rows also have `judge` or `assessor`."""
+    """TSV or CSV with the columns query_id, doc_id, grade, and if need be status (without it a row is rated), slot and
+    batch_size (of the prompt); or JSONL with query_id, doc_ids and reply (a model's text, read as strictly as a fresh
+    one). With several raters the rows also have `judge` or `assessor`."""
     assessor: str | None = None
     """Whose rows are taken; None takes all."""
 
 
+class Recorded(NamedTuple):
+    """What a file holds of a pair; its status may be `stopped`, slot and batch_size are None where it names none."""
+
+    grade: Grade | None
+    status: str = "rated"
+    slot: int | None = None
+    batch_size: int | None = None
+
+
+NOTHING = Recorded(None, "failed")
+
+
 class Replay:
-    """Give back recorded grades by query and document id; a pair that is not recorded is `failed`."""
+    """Give back what was recorded, by query and document id; a pair that is not recorded is `failed`."""
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:  # noqa: ARG002 - every judge is given the kit
         self.name, self.path, self._assessor = name, config.path, config.assessor
         if not self.path.is_file():
             raise DataError(f"judges.{name}.path: {self.path}: no such file; give a file of recorded grades or replies")
         self.identity: Mapping[str, Json] = {"replay": sha256(self.path), "assessor": config.assessor}
-        self._recorded: dict[Pair, Outcome] | None = None
+        self._recorded: dict[Pair, Recorded] | None = None
 
     def rate(self, query: Query, passages: Sequence[Document]) -> list[Outcome]:
-        """Return one outcome a passage."""
+        """Return one outcome a passage; where a judge was not asked it is `failed`."""
+        found = (self.recorded(query.query_id, passage.doc_id) for passage in passages)
+        return [Outcome(each.grade, each.status if each.status in STATUSES else "failed") for each in found]
+
+    def recorded(self, query_id: str, doc_id: str) -> Recorded:
+        """Return what the file holds of a pair; DataError if the file is not as it should be."""
         if self._recorded is None:
             self._recorded = self._read()
-        missing = Outcome(None, "failed")
-        return [self._recorded.get((query.query_id, passage.doc_id), missing) for passage in passages]
+        return self._recorded.get((query_id, doc_id), NOTHING)
 
-    def _read(self) -> dict[Pair, Outcome]:
+    def _read(self) -> dict[Pair, Recorded]:
         rows = self._replies() if self.path.suffix == ".jsonl" else self._grades()
-        recorded: dict[Pair, Outcome] = {}
+        recorded: dict[Pair, Recorded] = {}
         try:
-            for line, pair, outcome in rows:
-                before = recorded.setdefault(pair, outcome)
+            for line, pair, found in rows:
+                before = recorded.setdefault(pair, found)
                 if before.grade is None:
-                    recorded[pair] = outcome
-                elif outcome.grade not in (None, before.grade):
+                    recorded[pair] = found
+                elif found.grade not in (None, before.grade):
                     raise DataError(
-                        f"{self.path}:{line}: query {pair[0]!r}, document {pair[1]!r} has the grade {outcome.grade} "
+                        f"{self.path}:{line}: query {pair[0]!r}, document {pair[1]!r} has the grade {found.grade} "
                         f"here and {before.grade} above; name one in judges.{self.name}.assessor, or mend the file"
                     )
         except UnicodeDecodeError as error:
@@ -64,8 +83,7 @@ class Replay:
             raise DataError(f"{self.path}: no row{whose}; check judges.{self.name}")
         return recorded
 
-    def _grades(self) -> Iterator[tuple[int, Pair, Outcome]]:
-        known: dict[str | None, Grade] = {grade: grade for grade in GRADES}
+    def _grades(self) -> Iterator[tuple[int, Pair, Recorded]]:
         with self.path.open(encoding="utf-8-sig", newline="") as stream:
             rows = csv.DictReader(stream, delimiter="," if self.path.suffix == ".csv" else "\t")
             lacking = {"query_id", "doc_id", "grade"} - set(rows.fieldnames or ())
@@ -73,13 +91,11 @@ class Replay:
                 found = ", ".join(rows.fieldnames or ()) or "nothing"
                 raise DataError(f"{self.path}:1: found the columns {found}; add {', '.join(sorted(lacking))}")
             for row in rows:
-                if row["grade"] not in known:
-                    found = repr(row["grade"] or "")
-                    raise DataError(f"{self.path}:{rows.line_num}: found the grade {found}, expected S, A, B, C or D")
+                said = _recorded(row, f"{self.path}:{rows.line_num}")
                 if self._wanted(row):
-                    yield rows.line_num, (row["query_id"], row["doc_id"]), Outcome(known[row["grade"]])
+                    yield rows.line_num, (row["query_id"], row["doc_id"]), said
 
-    def _replies(self) -> Iterator[tuple[int, Pair, Outcome]]:
+    def _replies(self) -> Iterator[tuple[int, Pair, Recorded]]:
         with self.path.open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, start=1):
                 row = _object(line)
@@ -92,10 +108,28 @@ class Replay:
                 if self._wanted(row):
                     grades = parse(reply, labels(len(doc_ids))).grades.values()
                     for doc_id, grade in zip(doc_ids, grades, strict=True):
-                        yield number, (query_id, doc_id), Outcome(grade) if grade else Outcome(None, "unparsed")
+                        yield number, (query_id, doc_id), Recorded(grade, "rated" if grade else "unparsed")
 
     def _wanted(self, row: Mapping[str, object]) -> bool:
         return self._assessor is None or self._assessor == (row.get("judge") or row.get("assessor"))
+
+
+def _recorded(row: Mapping[str, str | None], place: str) -> Recorded:
+    """Return what a row of grades says; DataError names its place."""
+    status, grade = row.get("status") or "rated", row["grade"] or ""
+    if status not in _STATUSES:
+        raise DataError(f"{place}: found the status {status!r}, expected one of {', '.join(_STATUSES)}")
+    if grade not in (_GRADES if status == "rated" else ("",)):
+        expected = "S, A, B, C or D" if status == "rated" else f"none with the status {status}"
+        raise DataError(f"{place}: found the grade {grade!r}, expected {expected}")
+    slot, batch_size = (_number(row.get(name), f"{place}: found the {name}") for name in ("slot", "batch_size"))
+    return Recorded(_GRADES.get(grade), status, slot, batch_size)
+
+
+def _number(text: str | None, found: str) -> int | None:
+    if text and not (text.isdecimal() and len(text) < 10):
+        raise DataError(f"{found} {text!r}, expected a whole number or nothing")
+    return int(text) if text else None
 
 
 def _object(line: str) -> dict[str, object]:

@@ -6,13 +6,24 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
 
 import sqlalchemy as sa
 
 from curate.config import digest
+from curate.judges.llm import LlmJudge
 from curate.ledger.store import CHUNK, Ledger
 from curate.ledger.tables import calls, judges, ratings
+from curate.protocols import Reply
+from curate.providers import PROVIDERS
+from curate.providers.sdk import inner
 from curate.records import GRADES, STATUSES
+
+REPLIES = 500
+"""Calls that are taken from the database at a time: their replies may be long."""
+Reader = Callable[[str], Reply | None]
 
 
 @dataclass(frozen=True)
@@ -51,7 +62,8 @@ def identities(connection: sa.Connection) -> Iterator[Finding]:
             same = False
         if not same:
             wrong.append(name)
-    yield from _some("judges that are not what their digest says", wrong)
+    if wrong:
+        yield Finding("judges that are not what their digest says", len(wrong), min(wrong))
     known = sa.select(judges.c.judge_digest)
     for table, key in ((calls, calls.c.call_id), (ratings, ratings.c.rating_id)):
         yield from _where(
@@ -86,26 +98,73 @@ def payments(connection: sa.Connection) -> Iterator[Finding]:
         yield from _where(connection, what, row.rating_id, both, wrong)
 
 
-def places(connection: sa.Connection) -> Iterator[Finding]:
-    """Yield ratings that say another passage, slot or batch size than the list of passages of their call."""
-    row = ratings.c
-    query = (
-        sa.select(row.rating_id, row.call_id, row.passage_digest, row.slot, row.batch_size, calls.c.slots)
-        .join_from(ratings, calls, row.call_id == calls.c.call_id)
-        .order_by(row.call_id)
-    )
-    wrong: list[str] = []
-    shown: list[str] = []
-    last = None
-    for rating_id, call_id, passage, slot, size, slots in connection.execution_options(yield_per=CHUNK).execute(query):
-        if call_id != last:
-            last, shown = call_id, _listed(slots)
-        if size != len(shown) or not 0 <= slot < size or shown[slot] != passage:
-            wrong.append(rating_id)
-    yield from _some("ratings whose passage, slot or batch size is not that of their call", wrong)
+def replies(connection: sa.Connection) -> Iterator[Finding]:
+    """Yield ratings that are not what the reply of their call says, read again by the parser of fresh replies.
+
+    Their passage, slot and batch size are compared with the call's list of passages, too. Calls and ratings are read
+    side by side, in the order of the calls; no more than some of them are in memory. A reply can be read again if its
+    judge's provider is known here and has a function `reply`; else it is passed over.
+    """
+    found: dict[str, tuple[int, str]] = {}
+    readers = _readers(connection)
+    for call, rows in _by_call(connection):
+        for what, key in (*_misplaced(call, rows), *_misread(call, rows, readers.get(call.judge_digest))):
+            number, example = found.get(what, (0, key))
+            found[what] = number + 1, min(example, key)
+    for what, (number, example) in sorted(found.items()):
+        yield Finding(what, number, example)
 
 
-CHECKS: tuple[Callable[[sa.Connection], Iterator[Finding]], ...] = (damage, identities, grades, payments, places)
+def _by_call(connection: sa.Connection) -> Iterator[tuple[Any, list[Any]]]:
+    """Yield every call with its ratings; ratings of a call that is not there are passed over."""
+    rows = sa.select(ratings).where(ratings.c.call_id.is_not(None)).order_by(ratings.c.call_id)
+    groups = groupby(connection.execute(rows.execution_options(yield_per=CHUNK)), attrgetter("call_id"))
+    name, said = next(groups, ("", iter(())))
+    ordered = sa.select(calls).order_by(calls.c.call_id).execution_options(yield_per=REPLIES)
+    for call in connection.execute(ordered):
+        while name and name < call.call_id:
+            name, said = next(groups, ("", iter(())))
+        yield call, list(said) if name == call.call_id else []
+
+
+def _misplaced(call: Any, rows: list[Any]) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - rows of a query
+    shown = _listed(call.slots)
+    for row in rows:
+        if row.batch_size != len(shown) or not 0 <= row.slot < row.batch_size or shown[row.slot] != row.passage_digest:
+            yield "ratings whose passage, slot or batch size is not that of their call", row.rating_id
+
+
+def _misread(call: Any, rows: list[Any], read: Reader | None) -> Iterator[tuple[str, str]]:  # noqa: ANN401
+    """Compare the ratings of a call with its reply: every grade in it, and of a passage shown alone also its lack."""
+    if read is None or call.purpose != "judge" or call.finish == "error":
+        return
+    reply, number = read(call.raw), len(_listed(call.slots))
+    if reply is None and call.finish == "refusal":  # a content filter's, whose text names no model
+        reply = Reply(None, "refusal", "", None)
+    if reply is None:
+        yield "calls whose reply is in no form that its provider knows", call.call_id
+        return
+    said = enumerate((each.grade, each.status) for each in LlmJudge.parse(reply, number))
+    expected = {slot: each for slot, each in said if number == 1 or each[0] is not None}
+    for row in rows:
+        if expected.get(row.slot) != (row.grade, row.status):
+            yield "ratings that are not what the reply of their call says", row.rating_id
+    for _slot in expected.keys() - {row.slot for row in rows}:
+        yield "ratings that the reply of a call says, and that are not there", call.call_id
+
+
+def _readers(connection: sa.Connection) -> dict[str, Reader]:
+    """Return what reads the replies of each judge."""
+    found, known = {}, PROVIDERS.names()
+    for name, identity in connection.execute(sa.select(judges)):
+        kind = inner(_json(identity), "model", "kind")
+        read = getattr(PROVIDERS.load(kind), "reply", None) if isinstance(kind, str) and kind in known else None
+        if read is not None:
+            found[name] = read
+    return found
+
+
+CHECKS: tuple[Callable[[sa.Connection], Iterator[Finding]], ...] = (damage, identities, grades, payments, replies)
 
 
 def _differ(names: tuple[str, ...]) -> sa.ColumnElement[bool]:
@@ -126,14 +185,13 @@ def _where(
         yield Finding(what, rows, example)
 
 
-def _some(what: str, keys: list[str]) -> Iterator[Finding]:
-    if keys:
-        yield Finding(what, len(keys), min(keys))
-
-
 def _listed(slots: str) -> list[str]:
-    try:
-        found = json.loads(slots)
-    except ValueError:
-        return []
+    found = _json(slots)
     return found if isinstance(found, list) else []
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

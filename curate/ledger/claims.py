@@ -1,5 +1,6 @@
 """Claims: who asks what just now, so that several processes and machines judge one pool without asking twice."""
 
+import time
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 from types import TracebackType
@@ -35,6 +36,9 @@ class Claims:
         from curate.ledger import tables
 
         self.owner, self.lease_s, self._clock = owner, lease_s, clock
+        self.held: set[str] = set()
+        """What was taken, and not given back or found to be another's by then."""
+        self._until = 0.0
         self._sa, self._database, self._table, self._insert = sa, ledger.database, tables.claims, tables.insert
 
     def __enter__(self) -> Self:
@@ -51,7 +55,7 @@ class Claims:
         A key that is left out is another's, or was being released at that moment.
         """
         columns, now = self._table.c, self._now()
-        taken = set()
+        taken, until = set[str](), self._ends()
         for some in chunks(sorted(set(keys)), AT_ONCE):  # in one order: who waits for another is never waited for
             self._ensure(some)
             free = (
@@ -61,14 +65,25 @@ class Claims:
                 .with_for_update(skip_locked=True)  # SQLite knows no such lock, and it is left out there
             )
             taken |= self._change(self._ours().where(columns.key.in_(free)))
+        self._until = min(self._until, until) if self.held else until
+        self.held |= taken
         return taken
 
     def renew(self) -> set[str]:
         """Let the lease of every key that is still this owner's begin again, and return them."""
-        return self._change(self._ours().where(self._table.c.owner == self.owner))
+        before, until = frozenset(self.held), self._ends()
+        ours = self._change(self._ours().where(self._table.c.owner == self.owner))
+        self.held -= before - ours  # another thread may have taken more meanwhile
+        self._until = until
+        return ours
+
+    def sure(self) -> bool:
+        """Say whether what is `held` is certainly this owner's: by a clock that no sleep stops its lease still runs."""
+        return self._until > (self._clock or time.time)()
 
     def release(self, keys: Collection[str]) -> None:
         """Give keys back; those that another has taken over meanwhile stay that one's."""
+        self.held.difference_update(keys)
         mine = self._table.delete().where(self._table.c.owner == self.owner)
         for some in chunks(sorted(set(keys)), AT_ONCE):
             self._change(mine.where(self._table.c.key.in_(some)))
@@ -92,7 +107,7 @@ class Claims:
             rows = [(key, "", 0.0) for key in keys if key not in there]
             if rows:
                 dialect = self._database.engine.dialect
-                statement = self._insert(self._table, dialect, anew=False, rows=len(rows))
+                statement = self._insert(self._table, dialect, len(rows))
                 connection.exec_driver_sql(statement, tuple(chain.from_iterable(rows)))
 
     def _ours(self) -> Any:  # noqa: ANN401 - an update
@@ -101,6 +116,9 @@ class Claims:
     def _change(self, change: Any) -> set[str]:  # noqa: ANN401 - an update or a deletion
         with self._database.transaction("statement") as connection:
             return set(connection.scalars(change.returning(self._table.c.key)))
+
+    def _ends(self) -> float:
+        return (self._clock or time.time)() + self.lease_s
 
     def _now(self) -> "ColumnElement[float]":
         if self._clock is not None:

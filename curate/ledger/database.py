@@ -10,6 +10,7 @@ from filelock import FileLock
 
 from curate.errors import ConfigError, DataError, MissingExtra
 from curate.ledger.tables import MIGRATIONS, migrate
+from curate.ledger.writer import Away
 
 LOCK_WAIT_S = 60
 """How long a writer waits for another process's transaction before it gives up."""
@@ -89,7 +90,8 @@ class Database:
                     yield connection
         except sa.exc.DBAPIError as error:
             # PostgreSQL repeats the refused row, which may be a reply, in what it raises: so that is left out.
-            raise DataError(f"{self.place}: {_said(error.orig)}; {self._remedy(error.orig)}") from None
+            kind_of = Away if isinstance(error, sa.exc.OperationalError) else DataError
+            raise kind_of(f"{self.place}: {_said(error.orig)}; {self._remedy(error.orig)}") from None
 
     def _remedy(self, error: BaseException | None) -> str:
         name = getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None)

@@ -25,3 +25,13 @@ class Ids:
         with self._lock:
             self._last = max(self._last + 1, time.time_ns() // 1_000_000 * PER_MS)
             return f"{self._last:016x}{self._writer}"
+
+
+def first_of(second: float) -> str:
+    """Return what sorts in front of every id made since a time, in seconds of the epoch."""
+    return f"{int(second * 1000) * PER_MS:016x}"
+
+
+def second_of(name: str) -> float:
+    """Return the time at which an id was made, in seconds of the epoch."""
+    return int(name[:16], 16) / PER_MS / 1000

@@ -13,7 +13,7 @@ import polars as pl
 
 from curate.config import Json, canonical, digest
 from curate.errors import DataError
-from curate.ledger.ids import Ids
+from curate.ledger.ids import Ids, first_of, second_of
 from curate.ledger.records import Call, Kept, Passage, Rating
 from curate.ledger.writer import Writer
 
@@ -87,7 +87,7 @@ class Ledger:
     async def write(self, ratings: Sequence[Rating], call: Call | None = None) -> str | None:
         """Do as `append`, in one transaction with whatever else waits to be written; return when it is committed.
 
-        An error of that transaction is raised to all who wait for it, and nothing of it is kept.
+        What the database refuses of it is raised here, and keeps nothing else from being written.
         """
         call_id, rows = self._rows(ratings, call)
         await self._writer.put(rows)
@@ -102,7 +102,7 @@ class Ledger:
 
     def merge(self, table: Kept, rows: Sequence[Row]) -> None:
         """Add whole rows, columns in the order of the table; a row whose key is there already is left as it is."""
-        statement = self._tables.insert(self._tables.KEPT[table], self.database.engine.dialect, anew=False)
+        statement = self._tables.insert(self._tables.KEPT[table], self.database.engine.dialect)
         if rows:
             with self.database.transaction() as connection:
                 connection.exec_driver_sql(statement, list(rows))
@@ -188,18 +188,39 @@ class Ledger:
                 found.setdefault(judge, {})[form] = count
         return found
 
-    def replied(self, judge_digest: str, rubric_digest: str, replicate: int, since: str) -> set[str]:
-        """Return the digests of the requests that a judge answered since a time, which is written as `created` is."""
+    def replied(
+        self, judge_digest: str, rubric_digest: str, replicate: int, since: str = "", after: str = ""
+    ) -> set[str]:
+        """Return the digests of the requests that a judge answered.
+
+        Those since a time, which is written as `created` is, and after the call of an id.
+        """
         calls = self._tables.calls.c
         query = self._sa.select(calls.request_digest).where(
             calls.judge_digest == judge_digest,
             calls.rubric_digest == rubric_digest,
             calls.replicate == replicate,
             calls.created >= since,
+            calls.call_id > after,
             calls.finish != "error",
         )
         with self.database.transaction() as connection:
             return set(connection.execute(query).scalars())
+
+    def recent(self, judge_digest: str, since: float) -> list[tuple[float, int | None]]:
+        """Return when a judge's calls since a time were written down, in seconds of the epoch, and their tokens.
+
+        Oldest first. Tokens are those of prompt and answer, None where they are unknown.
+        """
+        calls = self._tables.calls.c
+        query = (
+            self._sa.select(calls.call_id, calls.judge_digest, calls.prompt_tokens + calls.output_tokens)
+            .where(calls.call_id >= first_of(since))  # ids are sorted by time, and by the judge there may be far more
+            .order_by(calls.call_id)
+        )
+        with self.database.transaction() as connection:
+            rows = connection.execute(query)
+            return [(second_of(name), tokens) for name, judge, tokens in rows if judge == judge_digest]
 
     def count(self, table: Kept) -> int:
         """Return the number of rows of a table."""
@@ -218,6 +239,7 @@ class Ledger:
         )
 
     def _commit(self, group: Sequence[Rows]) -> None:
+        """Write rows; those that are there already were written by a commit whose answer was lost, for ids are new."""
         calls = list(chain.from_iterable(calls for calls, _ in group))
         ratings = list(chain.from_iterable(ratings for _, ratings in group))
         with self.database.transaction() as connection:

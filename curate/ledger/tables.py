@@ -74,9 +74,9 @@ def migrate(connection: sa.Connection) -> int:
     return before
 
 
-def insert(table: sa.TableClause, dialect: sa.Dialect, *, anew: bool = True, rows: int = 1) -> str:
-    """Return the statement that inserts rows, given as tuples in the table's order; not `anew`: known keys are left."""
+def insert(table: sa.TableClause, dialect: sa.Dialect, rows: int = 1) -> str:
+    """Return the statement that inserts rows, given as tuples in the table's order; known keys are left as they are."""
     mark = "?" if dialect.paramstyle == "qmark" else "%s"
     row = f"({', '.join([mark] * len(table.c))})"
-    rest = "" if anew else " ON CONFLICT DO NOTHING"
-    return f"INSERT INTO {table.name} ({', '.join(table.c.keys())}) VALUES {', '.join([row] * rows)}{rest}"  # noqa: S608
+    values = ", ".join([row] * rows)
+    return f"INSERT INTO {table.name} ({', '.join(table.c.keys())}) VALUES {values} ON CONFLICT DO NOTHING"  # noqa: S608

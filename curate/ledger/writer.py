@@ -2,18 +2,31 @@
 
 import asyncio
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
+from curate.errors import DataError
+from curate.sampling import halves
+
 Item = TypeVar("Item")
 MOST = 1_000
 """Items in one transaction; beyond it they wait for the next."""
+PAUSES_S = (0.0, 5.0)
+"""Before a group is tried again while the store is away: at once, for only the connection may be gone, then later."""
+
+
+class Away(DataError):
+    """The store can be neither read nor written just now, whatever is in the rows."""
 
 
 class Writer(Generic[Item]):
-    """Give items to `commit`, together with all others that wait; each giver goes on when its own are committed."""
+    """Give items to `commit`, together with all others that wait; each giver goes on when its own are committed.
+
+    `commit` writes all of a group or nothing, and may be given again what it has written before.
+    """
 
     def __init__(self, commit: Callable[[Sequence[Item]], None]) -> None:
         self._commit = commit
@@ -22,7 +35,7 @@ class Writer(Generic[Item]):
         self._unheard: BaseException | None = None
 
     async def put(self, item: Item) -> None:
-        """Return when the item is committed; raise what its transaction raised.
+        """Return when the item is committed; raise why it cannot be.
 
         An item is written even if its giver is cancelled meanwhile.
         """
@@ -45,19 +58,33 @@ class Writer(Generic[Item]):
 
     def _work(self) -> None:
         while group := self._group():
-            error: BaseException | None = None
-            try:
-                self._commit([item for item, _ in group])
-            except BaseException as raised:  # noqa: BLE001 - it is raised again by everybody who waits
-                error = raised
+            errors = self._errors([item for item, _ in group])
             waiting = defaultdict(list)
-            for _, settled in group:
-                waiting[settled.get_loop()].append(settled)
-            for loop, futures in waiting.items():
+            for (_, settled), error in zip(group, errors, strict=True):
+                waiting[settled.get_loop()].append((settled, error))
+            for loop, told in waiting.items():
                 try:
-                    loop.call_soon_threadsafe(_settle, futures, error)
+                    loop.call_soon_threadsafe(self._settle, told)
                 except RuntimeError:  # that loop is closed
-                    self._unheard = self._unheard or error
+                    self._unheard = self._unheard or next((error for _, error in told if error), None)
+
+    def _errors(self, items: Sequence[Item]) -> list[BaseException | None]:
+        """Commit items together, in halves if something is wrong with one of them; return what was wrong with each."""
+        error = self._error(items)
+        for pause in PAUSES_S:
+            if isinstance(error, Away):
+                time.sleep(pause)
+                error = self._error(items)
+        if error is None or isinstance(error, Away) or len(items) == 1:
+            return [error] * len(items)
+        return [each for half in halves(items) for each in self._errors(half)]
+
+    def _error(self, items: Sequence[Item]) -> BaseException | None:
+        try:
+            self._commit(items)
+        except BaseException as raised:  # noqa: BLE001 - it is raised again by everybody who waits
+            return raised
+        return None
 
     def _group(self) -> list[tuple[Item, "asyncio.Future[None]"]]:
         """Wait for an item, and return it with all others that are there; an empty list at the end."""
@@ -75,12 +102,11 @@ class Writer(Generic[Item]):
             self._queue.put(None)
         return group
 
-
-def _settle(futures: Sequence["asyncio.Future[None]"], error: BaseException | None) -> None:
-    for each in futures:
-        if each.done():  # its giver was cancelled
-            continue
-        if error is None:
-            each.set_result(None)
-        else:
-            each.set_exception(error)
+    def _settle(self, told: Sequence[tuple["asyncio.Future[None]", BaseException | None]]) -> None:
+        for settled, error in told:
+            if settled.done():  # its giver was cancelled
+                self._unheard = self._unheard or error
+            elif error is None:
+                settled.set_result(None)
+            else:
+                settled.set_exception(error)

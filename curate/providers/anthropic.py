@@ -44,7 +44,8 @@ class AnthropicProvider(SdkProvider):
             body["output_config"] = {"format": {"type": "json_schema", "schema": request.schema}}
         return merged(body, config.extra_body)
 
-    def read(self, data: Mapping[str, object], raw: str) -> Reply | None:
+    @staticmethod
+    def read(data: Mapping[str, object], raw: str) -> Reply | None:
         """Return the reply in a vendor's JSON, None if there is none in it; thinking blocks are no answer."""
         blocks, model = data.get("content"), data.get("model")
         if not isinstance(blocks, list):

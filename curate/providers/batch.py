@@ -6,17 +6,17 @@ A batch item gets the same body, and its reply is read by the same code, as a ca
 import asyncio
 import json
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import replace
 from importlib import import_module
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from curate.config import Json
 from curate.errors import BatchGone, ProviderError
 from curate.protocols import BatchProvider, Reply, Request
 from curate.providers.faults import Rejection, filtered, hidden, rejected
-from curate.providers.sdk import Rejected, SdkProvider, Unreachable
+from curate.providers.sdk import NO_KEY, Rejected, SdkProvider, Unreachable
 from curate.providers.settings import ProviderConfig, key_variable
 
 _KINDS: Mapping[str, tuple[str, str]] = {
@@ -50,6 +50,16 @@ class Batching(SdkProvider):
 
     most_items: ClassVar[int]
     most_bytes: ClassVar[int]
+    sdk: ClassVar[str]
+    """Name of the vendor's package."""
+
+    async def collect(self, batch_id: str) -> AsyncGenerator[tuple[str, Reply | ProviderError], None]:
+        """Yield key and result of an ended batch's items, in any order; an item may be missing."""
+        for body in await self._bodies(batch_id):
+            async for row in self._rows(batch_id, body):
+                key = row.get("custom_id")
+                if isinstance(key, str):
+                    yield key, self._result(batch_id, row)
 
     def item(self, key: str, request: Request) -> bytes:
         """Return one line, its end included: an item as it is sent."""
@@ -61,8 +71,37 @@ class Batching(SdkProvider):
         """Return an item as the vendor wants it."""
 
     @abstractmethod
-    def _faults(self) -> AbstractContextManager[None]:
+    async def _bodies(self, batch_id: str) -> Sequence[AbstractAsyncContextManager[AsyncIterator[bytes]]]:
+        """Return the replies, not opened yet, that hold an ended batch's results."""
+
+    @abstractmethod
+    def _result(self, batch_id: str, row: Mapping[str, object]) -> Reply | ProviderError:
+        """Return the reply in a line of results, or the error if there is none in it."""
+
+    def _options(self) -> dict[str, Any]:
+        """Return how the SDK's client is made: for few connections and large bodies, which are handled in pieces."""
+        import httpx2
+
+        return {
+            "api_key": self._key or NO_KEY,
+            "base_url": self.base_url,
+            "timeout": None,  # each step has its own bound
+            "max_retries": 0,
+            "http_client": httpx2.AsyncClient(timeout=None),  # good at bodies that are read piece by piece
+        }
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
         """Turn the SDK's errors into Rejected and Unreachable."""
+        import httpx2
+
+        vendor = import_module(self.sdk)
+        try:
+            yield
+        except vendor.APIStatusError as error:
+            raise Rejected(error.status_code, error.response.headers, error.response.text) from error
+        except (vendor.APIError, httpx2.HTTPError, json.JSONDecodeError) as error:
+            raise Unreachable(type(error.__cause__ or error).__name__) from error
 
     @asynccontextmanager
     async def _bounded(self, batch_id: str = "", size: int = 0) -> AsyncIterator[None]:

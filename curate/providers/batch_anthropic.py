@@ -4,10 +4,9 @@ The vendor keeps no mark of ours on a batch. If this process dies in the moment 
 ledger's row, or the reply is lost, that one batch is paid and is not found again: its requests are sent once more.
 """
 
-import json
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 from curate.config import Json
@@ -15,7 +14,7 @@ from curate.errors import ProviderError
 from curate.protocols import BatchState, Reply
 from curate.providers.anthropic import AnthropicProvider
 from curate.providers.batch import Batching, NoAnswer
-from curate.providers.sdk import NO_KEY, Rejected, Unreachable, inner
+from curate.providers.sdk import inner
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -41,6 +40,7 @@ class AnthropicBatch(Batching, AnthropicProvider):
 
     most_items: ClassVar[int] = 100_000
     most_bytes: ClassVar[int] = 240_000_000  # the vendor says 256 MB
+    sdk: ClassVar[str] = "anthropic"
 
     async def submit(self, items: BinaryIO, mark: str) -> str:  # noqa: ARG002 - there is no place for a mark
         """Send a file of items, and return the id of the batch."""
@@ -77,13 +77,6 @@ class AnthropicBatch(Batching, AnthropicProvider):
         seconds = (batch.ended_at - batch.created_at).total_seconds() if batch.ended_at else None
         return BatchState(word == "ended", word, done, seconds)
 
-    async def collect(self, batch_id: str) -> AsyncGenerator[tuple[str, Reply | ProviderError], None]:
-        """Yield key and result of an ended batch's items, in any order; an item may be missing."""
-        async for row in self._rows(batch_id, self._results(batch_id)):
-            key = row.get("custom_id")
-            if isinstance(key, str):
-                yield key, self._result(batch_id, row)
-
     async def cancel(self, batch_id: str) -> None:
         """Ask the vendor to stop; what was answered before can still be collected, and is paid."""
         async with self._bounded(batch_id):
@@ -100,6 +93,9 @@ class AnthropicBatch(Batching, AnthropicProvider):
             return self._refused(_STATUS.get(inner(error, "error", "type"), 500), error)
         return self._unanswered(batch_id, str(kind))
 
+    async def _bodies(self, batch_id: str) -> Sequence[AbstractAsyncContextManager[AsyncIterator[bytes]]]:
+        return [self._results(batch_id)]
+
     @asynccontextmanager
     async def _results(self, batch_id: str) -> AsyncIterator[AsyncIterator[bytes]]:
         # The SDK would follow `results_url` to any host, and the key with it; the path is known without.
@@ -114,32 +110,11 @@ class AnthropicBatch(Batching, AnthropicProvider):
             await reply.aclose()
 
     def _open(self) -> "AsyncAnthropic":
-        # Few connections and large bodies, which are read and written piece by piece: what httpx2 is good at.
-        import httpx2
         from anthropic import AsyncAnthropic
 
         if self._client is None:
-            self._client = AsyncAnthropic(
-                api_key=self._key or NO_KEY,
-                base_url=self.base_url,
-                timeout=None,  # each step has its own bound
-                max_retries=0,
-                open_telemetry=False,  # traces may hold prompts
-                http_client=httpx2.AsyncClient(timeout=None),
-            )
+            self._client = AsyncAnthropic(**self._options(), open_telemetry=False)  # traces may hold prompts
         return self._client
-
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
-        import anthropic
-        import httpx2
-
-        try:
-            yield
-        except anthropic.APIStatusError as error:
-            raise Rejected(error.status_code, error.response.headers, error.response.text) from error
-        except (anthropic.APIError, httpx2.HTTPError, json.JSONDecodeError) as error:
-            raise Unreachable(type(error.__cause__ or error).__name__) from error
 
 
 async def _body(items: BinaryIO) -> AsyncIterator[bytes]:

@@ -2,10 +2,9 @@
 
 import asyncio
 import datetime as dt
-import json
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal
 
 from curate.config import Json
@@ -13,7 +12,7 @@ from curate.errors import BatchGone, ProviderError
 from curate.protocols import BatchState, Reply
 from curate.providers.batch import Batching, NoAnswer
 from curate.providers.openai import OpenAIProvider
-from curate.providers.sdk import NO_KEY, Rejected, Unreachable, inner
+from curate.providers.sdk import inner
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -34,6 +33,7 @@ class OpenAIBatch(Batching, OpenAIProvider):
 
     most_items: ClassVar[int] = 50_000
     most_bytes: ClassVar[int] = 190_000_000  # the vendor says 200 MB
+    sdk: ClassVar[str] = "openai"
 
     async def submit(self, items: BinaryIO, mark: str) -> str:
         """Send a file of items, and return the id of the batch.
@@ -94,16 +94,6 @@ class OpenAIBatch(Batching, OpenAIProvider):
             fault=fault or "no reason" if batch.status == "failed" else "",
         )
 
-    async def collect(self, batch_id: str) -> AsyncGenerator[tuple[str, Reply | ProviderError], None]:
-        """Yield key and result of an ended batch's items, in any order; an item may be missing."""
-        async with self._bounded(batch_id):
-            batch = await self._open().batches.retrieve(batch_id)
-        for file in filter(None, (batch.output_file_id, batch.error_file_id)):
-            async for row in self._rows(batch_id, self._content(file)):
-                key = row.get("custom_id")
-                if isinstance(key, str):
-                    yield key, self._result(batch_id, row)
-
     async def cancel(self, batch_id: str) -> None:
         """Ask the vendor to stop; what was answered before can still be collected, and is paid."""
         async with self._bounded(batch_id):
@@ -117,6 +107,11 @@ class OpenAIBatch(Batching, OpenAIProvider):
         if not isinstance(status, int):
             return self._unanswered(batch_id, str(inner(row, "error", "code") or "no reason"))
         return self._answered(body) if status == 200 else self._refused(status, body)
+
+    async def _bodies(self, batch_id: str) -> Sequence[AbstractAsyncContextManager[AsyncIterator[bytes]]]:
+        async with self._bounded(batch_id):
+            batch = await self._open().batches.retrieve(batch_id)
+        return [self._content(file) for file in (batch.output_file_id, batch.error_file_id) if file]
 
     @asynccontextmanager
     async def _content(self, file_id: str) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -144,28 +139,8 @@ class OpenAIBatch(Batching, OpenAIProvider):
         return listed
 
     def _open(self) -> "AsyncOpenAI":
-        # Few connections and large bodies, which are read and written piece by piece: what httpx2 is good at.
-        import httpx2
         from openai import AsyncOpenAI
 
         if self._client is None:
-            self._client = AsyncOpenAI(
-                api_key=self._key or NO_KEY,
-                base_url=self.base_url,
-                timeout=None,  # each step has its own bound
-                max_retries=0,
-                http_client=httpx2.AsyncClient(timeout=None),
-            )
+            self._client = AsyncOpenAI(**self._options())
         return self._client
-
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
-        import httpx2
-        import openai
-
-        try:
-            yield
-        except openai.APIStatusError as error:
-            raise Rejected(error.status_code, error.response.headers, error.response.text) from error
-        except (openai.APIError, httpx2.HTTPError, json.JSONDecodeError) as error:
-            raise Unreachable(type(error.__cause__ or error).__name__) from error

@@ -41,7 +41,8 @@ class OpenAIProvider(SdkProvider):
             body["response_format"] = {"type": "json_object"}
         return merged(body, config.extra_body)
 
-    def read(self, data: Mapping[str, object], raw: str) -> Reply | None:
+    @staticmethod
+    def read(data: Mapping[str, object], raw: str) -> Reply | None:
         """Return the reply in a vendor's JSON, None if there is none in it.
 
         A null content stays None even if `reasoning_content` holds text: thoughts are no answer. They remain in `raw`.

@@ -82,20 +82,26 @@ class SdkProvider(ABC):
     def body(self, request: Request) -> dict[str, Json]:
         """Return the JSON that is sent for a request."""
 
+    @staticmethod
     @abstractmethod
-    def read(self, data: Mapping[str, object], raw: str) -> Reply | None:
+    def read(data: Mapping[str, object], raw: str) -> Reply | None:
         """Return the reply in a vendor's JSON, None if there is none in it."""
 
     @abstractmethod
     async def _post(self, body: bytes) -> str:
         """Send a JSON body and return the text of the reply; Rejected or Unreachable otherwise."""
 
-    def _reply(self, raw: str) -> Reply:
+    @classmethod
+    def reply(cls, raw: str) -> Reply | None:
+        """Return the reply in a vendor's text, fresh or kept, None if there is none in it."""
         try:
             data = json.loads(raw)
         except (ValueError, RecursionError):
-            data = None
-        reply = self.read(data, raw) if isinstance(data, dict) else None
+            return None
+        return cls.read(data, raw) if isinstance(data, dict) else None
+
+    def _reply(self, raw: str) -> Reply:
+        reply = self.reply(raw)
         if reply is None:
             raise ProviderError(f"{self.name}: {self.base_url} answered in an unknown form; check kind and base_url")
         return reply

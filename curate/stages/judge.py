@@ -22,11 +22,12 @@ from curate.files import frame, write_json, write_table
 from curate.judges.llm import LlmJudge
 from curate.judging import Pool
 from curate.ledger import Ledger, default_path, records
+from curate.ledger.ids import Ids
 from curate.passages import Passage
 from curate.prompts import Rubric, rubric
 from curate.providers import provider
 from curate.records import STATUSES, STOPPED, Document, Query
-from curate.stages import build, spending
+from curate.stages import batching, build, spending
 from curate.stages.seats import AnySeat, PaidSeat, Table, described, paid
 
 
@@ -52,8 +53,8 @@ def run(config: Config, context: Context) -> Report:
         pool = table.pool
         _refuse_mixtures(panel, config, ledger)
         left = spending.narrowed(table, panel, config, context)
-        spending.refuse_open_batches(left, ledger, context.consent)
-        spending.need_consent(left, context.consent)
+        batching.refuse_open(left, ledger, context.consent)
+        spending.need_consent(table, left, context.consent)
         ledger.note(_noted(pool))
         wanted = spending.collect(table, panel, config, context)
         ratings = pl.concat([_said(table, seat, wanted) for seat in panel])
@@ -89,7 +90,8 @@ def run(config: Config, context: Context) -> Report:
 
 def seated(config: Config, context: Context, ledger: Ledger) -> tuple[Table, list[AnySeat]]:
     """Return the panel at its table, each judge with what it still has to rate."""
-    table = Table(_pool(config, context), ledger, config.batch, context.seed, context.consent.retry)
+    since = Ids().next() if context.consent.retry else ""
+    table = Table(_pool(config, context), ledger, config.batch, context.seed, since)
     return table, [table.seat(name, context, lambda: load_rubric(config, context)) for name in config.models]
 
 

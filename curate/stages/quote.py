@@ -6,7 +6,7 @@ from curate.config import Json
 from curate.context import Context
 from curate.ledger import Ledger, default_path
 from curate.stages import judge, spending
-from curate.stages.seats import PaidSeat, paid
+from curate.stages.seats import PaidSeat, Table, paid
 
 Row = dict[str, Json]
 
@@ -22,7 +22,7 @@ def quote(config: judge.Config, context: Context) -> list[Row]:
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         table, panel = judge.seated(config, context, ledger)
         sample = len(spending.sample(table.pool.pairs, config, context)) / max(len(table.pool.pairs), 1)
-        rows = [_row(seat) for seat in paid(spending.in_order(panel)) if seat.work]
+        rows = [_row(table, seat) for seat in paid(spending.in_order(panel)) if seat.work]
     first = spending.in_order(panel)[0].name
     for row in rows:
         share = 1.0 if row["judge"] == first else sample  # whoever comes first is asked for everything
@@ -31,9 +31,9 @@ def quote(config: judge.Config, context: Context) -> list[Row]:
     return rows
 
 
-def _row(seat: PaidSeat) -> Row:
+def _row(table: Table, seat: PaidSeat) -> Row:
     settings = seat.settings
-    found = plan((task.request for task in judging.tasks(seat.judge, seat.work, seat.key)), settings.price)
+    found = plan((task.request for task in table.tasks(seat, seat.work)), settings.price)
     tokens = found.prompt_tokens + found.output_tokens
     limits = [(found.calls, settings.requests_per_minute), (tokens, settings.tokens_per_minute)]
     price = settings.price

@@ -1,11 +1,12 @@
 """The panel at its table: a seat a judge, with what it still has to rate and what it has said."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
 
 from curate import judging, sampling
+from curate.ask import Task
 from curate.config import Json
 from curate.context import Context
 from curate.judges.llm import LlmJudge
@@ -59,7 +60,8 @@ class Table:
     ledger: Ledger
     batch: int
     seed: int
-    retry: bool
+    since: str = ""
+    """Id of a call: what was refused or unparsed before it is asked again; empty: nothing is."""
 
     def seat(self, name: str, context: Context, rubric: Callable[[], Rubric]) -> AnySeat:
         """Return the seat of a judge, with all of the pool that it has not rated."""
@@ -81,7 +83,7 @@ class Table:
         if isinstance(seat, ReplaySeat):
             return seat
         pairs = self.pool.pairs.unique(TEXTS, keep="first", maintain_order=True)  # equal texts are rated once
-        missing = judging.missing(wanted, self.standing(seat), retry=self.retry)
+        missing = judging.missing(wanted, self.standing(seat), self.since)
         ids = pairs.join(missing, on=TEXTS, how="semi")
         left = {str(query_id): set(group["doc_id"]) for (query_id,), group in ids.group_by("query_id")}
         work: list[Work] = []
@@ -108,6 +110,15 @@ class Table:
         left = self.left(seat, wanted)
         assert isinstance(left, PaidSeat)
         return left
+
+    def tasks(self, seat: PaidSeat, work: Iterable[Work]) -> Iterator[Task]:
+        """Return what is to be asked for prompts of a seat: those that gave nothing before are not asked whole again.
+
+        What gave something is no longer in `work` as it was, so of a prompt that is there the reply gave nothing.
+        """
+        key = seat.key
+        vain = self.ledger.replied(key.judge_digest, key.rubric_digest, key.replicate, after=self.since)
+        return judging.tasks(seat.judge, work, key, vain)
 
     def standing(self, seat: Seat | PaidSeat) -> pl.DataFrame:
         """Return what the ledger holds of a judge."""

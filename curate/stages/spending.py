@@ -1,25 +1,24 @@
 """How a panel is asked: what it would cost, whether that is allowed, and who is asked for what in which order."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
 import polars as pl
 
-from curate import ask, batch, cascade, judging, sharing
+from curate import ask, cascade, judging, sharing
 from curate.ask.pace import Pace
 from curate.budget import Plan, plan
 from curate.cascade import Mode
 from curate.context import Consent, Context
 from curate.cost import Price, batch_price
 from curate.errors import BudgetError, UserError
-from curate.ledger import Ledger
-from curate.ledger.batches import Batch, Batches
 from curate.ledger.claims import Claims
 from curate.providers import provider
-from curate.providers.batch import batch_provider
+from curate.records import STOPPED
 from curate.sharing import Share
-from curate.stages.seats import AnySeat, PaidSeat, Seat, Table, paid
+from curate.stages import batching
+from curate.stages.seats import AnySeat, PaidSeat, ReplaySeat, Seat, Table, paid
 
 LEAST = 1000
 """Pairs that every judge of a cascade rates, at least: agreement is measured on them."""
@@ -36,34 +35,17 @@ class Panel(Protocol):
     mixed_models: bool
 
 
-def plans(panel: Sequence[AnySeat], *, batches: bool = False) -> dict[str, Plan]:
+def plans(table: Table, panel: Sequence[AnySeat], *, batches: bool = False) -> dict[str, Plan]:
     """Return what asking each language model for all that is missing would come to; in a cascade it is the most."""
     return {
-        seat.name: plan((task.request for task in judging.tasks(seat.judge, seat.work, seat.key)), price)
+        seat.name: plan((task.request for task in table.tasks(seat, seat.work)), price)
         for seat in paid(panel)
         if seat.work
         for price in [batch_price(seat.settings.price) if batches and seat.settings.batch else seat.settings.price]
     }
 
 
-def refuse_open_batches(panel: Sequence[AnySeat], ledger: Ledger, consent: Consent) -> None:
-    """Stop if a vendor works on batches of these judges and nobody collects them: they would be paid twice."""
-    if consent.batch or consent.offline:
-        return
-    for seat in paid(panel):
-        found = _open(ledger, seat) if seat.work else []
-        if found:
-            raise UserError(
-                f"judges.{seat.name}: its vendor still works on {len(found)} batches ({found[0].batch_id}, ...); "
-                "collect them with `curate judge --batch`"
-            )
-
-
-def _open(ledger: Ledger, seat: PaidSeat) -> list[Batch]:
-    return Batches(ledger).open(seat.key.judge_digest, seat.key.rubric_digest, seat.key.replicate)
-
-
-def need_consent(panel: Sequence[AnySeat], consent: Consent) -> None:
+def need_consent(table: Table, panel: Sequence[AnySeat], consent: Consent) -> None:
     """Stop with the plan of what is not paid yet, unless the user allows to spend within a cap that can be kept."""
     seats = [seat for seat in paid(panel) if seat.work]
     if not seats:
@@ -77,7 +59,7 @@ def need_consent(panel: Sequence[AnySeat], consent: Consent) -> None:
         raise BudgetError(f"--max-cost: found prices in {each}, expected one currency; give all prices in one")
     if consent.yes:
         return
-    found = plans(panel, batches=consent.batch)
+    found = plans(table, panel, batches=consent.batch)
     unpriced = [name for name, each in found.items() if each.cost is None]
     if consent.max_cost is None:
         remedy = "allow it with --max-cost AMOUNT, or with --yes"
@@ -108,9 +90,16 @@ def collect(table: Table, panel: Sequence[AnySeat], config: Panel, context: Cont
 def in_order(panel: Sequence[AnySeat]) -> list[AnySeat]:
     """Return the seats as a cascade asks them: whoever is free, then by price, last whose price nobody knows.
 
-    The price alone decides, not what is left to ask, so a cascade that goes on has the order that it began with.
+    The price alone decides, not what is left to ask, so a cascade that goes on has the order that it began with. Of
+    judges that replay a cascade who was stopped least goes first, as when it was recorded.
     """
-    return sorted(panel, key=lambda seat: _dear(seat.settings.price) if isinstance(seat, PaidSeat) else 0.0)
+    return sorted(panel, key=_turn)
+
+
+def _turn(seat: AnySeat) -> tuple[float, int]:
+    if isinstance(seat, ReplaySeat):
+        return 0.0, len(seat.rows.filter(pl.col("status") == STOPPED))
+    return _dear(seat.settings.price) if isinstance(seat, PaidSeat) else 0.0, 0
 
 
 def _dear(price: Price | None) -> float:
@@ -139,10 +128,14 @@ def _rate(table: Table, panel: Sequence[AnySeat], config: Panel, context: Contex
     for seat in panel:
         if isinstance(seat, Seat):
             judging.rate(seat.judge, seat.work, table.ledger, seat.key, context.progress)
-    seats = [seat for seat in paid(panel) if seat.work or (context.consent.batch and _open(table.ledger, seat))]
+    seats = [
+        seat
+        for seat in paid(panel)
+        if seat.work or (context.consent.batch and batching.open_batches(table.ledger, seat))
+    ]
     spent = 0.0
     if seats and context.consent.batch:
-        spent = in_batches(table, seats, config, context, max_cost)
+        spent = batching.in_batches(table, seats, config.mixed_models, context, max_cost)
         seats = [table.again(seat) for seat in seats]
     seats = [seat for seat in seats if seat.work]
     left = None if max_cost is None else max_cost - spent
@@ -154,10 +147,20 @@ def online(table: Table, seats: Sequence[PaidSeat], config: Panel, context: Cont
     spent = 0.0
     with Claims(table.ledger, sharing.owner(), sharing.LEASE_S) as claims:
         sharing.bury(claims)
-        shares = [Share(table.ledger, claims, seat.key, seat.work, table.retry) for seat in seats]
-        paces = [ask.pace(_limits(seat, config)) for seat in seats]
+        shares = [
+            Share(
+                table.ledger,
+                claims,
+                seat.key,
+                seat.work,
+                table.since,
+                partial(batching.refuse_abandoned, claims, table.ledger, seat),
+            )
+            for seat in seats
+        ]
+        paces = [ask.pace(_limits(seat, config), table.ledger, seat.key.judge_digest) for seat in seats]
         while shares:
-            jobs = [_job(*each, config, context) for each in zip(seats, shares, paces, strict=True)]
+            jobs = [_job(table, *each, config, context) for each in zip(seats, shares, paces, strict=True)]
             bills = ask.ask(
                 jobs,
                 table.ledger,
@@ -171,47 +174,16 @@ def online(table: Table, seats: Sequence[PaidSeat], config: Panel, context: Cont
     return spent
 
 
-def in_batches(
-    table: Table, seats: Sequence[PaidSeat], config: Panel, context: Context, max_cost: float | None
-) -> float:
-    """Ask by batches whoever has them, for less money and later answers; return what was spent."""
-    orders = []
-    for seat in seats:
-        asked = batch_provider(seat.settings)
-        if asked is None:
-            context.tell(batch.no_batch(seat.name))
-            continue
-        if max_cost is not None and seat.settings.price is None:
-            context.tell(f"judges.{seat.name}: without a price no cap can be kept for a batch; asked online")
-            continue
-        account = ask.Account(**vars(seat.key), run=context.run_id)
-        orders.append(
-            batch.Order(
-                partial(_tasks, table, seat),
-                partial(judging.reading, seat.judge, seat.key),
-                asked,
-                account,
-                seat.settings.price,
-                config.mixed_models,
-            )
-        )
-    found = batch.ask_batches(orders, table.ledger, max_cost=max_cost, progress=context.progress, tell=context.tell)
-    return sum(each.bill.spent for each in found)
-
-
-def _tasks(table: Table, seat: PaidSeat) -> Iterator[ask.Task]:
-    return judging.tasks(seat.judge, table.again(seat).work, seat.key)
-
-
-def _job(seat: PaidSeat, share: Share, pace: Pace, config: Panel, context: Context) -> ask.Job:
+def _job(table: Table, seat: PaidSeat, share: Share, pace: Pace, config: Panel, context: Context) -> ask.Job:
     return ask.Job(
         name=f"judges.{seat.name}",
-        tasks=judging.tasks(seat.judge, share, seat.key),
+        tasks=table.tasks(seat, share),
         provider=provider(seat.settings),
         account=ask.Account(**vars(seat.key), run=context.run_id),
         limits=_limits(seat, config),
         total=sum(len(each.passages) for each in share.work),
         pace=pace,
+        ours=share.keeps,
     )
 
 
