@@ -22,6 +22,7 @@ PIECES = st.sampled_from([
     "\r", "\n\n", "\u2028", "\x85", "\xa0", "\u3000", " ", "  ", "=", "+", "-", "@", "＝", "＋", "－", "＠", "1",
     "12/8", "3月5日", "1E5", "TRUE", "_x000D_", "_x005F_", "_x0041_", "\x00", "\x0b", "\x1c", "\x7f", "\ufeff",
     "\u200b", "\ud800", "\uffff", "sep=;", '=HYPERLINK("http://x","y")', "' '", "&amp;", "<b>", "a", "Z",
+    "_x005F_x0041_",
 ])
 # fmt: on
 TEXTS = st.lists(PIECES, max_size=6).map("".join)

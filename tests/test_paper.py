@@ -114,6 +114,21 @@ def test_good_rows_are_kept_on_demand(desk: Desk, tmp_path: Path) -> None:
     assert said(desk, "anna") == {IDS[0]: ("A", ""), IDS[2]: ("B", "")}
 
 
+def test_two_files_of_one_person_that_differ_are_taken_one_by_one(desk: Desk, tmp_path: Path) -> None:
+    hand_out(desk, tmp_path / "out")
+    old = fill(tmp_path / "out" / "anna.csv", row0="A", row1="B")
+    new = tmp_path / "new.csv"
+    new.write_bytes(old.read_bytes())
+    fill(new, row0="C", row1="b")
+    with pytest.raises(DataError) as caught:
+        take_back(desk, [old, new], keep_good_rows=True)
+    assert str(caught.value).startswith(f"{new}, line 2: found C, expected A as in {old}, line 2; take")
+    assert len(str(caught.value).splitlines()) == 1
+    assert said(desk, "anna") == {}
+    assert [take_back(desk, [file])[0].new for file in (old, new)] == [2, 1]
+    assert said(desk, "anna") == {IDS[0]: ("C", ""), IDS[1]: ("B", "")}
+
+
 def test_a_row_of_another_person_is_said_to_be_one(desk: Desk, tmp_path: Path) -> None:
     hand_out(desk, tmp_path / "out")
     anna = tmp_path / "out" / "anna.csv"

@@ -1,6 +1,6 @@
 """A sample on paper: a sheet a person to hand out, with the guide beside it, and the sheets that come back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,7 +11,7 @@ from curate.forms import Form
 from curate.resources import find, template
 from curate.review.answers import ADJUDICATED, Answer
 from curate.review.desk import Desk
-from curate.sheets import Problem, Returned, check, read, signed_by, to_csv, to_xlsx
+from curate.sheets import Entry, Problem, Returned, check, read, signed_by, to_csv, to_xlsx
 
 Kind = Literal["csv", "xlsx"]
 _WRITERS = {"csv": to_csv, "xlsx": to_xlsx}
@@ -74,7 +74,8 @@ def take_back(
 
     Whose sheet it is stands in its column; `assessor` says it where that is gone. DataError with a line for every
     problem in all files, and then nothing was taken from any; with `keep_good_rows` only the rows that have a problem
-    are held back, and they are in the results.
+    are held back, and they are in the results. Two files in which one person says different things of a row are refused
+    in either case: one by one, the later counts.
     """
     found: list[tuple[Path, str, Returned]] = []
     refused: list[str] = []
@@ -83,6 +84,7 @@ def take_back(
             found.append((file, *_returned(desk, file, assessor)))
         except DataError as error:
             refused.append(str(error))
+    refused += _contradictions(found)
     if not keep_good_rows:
         refused += [f"{file}, {problem}" for file, _, returned in found for problem in returned.problems]
     if refused:
@@ -106,6 +108,20 @@ def _returned(desk: Desk, file: Path, assessor: str | None) -> tuple[str, Return
     rows: Mapping[str, tuple[str, ...]] = {row.row_id: row.texts for row in desk.rows(person)}
     others = desk.sample.rows.keys() - rows.keys()
     return person, check(sheet, form, rows, person, others)
+
+
+def _contradictions(found: Sequence[tuple[Path, str, Returned]]) -> Iterator[str]:
+    """Yield a line for every row of which one person says something else in another file."""
+    said: dict[tuple[str, str], tuple[Path, Entry]] = {}
+    for file, person, returned in found:
+        for entry in returned.answers:
+            other, before = said.setdefault((person, entry.row_id), (file, entry))
+            if entry.answer != before.answer:
+                yield (
+                    f"{file}, line {entry.line}: found {entry.answer or 'no answer'}, expected "
+                    f"{before.answer or 'no answer'} as in {other}, line {before.line}; take the files back "
+                    "one by one, the one that counts last"
+                )
 
 
 def _record(desk: Desk, file: Path, person: str, returned: Returned) -> FileResult:

@@ -8,12 +8,16 @@ MARK = "'"
 LIMIT = 32_767
 """What a cell of an xlsx file holds, in UTF-16 units."""
 
+_LONG = LIMIT // 8
+"""A shorter text fits into a cell even if every character of it is two units and is escaped."""
+
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """What XML cannot hold, and therefore no cell of an xlsx file."""
 _UNSEEN = re.compile("[\xad\u200b\u200e\u200f\u2060\ufeff]")
 """Marks without width; joiners are not among them, for they change what is seen."""
 _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 """How xlsx writes a character that it cannot hold."""
+_LIKE_ESCAPE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 _RISKY = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠﹦﹢﹣﹫']")
 _VALUE = re.compile(
     r"(?=.*\d)(?:[\d\s.,:;/%‰$¥£€()+\-年月日号时時分秒上下午eaptz]|am|pm"
@@ -46,8 +50,8 @@ def fold(text: str) -> str:
 
 def canonical(text: str) -> str:
     """Return what a text says: NFC, every run of white space one blank, nothing unseen."""
-    if "_x" in text:
-        text = _ESCAPE.sub(_character, text.replace("_x005F_", "_"))
+    while "_x" in text and _ESCAPE.search(text):  # once more, for some programs undo half of it
+        text = _ESCAPE.sub(_character, text)
     return " ".join(normalize("NFC", _UNSEEN.sub("", plain(text))).split())
 
 
@@ -57,12 +61,7 @@ def _character(escape: re.Match[str]) -> str:
 
 def escaped(text: str) -> str:
     """Return a text for a cell of xlsx: what only looks like an escape is none, and it is not longer than `LIMIT`."""
-    text = _ESCAPE.sub(r"_x005F\g<0>", text) if "_x" in text else text
-    return cut(text)
-
-
-def cut(text: str) -> str:
-    """Return as much of a text as a cell of an xlsx file holds."""
+    text = _LIKE_ESCAPE.sub("_x005F_", text)
     return text if 2 * len(text) <= LIMIT else text.encode("utf-16-le")[: 2 * LIMIT].decode("utf-16-le", "ignore")
 
 
@@ -73,13 +72,13 @@ def difference(found: str, expected: str) -> int | None:
     """
     cell, text = canonical(found), canonical(expected)
     unmarked = canonical(cell.removeprefix(MARK))
-    whole = (
-        (text, canonical(canonical(escaped(defused(expected))).removeprefix(MARK)))
-        if len(text) > LIMIT // 8
-        else (text,)
-    )
-    if cell in whole or unmarked in whole:
+    if text in (cell, unmarked) or (len(expected) > _LONG and unmarked == _shortened(expected)):
         return None
     cell = unmarked if defused(expected).startswith(MARK) else cell
     pairs = enumerate(zip(cell, text, strict=False), start=1)
     return next((at for at, (one, other) in pairs if one != other), min(len(cell), len(text)) + 1)
+
+
+def _shortened(text: str) -> str:
+    """Return what is left of a text that is longer than a cell of xlsx."""
+    return canonical(canonical(escaped(defused(text))).removeprefix(MARK))

@@ -58,7 +58,8 @@ def check(
 ) -> Returned:
     """Return the answers of a person's sheet, and what is wrong with the rows that have none because of it.
 
-    `rows` are the person's, row_id -> texts in the order of the form; `others` are the ids of rows of other people.
+    `rows` are the person's, row_id -> texts in the order of the form, with ids that differ by more than their case;
+    `others` are the ids of rows of other people.
     A row without answer and note says nothing; one that stands there twice with the same answer is one.
     """
     checker = _Checker(sheet, form, rows, assessor, others)
@@ -164,7 +165,7 @@ class _Checker:
 
 
 def _note(cell: str) -> str:
-    return plain(cell).strip()
+    return plain(cell).strip() if canonical(cell) else ""
 
 
 def _shown(cell: str, texts: Sequence[str] = ()) -> str:

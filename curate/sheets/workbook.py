@@ -31,6 +31,7 @@ def to_xlsx(form: Form, assessor: str, rows: Mapping[str, Sequence[str]]) -> byt
         from openpyxl import Workbook
         from openpyxl.cell import WriteOnlyCell
         from openpyxl.styles import Alignment, Font
+        from openpyxl.writer.excel import ExcelWriter
     book = Workbook(write_only=True)
     page = book.create_sheet(re.sub(r"[\[\]:*?/\\]", " ", form.title)[:31])
     lines = [[escaped(cell) for cell in row] for row in table(form, assessor, rows)]
@@ -44,9 +45,9 @@ def to_xlsx(form: Form, assessor: str, rows: Mapping[str, Sequence[str]]) -> byt
                 cell.number_format, cell.alignment = "@", Alignment(wrap_text=True, vertical="top")
                 cell.font = Font(bold=number == 0)
         page.append(cells)
-    stream = io.BytesIO()
-    book.save(stream)
-    return _timeless(stream.getvalue())
+    stored = io.BytesIO()
+    ExcelWriter(book, zipfile.ZipFile(stored, "w", zipfile.ZIP_STORED)).save()
+    return _timeless(stored)
 
 
 def _furnish(page: "WriteOnlyWorksheet", form: Form, lines: Sequence[Sequence[str]]) -> None:
@@ -64,17 +65,14 @@ def _furnish(page: "WriteOnlyWorksheet", form: Form, lines: Sequence[Sequence[st
     page.data_validations.append(choice)
 
 
-def _timeless(content: bytes) -> bytes:
-    """Return an xlsx file without the times at which it was written: the same input gives the same bytes."""
+def _timeless(stored: io.BytesIO) -> bytes:
+    """Return an xlsx file compressed, and without the times of its writing: the same input gives the same bytes."""
     stream = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as new:
+    with zipfile.ZipFile(stored) as old, zipfile.ZipFile(stream, "w") as new:
         for name in old.namelist():
             part = old.read(name)
-            new.writestr(
-                zipfile.ZipInfo(name),
-                _TIMES.sub(b"", part) if name == "docProps/core.xml" else part,
-                zipfile.ZIP_DEFLATED,
-            )
+            content = _TIMES.sub(b"", part) if name == "docProps/core.xml" else part
+            new.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
     return stream.getvalue()
 
 
