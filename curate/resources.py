@@ -1,15 +1,15 @@
-"""Find prompts, pipelines and demo data: working directory first, then the package, then the checkout."""
+"""Find prompts, pipelines, guides and demo data: working directory first, then the package, then the checkout."""
 
 from pathlib import Path
 
 from curate.errors import ConfigError, suggestion
 
 _PACKAGE = Path(__file__).resolve().parent
-_KINDS = {"prompts": "_prompts", "pipelines": "_pipelines"}
+_KINDS = {"prompts": "_prompts", "pipelines": "_pipelines", "annotations": "_annotations"}
 
 
 def find(kind: str, name: str) -> Path:
-    """Return the file `name` of `kind` (prompts or pipelines); one in the working directory wins."""
+    """Return the file `name` of `kind` (prompts, pipelines or annotations); one in the working directory wins."""
     for folder in folders(kind):
         path = folder / name
         if path.is_file():

@@ -1,0 +1,129 @@
+"""A sample on paper: a sheet a person to hand out, with the guide beside it, and the sheets that come back."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from curate.errors import DataError, UserError, suggestion
+from curate.files import replacing, write_text
+from curate.forms import Form
+from curate.resources import find, template
+from curate.review.answers import ADJUDICATED, Answer
+from curate.review.desk import Desk
+from curate.sheets import Entry, Problem, Returned, check, read, signed_by, to_csv, to_xlsx
+
+Kind = Literal["csv", "xlsx"]
+_WRITERS = {"csv": to_csv, "xlsx": to_xlsx}
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """What was taken from a file."""
+
+    file: Path
+    assessor: str
+    answers: int
+    """Rows with an answer or a note that have no problem."""
+    new: int
+    """Those that say something that was not said before."""
+    problems: Sequence[Problem]
+    """Why other rows were held back."""
+
+
+def hand_out(desk: Desk, out: Path, kinds: Sequence[Kind] = ("csv",)) -> list[Path]:
+    """Write a sheet for every assessor, and the guide; returns the paths of all files.
+
+    UserError if a file is there with other content, for somebody may have filled it in.
+    """
+    form = desk.sample.form
+    sheets = {
+        out / f"{person}.{kind}": _WRITERS[kind](form, person, {row.row_id: row.texts for row in desk.rows(person)})
+        for person in desk.assessors
+        for kind in kinds
+    }
+    filled = [path for path, content in sheets.items() if path.exists() and path.read_bytes() != content]
+    if filled:
+        names = ", ".join(map(str, filled))
+        raise UserError(f"{names}: there already, and perhaps filled in; choose another --out, or move it away")
+    out.mkdir(parents=True, exist_ok=True)
+    for path, content in sheets.items():
+        with replacing(path) as beside:
+            beside.write_bytes(content)
+    write_text(out / "GUIDE.html", guide(form))
+    return [*sheets, out / "GUIDE.html"]
+
+
+def guide(form: Form) -> str:
+    """Return the guide for assessors as a page that needs nothing else."""
+    from jinja2 import Environment
+    from markdown_it import MarkdownIt
+    from markupsafe import Markup
+
+    body = MarkdownIt("commonmark").enable("table").render(find("annotations", "GUIDE.md").read_text(encoding="utf-8"))
+    page = Environment(autoescape=True, trim_blocks=True, keep_trailing_newline=True).from_string(
+        template("guide.html.j2")
+    )
+    return page.render(language=form.language, title=form.title, body=Markup(body))  # noqa: S704 - CommonMark of our own
+
+
+def take_back(
+    desk: Desk, files: Sequence[Path], assessor: str | None = None, *, keep_good_rows: bool = False
+) -> list[FileResult]:
+    """Record what the sheets of a sample say; returns a result a file.
+
+    Whose sheet it is stands in its column; `assessor` says it where that is gone. DataError with a line for every
+    problem in all files, and then nothing was taken from any; with `keep_good_rows` only the rows that have a problem
+    are held back, and they are in the results. Two files in which one person says different things of a row are refused
+    in either case: one by one, the later counts.
+    """
+    found: list[tuple[Path, str, Returned]] = []
+    refused: list[str] = []
+    for file in files:
+        try:
+            found.append((file, *_returned(desk, file, assessor)))
+        except DataError as error:
+            refused.append(str(error))
+    refused += _contradictions(found)
+    if not keep_good_rows:
+        refused += [f"{file}, {problem}" for file, _, returned in found for problem in returned.problems]
+    if refused:
+        raise DataError("\n".join(refused))
+    return [_record(desk, file, person, returned) for file, person, returned in found]
+
+
+def _returned(desk: Desk, file: Path, assessor: str | None) -> tuple[str, Returned]:
+    form = desk.sample.form
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read ({error.strerror}), expected a sheet; check the path") from error
+    sheet = read(content, str(file), form)
+    person = assessor or signed_by(sheet, (*desk.assessors, ADJUDICATED))
+    if person is None:
+        raise DataError(
+            f"{file}: found no name of an assessor, expected one in the column {form.headers['assessor']!r}; "
+            f"name who filled it in with --assessor ({suggestion(file.stem, desk.assessors)})"
+        )
+    rows: Mapping[str, tuple[str, ...]] = {row.row_id: row.texts for row in desk.rows(person)}
+    others = desk.sample.rows.keys() - rows.keys()
+    return person, check(sheet, form, rows, person, others)
+
+
+def _contradictions(found: Sequence[tuple[Path, str, Returned]]) -> Iterator[str]:
+    """Yield a line for every row of which one person says something else in another file."""
+    said: dict[tuple[str, str], tuple[Path, Entry]] = {}
+    for file, person, returned in found:
+        for entry in returned.answers:
+            other, before = said.setdefault((person, entry.row_id), (file, entry))
+            if entry.answer != before.answer:
+                yield (
+                    f"{file}, line {entry.line}: found {entry.answer or 'no answer'}, expected "
+                    f"{before.answer or 'no answer'} as in {other}, line {before.line}; take the files back "
+                    "one by one, the one that counts last"
+                )
+
+
+def _record(desk: Desk, file: Path, person: str, returned: Returned) -> FileResult:
+    answers = [Answer(entry.row_id, entry.answer, entry.note, source=file.name) for entry in returned.answers]
+    return FileResult(file, person, len(answers), desk.record(person, answers), returned.problems)
