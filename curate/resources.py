@@ -1,11 +1,11 @@
-"""Find prompts, pipelines and demo data: working directory first, then the package, then the checkout."""
+"""Find prompts, pipelines, the guide and demo data: working directory first, then the package, then the checkout."""
 
 from pathlib import Path
 
 from curate.errors import ConfigError, suggestion
 
 _PACKAGE = Path(__file__).resolve().parent
-_KINDS = {"prompts": "_prompts", "pipelines": "_pipelines"}
+_KINDS = {"prompts": "_prompts", "pipelines": "_pipelines", "annotations": "_annotations"}
 
 
 def find(kind: str, name: str) -> Path:
@@ -36,6 +36,11 @@ def packaged(path: Path) -> bool:
 def demo() -> Path:
     """Return the folder of the packaged demo data, a BEIR folder."""
     return _PACKAGE / "demo"
+
+
+def guide() -> str:
+    """Return the text of the guide for assessors; one in the working directory wins."""
+    return find("annotations", "GUIDE.md").read_text(encoding="utf-8")
 
 
 def template(name: str) -> str:

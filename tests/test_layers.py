@@ -1,4 +1,4 @@
-"""Imports only go down: cli > pipeline > stages > services > plugins > pure > ground."""
+"""Imports only go down: cli, web > pipeline > stages > services > plugins > pure > ground."""
 
 import ast
 from pathlib import Path
@@ -18,6 +18,8 @@ PURE = {
     "duplicates",
     "figures",
     "forms",
+    "guide",
+    "highlight",
     "integrity",
     "intervals",
     "measures",
@@ -49,6 +51,7 @@ LAYERS = [
     {"models"},
     {"run"},
     {"status"},
+    {"web"},
     {"cli"},
     {"__main__"},
 ]
