@@ -9,35 +9,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import yaml
+
 from curate.files import frame
 from curate.review import Design, Sample
 from curate.review.sample import name_row
 
 ROOT = Path(__file__).resolve().parents[1]
-SUBJECTS = ["高血压", "糖尿病", "痛风", "哮喘", "骨质疏松", "偏头痛", "荨麻疹", "胃食管反流"]
-QUESTIONS = ["的患者能喝咖啡吗", "平时饮食要注意什么", "吃药后多久复查一次", "会不会遗传给孩子"]
-ANSWERS = [
-    "患者每日饮用咖啡不宜超过两杯，初次饮用者应观察血压变化。",
-    "饮食以清淡为主，限制食盐，多吃新鲜蔬菜，少吃动物内脏。",
-    "开始用药后两到四周复查，指标稳定后每三个月复查一次。",
-    "父母一方患病者，子女的风险高于一般人群，但并不一定发病。",
-]
 TEXTS = [
-    (f"{subject}{question}", f"{subject}：{answer}")
-    for subject in SUBJECTS
-    for question in QUESTIONS
-    for answer in ANSWERS
+    (query, passage)
+    for query, passage in yaml.safe_load((ROOT / "tests/data/review_pairs.yaml").read_text(encoding="utf-8"))
 ]
+"""Queries with a passage that fits more or less."""
 
 
 def sample(
-    folder: Path,
-    texts: Sequence[tuple[str, str]],
-    people: Sequence[str] = ("张医生",),
-    language: str = "zh",
-    shared: bool = True,
+    folder: Path, texts: Sequence[tuple[str, str]], people: Sequence[str] = ("张医生",), language: str = "zh"
 ) -> Sample:
-    """Return a frozen sample of these texts; everybody reads all of it, or everybody a part."""
+    """Return a frozen sample of these texts, which everybody reads."""
     rows = [
         {
             "row_id": name_row(folder.name, number, [f"q{number}", f"d{number}"], pair),
@@ -45,7 +34,7 @@ def sample(
             "texts": list(pair),
             "stratum": "all",
             "probability": 0.5,
-            "assessors": list(people) if shared else [people[number % len(people)]],
+            "assessors": list(people),
             "verdict": "relevant",
         }
         for number, pair in enumerate(texts, start=1)
@@ -65,19 +54,26 @@ class Server:
 
     def start(self) -> None:
         """Serve; returns when the address is known, at which connections are taken."""
-        self.process = subprocess.Popen(
-            [sys.executable, ROOT / "tests" / "review_child.py", self.folder, str(self.port)],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            stderr=(self.folder / "server.log").open("ab"),
-            text=True,
-        )
+        with (self.folder / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, ROOT / "tests" / "review_child.py", self.folder, str(self.port)],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
         assert self.process.stdout
-        self.address = self.process.stdout.readline().strip()
-        assert self.address, (self.folder / "server.log").read_text(encoding="utf-8")
+        with self.process.stdout as stream:
+            self.address = stream.readline().strip()
+        assert self.address, self.log
         self.port = urlsplit(self.address).port or 0
         self.origin = f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        """Return what the process complained of."""
+        return (self.folder / "server.log").read_text(encoding="utf-8")
 
     def kill(self) -> None:
         """End it as a power cut would."""
@@ -93,5 +89,3 @@ def served(folder: Path) -> Iterator[Server]:
         yield server
     finally:
         server.kill()
-        if server.process.stdout:
-            server.process.stdout.close()

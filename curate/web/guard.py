@@ -59,17 +59,17 @@ class Guard:
     def _answer(self, request: Request) -> Response | None:
         """Return the response to a request that goes no further, None if it may pass."""
         if not self._host_known(request.headers.get("host", "")):
-            return self._refused("host", request)
+            return self._refused("host")
         if request.url.path.startswith(_OPEN):
             return None
         if "token" in request.query_params:
             return self._entered(request)
         nonce = self._nonce(request)
         if nonce is None:
-            return self._refused("token", request)
+            return self._refused("token")
         request.state.csrf = self._signed(f"csrf {nonce}")
         if request.method not in ("GET", "HEAD") and not _from_here(request):
-            return self._refused("origin", request)
+            return self._refused("origin")
         return None
 
     def _host_known(self, header: str) -> bool:
@@ -84,7 +84,7 @@ class Guard:
     def _entered(self, request: Request) -> Response:
         """Exchange the secret in the address for a cookie, and leave an address without it."""
         if not _same(request.query_params["token"], self._token):
-            return self._refused("token", request)
+            return self._refused("token")
         if request.headers.get("sec-fetch-site") == "cross-site":
             response = self._shown("entered", 200, {})  # a redirect from elsewhere would not carry a strict cookie
         else:
@@ -102,8 +102,8 @@ class Guard:
     def _signed(self, text: str) -> str:
         return hmac.new(self._token.encode(), text.encode(), hashlib.sha256).hexdigest()
 
-    def _refused(self, why: str, request: Request) -> Response:
-        return self._shown("refused", 403, {"why": why, "asked": request.method})
+    def _refused(self, why: str) -> Response:
+        return self._shown("refused", 403, {"why": why})
 
 
 def proven(request: Request, field: str) -> bool:

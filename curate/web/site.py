@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from curate import guide, resources
 from curate.config import parse_yaml
-from curate.errors import UserError
+from curate.errors import ConfigError, UserError
 from curate.highlight import pieces
 from curate.review import Answer, Desk
 from curate.web.guard import HEADERS, Guard, proven
@@ -105,11 +105,13 @@ class Pages:
         person, fields = self._person(request), await _fields(request)
         return _see(await run_in_threadpool(self._answered, person, request.path_params["row_id"], fields))
 
-    def wrong(self, request: Request, error: Exception) -> Response:
+    def wrong(self, _request: Request, error: Exception) -> Response:
         """Show that something is not there, not allowed, or failed."""
-        status = error.status_code if isinstance(error, HTTPException) else 500
+        status = (
+            error.status_code if isinstance(error, HTTPException) else 400 if isinstance(error, ConfigError) else 500
+        )
         said = str(error) if isinstance(error, UserError) else ""
-        return self.shown("wrong", status, {"status": status, "said": said, "asked": request.method})
+        return self.shown("wrong", status, {"status": status, "said": said})
 
     def _resumed(self, request: Request, person: str) -> Response:
         reading = Reading.of(self.desk, person)
