@@ -330,7 +330,7 @@ def test_where_the_page_may_be_reached() -> None:
     assert [loopback(host) for host in ("127.0.0.1", "127.0.0.9", "::1", "localhost")] == [True] * 4
     assert [loopback(host) for host in ("0.0.0.0", "::", "10.0.0.1", "localhost.example")] == [False] * 4
     assert names("0.0.0.0") is None
-    assert names("Reviews.example") == {"127.0.0.1", "localhost", "::1", "reviews.example"}
+    assert names("Reviews.example") == frozenset({"127.0.0.1", "localhost", "::1", "reviews.example"})
     assert address("::1", 80, "t") == "http://[::1]:80/?token=t"
 
 
