@@ -23,7 +23,7 @@ class Page:
 
     def see(self, script: str) -> Any:
         """Return the value of a script's expression in the page."""
-        return self.browser.execute_script(f"return {script}")  # type: ignore[no-untyped-call]
+        return self.browser.execute_script(f"return {script}")
 
     def text(self, selector: str) -> str:
         """Return the text of the first such element, empty if there is none."""
@@ -51,7 +51,7 @@ class Page:
     def size(self, width: int, height: int, *, phone: bool = False) -> None:
         """Make the page as large as a screen."""
         screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone}
-        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)  # type: ignore[no-untyped-call]
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
 
 
 @contextmanager
