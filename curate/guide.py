@@ -13,7 +13,7 @@ _HEADS = {"zh": "中文", "en": "meaning"}
 _ITEM = re.compile(r"\d+\. ")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Block:
     """A part of the guide."""
 

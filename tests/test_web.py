@@ -2,10 +2,12 @@
 
 import json
 import re
+import socket
 import stat
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from curate.review import Answer, Desk, Sample, answers
 from curate.web import serve
 from curate.web.guard import HEADERS
 from curate.web.reading import keys, mark, noted
-from curate.web.serving import address, kept_token, loopback, names
+from curate.web.serving import address, answers_to, kept_token, loopback
 from tests.reviewing import TEXTS, Server, sample, served
 
 ZHANG, LI = "张医生", "李医生"
@@ -101,10 +103,10 @@ def test_nobody_passes_without_the_secret(server: Server, path: str) -> None:
         assert "set-cookie" not in refused.headers
 
 
-def test_a_cookie_that_was_made_up_is_none(server: Server, client: httpx.Client) -> None:
-    name, value = next(iter(client.cookies.items()))
+def test_a_cookie_that_was_made_up_is_none(server: Server, desk: Desk, client: httpx.Client) -> None:
+    (name, value), page = next(iter(client.cookies.items())), ids(desk)[0]
     with fresh(server) as other:
-        for made_up in ("", ".", "x", f"x.{value.partition('.')[2]}", value[:-1]):
+        for made_up in ("", "x", value[:-1], opened(client, page)["proof"]):
             assert other.get("/", headers={"Cookie": f"{name}={made_up}"}).status_code == 403
         assert other.get("/", headers={"Cookie": f"{name}={value}"}).status_code == 200
 
@@ -150,12 +152,9 @@ def test_what_another_page_sends_changes_nothing(desk: Desk, client: httpx.Clien
     assert desk.said(ZHANG) == {}
 
 
-def test_a_form_without_this_sessions_proof_changes_nothing(server: Server, desk: Desk, client: httpx.Client) -> None:
-    row_id = ids(desk)[0]
-    with fresh(server) as other:
-        other.get(server.address)
-        theirs = opened(other, row_id)["csrf"]
-    for proof in ({}, {"csrf": ""}, {"csrf": "é"}, {"csrf": theirs}):
+def test_a_form_without_the_pages_proof_changes_nothing(desk: Desk, client: httpx.Client) -> None:
+    row_id, cookie = ids(desk)[0], next(iter(client.cookies.values()))
+    for proof in ({}, {"proof": ""}, {"proof": "é"}, {"proof": cookie}):
         assert sent(client, row_id, {**proof, "answer": "S"}).status_code == 403
     assert desk.said(ZHANG) == {}
 
@@ -236,6 +235,35 @@ def test_of_two_tabs_the_last_wins_and_no_note_is_wiped(desk: Desk, client: http
     assert desk.said(ZHANG)[row_id].note == ""
 
 
+def test_a_second_visit_by_the_address_leaves_open_pages_working(
+    server: Server, desk: Desk, client: httpx.Client
+) -> None:
+    row_id = ids(desk)[0]
+    fields = opened(client, row_id)
+    client.get(server.address)
+    assert sent(client, row_id, {**fields, "answer": "A"}).status_code == 303
+
+
+def test_moving_in_one_tab_never_undoes_a_grade_of_another(server: Server, desk: Desk, client: httpx.Client) -> None:
+    rows = ids(desk)
+    fields = opened(client, rows[0])
+
+    def moved(_: int) -> int:
+        with fresh(server) as tab:
+            tab.cookies = client.cookies
+            return sent(tab, rows[0], {**fields, "go": "next"}).status_code
+
+    def graded(number: int) -> int:
+        with fresh(server) as tab:
+            tab.cookies = client.cookies
+            return sent(tab, rows[number], {**fields, "answer": "A"}).status_code
+
+    with ThreadPoolExecutor(8) as tabs:
+        moves, grades = tabs.map(moved, range(30)), tabs.map(graded, range(len(rows)))
+        assert {*moves, *grades} == {303}
+    assert [desk.said(ZHANG)[row_id].answer for row_id in rows] == ["A"] * len(rows)
+
+
 def test_everybody_has_answers_of_their_own(desk: Desk, client: httpx.Client) -> None:
     row_id = ids(desk)[0]
     sent(client, row_id, {**opened(client, row_id), "answer": "A"})
@@ -282,7 +310,9 @@ def test_a_failure_is_said_and_logs_hold_no_text(server: Server, desk: Desk, cli
     assert {name: failed.headers.get(name) for name in HEADERS} == HEADERS
     assert "可能没有保存" in failed.text
     (folder / f"{ZHANG}.jsonl").write_text("what is this\n", encoding="utf-8")
-    broken = client.get(f"/by/{ZHANG}")
+    with fresh(server) as again:  # after a failure the server closes the connection
+        again.get(server.address)
+        broken = again.get(f"/by/{ZHANG}")
     assert broken.status_code == 500
     assert "line 1" in broken.text
     assert "Error" in server.log
@@ -329,8 +359,11 @@ def test_without_the_extra_it_says_what_to_install(tmp_path: Path, monkeypatch: 
 def test_where_the_page_may_be_reached() -> None:
     assert [loopback(host) for host in ("127.0.0.1", "127.0.0.9", "::1", "localhost")] == [True] * 4
     assert [loopback(host) for host in ("0.0.0.0", "::", "10.0.0.1", "localhost.example")] == [False] * 4
-    assert names("0.0.0.0") is None
-    assert names("Reviews.example") == frozenset({"127.0.0.1", "localhost", "::1", "reviews.example"})
+    asked = ("127.0.0.1", "::1", "localhost", "10.0.0.1", "reviews.example", socket.gethostname().lower())
+    assert [name for name in asked if answers_to("127.0.0.1", name)] == list(asked[:3])
+    assert [name for name in asked if answers_to("10.0.0.1", name)] == list(asked[:4])
+    assert [name for name in asked if answers_to("Reviews.example", name)] == [*asked[:3], asked[4]]
+    assert [name for name in asked if answers_to("0.0.0.0", name)] == [*asked[:4], asked[5]]
     assert address("::1", 80, "t") == "http://[::1]:80/?token=t"
 
 
@@ -380,8 +413,10 @@ def test_a_look_reads_only_what_came_since(tmp_path: Path) -> None:
         stream.write("nonsense\n")
     with pytest.raises(DataError, match=rf"line {len(file.read_text(encoding='utf-8').splitlines())}"):
         desk.said(ZHANG)
-    file.write_text(json.dumps({"row_id": rows[2], "answer": "D"}) + "\n", encoding="utf-8")  # a backup, put back
-    assert list(desk.said(ZHANG)) == [rows[2]]
+    backup = json.dumps({"row_id": rows[2], "answer": "D"}) + "\n"
+    for copies in (1, 99):  # put back in the place of what was read, shorter or longer, in the same file
+        file.write_text(backup * copies, encoding="utf-8")
+        assert list(desk.said(ZHANG)) == [rows[2]]
     file.unlink()
     assert desk.said(ZHANG) == {}
 

@@ -17,6 +17,8 @@ from filelock import FileLock
 from curate.errors import ConfigError, DataError
 
 NAME = re.compile(r"[\w.-]{1,40}", re.UNICODE)
+_TAIL = 256
+"""Bytes by which a file that was read before is known again; its last row and time are among them."""
 ADJUDICATED = "adjudicated"
 """The name under which final answers are kept; no person may have it."""
 
@@ -82,6 +84,7 @@ class Heard:
         self._place: int
         self._lines: int
         self._inode: int
+        self._tail: bytes
         self._forget()
 
     def said(self) -> dict[str, Answer]:
@@ -98,20 +101,22 @@ class Heard:
             self._forget()
             return []
         with self._file.open("rb") as stream:
-            state = os.fstat(stream.fileno())
-            if state.st_ino != self._inode or state.st_size < self._place:
-                self._forget()  # another file: somebody put an older one in its place
-                self._inode = state.st_ino
-            stream.seek(self._place)
+            stream.seek(self._place - len(self._tail))
             raw = stream.read()
-        whole = raw[: raw.rfind(b"\n") + 1]  # the rest is being written, or was cut off before it was acknowledged
+            if os.fstat(stream.fileno()).st_ino != self._inode or not raw.startswith(self._tail):
+                self._forget()  # another file: somebody put an older one in its place
+                self._inode = os.fstat(stream.fileno()).st_ino
+                stream.seek(0)
+                raw = stream.read()
+        whole = raw[len(self._tail) : raw.rfind(b"\n") + 1]  # the rest is being written, or never was acknowledged
         new = list(_answers(self._file, whole, self._lines))
         self._place, self._lines = self._place + len(whole), self._lines + whole.count(b"\n")
+        self._tail = (self._tail + whole)[-_TAIL:]
         return new
 
     def _forget(self) -> None:
         self._last: dict[str, Answer] = {}
-        self._place, self._lines, self._inode = 0, 0, 0
+        self._place, self._lines, self._inode, self._tail = 0, 0, 0, b""
 
 
 def history(folder: Path, person: str) -> Iterator[Answer]:

@@ -7,8 +7,6 @@ this very page, which the browser says (Origin, Sec-Fetch-Site) and a hidden fie
 
 import hashlib
 import hmac
-import ipaddress
-import secrets
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -41,9 +39,10 @@ Shown = Callable[[str, int, dict[str, Any]], Response]
 class Guard:
     """Lets a request pass to the page, or answers it."""
 
-    def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str] | None, shown: Shown) -> None:
-        self._app, self._token, self._hosts, self._shown = app, token, hosts, shown
-        self._cookie = f"review_{hashlib.sha256(token.encode()).hexdigest()[:8]}"  # ports of one host share cookies
+    def __init__(self, app: ASGIApp, token: str, known: Callable[[str], bool], shown: Shown) -> None:
+        self._app, self._token, self._known, self._shown = app, token, known, shown
+        self._cookie = f"review_{self._derived('name')[:8]}"  # ports of one host share cookies
+        self._pass, self._proof = self._derived("pass"), self._derived("proof")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer or pass on one request, and put the headers on its response."""
@@ -64,22 +63,18 @@ class Guard:
             return None
         if "token" in request.query_params:
             return self._entered(request)
-        nonce = self._nonce(request)
-        if nonce is None:
+        if not _same(request.cookies.get(self._cookie, ""), self._pass):
             return self._refused("token")
-        request.state.csrf = self._signed(f"csrf {nonce}")
+        request.state.proof = self._proof
         if request.method not in ("GET", "HEAD") and not _from_here(request):
             return self._refused("origin")
         return None
 
     def _host_known(self, header: str) -> bool:
         try:
-            name = urlsplit(f"//{header}").hostname or ""
+            return self._known(urlsplit(f"//{header}").hostname or "")
         except ValueError:
             return False
-        if self._hosts is not None:
-            return name in self._hosts
-        return name == "localhost" or _is_number(name)
 
     def _entered(self, request: Request) -> Response:
         """Exchange the secret in the address for a cookie, and leave an address without it."""
@@ -89,26 +84,20 @@ class Guard:
             response = self._shown("entered", 200, {})  # a redirect from elsewhere would not carry a strict cookie
         else:
             response = RedirectResponse("/", status_code=303)
-        nonce = secrets.token_urlsafe(16)
-        value = f"{nonce}.{self._signed(nonce)}"
-        response.set_cookie(self._cookie, value, max_age=_MONTH_S, httponly=True, samesite="strict")
+        response.set_cookie(self._cookie, self._pass, max_age=_MONTH_S, httponly=True, samesite="strict")
         return response
 
-    def _nonce(self, request: Request) -> str | None:
-        """Return what tells one session from another; None if the cookie is not one that we gave."""
-        nonce, _, mark = request.cookies.get(self._cookie, "").partition(".")
-        return nonce if _same(mark, self._signed(nonce)) else None
-
-    def _signed(self, text: str) -> str:
-        return hmac.new(self._token.encode(), text.encode(), hashlib.sha256).hexdigest()
+    def _derived(self, use: str) -> str:
+        """Return a secret that only this one use knows; the token cannot be told from it."""
+        return hmac.new(self._token.encode(), use.encode(), hashlib.sha256).hexdigest()
 
     def _refused(self, why: str) -> Response:
         return self._shown("refused", 403, {"why": why})
 
 
 def proven(request: Request, field: str) -> bool:
-    """Say whether the hidden field of a form is the one that this session's page has."""
-    return _same(field, request.state.csrf)
+    """Say whether the hidden field of a form is the one that our pages have."""
+    return _same(field, request.state.proof)
 
 
 def _from_here(request: Request) -> bool:
@@ -121,13 +110,6 @@ def _from_here(request: Request) -> bool:
         return False
     ours = f"{request.url.scheme}://{request.headers.get('host', '')}"
     return origin == ours or (site is not None and origin in (None, "null"))
-
-
-def _is_number(name: str) -> bool:
-    try:
-        return bool(ipaddress.ip_address(name))
-    except ValueError:
-        return False
 
 
 def _same(one: str, other: str) -> bool:

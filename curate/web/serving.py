@@ -4,6 +4,7 @@ import ipaddress
 import secrets
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from curate.errors import ConfigError, MissingExtra, UserError
@@ -12,6 +13,7 @@ from curate.review import Desk
 
 PORT = 8765
 """Where the page is if nobody says otherwise."""
+_HERE = ("127.0.0.1", "localhost", "::1")
 _CLOSING_S = 3
 """Seconds that open connections have to end when the server is told to stop."""
 
@@ -42,7 +44,7 @@ def serve(
         )
     token = kept_token(desk.sample.folder / "page.token")
     config = uvicorn.Config(
-        site(desk, token, hosts=names(host)),
+        site(desk, token, partial(answers_to, host)),
         log_config=None,
         access_log=False,  # addresses and texts of requests stay out of every log
         lifespan="off",
@@ -62,15 +64,15 @@ def loopback(host: str) -> bool:
     return number.is_loopback if number else host == "localhost"
 
 
-def names(host: str) -> frozenset[str] | None:
-    """Return the host names under which the page answers, or None if any number will do.
+def answers_to(host: str, name: str) -> bool:
+    """Say whether the page that is served at `host` answers a browser that asks for `name`.
 
     A name that only points here could be a stranger's, who would read the page through a visitor's browser.
     """
     number = _number(host)
-    if number and number.is_unspecified:
-        return None
-    return frozenset({"127.0.0.1", "localhost", "::1", host.lower()})
+    if number and number.is_unspecified and (_number(name) or name == socket.gethostname().lower()):
+        return True
+    return name in _HERE or name == host.lower()
 
 
 def address(host: str, port: int, token: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from threading import RLock
 from typing import Any
 from urllib.parse import parse_qs, quote
 
@@ -31,8 +32,8 @@ _STATIC = {
 }
 
 
-def site(desk: Desk, token: str, *, hosts: frozenset[str] | None) -> Starlette:
-    """Return the application that serves a sample to those who hold the token and ask under one of the hosts' names."""
+def site(desk: Desk, token: str, known: Callable[[str], bool]) -> Starlette:
+    """Return the application that serves a sample to those who hold the token and ask for a host that is known."""
     pages = Pages(desk)
     return Starlette(
         routes=[
@@ -43,7 +44,7 @@ def site(desk: Desk, token: str, *, hosts: frozenset[str] | None) -> Starlette:
             Route("/by/{person}/{row_id}", pages.answer, methods=["POST"]),
             Route("/static/{name}", _static),
         ],
-        middleware=[Middleware(Guard, token=token, hosts=hosts, shown=pages.shown)],
+        middleware=[Middleware(Guard, token=token, known=known, shown=pages.shown)],
         exception_handlers={HTTPException: pages.wrong, UserError: pages.wrong, Exception: pages.wrong},
     )
 
@@ -55,6 +56,7 @@ class Pages:
         self.desk, self.form = desk, desk.sample.form
         self.meanings = guide.meanings(resources.guide(), self.form.language)
         self.render = _renderer(desk)
+        self._one_at_a_time = RLock()
 
     def shown(self, name: str, status: int, values: dict[str, Any]) -> Response:
         """Return a page as a response."""
@@ -107,9 +109,7 @@ class Pages:
 
     def wrong(self, _request: Request, error: Exception) -> Response:
         """Show that something is not there, not allowed, or failed."""
-        status = (
-            error.status_code if isinstance(error, HTTPException) else 400 if isinstance(error, ConfigError) else 500
-        )
+        status = 400 if isinstance(error, ConfigError) else getattr(error, "status_code", 500)
         said = str(error) if isinstance(error, UserError) else ""
         return self.shown("wrong", status, {"status": status, "said": said})
 
@@ -125,26 +125,33 @@ class Pages:
 
     def _answered(self, person: str, row_id: str, fields: dict[str, str]) -> str:
         """Keep a form's note and answer; returns where to go."""
+        with self._one_at_a_time:  # what another tab says of the row in between must not be undone
+            place = self._kept(person, row_id, fields)
+            if "undo" in fields:
+                return self._taken_back(person, fields["undo"])
+        reading = Reading.of(self.desk, person)
+        if "answer" in fields:
+            return _address(person, reading.open_after(place), saved=fields["answer"])
+        beyond = place + (1 if fields.get("go") == "next" else -1)
+        return _address(person, reading.rows[min(max(beyond, 0), len(reading.rows) - 1)].row_id)
+
+    def _kept(self, person: str, row_id: str, fields: dict[str, str]) -> int:
+        """Keep what a form changes of a row; returns the row's place."""
         reading = Reading.of(self.desk, person)
         place = _found(reading.place(row_id))
         before = reading.said.get(row_id, Answer(row_id, None))
         note = noted(fields.get("note", ""), fields.get("began", ""), before.note)
-        given = fields.get("answer", before.answer)
-        self.desk.record(person, [Answer(row_id, given, note, source=SOURCE)])
-        if "undo" in fields:
-            return self._taken_back(person, fields["undo"])
-        if "answer" in fields:
-            following = Reading.of(self.desk, person).open_after(place)
-            return _address(person, following, saved=fields["answer"])
-        step = 1 if fields.get("go") == "next" else -1
-        beyond = min(max(place + step, 0), len(reading.rows) - 1)
-        return _address(person, reading.rows[beyond].row_id)
+        if "answer" in fields or note != before.note:
+            self.desk.record(person, [Answer(row_id, fields.get("answer", before.answer), note, source=SOURCE)])
+        return place
 
     def _taken_back(self, person: str, row_id: str) -> str:
         """Take back the answer to a row and leave its note; returns the row's address."""
-        _found(Reading.of(self.desk, person).place(row_id))
-        before = self.desk.said(person).get(row_id, Answer(row_id, None))
-        self.desk.record(person, [Answer(row_id, None, before.note, source=SOURCE)])
+        with self._one_at_a_time:
+            reading = Reading.of(self.desk, person)
+            _found(reading.place(row_id))
+            before = reading.said.get(row_id, Answer(row_id, None))
+            self.desk.record(person, [Answer(row_id, None, before.note, source=SOURCE)])
         return _address(person, row_id, undone=before.answer or "")
 
     def _common(self, request: Request, person: str, reading: Reading) -> dict[str, Any]:
@@ -155,7 +162,7 @@ class Pages:
             "address": _address(person),
             "progress": reading.progress,
             "last": reading.last,
-            "csrf": request.state.csrf,
+            "proof": request.state.proof,
             "told": [(name, said) for name, said in told.items() if said in self.form.answers],
         }
 
@@ -210,7 +217,7 @@ def _see(address: str) -> Response:
 
 
 async def _fields(request: Request) -> dict[str, str]:
-    """Return the fields of a form that this session's page sent; 403 without its proof, 413 if it is too large."""
+    """Return the fields of a form that a page of ours sent; 403 without its proof, 413 if it is too large."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -218,7 +225,7 @@ async def _fields(request: Request) -> dict[str, str]:
             raise HTTPException(413)
     read = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
     fields = {name: values[-1] for name, values in read.items()}
-    if not proven(request, fields.get("csrf", "")):
+    if not proven(request, fields.get("proof", "")):
         raise HTTPException(403)
     return fields
 

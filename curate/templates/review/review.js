@@ -40,7 +40,7 @@
     const body = new URLSearchParams(new FormData(form));
     if (button) body.set(button.name, button.value);
     try {
-      const reply = await fetch(form.action, { method: "POST", body, signal: AbortSignal.timeout(15000) });
+      const reply = await fetch(form.action, { method: "POST", body, signal: AbortSignal.timeout?.(15000) });
       const html = await reply.text();
       if (reply.ok) {
         trouble.hidden = true;
