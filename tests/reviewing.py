@@ -1,64 +1,91 @@
-"""A judged run with known truth, of any size, from which samples are drawn."""
+"""A small sample to review, and its page served by a process of its own."""
 
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
-import numpy as np
-import numpy.typing as npt
-import polars as pl
+import yaml
 
-from curate.files import frame, write_table
-from curate.voting import unanimous
+from curate.files import frame
+from curate.review import Design, Sample
+from curate.review.sample import name_row
 
-JUDGES = ("one", "two", "three")
+ROOT = Path(__file__).resolve().parents[1]
+TEXTS = [
+    (query, passage)
+    for query, passage in yaml.safe_load((ROOT / "tests/data/review_pairs.yaml").read_text(encoding="utf-8"))
+]
+"""Queries with a passage that fits more or less."""
 
 
-def judged(run: Path, queries: int, depth: int, *, seed: int = 5) -> pl.DataFrame:
-    """Write what `diversify`, `pool` and `consensus` leave: `depth` pairs a query, graded by three erring judges.
-
-    Returns query_id, doc_id and `truth`, the grade that a faultless assessor gives: the first documents are better.
-    """
-    random = np.random.default_rng(seed)
-    count = queries * depth
-    rank = np.tile(np.arange(depth), queries)
-    truth = np.where(
-        random.random(count) < 0.5 / (1 + rank / 5), random.integers(0, 2, count), random.integers(2, 5, count)
-    )
-    names = pl.DataFrame(
+def sample(
+    folder: Path, texts: Sequence[tuple[str, str]], people: Sequence[str] = ("张医生",), language: str = "zh"
+) -> Sample:
+    """Return a frozen sample of these texts, which everybody reads."""
+    rows = [
         {
-            "query_id": np.repeat([f"q{n:04}" for n in range(queries)], depth),
-            "doc_id": [f"d{n:06}" for n in random.permutation(count)],
-            "truth": np.array(list("SABCD"))[truth],
+            "row_id": name_row(folder.name, number, [f"q{number}", f"d{number}"], pair),
+            "ids": [f"q{number}", f"d{number}"],
+            "texts": list(pair),
+            "stratum": "all",
+            "probability": 0.5,
+            "assessors": list(people),
+            "verdict": "relevant",
         }
-    )
-    seen = np.where(random.random(count) < 0.06, random.integers(0, 5, count), truth)  # errors that all judges share
-    votes = [
-        names.select("query_id", "doc_id", judge=pl.lit(judge), grade=pl.Series(_erring(seen, random)))
-        for judge in JUDGES
+        for number, pair in enumerate(texts, start=1)
     ]
-    for stage in ("diversify", "pool", "consensus"):
-        (run / stage).mkdir(parents=True)
-    asked = [{"query_id": f"q{n:04}", "text": f"高血压患者能喝第{n}种茶吗", "source": "t"} for n in range(queries)]
-    write_table(run / "diversify", "queries", frame("queries", asked))
-    spare = pl.DataFrame({"doc_id": [f"e{n:04}" for n in range(100)]})
-    corpus = (
-        pl.concat([names.select("doc_id"), spare])
-        .sort("doc_id")
-        .with_columns(
-            title=pl.lit(""),
-            text=pl.concat_str(pl.lit("血压偏高时应当少量饮茶，不宜过浓，"), "doc_id"),
-            source=pl.lit("t"),
-        )
-    )
-    write_table(run / "diversify", "corpus", corpus)
-    pool = names.select("query_id", "doc_id", position=pl.Series(rank + 1)).with_columns(
-        hits=pl.lit([], pl.List(pl.Null))
-    )
-    write_table(run / "pool", "pool", pool.sort("query_id", "doc_id"))
-    write_table(run / "consensus", "verdicts", unanimous(pl.concat(votes), JUDGES))
-    return names
+    design = Design(folder.name, "relevance", language, 0, list(people), [])
+    drawn = Sample(folder, design, frame("survey", rows))
+    drawn.freeze()
+    return Sample.load(folder)
 
 
-def _erring(truth: npt.NDArray[np.int64], random: np.random.Generator) -> list[str]:
-    """Return grades that are one step off in a tenth of the cases."""
-    step = random.choice([-1, 0, 1], len(truth), p=[0.05, 0.9, 0.05])
-    return ["SABCD"[code] for code in np.clip(truth + step, 0, 4)]
+class Server:
+    """The page of a sample, in a process that can be killed and started again at the same port."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port = folder, 0
+        self.start()
+
+    def start(self) -> None:
+        """Serve; returns when the address is known, at which connections are taken."""
+        with (self.folder / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, ROOT / "tests" / "review_child.py", self.folder, str(self.port)],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self.process.stdout
+        with self.process.stdout as stream:
+            self.address = stream.readline().strip()
+        assert self.address, self.log
+        self.port = urlsplit(self.address).port or 0
+        self.origin = f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> str:
+        """Return what the process complained of."""
+        return (self.folder / "server.log").read_text(encoding="utf-8")
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[Server]:
+    """Serve a sample's page until the block ends."""
+    server = Server(folder)
+    try:
+        yield server
+    finally:
+        server.kill()

@@ -1,4 +1,4 @@
-"""Imports only go down: cli > pipeline > stages > services > plugins > pure > ground."""
+"""Imports only go down: cli, web > pipeline > stages > services > plugins > pure > ground."""
 
 import ast
 from pathlib import Path
@@ -20,6 +20,8 @@ PURE = {
     "estimates",
     "figures",
     "forms",
+    "guide",
+    "highlight",
     "integrity",
     "intervals",
     "measures",
@@ -53,6 +55,7 @@ LAYERS = [
     {"models"},
     {"run"},
     {"status"},
+    {"web"},
     {"cli"},
     {"__main__"},
 ]

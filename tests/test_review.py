@@ -18,7 +18,7 @@ from curate.review import ADJUDICATED, Answer, Desk, Sample
 from curate.review.answers import path as answers_of
 from curate.review.drawing import Order, draw, plan
 from curate.review.proof import disagreements, lines, prove
-from tests.reviewing import judged
+from tests.judged import judged
 
 TWO = ("wang", "li")
 

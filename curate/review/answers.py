@@ -10,12 +10,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Lock
 
 from filelock import FileLock
 
 from curate.errors import ConfigError, DataError
 
 NAME = re.compile(r"[\w.-]{1,40}", re.UNICODE)
+_TAIL = 256
+"""Bytes by which a file that was read before is known again; its last row and time are among them."""
 ADJUDICATED = "adjudicated"
 """The name under which final answers are kept; no person may have it."""
 
@@ -66,19 +69,66 @@ def _ends_a_line(descriptor: int, size: int) -> bool:
 
 
 def said(folder: Path, person: str) -> dict[str, Answer]:
-    """Return row -> the last answer of a person, without rows whose answer was taken back and that have no note."""
-    last = {answer.row_id: answer for answer in history(folder, person)}
-    return {row_id: answer for row_id, answer in last.items() if answer.answer or answer.note}
+    """Return row -> the last answer of a person, without rows whose answer was taken back and that have no note.
+
+    What was said last stands last.
+    """
+    return Heard(folder, person).said()
+
+
+class Heard:
+    """What one person said; a look reads only what was appended since the look before. Threads may share it."""
+
+    def __init__(self, folder: Path, person: str) -> None:
+        self._file, self._lock = path(folder, person), Lock()
+        self._place: int
+        self._lines: int
+        self._inode: int
+        self._tail: bytes
+        self._forget()
+
+    def said(self) -> dict[str, Answer]:
+        """Return what `said` returns, as the file stands now; DataError for a line that is no answer."""
+        with self._lock:
+            for answer in self._new():
+                self._last.pop(answer.row_id, None)
+                if answer.answer or answer.note:
+                    self._last[answer.row_id] = answer
+            return dict(self._last)
+
+    def _new(self) -> list[Answer]:
+        if not self._file.is_file():
+            self._forget()
+            return []
+        with self._file.open("rb") as stream:
+            stream.seek(self._place - len(self._tail))
+            raw = stream.read()
+            if os.fstat(stream.fileno()).st_ino != self._inode or not raw.startswith(self._tail):
+                self._forget()  # another file: somebody put an older one in its place
+                self._inode = os.fstat(stream.fileno()).st_ino
+                stream.seek(0)
+                raw = stream.read()
+        whole = raw[len(self._tail) : raw.rfind(b"\n") + 1]  # the rest is being written, or never was acknowledged
+        new = list(_answers(self._file, whole, self._lines))
+        self._place, self._lines = self._place + len(whole), self._lines + whole.count(b"\n")
+        self._tail = (self._tail + whole)[-_TAIL:]
+        return new
+
+    def _forget(self) -> None:
+        self._last: dict[str, Answer] = {}
+        self._place, self._lines, self._inode, self._tail = 0, 0, 0, b""
 
 
 def history(folder: Path, person: str) -> Iterator[Answer]:
     """Yield every answer of a person in the order in which they came; DataError for a line that is none."""
     file = path(folder, person)
-    if not file.is_file():
-        return
-    raw = file.read_bytes()
-    lines = raw.split(b"\n")
-    for number, line in enumerate(lines, start=1):
+    if file.is_file():
+        yield from _answers(file, file.read_bytes(), 0)
+
+
+def _answers(file: Path, raw: bytes, before: int) -> Iterator[Answer]:
+    """Yield the answers in a part of a file that so many lines come before."""
+    for number, line in enumerate(raw.split(b"\n"), start=before + 1):
         if not line.strip():
             continue
         try:

@@ -12,7 +12,7 @@ import polars as pl
 from curate.errors import ConfigError, suggestion
 from curate.files import frame
 from curate.review import answers
-from curate.review.answers import ADJUDICATED, Answer
+from curate.review.answers import ADJUDICATED, Answer, Heard
 from curate.review.sample import Row, Sample
 
 
@@ -21,6 +21,7 @@ class Desk:
 
     def __init__(self, sample: Sample) -> None:
         self.sample = sample
+        self._heard: dict[str, Heard] = {}
 
     @property
     def assessors(self) -> list[str]:
@@ -33,9 +34,9 @@ class Desk:
         return list(self.sample.rows.values()) if person == ADJUDICATED else self.sample.of(person)
 
     def said(self, person: str) -> dict[str, Answer]:
-        """Return row -> what a person last said of it."""
+        """Return row -> what a person last said of it; what was said last stands last."""
         self._known(person)
-        return answers.said(self.sample.folder, person)
+        return self._heard.setdefault(person, Heard(self.sample.folder, person)).said()
 
     def people(self) -> list[str]:
         """Return whose answers there may be: the assessors, and the adjudicator."""
