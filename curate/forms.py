@@ -25,6 +25,8 @@ class Form:
     """Names of the texts of a row, in the order in which they are read."""
     headers: Mapping[str, str]
     """Column -> its header; columns are `FIXED` and `texts`."""
+    said: str
+    """Header of what others said."""
     known: Mapping[str, str]
     """Header in any language, or the name of a column -> column."""
     aliases: Mapping[str, str] = field(default_factory=dict)
@@ -54,6 +56,7 @@ def form(name: str, language: str) -> Form:
         title=found[chosen]["title"],
         answers=tuple(found["answers"]),
         texts=tuple(found["texts"]),
+        said=found[chosen]["said"],
         headers={column: found[chosen][column] for column in columns},
         known={
             **{column: column for column in columns},

@@ -61,7 +61,7 @@ def export(
         typer.echo(as_table(planned.widths(), digits=4))
         return
     drawn = drawing.draw(work.folder, order)
-    for path in paper.hand_out(Desk(drawn), out or drawn.folder / "sheets", formats.split(",")):
+    for path in paper.hand_out(Desk(drawn), out or drawn.folder / "sheets", paper.kinds(formats)):
         typer.echo(str(path))
 
 
@@ -80,6 +80,8 @@ def take_back(
 
     for taken in paper.take_back(_desk(run, sample), files, assessor=assessor, keep_good_rows=keep_good_rows):
         typer.echo(f"{taken.file}: {taken.assessor}: {taken.answers:,} answers, {taken.new:,} of them new")
+        for problem in taken.problems:
+            typer.echo(f"{taken.file}, {problem}; held back", err=True)
 
 
 @app.command("serve")
@@ -91,9 +93,9 @@ def serve(
     allow_remote: Annotated[bool, typer.Option("--allow-remote", help="Let other machines reach the page.")] = False,
 ) -> None:
     """Show the sample as a web page on this machine; every answer is saved as it is given."""
-    from curate import web
+    from curate.web import serve as serve_page
 
-    web.serve(_desk(run, sample), host=host, port=port, allow_remote=allow_remote, tell=typer.echo)
+    serve_page(_desk(run, sample), host=host, port=port, allow_remote=allow_remote, tell=typer.echo)
 
 
 @app.command("report")
@@ -117,14 +119,14 @@ def adjudicate(
     out: Annotated[Path | None, typer.Option(help="Where to write the rows that need a final answer.")] = None,
 ) -> None:
     """Write the rows on which people differ from the panel or each other, or read the final answers to them."""
-    from curate.review import paper
+    from curate.review import ADJUDICATED, paper
 
     desk = _desk(run, sample)
     if file is None:
         path, rows = paper.dispute(desk, out or desk.sample.folder / "sheets" / "adjudicate.csv")
         typer.echo(f"{path}: {rows:,} rows")
         return
-    for taken in paper.take_back(desk, [file], assessor=paper.ADJUDICATED):
+    for taken in paper.take_back(desk, [file], assessor=ADJUDICATED):
         typer.echo(f"{taken.file}: {taken.answers:,} final answers, {taken.new:,} of them new")
 
 

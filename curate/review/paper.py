@@ -3,14 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
-from curate.errors import DataError, UserError, suggestion
+from curate.errors import ConfigError, DataError, UserError, suggestion
 from curate.files import replacing, write_text
 from curate.forms import Form
 from curate.resources import find, template
 from curate.review.answers import ADJUDICATED, Answer
 from curate.review.desk import Desk
+from curate.review.proof import disagreements
 from curate.sheets import Entry, Problem, Returned, check, read, signed_by, to_csv, to_xlsx
 
 Kind = Literal["csv", "xlsx"]
@@ -42,16 +43,29 @@ def hand_out(desk: Desk, out: Path, kinds: Sequence[Kind] = ("csv",)) -> list[Pa
         for person in desk.assessors
         for kind in kinds
     }
+    _write(sheets)
+    write_text(out / "GUIDE.html", guide(form))
+    return [*sheets, out / "GUIDE.html"]
+
+
+def _write(sheets: Mapping[Path, bytes]) -> None:
     filled = [path for path, content in sheets.items() if path.exists() and path.read_bytes() != content]
     if filled:
         names = ", ".join(map(str, filled))
         raise UserError(f"{names}: there already, and perhaps filled in; choose another --out, or move it away")
-    out.mkdir(parents=True, exist_ok=True)
     for path, content in sheets.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as beside:
             beside.write_bytes(content)
-    write_text(out / "GUIDE.html", guide(form))
-    return [*sheets, out / "GUIDE.html"]
+
+
+def kinds(names: str) -> list[Kind]:
+    """Return the kinds of sheets in a list such as `csv,xlsx`; ConfigError for another one."""
+    chosen = [name.strip() for name in names.split(",")]
+    for name in chosen:
+        if name not in _WRITERS:
+            raise ConfigError(f"--format: {name!r}: {suggestion(name, _WRITERS)}")
+    return cast("list[Kind]", chosen)
 
 
 def guide(form: Form) -> str:
@@ -65,6 +79,21 @@ def guide(form: Form) -> str:
         template("guide.html.j2")
     )
     return page.render(language=form.language, title=form.title, body=Markup(body))  # noqa: S704 - CommonMark of our own
+
+
+def dispute(desk: Desk, path: Path) -> tuple[Path, int]:
+    """Write a sheet of the rows that need a final answer, with what people and panel said; returns path and rows.
+
+    UserError if the file is there with other content, for somebody may have filled it in.
+    """
+    rows = disagreements(desk)
+    said = {
+        row.row_id: "; ".join([*(f"{who}: {grade}" for who, grade in row.said.items()), f"panel: {row.verdict}"])
+        for row in rows
+    }
+    texts = {row.row_id: desk.sample.rows[row.row_id].texts for row in rows}
+    _write({path: to_csv(desk.sample.form, ADJUDICATED, texts, said)})
+    return path, len(rows)
 
 
 def take_back(
@@ -125,5 +154,10 @@ def _contradictions(found: Sequence[tuple[Path, str, Returned]]) -> Iterator[str
 
 
 def _record(desk: Desk, file: Path, person: str, returned: Returned) -> FileResult:
-    answers = [Answer(entry.row_id, entry.answer, entry.note, source=file.name) for entry in returned.answers]
+    before = desk.said(person)  # a row with a note alone takes no answer back
+    kept = {row_id: answer.answer for row_id, answer in before.items()}
+    answers = [
+        Answer(entry.row_id, entry.answer or kept.get(entry.row_id), entry.note, source=file.name)
+        for entry in returned.answers
+    ]
     return FileResult(file, person, len(answers), desk.record(person, answers), returned.problems)

@@ -23,18 +23,26 @@ _BOMS = {
 _SAVE = "save the sheet as `CSV UTF-8` or as .xlsx"
 
 
-def to_csv(form: Form, assessor: str, rows: Mapping[str, Sequence[str]]) -> bytes:
-    """Return a sheet for a person as CSV: UTF-8 with a byte order mark, CRLF, answers and notes empty."""
+def to_csv(
+    form: Form, assessor: str, rows: Mapping[str, Sequence[str]], said: Mapping[str, str] | None = None
+) -> bytes:
+    """Return a sheet for a person as CSV: UTF-8 with a byte order mark, CRLF, answers and notes empty.
+
+    `said` is row_id -> what others said, for an adjudicator; without it the sheet is blind.
+    """
     stream = io.StringIO(newline="")
-    csv.writer(stream, lineterminator="\r\n").writerows(table(form, assessor, rows))
+    csv.writer(stream, lineterminator="\r\n").writerows(table(form, assessor, rows, said))
     return codecs.BOM_UTF8 + stream.getvalue().encode()
 
 
-def table(form: Form, assessor: str, rows: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
+def table(
+    form: Form, assessor: str, rows: Mapping[str, Sequence[str]], said: Mapping[str, str] | None = None
+) -> Iterator[list[str]]:
     """Yield the header and the rows of a sheet, no cell of which is more than a text."""
-    yield [form.headers[column] for column in form.columns]
+    yield [form.headers[column] for column in form.columns] + ([] if said is None else [form.said])
     for row_id, texts in rows.items():
-        yield [defused(cell) for cell in (row_id, *texts, "", "", assessor)]
+        beside = [] if said is None else [said[row_id]]
+        yield [defused(cell) for cell in (row_id, *texts, "", "", assessor, *beside)]
 
 
 def decoded(content: bytes, name: str) -> str:
