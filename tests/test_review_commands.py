@@ -1,0 +1,110 @@
+"""`curate review` as a user types it, on a run that was really made."""
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from curate.records import CUT
+from tests.pools import table
+from tests.runs import curate, tiny
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    tiny(folder)
+    done = curate(folder, "run", "tiny.yaml", "--set", "export.formats=[beir]")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def folder(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "work"))
+
+
+def filled(path: Path, grade: str) -> None:
+    """Write one grade into every row of a sheet, as a spreadsheet in GB18030 would save it."""
+    rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
+    at = rows[0].index("等级")
+    for row in rows[1:]:
+        row[at] = grade
+    stream = io.StringIO(newline="")
+    csv.writer(stream, delimiter=";").writerows(rows)
+    path.write_bytes(stream.getvalue().encode("gb18030"))
+
+
+def test_out_and_back_and_what_it_proves(folder: Path) -> None:
+    plan = curate(folder, "review", "export", "--size", "30", "--plan")
+    assert plan.returncode == 0, plan.stderr
+    assert "agreement with the panel, of all decided pairs" in plan.stdout
+    assert not (folder / "runs" / "tiny" / "reviews").exists(), "a plan writes nothing"
+
+    order = ["--size", "30", "--assessors", "wang,李", "--overlap", "0.5", "--controls", "2", "--format", "csv,xlsx"]
+    out = curate(folder, "review", "export", *order)
+    assert out.returncode == 0, out.stderr
+    sheets = [folder / line for line in out.stdout.split()]
+    assert [path.name for path in sheets] == ["wang.csv", "wang.xlsx", "李.csv", "李.xlsx", "GUIDE.html"]
+    blind = sheets[0].read_text(encoding="utf-8-sig")
+    assert not any(word in blind for word in ("lexical", "strict", "contested", "relevant", "stratum"))
+
+    filled(sheets[0], "ｓ")
+    filled(sheets[2], "D")
+    taken = curate(folder, "review", "import", str(sheets[0]), str(sheets[2]))
+    assert taken.returncode == 0, taken.stderr
+    assert taken.stdout.count("answers") == 2
+    again = curate(folder, "review", "import", str(sheets[0]), str(sheets[2]))
+    assert again.stdout.count(" 0 of them new") == 2, "the same file twice says nothing new"
+
+    proof = json.loads(curate(folder, "review", "report", "--json").stdout)
+    assert (proof["rows"], proof["read"]) == (30, 30)
+    assert proof["people"]["wang"]["controls"]["value"] == 0.0
+    assert proof["people"]["李"]["controls"]["value"] == 1.0
+    shown = curate(folder, "review", "report").stdout
+    assert "kappa of lexical and people, cut" in shown
+
+    disputed = curate(folder, "review", "adjudicate")
+    sheet = folder / disputed.stdout.split(":")[0]
+    assert "李: D" in sheet.read_text(encoding="utf-8-sig"), "an adjudicator sees what was said"
+    filled(sheet, "A")
+    final = curate(folder, "review", "adjudicate", str(sheet))
+    assert final.returncode == 0, final.stderr
+    done = curate(folder, "resolve", "--set", "resolve.policy=expert-over-panel")
+    assert done.returncode == 0, done.stderr
+    overrides = table(folder / "runs" / "tiny", "resolve", "overrides")
+    assert len(overrides) > 0
+    assert set(overrides["verdict"]) <= {"relevant", "not relevant", "contested"}
+    settled = overrides.filter(overrides["assessors"].list.contains("adjudicated"))
+    assert all(set(grades) <= CUT for grades in settled["grades"].to_list())
+
+
+def test_what_is_wrong_with_a_sheet_is_said_by_line_and_nothing_is_taken(folder: Path) -> None:
+    out = curate(folder, "review", "export", "--size", "30")
+    sheet = folder / out.stdout.split()[0]
+    filled(sheet, "E")
+    refused = curate(folder, "review", "import", str(sheet))
+    assert refused.returncode == 2
+    assert "line 2, 等级: found 'E', expected one of S, A, B, C, D" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert json.loads(curate(folder, "review", "report", "--json").stdout)["read"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["export"], "either --size N or --margin M"),
+        (["export", "--size", "30", "--format", "pdf"], "known: csv, xlsx"),
+        (["report", "--sample", "nobody"], "no such sample"),
+        (["serve", "--host", "0.0.0.0"], "no sample was drawn yet"),
+        (["import", "nothing.csv"], "no sample was drawn yet"),
+    ],
+)
+def test_a_mistake_is_a_sentence(folder: Path, words: list[str], said: str) -> None:
+    done = curate(folder, "review", *words)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
