@@ -393,7 +393,12 @@ def test_the_workbook_is_made_for_reading_and_choosing() -> None:
     assert {cell.data_type for row in page for cell in row if cell.value} == {"s"}
     (choice,) = page.data_validations.dataValidation
     assert (choice.formula1, str(choice.sqref)) == ('"S,A,B,C,D"', "D2:D4")
-    assert content == to_xlsx(ZH, "anna", ROWS)
+
+
+def test_a_workbook_holds_no_time() -> None:
+    with zipfile.ZipFile(io.BytesIO(to_xlsx(ZH, "anna", ROWS))) as archive:
+        assert {part.date_time for part in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        assert b"dcterms:W3CDTF" not in archive.read("docProps/core.xml")
 
 
 def test_blank_rows_and_other_pages_of_a_workbook_are_passed_over() -> None:
