@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -245,23 +246,18 @@ def test_a_second_visit_by_the_address_leaves_open_pages_working(
 
 
 def test_moving_in_one_tab_never_undoes_a_grade_of_another(server: Server, desk: Desk, client: httpx.Client) -> None:
-    rows = ids(desk)
-    fields = opened(client, rows[0])
-
-    def moved(_: int) -> int:
-        with fresh(server) as tab:
-            tab.cookies = client.cookies
-            return sent(tab, rows[0], {**fields, "go": "next"}).status_code
-
-    def graded(number: int) -> int:
-        with fresh(server) as tab:
-            tab.cookies = client.cookies
-            return sent(tab, rows[number], {**fields, "answer": "A"}).status_code
-
-    with ThreadPoolExecutor(8) as tabs:
-        moves, grades = tabs.map(moved, range(30)), tabs.map(graded, range(len(rows)))
-        assert {*moves, *grades} == {303}
-    assert [desk.said(ZHANG)[row_id].answer for row_id in rows] == ["A"] * len(rows)
+    rows, fields = ids(desk), opened(client, ids(desk)[0])
+    with ExitStack() as stack, ThreadPoolExecutor(4) as people:
+        tabs = [stack.enter_context(fresh(server)) for _ in range(4)]
+        for tab in tabs:
+            tab.get(server.address)
+        for grade in "ABCDS":
+            for row_id in rows:
+                sending = [
+                    {**fields, **pressed} for pressed in ({"go": "next"}, {"answer": grade}, *2 * [{"go": "next"}])
+                ]
+                assert {each.status_code for each in people.map(sent, tabs, [row_id] * 4, sending)} == {303}
+            assert [desk.said(ZHANG)[row_id].answer for row_id in rows] == [grade] * len(rows)
 
 
 def test_everybody_has_answers_of_their_own(desk: Desk, client: httpx.Client) -> None:
