@@ -51,13 +51,11 @@ def test_the_guide_says_what_every_grade_means_in_both_languages() -> None:
     assert guide.meanings("# Only a title", "en") == {}
 
 
-def test_the_guide_is_read_in_parts() -> None:
-    text = (
-        "# Title\n\nOne\ntwo **bold**.\n\n| a | b |\n| --- | --- |\n| c | d |\n\n1. First\n   more\n   中文\n2. Last\n"
+def test_the_guide_is_html_and_tags_in_it_stay_text() -> None:
+    page = guide.html(
+        "# Title\n\nOne **bold** <script>x</script>.\n\n| a | b |\n| --- | --- |\n| c | d |\n\n1. First\n"
     )
-    title, paragraph, table, items = guide.blocks(text)
-    assert (title.kind, title.lines) == ("h1", ["Title"])
-    assert (paragraph.kind, paragraph.lines) == ("paragraph", ["One two **bold**."])
-    assert (table.kind, table.cells) == ("table", [["a", "b"], ["c", "d"]])
-    assert (items.kind, items.lines) == ("list", ["First more\n中文", "Last"])
-    assert guide.strong(paragraph.lines[0]) == [("One two ", False), ("bold", True), (".", False)]
+    assert "<h1>Title</h1>" in page
+    assert "<strong>bold</strong> &lt;script&gt;" in page
+    assert "<td>d</td>" in page
+    assert "<li>First</li>" in page

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
+from curate import resources
 from curate.errors import ConfigError, DataError, UserError, suggestion
 from curate.files import replacing, write_text
 from curate.forms import Form
-from curate.resources import find, template
+from curate.guide import html
 from curate.review.answers import ADJUDICATED, Answer
 from curate.review.desk import Desk
 from curate.review.proof import disagreements
@@ -71,14 +72,11 @@ def kinds(names: str) -> list[Kind]:
 def guide(form: Form) -> str:
     """Return the guide for assessors as a page that needs nothing else."""
     from jinja2 import Environment
-    from markdown_it import MarkdownIt
-    from markupsafe import Markup
 
-    body = MarkdownIt("commonmark").enable("table").render(find("annotations", "GUIDE.md").read_text(encoding="utf-8"))
     page = Environment(autoescape=True, trim_blocks=True, keep_trailing_newline=True).from_string(
-        template("guide.html.j2")
+        resources.template("guide.html.j2")
     )
-    return page.render(language=form.language, title=form.title, body=Markup(body))  # noqa: S704 - CommonMark of our own
+    return page.render(language=form.language, title=form.title, body=html(resources.guide()))
 
 
 def dispute(desk: Desk, path: Path) -> tuple[Path, int]:

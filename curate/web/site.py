@@ -69,7 +69,7 @@ class Pages:
 
     def guide(self, _request: Request) -> Response:
         """Show the guide for assessors."""
-        return self.shown("guide", 200, {"blocks": guide.blocks(resources.guide())})
+        return self.shown("guide", 200, {"guide": guide.html(resources.guide())})
 
     async def resume(self, request: Request) -> Response:
         """Lead to the first row of which nothing was said, or show that there is none; a form takes back an answer."""
@@ -192,7 +192,6 @@ def _renderer(desk: Desk) -> Callable[[str, dict[str, Any]], str]:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters["strong"] = guide.strong
     environment.globals.update(
         form=form, words=known.get(form.language, known["en"]), language=form.language, name=desk.sample.design.name
     )
