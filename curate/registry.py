@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoints, entry_points
 from typing import Generic, TypeVar
@@ -35,4 +36,10 @@ class Registry(Generic[Thing]):
         raise ConfigError(f"unknown {self.family} {name!r}: {suggestion(name, self.names())}")
 
     def _points(self) -> EntryPoints:
-        return entry_points(group=f"curate.{self.family}s")
+        return _points(f"curate.{self.family}s")
+
+
+@cache
+def _points(group: str) -> EntryPoints:
+    # Every look goes through the metadata of all installed packages.
+    return entry_points(group=group)

@@ -1,10 +1,19 @@
 """Small runs for tests: a pipeline without encoders, and the command as a user types it."""
 
+import contextlib
+import io
 import json
 import os
 import subprocess
 import sys
+import traceback
+import warnings
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
+
+from curate.cli.main import main
 
 DEPARTMENTS = ("心血管科", "消化科", "儿科")
 TOPICS = ("高血压", "胃溃疡", "小儿发热", "偏头痛", "痛风")
@@ -48,8 +57,55 @@ def tiny(folder: Path) -> str:
     return "tiny.yaml"
 
 
-def curate(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a folder, with a home of its own there unless the variables say otherwise."""
+@dataclass(frozen=True)
+class Done:
+    """What a command has said, and its exit code."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def curate(folder: Path, *words: str, **variables: str) -> Done:
+    """Run the command in a folder, with a home of its own there unless the variables say otherwise.
+
+    It runs in this process: to import everything anew takes longer than most commands do. `started` does.
+    """
+    said, complained = _stream(), _stream()
+    with ExitStack() as around:
+        around.enter_context(contextlib.chdir(folder))
+        around.enter_context(patch.dict(os.environ, {"CURATE_HOME": str(folder / "home"), **variables}))
+        around.enter_context(patch.object(sys, "argv", ["curate", *words]))
+        around.enter_context(redirect_stdout(said))
+        around.enter_context(redirect_stderr(complained))
+        around.enter_context(warnings.catch_warnings(action="default"))
+        code = _exit_code()
+    return Done(code, _text(said), _text(complained))
+
+
+def _exit_code() -> int:
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    except Exception:  # noqa: BLE001 - what Python does with it: a traceback and exit code 1
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _stream() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n", write_through=True)
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
+
+
+def started(folder: Path, *words: str, **variables: str) -> Done:
+    """Run the command as `curate` does, in a process of its own."""
     environment = {**os.environ, "CURATE_HOME": str(folder / "home"), **variables}
     command = [sys.executable, "-m", "curate", *words]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return Done(done.returncode, done.stdout, done.stderr)

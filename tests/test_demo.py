@@ -8,7 +8,7 @@ import pytest
 
 from curate import resources
 from curate.files import digests
-from tests.runs import curate
+from tests.runs import started
 from tests.scoring import scores
 
 pytestmark = [
@@ -23,7 +23,7 @@ PLANTED = json.loads((Path(__file__).parent / "data" / "demo_planted.json").read
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
-    result = curate(folder, "run", "demo", "--run", "runs/demo")
+    result = started(folder, "run", "demo", "--run", "runs/demo")
     assert result.returncode == 0, result.stderr
     assert "report: runs/demo/report.html" in result.stdout
     return folder / "runs" / "demo"
@@ -86,7 +86,7 @@ def test_low_quality_queries_get_no_positive_from_known_answers(demo: Path) -> N
 def test_a_second_run_folder_encodes_nothing_and_exports_the_same_bytes(demo: Path) -> None:
     folder = demo.parents[1]
     shards = digests(folder / "home" / "vectors")
-    result = curate(folder, "run", "demo", "--run", "runs/again")
+    result = started(folder, "run", "demo", "--run", "runs/again")
     assert result.returncode == 0, result.stderr
     assert digests(folder / "home" / "vectors") == shards
     first, second = (digests(folder / "runs" / name / "export") for name in ("demo", "again"))

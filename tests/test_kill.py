@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from curate.files import digests
-from tests.runs import curate, tiny
+from tests.runs import started, tiny
 
 KILLER = Path(__file__).with_name("killer.py")
 RUN = ("run", "tiny.yaml", "--run", "runs/t")
@@ -59,7 +59,7 @@ def test_killed_around_a_step(tmp_path: Path, undisturbed: tuple[dict[str, str],
     expected, steps = undisturbed
     tiny(tmp_path)
     assert killed(tmp_path, when, 1 + int(share * steps)) == -signal.SIGKILL
-    again = curate(tmp_path, *RUN)
+    again = started(tmp_path, *RUN)
     assert again.returncode == 0, again.stderr
     assert exported(tmp_path) == expected
     check_ledger(tmp_path)
@@ -78,7 +78,7 @@ def test_killed_at_random_times_again_and_again(tmp_path: Path, undisturbed: tup
         time.sleep(chance.uniform(0.5, 4.0))
         process.kill()
         process.wait()
-    again = curate(tmp_path, *RUN)
+    again = started(tmp_path, *RUN)
     assert again.returncode == 0, again.stderr
     assert exported(tmp_path) == expected
     check_ledger(tmp_path)
@@ -86,18 +86,18 @@ def test_killed_at_random_times_again_and_again(tmp_path: Path, undisturbed: tup
 
 def test_two_runs_of_one_pipeline_are_byte_identical(tmp_path: Path, undisturbed: tuple[dict[str, str], int]) -> None:
     tiny(tmp_path)
-    curate(tmp_path, *RUN)
+    started(tmp_path, *RUN)
     assert exported(tmp_path) == undisturbed[0]
 
 
 def test_raw_text_is_deleted_after_mask_even_if_the_run_was_killed_in_between(tmp_path: Path) -> None:
     tiny(tmp_path)
-    curate(tmp_path, "ingest", "--pipeline", "tiny.yaml", "--run", "runs/t")
+    started(tmp_path, "ingest", "--pipeline", "tiny.yaml", "--run", "runs/t")
     raw = tmp_path / "runs/t/ingest/corpus.parquet"
     assert raw.exists()
     assert raw.parent.stat().st_mode & 0o077 == 0
-    curate(tmp_path, "mask", "--run", "runs/t")
+    started(tmp_path, "mask", "--run", "runs/t")
     assert not raw.exists()
-    forced = curate(tmp_path, "mask", "--run", "runs/t", "--force")
+    forced = started(tmp_path, "mask", "--run", "runs/t", "--force")
     assert forced.returncode == 0, forced.stderr
     assert not raw.exists()

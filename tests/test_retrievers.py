@@ -14,7 +14,7 @@ from curate.errors import ConfigError, DataError
 from curate.protocols import Kit, Retriever, quiet
 from curate.records import Hit
 from curate.retrievers import RETRIEVERS
-from curate.retrievers.bm25 import Bm25, bigrams, words
+from curate.retrievers.bm25 import Bm25, _tokenizer, bigrams, words
 from curate.retrievers.bm25 import Config as Bm25Config
 from curate.stages import build
 from tests.small import Listed, asked, context, embedding_server, letters, minilm
@@ -175,6 +175,7 @@ def test_bm25_is_its_formula(tokens: str, k1: float, b: float, tmp_path: Path) -
 
 
 def test_words_are_words(tmp_path: Path) -> None:
+    _tokenizer.cache_clear()
     assert words(tmp_path)("高血压患者能喝咖啡吗？") == ["血压", "高血压", "患者", "能", "咖啡", "喝咖啡", "吗"]
     assert words(tmp_path)("ＣＯＶＩＤ-19 Vaccine!") == ["covid", "19", "vaccine"]
     assert words(tmp_path)("，。 ⁂") == []

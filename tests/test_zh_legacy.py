@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.runs import curate
+from tests.runs import started
 from tests.scoring import scores
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # raised inside mteb and datasets
@@ -46,7 +46,7 @@ def sliced(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings = assign(
         ingest__source="data", ingest__ids=ids, pool__retrievers="[bm25,use]", judge__models="[lexical,use]"
     )
-    result = curate(folder, "run", "zh-legacy", "--run", "runs/zh", *settings)
+    result = started(folder, "run", "zh-legacy", "--run", "runs/zh", *settings)
     assert result.returncode == 0, result.stderr
     return folder / "runs" / "zh"
 
@@ -73,7 +73,7 @@ def test_stock_mteb_scores_the_export(sliced: Path) -> None:
 @pytest.mark.timeout(7200)
 def test_the_whole_set(shared_data: Path, tmp_path: Path) -> None:
     settings = assign(ingest__source=str(shared_data / "zh_legacy"))
-    result = curate(tmp_path, "run", "zh-legacy", "--run", "runs/zh", *settings)
+    result = started(tmp_path, "run", "zh-legacy", "--run", "runs/zh", *settings)
     assert result.returncode == 0, result.stderr
     run = tmp_path / "runs" / "zh"
     assert len(pl.read_parquet(run / "mask" / "corpus.parquet")) == 5029
@@ -82,4 +82,4 @@ def test_the_whole_set(shared_data: Path, tmp_path: Path) -> None:
     assert 0.80 < own_answer_found(run, 500) < 0.95
     assert 0.50 < own_answer_found(run, 100) < 0.70
     found = scores(run / "export" / "mteb" / "retrieval")["ndcg_at_10"]
-    sys.stdout.write(f"{curate(tmp_path, 'status', '--run', 'runs/zh').stdout}\nnDCG@10 of USE: {found:.4f}\n")
+    sys.stdout.write(f"{started(tmp_path, 'status', '--run', 'runs/zh').stdout}\nnDCG@10 of USE: {found:.4f}\n")

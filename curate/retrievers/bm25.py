@@ -3,9 +3,10 @@
 import logging
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache as once
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,9 @@ from curate.config import Json, Section
 from curate.protocols import Corpus, Kit, Progress
 from curate.ranking import best_first
 from curate.records import Hit, Query
+
+if TYPE_CHECKING:
+    import jieba
 
 DIGITS = 6
 """Scores are float32 sums; they are rounded to this many digits before they are compared."""
@@ -76,18 +80,25 @@ class Bm25:
 
 def words(cache: Path) -> Cut:
     """Return a function that cuts a text into words by jieba's search mode, lower case, NFKC."""
-    import jieba
-
-    jieba.setLogLevel(logging.CRITICAL)  # it logs, and goes on, if its cache cannot be written
-    cache.mkdir(parents=True, exist_ok=True)
-    tokenizer = jieba.Tokenizer()
-    tokenizer.tmp_dir = str(cache)  # jieba's default is a file in the shared temporary folder
+    tokenizer = _tokenizer()
+    if not tokenizer.initialized:
+        cache.mkdir(parents=True, exist_ok=True)
+        tokenizer.tmp_dir = str(cache)  # jieba's default is a file in the shared temporary folder
 
     def cut(text: str) -> list[str]:
         plain = unicodedata.normalize("NFKC", text).lower()
         return [word for word in tokenizer.lcut_for_search(plain) if any(map(str.isalnum, word))]
 
     return cut
+
+
+@once
+def _tokenizer() -> "jieba.Tokenizer":
+    """Return the one tokenizer of this process: its dictionary takes a second to read."""
+    import jieba
+
+    jieba.setLogLevel(logging.CRITICAL)  # it logs, and goes on, if its cache cannot be written
+    return jieba.Tokenizer()
 
 
 def bigrams(text: str) -> list[str]:
