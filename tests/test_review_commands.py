@@ -82,6 +82,18 @@ def test_out_and_back_and_what_it_proves(folder: Path) -> None:
     assert all(set(grades) <= CUT for grades in settled["grades"].to_list())
 
 
+def test_sheets_of_a_sample_can_be_written_again_in_another_format(folder: Path) -> None:
+    assert curate(folder, "review", "export", "--size", "30", "--sample", "first").returncode == 0
+    again = curate(folder, "review", "export", "--sample", "first", "--format", "xlsx,csv", "--out", "more")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.split() == ["more/assessor.xlsx", "more/assessor.csv", "more/GUIDE.html"]
+    before = folder / "runs" / "tiny" / "reviews" / "first" / "sheets" / "assessor.csv"
+    assert (folder / "more" / "assessor.csv").read_bytes() == before.read_bytes()
+    other = curate(folder, "review", "export", "--size", "40", "--sample", "first")
+    assert other.returncode == 2
+    assert "choose another --sample" in other.stderr
+
+
 def test_what_is_wrong_with_a_sheet_is_said_by_line_and_nothing_is_taken(folder: Path) -> None:
     out = curate(folder, "review", "export", "--size", "30")
     sheet = folder / out.stdout.split()[0]

@@ -89,7 +89,9 @@ class Sample:
     def refuse(folder: Path) -> None:
         """Raise UserError if a folder holds a sample already, for people may have answered it."""
         if (folder / "design.json").exists():
-            raise UserError(f"{folder}: holds a sample already, which people may have answered; choose another --name")
+            raise UserError(
+                f"{folder}: holds a sample already, which people may have answered; choose another --sample"
+            )
 
     def freeze(self) -> None:
         """Write the sample; UserError if its folder holds one."""
