@@ -257,7 +257,7 @@ def test_a_run_with_a_partial_stage_says_so(tmp_path: Path) -> None:
     text = text.replace("judges:\n", "judges:\n  noted: {kind: replay, path: grades.tsv}\n")
     (tmp_path / "tiny.yaml").write_text(text.replace("[lexical, strict]", "[noted, lexical]"), encoding="utf-8")
     assert curate(tmp_path, "run", "tiny.yaml").returncode == 1
-    for name in ("consensus", "export", "report"):
+    for name in ("consensus", "resolve", "export", "report"):
         done = curate(tmp_path, name)
         assert done.returncode == 0, done.stderr
     html = (tmp_path / "runs" / "tiny" / "report.html").read_text(encoding="utf-8")

@@ -268,7 +268,7 @@ def test_the_first_reader_counts_until_a_final_answer_does(pool: Pool) -> None:
     assert figures["adjudicated"] == 1
 
 
-@pytest.mark.parametrize("torn", [b"{", b'{"row', b'{"row_id": "r000', b'{"row_id": "r00001-abcdef", "answer": "S"'])
+@pytest.mark.parametrize("torn", [b"{", b'{"row', b'{"row_id": "r000', b'{"row_id": "r00001-abcdef", "note": "{1}'])
 def test_answers_survive_a_torn_line_and_say_nothing_twice(pool: Pool, torn: bytes) -> None:
     run, _ = pool
     desk = Desk(draw(run, Order(f"torn{len(torn)}", size=100)))

@@ -63,6 +63,8 @@ def export(
     )
     if plan:
         _, planned = drawing.plan(work.folder, order)
+        drawn, pairs = (sum(getattr(each, field) for each in planned.strata) for field in ("drawn", "size"))
+        typer.echo(f"{drawn:,} of {pairs:,} pairs; half widths are those of {planned.level:.0%} intervals")
         typer.echo(as_table(planned.rows(), digits=4))
         typer.echo(as_table(planned.widths(), digits=4))
         return

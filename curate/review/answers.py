@@ -147,4 +147,4 @@ def _fields(value: object) -> Mapping[str, str]:
 
 def _torn(line: bytes) -> bool:
     """Say whether a line is the beginning of one: it was cut off before it was acknowledged."""
-    return line[: len(_BEGIN)] == _BEGIN[: len(line)] and not line.rstrip().endswith(b"}")
+    return line[: len(_BEGIN)] == _BEGIN[: len(line)] and not line.endswith(b'"}')

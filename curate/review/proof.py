@@ -135,7 +135,8 @@ def _strata(sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Seque
 def _kappas(desk: Desk, read: Sequence[Checked], sizes: Mapping[str, int]) -> dict[str, Json]:
     """Return Cohen's kappa of people with the panel and with every judge in the pool, and of people with each other.
 
-    Judges come in the order in which they agree with people at the cut, the best first.
+    That of two people is of the rows which both read, not weighted: small strata seldom hold one of them. Judges come
+    in the order in which they agree with people at the cut, the best first.
     """
     decided = [row for row in read if row.verdict in DECIDED]
     panel = [(row.stratum, int(row.verdict != "relevant"), int(not row.relevant)) for row in decided]
