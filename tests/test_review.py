@@ -1,6 +1,7 @@
 """A sample is blind, repeatable and complete, and its figures are those of the whole pool."""
 
 import math
+import shutil
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -183,6 +184,19 @@ def test_the_figures_are_those_of_the_pool_by_hand(pool: Pool) -> None:
     assert figures["people"]["wang"]["controls"] == {"value": 1.0, "low": 0.7225, "high": 1.0, "answered": 10}
     assert figures["agreement"]["low"] < figures["agreement"]["value"] < figures["agreement"]["high"]
     assert {row["figure"] for row in lines(figures)} >= {"kappa of one and people, cut", "controls right: li"}
+
+
+@pytest.mark.parametrize("name", ["design.json", "survey.parquet"])
+@pytest.mark.parametrize("content", [None, b"", b"{", b'{"version": 1}', b"[]"])
+def test_a_damaged_sample_is_a_sentence(pool: Pool, tmp_path: Path, name: str, content: bytes | None) -> None:
+    run, _ = pool
+    folder = run / "reviews" / "whole"
+    if not folder.exists():
+        draw(run, Order("whole", size=100))
+    copy = Path(shutil.copytree(folder, tmp_path / "damaged"))
+    (copy / name).unlink() if content is None else (copy / name).write_bytes(content)
+    with pytest.raises(UserError, match=r"damaged: (no such sample|design.json or survey.parquet is damaged)"):
+        Sample.load(copy)
 
 
 def test_nothing_read_proves_nothing(pool: Pool) -> None:

@@ -121,3 +121,4 @@ def test_a_mistake_is_a_sentence(folder: Path, words: list[str], said: str) -> N
     assert done.returncode == 2, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+    assert not (folder / "runs" / "tiny" / "reviews").exists(), "no sample was frozen"

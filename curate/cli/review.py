@@ -10,7 +10,10 @@ from curate.cli.stages import Folder, open_run
 from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from curate.review import Desk
+    from curate.review.paper import Kind
 
 Named = Annotated[str | None, typer.Option("--sample", help="Name of the sample; without it the newest of the run.")]
 Json = Annotated[bool, typer.Option("--json", help="For scripts.")]
@@ -44,11 +47,11 @@ def export(
 
     Without --size and --margin the sheets of a sample that was drawn before are written again.
     """
-    from curate.review import Desk, Sample, drawing
+    from curate.review import Desk, Sample, drawing, paper
 
-    work = open_run(None, run)
+    work, kinds = open_run(None, run), paper.kinds(formats)
     if size is None and margin is None and (work.folder / "reviews" / sample / "design.json").is_file():
-        _hand_out(Desk(Sample.find(work.folder, sample)), out, formats)
+        _hand_out(Desk(Sample.find(work.folder, sample)), out, kinds)
         return
     order = drawing.Order(
         name=sample,
@@ -68,7 +71,7 @@ def export(
         typer.echo(as_table(planned.rows(), digits=4))
         typer.echo(as_table(planned.widths(), digits=4))
         return
-    _hand_out(Desk(drawing.draw(work.folder, order)), out, formats)
+    _hand_out(Desk(drawing.draw(work.folder, order)), out, kinds)
 
 
 @app.command("import")
@@ -136,10 +139,10 @@ def adjudicate(
         typer.echo(f"{taken.file}: {taken.answers:,} final answers, {taken.new:,} of them new")
 
 
-def _hand_out(desk: "Desk", out: Path | None, formats: str) -> None:
+def _hand_out(desk: "Desk", out: Path | None, kinds: "Sequence[Kind]") -> None:
     from curate.review import paper
 
-    for path in paper.hand_out(desk, out or desk.sample.folder / "sheets", paper.kinds(formats)):
+    for path in paper.hand_out(desk, out or desk.sample.folder / "sheets", kinds):
         typer.echo(str(path))
 
 
