@@ -41,7 +41,7 @@ def filled(path: Path, grade: str) -> None:
 def test_out_and_back_and_what_it_proves(folder: Path) -> None:
     plan = curate(folder, "review", "export", "--size", "30", "--plan")
     assert plan.returncode == 0, plan.stderr
-    assert plan.stdout.startswith("30 of 50 pairs; half widths are those of 95% intervals\n")
+    assert plan.stdout.startswith("30 of 40 pairs; half widths are those of 95% intervals\n")
     assert "agreement with the panel, of all decided pairs" in plan.stdout
     assert not (folder / "runs" / "tiny" / "reviews").exists(), "a plan writes nothing"
 
