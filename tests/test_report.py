@@ -265,6 +265,15 @@ def test_a_run_with_a_partial_stage_says_so(tmp_path: Path) -> None:
     assert re.search(r"[\d,]+ ratings failed \(noted: [\d,]+\)", html)
 
 
+def test_labels_that_experts_changed_are_counted(shown: Shown) -> None:
+    export = replace(shown.steps["export"], facts={**shown.steps["export"].facts, "overridden": 1234})
+    for language in ("zh", "en"):
+        words = strings(language)["changed"]
+        assert words not in page(shown, language)
+        read = Read(page(replace(shown, steps={**shown.steps, "export": export}), language))
+        assert re.search(f"{re.escape(words)}.{{1,2}}1,234", read.text)
+
+
 def test_a_run_without_an_export_has_a_report_that_says_so(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "runs", tmp_path / "runs")
     run, words = tmp_path / "runs" / "tiny", strings("zh")

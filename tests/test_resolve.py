@@ -104,6 +104,7 @@ def test_the_stage_reads_only_the_samples_that_it_is_told_to(tmp_path: Path) -> 
         desk.record("wang", [Answer(desk.rows("wang")[0].row_id, grade)])
     report = step(tmp_path, "resolve", {"policy": "expert-over-panel", "samples": ["first"]})
     assert report.facts == {"policy": "expert-over-panel", "reviewed": 1, "overridden": 1}
+    assert report.notes == ["experts read 1 of these pairs and changed 1 verdicts"]
     assert table(tmp_path, "resolve", "qrels").rows() == [("q1", "d1", 1), ("q1", "d2", 1), ("q2", "d2", 1)]
     assert table(tmp_path, "resolve", "dropped")["id"].to_list() == ["d9"], "an expert found d2 relevant, so it stays"
     for name in ("verdicts", "qrels", "overrides", "dropped"):

@@ -1,6 +1,7 @@
 """A sample is blind, repeatable and complete, and its figures are those of the whole pool."""
 
 import math
+import shutil
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -97,6 +98,25 @@ def test_random_controls_are_of_no_pool_and_known_ones_of_this_run(pool: Pool, t
     assert not (run / "reviews" / "refused").exists()
 
 
+def test_no_control_stands_twice_in_a_sheet_or_is_a_drawn_row(pool: Pool, tmp_path: Path) -> None:
+    run, truth = pool
+    drawn = draw(run, Order("before", size=100, controls=0)).survey["ids"].to_list()
+    query, doc = drawn[0]
+    other = next(pair for pair in truth if list(pair) not in drawn)
+    known = tmp_path / "known.csv"
+    rows = [f"{query},{doc},S", f"{other[0]},{other[1]},A", f"{other[0]},{other[1]},A"]
+    known.write_text("\n".join(["query_id,doc_id,grade", *rows]) + "\n", encoding="utf-8")
+    ids = draw(run, Order("unrepeated", size=100, controls=0, known=known)).survey["ids"].to_list()
+    assert sorted(ids) == sorted([*drawn, list(other)])
+
+
+def test_controls_that_cannot_be_found_are_a_sentence(tmp_path: Path) -> None:
+    judged(tmp_path, queries=1, depth=100)
+    with pytest.raises(ConfigError, match=r"--controls: found 100 pairs with a document of no pool, expected 101"):
+        draw(tmp_path, Order(size=50, controls=101))
+    assert not (tmp_path / "reviews").exists()
+
+
 def test_a_sample_is_never_drawn_over(pool: Pool) -> None:
     run, _ = pool
     draw(run, Order("once", size=100))
@@ -109,9 +129,11 @@ def test_a_sample_is_never_drawn_over(pool: Pool) -> None:
     [
         ({}, "either --size N or --margin M"),
         ({"size": 10, "margin": 0.1}, "either --size N or --margin M"),
-        ({"size": 10, "assessors": ("a", "a")}, "different names"),
+        ({"size": 10, "assessors": ("a", "a")}, "differ by more than case or width"),
+        ({"size": 10, "assessors": ("Wang", "ｗang")}, "differ by more than case or width"),
+        ({"size": 10, "name": "my sample"}, "sample 'my sample': expected 1 to 40"),
         ({"size": 10, "assessors": ("../x",)}, "without blanks"),
-        ({"size": 10, "assessors": (ADJUDICATED,)}, "kept for final answers"),
+        ({"size": 10, "assessors": (ADJUDICATED.title(),)}, "kept for final answers"),
         ({"size": 10, "overlap": 0.1}, "two assessors"),
         ({"size": 10, "controls": -1}, "0 or more"),
     ],
@@ -164,6 +186,19 @@ def test_the_figures_are_those_of_the_pool_by_hand(pool: Pool) -> None:
     assert {row["figure"] for row in lines(figures)} >= {"kappa of one and people, cut", "controls right: li"}
 
 
+@pytest.mark.parametrize("name", ["design.json", "survey.parquet"])
+@pytest.mark.parametrize("content", [None, b"", b"{", b'{"version": 1}', b"[]"])
+def test_a_damaged_sample_is_a_sentence(pool: Pool, tmp_path: Path, name: str, content: bytes | None) -> None:
+    run, _ = pool
+    folder = run / "reviews" / "whole"
+    if not folder.exists():
+        draw(run, Order("whole", size=100))
+    copy = Path(shutil.copytree(folder, tmp_path / "damaged"))
+    (copy / name).unlink() if content is None else (copy / name).write_bytes(content)
+    with pytest.raises(UserError, match=r"damaged: (no such sample|design.json or survey.parquet is damaged)"):
+        Sample.load(copy)
+
+
 def test_nothing_read_proves_nothing(pool: Pool) -> None:
     run, _ = pool
     figures: dict[str, Any] = prove(Desk(draw(run, Order("unread", size=100))))
@@ -174,6 +209,58 @@ def test_nothing_read_proves_nothing(pool: Pool) -> None:
         None,
     )
     assert [row["value"] for row in lines(figures)] == [None] * len(list(lines(figures)))
+
+
+def test_a_judge_that_rated_half_of_a_stratum_does_not_count_double(pool: Pool) -> None:
+    """Kappa by hand: a row counts pairs / rows read of its stratum, however many of them the judge rated."""
+    run, truth = pool
+    drawn = draw(run, Order("half", size=400, controls=0, seed=8))
+    votes = pl.col("votes").list.eval(pl.element().filter(pl.element().struct.field("judge") != "one"))
+    silent = pl.col("stratum").str.starts_with("contested") | (pl.int_range(pl.len()) % 3 == 0)
+    gone = drawn.survey.with_columns(votes=pl.when(silent).then(votes).otherwise("votes"))
+    desk = answered(Sample(drawn.folder, drawn.design, gone), truth, ["assessor"])
+    sizes = {stratum.name: stratum.size for stratum in drawn.design.strata}
+    read = Counter(gone["stratum"])
+    cells = np.zeros((2, 2))
+    for ids, stratum, given in gone.select("ids", "stratum", "votes").iter_rows():
+        for vote in given:
+            if vote["judge"] == "one":
+                cells[int(vote["grade"] in CUT), int(truth[tuple(ids)] in CUT)] += sizes[stratum] / read[stratum]
+    cells /= cells.sum()
+    chance = float(cells.sum(axis=0) @ cells.sum(axis=1))
+    figures: dict[str, Any] = prove(desk)
+    assert figures["kappa"]["judges"]["one"]["cut"]["value"] == pytest.approx(
+        (float(np.trace(cells)) - chance) / (1 - chance), abs=1e-4
+    )
+    values = [figure["cut"]["value"] for figure in figures["kappa"]["judges"].values()]
+    assert values == sorted(values, reverse=True), "the judge that agrees best comes first"
+
+
+def test_a_stratum_that_nobody_read_leaves_every_figure_of_the_pool_open(pool: Pool) -> None:
+    run, truth = pool
+    desk = Desk(draw(run, Order("partly", size=200, controls=0)))
+    rows = desk.sample.survey.filter(~pl.col("stratum").str.starts_with("not relevant, all D"))
+    said = [Answer(row_id, truth[tuple(ids)]) for row_id, ids in rows.select("row_id", "ids").iter_rows()]
+    desk.record("assessor", said)
+    figures: dict[str, Any] = prove(desk)
+    assert figures["confirmed"]["relevant"] is not None
+    assert figures["agreement"] is None
+    assert figures["kappa"]["panel"] is None
+    assert figures["kappa"]["judges"]["one"] == {"grades": None, "cut": None}
+    shown = {row["figure"]: row["value"] for row in lines(figures)}
+    assert shown["  not relevant, all D, top 50: confirmed"] is None
+    assert shown["  relevant, one grade, top 50: confirmed"] is not None
+
+
+def test_answers_of_a_stranger_are_in_no_figure_and_no_table(pool: Pool) -> None:
+    run, _ = pool
+    desk = Desk(draw(run, Order("visited", size=100, controls=0)))
+    said = Answer(desk.rows("assessor")[0].row_id, "S")
+    desk.record("assessor", [said])
+    file = answers_of(desk.sample.folder, "assessor")
+    (file.parent / "assessor-copy.jsonl").write_bytes(file.read_bytes())
+    (file.parent / "assessor (1).jsonl").write_bytes(file.read_bytes())
+    assert desk.reviews()["assessor"].to_list() == ["assessor"]
 
 
 def test_the_first_reader_counts_until_a_final_answer_does(pool: Pool) -> None:
@@ -195,14 +282,15 @@ def test_the_first_reader_counts_until_a_final_answer_does(pool: Pool) -> None:
     assert figures["adjudicated"] == 1
 
 
-def test_answers_survive_a_torn_line_and_say_nothing_twice(pool: Pool) -> None:
+@pytest.mark.parametrize("torn", [b"{", b'{"row', b'{"row_id": "r000', b'{"row_id": "r00001-abcdef", "note": "{1}'])
+def test_answers_survive_a_torn_line_and_say_nothing_twice(pool: Pool, torn: bytes) -> None:
     run, _ = pool
-    desk = Desk(draw(run, Order("torn", size=100)))
+    desk = Desk(draw(run, Order(f"torn{len(torn)}", size=100)))
     one, two, *_ = (row.row_id for row in desk.rows("assessor"))
     assert desk.record("assessor", [Answer(one, "S", "好")]) == 1
     file = answers_of(desk.sample.folder, "assessor")
     with file.open("ab") as stream:
-        stream.write(b'{"row_id": "r000')
+        stream.write(torn)
     assert desk.record("assessor", [Answer(one, "S", "好"), Answer(two, "B")]) == 1, "only what is new"
     assert {row: answer.answer for row, answer in desk.said("assessor").items()} == {one: "S", two: "B"}
     desk.record("assessor", [Answer(one, None)])
@@ -210,7 +298,7 @@ def test_answers_survive_a_torn_line_and_say_nothing_twice(pool: Pool) -> None:
     assert len(desk.reviews()) <= 1
     with file.open("ab") as stream:
         stream.write(b"grade: S\n")
-    with pytest.raises(DataError, match=r"assessor.jsonl, line \d: expected an answer"):
+    with pytest.raises(DataError, match=r"assessor.jsonl, line \d: found a damaged line"):
         desk.said("assessor")
 
 

@@ -41,6 +41,7 @@ def filled(path: Path, grade: str) -> None:
 def test_out_and_back_and_what_it_proves(folder: Path) -> None:
     plan = curate(folder, "review", "export", "--size", "30", "--plan")
     assert plan.returncode == 0, plan.stderr
+    assert plan.stdout.startswith("30 of 40 pairs; half widths are those of 95% intervals\n")
     assert "agreement with the panel, of all decided pairs" in plan.stdout
     assert not (folder / "runs" / "tiny" / "reviews").exists(), "a plan writes nothing"
 
@@ -82,6 +83,18 @@ def test_out_and_back_and_what_it_proves(folder: Path) -> None:
     assert all(set(grades) <= CUT for grades in settled["grades"].to_list())
 
 
+def test_sheets_of_a_sample_can_be_written_again_in_another_format(folder: Path) -> None:
+    assert curate(folder, "review", "export", "--size", "30", "--sample", "first").returncode == 0
+    again = curate(folder, "review", "export", "--sample", "first", "--format", "xlsx,csv", "--out", "more")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.split() == ["more/assessor.xlsx", "more/assessor.csv", "more/GUIDE.html"]
+    before = folder / "runs" / "tiny" / "reviews" / "first" / "sheets" / "assessor.csv"
+    assert (folder / "more" / "assessor.csv").read_bytes() == before.read_bytes()
+    other = curate(folder, "review", "export", "--size", "40", "--sample", "first")
+    assert other.returncode == 2
+    assert "choose another --sample" in other.stderr
+
+
 def test_what_is_wrong_with_a_sheet_is_said_by_line_and_nothing_is_taken(folder: Path) -> None:
     out = curate(folder, "review", "export", "--size", "30")
     sheet = folder / out.stdout.split()[0]
@@ -108,3 +121,4 @@ def test_a_mistake_is_a_sentence(folder: Path, words: list[str], said: str) -> N
     assert done.returncode == 2, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+    assert not (folder / "runs" / "tiny" / "reviews").exists(), "no sample was frozen"

@@ -404,7 +404,7 @@ def test_a_look_reads_only_what_came_since(tmp_path: Path) -> None:
     assert list(desk.said(ZHANG)) == [rows[1], rows[0]]
     answers.append(tmp_path / "s", ZHANG, [Answer(rows[1], None)])
     assert list(desk.said(ZHANG)) == [rows[0]]
-    assert desk.said(ZHANG) == answers.said(tmp_path / "s", ZHANG)
+    assert desk.said(ZHANG) == answers.Heard(tmp_path / "s", ZHANG).said()
     with file.open("a", encoding="utf-8") as stream:
         stream.write("nonsense\n")
     with pytest.raises(DataError, match=rf"line {len(file.read_text(encoding='utf-8').splitlines())}"):

@@ -10,7 +10,10 @@ from curate.cli.stages import Folder, open_run
 from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from curate.review import Desk
+    from curate.review.paper import Kind
 
 Named = Annotated[str | None, typer.Option("--sample", help="Name of the sample; without it the newest of the run.")]
 Json = Annotated[bool, typer.Option("--json", help="For scripts.")]
@@ -40,10 +43,16 @@ def export(
         bool, typer.Option("--plan", help="Say what interval the size will give; nothing is written.")
     ] = False,
 ) -> None:
-    """Draw a stratified sample of the judged pairs and write one file an assessor."""
-    from curate.review import Desk, drawing, paper
+    """Draw a stratified sample of the judged pairs and write one file an assessor.
 
-    work = open_run(None, run)
+    Without --size and --margin the sheets of a sample that was drawn before are written again.
+    """
+    from curate.review import Desk, Sample, drawing, paper
+
+    work, kinds = open_run(None, run), paper.kinds(formats)
+    if size is None and margin is None and (work.folder / "reviews" / sample / "design.json").is_file():
+        _hand_out(Desk(Sample.find(work.folder, sample)), out, kinds)
+        return
     order = drawing.Order(
         name=sample,
         size=size,
@@ -57,12 +66,12 @@ def export(
     )
     if plan:
         _, planned = drawing.plan(work.folder, order)
+        drawn, pairs = (sum(getattr(each, field) for each in planned.strata) for field in ("drawn", "size"))
+        typer.echo(f"{drawn:,} of {pairs:,} pairs; half widths are those of {planned.level:.0%} intervals")
         typer.echo(as_table(planned.rows(), digits=4))
         typer.echo(as_table(planned.widths(), digits=4))
         return
-    drawn = drawing.draw(work.folder, order)
-    for path in paper.hand_out(Desk(drawn), out or drawn.folder / "sheets", paper.kinds(formats)):
-        typer.echo(str(path))
+    _hand_out(Desk(drawing.draw(work.folder, order)), out, kinds)
 
 
 @app.command("import")
@@ -123,11 +132,18 @@ def adjudicate(
 
     desk = _desk(run, sample)
     if file is None:
-        path, rows = paper.dispute(desk, out or desk.sample.folder / "sheets" / "adjudicate.csv")
+        path, rows = paper.dispute(desk, out or desk.sample.folder / "sheets" / f"{ADJUDICATED}.csv")
         typer.echo(f"{path}: {rows:,} rows")
         return
     for taken in paper.take_back(desk, [file], assessor=ADJUDICATED):
         typer.echo(f"{taken.file}: {taken.answers:,} final answers, {taken.new:,} of them new")
+
+
+def _hand_out(desk: "Desk", out: Path | None, kinds: "Sequence[Kind]") -> None:
+    from curate.review import paper
+
+    for path in paper.hand_out(desk, out or desk.sample.folder / "sheets", kinds):
+        typer.echo(str(path))
 
 
 def _desk(run: Path | None, sample: str | None) -> "Desk":

@@ -17,6 +17,8 @@ from filelock import FileLock
 from curate.errors import ConfigError, DataError
 
 NAME = re.compile(r"[\w.-]{1,40}", re.UNICODE)
+_BEGIN = b'{"row_id": "'
+"""How every line begins, as `append` writes it."""
 _TAIL = 256
 """Bytes by which a file that was read before is known again; its last row and time are among them."""
 ADJUDICATED = "adjudicated"
@@ -37,13 +39,13 @@ class Answer:
     """`page`, or the name of the file that it came from."""
 
 
-def checked(person: str) -> str:
-    """Return the name of an assessor; ConfigError if it could not be a file's name."""
-    if not NAME.fullmatch(person) or person.startswith("."):
+def checked(name: str, whose: str = "assessor") -> str:
+    """Return the name of an assessor or a sample; ConfigError if it could not be a file's name."""
+    if not NAME.fullmatch(name) or name.startswith("."):
         raise ConfigError(
-            f"assessor {person!r}: expected 1 to 40 letters, digits, - _ or . without blanks; choose such a name"
+            f"{whose} {name!r}: expected 1 to 40 letters, digits, - _ or . without blanks; choose such a name"
         )
-    return person
+    return name
 
 
 def path(folder: Path, person: str) -> Path:
@@ -68,14 +70,6 @@ def _ends_a_line(descriptor: int, size: int) -> bool:
     return os.pread(descriptor, 1, size - 1) == b"\n"
 
 
-def said(folder: Path, person: str) -> dict[str, Answer]:
-    """Return row -> the last answer of a person, without rows whose answer was taken back and that have no note.
-
-    What was said last stands last.
-    """
-    return Heard(folder, person).said()
-
-
 class Heard:
     """What one person said; a look reads only what was appended since the look before. Threads may share it."""
 
@@ -88,7 +82,10 @@ class Heard:
         self._forget()
 
     def said(self) -> dict[str, Answer]:
-        """Return what `said` returns, as the file stands now; DataError for a line that is no answer."""
+        """Return row -> the last answer, without rows whose answer was taken back and that have no note.
+
+        What was said last stands last. The file is read as it stands now; DataError for a line that is no answer.
+        """
         with self._lock:
             for answer in self._new():
                 self._last.pop(answer.row_id, None)
@@ -136,7 +133,10 @@ def _answers(file: Path, raw: bytes, before: int) -> Iterator[Answer]:
         except (ValueError, TypeError) as error:
             if _torn(line):
                 continue
-            raise DataError(f"{file}, line {number}: expected an answer as `curate review` writes it") from error
+            raise DataError(
+                f"{file}, line {number}: found a damaged line, expected an answer as `curate review` writes it; "
+                "put a copy of the file back, or take the line out"
+            ) from error
 
 
 def _fields(value: object) -> Mapping[str, str]:
@@ -147,9 +147,4 @@ def _fields(value: object) -> Mapping[str, str]:
 
 def _torn(line: bytes) -> bool:
     """Say whether a line is the beginning of one: it was cut off before it was acknowledged."""
-    return line.startswith(b'{"row_id": ') and not line.rstrip().endswith(b"}")
-
-
-def people(folder: Path) -> list[str]:
-    """Return the names of those who have answered, sorted; `ADJUDICATED` may be one of them."""
-    return sorted(file.stem for file in (folder / "answers").glob("*.jsonl"))
+    return line[: len(_BEGIN)] == _BEGIN[: len(line)] and not line.endswith(b'"}')

@@ -85,8 +85,8 @@ class Desk:
                 "note": answer.note,
                 "sampled_weight": 1 / keys[row_id][1],
             }
-            for person in answers.people(self.sample.folder)
-            for row_id, answer in answers.said(self.sample.folder, person).items()
+            for person in self.people()
+            for row_id, answer in self.said(person).items()
             if row_id in keys and answer.answer
         ]
         return frame("reviews", rows).sort("query_id", "doc_id", "assessor")

@@ -17,6 +17,7 @@ from curate.records import GRADES, TABLES, shown
 from curate.review.answers import ADJUDICATED, checked
 from curate.review.sample import Design, Sample, Stratum, name_row
 from curate.sampling import generator, shuffled
+from curate.sheets.cells import fold
 from curate.voting import PAIR
 
 CONTROLS = 0.02
@@ -44,11 +45,16 @@ class Order:
     def __post_init__(self) -> None:
         if (self.size is None) == (self.margin is None):
             raise ConfigError("review: expected either --size N or --margin M, such as --size 5000 or --margin 0.01")
-        if not self.assessors or len(set(self.assessors)) < len(self.assessors):
-            raise ConfigError(f"--assessors: expected different names, found {', '.join(self.assessors) or 'none'}")
-        for person in (self.name, *self.assessors):
+        folded = [fold(person) for person in self.assessors]
+        if not folded or len(set(folded)) < len(folded):
+            raise ConfigError(
+                f"--assessors: expected names that differ by more than case or width, found "
+                f"{', '.join(self.assessors) or 'none'}"
+            )
+        checked(self.name, "sample")
+        for person in self.assessors:
             checked(person)
-        if ADJUDICATED in self.assessors:
+        if ADJUDICATED in folded:
             raise ConfigError(f"--assessors: {ADJUDICATED!r} is kept for final answers; choose another name")
         if not 0 <= self.overlap <= 1 or (self.overlap and len(self.assessors) < 2):
             raise ConfigError(f"--overlap: expected 0 to 1 and two assessors or more, found {self.overlap}")
@@ -76,7 +82,14 @@ def draw(run: Path, order: Order) -> Sample:
     verdicts = read_table(run / "consensus", "verdicts").select(*PAIR, "verdict", "votes")
     drawn = survey.draw(named, {each.stratum: each.drawn for each in planned.strata}, order.seed)
     count = round(CONTROLS * len(drawn)) if order.controls is None else order.controls
-    controls = pl.concat([_strangers(run, count, order.seed), _known(order.known)])
+    strangers = _strangers(run, count, order.seed)
+    if order.controls is not None and len(strangers) < order.controls:
+        raise ConfigError(
+            f"--controls: found {len(strangers)} pairs with a document of no pool, expected {count}; ask for fewer"
+        )
+    controls = pl.concat([strangers, _known(order.known)])
+    controls = controls.unique(PAIR, keep="last", maintain_order=True)  # a row that stands twice tells what it is
+    controls = controls.join(drawn, on=PAIR, how="anti", maintain_order="left")
     rows = pl.concat([drawn.join(verdicts, on=PAIR, maintain_order="left"), controls], how="diagonal")
     strata = [Stratum(each.stratum, each.size, each.drawn) for each in planned.strata]
     facts: dict[str, Json] = {"controls": len(controls), "margin": order.margin}

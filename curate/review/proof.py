@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import cast
 
-from curate import estimates
+from curate import estimates, survey
 from curate.agreement import Scheme
 from curate.config import Json
 from curate.estimates import Estimate, Part
@@ -18,6 +18,7 @@ from curate.review.desk import Desk
 from curate.survey import DECIDED
 
 _PLACE: Mapping[str, int] = {grade: place for place, grade in enumerate(GRADES)}
+_SAID = {"confirmed": "confirmed", "relevant": "found relevant"}
 
 
 @dataclass(frozen=True)
@@ -132,33 +133,52 @@ def _strata(sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Seque
 
 
 def _kappas(desk: Desk, read: Sequence[Checked], sizes: Mapping[str, int]) -> dict[str, Json]:
-    """Return Cohen's kappa of people with the panel and with every judge in the pool, and of people with each other."""
+    """Return Cohen's kappa of people with the panel and with every judge in the pool, and of people with each other.
+
+    That of two people is of the rows which both read, not weighted: small strata seldom hold one of them. Judges come
+    in the order in which they agree with people at the cut, the best first.
+    """
     decided = [row for row in read if row.verdict in DECIDED]
     panel = [(row.stratum, int(row.verdict != "relevant"), int(not row.relevant)) for row in decided]
-    judges: dict[str, Json] = {}
+    ruled = {name: size for name, size in sizes.items() if name in survey.decided(sizes)}
+    judges: dict[str, dict[str, Json]] = {}
     for judge in sorted({name for row in read for name in row.votes}):
-        graded = [(row, grade) for row in read if (grade := row.votes.get(judge))]
-        five = [(row.stratum, _PLACE[grade], _PLACE[str(row.settled)]) for row, grade in graded]
-        cut = [(row.stratum, int(grade not in CUT), int(not row.relevant)) for row, grade in graded]
+        five = [(row.stratum, _place(row.votes.get(judge)), _place(row.settled)) for row in read]
+        cut = [(row.stratum, _side(row.votes.get(judge)), _side(row.settled)) for row in read]
         judges[judge] = {
             "grades": _kappa(five, sizes, 5, "quadratic"),
             "cut": _kappa(cut, sizes, 2, "nominal"),
         }
+    ranked = dict(sorted(judges.items(), key=lambda each: _value(each[1]["cut"]), reverse=True))
     between: dict[str, Json] = {}
     for one, other in combinations(desk.assessors, 2):
         both = [row for row in read if one in row.said and other in row.said]
         pairs = [("all", int(row.said[one] not in CUT), int(row.said[other] not in CUT)) for row in both]
         if both:
             between[f"{one}, {other}"] = _kappa(pairs, {"all": sum(sizes.values())}, 2, "nominal")
-    return {"panel": _kappa(panel, sizes, 2, "nominal"), "judges": judges, "people": between}
+    return {"panel": _kappa(panel, ruled, 2, "nominal"), "judges": cast("Json", ranked), "people": between}
 
 
 def _kappa(rows: Sequence[tuple[str, int, int]], sizes: Mapping[str, int], categories: int, scheme: Scheme) -> Json:
     if not rows:
         return None
     strata, first, second = zip(*rows, strict=True)
-    known = {name: sizes[name] for name in set(strata)}  # a stratum that was not read says nothing of the others
-    return _shown(estimates.kappa(strata, first, second, known, categories, scheme=scheme))
+    return _shown(estimates.kappa(strata, first, second, sizes, categories, scheme=scheme))
+
+
+def _value(figure: Json) -> float:
+    """Return the value of a figure to sort by, less than every kappa for one that is not defined."""
+    return cast("Mapping[str, float]", figure)["value"] if figure else -2.0
+
+
+def _place(grade: str | None) -> int:
+    """Return where a grade stands on the scale, from 0; -1 for none, which leaves a row in its stratum."""
+    return -1 if grade is None else _PLACE[grade]
+
+
+def _side(grade: str | None) -> int:
+    """Return 0 for a grade that makes a passage relevant, else 1; -1 for none."""
+    return -1 if grade is None else int(grade not in CUT)
 
 
 def _people(desk: Desk) -> dict[str, Json]:
@@ -190,10 +210,17 @@ def lines(proof: Mapping[str, Json]) -> Iterator[dict[str, Json]]:
     """Yield the figures that people look at first as rows: what, share, low, high, answers."""
     named: list[tuple[str, Json]] = [
         ("agreement with the panel, of all decided pairs", proof["agreement"]),
-        *((f"{name}: confirmed", figure) for name, figure in cast("Mapping[str, Json]", proof["confirmed"]).items()),
         *(
-            (f"{name}: found relevant", figure)
+            (f"{name}: {_SAID['confirmed']}", figure)
+            for name, figure in cast("Mapping[str, Json]", proof["confirmed"]).items()
+        ),
+        *(
+            (f"{name}: {_SAID['relevant']}", figure)
             for name, figure in cast("Mapping[str, Json]", proof["relevant"]).items()
+        ),
+        *(
+            (f"  {part['stratum']}: {_SAID[str(part['measure'])]}", part["share"])
+            for part in cast("Sequence[Mapping[str, Json]]", proof["strata"])
         ),
         ("recall of relevant pairs in the pool", proof["recall"]),
         ("plain agreement of the rows read, not weighted", proof["plain"]),

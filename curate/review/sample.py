@@ -69,11 +69,17 @@ class Sample:
             raise UserError(
                 f"{folder}: no such sample; {suggestion(folder.name, known)}; `curate review export` draws one"
             )
-        data = read_json(folder / "design.json")
-        if data.get("version") != VERSION:
-            raise DataError(f"{folder}: a sample of version {data.get('version')}, expected {VERSION}; draw a new one")
-        strata = [Stratum(**each) for each in data["strata"]]
-        return cls(folder, Design(**{**data, "strata": strata}), read_table(folder, "survey"))
+        try:
+            data = read_json(folder / "design.json")
+            if data["version"] == VERSION:
+                strata = [Stratum(**each) for each in data["strata"]]
+                return cls(folder, Design(**{**data, "strata": strata}), read_table(folder, "survey"))
+        except (DataError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+            raise DataError(
+                f"{folder}: design.json or survey.parquet is damaged or missing, expected a sample as `curate review "
+                "export` froze it; put copies of both back"
+            ) from error
+        raise DataError(f"{folder}: a sample of version {data['version']}, expected {VERSION}; draw a new one")
 
     @classmethod
     def find(cls, run: Path, name: str | None = None) -> "Sample":
@@ -89,7 +95,9 @@ class Sample:
     def refuse(folder: Path) -> None:
         """Raise UserError if a folder holds a sample already, for people may have answered it."""
         if (folder / "design.json").exists():
-            raise UserError(f"{folder}: holds a sample already, which people may have answered; choose another --name")
+            raise UserError(
+                f"{folder}: holds a sample already, which people may have answered; choose another --sample"
+            )
 
     def freeze(self) -> None:
         """Write the sample; UserError if its folder holds one."""

@@ -82,7 +82,11 @@ def run(config: Config, context: Context) -> Report:
         write_table(context.out, name, table)
     reviewed = int((verdicts["policy"] == POLICY).sum())
     facts: dict[str, Json] = {"policy": config.policy, "reviewed": reviewed, "overridden": len(overrides)}
-    notes = [] if desks or config.policy == "panel" else ["no sample was reviewed yet, so no label is an expert's"]
+    notes = []
+    if desks:
+        notes = [f"experts read {reviewed:,} of these pairs and changed {len(overrides):,} verdicts"]
+    elif config.policy == POLICY:
+        notes = ["no sample was reviewed yet, so no label is an expert's"]
     return Report(len(panel), len(verdicts), facts=facts, notes=notes)
 
 
