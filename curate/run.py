@@ -70,7 +70,7 @@ class Run:
         """Return what judging would send and cost, a row a judge (see `stages.quote`); nothing is sent."""
         from curate.stages.quote import quote
 
-        self._need_ancestors("judge")
+        self.need_ancestors("judge")
         return quote(self.pipeline.sections["judge"], self._context(self.folder))  # type: ignore[arg-type]
 
     def _check(self, names: Sequence[str], *, force: bool) -> None:
@@ -116,14 +116,15 @@ class Run:
             self._release(name)
             return
         if alone:
-            self._need_ancestors(name)
+            self.need_ancestors(name)
         for before in stages.stage(name).after:
             mark = self.mark(before)
             if mark and mark.released:
                 self._run(before)
         self._run(name)
 
-    def _need_ancestors(self, name: str) -> None:
+    def need_ancestors(self, name: str) -> None:
+        """Raise UserError unless every stage whose tables go into this one is up to date."""
         for before in _ancestors(name):
             if _lacking(name, before, self._state(before, self.mark(before))):
                 raise UserError(

@@ -8,7 +8,7 @@ import pytest
 from curate.errors import DataError, UserError
 from curate.files import frame
 from curate.review import Design, Desk, Sample
-from curate.review.answers import ADJUDICATED
+from curate.review.answers import ADJUDICATED, Answer
 from curate.review.paper import guide, hand_out, take_back
 from curate.review.sample import Stratum, name_row
 from tests.damage import EN, ZH, Saving, Table
@@ -158,3 +158,14 @@ def test_a_sheet_of_two_people_is_that_of_most_rows(desk: Desk, tmp_path: Path) 
 def test_a_file_that_is_not_there_is_a_sentence(desk: Desk, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         take_back(desk, [tmp_path / "absent.csv"])
+
+
+def test_an_old_sheet_taken_back_again_changes_no_newer_answer(desk: Desk, tmp_path: Path) -> None:
+    """The page came later: neither its answer nor its note is undone by a file that says nothing new."""
+    sheet = fill(hand_out(desk, tmp_path / "out")[0], row0="S", row1="A")
+    assert [result.new for result in take_back(desk, [sheet])] == [2]
+    desk.record("anna", [Answer(IDS[0], "D", "说明", source="page")])
+    assert [result.new for result in take_back(desk, [fill(sheet, row1="B")])] == [1]
+    assert said(desk, "anna") == {IDS[0]: ("D", "说明"), IDS[1]: ("B", "")}
+    take_back(desk, [fill(sheet, row0="A")])
+    assert said(desk, "anna")[IDS[0]] == ("A", "说明"), "an empty note takes none back"

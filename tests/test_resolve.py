@@ -10,8 +10,9 @@ from curate.files import frame, write_table
 from curate.records import TABLES
 from curate.review import ADJUDICATED, Answer, Desk, Sample
 from curate.review.sample import Design, Stratum, name_row
-from curate.stages.resolve import resolve
-from tests.pools import step, table
+from curate.review.texts import texts
+from curate.stages.resolve import opinions, resolve
+from tests.pools import pooled, step, table
 from tests.runs import curate, tiny
 
 PANEL = {
@@ -37,19 +38,19 @@ def reviews(*said: tuple[str, str, str, str]) -> pl.DataFrame:
 
 
 def decided(*said: tuple[str, str, str, str]) -> dict[tuple[str, str], str]:
-    final, _ = resolve(verdicts(), reviews(*said))
+    final, _ = resolve(verdicts(), opinions(reviews(*said)))
     return {(q, d): verdict for q, d, verdict in final.select("query_id", "doc_id", "verdict").iter_rows()}
 
 
 def test_without_reviews_the_panel_stands() -> None:
-    final, overrides = resolve(verdicts(), reviews())
+    final, overrides = resolve(verdicts(), opinions(reviews()))
     assert final.equals(verdicts())
     assert overrides.is_empty()
 
 
 def test_an_expert_decides_on_the_pairs_that_were_read_and_on_no_other() -> None:
     said = [("q1", "d1", "wang", "B"), ("q1", "d2", "wang", "S"), ("q1", "d3", "wang", "D"), ("q2", "d1", "li", "C")]
-    final, overrides = resolve(verdicts(), reviews(*said))
+    final, overrides = resolve(verdicts(), opinions(reviews(*said)))
     assert decided(*said) == {
         **PANEL,
         ("q1", "d1"): "not relevant",
@@ -64,11 +65,12 @@ def test_an_expert_decides_on_the_pairs_that_were_read_and_on_no_other() -> None
     assert final["policy"].to_list() == ["expert-over-panel"] * 4 + ["unanimous"]
 
 
-def test_experts_who_disagree_leave_a_pair_contested_until_it_is_adjudicated() -> None:
+def test_experts_who_disagree_change_nothing_until_it_is_adjudicated() -> None:
     both = [("q1", "d1", "wang", "S"), ("q1", "d1", "li", "D")]
-    assert decided(*both)["q1", "d1"] == "contested"
-    assert decided(*both, ("q1", "d1", ADJUDICATED, "A"))["q1", "d1"] == "relevant"
-    assert decided(("q1", "d1", "wang", "S"), ("q1", "d1", "li", "A"))["q1", "d1"] == "relevant", "same side of the cut"
+    assert decided(*both) == PANEL
+    assert opinions(reviews(*both))["expert"].to_list() == [None]
+    assert decided(*both, ("q1", "d1", ADJUDICATED, "C"))["q1", "d1"] == "not relevant"
+    assert decided(("q1", "d1", "wang", "B"), ("q1", "d1", "li", "D"))["q1", "d1"] == "not relevant", "same side"
 
 
 def test_reviews_of_other_pairs_change_nothing() -> None:
@@ -77,11 +79,13 @@ def test_reviews_of_other_pairs_change_nothing() -> None:
 
 def sampled(run: Path, name: str, pairs: list[tuple[str, str]]) -> Desk:
     """Freeze a sample of some pairs of a run, all for one person."""
+    queries, passages = texts(run, (doc for _, doc in pairs))
+    read = [[queries[query], passages[doc]] for query, doc in pairs]
     rows = [
         {
-            "row_id": name_row(name, at, pair, ["问", "文"]),
+            "row_id": name_row(name, at, pair, read[at]),
             "ids": pair,
-            "texts": ["问", "文"],
+            "texts": read[at],
             "stratum": "all",
             "probability": 0.5,
             "assessors": ["wang"],
@@ -94,16 +98,42 @@ def sampled(run: Path, name: str, pairs: list[tuple[str, str]]) -> Desk:
     return Desk(sample)
 
 
+def decided_run(run: Path) -> Path:
+    """Write what `diversify` and `consensus` leave."""
+    pooled(run, {f"d{n}": f"文本{n}" for n in (1, 2, 3)})
+    (run / "consensus").mkdir()
+    write_table(run / "consensus", "verdicts", verdicts())
+    write_table(run / "consensus", "dropped", frame("dropped"))
+    return run
+
+
+def test_what_was_said_of_other_texts_is_left_out(tmp_path: Path) -> None:
+    desk = sampled(decided_run(tmp_path), "expert", [("q1", "d1"), ("q1", "d2")])
+    desk.record("wang", [Answer(row.row_id, "D") for row in desk.rows("wang")])
+    corpus = pl.read_parquet(tmp_path / "diversify" / "corpus.parquet")
+    changed = corpus.with_columns(text=pl.col("text").str.replace("文本1", "另一文本"))
+    write_table(tmp_path / "diversify", "corpus", changed)
+    report = step(tmp_path, "resolve", {"policy": "expert-over-panel"})
+    assert (report.facts["reviewed"], report.facts["outdated"]) == (1, 1)
+    assert any("texts of 1 pairs changed" in note for note in report.notes)
+    assert table(tmp_path, "resolve", "overrides")["doc_id"].to_list() == ["d2"]
+
+
 def test_the_stage_reads_only_the_samples_that_it_is_told_to(tmp_path: Path) -> None:
-    (tmp_path / "consensus").mkdir()
-    write_table(tmp_path / "consensus", "verdicts", verdicts())
+    decided_run(tmp_path)
     dropped = [{"table": "corpus", "id": name, "stage": "consensus", "reason": "refined"} for name in ("d2", "d9")]
     write_table(tmp_path / "consensus", "dropped", frame("dropped", dropped))
     for name, grade in (("first", "S"), ("second", "D")):
         desk = sampled(tmp_path, name, [("q1", "d2")])
         desk.record("wang", [Answer(desk.rows("wang")[0].row_id, grade)])
     report = step(tmp_path, "resolve", {"policy": "expert-over-panel", "samples": ["first"]})
-    assert report.facts == {"policy": "expert-over-panel", "reviewed": 1, "overridden": 1}
+    assert report.facts == {
+        "policy": "expert-over-panel",
+        "reviewed": 1,
+        "overridden": 1,
+        "disputed": 0,
+        "outdated": 0,
+    }
     assert report.notes == ["experts read 1 of these pairs and changed 1 verdicts"]
     assert table(tmp_path, "resolve", "qrels").rows() == [("q1", "d1", 1), ("q1", "d2", 1), ("q2", "d2", 1)]
     assert table(tmp_path, "resolve", "dropped")["id"].to_list() == ["d9"], "an expert found d2 relevant, so it stays"

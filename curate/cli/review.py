@@ -53,6 +53,7 @@ def export(
     if size is None and margin is None and (work.folder / "reviews" / sample / "design.json").is_file():
         _hand_out(Desk(Sample.find(work.folder, sample)), out, kinds)
         return
+    work.need_ancestors("resolve")
     order = drawing.Order(
         name=sample,
         size=size,

@@ -10,6 +10,7 @@ from curate.errors import ConfigError, DataError, UserError, suggestion
 from curate.files import replacing, write_text
 from curate.forms import Form
 from curate.guide import html
+from curate.review import answers
 from curate.review.answers import ADJUDICATED, Answer
 from curate.review.desk import Desk
 from curate.review.proof import disagreements
@@ -152,10 +153,18 @@ def _contradictions(found: Sequence[tuple[Path, str, Returned]]) -> Iterator[str
 
 
 def _record(desk: Desk, file: Path, person: str, returned: Returned) -> FileResult:
-    before = desk.said(person)  # a row with a note alone takes no answer back
-    kept = {row_id: answer.answer for row_id, answer in before.items()}
-    answers = [
-        Answer(entry.row_id, entry.answer or kept.get(entry.row_id), entry.note, source=file.name)
-        for entry in returned.answers
-    ]
-    return FileResult(file, person, len(answers), desk.record(person, answers), returned.problems)
+    """Record what a file says that it did not say before: taken back again it changes no newer answer."""
+    said = desk.said(person)
+    past = answers.history(desk.sample.folder, person)
+    earlier = {answer.row_id: answer for answer in past if answer.source == file.name}
+    given = []
+    for entry in returned.answers:
+        before = said.get(entry.row_id, Answer(entry.row_id, None))
+        if not _repeats(entry, earlier.get(entry.row_id)):
+            word, note = entry.answer or before.answer, entry.note or before.note  # an empty cell takes nothing back
+            given.append(Answer(entry.row_id, word, note, source=file.name))
+    return FileResult(file, person, len(returned.answers), desk.record(person, given), returned.problems)
+
+
+def _repeats(entry: Entry, earlier: Answer | None) -> bool:
+    return earlier is not None and entry.answer in (None, earlier.answer) and entry.note in ("", earlier.note)

@@ -6,6 +6,7 @@ refined corpus leaves out, less those that an expert found relevant). The verdic
 that a sample which was drawn from them stays a sample of them.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import polars as pl
@@ -16,7 +17,7 @@ from curate.context import Context, Report, Stage
 from curate.errors import ConfigError, suggestion
 from curate.files import frame, write_table
 from curate.records import CUT, TABLES
-from curate.review import ADJUDICATED, Desk, Sample
+from curate.review import ADJUDICATED, Desk, Sample, texts
 from curate.voting import PAIR
 
 POLICY = "expert-over-panel"
@@ -30,31 +31,27 @@ class Config(Section):
     """Names of the reviewed samples that count; all relevance samples of the run if none is named."""
 
 
-def resolve(verdicts: pl.DataFrame, reviews: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the final `verdicts`, and the `overrides` among them, of the panel's verdicts and experts' `reviews`.
+def opinions(reviews: pl.DataFrame) -> pl.DataFrame:
+    """Return a row a reviewed pair: its key, `expert` (a verdict; None if people disagree), grades and assessors.
 
-    An adjudicated grade decides; without one the assessors of a pair do if all are on the same side of the cut, and the
-    pair is contested if they are not. Reviews of pairs that the panel did not judge change nothing.
+    An adjudicated grade decides; without one the assessors of a pair do, if all are on the same side of the cut.
     """
-    final = reviews.with_columns(final=(pl.col("assessor") == ADJUDICATED).any().over(PAIR)).filter(
-        ~pl.col("final") | (pl.col("assessor") == ADJUDICATED)
-    )
+    last = (pl.col("assessor") == ADJUDICATED).any().over(PAIR)
+    counting = reviews.filter(~last | (pl.col("assessor") == ADJUDICATED))
     side = pl.col("grade").is_in(list(CUT))
-    expert = (
-        final.group_by(PAIR)
-        .agg(yes=side.all(), no=(~side).all(), grades=pl.col("grade").sort(), assessors=pl.col("assessor").sort())
-        .select(
-            *PAIR,
-            "grades",
-            "assessors",
-            expert=pl.when("yes")
-            .then(pl.lit("relevant"))
-            .when("no")
-            .then(pl.lit("not relevant"))
-            .otherwise(pl.lit("contested")),
-        )
+    said = counting.group_by(PAIR).agg(
+        yes=side.all(), no=(~side).all(), grades=pl.col("grade").sort(), assessors=pl.col("assessor").sort()
     )
-    both = verdicts.join(expert, on=PAIR, how="left", maintain_order="left")
+    expert = pl.when("yes").then(pl.lit("relevant")).when("no").then(pl.lit("not relevant"))
+    return said.select(*PAIR, "grades", "assessors", expert=expert).sort(PAIR)
+
+
+def resolve(verdicts: pl.DataFrame, experts: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the final `verdicts`, and the `overrides` among them, of the panel's verdicts and experts' opinions.
+
+    Where experts disagree the panel's verdict stands. Opinions on pairs that the panel did not judge change nothing.
+    """
+    both = verdicts.join(experts, on=PAIR, how="left", maintain_order="left")
     read = pl.col("expert").is_not_null()
     changed = both.filter(read & (pl.col("expert") != pl.col("verdict")))
     overrides = changed.select(*PAIR, "grades", "assessors", panel="verdict", verdict="expert")
@@ -66,28 +63,54 @@ def resolve(verdicts: pl.DataFrame, reviews: pl.DataFrame) -> tuple[pl.DataFrame
 
 def run(config: Config, context: Context) -> Report:
     """Apply the policy and write the labels that are exported."""
-    panel = context.read("consensus", "verdicts")
+    panel, removed = context.read("consensus", "verdicts"), context.read("consensus", "dropped")
     desks = _desks(config, context)
-    reviews = pl.concat([frame("reviews"), *(desk.reviews() for desk in desks)])
-    verdicts, overrides = resolve(panel, reviews)
+    reviews, outdated = _reviews(desks, context)
+    experts = opinions(reviews).join(panel, on=PAIR, how="semi")
+    verdicts, overrides = resolve(panel, experts)
     qrels = verdicts.filter(pl.col("verdict") == "relevant").select(*PAIR, score=pl.lit(1))
-    removed = context.read("consensus", "dropped")
     wanted = (pl.col("table") == "corpus") & pl.col("id").is_in(qrels["doc_id"].unique().to_list())
-    for name, table in (
-        ("verdicts", verdicts),
-        ("qrels", qrels),
-        ("overrides", overrides),
-        ("dropped", removed.filter(~wanted)),
-    ):
+    tables = {"verdicts": verdicts, "qrels": qrels, "overrides": overrides, "dropped": removed.filter(~wanted)}
+    for name, table in tables.items():
         write_table(context.out, name, table)
-    reviewed = int((verdicts["policy"] == POLICY).sum())
-    facts: dict[str, Json] = {"policy": config.policy, "reviewed": reviewed, "overridden": len(overrides)}
-    notes = []
-    if desks:
-        notes = [f"experts read {reviewed:,} of these pairs and changed {len(overrides):,} verdicts"]
-    elif config.policy == POLICY:
-        notes = ["no sample was reviewed yet, so no label is an expert's"]
-    return Report(len(panel), len(verdicts), facts=facts, notes=notes)
+    facts: dict[str, Json] = {
+        "policy": config.policy,
+        "reviewed": len(experts),
+        "overridden": len(overrides),
+        "disputed": experts["expert"].null_count(),
+        "outdated": outdated,
+    }
+    return Report(len(panel), len(verdicts), facts=facts, notes=_notes(config, desks, facts))
+
+
+def _reviews(desks: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, int]:
+    """Return what people said of this run's texts, and the number of pairs whose texts are others by now."""
+    tables, outdated = [frame("reviews")], 0
+    for desk in desks:
+        said, old = desk.reviews(), texts.outdated(desk.sample, context.run)
+        gone = pl.DataFrame(sorted(old), dict.fromkeys(PAIR, pl.String), orient="row")
+        kept = said.join(gone, on=PAIR, how="anti", maintain_order="left")
+        outdated += said.select(PAIR).n_unique() - kept.select(PAIR).n_unique()
+        tables.append(kept)
+    return pl.concat(tables), outdated
+
+
+def _notes(config: Config, desks: Sequence[Desk], facts: Mapping[str, Json]) -> list[str]:
+    if config.policy == "panel":
+        return []
+    if not desks:
+        return ["no sample was reviewed yet, so no label is an expert's"]
+    notes = [f"experts read {facts['reviewed']:,} of these pairs and changed {facts['overridden']:,} verdicts"]
+    if facts["disputed"]:
+        notes.append(
+            f"experts disagree on {facts['disputed']:,} pairs, where the panel's verdict stands; settle them with "
+            "`curate review adjudicate`"
+        )
+    if facts["outdated"]:
+        notes.append(
+            f"the texts of {facts['outdated']:,} pairs changed after they were read, so what was said is left out"
+        )
+    return notes
 
 
 def _desks(config: Config, context: Context) -> list[Desk]:
@@ -111,4 +134,4 @@ def fingerprint(config: Config, context: Context) -> Json:
     }
 
 
-STAGE = Stage("resolve", Config, ("consensus",), run, fingerprint, head=())
+STAGE = Stage("resolve", Config, ("diversify", "consensus"), run, fingerprint, head=())

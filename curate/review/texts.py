@@ -1,0 +1,26 @@
+"""The texts of a run, as judges and people see them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+
+from curate.files import read_table
+from curate.records import shown
+from curate.review.sample import Sample
+
+
+def texts(run: Path, doc_ids: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the queries of a run, and the passages of some documents; only these are read into memory."""
+    queries = dict(read_table(run / "diversify", "queries").select("query_id", "text").iter_rows())
+    wanted = pl.Series(sorted(set(doc_ids)), dtype=pl.String)
+    corpus = pl.scan_parquet(run / "diversify" / "corpus.parquet").filter(pl.col("doc_id").is_in(wanted.implode()))
+    rows = corpus.select("doc_id", "title", "text").collect().iter_rows()
+    return queries, {doc_id: shown(title, text) for doc_id, title, text in rows}
+
+
+def outdated(sample: Sample, run: Path) -> set[tuple[str, str]]:
+    """Return the pairs of a relevance sample whose texts in the run are no longer those that people read."""
+    rows = [(*ids, *read) for ids, read in sample.survey.select("ids", "texts").iter_rows()]
+    queries, passages = texts(run, (row[1] for row in rows))
+    return {(query, doc) for query, doc, *read in rows if [queries.get(query), passages.get(doc)] != read}
