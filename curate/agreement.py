@@ -171,7 +171,7 @@ def cohen_error(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | No
     total = ratings.table.sum(axis=(-2, -1))
     slope = cohen_slope(ratings, scheme, steps)
     mean = _ratio((ratings.table * slope).sum(axis=(-2, -1)), total)
-    return np.sqrt((ratings.table * (slope - mean[..., None, None]) ** 2).sum(axis=(-2, -1)))
+    return np.asarray(np.sqrt((ratings.table * (slope - mean[..., None, None]) ** 2).sum(axis=(-2, -1))))
 
 
 def cohen_slope(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | None = None) -> Floats:

@@ -44,14 +44,12 @@ def fit(codes: Codes, categories: int, *, iterations: int = 5000, tolerance: flo
     """
     patterns, which = distinct(codes, categories)
     if patterns.shape[1] < LEAST:
-        raise DataError(
-            f"dawid-skene: found {patterns.shape[1]} raters, expected at least {LEAST}; use another policy"
-        )
+        raise DataError(f"dawid-skene: found {patterns.shape[1]} raters, expected at least {LEAST}; use another policy")
     rated = (patterns >= 0).any(axis=1)
     said = np.stack([patterns[rated] == code for code in range(categories)], axis=2).astype(np.float64)
     times = np.bincount(which, minlength=len(patterns))[rated].astype(np.float64)
     posterior = said.sum(axis=1) / said.sum(axis=(1, 2))[:, None]
-    likelihood, used, converged = -np.inf, 0, not len(said)
+    likelihood, used, converged = -np.inf, 0, not times.size
     prevalence, confusion = _parameters(said, times, posterior)
     while used < iterations and not converged:
         before = likelihood

@@ -29,6 +29,8 @@ SCALES: dict[Scale, tuple[str, ...]] = {
 }
 """What a scale adds to the measures of those before it."""
 SCHEMES: tuple[Scheme, ...] = ("nominal", "linear", "quadratic")
+TOP = 50
+"""Positions of the pool on which agreement is measured apart: it depends on depth and on how common positives are."""
 PAIRED = 20
 """Raters of whom every pair is measured, at most: a hundred of them would be 4,950 pairs."""
 
@@ -63,6 +65,23 @@ def measure(ratings: pl.DataFrame, panel: Sequence[str], seed: int, replicates: 
     table = voting.votes(ratings, panel)
     grades, queries = voting.coded(table, panel), table["query_id"].rank("dense").to_numpy()
     return on_grades(grades, panel, queries, seed=seed, replicates=replicates)
+
+
+def on_parts(
+    ratings: pl.DataFrame, panel: Sequence[str], sample: pl.DataFrame, pool: pl.DataFrame, seed: int
+) -> dict[str, Json]:
+    """Return what `measure` does on all pairs, and under `top_50` on the first positions of the pool.
+
+    `top_50` is None where no pool goes deeper. After a cascade only the pairs of its `sample` are measured, which
+    everybody was asked about.
+    """
+    rated = ratings if sample.is_empty() else ratings.join(sample, on=voting.PAIR, how="semi")
+    top = pool.filter(pl.col("position") <= TOP)
+    deeper = len(top) < len(pool)
+    return {
+        **measure(rated, panel, seed),
+        "top_50": measure(rated.join(top, on=voting.PAIR, how="semi"), panel, seed) if deeper else None,
+    }
 
 
 def on_grades(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -43,7 +44,8 @@ class _Counts:
     def ratio(self, top: int, bottom: int) -> Floats:
         """Return one sum over another; NaN where the divisor is 0."""
         above, below = self.table[..., top], self.table[..., bottom]
-        return np.divide(above, below, out=np.full(np.shape(below), np.nan), where=np.asarray(below != 0))
+        share: Floats = np.divide(above, below, out=np.full(np.shape(below), np.nan), where=np.asarray(below != 0))
+        return share
 
 
 RATIOS = {"positives_per_query": (0, 1), "precision": (2, 3), "recall": (2, 4)}
@@ -68,9 +70,8 @@ def _row(
     counts: dict[str, Json] = {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
     sums = _sums(verdicts, queries, truth)
     whole = sums.weighted(np.ones(len(queries)))
-    drawn = intervals.intervals(
-        sums, {name: lambda each, at=at: each.ratio(*at) for name, at in RATIOS.items()}, seed=seed
-    )
+    ratios = {name: partial(_Counts.ratio, top=top, bottom=bottom) for name, (top, bottom) in RATIOS.items()}
+    drawn = intervals.intervals(sums, ratios, seed=seed)
     shown = RATIOS if truth is not None else {"positives_per_query": RATIOS["positives_per_query"]}
     return {
         "policy": policy,

@@ -90,7 +90,7 @@ def _sides(
         chance = pl.lit(pl.Series(chances[:, [grade in CUT for grade in GRADES]].sum(axis=1)).round(9))
         return (said == size) & (chance > 0.5), (said == size) & (chance < 0.5)
     one = pl.all_horizontal(pl.col(judge) == pl.col(panel[0]) for judge in panel)
-    agreed = (said == size) & (one if policy == "unanimous-grade" else pl.lit(True))  # noqa: FBT003 - an expression
+    agreed = (said == size) & (one if policy == "unanimous-grade" else pl.lit(True))
     return agreed & (yes == size), agreed & (yes == 0)
 
 
@@ -109,3 +109,28 @@ def sides(grades: Codes) -> Codes:
     """Return codes of grades as sides of the cut: 0 relevant, 1 not relevant, -1 for none."""
     side = np.array([grade not in CUT for grade in GRADES] + [-1])
     return side[grades]
+
+
+def assessed(reviews: pl.DataFrame, last: str) -> pl.DataFrame:
+    """Return what people found, a row a pair: query_id, doc_id, grades, assessors, verdict, weight; sorted.
+
+    `reviews` is a table of that name. The grade of the assessor `last` decides; without it a pair is relevant or not if
+    all its assessors are on that side of the cut, and contested if they are not. Weight is that of the sample.
+    """
+    final = reviews.with_columns(final=(pl.col("assessor") == last).any().over(PAIR))
+    side = pl.col("grade").is_in(list(CUT))
+    return (
+        final.filter(~pl.col("final") | (pl.col("assessor") == last))
+        .group_by(PAIR)
+        .agg(
+            grades=pl.col("grade").sort(),
+            assessors=pl.col("assessor").sort(),
+            verdict=pl.when(side.all())
+            .then(pl.lit("relevant"))
+            .when((~side).all())
+            .then(pl.lit("not relevant"))
+            .otherwise(pl.lit("contested")),
+            weight=pl.col("sampled_weight").first(),
+        )
+        .sort(PAIR)
+    )

@@ -19,9 +19,6 @@ from curate.files import frame, read_json, write_json, write_table
 from curate.records import STOPPED, VERDICTS
 from curate.voting import Policy
 
-TOP = 50
-"""Positions of the pool on which agreement is measured apart: it depends on depth and on how common positives are."""
-
 
 class Config(Section):
     """How votes become verdicts."""
@@ -58,17 +55,14 @@ def run(config: Config, context: Context) -> Report:
     facts = _counts(verdicts, qrels, queries=len(context.read("diversify", "queries")))
     if removed:
         facts["ndcg_at_10"] = _effect(context.read("pool", "rankings"), qrels, set(removed))
-    sample = context.read("judge", "samples")
-    rated = (
-        ratings if sample.is_empty() else ratings.join(sample, on=voting.PAIR, how="semi")
-    )  # whoever a cascade asked
     figures: dict[str, Json] = {
         "panel": panel,
         "policy": config.policy,
         "counts": facts,
         "grades": _grades(ratings),
-        **measures.measure(rated, panel, context.seed),
-        "top_50": _on_top(rated, context.read("pool", "pool"), panel, context.seed),
+        **measures.on_parts(
+            ratings, panel, context.read("judge", "samples"), context.read("pool", "pool"), context.seed
+        ),
     }
     write_json(context.out / "agreement.json", figures)
     decided = len(verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"])))
@@ -81,10 +75,8 @@ def _notes(policy: Policy, ratings: pl.DataFrame) -> list[str]:
     stopped = ratings.filter(pl.col("status") == STOPPED).select(voting.PAIR).n_unique()
     if policy == "unanimous" or not stopped:
         return []
-    return [
-        f"consensus.policy: {policy} sees no more of {stopped:,} pairs than the cascade asked for, which is enough for "
-        "`unanimous` only; judge without a cascade to have it decide all of them"
-    ]
+    said = f"{policy} sees no more of {stopped:,} pairs than the cascade asked for, and that is what `unanimous` needs"
+    return [f"consensus.policy: {said}; judge without a cascade to have it decide all of them"]
 
 
 def _write(out: Path, verdicts: pl.DataFrame, qrels: pl.DataFrame, removed: Sequence[str]) -> None:
@@ -106,14 +98,6 @@ def _counts(verdicts: pl.DataFrame, qrels: pl.DataFrame, queries: int) -> dict[s
         "queries_with_a_positive": qrels["query_id"].n_unique(),
         **{f"{name}_per_query": round(count / queries, 4) if queries else None for name, count in counts.items()},
     }
-
-
-def _on_top(ratings: pl.DataFrame, pool: pl.DataFrame, panel: Sequence[str], seed: int) -> dict[str, Json] | None:
-    """Return the agreement on the first `TOP` positions of the pool, None where no pool goes deeper."""
-    top = pool.filter(pl.col("position") <= TOP)
-    if len(top) == len(pool):
-        return None
-    return measures.measure(ratings.join(top, on=voting.PAIR, how="semi"), panel, seed)
 
 
 def _grades(ratings: pl.DataFrame) -> dict[str, Json]:
