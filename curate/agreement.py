@@ -167,7 +167,7 @@ def cohen(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | None = N
 
 
 def cohen_error(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | None = None) -> Floats:
-    """Standard error of Cohen's kappa by the delta method, for independent items; pairs of one query are not."""
+    """Return the standard error of Cohen's kappa by the delta method, for independent items; a query's are not."""
     total = ratings.table.sum(axis=(-2, -1))
     slope = cohen_slope(ratings, scheme, steps)
     mean = _ratio((ratings.table * slope).sum(axis=(-2, -1)), total)

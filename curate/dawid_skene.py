@@ -26,7 +26,7 @@ class Fit:
     prevalence: Floats
     """Share of the items that are of each category; shape (categories,)."""
     confusion: Floats
-    """Chance that a rater says the column's category of an item of the row's; shape (raters, categories, categories)."""
+    """Chance that a rater says a column's category of an item of a row's; shape (raters, categories, categories)."""
     posterior: Floats
     """Chance that an item is of each category; NaN for an item without ratings; shape (items, categories)."""
     likelihood: float
@@ -45,7 +45,7 @@ def fit(codes: Codes, categories: int, *, iterations: int = 5000, tolerance: flo
     patterns, which = distinct(codes, categories)
     if patterns.shape[1] < LEAST:
         raise DataError(f"dawid-skene: found {patterns.shape[1]} raters, expected at least {LEAST}; use another policy")
-    rated = (patterns >= 0).any(axis=1)
+    rated = np.asarray((patterns >= 0).any(axis=1))
     said = np.stack([patterns[rated] == code for code in range(categories)], axis=2).astype(np.float64)
     times = np.bincount(which, minlength=len(patterns))[rated].astype(np.float64)
     posterior = said.sum(axis=1) / said.sum(axis=(1, 2))[:, None]

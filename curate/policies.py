@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -142,7 +143,7 @@ def _bands(numbers: pl.Expr, edges: Sequence[int]) -> pl.Expr:
     """Return the band of whole numbers in words, each up to one of the edges, in the order of the bands."""
     if not edges:
         return pl.when(numbers.is_not_null()).then(pl.lit("all"))
-    inner = [f"{low + 1} to {high}" for low, high in zip(edges, edges[1:], strict=False)]
+    inner = [f"{low + 1} to {high}" for low, high in pairwise(edges)]
     return numbers.cut([*edges], labels=[f"up to {edges[0]}", *inner, f"over {edges[-1]}"])
 
 

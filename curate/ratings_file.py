@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from curate.errors import ConfigError, DataError, suggestion
 from curate.agreement import Missing
+from curate.errors import ConfigError, DataError, suggestion
 from curate.measures import Kind, Scale, figures
 from curate.readers import Problem, Row
 from curate.readers.file import File, Format

@@ -10,7 +10,12 @@ import typer
 from curate.cli.stages import Folder, open_run
 from curate.cli.tables import as_table
 
-Listed = Annotated[str | None, typer.Option(help="Names, separated by commas.")]
+COUNTS = {
+    "items": "items",
+    "under_two": "items with fewer than two ratings",
+    "unanimous": "items on which all ratings are equal",
+    "clusters": "clusters that intervals resample",
+}
 
 
 def add_to(app: typer.Typer) -> None:
@@ -97,10 +102,12 @@ def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Seq
         {"measure": words["measures"][name], **{level: _with(found, name) for level, found in levels.items()}}
         for name in first["intervals"]
     ]
-    for name in ("items", "under_two", "unanimous", "clusters"):
-        rows.append({"measure": words[name], **{level: f"{found[name]:,}" for level, found in levels.items()}})
+    counts = [
+        {"measure": word, **{level: f"{found[name]:,}" for level, found in levels.items()}}
+        for name, word in COUNTS.items()
+    ]
     estimators = {level: words["estimators"][found["estimator"]] for level, found in levels.items()}
-    _table("Agreement, with 95 % intervals", [*rows, {"measure": words["estimator"], **estimators}])
+    _table("Agreement, with 95 % intervals", [*rows, *counts, {"measure": words["estimator"], **estimators}])
     _table(
         "Ratings: how common each is, and how often another rating of the item is the same",
         [
