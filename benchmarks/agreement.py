@@ -1,9 +1,10 @@
-"""How fast agreement is measured: a million pairs, three judges, five grades, beside statsmodels' own path to one kappa.
+"""How fast agreement is measured: a million pairs, three judges, five grades, beside statsmodels' path to one kappa.
 
 Everything of `measures.on_grades` (all measures on the grades and on the cut, Cohen's kappa of every pair of judges),
 without intervals, and with 1,000 samples of 734 queries; and `aggregate_raters` with `fleiss_kappa`, which gives one
-figure of all these. They take turns in one process, after imports and one small call of each; medians of five. Peak
-memory is that of a process of its own for each, above what it had after imports and with the ratings made.
+figure of all these. They take turns in one process, after imports and one small call of each; medians of five, of the
+clock and of the processor, for a machine may be shared. Peak memory is that of a process of its own for each, above what
+it had with its imports and the ratings.
 
 Run: python -m benchmarks.agreement
 """
@@ -12,8 +13,10 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -60,14 +63,17 @@ TASKS: dict[str, Callable[[Codes, Codes], None]] = {
 
 def peak(name: str) -> int:
     """Return how many megabytes a task adds to a process that has its imports and its ratings."""
-    command = [sys.executable, "-m", "benchmarks.agreement", name]
-    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    with tempfile.TemporaryDirectory() as folder:
+        np.savez(Path(folder) / "ratings.npz", *ratings(PAIRS))
+        command = [sys.executable, "-m", "benchmarks.agreement", name, folder]
+        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def child(name: str) -> None:
+def child(name: str, folder: str) -> None:
     """Print the growth of the process's greatest size in one task, in megabytes."""
     TASKS[name](*ratings(1_000))
-    codes, queries = ratings(PAIRS)
+    with np.load(Path(folder) / "ratings.npz") as stored:
+        codes, queries = stored["arr_0"], stored["arr_1"]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     TASKS[name](codes, queries)
     print(round((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024))
@@ -78,19 +84,20 @@ def main() -> None:
     codes, queries = ratings(PAIRS)
     for task in TASKS.values():
         task(*ratings(1_000))
-    seconds: dict[str, list[float]] = {name: [] for name in TASKS}
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in TASKS}
     for _ in range(REPEATS):
         for name, task in TASKS.items():
-            start = time.perf_counter()
+            clock, used = time.perf_counter(), time.process_time()
             task(codes, queries)
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append((time.perf_counter() - clock, time.process_time() - used))
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     print(f"{PAIRS:,} pairs, {len(JUDGES)} judges, {GRADES} grades; {os.cpu_count()} cores, load {load}")
-    first = median(next(iter(seconds.values())))
-    print("| task | seconds | of statsmodels' | peak MB above the ratings |\n| --- | --: | --: | --: |")
-    for name, each in seconds.items():
-        print(f"| {name} | {median(each):.2f} | {median(each) / first:.2f} | {peak(name)} |")
+    found = {name: [median(each) for each in zip(*pairs, strict=True)] for name, pairs in seconds.items()}
+    _, first = next(iter(found.values()))
+    print("| task | s | CPU s | CPU s of statsmodels' | peak MB above the ratings |\n| --- | --: | --: | --: | --: |")
+    for name, (clock, used) in found.items():
+        print(f"| {name} | {clock:.2f} | {used:.2f} | {used / first:.2f} | {peak(name)} |")
 
 
 if __name__ == "__main__":
-    child(sys.argv[1]) if sys.argv[1:] else main()
+    child(*sys.argv[1:]) if sys.argv[1:] else main()
