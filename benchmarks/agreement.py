@@ -3,14 +3,13 @@
 Everything of `measures.on_grades` (all measures on the grades and on the cut, Cohen's kappa of every pair of judges),
 without intervals, and with 1,000 samples of 734 queries; and `aggregate_raters` with `fleiss_kappa`, which gives one
 figure of all these. They take turns in one process, after imports and one small call of each; medians of five, of the
-clock and of the processor, for a machine may be shared. Peak memory is that of a process of its own for each, above what
-it had with its imports and the ratings.
+clock and of the processor, for a machine may be shared. Peak memory is that of a process of its own for each, above
+what it had with its imports and the ratings (Linux only).
 
 Run: python -m benchmarks.agreement
 """
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -74,9 +73,15 @@ def child(name: str, folder: str) -> None:
     TASKS[name](*ratings(1_000))
     with np.load(Path(folder) / "ratings.npz") as stored:
         codes, queries = stored["arr_0"], stored["arr_1"]
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = highest()
     TASKS[name](codes, queries)
-    print(round((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024))
+    print(highest() - before)
+
+
+def highest() -> int:
+    """Return the greatest size of this process so far, in megabytes; a child's ru_maxrss would begin at its parent's."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return int(next(line.split()[1] for line in status if line.startswith("VmHWM"))) // 1024
 
 
 def main() -> None:
