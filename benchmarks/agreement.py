@@ -79,7 +79,7 @@ def child(name: str, folder: str) -> None:
 
 
 def highest() -> int:
-    """Return the greatest size of this process so far, in megabytes; a child's ru_maxrss would begin at its parent's."""
+    """Return the greatest size of this process so far, in megabytes; ru_maxrss would begin at the parent's."""
     status = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return int(next(line.split()[1] for line in status if line.startswith("VmHWM"))) // 1024
 
