@@ -141,10 +141,10 @@ def _pattern() -> pl.Expr:
 
 def _bands(numbers: pl.Expr, edges: Sequence[int]) -> pl.Expr:
     """Return the band of whole numbers in words, each up to one of the edges, in the order of the bands."""
-    if not edges:
-        return pl.when(numbers.is_not_null()).then(pl.lit("all"))
-    inner = [f"{low + 1} to {high}" for low, high in pairwise(edges)]
-    return numbers.cut([*edges], labels=[f"up to {edges[0]}", *inner, f"over {edges[-1]}"])
+    inner = [f"{low + 1} to {high}" if low + 1 < high else str(high) for low, high in pairwise(edges)]
+    names = [f"up to {edges[0]}", *inner, f"over {edges[-1]}"] if edges else ["all"]
+    place = pl.when(numbers.is_not_null()).then(sum(((numbers > edge).cast(pl.Int64) for edge in edges), pl.lit(0)))
+    return place.replace_strict(list(range(len(names))), names, return_dtype=pl.Enum(names))
 
 
 def systems(decided: Decided, rankings: pl.DataFrame) -> dict[str, Json]:

@@ -44,7 +44,9 @@ def chances(parameters: Floats) -> Floats:
     whole = np.concatenate([rows, 1 - rows.sum(axis=1, keepdims=True)], axis=1)
     prevalence, tables = whole[0], whole[1:].reshape(-1, K, K)
     patterns = product(range(K), repeat=len(tables))
-    said = [np.prod([table[:, code] for table, code in zip(tables, pattern, strict=True)], axis=0) for pattern in patterns]
+    said = [
+        np.prod([table[:, code] for table, code in zip(tables, pattern, strict=True)], axis=0) for pattern in patterns
+    ]
     return np.asarray(np.stack(said) @ prevalence)
 
 
