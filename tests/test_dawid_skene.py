@@ -2,7 +2,7 @@
 
 import math
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import numpy.typing as npt
@@ -152,7 +152,7 @@ def test_literal_loops(codes: list[list[int]], rounds: int) -> None:
 @given(MATRICES)
 def test_the_likelihood_never_falls(codes: list[list[int]]) -> None:
     steps = [fit(codes, K, iterations=n, tolerance=-1).likelihood for n in range(1, 8)]
-    assert all(after >= before - 1e-9 for before, after in zip(steps, steps[1:], strict=False))
+    assert all(after >= before - 1e-9 for before, after in pairwise(steps))
 
 
 def same(one: Fit, other: Fit, raters: list[int], names: list[int]) -> bool:

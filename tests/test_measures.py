@@ -70,9 +70,12 @@ def test_what_must_not_change_figures(codes: Rows, data: st.DataObject) -> None:
     """Neither the order of raters, nor that of items, nor items twice (alpha apart), nor grades renamed if nominal."""
     raters = data.draw(st.permutations(range(len(codes[0]))))
     renamed = [*data.draw(st.permutations(range(K))), -1]
-    run: Any = lambda rows, **kind: figures(rows, Kind(K, **kind), names(rows), seed=0, replicates=0)  # noqa: E731
+
+    def run(rows: Rows, kind: Kind = Kind(K)) -> dict[str, Any]:
+        return dict(figures(rows, kind, names(rows), seed=0, replicates=0))
+
     before, moved = run(codes), run([[row[rater] for rater in raters] for row in codes[::-1]])
-    twice, nominal = run(codes * 2), run([[renamed[code] for code in row] for row in codes], scale="nominal")
+    twice, nominal = run(codes * 2), run([[renamed[code] for code in row] for row in codes], Kind(K, "nominal"))
     for name in ONE_BY_ONE:
         assert close(moved[name], before[name])
         assert close(twice[name], before[name]) or name.startswith("alpha")

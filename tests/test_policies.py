@@ -118,7 +118,7 @@ def test_what_unanimity_removes(ratings: pl.DataFrame) -> None:
     assert said("length of the query", "over 3") == (1, 0, 0, 0, None)
     assert said("retriever", "one") == (9, 3, round(1 / 3, 6), 2, 0.4)
     assert said("retriever", "two") == (4, 1, 0.25, 1, round(1 / 3, 6))
-    assert said("position in the pool", "up to 10") == (3, 1, round(1 / 3, 6), 1, round(1 / 3, 6))
+    assert said("position in the pool", "up to 10") == (3, 1, round(1 / 3, 6), 1, 0.5)
     assert [row["group"] for row in rows if row["by"] == "position in the pool"] == ["up to 10", "11 to 20", "21 to 50"]
 
 
