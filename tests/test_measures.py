@@ -1,5 +1,6 @@
 """All measures of some ratings at once: the same figures as one by one, and intervals as by literal resampling."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from curate.agreement import Scheme, ac, alpha, cohen, cohen_error, cohen_slope, fleiss_z, measure, scalar
 from curate.intervals import resamples
-from curate.measures import PAIRED, SCHEMES, Kind, figures, on_grades, on_parts
+from curate.measures import PAIRED, SCHEMES, Kind, Scale, figures, on_grades, on_parts
 from curate.tally import compress, crosstab, tally
 from tests.literal import K, Rows, cohen_pairs, fleiss_gwet, gwet, krippendorff, observed, total, uniform
 
@@ -21,7 +22,7 @@ Matrix = npt.NDArray[np.int64]
 MATRICES = st.integers(2, 4).flatmap(
     lambda raters: st.lists(st.lists(st.integers(-1, K - 1), min_size=raters, max_size=raters), min_size=1, max_size=8)
 )
-ONE_BY_ONE = {
+ONE_BY_ONE: dict[str, Callable[[Rows], Fraction | None]] = {
     "percent": observed,
     "fleiss": fleiss_gwet,
     "randolph": uniform,
@@ -71,11 +72,11 @@ def test_what_must_not_change_figures(codes: Rows, data: st.DataObject) -> None:
     raters = data.draw(st.permutations(range(len(codes[0]))))
     renamed = [*data.draw(st.permutations(range(K))), -1]
 
-    def run(rows: Rows, kind: Kind = Kind(K)) -> dict[str, Any]:
-        return dict(figures(rows, kind, names(rows), seed=0, replicates=0))
+    def run(rows: Rows, scale: Scale = "interval") -> dict[str, Any]:
+        return dict(figures(rows, Kind(K, scale), names(rows), seed=0, replicates=0))
 
     before, moved = run(codes), run([[row[rater] for rater in raters] for row in codes[::-1]])
-    twice, nominal = run(codes * 2), run([[renamed[code] for code in row] for row in codes], Kind(K, "nominal"))
+    twice, nominal = run(codes * 2), run([[renamed[code] for code in row] for row in codes], "nominal")
     for name in ONE_BY_ONE:
         assert close(moved[name], before[name])
         assert close(twice[name], before[name]) or name.startswith("alpha")

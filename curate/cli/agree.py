@@ -68,7 +68,8 @@ def agree(
     if as_json:
         typer.echo(json.dumps(figures, ensure_ascii=False, indent=1))
         return
-    typer.echo(f"{file}: items by {', '.join(figures['item'])}, ratings by {', '.join(figures['raters'])}")
+    said = (f"items by {', '.join(figures['item'])}", f"ratings by {', '.join(figures['raters'])}")
+    typer.echo(f"{file}: {'; '.join(said)}; scale {figures['scale']}: {', '.join(figures['labels'])}")
     levels = {"all ratings": figures["ratings"], **({"cut": figures["cut"]} if figures["cut"] else {})}
     _agreement(levels, {"all ratings": figures["labels"], "cut": [" ".join(_names(positive)), "others"]})
 
