@@ -17,6 +17,7 @@ from tests.pools import pooled
 from tests.runs import curate, tiny
 from tests.test_agreement import JUDGES, printed
 from tests.test_consensus import TEXTS, rated
+from tests.test_review_commands import filled
 
 
 def agree(folder: Path, *words: str) -> Any:
@@ -56,11 +57,8 @@ def test_fleiss_1971(tmp_path: Path, tables: Path, expected: Any) -> None:
 
 def test_wikipedia_counts(tmp_path: Path, tables: Path, expected: Any) -> None:
     """Counts are written out as ratings: which rater gave which does not matter."""
-    counts = [
-        [int(cell) for cell in row[1:]]
-        for row in csv.reader((tables / "wikipedia_fleiss_counts.csv").open())
-        if row[0].isdigit()
-    ]
+    table = pl.read_csv(tables / "wikipedia_fleiss_counts.csv").drop("subject")
+    counts = [list(row) for row in table.iter_rows()]
     rows = [[code for code, count in enumerate(row) for _ in range(count)] for row in counts]
     found = agree(tmp_path, wide(tmp_path / "w.csv", rows))["ratings"]
     want = expected["wikipedia_fleiss_counts.csv"]
@@ -92,8 +90,13 @@ def test_gwet_missing(tmp_path: Path, tables: Path, expected: Any) -> None:
 
 
 def test_cohen_sas(tmp_path: Path, tables: Path, expected: Any) -> None:
-    _, *table = csv.reader((tables / "cohen_sas_table.csv").open())
-    rows = [(row[0], "abc"[column]) for row in table for column, count in enumerate(row[1:]) for _ in range(int(count))]
+    table = pl.read_csv(tables / "cohen_sas_table.csv")
+    rows = [
+        (first, second)
+        for first, *counts in table.iter_rows()
+        for second, count in zip("abc", counts, strict=True)
+        for _ in range(count)
+    ]
     found = agree(tmp_path, wide(tmp_path / "sas.csv", rows), "--order", "a,b,c")["ratings"]["pairs_of_raters"]
     want = expected["cohen_sas_table.csv"]
     for source in ("published", "computed"):
@@ -241,7 +244,7 @@ def test_a_bad_file_is_a_sentence(tmp_path: Path, content: str, layout: Layout, 
 def test_bad_options_and_paths(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="expected --rater and --rating together"):
         Layout(rater="who")
-    with pytest.raises(ConfigError, match="found --raters .* and --rater"):
+    with pytest.raises(ConfigError, match=r"found --raters .* and --rater"):
         Layout(item=("i",), rater="who", rating="said", raters=("a",))
     with pytest.raises(ConfigError, match="expected --item with --rater"):
         Layout(rater="who", rating="said")
@@ -315,22 +318,19 @@ def test_a_run_as_a_user_types_it(tmp_path: Path) -> None:
     assert "every judge is a heuristic: these figures show that the program runs, and are no evidence" in first
     assert "no assessors' grades" in first
     assert "dawid-skene" not in first.split("Policies")[1].split("\n\n")[0]  # two judges are too few for it
-    assert curate(tmp_path, "review", "export", "--size", "20", "--controls", "0").returncode == 0
+    assert curate(tmp_path, "review", "export", "--size", "30", "--controls", "0").returncode == 0
     (sheet,) = (tmp_path / "runs" / "tiny" / "reviews" / "expert" / "sheets").glob("*.csv")
-    with sheet.open(encoding="utf-8-sig", newline="") as file:
-        header, *rows = csv.reader(file)
-    graded = [[*row[: header.index("grade")], "S", *row[header.index("grade") + 1 :]] for row in rows]
-    with sheet.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([header, *graded])
+    filled(sheet, "S")
     taken = curate(tmp_path, "review", "import", str(sheet))
     assert taken.returncode == 0, taken.stderr
     found = agree(tmp_path)
-    assert (found["truth"]["source"], found["truth"]["pairs"]) == ("sample expert", 20)
-    assert [row["precision"] for row in found["policies"]] == [1, 1, 1]
-    weight = 1 / found["policies"][0]["recall"]
-    assert weight > 1
+    assert found["truth"] == {"source": "sample expert", "pairs": 30, "judged": 30}
+    # People find everything relevant; weighted by the sample's design, that is every pair there is.
+    for row in found["policies"]:
+        assert row["precision"] == 1
+        assert row["policy"] != "unanimous" or row["recall"] == pytest.approx(row["relevant"] / row["pairs"], abs=1e-6)
     shown = curate(tmp_path, "agree").stdout
-    assert "precision and recall by sample expert: 20 of 20 graded pairs were judged" in shown
+    assert "precision and recall by sample expert: 30 of 30 graded pairs were judged" in shown
     assert "rank-biased overlap" in shown
 
 

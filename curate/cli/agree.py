@@ -148,7 +148,8 @@ def _policies(figures: Mapping[str, Any]) -> None:
         if known
         else "no assessors' grades, so no precision and recall: `curate review export` has people check a sample"
     )
-    typer.echo("dawid-skene assumes that judges err independently: judges who err alike outvote a better one")
+    if any(row["policy"] == "dawid-skene" for row in figures["policies"]):
+        typer.echo("dawid-skene assumes that judges err independently: judges who err alike outvote a better one")
     _table(
         "What unanimity removes: contested pairs, and those lost that a majority finds relevant",
         [
