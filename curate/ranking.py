@@ -85,3 +85,20 @@ def ndcg(ranking: Sequence[str], relevant: Collection[str], depth: int = 10) -> 
     gain = sum(1 / math.log2(rank + 1) for rank, doc in enumerate(ranking[:depth], start=1) if doc in relevant)
     best = sum(1 / math.log2(rank + 1) for rank in range(1, min(depth, len(relevant)) + 1))
     return gain / best
+
+
+def mean_ndcg(
+    rankings: pl.DataFrame, relevant: Mapping[str, Collection[str]], depth: int = 10, without: Collection[str] = ()
+) -> dict[str, float | None]:
+    """Return every retriever's mean nDCG over the queries of `relevant`; None if there is none.
+
+    `rankings` is a table of that name; the documents `without` are taken out of it first. A query that a retriever has
+    no ranking for counts as 0.
+    """
+    found: dict[str, float | None] = {}
+    for (retriever,), part in rankings.sort("retriever", "query_id", "rank").group_by("retriever", maintain_order=True):
+        lists = {str(key[0]): hits["doc_id"].to_list() for key, hits in part.group_by("query_id", maintain_order=True)}
+        kept = {query: [doc for doc in hits if doc not in without] for query, hits in lists.items()}
+        scores = [ndcg(kept.get(query, []), wanted, depth) for query, wanted in sorted(relevant.items())]
+        found[str(retriever)] = sum(scores) / len(scores) if scores else None
+    return found

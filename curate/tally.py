@@ -62,10 +62,17 @@ class Tally:
     """Ratings in each category, one row a distinct pattern; shape (patterns, categories)."""
     which: Ints
     """Row of each item in `patterns`; shape (items,)."""
+    weight: Ints | None = None
+    """How many items each entry of `which` stands for; one if None."""
 
     def times(self) -> Ints:
         """Return the number of items of each pattern."""
-        return np.bincount(self.which, minlength=len(self.patterns)).astype(np.int64)
+        return np.bincount(self.which, self.weight, minlength=len(self.patterns)).astype(np.int64)
+
+    def table(self) -> Floats:
+        """Return the ratings in each category, a row an item; shape (items, categories), stored by column."""
+        which = self.which if self.weight is None else np.repeat(self.which, self.weight)
+        return self.patterns.T.astype(np.float64)[:, which].T
 
     def sums(self) -> Sums:
         """Return the sums over all items, without leading axes."""
@@ -76,7 +83,8 @@ class Tally:
         each, (labels, row) = _features(self.patterns), _labels(clusters, len(self.which))
         if not labels:
             return each
-        key, times = np.unique(row * len(self.patterns) + self.which, return_counts=True)
+        key, where = np.unique(row * len(self.patterns) + self.which, return_inverse=True)
+        times = np.bincount(where, self.weight)
         row, pattern = np.divmod(key, len(self.patterns))
         start = np.searchsorted(row, np.arange(labels))
 
@@ -103,15 +111,57 @@ class Crosstab:
         return type(self)(np.asarray(np.tensordot(weights, self.table, axes=1)))
 
 
-def tally(codes: Codes, categories: int) -> Tally:
-    """Return the patterns in a matrix of codes, items x raters; DataError names the first code outside the scale."""
+def distinct(codes: Codes, categories: int) -> tuple[Ints, Ints]:
+    """Return the distinct rows of a matrix of codes, items x raters, and which of them each item is.
+
+    DataError names the first code outside the scale.
+    """
     matrix = _whole(codes, 2)
     _check_codes(matrix, categories)
     first, which = _distinct(matrix + 1, categories + 1)
-    raters = matrix[first]
+    return matrix[first], which
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """A matrix of codes in which equal items of one cluster stand once."""
+
+    codes: Ints
+    """Shape (rows, raters)."""
+    clusters: Ints
+    """Number of each row's cluster, from 0, in the sorted order of the labels; shape (rows,)."""
+    times: Ints
+    """How many items each row stands for; shape (rows,)."""
+
+
+def compress(codes: Codes, categories: int, clusters: npt.ArrayLike | None = None) -> Compressed:
+    """Return the distinct rows of a matrix of codes, items x raters, within each cluster; without labels there is one.
+
+    A million items of three raters become a few hundred rows a cluster at most, so that whatever is counted next is
+    counted at once. DataError names the first code outside the scale.
+    """
+    patterns, which = distinct(codes, categories)
+    _, row = (1, np.zeros_like(which)) if clusters is None else _labels(clusters, len(which))
+    key = row * len(patterns) + which
+    if len(key) and (int(row.max()) + 1) * len(patterns) <= DENSE:
+        times = np.bincount(key)
+        kinds = np.flatnonzero(times)
+        times = times[kinds]
+    else:
+        kinds, times = np.unique(key, return_counts=True)
+    row, pattern = np.divmod(kinds, max(len(patterns), 1))
+    return Compressed(patterns[pattern], row.astype(np.int64), times.astype(np.int64))
+
+
+def tally(codes: Codes, categories: int, weight: Ints | None = None) -> Tally:
+    """Return the patterns in a matrix of codes, items x raters; DataError names the first code outside the scale.
+
+    `weight` says how many items each row stands for; one if it is None.
+    """
+    raters, which = distinct(codes, categories)
     rows = np.stack([(raters == code).sum(axis=1) for code in range(categories)], axis=1).astype(np.int64)
-    kept, merged = _distinct(rows, matrix.shape[1] + 1)
-    return Tally(rows[kept], merged[which])
+    kept, merged = _distinct(rows, raters.shape[1] + 1)
+    return Tally(rows[kept], merged[which], weight)
 
 
 def tally_counts(counts: npt.ArrayLike) -> Tally:
@@ -122,10 +172,16 @@ def tally_counts(counts: npt.ArrayLike) -> Tally:
     return Tally(matrix[first], which)
 
 
-def crosstab(first: Column, second: Column, categories: int, clusters: npt.ArrayLike | None = None) -> Crosstab:
+def crosstab(
+    first: Column,
+    second: Column,
+    categories: int,
+    clusters: npt.ArrayLike | None = None,
+    weight: Ints | None = None,
+) -> Crosstab:
     """Return the table of two raters' codes (one an item); with labels of clusters, one table a cluster, stacked.
 
-    Items that one of the two did not rate are left out.
+    Items that one of the two did not rate are left out. `weight` says how many items each code stands for.
     """
     one, two = _whole(first, 1), _whole(second, 1)
     _same_length(len(two), len(one), "codes of the second rater")
@@ -134,7 +190,8 @@ def crosstab(first: Column, second: Column, categories: int, clusters: npt.Array
     labels, row = (1, np.zeros(len(codes), dtype=np.int64)) if clusters is None else _labels(clusters, len(codes))
     both = (codes >= 0).all(axis=1)
     key = (row[both] * categories + codes[both, 0]) * categories + codes[both, 1]
-    table = np.bincount(key, minlength=labels * categories**2).reshape(labels, categories, categories)
+    counted = np.bincount(key, None if weight is None else weight[both], minlength=labels * categories**2)
+    table = counted.reshape(labels, categories, categories)
     return Crosstab(table.astype(np.float64) if clusters is not None else table[0].astype(np.float64))
 
 
@@ -180,8 +237,12 @@ def _renumbered(key: Ints, span: int) -> tuple[Ints, int]:
 
 def _labels(clusters: npt.ArrayLike, items: int) -> tuple[int, Ints]:
     """Return the number of clusters and the number of each item's cluster, in the sorted order of the labels."""
-    labels, row = np.unique(np.asarray(clusters), return_inverse=True)
-    _same_length(row.size, items, "cluster labels")
+    given = np.asarray(clusters)
+    _same_length(given.size, items, "cluster labels")
+    if given.dtype.kind in "iu" and items and given.min() >= 0 and given.max() < DENSE:
+        row, count = _renumbered(given.astype(np.int64), int(given.max()) + 1)
+        return count, row
+    labels, row = np.unique(given, return_inverse=True)
     return len(labels), row.astype(np.int64)
 
 

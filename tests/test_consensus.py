@@ -114,7 +114,10 @@ def test_figures_have_intervals_over_queries(tmp_path: Path) -> None:
     for side in ("five_grades", "cut"):
         block = figures[side]
         assert block["clusters"] == 4
-        assert set(block["intervals"]) == {"percent", "fleiss", "alpha_nominal", "alpha_ordinal", "ac1"}
+        alphas = {"alpha_nominal", "alpha_ordinal", "alpha_interval"}
+        assert (
+            set(block["intervals"]) == {"percent", "fleiss", "randolph", "ac1", "ac2_linear", "ac2_quadratic"} | alphas
+        )
         for name in ("percent", "fleiss", "ac1"):
             assert block["intervals"][name] == pytest.approx([block[name]] * 2, abs=2e-6)
         low, high = block["intervals"]["alpha_ordinal"]  # alpha's correction for few items depends on their number only

@@ -14,7 +14,9 @@ PURE = {
     "cascade",
     "characters",
     "charts",
+    "concordance",
     "cost",
+    "dawid_skene",
     "diversity",
     "duplicates",
     "estimates",
@@ -29,6 +31,7 @@ PURE = {
     "parse",
     "passages",
     "pauses",
+    "policies",
     "prompts",
     "ranking",
     "sampling",
@@ -42,7 +45,7 @@ PURE = {
 SHARED = {"vectors", "corpus"}
 """Services that plugins may use: they know only protocols and files."""
 PLUGINS = {"encoders", "retrievers", "judges", "providers", "exporters", "pii", "readers"}
-SERVICES = {"ask", "batch", "judging", "ledger", "recording", "review", "sharing"}
+SERVICES = {"ask", "batch", "comparing", "judging", "ledger", "ratings_file", "recording", "review", "sharing"}
 LAYERS = [
     GROUND,
     PURE,

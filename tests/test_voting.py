@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from curate.errors import DataError
 from curate.records import GRADES, TABLES
-from curate.voting import codes, sides, unanimous, votes
+from curate.voting import POLICIES, Policy, assessed, codes, decide, sides, unanimous, votes
 
 JUDGES = ["a", "b", "c"]
 SCHEMA = {"query_id": pl.String, "doc_id": pl.String, "judge": pl.String, "grade": pl.String}
@@ -102,6 +103,79 @@ def test_codes_are_places_on_the_scale_and_sides_of_the_cut() -> None:
     assert votes(rated("SAB"), ["c", "a"]).rows() == [("q", "0", "B", "S")]
 
 
+# Policy by policy: r relevant, n not relevant, c contested, i incomplete.
+SIDE_BY_SIDE = {
+    "SSS": "rrr",
+    "SAA": "rcr",
+    "SAB": "ccr",
+    "ABB": "ccn",
+    "BCD": "ncn",
+    "DDD": "nnn",
+    "SA-": "icr",  # for `unanimous-grade` S and A already disagree; a majority of three is reached by two
+    "SS-": "iir",
+    "DD-": "iin",
+    "SD-": "ccc",
+    "-AB": "ccc",
+    "S--": "iii",
+    "---": "iii",
+}
+WORDS = {"r": "relevant", "n": "not relevant", "c": "contested", "i": "incomplete"}
+
+
+@pytest.mark.parametrize(("grades", "verdicts"), SIDE_BY_SIDE.items())
+def test_policies_side_by_side(grades: str, verdicts: str) -> None:
+    policies: tuple[Policy, ...] = ("unanimous", "unanimous-grade", "majority")
+    found = [decide(rated(grades), JUDGES, policy) for policy in policies]
+    assert [table["verdict"].item() for table in found] == [WORDS[letter] for letter in verdicts]
+    assert [table["policy"].item() for table in found] == list(policies)
+
+
+@pytest.mark.parametrize(
+    ("grades", "verdict"),
+    [("SSDD", "contested"), ("SSSD", "relevant"), ("SSD-", "contested"), ("SDDD", "not relevant")],
+)
+def test_ties_and_open_votes_of_four_are_contested(grades: str, verdict: str) -> None:
+    assert decide(rated(grades, judges="abcd"), list("abcd"), "majority")["verdict"].item() == verdict
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    ("grades", "verdict"), [("D..", "not positive"), ("CD.", "not positive"), ("SD.", "contested")]
+)
+def test_what_a_cascade_stopped_is_never_a_negative(policy: Policy, grades: str, verdict: str) -> None:
+    """Whatever the policy: nobody found it relevant, and somebody was not asked."""
+    spared = [("q", "0", judge, None, "stopped") for judge, grade in zip("abc", grades, strict=True) if grade == "."]
+    asked = rated(grades).with_columns(status=pl.lit("rated"))
+    ratings = pl.concat([asked, pl.DataFrame(spared, asked.schema, orient="row")])
+    assert decide(ratings, JUDGES, policy)["verdict"].item() == verdict
+
+
+def test_dawid_skene_weighs_judges_by_what_they_show() -> None:
+    """A judge who is alone against two that always agree is outvoted; pairs that lack a grade stay undecided."""
+    ratings = rated(*["SSS"] * 20, *["DDD"] * 20, *["DSS"] * 5, "SD-", "SS-")
+    found = decide(ratings, JUDGES, "dawid-skene").sort(pl.col("doc_id").cast(pl.Int64))["verdict"].to_list()
+    assert found[:45] == ["relevant"] * 20 + ["not relevant"] * 20 + ["relevant"] * 5
+    assert found[45:] == ["contested", "incomplete"]
+
+
+def test_dawid_skene_needs_three_judges() -> None:
+    with pytest.raises(DataError, match="found 2 raters"):
+        decide(rated("SA", judges="ab"), ["a", "b"], "dawid-skene")
+
+
+def test_what_assessors_found() -> None:
+    """A final answer decides; without one the assessors of a pair must be on one side."""
+    said = [("1", "x", "S"), ("1", "y", "A"), ("2", "x", "S"), ("2", "y", "B"), ("3", "x", "D"), ("3", "last", "A")]
+    rows = [("q", doc, person, grade, "", 2.5) for doc, person, grade in said]
+    found = assessed(pl.DataFrame(rows, TABLES["reviews"], orient="row"), "last")
+    assert found.select("doc_id", "verdict", "weight").rows() == [
+        ("1", "relevant", 2.5),
+        ("2", "contested", 2.5),
+        ("3", "relevant", 2.5),
+    ]
+    assert found["assessors"].to_list() == [["x", "y"], ["x", "y"], ["last"]]
+
+
 pairs_of_grades = st.lists(st.text("SABCD-.", min_size=3, max_size=3), min_size=1, max_size=12)
 
 
@@ -126,3 +200,26 @@ def test_the_definition_again_whatever_the_order(
             expected[str(number)] = "relevant" if all(yes) else "not relevant"
     assert dict(found.select("doc_id", "verdict").iter_rows()) == expected
     assert found.equals(unanimous(ratings, JUDGES))
+
+
+@settings(max_examples=60)
+@given(pairs_of_grades, st.permutations(JUDGES))
+def test_majority_and_one_grade_again(grades: list[str], panel: list[str]) -> None:
+    ratings = rated(*grades)
+    found = {
+        policy: dict(decide(ratings, panel, policy).select("doc_id", "verdict").iter_rows()) for policy in POLICIES[1:3]
+    }
+    for number, pair in enumerate(grades):
+        said = [grade for grade in pair if grade in GRADES]
+        yes = sum(grade in "SA" for grade in said)
+        no = len(said) - yes
+        if pair == "...":
+            continue
+        majority = (
+            "relevant" if yes >= 2 else "not relevant" if no >= 2 else "contested" if yes and no else "incomplete"
+        )
+        one = "contested" if len(set(said)) > 1 else "incomplete"
+        if len(said) == 3 and len(set(said)) == 1:
+            one = "relevant" if yes else "not relevant"
+        assert found["majority"][str(number)] == majority
+        assert found["unanimous-grade"][str(number)] == one

@@ -1,12 +1,12 @@
 """Consensus: turn ratings into verdicts, measure agreement, and say which pairs make the benchmark.
 
 In: queries of `diversify`, rankings, ratings and panel. Out: `verdicts` (every judged pair), `qrels` (the
-unanimous positives), `contested` and `incomplete` pairs in tables of their own, `dropped` (documents that a
+positives), `contested` and `incomplete` pairs in tables of their own, `dropped` (documents that a
 refined corpus leaves out), and agreement.json: the panel's agreement on all pairs and on the top of the pool, each
 figure with a 95 % interval that resamples queries. After a cascade it is measured on the pairs that everybody rated.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -16,23 +16,24 @@ from curate import measures, ranking, voting
 from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.files import frame, read_json, write_json, write_table
-from curate.records import VERDICTS
-
-TOP = 50
-"""Positions of the pool on which agreement is measured apart: it depends on depth and on how common positives are."""
+from curate.records import STOPPED, VERDICTS
+from curate.voting import Policy
 
 
 class Config(Section):
     """How votes become verdicts."""
 
-    policy: Literal["unanimous"] = "unanimous"
+    policy: Policy = "unanimous"
+    """How votes decide; see `curate agree` for what each of them makes of the run's ratings."""
     corpus: Literal["full", "refined"] = "full"
     """refined drops documents that are contested or incomplete somewhere and positive nowhere."""
 
 
-def consensus(ratings: pl.DataFrame, panel: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the verdicts of a panel's ratings, and the qrels of the unanimous positives."""
-    verdicts = voting.unanimous(ratings, panel)
+def consensus(
+    ratings: pl.DataFrame, panel: Sequence[str], policy: Policy = "unanimous"
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the verdicts of a panel's ratings under a policy, and the qrels of the positives."""
+    verdicts = voting.decide(ratings, panel, policy)
     positive = verdicts.filter(pl.col("verdict") == "relevant")
     return verdicts, positive.select("query_id", "doc_id", score=pl.lit(1))
 
@@ -48,27 +49,34 @@ def run(config: Config, context: Context) -> Report:
     """Decide every pair, measure agreement, and write what the benchmark is made of."""
     ratings = context.read("judge", "ratings")
     panel = sorted(read_json(context.folder("judge") / "panel.json"))
-    verdicts, qrels = consensus(ratings, panel)
+    verdicts, qrels = consensus(ratings, panel, config.policy)
     removed = refine(verdicts) if config.corpus == "refined" else []
     _write(context.out, verdicts, qrels, removed)
     facts = _counts(verdicts, qrels, queries=len(context.read("diversify", "queries")))
     if removed:
         facts["ndcg_at_10"] = _effect(context.read("pool", "rankings"), qrels, set(removed))
-    sample = context.read("judge", "samples")
-    rated = (
-        ratings if sample.is_empty() else ratings.join(sample, on=voting.PAIR, how="semi")
-    )  # whoever a cascade asked
     figures: dict[str, Json] = {
         "panel": panel,
         "policy": config.policy,
         "counts": facts,
         "grades": _grades(ratings),
-        **measures.measure(rated, panel, context.seed),
-        "top_50": _on_top(rated, context.read("pool", "pool"), panel, context.seed),
+        **measures.on_parts(
+            ratings, panel, context.read("judge", "samples"), context.read("pool", "pool"), context.seed
+        ),
     }
     write_json(context.out / "agreement.json", figures)
     decided = len(verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"])))
-    return Report(len(verdicts), decided, len(verdicts) - decided, facts=facts)
+    notes = _notes(config.policy, ratings)
+    return Report(len(verdicts), decided, len(verdicts) - decided, facts=facts, notes=notes)
+
+
+def _notes(policy: Policy, ratings: pl.DataFrame) -> list[str]:
+    """Return what a cascade, which stops where unanimity is settled, means for another policy."""
+    stopped = ratings.filter(pl.col("status") == STOPPED).select(voting.PAIR).n_unique()
+    if policy == "unanimous" or not stopped:
+        return []
+    said = f"{policy} sees no more of {stopped:,} pairs than the cascade asked for, and that is what `unanimous` needs"
+    return [f"consensus.policy: {said}; judge without a cascade to have it decide all of them"]
 
 
 def _write(out: Path, verdicts: pl.DataFrame, qrels: pl.DataFrame, removed: Sequence[str]) -> None:
@@ -92,14 +100,6 @@ def _counts(verdicts: pl.DataFrame, qrels: pl.DataFrame, queries: int) -> dict[s
     }
 
 
-def _on_top(ratings: pl.DataFrame, pool: pl.DataFrame, panel: Sequence[str], seed: int) -> dict[str, Json] | None:
-    """Return the agreement on the first `TOP` positions of the pool, None where no pool goes deeper."""
-    top = pool.filter(pl.col("position") <= TOP)
-    if len(top) == len(pool):
-        return None
-    return measures.measure(ratings.join(top, on=voting.PAIR, how="semi"), panel, seed)
-
-
 def _grades(ratings: pl.DataFrame) -> dict[str, Json]:
     """Return judge -> grade or status -> count."""
     said = pl.coalesce("grade", "status").alias("said")
@@ -113,17 +113,12 @@ def _grades(ratings: pl.DataFrame) -> dict[str, Json]:
 def _effect(rankings: pl.DataFrame, qrels: pl.DataFrame, removed: set[str]) -> dict[str, Json]:
     """Return mean nDCG@10 of every pooled retriever on the full and on the refined corpus; None without a positive."""
     relevant = {str(key[0]): set(part["doc_id"]) for key, part in qrels.group_by("query_id")}
-    effect: dict[str, Json] = {}
-    for (retriever,), part in rankings.sort("retriever", "query_id", "rank").group_by("retriever", maintain_order=True):
-        lists = {str(key[0]): hits["doc_id"].to_list() for key, hits in part.group_by("query_id", maintain_order=True)}
-        kept = {query: [doc for doc in hits if doc not in removed] for query, hits in lists.items()}
-        effect[str(retriever)] = {"full": _ndcg(lists, relevant), "refined": _ndcg(kept, relevant)}
-    return effect
+    full, refined = (ranking.mean_ndcg(rankings, relevant, without=without) for without in (set[str](), removed))
+    return {name: {"full": _four(mean), "refined": _four(refined[name])} for name, mean in full.items()}
 
 
-def _ndcg(lists: Mapping[str, list[str]], relevant: Mapping[str, set[str]]) -> float | None:
-    scores = [ranking.ndcg(lists.get(query, []), wanted) for query, wanted in sorted(relevant.items())]
-    return round(sum(scores) / len(scores), 4) if scores else None
+def _four(figure: float | None) -> float | None:
+    return None if figure is None else round(figure, 4)
 
 
-STAGE = Stage("consensus", Config, ("diversify", "pool", "judge"), run, head=("seed",))
+STAGE = Stage("consensus", Config, ("diversify", "pool", "judge"), run, head=("seed",), version=2)

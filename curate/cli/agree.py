@@ -1,0 +1,189 @@
+"""`curate agree`: how far raters agree, in a run or in anybody's file, and every policy beside the others."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from curate.cli.stages import Folder, open_run
+from curate.cli.tables import as_table
+
+COUNTS = {
+    "items": "items",
+    "under_two": "items with fewer than two ratings",
+    "unanimous": "items on which all ratings are equal",
+    "clusters": "clusters that intervals resample",
+}
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command("agree")(agree)
+
+
+def agree(
+    file: Annotated[
+        Path | None, typer.Argument(help="Ratings of anybody: CSV, TSV or Parquet. Without: the run.")
+    ] = None,
+    run: Folder = None,
+    truth: Annotated[
+        Path | None, typer.Option(help="Of a run: assessors' grades, in columns query_id, doc_id, grade.")
+    ] = None,
+    item: Annotated[str | None, typer.Option(help="Columns that name an item, with commas; else the first.")] = None,
+    raters: Annotated[str | None, typer.Option(help="A column a rater: which; else all others.")] = None,
+    rater: Annotated[str | None, typer.Option(help="A row a rating: the column of the rater.")] = None,
+    rating: Annotated[str | None, typer.Option(help="A row a rating: the column of the rating.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="Column of what intervals resample, such as query_id.")] = None,
+    scale: Annotated[
+        Literal["nominal", "ordinal", "interval"] | None, typer.Option(help="nominal if nothing is said.")
+    ] = None,
+    order: Annotated[str | None, typer.Option(help="All ratings in their order: S,A,B,C,D.")] = None,
+    positive: Annotated[str | None, typer.Option(help="Ratings on one side of a cut, which is measured too.")] = None,
+    blank: Annotated[str | None, typer.Option(help="Words for a missing rating, besides an empty cell: NA.")] = None,
+    missing: Annotated[Literal["gwet", "drop"], typer.Option(help="Kappa's estimator where ratings lack.")] = "gwet",
+    seed: Annotated[int | None, typer.Option(help="Of the intervals' samples.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+) -> None:
+    """Measure agreement with intervals; in a run, show every policy beside the others as well."""
+    if file is None:
+        _of_run(run, truth, seed, as_json)
+        return
+    from curate.ratings_file import Layout, measure
+
+    layout = Layout(
+        item=_names(item),
+        raters=_names(raters),
+        rater=rater,
+        rating=rating,
+        cluster=cluster,
+        scale=scale,
+        order=_names(order),
+        positive=_names(positive),
+        blank=_names(blank),
+        missing=missing,
+    )
+    figures = measure(file, layout, seed or 0)
+    if as_json:
+        typer.echo(json.dumps(figures, ensure_ascii=False, indent=1))
+        return
+    said = (f"items by {', '.join(figures['item'])}", f"ratings by {', '.join(figures['raters'])}")
+    typer.echo(f"{file}: {'; '.join(said)}; scale {figures['scale']}: {', '.join(figures['labels'])}")
+    levels = {"all ratings": figures["ratings"], **({"cut": figures["cut"]} if figures["cut"] else {})}
+    _agreement(levels, {"all ratings": figures["labels"], "cut": [" ".join(_names(positive)), "others"]})
+
+
+def _of_run(run: Path | None, truth: Path | None, seed: int | None, as_json: bool) -> None:
+    from curate.comparing import compare
+    from curate.records import GRADES
+
+    work = open_run(None, run)
+    figures: Mapping[str, Any] = compare(work.folder, work.pipeline.head.seed if seed is None else seed, truth)
+    if as_json:
+        typer.echo(json.dumps(figures, ensure_ascii=False, indent=1))
+        return
+    typer.echo(f"panel: {', '.join(figures['panel'])}")
+    if figures["only_heuristics"]:
+        typer.echo("every judge is a heuristic: these figures show that the program runs, and are no evidence")
+    agreed, sides = figures["agreement"], {"five_grades": "five grades", "cut": "cut"}
+    levels = {name: agreed[side] for side, name in sides.items()}
+    for side, name in sides.items() if agreed["top_50"] else ():
+        levels[f"{name}, top 50"] = agreed["top_50"][side]
+    _agreement(levels, {"five grades": GRADES, "cut": ["S A", "B C D"]})
+    _policies(figures)
+
+
+def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Sequence[str]]) -> None:
+    """Print measures, ratings and pairs of raters, a column a level."""
+    from curate.page import FEW, strings
+
+    words, first = strings("en"), next(iter(levels.values()))
+    rows = [
+        {"measure": words["measures"][name], **{level: _with(found, name) for level, found in levels.items()}}
+        for name in first["intervals"]
+    ]
+    counts = [
+        {"measure": word, **{level: f"{found[name]:,}" for level, found in levels.items()}}
+        for name, word in COUNTS.items()
+    ]
+    estimators = {level: words["estimators"][found["estimator"]] for level, found in levels.items()}
+    _table("Agreement, with 95 % intervals", [*rows, *counts, {"measure": words["estimator"], **estimators}])
+    _table(
+        "Ratings: how common each is, and how often another rating of the item is the same",
+        [
+            {"level": level, "rating": label, "prevalence": _figure(share), "specific agreement": _figure(same)}
+            for level, names in labels.items()
+            if level in levels
+            for label, share, same in zip(names, levels[level]["prevalence"], levels[level]["specific"], strict=True)
+        ],
+    )
+    _table(
+        "Cohen's kappa of every pair",
+        [
+            {"raters": " / ".join(pair["raters"]), "level": level, "items": pair["items"]}
+            | {scheme: _with(pair, scheme) for scheme in pair["intervals"]}
+            for level, found in levels.items()
+            for pair in found["pairs_of_raters"] or ()
+        ],
+    )
+    if first["clusters"] < FEW:
+        typer.echo(f"\nunder {FEW} clusters: these intervals are too narrow")
+
+
+def _policies(figures: Mapping[str, Any]) -> None:
+    """Print what every policy makes of the ratings, what unanimity removes, and the order of the retrievers."""
+    known = figures["truth"]
+    _table(
+        "Policies",
+        [
+            {name: row[name] for name in ("policy", "kept", "relevant", "not relevant", "contested", "incomplete")}
+            | ({"not positive": row["not positive"]} if figures["policies"][0]["not positive"] else {})
+            | {name.replace("_", " "): _with(row, name) for name in row["intervals"]}
+            for row in figures["policies"]
+        ],
+    )
+    typer.echo(
+        f"precision and recall by {known['source']}: {known['judged']:,} of {known['pairs']:,} graded pairs were judged"
+        if known
+        else "no assessors' grades, so no precision and recall: `curate review export` has people check a sample"
+    )
+    if any(row["policy"] == "dawid-skene" for row in figures["policies"]):
+        typer.echo("dawid-skene assumes that judges err independently: judges who err alike outvote a better one")
+    _table(
+        "What unanimity removes: contested pairs, and those lost that a majority finds relevant",
+        [
+            {**row, "share": _figure(row["share"]), "lost_share": _figure(row["lost_share"])}
+            for row in figures["removed"]
+        ],
+    )
+    systems, against = figures["systems"]["ndcg_at_10"], figures["systems"]["against_unanimous"]
+    _table(
+        "nDCG@10 of the pooled retrievers, and how like the order by unanimous labels their order is",
+        [
+            {"policy": policy}
+            | {name: _figure(mean) for name, mean in means.items()}
+            | {"tau-b": _figure(against.get(policy, {}).get("tau_b", 1.0))}
+            | {"rank-biased overlap": _figure(against.get(policy, {}).get("rank_biased_overlap", 1.0))}
+            for policy, means in systems.items()
+        ],
+    )
+
+
+def _table(title: str, rows: Sequence[Mapping[str, object]]) -> None:
+    if rows:
+        typer.echo(f"\n{title}\n{as_table(rows, digits=3)}")
+
+
+def _with(found: Mapping[str, Any], name: str) -> str:
+    from curate.figures import ranged
+
+    return ranged(found[name], found["intervals"][name]) or "not defined"
+
+
+def _figure(value: float | None) -> str:
+    return "not defined" if value is None else f"{value:.3f}"
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())

@@ -1,0 +1,75 @@
+"""What a run's ratings say, from its tables alone: agreement, and every policy beside the others."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from curate import measures, policies, voting
+from curate.config import Json
+from curate.errors import DataError
+from curate.figures import only_heuristics
+from curate.files import read_json, read_table
+from curate.ratings_file import checked_rows
+from curate.records import CUT, GRADES
+from curate.review import ADJUDICATED, Desk, Sample
+from curate.voting import PAIR
+
+
+def compare(run: Path, seed: int, truth: Path | None = None) -> dict[str, Json]:
+    """Return the agreement in a finished `judge` stage and what each policy makes of it, as plain values.
+
+    `truth` is a file of assessors' grades (query_id, doc_id, grade); without it the answers to the run's newest sample
+    of relevance count, weighted by the chance with which each pair was drawn. DataError if the run is not judged.
+    """
+    ratings, pool = read_table(run / "judge", "ratings"), read_table(run / "pool", "pool")
+    panel = sorted(read_json(run / "judge" / "panel.json"))
+    queries = dict(read_table(run / "diversify", "queries").select("query_id", "text").iter_rows())
+    people, source = _people(run, truth)
+    decided = policies.decide(ratings, panel)
+    judged = ratings.select(PAIR).unique()
+    return {
+        "panel": panel,
+        "only_heuristics": only_heuristics(panel, _heuristics(run)),
+        "agreement": measures.on_parts(ratings, panel, read_table(run / "judge", "samples"), pool, seed),
+        "truth": None
+        if people is None
+        else {"source": source, "pairs": len(people), "judged": len(people.join(judged, on=PAIR, how="semi"))},
+        "policies": policies.compare(decided, sorted(queries), seed, people),
+        "removed": policies.removed(decided, pool, queries),
+        "systems": policies.systems(decided, read_table(run / "pool", "rankings")),
+    }
+
+
+def _heuristics(run: Path) -> Sequence[str]:
+    facts: Mapping[str, Sequence[str]] = read_json(run / "judge" / "stage.json")["report"]["facts"]
+    return facts["heuristic"]
+
+
+def _people(run: Path, truth: Path | None) -> tuple[pl.DataFrame | None, str | None]:
+    """Return what people found of some pairs, and where that stands; contested pairs are left out."""
+    if truth is not None:
+        return _graded(truth), str(truth)
+    found = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in found:
+        sample = Sample.load(path.parent)
+        reviews = Desk(sample).reviews() if sample.design.form == "relevance" else None
+        if reviews is not None and len(reviews):
+            said = voting.assessed(reviews, ADJUDICATED).filter(pl.col("verdict") != "contested")
+            return said.select(*PAIR, pl.col("verdict") == "relevant", "weight").rename({"verdict": "relevant"}), (
+                f"sample {sample.folder.name}"
+            )
+    return None, None
+
+
+def _graded(path: Path) -> pl.DataFrame:
+    """Return the pairs of a file of grades, one each; DataError names the line that is wrong."""
+    seen: dict[tuple[str, str], bool] = {}
+    for line, (query_id, doc_id, grade) in checked_rows(path, [*PAIR, "grade"]):
+        if grade not in GRADES:
+            raise DataError(f"{path}:{line}: found no grade, expected one of {', '.join(GRADES)}; correct it")
+        if (query_id, doc_id) in seen:
+            raise DataError(f"{path}:{line}: found a pair for the second time, expected a row a pair; leave one out")
+        seen[query_id, doc_id] = grade in CUT
+    rows = [(*pair, relevant, 1.0) for pair, relevant in seen.items()]
+    return pl.DataFrame(rows, schema=policies.TRUTH, orient="row")
