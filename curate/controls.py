@@ -83,8 +83,10 @@ def measure(said: pl.DataFrame, floor: float = FLOOR, least: int = LEAST) -> Acc
     """Return the accuracy in rows of `kind` and `grade` (None where there is none), and whether it passes the gate.
 
     A judge passes if the lower end of the 95 % interval is not below `floor`. With fewer than `least` answers in a
-    class it cannot pass: that is `not enough`, and `weak` if even the upper end is below. The shares have Wilson's intervals, their mean the one that Newcombe (1998) makes of two
-    independent proportions', here for a mean: value -+ sqrt(d1^2 + d2^2) / 2, d the distances to Wilson's ends.
+    class it cannot pass: that is `not enough`, and `weak` if even the upper end is below.
+
+    The shares have Wilson's intervals, their mean the one that Newcombe (1998) gives the difference of two proportions,
+    here for a mean: value -+ sqrt(d1^2 + d2^2) / 2, d the distances to Wilson's ends.
     """
     rated = said.drop_nulls("grade").with_columns(relevant=pl.col("grade").is_in(list(CUT)))
     kinds = {

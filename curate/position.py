@@ -21,7 +21,7 @@ SHARE = 0.05
 ALPHA = 0.01
 FLIPS = 0.1
 """Share of pairs on another side of the cut that matters."""
-_STEP = {grade: len(GRADES) - 1 - place for place, grade in enumerate(GRADES)}
+STEP = {grade: len(GRADES) - 1 - place for place, grade in enumerate(GRADES)}
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def turned(found: Changes, noise: Changes | None, places: int) -> bool:
 
 def steps_of(grades: pl.Series) -> Floats:
     """Return grades as steps: 4 for S to 0 for D."""
-    return grades.replace_strict(_STEP, return_dtype=pl.Float64).to_numpy()
+    return grades.replace_strict(STEP, return_dtype=pl.Float64).to_numpy()
 
 
 def sides_of(grades: pl.Series) -> Floats:

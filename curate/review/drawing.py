@@ -76,7 +76,7 @@ def draw(run: Path, order: Order) -> Sample:
     verdicts = read_table(run / "consensus", "verdicts").select(*PAIR, "verdict", "votes")
     drawn = survey.draw(named, {each.stratum: each.drawn for each in planned.strata}, order.seed)
     count = round(CONTROLS * len(drawn)) if order.controls is None else order.controls
-    controls = pl.concat([_strangers(run, count, order.seed), _known(order.known)])
+    controls = pl.concat([_strangers(run, count, order.seed), known(order.known)])
     rows = pl.concat([drawn.join(verdicts, on=PAIR, maintain_order="left"), controls], how="diagonal")
     strata = [Stratum(each.stratum, each.size, each.drawn) for each in planned.strata]
     facts: dict[str, Json] = {"controls": len(controls), "margin": order.margin}
@@ -132,7 +132,7 @@ def _strangers(run: Path, count: int, seed: int) -> pl.DataFrame:
     )
 
 
-def _known(path: Path | None) -> pl.DataFrame:
+def known(path: Path | None) -> pl.DataFrame:
     """Return the pairs of a file of known grades; DataError unless it is such a table."""
     if path is None:
         return pl.DataFrame(schema=dict.fromkeys((*PAIR, "expected"), pl.String))
