@@ -14,8 +14,8 @@ from curate.ratios import Figure, mean, ratio
 from curate.records import CUT, GRADES
 from curate.tally import Floats, Ints
 
-STEPS = 0.25
-"""Steps between the first and the last place that matter: a quarter of a grade."""
+STEPS = 0.1
+"""Steps between the first and the last place that matter, if the whole interval is beyond them."""
 SHARE = 0.05
 """Share of the variance within queries, explained by the place, that matters."""
 ALPHA = 0.01
@@ -73,9 +73,8 @@ def slots(ratings: pl.DataFrame, seed: int) -> Slots:
     slope, cut_slope = ratio(x * y, x * x, queries, seed), ratio(x * z, x * x, queries, seed)
     share, p = _explained(y, np.unique(place, return_inverse=True)[1], len(np.unique(row)))
     places = len(np.unique(place))
-    leans = slope is not None and slope.beyond(0) and abs(slope.value) * (places - 1) >= STEPS
     depends = p is not None and share is not None and p < ALPHA and share >= SHARE
-    return Slots(len(rated), places, slope, cut_slope, share, p, leans or depends)
+    return Slots(len(rated), places, slope, cut_slope, share, p, _leans(slope, places) or depends)
 
 
 def changes(before: pl.DataFrame, after: pl.DataFrame, seed: int) -> Changes:
@@ -108,8 +107,7 @@ def turned(found: Changes, noise: Changes | None, places: int) -> bool:
     usual = noise.cut_flips.high if noise and noise.cut_flips else None
     flips = found.cut_flips is not None and found.cut_flips.low is not None and found.cut_flips.low > FLIPS
     beyond = usual is None or (found.cut_flips is not None and (found.cut_flips.low or 0.0) > usual)
-    slope = found.slope
-    return (flips and beyond) or (slope is not None and slope.beyond(0) and abs(slope.value) * (places - 1) >= STEPS)
+    return (flips and beyond) or _leans(found.slope, places)
 
 
 def steps_of(grades: pl.Series) -> Floats:
@@ -120,6 +118,11 @@ def steps_of(grades: pl.Series) -> Floats:
 def sides_of(grades: pl.Series) -> Floats:
     """Return 1 for a relevant grade, 0 for another."""
     return grades.is_in(list(CUT)).cast(pl.Float64).to_numpy()
+
+
+def _leans(slope: Figure | None, places: int) -> bool:
+    """Say whether grades surely rise or fall by more than `STEPS` from the first place to the last."""
+    return slope is not None and places > 1 and slope.beyond(STEPS / (places - 1))
 
 
 def _moved(rated: pl.DataFrame) -> Floats:
