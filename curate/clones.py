@@ -7,7 +7,7 @@ high, and the effective number rather too low.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Self
@@ -22,7 +22,7 @@ from curate.tally import Floats, Ints
 ERRORS = 0.8
 """Correlation of two judges' errors from which they count as near-identical."""
 GRADES = 0.95
-"""The same for their grades, which need no assessor; two good judges may well reach 0.9."""
+"""The same for their grades, where no assessor tells errors from what two good judges rightly say alike."""
 _NAME = re.compile(r"[a-z]+")
 
 
@@ -88,28 +88,20 @@ def together(
     names: Sequence[str], grades: npt.ArrayLike, errors: npt.ArrayLike | None, families: Mapping[str, str | None]
 ) -> list[Together]:
     """Return every two judges; `grades` and `errors` are pairs x judges with NaN for none, errors None if unknown."""
-    matrix = np.asarray(grades, dtype=np.float64)
-    wrong = np.full(matrix.shape, np.nan) if errors is None else np.asarray(errors, dtype=np.float64)
-    return [
-        _two((names[one], names[two]), _pearson(matrix[:, [one, two]]), _pearson(wrong[:, [one, two]]), families)
-        for one, two in combinations(range(len(names)), 2)
-    ]
-
-
-def _two(
-    names: tuple[str, str], grades: float | None, errors: float | None, families: Mapping[str, str | None]
-) -> Together:
-    kin = families.get(names[0])
-
-    def reasons() -> Iterator[str]:
-        if kin is not None and kin == families.get(names[1]):
-            yield f"one family ({kin})"
-        if errors is not None and errors >= ERRORS:
-            yield f"errors correlate at {errors:.2f}"
-        if grades is not None and grades >= GRADES:
-            yield f"grades correlate at {grades:.2f}"
-
-    return Together(*names, grades, errors, tuple(reasons()))
+    said = np.asarray(grades, dtype=np.float64)
+    wrong = None if errors is None else np.asarray(errors, dtype=np.float64)
+    found = []
+    for one, two in combinations(range(len(names)), 2):
+        alike = _pearson(said[:, [one, two]])
+        amiss = None if wrong is None else _pearson(wrong[:, [one, two]])
+        kin = families.get(names[one])
+        reasons = [f"one family ({kin})"] if kin is not None and kin == families.get(names[two]) else []
+        if amiss is not None and amiss >= ERRORS:
+            reasons.append(f"errors correlate at {amiss:.2f}")
+        if wrong is None and alike is not None and alike >= GRADES:
+            reasons.append(f"grades correlate at {alike:.2f}")
+        found.append(Together(names[one], names[two], alike, amiss, tuple(reasons)))
+    return found
 
 
 def _pearson(columns: Floats) -> float | None:

@@ -65,8 +65,8 @@ def draw(known: pl.DataFrame, pool: pl.DataFrame, documents: Sequence[str], size
 def among(controls: pl.DataFrame, pool: pl.DataFrame, batch: int, seed: int) -> pl.DataFrame:
     """Return the pairs of prompts that hold the controls: at most half of a prompt's are controls.
 
-    The others are of the query's pool, drawn at random, so that the prompts are as large as ordinary ones as far as the
-    pool reaches. Sorted.
+    The others are of the query's pool, drawn at random, so that the prompts are as large as ordinary ones. Where a pool
+    is too small there are fewer of them. Sorted.
     """
     pooled = {str(name): sorted(group["doc_id"]) for (name,), group in pool.group_by("query_id")}
     rows: list[tuple[str, str]] = []
@@ -75,7 +75,9 @@ def among(controls: pl.DataFrame, pool: pl.DataFrame, batch: int, seed: int) -> 
         room = math.ceil(len(mine) / max(batch // 2, 1)) * batch - len(mine)
         others = [doc_id for doc_id in pooled.get(query_id, []) if doc_id not in mine]
         beside = shuffled(others, seed, "controls", "beside", query_id)[:room]
-        rows += [(query_id, doc_id) for doc_id in (*mine, *beside)]
+        over = (len(mine) + len(beside)) % batch  # a prompt of these few would be seen to be another one
+        kept = beside[: len(beside) - over] if over <= len(beside) else beside
+        rows += [(query_id, doc_id) for doc_id in (*mine, *kept)]
     return pl.DataFrame(rows, dict.fromkeys(PAIR, pl.String), orient="row").sort(PAIR)
 
 

@@ -5,6 +5,7 @@ nothing of the grade unless the judge lets it: no call is needed to see that. As
 order or alone, shows it pair by pair.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,7 @@ SHARE = 0.05
 ALPHA = 0.01
 FLIPS = 0.1
 """Share of pairs on another side of the cut that matters."""
-STEP = {grade: len(GRADES) - 1 - place for place, grade in enumerate(GRADES)}
+STEP: Mapping[str, int] = {grade: len(GRADES) - 1 - place for place, grade in enumerate(GRADES)}
 
 
 @dataclass(frozen=True)

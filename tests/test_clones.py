@@ -63,7 +63,7 @@ def test_near_clones_agree_almost_wholly_and_are_right_as_seldom_as_one_of_them(
     copies = np.column_stack([np.where(random.random(len(one)) < 0.0015, 3 - one, one) for _ in range(3)])
     kappa = agreement.summary(tally(copies, 4)).fleiss
     assert kappa is not None
-    assert round(kappa, 2) >= 0.99
+    assert kappa >= 0.997
     agreed = (copies == copies[:, :1]).all(axis=1)
     assert 0.42 <= float((copies[agreed, 0] == human[agreed]).mean()) <= 0.46
     assert all(each.reasons for each in together(["a", "b", "c"], copies, None, {}))
@@ -81,7 +81,7 @@ def test_a_panel_is_told_of_its_kin_and_what_it_is_worth() -> None:
         [(f"q{n // 2}", f"d{n}", g) for n, g in enumerate("SBBADD")], [*schema[:2], "grade"], orient="row"
     )
     found = panel(ratings, list(grades), people, {"one": "gpt", "two": "gpt", "three": "llama"}, 7)
-    assert found["clones"] == ["one and two: one family (gpt), errors correlate at 1.00, grades correlate at 0.98"]
+    assert found["clones"] == ["one and two: one family (gpt), errors correlate at 1.00"]
     assert found["effective"] is None  # the third never errs: its errors correlate with nothing
     assert found["unanimous_as_people"] is not None
     silent = panel(ratings, list(grades), people.clear(), {}, 7)
