@@ -31,6 +31,8 @@ class Consent:
     """Send nothing: what the ledger lacks is an error."""
     batch: bool = False
     """Send in batches, for less money and later answers, where a vendor has them."""
+    allow_weak_judges: bool = False
+    """Go on with judges that did not pass the gate."""
 
     def __post_init__(self) -> None:
         if self.max_cost is not None and not self.max_cost >= 0:

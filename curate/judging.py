@@ -16,6 +16,7 @@ from curate.errors import ProviderError, RunFailed
 from curate.judges.llm import LlmJudge
 from curate.judges.replay import Replay
 from curate.ledger import Ledger, Rating
+from curate.ledger.records import Passage as Noted
 from curate.parse import Parsed
 from curate.passages import Passage
 from curate.protocols import Judge, Progress, Reply, quiet
@@ -123,6 +124,12 @@ def tasks(judge: LlmJudge, work: Iterable[Work], key: Key, vain: Container[str] 
 def shown_digest(text: str) -> str:
     """Return the digest of a query or a passage; most passages stand in the prompts of many queries."""
     return text_digest(text)
+
+
+def noted(pool: Pool) -> Iterator[Noted]:
+    """Yield what the ledger keeps of the texts of a pool as they are shown."""
+    for each in pool.shown:
+        yield Noted(each.digest, each.tokens, each.cut, each.whole_tokens, each.flags)
 
 
 def prefix_tokens(judge: LlmJudge) -> int:

@@ -1,5 +1,6 @@
 """A real model of 270 million parameters judges pairs of the demo: the whole path against a server that is not ours."""
 
+import csv
 import importlib.util
 import json
 import subprocess
@@ -10,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from curate.config import Settings
+from curate.errors import UserError
 from curate.judging import Work
 from curate.ledger import Ledger
 from curate.records import Document, Query
 from curate.resources import demo
 from tests.asking import FAST, judged, rows, said
 from tests.conftest import need
+from tests.pools import grades_file, pooled, step
 from tests.vendor import Remote
 
 CHILD = Path(__file__).with_name("llm_child.py")
@@ -61,3 +65,38 @@ def test_a_real_model_is_asked_and_understood(model: Remote, tmp_path: Path) -> 
     assert {call[0] for call in calls} == {"gemma-3-270m"}
     assert all(prompt > 100 and 0 < output <= 200 for _, _, prompt, output, _, _ in calls)
     assert all(finish == "length" or foreign == 0 for _, finish, _, _, foreign, _ in calls)
+
+
+def demo_pool(run: Path) -> Path:
+    """Write a pool of two queries of the demo and short documents, five of which answer, and return what people say."""
+    with (demo() / "grades.tsv").open(encoding="utf-8", newline="") as stream:
+        graded = {(row["query_id"], row["doc_id"]): row["grade"] for row in csv.DictReader(stream, delimiter="\t")}
+    lines = ((demo() / f"{name}.jsonl").read_text(encoding="utf-8").splitlines() for name in ("queries", "corpus"))
+    queries, corpus = ({row["_id"]: row["text"] for row in map(json.loads, each)} for each in lines)
+    short = {doc_id: text for doc_id, text in corpus.items() if len(text) < 100}
+    asked = ("q213", "q408")
+    right = [pair for pair, grade in graded.items() if grade in "SA" and pair[1] in short]
+    good = {name: [pair for pair in right if pair[0] == name][:5] for name in asked}
+    pairs = [pair for name in asked for pair in (*good[name], *[(name, doc_id) for doc_id in sorted(short)[:3]])]
+    pooled(run, short, {name: queries[name] for name in asked}, sorted(set(pairs)))
+    return grades_file(run / "known.tsv", [(*pair, graded[pair]) for name in asked for pair in good[name]])
+
+
+@pytest.mark.slow
+def test_a_real_model_that_cannot_judge_is_stopped_at_the_gate(model: Remote, tmp_path: Path) -> None:
+    known = demo_pool(tmp_path / "run")
+    judge: Settings = {
+        "kind": "openai",
+        "model": "gemma-3-270m",
+        "base_url": model.url,
+        "temperature": 0.0,
+        "concurrency": 1,
+        "timeout_s": 300.0,
+    }
+    gate: Settings = {"positives": str(known), "least": 10, "size": 10}
+    with pytest.raises(UserError) as caught:
+        step(tmp_path / "run", "judge", {"models": ["m"], "gate": gate}, {"m": judge}, yes=True)
+    table = str(caught.value).splitlines()
+    assert table[1].startswith("  m: weak, balanced accuracy "), table
+    with Ledger(tmp_path / "run" / "home" / "ledger.db") as ledger:
+        assert {row[0] for row in rows(ledger, "replicate")} == {1}  # nothing of the pool was paid for

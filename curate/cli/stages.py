@@ -18,6 +18,9 @@ Assign = Annotated[list[str] | None, typer.Option("--set", help="section.key=val
 Force = Annotated[bool, typer.Option("--force", help="Do it again though it is up to date.")]
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop before the calls cost more than this.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Spend without a cap.")]
+AllowWeak = Annotated[
+    bool, typer.Option("--allow-weak-judges", help="Go on with judges that did not pass their controls.")
+]
 
 HELP = {
     "ingest": "Read queries, corpus and qrels; merge exact duplicates.",
@@ -47,12 +50,13 @@ def run(
     force: Force = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
+    allow_weak_judges: AllowWeak = False,
 ) -> None:
     """Run all stages of a pipeline; what is up to date is skipped."""
     from curate.context import Consent
     from curate.stages import NAMES
 
-    _go(NAMES, pipeline, run, assign or [], force, Consent(max_cost, yes))
+    _go(NAMES, pipeline, run, assign or [], force, Consent(max_cost, yes, allow_weak_judges=allow_weak_judges))
 
 
 def pool(
@@ -82,6 +86,7 @@ def judge(
     cascade: Annotated[str | None, typer.Option(help="exact or positives: ask dear judges only what is open.")] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Send nothing; the ledger holds every answer.")] = False,
     record: Annotated[Path | None, typer.Option(help="Write the ratings to a file for `replay` judges.")] = None,
+    allow_weak_judges: AllowWeak = False,
 ) -> None:
     """Have every judge of the panel grade every pair of the pool."""
     from curate.context import Consent
@@ -94,7 +99,7 @@ def judge(
         rows = work.quote()
         typer.echo(as_table(rows) if rows else "nothing is left to send")
         return
-    consent = Consent(max_cost, yes, retry, offline, batch)
+    consent = Consent(max_cost, yes, retry, offline, batch, allow_weak_judges)
     folder = _go(["judge"], pipeline, run, changes, force or retry, consent)
     if record is not None:
         from curate.recording import record as write

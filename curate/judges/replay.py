@@ -28,6 +28,8 @@ class Config(Section):
     one). With several raters the rows also have `judge` or `assessor`."""
     assessor: str | None = None
     """Whose rows are taken; None takes all."""
+    family: str | None = None
+    """Judges that share one err alike; None is unknown."""
 
 
 class Recorded(NamedTuple):
@@ -46,7 +48,7 @@ class Replay:
     """Give back what was recorded, by query and document id; a pair that is not recorded is `failed`."""
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:  # noqa: ARG002 - every judge is given the kit
-        self.name, self.path, self._assessor = name, config.path, config.assessor
+        self.name, self.path, self._assessor, self.family = name, config.path, config.assessor, config.family
         if not self.path.is_file():
             raise DataError(f"judges.{name}.path: {self.path}: no such file; give a file of recorded grades or replies")
         self.identity: Mapping[str, Json] = {"replay": sha256(self.path), "assessor": config.assessor}

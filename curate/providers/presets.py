@@ -23,6 +23,8 @@ class LanguageModel(ProviderConfig):
 
     thinking_tokens: int = Field(default=0, ge=0)
     """Tokens beyond the answer that a model which thinks first may spend."""
+    family: str | None = None
+    """Models that share one err alike; None is guessed from the name of the model."""
     note: str = ""
     """What is known of its quirks, for people."""
 

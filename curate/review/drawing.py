@@ -87,7 +87,7 @@ def draw(run: Path, order: Order) -> Sample:
         raise ConfigError(
             f"--controls: found {len(strangers)} pairs with a document of no pool, expected {count}; ask for fewer"
         )
-    controls = pl.concat([strangers, _known(order.known)])
+    controls = pl.concat([strangers, known(order.known)])
     controls = controls.unique(PAIR, keep="last", maintain_order=True)  # a row that stands twice tells what it is
     controls = controls.join(drawn, on=PAIR, how="anti", maintain_order="left")
     rows = pl.concat([drawn.join(verdicts, on=PAIR, maintain_order="left"), controls], how="diagonal")
@@ -145,7 +145,7 @@ def _strangers(run: Path, count: int, seed: int) -> pl.DataFrame:
     )
 
 
-def _known(path: Path | None) -> pl.DataFrame:
+def known(path: Path | None) -> pl.DataFrame:
     """Return the pairs of a file of known grades; DataError unless it is such a table."""
     if path is None:
         return pl.DataFrame(schema=dict.fromkeys((*PAIR, "expected"), pl.String))

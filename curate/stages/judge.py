@@ -7,27 +7,31 @@ again on the next run. Refused and unparsed ones were answered and paid, so they
 consents to retry. In a cascade a pair that a judge was not asked for is `stopped`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 import polars as pl
 from pydantic import Field
 
-from curate import ask, cascade, passages, resources
+from curate import ask, cascade, judging, passages, resources
 from curate.cascade import PAIR, Mode
 from curate.config import Json, Section, read_yaml
 from curate.context import Context, Report, Stage
+from curate.controls import Accuracy
 from curate.corpus import TableCorpus
 from curate.errors import ConfigError
-from curate.files import frame, write_json, write_table
+from curate.files import frame, sha256, write_json, write_table
 from curate.judges.llm import LlmJudge
 from curate.judging import Pool
-from curate.ledger import Ledger, default_path, records
+from curate.ledger import Ledger, default_path
 from curate.ledger.ids import Ids
 from curate.passages import Passage
 from curate.prompts import Rubric, rubric
 from curate.providers import provider
 from curate.records import STATUSES, STOPPED, Document, Query
-from curate.stages import batching, build, spending
+from curate.stages import batching, build, gate, spending
+from curate.stages.gate import Gate
 from curate.stages.seats import AnySeat, PaidSeat, Table, described, paid
 
 
@@ -44,6 +48,8 @@ class Config(Section):
     mixed_models: bool = Field(default=False, description="go on though the replies to one judge name several models")
     cascade: Mode | None = Field(default=None, description="ask dear judges only what cheap ones leave open")
     cascade_sample: float = Field(default=0.05, ge=0, le=1, description="share of pairs that a cascade judges in full")
+    gate: Gate = Gate()
+    allow_weak_judges: bool = Field(default=False, description="go on with judges that do not pass the gate")
 
 
 def run(config: Config, context: Context) -> Report:
@@ -54,8 +60,10 @@ def run(config: Config, context: Context) -> Report:
         _refuse_mixtures(panel, config, ledger)
         left = spending.narrowed(table, panel, config, context)
         batching.refuse_open(left, ledger, context.consent)
-        spending.need_consent(table, left, context.consent)
-        ledger.note(_noted(pool))
+        before = trial(config, context, table)
+        spending.need_consent(table, [*(before.asked() if before else []), *left], context.consent)
+        ledger.note(judging.noted(pool))
+        passed, context = _gated(before, config, context)
         wanted = spending.collect(table, panel, config, context)
         ratings = pl.concat([_said(table, seat, wanted) for seat in panel])
         bill = ledger.bill(context.run_id, [seat.key.judge_digest for seat in paid(panel)])
@@ -77,6 +85,7 @@ def run(config: Config, context: Context) -> Report:
         "replies": {seat.name: forms.get(seat.key.judge_digest, {}) for seat in paid(panel)},
         "rubric": next((f"{asked.name} ({asked.digest[:12]})" for asked in _rubrics(panel)), None),
         "cascade": _savings(config, wanted, len(pool.pairs)),
+        "gate": gate.facts(passed, config),
     }
     return Report(
         len(pool.pairs) * len(panel),
@@ -85,14 +94,39 @@ def run(config: Config, context: Context) -> Report:
         cost=None if bill["cost"].has_nulls() or len(spent) > 1 else float(bill["cost"].sum()),
         unfinished=_unfinished(ratings),
         facts=facts,
+        notes=gate.notes(passed, config),
     )
 
 
 def seated(config: Config, context: Context, ledger: Ledger) -> tuple[Table, list[AnySeat]]:
     """Return the panel at its table, each judge with what it still has to rate."""
     since = Ids().next() if context.consent.retry else ""
-    table = Table(_pool(config, context), ledger, config.batch, context.seed, since)
+    pairs = context.read("pool", "pool").select("query_id", "doc_id")
+    table = Table(shown(pairs, config, context), ledger, config.batch, context.seed, since)
     return table, [table.seat(name, context, lambda: load_rubric(config, context)) for name in config.models]
+
+
+def trial(config: Config, context: Context, table: Table, known: pl.DataFrame | None = None) -> gate.Trial | None:
+    """Return the panel before controls drawn from known pairs, by default those of the gate; None without any."""
+    if known is None and config.gate.positives is not None:
+        known = gate.known(config.gate.positives)
+    if known is None:
+        return None
+    texts = partial(shown, config=config, context=context)
+    return gate.lay(known, config, context, table, texts, lambda: load_rubric(config, context))
+
+
+def _gated(before: gate.Trial | None, config: Config, context: Context) -> tuple[dict[str, Accuracy] | None, Context]:
+    """Have the panel answer the controls, and stop if a judge is too weak; return how it did, and what may be spent."""
+    if before is None:
+        return None, context
+    before.table.ledger.note(judging.noted(before.table.pool))
+    cap = context.consent.max_cost
+    spent = spending.rate(before.table, before.asked(), config, context, cap)
+    found = before.measured(config.gate)
+    gate.stop_the_weak(found, config.gate, allowed=config.allow_weak_judges or context.consent.allow_weak_judges)
+    left = None if cap is None else max(cap - spent, 0.0)
+    return found, replace(context, consent=replace(context.consent, max_cost=left))
 
 
 def _bills(panel: Sequence[AnySeat], bill: pl.DataFrame) -> dict[str, dict[str, Json]]:
@@ -107,6 +141,8 @@ def fingerprint(config: Config, context: Context) -> Json:
     """Return what identifies each judge, and the rubric's digest; raises if a judge, a file or a rubric is missing."""
     if not config.models or len(set(config.models)) < len(config.models):
         raise ConfigError("judge.models: expected one or more different names")
+    if config.gate.positives is not None and not config.gate.positives.is_file():
+        raise ConfigError(f"judge.gate.positives: {config.gate.positives}: no such file; give a table of known grades")
     identities: dict[str, Json] = {}
     rubrics: dict[str, Json] = {}
     for name in config.models:
@@ -117,7 +153,8 @@ def fingerprint(config: Config, context: Context) -> Json:
             if identity == judge.identity:
                 raise ConfigError(f"judge.models: {other} and {name} are the same judge; a panel needs different ones")
         identities[name] = judge.identity
-    return {"judges": identities, "rubrics": rubrics}
+    known = None if config.gate.positives is None else sha256(config.gate.positives)
+    return {"judges": identities, "rubrics": rubrics, "controls": known}
 
 
 def preflight(config: Config, context: Context) -> None:
@@ -136,13 +173,12 @@ def load_rubric(config: Config, context: Context) -> Rubric:
     return rubric(read_yaml(path), str(path))
 
 
-def _pool(config: Config, context: Context) -> Pool:
-    """Return the pairs of the pool with their texts as the whole panel is shown them."""
-    pairs = context.read("pool", "pool").select("query_id", "doc_id")
+def shown(pairs: pl.DataFrame, config: Config, context: Context) -> Pool:
+    """Return pairs (query_id, doc_id) with their texts as the whole panel is shown them."""
     rows = context.read("diversify", "queries").select("query_id", "text").iter_rows()
     asked = {query_id: passages.bounded(text, config.query_tokens) for query_id, text in rows}
     wanted, corpus = set(pairs["doc_id"]), TableCorpus(context.folder("diversify"))
-    shown = {
+    texts = {
         doc.doc_id: passages.shown(doc, config.passage_tokens)
         for batch in corpus.batches()
         for doc in batch
@@ -150,20 +186,14 @@ def _pool(config: Config, context: Context) -> Pool:
     }
     pairs = pairs.with_columns(
         query_digest=pl.col("query_id").replace_strict(_digests(asked), return_dtype=pl.String),
-        passage_digest=pl.col("doc_id").replace_strict(_digests(shown), return_dtype=pl.String),
+        passage_digest=pl.col("doc_id").replace_strict(_digests(texts), return_dtype=pl.String),
     )
     return Pool(
         pairs,
         {query_id: Query(query_id, each.text) for query_id, each in asked.items()},
-        {doc_id: Document(doc_id, "", each.text) for doc_id, each in shown.items()},
-        [*asked.values(), *shown.values()],
+        {doc_id: Document(doc_id, "", each.text) for doc_id, each in texts.items()},
+        [*asked.values(), *texts.values()],
     )
-
-
-def _noted(pool: Pool) -> Iterator[records.Passage]:
-    """Yield what the ledger keeps of the texts as they are shown."""
-    for each in pool.shown:
-        yield records.Passage(each.digest, each.tokens, each.cut, each.whole_tokens, each.flags)
 
 
 def _digests(texts: Mapping[str, Passage]) -> dict[str, str]:

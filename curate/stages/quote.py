@@ -14,6 +14,8 @@ Row = dict[str, Json]
 def quote(config: judge.Config, context: Context) -> list[Row]:
     """Return a row for each language model that still has to be asked, in the order in which a cascade would.
 
+    What the controls of the gate would cost stands before.
+
     `judge`, `calls`, `prompt_tokens` (an estimate; `prefix_tokens` of them, the same in every call, can come out of a
     vendor's cache), `answer_tokens` (at most), and what that costs at most in `currency`, None without a price:
     `online`, in `batches` where the vendor has them, and from `cascade_least` on in a cascade, which costs at most what
@@ -22,16 +24,19 @@ def quote(config: judge.Config, context: Context) -> list[Row]:
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         table, panel = judge.seated(config, context, ledger)
         sample = len(spending.sample(table.pool.pairs, config, context)) / max(len(table.pool.pairs), 1)
-        rows = [_row(table, seat) for seat in paid(spending.in_order(panel)) if seat.work]
+        rows = [row(table, seat) for seat in paid(spending.in_order(panel)) if seat.work]
+        trial = judge.trial(config, context, table)
+        before = [row(trial.table, seat) for seat in paid(trial.asked()) if seat.work] if trial else []
     first = spending.in_order(panel)[0].name
-    for row in rows:
-        share = 1.0 if row["judge"] == first else sample  # whoever comes first is asked for everything
-        online = row["online"]
-        row["cascade_least"] = round(online * share, 4) if isinstance(online, float) else None
-    return rows
+    for each in (*before, *rows):
+        whole = each in before or each["judge"] == first  # whoever comes first is asked for everything
+        online = each["online"]
+        each["cascade_least"] = round(online * (1.0 if whole else sample), 4) if isinstance(online, float) else None
+    return [*before, *rows]
 
 
-def _row(table: Table, seat: PaidSeat) -> Row:
+def row(table: Table, seat: PaidSeat) -> Row:
+    """Return what asking a language model for its work would send and cost; `quote` says what the columns are."""
     settings = seat.settings
     found = plan((task.request for task in table.tasks(seat, seat.work)), settings.price)
     tokens = found.prompt_tokens + found.output_tokens

@@ -1,6 +1,6 @@
 """The panel at its table: a seat a judge, with what it still has to rate and what it has said."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -15,7 +15,7 @@ from curate.judging import TEXTS, Key, Pool, Work
 from curate.ledger import Ledger
 from curate.prompts import Rubric
 from curate.protocols import Judge
-from curate.providers.settings import ProviderConfig
+from curate.providers.presets import LanguageModel
 from curate.stages import build
 
 
@@ -46,7 +46,7 @@ class PaidSeat:
     judge: LlmJudge
     key: Key
     work: list[Work]
-    settings: ProviderConfig
+    settings: LanguageModel
 
 
 AnySeat = ReplaySeat | Seat | PaidSeat
@@ -62,6 +62,10 @@ class Table:
     seed: int
     since: str = ""
     """Id of a call: what was refused or unparsed before it is asked again; empty: nothing is."""
+    replicate: int = 0
+    """Which asking it is: 0 in production, more in checks."""
+    backwards: bool = False
+    """Show the passages of every prompt in reversed order."""
 
     def seat(self, name: str, context: Context, rubric: Callable[[], Rubric]) -> AnySeat:
         """Return the seat of a judge, with all of the pool that it has not rated."""
@@ -69,9 +73,9 @@ class Table:
         if isinstance(judge, Replay):
             return ReplaySeat(name, judge, judging.replayed(judge, self.pool))
         if not isinstance(judge, LlmJudge):
-            return self.left(Seat(name, judge, Key(self.ledger.register(judge.identity)), []), self.pool.pairs)
+            return self.left(Seat(name, judge, self._key(judge.identity), []), self.pool.pairs)
         assert settings is not None
-        key = Key(self.ledger.register(judge.identity), judge.rubric.digest)
+        key = self._key(judge.identity, judge.rubric.digest)
         return self.left(PaidSeat(name, judge, key, [], settings), self.pool.pairs)
 
     def left(self, seat: AnySeat, wanted: pl.DataFrame) -> AnySeat:
@@ -82,9 +86,12 @@ class Table:
         """
         if isinstance(seat, ReplaySeat):
             return seat
+        return replace(seat, work=self.cut(seat, judging.missing(wanted, self.standing(seat), self.since)))
+
+    def cut(self, seat: Seat | PaidSeat, wanted: pl.DataFrame) -> list[Work]:
+        """Return the prompts that the pool is cut into, with those passages that are in the wanted pairs."""
         pairs = self.pool.pairs.unique(TEXTS, keep="first", maintain_order=True)  # equal texts are rated once
-        missing = judging.missing(wanted, self.standing(seat), self.since)
-        ids = pairs.join(missing, on=TEXTS, how="semi")
+        ids = pairs.join(wanted, on=TEXTS, how="semi")
         left = {str(query_id): set(group["doc_id"]) for (query_id,), group in ids.group_by("query_id")}
         work: list[Work] = []
         for (query_id,), group in pairs.group_by("query_id", maintain_order=True):
@@ -94,7 +101,7 @@ class Table:
                 passages = [self.pool.documents[doc_id] for doc_id in order]
                 batch = self.batch if isinstance(seat, PaidSeat) else len(order)
                 work += judging.prompts(self.pool.queries[asked], passages, batch, left[asked])
-        return replace(seat, work=work)
+        return [replace(each, passages=each.passages[::-1]) for each in work] if self.backwards else work
 
     def again(self, seat: PaidSeat) -> PaidSeat:
         """Return a seat with what is left of its work: what was rated meanwhile is taken out."""
@@ -119,6 +126,9 @@ class Table:
         key = seat.key
         vain = self.ledger.replied(key.judge_digest, key.rubric_digest, key.replicate, after=self.since)
         return judging.tasks(seat.judge, work, key, vain)
+
+    def _key(self, identity: Mapping[str, Json], rubric_digest: str = "") -> Key:
+        return Key(self.ledger.register(identity), rubric_digest, self.replicate)
 
     def standing(self, seat: Seat | PaidSeat) -> pl.DataFrame:
         """Return what the ledger holds of a judge."""

@@ -75,13 +75,13 @@ def need_consent(table: Table, panel: Sequence[AnySeat], consent: Consent) -> No
 def collect(table: Table, panel: Sequence[AnySeat], config: Panel, context: Context) -> Wanted:
     """Have everybody rate what is missing, and return who was asked for which pairs, by name; {} for all of them."""
     if config.cascade is None:
-        _rate(table, panel, config, context, context.consent.max_cost)
+        rate(table, panel, config, context, context.consent.max_cost)
         return {}
     left, wanted, said = context.consent.max_cost, dict[str, pl.DataFrame](), list[pl.DataFrame]()
     always = sample(table.pool.pairs, config, context)
     for seat in in_order(panel):
         wanted[seat.name] = cascade.wanted(table.pool.pairs, said, config.cascade, always)
-        spent = _rate(table, [table.left(seat, wanted[seat.name])], config, context, left)
+        spent = rate(table, [table.left(seat, wanted[seat.name])], config, context, left)
         left = None if left is None else left - spent
         said.append(table.snapshot(seat))
     return wanted
@@ -123,7 +123,7 @@ def sample(pairs: pl.DataFrame, config: Panel, context: Context) -> pl.DataFrame
     return cascade.sample(pairs, config.cascade_sample, LEAST, context.seed)
 
 
-def _rate(table: Table, panel: Sequence[AnySeat], config: Panel, context: Context, max_cost: float | None) -> float:
+def rate(table: Table, panel: Sequence[AnySeat], config: Panel, context: Context, max_cost: float | None) -> float:
     """Have seats rate what they still have to, the language models side by side; return what was spent."""
     for seat in panel:
         if isinstance(seat, Seat):

@@ -1,0 +1,210 @@
+"""Check the judges of a run: controls, position, repeatability, rubrics, strictness, and what they have in common.
+
+Without an order nothing is sent: all that the ledger holds is read, answers to earlier checks too.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, is_dataclass
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from curate import clones, judging, position
+from curate.checks import again, panel
+from curate.checks.again import Asking
+from curate.checks.warnings import warnings
+from curate.config import Json
+from curate.context import Context
+from curate.controls import Accuracy
+from curate.estimates import Estimate
+from curate.files import write_json
+from curate.ledger import Ledger, default_path
+from curate.review.settled import settled
+from curate.run import Run, enough_space, locked
+from curate.stages import gate, judge, quote, spending
+from curate.stages.seats import AnySeat, PaidSeat, ReplaySeat, Table, paid
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is asked; nothing by default."""
+
+    controls: bool = False
+    """Ask for the controls."""
+    positives: Path | None = None
+    """Known grades: query_id, doc_id, grade; without it those of the gate, else what people said in reviews."""
+    again: Sequence[str] = ()
+    """reversed, alone, repeat."""
+    rubrics: Sequence[str] = ()
+    """Files, or names of packaged ones."""
+    prompts: int = 50
+    """How many of each judge's prompts are asked again."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Everything that a check works with."""
+
+    order: Order
+    config: judge.Config
+    context: Context
+    ledger: Ledger
+
+    @cached_property
+    def seated(self) -> tuple[Table, list[AnySeat]]:
+        """Return the panel at the pool."""
+        return judge.seated(self.config, self.context, self.ledger)
+
+    @cached_property
+    def people(self) -> pl.DataFrame:
+        """Return what people said: query_id, doc_id, grade, weight; empty if they said nothing."""
+        path = self.order.positives or self.config.gate.positives
+        return settled(self.context.run) if path is None else gate.known(path).with_columns(weight=pl.lit(1.0))
+
+    @cached_property
+    def trial(self) -> gate.Trial | None:
+        """Return the panel before its controls; None without any."""
+        known = self.people.select("query_id", "doc_id", "grade")
+        if known.is_empty() and not self.order.controls:
+            return None
+        return judge.trial(self.config, self.context, self.seated[0], known)
+
+    @cached_property
+    def askings(self) -> list[Asking]:
+        """Return what is asked again, kind by kind."""
+        rubrics = [again.load_rubric(name) for name in self.order.rubrics]
+        kinds = again.checked(self.order.again)
+        if not kinds and not rubrics:
+            return []
+        table, seats = self.seated
+        found = again.askings(table, paid(seats), kinds, rubrics, self.order.prompts, self.config, self.context)
+        order = list(dict.fromkeys(each.kind for each in found))
+        return sorted(found, key=lambda each: order.index(each.kind))
+
+    def rounds(self) -> list[tuple[Table, list[AnySeat]]]:
+        """Return who is asked, one after the other: within a round the judges are asked side by side."""
+        trial = self.trial if self.order.controls else None
+        rounds: list[tuple[Table, list[AnySeat]]] = [(trial.table, trial.asked())] if trial else []
+        by_kind = [list(group) for _, group in groupby(self.askings, key=lambda each: each.kind)]
+        rounds.extend((group[0].table, [each.asked() for each in group]) for group in by_kind)
+        return rounds
+
+
+def planned(run: Run, order: Order) -> list[quote.Row]:
+    """Return what the checks would send and cost, a row for every check and judge; nothing is sent."""
+    with _bench(run, order) as bench:
+        rows = [quote.row(table, seat) for table, seats in bench.rounds() for seat in paid(seats) if seat.work]
+    return [{name: cell for name, cell in each.items() if name != "batches"} for each in rows]
+
+
+def check(run: Run, order: Order) -> dict[str, Any]:
+    """Ask what is ordered, within the run's consent, and return and write all figures (checks/judge.json)."""
+    with locked(run.folder), enough_space(run.folder), _bench(run, order) as bench:
+        _ask(bench)
+        figures = _figures(bench)
+        bench.context.out.mkdir(exist_ok=True)
+        write_json(bench.context.out / "judge.json", figures)
+    return figures
+
+
+@contextmanager
+def _bench(run: Run, order: Order) -> Iterator[Bench]:
+    config, context = run.pipeline.sections["judge"], run.beside("judge")
+    assert isinstance(config, judge.Config)
+    with Ledger(context.ledger or default_path(context.home)) as ledger:
+        yield Bench(order, config, context, ledger)
+
+
+def _ask(bench: Bench) -> None:
+    """Have everybody answer what is ordered and not in the ledger, once that is allowed."""
+    rounds, consent = bench.rounds(), bench.context.consent
+    spending.need_consent(bench.seated[0], [seat for _, seats in rounds for seat in seats], consent)
+    left = consent.max_cost
+    for table, seats in rounds:
+        bench.ledger.note(judging.noted(table.pool))
+        spent = spending.rate(table, seats, bench.config, bench.context, left)
+        left = None if left is None else max(left - spent, 0.0)
+
+
+def _figures(bench: Bench) -> dict[str, Any]:
+    table, seats = bench.seated
+    base = {seat.name: table.snapshot(seat) for seat in seats}
+    passed = _controls(bench)
+    qrels, seed = bench.context.read("diversify", "qrels"), bench.context.seed
+    judges: dict[str, dict[str, Json]] = {}
+    for seat in seats:
+        others = [rows for name, rows in base.items() if name != seat.name]
+        found = panel.judge(base[seat.name], others, bench.people, qrels, seed)
+        found["heuristic"] = "heuristic" in seat.judge.identity
+        found["controls"] = _plain(passed.get(seat.name))
+        found["prevalence"] = _prevalence(base[seat.name], bench.people, passed.get(seat.name), seed)
+        found["again"] = _again(base[seat.name], [e for e in bench.askings if e.seat.name == seat.name], bench)
+        judges[seat.name] = found
+    families = {seat.name: _family(seat) for seat in seats}
+    both = panel.panel(pl.concat(base.values()), list(base), bench.people, families, seed)
+    plain: dict[str, Json] = {
+        "judges": judges,
+        "panel": both,
+        "gate": {"floor": bench.config.gate.floor, "least": bench.config.gate.least, "failed": gate.weak(passed)},
+        "people": len(bench.people),
+    }
+    written = _plain({**plain, "warnings": warnings(plain)})
+    assert isinstance(written, dict)
+    return written
+
+
+def _controls(bench: Bench) -> dict[str, Accuracy]:
+    """Return who answered controls, and how; nobody where nothing was asked yet."""
+    found = bench.trial.measured(bench.config.gate) if bench.trial else {}
+    return {name: each for name, each in found.items() if bench.order.controls or each.value is not None}
+
+
+def _prevalence(base: pl.DataFrame, people: pl.DataFrame, passed: Accuracy | None, seed: int) -> Json:
+    """Return the corrected share of relevant pairs, and whose grades the correction comes from."""
+    by_people = panel.against_people(base, people, seed)
+    rates: dict[str, tuple[Estimate | None, Estimate | None]] = {}
+    if by_people is not None:
+        rates["people"] = by_people.sensitivity, by_people.specificity
+    if passed is not None:
+        rates["controls"] = passed.positives, passed.negatives
+    for source, (sensitivity, specificity) in rates.items():
+        found = panel.prevalence(base, sensitivity, specificity)
+        if isinstance(found, Mapping):
+            return {**found, "source": source}
+    return None
+
+
+def _again(base: pl.DataFrame, mine: Sequence[Asking], bench: Bench) -> dict[str, Json]:
+    """Return what changed when a judge was asked again, by kind."""
+    found = {each.kind: position.changes(base, each.said(), bench.context.seed) for each in mine}
+    kinds: dict[str, Json] = {kind: asdict(each) for kind, each in found.items()}
+    if "reversed" in found:
+        biased = position.turned(found["reversed"], found.get("repeat"), bench.config.batch)
+        kinds["reversed"] = {**asdict(found["reversed"]), "biased": biased}
+    return kinds
+
+
+def _family(seat: AnySeat) -> str | None:
+    """Return the family that is declared, or what the model's name begins with; None for other judges."""
+    if isinstance(seat, PaidSeat):
+        return seat.settings.family or clones.family(seat.settings.model)
+    return seat.judge.family if isinstance(seat, ReplaySeat) else None
+
+
+def _plain(value: object) -> Json:
+    """Return figures as JSON has them, rounded so that a last bit cannot make two runs differ."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    assert value is None or isinstance(value, bool | int | str)
+    return value

@@ -1,0 +1,122 @@
+"""What the ratings of a panel tell of its judges, without a call: strictness, errors in common, clones, places."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+import polars as pl
+
+from curate import agreement, clones, leniency, position, voting
+from curate.config import Json
+from curate.controls import PAIR
+from curate.estimates import Estimate, wilson
+from curate.leniency import Leniency
+from curate.ratios import mean
+from curate.records import CUT, GRADES
+from curate.tally import Floats, tally
+
+
+def judge(
+    base: pl.DataFrame, others: Sequence[pl.DataFrame], people: pl.DataFrame, qrels: pl.DataFrame, seed: int
+) -> dict[str, Json]:
+    """Return what the ratings of one judge tell, against the others of its panel, people, and a legacy set's qrels.
+
+    `base` and `others` have query_id, doc_id, grade (and slot); `people` query_id, doc_id, grade, weight.
+    """
+    rated = base.drop_nulls("grade")
+    relevant = int(rated["grade"].is_in(list(CUT)).sum())
+    by_people, beside = against_people(base, people, seed), rest(base, others)
+    return {
+        "rated": len(rated),
+        "relevant": asdict(found) if (found := wilson(relevant, len(rated))) else None,
+        "position": asdict(position.slots(base, seed)),
+        "strictness": strictness(beside, seed),
+        "against_panel": asdict(leniency.against(beside, seed)),
+        "against_people": asdict(by_people) if by_people else None,
+        "legacy": legacy(base, qrels),
+    }
+
+
+def against_people(base: pl.DataFrame, people: pl.DataFrame, seed: int) -> Leniency | None:
+    """Return how a judge grades against people; None if they graded nothing that it rated."""
+    pairs = base.select(*PAIR, "grade").join(people.rename({"grade": "reference"}), on=PAIR)
+    return leniency.against(pairs, seed) if len(pairs.drop_nulls("grade")) else None
+
+
+def rest(base: pl.DataFrame, others: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Return a judge's grades beside the others': query_id, grade, reference, others.
+
+    `reference` is the grade that all others give, None where they differ or one has none; `others` the mean of theirs
+    in steps, None where nobody has one.
+    """
+    table = base.select(*PAIR, "grade")
+    names = [f"other {number}" for number in range(len(others))]
+    for name, other in zip(names, others, strict=True):
+        table = table.join(other.select(*PAIR, pl.col("grade").alias(name)), on=PAIR, how="left", maintain_order="left")
+    if not names:
+        return table.select("query_id", "grade", reference=pl.lit(None, pl.String), others=pl.lit(None, pl.Float64))
+    steps = [pl.col(name).replace_strict(position.STEP, return_dtype=pl.Float64) for name in names]
+    agreed = pl.all_horizontal(pl.col(name) == pl.col(names[0]) for name in names)
+    reference = pl.when(agreed).then(names[0])
+    return table.select("query_id", "grade", reference=reference, others=pl.mean_horizontal(steps))
+
+
+def strictness(rows: pl.DataFrame, seed: int) -> Json:
+    """Return the mean of the steps by which a judge is above the mean of the others: positive is lenient."""
+    both = rows.drop_nulls(["grade", "others"])
+    above = position.steps_of(both["grade"]) - both["others"].to_numpy()
+    found = mean(above, both["query_id"].to_numpy(), seed)
+    return asdict(found) if found else None
+
+
+def legacy(base: pl.DataFrame, qrels: pl.DataFrame) -> Json:
+    """Return the share of a legacy set's positives that a judge finds relevant; they are noisy, so it gates nothing."""
+    positives = qrels.filter(pl.col("score") > 0).select(PAIR)
+    graded = base.join(positives, on=PAIR, how="semi").drop_nulls("grade")["grade"]
+    found = wilson(int(graded.is_in(list(CUT)).sum()), len(graded))
+    return asdict(found) if found else None
+
+
+def prevalence(base: pl.DataFrame, sensitivity: Estimate | None, specificity: Estimate | None) -> Json:
+    """Return the share of the judge's pairs that are relevant, corrected by its rates of right answers."""
+    grades = base.drop_nulls("grade")["grade"]
+    found = leniency.prevalence(int(grades.is_in(list(CUT)).sum()), len(grades), sensitivity, specificity)
+    return asdict(found) if found else None
+
+
+def panel(
+    ratings: pl.DataFrame, names: Sequence[str], people: pl.DataFrame, families: Mapping[str, str | None], seed: int
+) -> dict[str, Json]:
+    """Return what judges have in common: kappa, errors against people, their effective number, and likely clones."""
+    votes = voting.votes(ratings, names)
+    codes = voting.codes(ratings, names)
+    steps = np.where(codes < 0, np.nan, len(GRADES) - 1 - codes)
+    true = votes.select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")["grade"]
+    errors = _errors(codes, true)
+    pairs = clones.together(names, steps, errors, families)
+    worth = None if errors is None else clones.effective(errors, votes["query_id"].to_numpy(), seed)
+    return {
+        "kappa": agreement.summary(tally(codes, len(GRADES))).fleiss,
+        "kappa_cut": agreement.summary(tally(voting.sides(codes), 2)).fleiss,
+        "unanimous_as_people": unanimous(codes, true),
+        "effective": asdict(worth) if worth else None,
+        "together": [asdict(each) for each in pairs],
+        "clones": [f"{each.first} and {each.second}: {', '.join(each.reasons)}" for each in pairs if each.reasons],
+    }
+
+
+def unanimous(codes: voting.Codes, people: pl.Series) -> Json:
+    """Return the share of pairs with one grade by the whole panel on which people gave that grade; None without any."""
+    agreed = (codes[:, :1] == codes).all(axis=1) & (codes[:, 0] >= 0) & people.is_not_null().to_numpy()
+    first = np.array(GRADES)[codes[:, 0]]
+    found = wilson(int((first == people.to_numpy())[agreed].sum()), int(agreed.sum()))
+    return asdict(found) if found else None
+
+
+def _errors(codes: voting.Codes, people: pl.Series) -> Floats | None:
+    """Return the errors on the cut, pairs x judges, NaN where a grade is missing; None if people graded nothing."""
+    if people.null_count() == len(people):
+        return None
+    said = np.where(codes < 0, np.nan, 1.0 - voting.sides(codes))
+    true = people.is_in(list(CUT)).cast(pl.Float64).to_numpy()
+    return np.asarray(said - true[:, None], dtype=np.float64)

@@ -1,0 +1,118 @@
+"""What the figures of a check warn of, in sentences, and the tables in which they are printed."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Figures = Mapping[str, Any]
+Row = dict[str, object]
+
+
+def warnings(figures: Figures) -> list[str]:
+    """Return a sentence for each thing to look at; empty if there is none."""
+    return [*_of_judges(figures), *_of_panel(figures)]
+
+
+def _of_judges(figures: Figures) -> Iterator[str]:
+    for name, found in figures["judges"].items():
+        if found["heuristic"]:
+            yield f"{name} is a heuristic: its figures are no evidence about relevance"
+        if name in figures["gate"]["failed"]:
+            yield f"{name} did not pass the gate: {found['controls']['state']}"
+        if found["position"]["biased"]:
+            yield f"{name}: its grades depend on the place in the prompt"
+        if found["again"].get("reversed", {}).get("biased"):
+            yield f"{name}: its grades change with the order of the passages"
+
+
+def _of_panel(figures: Figures) -> Iterator[str]:
+    near = figures["panel"]["clones"]
+    for each in near:
+        yield f"near-identical judges: {each}"
+    if near:
+        yield "judges that err alike agree: kappa of such a panel says little of its quality"
+    if len(figures["judges"]) > 1 and figures["panel"]["effective"] is None:
+        yield "effective number of judges: not defined without grades by assessors"
+
+
+def tables(figures: Figures) -> list[tuple[str, list[Row]]]:
+    """Return titles and rows to print, empty tables left out."""
+    judges = figures["judges"].items()
+    found = {
+        f"controls (gate: lower bound {figures['gate']['floor']:g}, {figures['gate']['least']} a class)": [
+            _control(name, each["controls"]) for name, each in judges if each["controls"]
+        ],
+        "position in the prompt, as judged": [_place(name, each["position"]) for name, each in judges],
+        "asked again": [_again(name, kind, each) for name, one in judges for kind, each in one["again"].items()],
+        "strictness (steps of a grade; positive is lenient)": [_strict(name, each) for name, each in judges],
+        "share relevant": [_share(name, each) for name, each in judges],
+        "together": [
+            {name: each[name] for name in ("first", "second", "grades", "errors")}
+            for each in figures["panel"]["together"]
+        ],
+    }
+    return [(title, rows) for title, rows in found.items() if rows]
+
+
+def effective(figures: Figures) -> str:
+    """Return the effective number of judges, as a sentence."""
+    worth = figures["panel"]["effective"]
+    if worth is None:
+        return "effective number of judges: not defined"
+    value = "not defined" if worth["value"] is None else f"{worth['value']:.2f}"
+    return f"effective number of judges: {value} of {worth['judges']} (errors correlate at {worth['rho']:.2f})"
+
+
+def _control(name: str, found: Figures) -> Row:
+    row: Row = {"judge": name, "gate": found["state"], "balanced": found["value"], "low": found["low"]}
+    row["high"] = found["high"]
+    for kind in ("positives", "random", "rejected"):
+        row[kind] = _estimate(found[kind])
+    return {**row, "unanswered": found["unanswered"]}
+
+
+def _place(name: str, found: Figures) -> Row:
+    row: Row = {"judge": name, "biased": "yes" if found["biased"] else "no", "pairs": found["pairs"]}
+    return {**row, **_figure("slope", found["slope"]), "explained": found["share"], "p": found["p"]}
+
+
+def _again(name: str, kind: str, found: Figures) -> Row:
+    row: Row = {"judge": name, "asked": kind, "pairs": found["pairs"], "lost": found["lost"]}
+    row |= _figure("cut_flips", found["cut_flips"])
+    row |= {"grade_flips": _value(found["grade_flips"])}
+    row |= _figure("shift", found["shift"])
+    return {**row, "slope": _value(found["slope"])}
+
+
+def _strict(name: str, found: Figures) -> Row:
+    people = found["against_people"] or {}
+    row: Row = {"judge": name, **_figure("panel", found["strictness"]), **_figure("people", people.get("steps"))}
+    return {
+        **row,
+        "sensitivity": _estimate(people.get("sensitivity")),
+        "specificity": _estimate(people.get("specificity")),
+    }
+
+
+def _share(name: str, found: Figures) -> Row:
+    corrected = found["prevalence"] or {}
+    row: Row = {
+        "judge": name,
+        "by": corrected.get("source"),
+        "rated": found["rated"],
+        "relevant": _value(found["relevant"]),
+    }
+    row |= {label: corrected.get(key) for label, key in (("corrected", "value"), ("low", "low"), ("high", "high"))}
+    return {**row, "legacy": _estimate(found["legacy"])}
+
+
+def _figure(label: str, found: Figures | None) -> Row:
+    known = found or {}
+    return {label: known.get("value"), f"{label}_low": known.get("low"), f"{label}_high": known.get("high")}
+
+
+def _value(found: Figures | None) -> object:
+    return found["value"] if found else None
+
+
+def _estimate(found: Figures | None) -> str | None:
+    return f"{found['value']:.3f} of {found['answered']:,}" if found else None

@@ -1,0 +1,63 @@
+"""`curate check`: what the stages take for granted, looked at."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from curate.cli.stages import AllowWeak, Assign, File, Folder, MaxCost, Yes, open_run
+from curate.cli.tables import as_table
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check judges, pool and masking of a run.")
+
+
+def add_to(program: typer.Typer) -> None:
+    """Add the commands to the program."""
+    program.add_typer(app, name="check")
+
+
+@app.command("judge")
+def judge(
+    pipeline: File = None,
+    run: Folder = None,
+    assign: Assign = None,
+    controls: Annotated[bool, typer.Option("--controls", help="Have every judge answer pairs of known grade.")] = False,
+    positives: Annotated[
+        Path | None, typer.Option(help="Those pairs: query_id, doc_id, grade; without it the run's reviews.")
+    ] = None,
+    again: Annotated[str, typer.Option(help="Ask prompts again: reversed,alone,repeat.")] = "",
+    rubric: Annotated[list[str] | None, typer.Option(help="Ask by another rubric; may be repeated.")] = None,
+    prompts: Annotated[int, typer.Option(min=1, help="How many prompts of each judge are asked again.")] = 50,
+    plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,
+    max_cost: MaxCost = None,
+    yes: Yes = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Send nothing; the ledger holds every answer.")] = False,
+    allow_weak_judges: AllowWeak = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+) -> None:
+    """Measure the judges: controls, position, repetition, strictness, clones; without an order nothing is sent."""
+    from curate.checks import judge as checks
+    from curate.checks.warnings import effective, tables
+    from curate.cli.progress import bars
+    from curate.context import Consent
+    from curate.errors import RunFailed
+
+    work = open_run(pipeline, run, assign or [])
+    work.consent = Consent(max_cost, yes, offline=offline)
+    kinds = [name.strip() for name in again.split(",") if name.strip()]
+    order = checks.Order(controls, positives, kinds, rubric or [], prompts)
+    if plan:
+        rows = checks.planned(work, order)
+        typer.echo(as_table(rows, digits=4) if rows else "nothing is left to send")
+        return
+    with bars() as (work.progress, work.tell):
+        found = checks.check(work, order)
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False, indent=1))
+    else:
+        for title, lines in tables(found):
+            typer.echo(f"{title}\n{as_table(lines, digits=3)}\n")
+        typer.echo("\n".join([effective(found), *found["warnings"]]))
+    if found["gate"]["failed"] and not allow_weak_judges:
+        raise RunFailed(f"judges did not pass the gate: {', '.join(found['gate']['failed'])}")

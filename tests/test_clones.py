@@ -1,0 +1,134 @@
+"""Errors in common: correlations a second way, and three real judges of one family that pass for three."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from curate import agreement, clones
+from curate.checks.panel import panel, unanimous
+from curate.clones import effective, effective_number, family, together
+from curate.tally import tally
+
+Judged = tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.str_]]
+GPT = ("h2oloo-fewself", "willia-umbrela1", "Olz-gpt4o")
+"""All three are prompts to models of OpenAI's GPT-4 family."""
+
+
+@pytest.fixture(scope="session")
+def llmjudge(shared_data: Path) -> Judged:
+    """Return names of judges, their grades from 0 to 3, people's, and the query of each pair."""
+    with (shared_data / "multirater" / "llmjudge_8queries_5judges.csv").open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    names = list(rows[0])[3:]
+    grades = np.array([[int(float(row[name])) for name in names] for row in rows])
+    return names, grades, np.array([int(row["human"]) for row in rows]), np.array([row["query_id"] for row in rows])
+
+
+def errors(grades: npt.NDArray[np.int64], human: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    return np.asarray((grades >= 2).astype(float) - (human >= 2)[:, None], dtype=np.float64)
+
+
+def test_three_real_judges_of_one_family_are_worth_hardly_more_than_one(llmjudge: Judged) -> None:
+    names, grades, human, queries = llmjudge
+    mine = grades[:, [names.index(name) for name in GPT]]
+    found = effective(errors(mine, human), queries, 7)
+    assert found is not None
+    assert (round(found.rho, 3), round(found.value or 0, 2)) == (0.836, 1.12)
+    assert found.low is not None
+    assert found.high is not None
+    assert 1 <= found.low < found.high < 1.3
+    whole = effective(errors(grades, human), queries, 7)
+    assert whole is not None
+    assert 1.3 < (whole.value or 0) < 1.6
+
+
+def test_the_warning_applies_to_real_judges_of_one_family_and_to_no_other(llmjudge: Judged) -> None:
+    names, grades, human, _ = llmjudge
+    found = together(names, grades, errors(grades, human), dict.fromkeys(names))
+    flagged = {frozenset((each.first, each.second)) for each in found if each.reasons}
+    assert flagged == {frozenset(pair) for pair in ((GPT[0], GPT[1]), (GPT[0], GPT[2]), (GPT[1], GPT[2]))}
+
+
+def test_near_clones_agree_almost_wholly_and_are_right_as_seldom_as_one_of_them(llmjudge: Judged) -> None:
+    """Three copies of one real judge, a few of whose grades differ: kappa is no measure of quality."""
+    names, grades, human, queries = llmjudge
+    one = grades[:, names.index("NISTRetrieval-reason0")]
+    random = np.random.default_rng(7)
+    copies = np.column_stack([np.where(random.random(len(one)) < 0.0015, 3 - one, one) for _ in range(3)])
+    kappa = agreement.summary(tally(copies, 4)).fleiss
+    assert kappa is not None
+    assert kappa >= 0.997
+    agreed = (copies == copies[:, :1]).all(axis=1)
+    assert 0.42 <= float((copies[agreed, 0] == human[agreed]).mean()) <= 0.46
+    assert all(each.reasons for each in together(["a", "b", "c"], copies, None, {}))
+    worth = effective(errors(copies, human), queries, 7)
+    assert worth is not None
+    assert (worth.value or 9) < 1.01
+
+
+def test_a_panel_is_told_of_its_kin_and_what_it_is_worth() -> None:
+    grades = {"one": "SSBBDD", "two": "SSBBDC", "three": "SBBADD"}
+    rows = [(f"q{n // 2}", f"d{n}", name, grade) for name, said in grades.items() for n, grade in enumerate(said)]
+    schema = ["query_id", "doc_id", "judge", "grade"]
+    ratings = pl.DataFrame(rows, schema, orient="row")
+    people = pl.DataFrame(
+        [(f"q{n // 2}", f"d{n}", g) for n, g in enumerate("SBBADD")], [*schema[:2], "grade"], orient="row"
+    )
+    found = panel(ratings, list(grades), people, {"one": "gpt", "two": "gpt", "three": "llama"}, 7)
+    assert found["clones"] == ["one and two: one family (gpt), errors correlate at 1.00"]
+    assert found["effective"] is None  # the third never errs: its errors correlate with nothing
+    assert found["unanimous_as_people"] is not None
+    silent = panel(ratings, list(grades), people.clear(), {}, 7)
+    assert (silent["effective"], silent["unanimous_as_people"]) == (None, None)
+
+
+def test_unanimous_pairs_are_those_with_one_grade_by_all() -> None:
+    codes = np.array([[0, 0], [1, 1], [2, 3], [4, 4], [-1, -1]])
+    found = unanimous(codes, pl.Series(["S", "B", "B", None, "D"]))
+    assert isinstance(found, dict)
+    assert (found["value"], found["answered"]) == (0.5, 2)
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [("gpt-4o-2024-08-06", "gpt"), ("openai/gpt-4o-mini", "gpt"), ("DeepSeek-V3", "deepseek"), ("4o", None)],
+)
+def test_a_family_is_what_a_name_begins_with(model: str, expected: str | None) -> None:
+    assert family(model) == expected
+
+
+def test_the_effective_number_at_its_ends() -> None:
+    assert effective_number(3, 0.0) == 3
+    assert effective_number(3, 1.0) == 1
+    assert effective_number(3, -0.5) is None
+    assert effective(np.zeros((5, 3)), np.arange(5), 7) is None
+    assert effective(np.zeros((5, 1)), np.arange(5), 7) is None
+
+
+def test_the_effective_number_is_that_of_equally_good_independent_judges() -> None:
+    """The mean of m correlated judges varies as that of so many independent ones."""
+    random, rho, judges = np.random.default_rng(2), 0.4, 4
+    shared, own = random.normal(size=(200_000, 1)), random.normal(size=(200_000, judges))
+    wrong = np.sqrt(rho) * shared + np.sqrt(1 - rho) * own
+    found = effective(wrong, np.arange(200_000) % 50, 7)
+    assert found is not None
+    assert found.value == pytest.approx(wrong.var(axis=0).mean() / wrong.mean(axis=1).var(), rel=0.01)
+    assert found.rho == pytest.approx(rho, abs=0.01)
+
+
+@given(st.integers(0, 10_000), st.integers(2, 5))
+def test_rho_is_the_mean_of_numpys_correlations(seed: int, judges: int) -> None:
+    wrong = np.random.default_rng(seed).integers(-1, 2, (40, judges)).astype(float)
+    found = effective(wrong, np.arange(40) % 7, seed)
+    matrix = np.corrcoef(wrong.T)
+    assert found is not None
+    assert found.rho == pytest.approx(matrix[np.triu_indices(judges, 1)].mean())
+    pairs = together([str(n) for n in range(judges)], wrong, wrong, {})
+    assert [each.errors for each in pairs] == pytest.approx(list(matrix[np.triu_indices(judges, 1)]))
+    assert all(("errors" in " ".join(each.reasons)) == ((each.errors or 0) >= clones.ERRORS) for each in pairs)
