@@ -10,10 +10,15 @@ PACKAGE = Path(__file__).resolve().parents[1] / "curate"
 GROUND = {"errors", "records", "config", "files", "registry", "resources", "protocols"}
 PURE = {
     "agreement",
+    "audit",
+    "audit_page",
     "budget",
     "cascade",
     "characters",
     "charts",
+    "concordance",
+    "consequences",
+    "correction",
     "cost",
     "diversity",
     "duplicates",
