@@ -251,6 +251,17 @@ def rows(found: Mapping[str, Any]) -> Iterator[list[dict[str, object]]]:
         if shown:
             yield shown
     systems = found["systems"]["systems"]
-    columns = ("system", "ndcg_old", "ndcg_new", "low", "high", "recall_old", "recall_new", "rank_old", "rank_new")
+    columns = (
+        "system",
+        "ndcg_old",
+        "ndcg_new",
+        "low",
+        "high",
+        "recall_old",
+        "recall_new",
+        "rank_old",
+        "rank_new",
+        "circular",
+    )
     if systems:
         yield [{name: each[name] for name in columns} for each in systems]

@@ -34,14 +34,24 @@ class Effect:
     """Share of its first ten documents that the panel judged: what was not counts as not relevant."""
     rank_old: int = 0
     rank_new: int = 0
+    circular: bool = False
+    """Whether its encoder is also a judge: the new labels are then its own, and its score proves nothing."""
 
 
 def compare(
-    rankings: pl.DataFrame, old: pl.DataFrame, new: pl.DataFrame, judged: pl.DataFrame, *, depth: int, seed: int
+    rankings: pl.DataFrame,
+    old: pl.DataFrame,
+    new: pl.DataFrame,
+    judged: pl.DataFrame,
+    *,
+    depth: int,
+    seed: int,
+    judges: Collection[str] = (),
 ) -> dict[str, Json]:
     """Return `queries` (how many are compared), `systems` (`Effect`s, best first under the new labels), and `tau_b`.
 
-    `rankings` is a table of that name; recall is at `depth`. The orders are those by nDCG@10.
+    `rankings` is a table of that name; recall is at `depth`. The orders are those by nDCG@10. `judges`
+    are the encoders that are judges.
     """
     before, after, seen = _by_query(old), _by_query(new), _by_query(judged)
     queries = sorted(before.keys() & after.keys())
@@ -52,7 +62,10 @@ def compare(
             ranked = {query: lists.get(query, []) for query in queries}
             found.append(_effect(str(system), ranked, before, after, seen, depth, seed))
     ranks = [_ranks([each.ndcg_old for each in found]), _ranks([each.ndcg_new for each in found])]
-    placed = [replace(each, rank_old=one, rank_new=two) for each, one, two in zip(found, *ranks, strict=True)]
+    placed = [
+        replace(each, rank_old=one, rank_new=two, circular=each.system in judges)
+        for each, one, two in zip(found, *ranks, strict=True)
+    ]
     scores = [{each.system: getattr(each, side) for each in found} for side in ("ndcg_old", "ndcg_new")]
     return {
         "queries": len(queries),

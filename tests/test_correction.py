@@ -1,6 +1,7 @@
 """Corrected means of an audit: by hand, and against populations whose truth is known."""
 
 import math
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +32,7 @@ def rows(*counted: tuple[str, str, int]) -> pl.DataFrame:
 
 
 def test_by_hand() -> None:
-    """12 unlabelled pairs in doubt of which 4 were read and 1 was relevant: 3; 6 claimed, 2 of 3 right: 4; so 7 in 2."""
+    """Of 12 unlabelled pairs 4 were read, 1 was relevant: 3; of 6 claimed 3 were read, 2 were right: 4; so 7 in two."""
     pairs = rows(
         ("q1", f"relevant{UNLABELLED}", 4), ("q2", f"relevant{UNLABELLED}", 2),
         ("q1", f"not relevant{UNLABELLED}", 6), ("q2", f"not relevant{UNLABELLED}", 6),
@@ -89,7 +90,7 @@ def test_answers_of_other_pairs_are_refused() -> None:
 
 @dataclass(frozen=True)
 class World:
-    """Queries whose documents are relevant with a chance of their own, labels that miss most of them, a panel that errs."""
+    """Queries with more or fewer relevant documents, labels that miss most of them, and a panel that errs."""
 
     missed: float = 0.85
     """Chance that a relevant document has no label."""
@@ -121,6 +122,11 @@ class World:
     @property
     def false_positives(self) -> float:
         return DEPTH * (1 - self.relevant) * self.mislabelled
+
+
+def say(line: str) -> None:
+    """Keep a measured figure where `pytest -s` shows it."""
+    sys.stdout.write(f"\n{line}\n")
 
 
 def audited(world: World, queries: int, size: int, seed: int) -> tuple[correction.Mean, correction.Mean]:
@@ -158,7 +164,7 @@ def test_corrected_means_are_unbiased_and_their_intervals_cover_the_population(q
         values = np.array([each.value for each in means])
         covered = np.mean([each.low <= truth <= each.high for each in means])
         bias = values.mean() - truth
-        print(f"\n{queries} queries, {place}: truth {truth:.3f}, mean {values.mean():.3f}, sd {values.std():.3f}, covered {covered:.4f}")
+        say(f"{queries} queries, {place}: truth {truth:.3f}, mean {values.mean():.3f}, covered {covered:.4f}")
         assert abs(bias) < 3 * values.std() / math.sqrt(SEEDS)
         assert 0.93 <= covered <= 0.985
 
@@ -180,5 +186,5 @@ def test_plain_means_of_judges_without_errors_cover_the_population(queries: int,
         _, one_low, one_high = audit.mean(values[:, 3], seed=7)
         assert (one_low, one_high) == pytest.approx((low[3], high[3]))
         covered = np.mean((low <= truth_) & (truth_ <= high))
-        print(f"\n{queries} queries: truth {truth_:.3f}, covered {covered:.4f}")
+        say(f"{queries} queries, plain: truth {truth_:.3f}, covered {covered:.4f}")
         assert covered >= least

@@ -44,6 +44,7 @@ def audit(
     """Judge what retrievers find, compare it with a set's labels, and write a repaired set."""
     from curate.cli.progress import bars
     from curate.context import Consent
+    from curate.errors import UserError
     from curate.files import read_json
 
     changes = listed("pool.retrievers", retrievers) + listed("judge.models", models)
@@ -55,6 +56,8 @@ def audit(
         changes = [f"ingest.source={json.dumps(source)}", f"name={name}", *changes]
         pipeline = pipeline or "audit"
     work = open_run(pipeline, run, [*changes, *(assign or [])])
+    if "audit" not in work.pipeline.head.stages:
+        raise UserError(f"{work.folder}: no run of an audit; name a folder or a task, or give --run")
     work.consent = Consent(max_cost, yes)
     with bars() as (work.progress, work.tell):
         if plan:

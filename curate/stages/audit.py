@@ -70,7 +70,9 @@ def run(config: Config, context: Context) -> Report:
         "corrected": [
             correct(desk, audit.strata(verdicts, labels), queries["query_id"].to_list()) for desk in _desks(context)
         ],
-        "systems": consequences.compare(rankings, labels, repaired, verdicts, depth=config.recall, seed=context.seed),
+        "systems": consequences.compare(
+            rankings, labels, repaired, verdicts, depth=config.recall, seed=context.seed, judges=_encoders(context)
+        ),
     }
     _write(context, compared, counts, patches, repaired)
     _export(context, repaired, weak=bool(found["heuristic"]))
@@ -111,6 +113,12 @@ def _set(context: Context, counts: pl.DataFrame) -> dict[str, Json]:
             "named": lost["id"].head(NAMED).to_list(),
         },
     }
+
+
+def _encoders(context: Context) -> set[str]:
+    """Return the encoders whose similarity is a judge of the panel."""
+    panel = read_json(context.folder("judge") / "panel.json")
+    return {str(identity["encoder"]) for identity in panel.values() if "encoder" in identity}
 
 
 def _with_calls(patches: pl.DataFrame, context: Context) -> pl.DataFrame:
