@@ -251,17 +251,9 @@ def rows(found: Mapping[str, Any]) -> Iterator[list[dict[str, object]]]:
         if shown:
             yield shown
     systems = found["systems"]["systems"]
-    columns = (
-        "system",
-        "ndcg_old",
-        "ndcg_new",
-        "low",
-        "high",
-        "recall_old",
-        "recall_new",
-        "rank_old",
-        "rank_new",
-        "circular",
-    )
+    columns = ["system", *(f"{name}_{side}" for name in ("ndcg", "recall", "rank") for side in ("old", "new"))]
     if systems:
-        yield [{name: each[name] for name in columns} for each in systems]
+        yield [
+            {**{name: each[name] for name in columns}, "circular": "yes" if each["circular"] else "no"}
+            for each in systems
+        ]

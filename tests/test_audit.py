@@ -1,5 +1,7 @@
 """What an audit counts, patches and repairs, on sets small enough to count by eye; its accounts always hold."""
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
@@ -231,16 +233,18 @@ def rankings(**systems: dict[str, str]) -> pl.DataFrame:
 def test_systems_on_old_and_new_labels() -> None:
     ranked = rankings(alpha={"q1": "1234", "q2": "1"}, beta={"q1": "4321", "q2": "1"})
     old, new = labels(("q1", "d1"), ("q2", "d1"), ("q3", "d1")), labels(("q1", "d4"), ("q1", "d3"), ("q2", "d1"))
-    found = consequences.compare(ranked, old, new, SAID, depth=2, seed=1)
+    found = consequences.compare(ranked, old, new, SAID, depth=2, seed=1, judges={"beta"})
     assert found["queries"] == 2, "q3 has no positive under the new labels"
     assert found["tau_b"] == -1.0
-    rows = {row["system"]: row for row in found["systems"]}  # type: ignore[index, call-overload, union-attr]
-    assert [row["system"] for row in found["systems"]] == ["beta", "alpha"]  # type: ignore[index, call-overload, union-attr]
+    systems: Any = found["systems"]
+    rows = {row["system"]: row for row in systems}
+    assert [row["system"] for row in systems] == ["beta", "alpha"]
     assert rows["alpha"]["ndcg_old"] == 1.0
     assert rows["beta"]["ndcg_new"] == 1.0
     assert (rows["alpha"]["rank_old"], rows["alpha"]["rank_new"]) == (1, 2)
     assert (rows["alpha"]["recall_old"], rows["alpha"]["recall_new"]) == (1.0, 0.5)
     assert rows["alpha"]["judged"] == 1.0
+    assert (rows["alpha"]["circular"], rows["beta"]["circular"]) == (False, True)
 
 
 def test_no_system_can_be_compared_without_common_queries() -> None:

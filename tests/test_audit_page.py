@@ -88,10 +88,10 @@ def test_corrected_figures_and_what_is_not_defined(run: Path, found: dict[str, A
 def test_a_system_that_is_a_judge_is_marked(run: Path, found: dict[str, Any]) -> None:
     first, *others = found["systems"]["systems"]
     systems = {**found["systems"], "systems": [{**first, "circular": True}, *others]}
-    assert strings("en")["circular_note"] not in page(run, found, "en")
-    assert strings("en")["circular_note"] in page(run, {**found, "systems": systems}, "en")
+    assert strings("en")["circular_note"] not in Read(page(run, found, "en")).text
+    assert strings("en")["circular_note"] in Read(page(run, {**found, "systems": systems}, "en")).text
     none = {**found["systems"], "systems": []}
-    assert strings("en")["systems_none"] in page(run, {**found, "systems": none}, "en")
+    assert strings("en")["systems_none"] in Read(page(run, {**found, "systems": none}, "en")).text
 
 
 def test_the_worst_queries_come_first(run: Path) -> None:
