@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import yaml
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, field_validator
 
 from curate import config, resources, stages
 from curate.config import Section, Settings
@@ -26,6 +26,15 @@ class Head(Section):
     encoders: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     retrievers: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     judges: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    stages: tuple[str, ...] = Field(default=stages.NAMES, description="what is run; an audit ends otherwise")
+
+    @field_validator("stages")
+    @classmethod
+    def _in_order(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        ordered = tuple(name for name in stages.KNOWN if name in names)
+        if ordered != names:
+            raise ValueError(f"expected some of {', '.join(stages.KNOWN)}, in this order, each once")
+        return names
 
 
 @dataclass(frozen=True)
@@ -44,14 +53,14 @@ class Pipeline:
     @classmethod
     def check(cls, settings: Settings, where: str) -> "Pipeline":
         """Return checked settings; `where` stands in front of every complaint."""
-        known = (*stages.NAMES, *Head.model_fields)
+        known = (*stages.KNOWN, *Head.model_fields)
         problems = [f"{where}: {key}: unknown key; {suggestion(key, known)}" for key in settings if key not in known]
         head, sections = None, {}
         try:
             head = config.check(Head, {k: v for k, v in settings.items() if k in Head.model_fields}, where)
         except ConfigError as error:
             problems.append(str(error))
-        for name in stages.NAMES:
+        for name in stages.KNOWN:
             try:
                 sections[name] = config.check(stages.stage(name).config, settings.get(name) or {}, f"{where}: {name}")
             except ConfigError as error:

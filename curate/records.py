@@ -82,6 +82,22 @@ def shown(title: str, text: str) -> str:
     return text if not title or text.startswith(title) else f"{title}\n{text}"
 
 
+AUDITED = (
+    "labels",
+    "original",
+    "judged_positive",
+    "confirmed",
+    "false_positives",
+    "contested",
+    "incomplete",
+    "false_negatives",
+    "duplicates",
+    "same_question",
+    "undecided",
+    "unretrieved",
+)
+"""What an audit counts of every query, in the order in which it is shown."""
+
 Columns = dict[str, pl.DataType | type[pl.DataType]]
 
 _TEXT = pl.String
@@ -151,6 +167,25 @@ TABLES: Mapping[str, Columns] = {
         "verdict": _TEXT,
         "grades": _TEXTS,
         "assessors": _TEXTS,
+    },
+    "compared": {
+        "query_id": _TEXT,
+        "doc_id": _TEXT,
+        "legacy": pl.Boolean,
+        "verdict": _TEXT,
+        "kind": _TEXT,
+        "same_as": _TEXT,
+        "votes": _VOTES,
+    },
+    "audited": {"query_id": _TEXT, **dict.fromkeys(AUDITED, pl.Int32)},
+    "patch": {
+        "sign": _TEXT,
+        "query_id": _TEXT,
+        "doc_id": _TEXT,
+        "reason": _TEXT,
+        "grades": _TEXT,
+        "same_as": _TEXT,
+        "calls": _TEXT,
     },
     "verdicts": _VERDICTS,
     "contested": _VERDICTS,

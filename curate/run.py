@@ -55,8 +55,12 @@ class Run:
     _outside: dict[str, Json] = field(default_factory=dict)
     """Fingerprints, taken once; those of later stages are taken again when a stage has run."""
 
-    def execute(self, names: Sequence[str] = stages.NAMES, *, force: bool = False) -> None:
-        """Run the named stages in order under the folder's lock; what is up to date is skipped unless forced."""
+    def execute(self, names: Sequence[str] | None = None, *, force: bool = False) -> None:
+        """Run the named stages, or all of the pipeline, in order under the folder's lock.
+
+        What is up to date is skipped unless forced.
+        """
+        names = self.pipeline.head.stages if names is None else names
         self._check(names, force=force)
         with locked(self.folder), enough_space(self.folder):
             self._clear_away()
@@ -78,7 +82,7 @@ class Run:
 
         The check writes into `checks/`, which no stage reads.
         """
-        self._need_ancestors(stage)
+        self.need_ancestors(stage)
         return self._context(self.folder / "checks")
 
     def _check(self, names: Sequence[str], *, force: bool) -> None:
@@ -91,17 +95,18 @@ class Run:
 
     def _clear_away(self) -> None:
         """Remove what a killed run left half done; it may hold raw texts."""
-        for name in stages.NAMES:
+        for name in stages.KNOWN:
             for ending in ("new", "old"):
                 shutil.rmtree(self.folder / f".{name}.{ending}", ignore_errors=True)
 
     def states(self) -> dict[str, tuple[State, Mark | None]]:
-        """Return state and done-mark of every stage, without running anything."""
+        """Return state and done-mark of every stage of the pipeline, without running anything."""
         found: dict[str, tuple[State, Mark | None]] = {}
-        for name in stages.NAMES:
+        for name in self.pipeline.head.stages:
             mark = self.mark(name)
             state = self._state(name, mark)
-            if state == "done" and any(_lacking(name, before, found[before][0]) for before in _ancestors(name)):
+            before = [each for each in _ancestors(name) if each in found]
+            if state == "done" and any(_lacking(name, each, found[each][0]) for each in before):
                 state = "stale"
             found[name] = (state, mark)
         return found
@@ -150,9 +155,9 @@ class Run:
         mark = Mark(made_from, report, round(time.monotonic() - started, 3), files.digests(out))
         files.write_json(out / "stage.json", asdict(mark))
         files.replace_folder(out, self.folder / name)
-        if name == "report":
-            files.write_text(self.folder / "report.html", (self.folder / name / "report.html").read_text("utf-8"))
-        before = stages.NAMES[: stages.NAMES.index(name) + 1]
+        if (page := self.folder / name / f"{name}.html").is_file():
+            files.write_text(self.folder / page.name, page.read_text("utf-8"))
+        before = stages.KNOWN[: stages.KNOWN.index(name) + 1]
         self._outside = {each: known for each, known in self._outside.items() if each in before}
         self._write_manifest()
         self._release(name)
@@ -244,7 +249,7 @@ class Run:
         return path.read_text(encoding="ascii") if path.is_file() else ""
 
     def _write_manifest(self) -> None:
-        marks = {name: mark for name in stages.NAMES if (mark := self.mark(name))}
+        marks = {name: mark for name in stages.KNOWN if (mark := self.mark(name))}
         manifest = {
             "name": self.pipeline.head.name,
             "seed": self.pipeline.head.seed,
@@ -258,10 +263,10 @@ class Run:
 def _ancestors(name: str) -> list[str]:
     """Return every stage whose tables go into a stage, first ones first."""
     found = {name}
-    for each in reversed(stages.NAMES):
+    for each in reversed(stages.KNOWN):
         if each in found:
             found.update(stages.stage(each).after)
-    return [each for each in stages.NAMES if each in found and each != name]
+    return [each for each in stages.KNOWN if each in found and each != name]
 
 
 def _lacking(name: str, before: str, state: State) -> bool:

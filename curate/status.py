@@ -50,7 +50,7 @@ def table_path(run: Path, table: str) -> Path:
     if not run.is_dir():
         raise UserError(f"{run}: no such run folder; give one with --run")
     stage, _, name = table.rpartition("/")
-    files = [path for each in stages.NAMES for path in (run / each).glob("*.*") if path.suffix in SHOWN]
+    files = [path for each in stages.KNOWN for path in (run / each).glob("*.*") if path.suffix in SHOWN]
     tables = [path for path in files if path.name != "stage.json"]
     found = [path for path in tables if path.stem == name and stage in ("", path.parent.name)]
     if not found:

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import kendalltau  # type: ignore[import-untyped]
+from scipy.stats import kendalltau
 
 from curate.concordance import rank_biased_overlap, tau_b
 

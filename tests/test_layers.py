@@ -10,13 +10,17 @@ PACKAGE = Path(__file__).resolve().parents[1] / "curate"
 GROUND = {"errors", "records", "config", "files", "registry", "resources", "protocols"}
 PURE = {
     "agreement",
+    "audit",
+    "audit_page",
     "budget",
     "cascade",
     "characters",
     "charts",
     "clones",
     "concordance",
+    "consequences",
     "controls",
+    "correction",
     "cost",
     "dawid_skene",
     "diversity",

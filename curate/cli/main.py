@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from curate.cli import agree, check, ledger, look, models, review, stages
+from curate.cli import agree, audit, check, ledger, look, models, review, stages
 from curate.errors import CurateError, UserError
 
 app = typer.Typer(
@@ -16,6 +16,7 @@ app = typer.Typer(
 )
 stages.add_to(app)
 look.add_to(app)
+audit.add_to(app)
 agree.add_to(app)
 review.add_to(app)
 check.add_to(app)

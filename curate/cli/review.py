@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
@@ -31,7 +31,8 @@ def export(
     run: Folder = None,
     size: Annotated[int | None, typer.Option(min=1, help="Pairs to check.")] = None,
     margin: Annotated[float | None, typer.Option(help="Instead: half width of the interval that is wanted.")] = None,
-    sample: Annotated[str, typer.Option(help="Name of the new sample.")] = "expert",
+    of: Annotated[str, typer.Option(help="labels, or audit: the four cells of an audit of legacy labels.")] = "labels",
+    sample: Annotated[str | None, typer.Option(help="Name of the new sample; without it expert, or audit.")] = None,
     assessors: Annotated[str, typer.Option(help="Who reads, separated by commas.")] = "assessor",
     overlap: Annotated[float, typer.Option(help="Share of the rows that a second person reads too.")] = 0.0,
     controls: Annotated[int | None, typer.Option(help="Random documents planted; 2 % of the size if not said.")] = None,
@@ -50,12 +51,13 @@ def export(
     from curate.review import Desk, Sample, drawing, paper
 
     work, kinds = open_run(None, run), paper.kinds(formats)
-    if size is None and margin is None and (work.folder / "reviews" / sample / "design.json").is_file():
-        _hand_out(Desk(Sample.find(work.folder, sample)), out, kinds)
+    name = sample or ("audit" if of == "audit" else "expert")
+    if size is None and margin is None and (work.folder / "reviews" / name / "design.json").is_file():
+        _hand_out(Desk(Sample.find(work.folder, name)), out, kinds)
         return
     work.need_ancestors("resolve")
     order = drawing.Order(
-        name=sample,
+        name=name,
         size=size,
         margin=margin,
         assessors=[name.strip() for name in assessors.split(",") if name.strip()],
@@ -64,6 +66,7 @@ def export(
         known=known,
         seed=work.pipeline.head.seed if seed is None else seed,
         language=work.pipeline.head.language,
+        of=cast("Literal['labels', 'audit']", of),  # checked by the order
     )
     if plan:
         _, planned = drawing.plan(work.folder, order)

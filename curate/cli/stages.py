@@ -54,9 +54,8 @@ def run(
 ) -> None:
     """Run all stages of a pipeline; what is up to date is skipped."""
     from curate.context import Consent
-    from curate.stages import NAMES
 
-    _go(NAMES, pipeline, run, assign or [], force, Consent(max_cost, yes, allow_weak_judges=allow_weak_judges))
+    _go(None, pipeline, run, assign or [], force, Consent(max_cost, yes, allow_weak_judges=allow_weak_judges))
 
 
 def pool(
@@ -68,7 +67,7 @@ def pool(
     depth: Annotated[int | None, typer.Option(help="Documents that each retriever gives a query.")] = None,
 ) -> None:
     """Choose every query's candidates from several rankings."""
-    changes = _listed("pool.retrievers", retrievers) + ([f"pool.depth={depth}"] if depth is not None else [])
+    changes = listed("pool.retrievers", retrievers) + ([f"pool.depth={depth}"] if depth is not None else [])
     _go(["pool"], pipeline, run, [*(assign or []), *changes], force)
 
 
@@ -91,7 +90,7 @@ def judge(
     """Have every judge of the panel grade every pair of the pool."""
     from curate.context import Consent
 
-    changes = [*(assign or []), *_listed("judge.models", models)]
+    changes = [*(assign or []), *listed("judge.models", models)]
     changes += [f"judge.cascade={cascade}"] if cascade is not None else []
     if plan:
         work = open_run(pipeline, run, changes)
@@ -114,12 +113,13 @@ def _plain(name: str) -> Callable[..., None]:
     return command
 
 
-def _listed(key: str, names: str | None) -> list[str]:
+def listed(key: str, names: str | None) -> list[str]:
+    """Return the assignment of names, separated by commas, to a list of the pipeline; none for None."""
     return [] if names is None else [f"{key}=[{names}]"]
 
 
 def _go(
-    names: Sequence[str],
+    names: Sequence[str] | None,
     pipeline: str | None,
     folder: Path | None,
     assign: Sequence[str],
@@ -134,9 +134,12 @@ def _go(
     with bars() as (work.progress, work.tell):
         work.execute(names, force=force)
     typer.echo(f"run folder: {work.folder}")
+    last = (names or work.pipeline.head.stages)[-1]
     for label, place in (("benchmark", work.folder / "export"), ("report", work.folder / "report.html")):
-        if names[-1] in ("export", "report") and place.exists():
+        if last in ("export", "report") and place.exists():
             typer.echo(f"{label}: {place}")
+    if last == "audit":
+        typer.echo(f"report: {work.folder / 'audit.html'}")
     return work.folder
 
 

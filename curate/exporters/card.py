@@ -5,6 +5,7 @@ Keys of `Benchmark.facts` that the card knows (all may be absent; any other key 
 license       identifier such as `cc-by-nc-sa-4.0`
 source        one sentence on where queries and documents come from
 instruction   what an instruction-tuned encoder is told before a query; else that of templates/tasks.yaml
+repaired      how the labels came about, where a legacy set was repaired and not judged as a whole
 weak_judges   true where every judge is a heuristic: the card then opens with a warning
 judges        the panel, as a list of mappings (name, provider, model, ...) or of names
 prompts       the rubrics and templates, as a list of mappings (name, version, digest)
@@ -22,7 +23,9 @@ from curate.config import Json
 from curate.protocols import Benchmark
 from curate.resources import template
 
-_OWN = frozenset({"license", "source", "instruction", "weak_judges", "judges", "prompts", "agreement", "counts"})
+_OWN = frozenset(
+    {"license", "source", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement", "counts"}
+)
 _CATEGORIES = {"Retrieval": "text-retrieval", "Reranking": "text-ranking"}
 
 

@@ -6,10 +6,11 @@ A row shows no judge, grade, verdict or stratum, and a planted control looks lik
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 
-from curate import survey
+from curate import audit, survey
 from curate.config import Json
 from curate.errors import ConfigError, DataError
 from curate.files import read_table
@@ -41,10 +42,14 @@ class Order:
     """A table of pairs whose grade is known (query_id, doc_id, grade), which are planted too."""
     seed: int = 0
     language: str = "zh"
+    of: Literal["labels", "audit"] = "labels"
+    """What is checked: the run's own labels, or what its audit says of legacy ones."""
 
     def __post_init__(self) -> None:
         if (self.size is None) == (self.margin is None):
             raise ConfigError("review: expected either --size N or --margin M, such as --size 5000 or --margin 0.01")
+        if self.of not in ("labels", "audit") or (self.of == "audit" and self.size is None):
+            raise ConfigError(f"--of: found {self.of!r}, expected labels, or audit with --size")
         folded = [fold(person) for person in self.assessors]
         if not folded or len(set(folded)) < len(folded):
             raise ConfigError(
@@ -64,14 +69,27 @@ class Order:
 
 def plan(run: Path, order: Order) -> tuple[pl.DataFrame, survey.Plan]:
     """Return every judged pair of a run with its stratum, and the design of a sample of them; nothing is written."""
-    verdicts, pool = read_table(run / "consensus", "verdicts"), read_table(run / "pool", "pool")
-    named = survey.strata(verdicts, pool)
+    named = _strata(run, order)
     if named.is_empty():
         raise DataError(f"{run}: no pair was judged, so there is nothing to check; run `curate judge` first")
     sizes = survey.counts(named)
     guesses = survey.guesses(sizes)
     size = order.size or survey.needed(sizes, guesses, order.margin or 0, of=survey.decided(sizes))
-    return named, survey.anticipated(sizes, guesses, survey.allocate(sizes, guesses, size))
+    allocate = audit.allocate if order.of == "audit" else survey.allocate
+    return named, survey.anticipated(sizes, guesses, allocate(sizes, guesses, size))
+
+
+def _strata(run: Path, order: Order) -> pl.DataFrame:
+    """Return every judged pair with its stratum: verdict, grades and rank, or in an audit the legacy label."""
+    verdicts = read_table(run / "consensus", "verdicts")
+    if order.of == "labels":
+        return survey.strata(verdicts, read_table(run / "pool", "pool"))
+    labels = read_table(run / "diversify", "qrels").filter(pl.col("score") > 0)
+    if labels.is_empty():
+        raise DataError(
+            f"{run}: found no legacy label, expected a run of `curate audit`; give --run, or leave out --of"
+        )
+    return audit.strata(verdicts, labels)
 
 
 def draw(run: Path, order: Order) -> Sample:
@@ -92,7 +110,7 @@ def draw(run: Path, order: Order) -> Sample:
     controls = controls.join(drawn, on=PAIR, how="anti", maintain_order="left")
     rows = pl.concat([drawn.join(verdicts, on=PAIR, maintain_order="left"), controls], how="diagonal")
     strata = [Stratum(each.stratum, each.size, each.drawn) for each in planned.strata]
-    facts: dict[str, Json] = {"controls": len(controls), "margin": order.margin}
+    facts: dict[str, Json] = {"controls": len(controls), "margin": order.margin, "of": order.of}
     design = Design(
         order.name, "relevance", order.language, order.seed, tuple(order.assessors), strata, order.overlap, facts
     )

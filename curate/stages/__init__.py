@@ -7,11 +7,14 @@ from curate.context import Stage
 from curate.errors import ConfigError, suggestion
 
 NAMES = ("ingest", "mask", "diversify", "pool", "judge", "consensus", "resolve", "export", "report")
+"""What a pipeline runs, unless it lists its stages."""
+KNOWN = (*NAMES, "audit")
+"""All stages, each behind those whose tables it reads."""
 
 
 def stage(name: str) -> Stage[Any]:
     """Return the stage of that name; ConfigError names the nearest known one."""
-    if name not in NAMES:
-        raise ConfigError(f"unknown stage {name!r}: {suggestion(name, NAMES)}")
+    if name not in KNOWN:
+        raise ConfigError(f"unknown stage {name!r}: {suggestion(name, KNOWN)}")
     found: Stage[Any] = import_module(f"curate.stages.{name}").STAGE
     return found

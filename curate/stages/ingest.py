@@ -23,6 +23,7 @@ from curate.readers import Problem, Row, Source, Table
 from curate.readers.items import Item, Names, Pair, check_header, item, pair, plain, shown, wanted
 from curate.readers.settings import Input, Sources, sources
 from curate.readers.text import FIX
+from curate.sampling import shuffled
 
 LISTED = 10
 """Problems of one file that are shown together."""
@@ -33,6 +34,8 @@ class Config(Input):
     """Where the input is, and what to do about duplicates and mistakes in it."""
 
     ids: list[str] | None = Field(default=None, description="ids of the queries to take; all without it")
+    sample: int | None = Field(default=None, ge=1, description="take so many queries, drawn by `sample_seed`")
+    sample_seed: int = Field(default=7, description="another seed draws other queries")
     on_error: Literal["stop", "drop"] = Field(
         default="stop", description="stop at a bad row, or drop it with its reason"
     )
@@ -102,7 +105,11 @@ class _Reading:
         parts = [f"{count:,} x {reason}" for reason, count in reasons.most_common(LISTED)]
         if len(reasons) > LISTED:
             parts.append(f"{sum(reasons.values()) - sum(count for _, count in reasons.most_common(LISTED)):,} x others")
-        left_out = [f"{len(seen.left_out):,} left out by ingest.ids or as of another split"] if seen.left_out else []
+        left_out = (
+            [f"{len(seen.left_out):,} left out by ingest.ids, by ingest.sample or as of another split"]
+            if seen.left_out
+            else []
+        )
         dropped = [f"{reasons.total():,} dropped ({', '.join(parts)})"] if reasons else []
         return "".join(f"{part}; " for part in dropped + left_out)
 
@@ -222,7 +229,19 @@ def _row(table: Table, found: Item, source: str) -> dict[str, str]:
 
 
 def _choice(config: Config, found: Sources) -> Callable[[str], bool]:
-    """Return which queries are taken: those that are named, else all but those of other splits only."""
+    """Return which queries are taken: those of `_named`, or a sample of them."""
+    taken = _named(config, found)
+    if config.sample is None:
+        return taken
+    names = config.names("queries")
+    rows = (row for source in found.tables["queries"] for row in source.rows(wanted(names)) if isinstance(row, Row))
+    read = (item(row, names) for row in rows)
+    known = {each.id for each in read if isinstance(each, Item) and not each.empty() and taken(each.id)}
+    return frozenset(shuffled(sorted(known), config.sample_seed, "ingest")[: config.sample]).__contains__
+
+
+def _named(config: Config, found: Sources) -> Callable[[str], bool]:
+    """Return which queries are meant: those that are named, else all but those of other splits only."""
     if config.ids is not None:
         return frozenset(config.ids).__contains__
     if not found.other_qrels:
@@ -241,7 +260,7 @@ def _pairs(row: Row | Problem, names: Names) -> list[Pair]:
 
 
 def _check_ids(config: Config, queries: _Texts) -> None:
-    unknown = [repr(name) for name in config.ids or [] if name not in queries.known]
+    unknown = [repr(name) for name in config.ids or [] if name not in queries.known | queries.left_out]
     if unknown:
         more = f" and {len(unknown) - LISTED} more" if len(unknown) > LISTED else ""
         raise ConfigError(f"ingest.ids: found no query {', '.join(unknown[:LISTED])}{more}; correct the list of ids")

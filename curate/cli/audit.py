@@ -1,0 +1,96 @@
+"""`curate audit`: whether the labels of a set are right."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from curate.cli.stages import Assign, File, Folder, Force, MaxCost, Yes, listed, open_run
+from curate.cli.tables import as_table
+
+if TYPE_CHECKING:
+    from curate.run import Run
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command("audit")(audit)
+
+
+def audit(
+    source: Annotated[
+        str | None, typer.Argument(help="Folder in BEIR or MTEB layout, or name of an MTEB task; without it the run's.")
+    ] = None,
+    retrievers: Annotated[str | None, typer.Option(help="Names, separated by commas: bm25,e5,use.")] = None,
+    depth: Annotated[int | None, typer.Option(min=1, help="Documents that each retriever gives a query.")] = None,
+    models: Annotated[str | None, typer.Option(help="The panel: names of judges, separated by commas.")] = None,
+    queries: Annotated[int | None, typer.Option(min=1, help="A sample of so many queries; all without it.")] = None,
+    runs: Annotated[
+        list[Path] | None, typer.Option("--score", help="Run file to be scored on old and new labels; may be repeated.")
+    ] = None,
+    language: Annotated[str | None, typer.Option(help="Of the texts: zh, en.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,
+    max_cost: MaxCost = None,
+    yes: Yes = False,
+    pipeline: File = None,
+    run: Folder = None,
+    assign: Assign = None,
+    force: Force = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+) -> None:
+    """Judge what retrievers find, compare it with a set's labels, and write a repaired set."""
+    from curate.cli.progress import bars
+    from curate.context import Consent
+    from curate.errors import UserError
+    from curate.files import read_json
+
+    changes = listed("pool.retrievers", retrievers) + listed("judge.models", models)
+    given = {"pool.depth": depth, "ingest.sample": queries, "language": language}
+    changes += [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
+    changes += _scored(runs or [])
+    if source is not None:
+        name = f"audit-{re.sub(r'[^A-Za-z0-9_.-]+', '-', Path(source).name).strip('-') or 'set'}"
+        changes = [f"ingest.source={json.dumps(source)}", f"name={name}", *changes]
+        pipeline = pipeline or "audit"
+    work = open_run(pipeline, run, [*changes, *(assign or [])])
+    if "audit" not in work.pipeline.head.stages:
+        raise UserError(f"{work.folder}: no run of an audit; name a folder or a task, or give --run")
+    work.consent = Consent(max_cost, yes)
+    with bars() as (work.progress, work.tell):
+        if plan:
+            stages = work.pipeline.head.stages
+            work.execute(stages[: stages.index("judge")])
+        else:
+            work.execute(force=force)
+    if plan:
+        rows = work.quote()
+        typer.echo(json.dumps(rows) if as_json else as_table(rows) if rows else "nothing is left to send")
+        return
+    found = read_json(work.folder / "audit" / "audit.json")
+    typer.echo(json.dumps(found, ensure_ascii=False, indent=1) if as_json else "\n".join(_lines(found, work)))
+
+
+def _scored(runs: list[Path]) -> Iterator[str]:
+    """Yield the assignments that make systems of run files, named by their files."""
+    names = [re.sub(r"\W+", "-", path.stem) for path in runs]
+    for name, path in zip(names, runs, strict=True):
+        yield f"retrievers.{name}={json.dumps({'kind': 'runfile', 'path': str(path)})}"
+    if names:
+        yield f"audit.systems={json.dumps(names)}"
+
+
+def _lines(found: dict[str, Any], work: "Run") -> Iterator[str]:
+    """Yield the figures that people look at first, and where the rest lies."""
+    from curate.audit import rows
+
+    yield f"{found['queries']:,} queries, {found['pairs']:,} pairs judged by {', '.join(found['panel'])}"
+    if found["heuristic"]:
+        yield "THE JUDGES ARE HEURISTICS: these means show the machinery and are no evidence about the labels"
+    for table in rows(found):
+        yield as_table(table, digits=3)
+    for name in ("patch.tsv", "qrels.tsv", "mteb"):
+        yield f"{name}: {work.folder / 'audit' / name}"
+    yield f"report: {work.folder / 'audit.html'}"

@@ -1,0 +1,44 @@
+"""What the answers to a sample of an audit make of its counts."""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from curate import correction
+from curate.config import Json
+from curate.correction import Mean
+from curate.estimates import Estimate
+from curate.review.desk import Desk
+from curate.review.proof import checked
+
+
+def correct(desk: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> dict[str, Json]:
+    """Return the corrected means as plain mappings: false_negatives, false_positives, positives, and precision.
+
+    `precision` is the share of the claimed false negatives that people confirm. `pairs` are those of `audit.strata`
+    now: if they are not those that the sample was drawn of, it is `outdated` and corrects nothing.
+    """
+    design = desk.sample.design
+    sizes = dict(pairs.group_by("stratum").len().iter_rows())
+    if sizes != {stratum.name: stratum.size for stratum in design.strata}:
+        return {"sample": design.name, "outdated": True}
+    read = [(row.ids[0], row.stratum, row.relevant) for row in checked(desk) if row.settled]
+    columns = {"query_id": pl.String, "stratum": pl.String, "relevant": pl.Boolean}
+    found = correction.correct(pairs, pl.DataFrame(read, columns, orient="row"), queries)
+    return {
+        "sample": design.name,
+        "outdated": False,
+        "answered": found.answered,
+        "false_negatives": _shown(found.false_negatives),
+        "false_positives": _shown(found.false_positives),
+        "positives": _shown(found.positives),
+        "precision": _shown(found.precision),
+    }
+
+
+def _shown(figure: Mean | Estimate | None) -> dict[str, Json] | None:
+    """Return a figure and its bounds, rounded; None where a stratum that it needs has no answer."""
+    if figure is None:
+        return None
+    bounds = {name: round(getattr(figure, name), 5) for name in ("value", "low", "high")}
+    return {**bounds, "answered": figure.answered}

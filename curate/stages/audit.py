@@ -1,0 +1,254 @@
+"""Audit: compare the labels that a set came with to what the panel says of the documents retrieved for its queries.
+
+In: queries, corpus and qrels of `diversify` (which must have dropped nothing), what `mask` dropped, pool, ratings,
+verdicts, and what people answered to samples of the audit. Out: `compared` (every judged pair and every label with its
+kind), `audited` (counts of every query), audit.json (means, intervals, what it does to systems), `patch` and repaired
+qrels, both as TSV too, `mteb/` (the repaired set), and audit.html. Nothing is judged here.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+from pydantic import Field
+
+from curate import audit, audit_page, consequences, figures
+from curate.config import Json, Section, check
+from curate.context import Context, Report, Stage
+from curate.corpus import TableCorpus
+from curate.duplicates import Firsts
+from curate.errors import ConfigError, DataError
+from curate.exporters import EXPORTERS
+from curate.files import digests, frame, read_json, sha256, write_json, write_table, write_text
+from curate.ledger import Ledger, default_path
+from curate.protocols import Benchmark
+from curate.records import Query
+from curate.review import Desk, Sample
+from curate.review.correcting import correct
+from curate.stages import build, judge
+from curate.stages.seats import paid
+from curate.voting import PAIR
+
+FEW = 50
+"""Below this number of queries a percentile interval is too narrow."""
+NAMED = 20
+"""Labels of unknown texts that are named."""
+LABELS = (
+    "These are the labels that the set came with, less those that every judge found not relevant, and with the pairs "
+    "that the panel found relevant. Labels that it left open, or whose document was not retrieved, are unchanged."
+)
+
+
+class Config(Section):
+    """What is compared besides the pooled retrievers, and how much is shown."""
+
+    systems: tuple[str, ...] = Field(default=(), description="further retrievers, such as run files, to be scored")
+    recall: int = Field(default=50, ge=1, description="depth of recall")
+    worst: int = Field(default=10, ge=0, description="queries with the most errors that the page shows")
+    examples: int = Field(default=5, ge=0, description="documents of each kind that the page shows of such a query")
+    excerpt: int = Field(default=200, ge=1, description="characters of a document that are shown")
+
+
+def run(config: Config, context: Context) -> Report:
+    """Compare, measure, repair and show."""
+    labels = context.read("diversify", "qrels").filter(pl.col("score") > 0)
+    if labels.is_empty():
+        raise DataError(
+            "audit: found no label above 0, expected the labels to audit; give ingest.qrels, or another set"
+        )
+    queries, verdicts = context.read("diversify", "queries"), context.read("consensus", "verdicts")
+    documents = _documents(context)
+    compared = audit.compare(verdicts, labels, _first(queries), documents)
+    counts = audit.count(compared, queries["query_id"].to_list())
+    patches = _with_calls(audit.patch(compared, documents), context)
+    repaired = audit.repaired(labels, patches)
+    rankings = _rankings(config, context)
+    found: dict[str, Any] = {
+        **_set(context, counts),
+        "measures": audit.measures(counts, context.seed),
+        "patch": {"added": int((patches["sign"] == "+").sum()), "removed": int((patches["sign"] == "-").sum())},
+        "corrected": [
+            correct(desk, audit.strata(verdicts, labels), queries["query_id"].to_list()) for desk in _desks(context)
+        ],
+        "systems": consequences.compare(
+            rankings, labels, repaired, verdicts, depth=config.recall, seed=context.seed, judges=_encoders(context)
+        ),
+    }
+    _write(context, compared, counts, patches, repaired)
+    _export(context, repaired, weak=bool(found["heuristic"]))
+    write_json(context.out / "audit.json", found)
+    write_text(context.out / "audit.html", _page(config, context, found, compared, counts))
+    return Report(len(compared), len(repaired), facts={"labels": len(labels), **found["patch"]}, notes=_notes(found))
+
+
+def _first(texts: pl.DataFrame) -> pl.DataFrame:
+    """Return query_id and the first query of the same text."""
+    firsts = Firsts()
+    rows = [(name, firsts.of(name, text)) for name, text in texts.select("query_id", "text").iter_rows()]
+    return pl.DataFrame(rows, {"query_id": pl.String, "first": pl.String}, orient="row")
+
+
+def _documents(context: Context) -> pl.DataFrame:
+    """Return doc_id and the first document of the same text, for the whole corpus; holds ids and digests, no text."""
+    firsts = Firsts()
+    corpus = TableCorpus(context.folder("diversify"))
+    rows = [(doc.doc_id, firsts.of(doc.doc_id, doc.shown())) for batch in corpus.batches() for doc in batch]
+    return pl.DataFrame(rows, {"doc_id": pl.String, "first": pl.String}, orient="row")
+
+
+def _set(context: Context, counts: pl.DataFrame) -> dict[str, Json]:
+    """Return what audit.json says of the set and the panel."""
+    panel = read_json(context.folder("judge") / "panel.json")
+    lost = context.read("mask", "dropped").filter(pl.col("table") == "qrels").sort("id")
+    return {
+        "name": context.name,
+        "queries": len(counts),
+        "queries_without_label": int((counts["labels"] == 0).sum()),
+        "pairs": len(context.read("consensus", "verdicts")),
+        "panel": sorted(panel),
+        "heuristic": all("heuristic" in identity for identity in panel.values()),
+        "unknown": {
+            "labels": len(lost),
+            "reasons": dict(lost.group_by("reason").len().sort("reason").iter_rows()),
+            "named": lost["id"].head(NAMED).to_list(),
+        },
+    }
+
+
+def _encoders(context: Context) -> set[str]:
+    """Return the encoders whose similarity is a judge of the panel."""
+    panel = read_json(context.folder("judge") / "panel.json")
+    return {str(identity["encoder"]) for identity in panel.values() if "encoder" in identity}
+
+
+def _with_calls(patches: pl.DataFrame, context: Context) -> pl.DataFrame:
+    """Return the patch with the ledger's ids of the calls in which language models graded its pairs."""
+    panel = read_json(context.folder("judge") / "panel.json")
+    asked = tuple(name for name, identity in panel.items() if "rubric" in identity)
+    calls = pl.DataFrame(schema={**dict.fromkeys(PAIR, pl.String), "calls": pl.String})
+    if asked:
+        section = check(judge.Config, context.settings.get("judge") or {}, "judge")
+        with Ledger(context.ledger or default_path(context.home)) as ledger:
+            table, seats = judge.seated(section.model_copy(update={"models": asked}), context, ledger)
+            found = [
+                table.pool.pairs.join(table.standing(seat), on=["query_digest", "passage_digest"])
+                .filter(pl.col("call_id").is_not_null())
+                .select(*PAIR, calls=pl.concat_str(pl.lit(f"{seat.name}="), "call_id"))
+                for seat in paid(seats)
+            ]
+        calls = pl.concat(found).sort(*PAIR, "calls").group_by(PAIR).agg(pl.col("calls").str.join(" "))
+    return patches.join(calls, on=PAIR, how="left", maintain_order="left")
+
+
+def _rankings(config: Config, context: Context) -> pl.DataFrame:
+    """Return what the pooled retrievers found, and what further systems rank."""
+    pooled = context.read("pool", "rankings")
+    queries = [Query(*row) for row in context.read("diversify", "queries").select("query_id", "text").iter_rows()]
+    corpus = TableCorpus(context.folder("diversify"))
+    parts = [pooled]
+    for name in config.systems:
+        retriever = build.retriever(context, name)
+        lists = zip(queries, retriever.search(corpus, queries, config.recall, context.progress), strict=True)
+        rows = (
+            {"query_id": query.query_id, "retriever": name, "doc_id": hit.doc_id, "rank": hit.rank, "score": hit.score}
+            for query, hits in lists
+            for hit in hits[: config.recall]
+        )
+        parts.append(frame("rankings", rows))
+    return pl.concat(parts)
+
+
+def _desks(context: Context) -> list[Desk]:
+    """Return the samples of this audit that people were given, by name."""
+    found = sorted((context.run / "reviews").glob("*/design.json"))
+    desks = [Desk(Sample.load(path.parent)) for path in found]
+    return [desk for desk in desks if desk.sample.design.facts.get("of") == "audit"]
+
+
+def _write(
+    context: Context, compared: pl.DataFrame, counts: pl.DataFrame, patches: pl.DataFrame, repaired: pl.DataFrame
+) -> None:
+    for name, table in (("compared", compared), ("audited", counts), ("patch", patches), ("qrels", repaired)):
+        write_table(context.out, name, table)
+    patches.write_csv(context.out / "patch.tsv", separator="\t")
+    mteb = {"query-id": "query_id", "corpus-id": "doc_id", "score": "score"}
+    repaired.select(**{name: pl.col(column) for name, column in mteb.items()}).write_csv(
+        context.out / "qrels.tsv", separator="\t"
+    )
+
+
+def _export(context: Context, repaired: pl.DataFrame, *, weak: bool) -> None:
+    """Write the repaired set as a folder that stock mteb loads; ids stay those of the set."""
+    queries = context.read("diversify", "queries").join(repaired, on="query_id", how="semi", maintain_order="left")
+    rubric = context.done("judge").facts.get("rubric")
+    benchmark = Benchmark(
+        name=f"{context.name}-repaired",
+        language=context.language,
+        queries=queries,
+        corpus=TableCorpus(context.folder("diversify")),
+        qrels=repaired,
+        candidates=frame("qrels"),
+        verdicts=context.read("consensus", "verdicts").join(queries, on="query_id", how="semi"),
+        facts={
+            "weak_judges": weak,
+            "judges": sorted(read_json(context.folder("judge") / "panel.json")),
+            "prompts": [rubric] if rubric else [],
+            "repaired": LABELS,
+        },
+        duplicates="keep",
+    )
+    (context.out / "mteb").mkdir()
+    EXPORTERS.load("mteb")(benchmark, context.out / "mteb")
+
+
+def _page(
+    config: Config, context: Context, found: Mapping[str, Any], compared: pl.DataFrame, counts: pl.DataFrame
+) -> str:
+    """Return the page; of the documents only the beginnings of its examples are held."""
+    worst = audit_page.worst(counts, config.worst)
+    pairs = audit_page.examples(compared, worst, config.examples)
+    wanted = set(pairs["doc_id"])
+    corpus = TableCorpus(context.folder("diversify"))
+    passages = {
+        doc.doc_id: figures.excerpt(doc.shown(), config.excerpt)
+        for batch in corpus.batches()
+        for doc in batch
+        if doc.doc_id in wanted
+    }
+    asked = dict(context.read("diversify", "queries").select("query_id", "text").iter_rows())
+    cards = audit_page.cards(worst, pairs, counts, asked, passages)
+    return audit_page.page(found, cards, context.language)
+
+
+def _notes(found: Mapping[str, Any]) -> list[str]:
+    """Return what must be known before a figure is used."""
+    notes = []
+    if found["heuristic"]:
+        notes.append("all judges are heuristics: the means show the machinery and are no evidence about the labels")
+    if found["queries"] < FEW:
+        notes.append(f"with fewer than {FEW} queries the intervals are too narrow")
+    if lost := found["unknown"]["labels"]:
+        notes.append(
+            f"{lost:,} labels name texts that are not there, and are in no figure: see `unknown` in audit.json"
+        )
+    old = [each["sample"] for each in found["corrected"] if each["outdated"]]
+    notes += [f"the sample {name!r} was drawn of other verdicts and corrects nothing" for name in old]
+    return notes
+
+
+def fingerprint(config: Config, context: Context) -> Json:
+    """Check that equal and similar texts are kept; return what systems are scored and what people said."""
+    diversify = context.settings.get("diversify")
+    if context.duplicates != "keep" or not isinstance(diversify, Mapping) or diversify.get("enabled") is not False:
+        raise ConfigError(
+            "audit: expected every text of the set under its own id; set ingest.duplicates: keep and "
+            "diversify.enabled: false, as pipelines/audit.yaml does"
+        )
+    answers: dict[str, Json] = {
+        desk.sample.design.name: [sha256(desk.sample.folder / "design.json"), digests(desk.sample.folder / "answers")]
+        for desk in _desks(context)
+    }
+    return {"systems": {name: build.retriever(context, name).identity for name in config.systems}, "answers": answers}
+
+
+STAGE = Stage("audit", Config, ("mask", "diversify", "pool", "judge", "consensus"), run, fingerprint)
