@@ -11,10 +11,13 @@ GROUND = {"errors", "records", "config", "files", "registry", "resources", "prot
 PURE = {
     "agreement",
     "budget",
+    "capture",
     "cascade",
     "characters",
     "charts",
     "cost",
+    "coverage",
+    "deeper",
     "diversity",
     "duplicates",
     "estimates",
@@ -22,6 +25,7 @@ PURE = {
     "forms",
     "guide",
     "highlight",
+    "holes",
     "integrity",
     "intervals",
     "measures",
@@ -37,6 +41,7 @@ PURE = {
     "survey",
     "suspicion",
     "tally",
+    "totals",
     "voting",
 }
 SHARED = {"vectors", "corpus"}
@@ -54,7 +59,7 @@ LAYERS = [
     {"pipeline"},
     {"models"},
     {"run"},
-    {"status"},
+    {"status", "checks"},
     {"web"},
     {"cli"},
     {"__main__"},

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from curate.cli import ledger, look, models, review, stages
+from curate.cli import check, ledger, look, models, review, stages
 from curate.errors import CurateError, UserError
 
 app = typer.Typer(
@@ -17,6 +17,7 @@ app = typer.Typer(
 stages.add_to(app)
 look.add_to(app)
 review.add_to(app)
+check.add_to(app)
 models.add_to(app)
 ledger.add_to(app)
 

@@ -76,10 +76,11 @@ def draw(run: Path, order: Order) -> Sample:
     verdicts = read_table(run / "consensus", "verdicts").select(*PAIR, "verdict", "votes")
     drawn = survey.draw(named, {each.stratum: each.drawn for each in planned.strata}, order.seed)
     count = round(CONTROLS * len(drawn)) if order.controls is None else order.controls
-    controls = pl.concat([_strangers(run, count, order.seed), _known(order.known)])
+    strangers = _strangers(run, count, order.seed)
+    controls = pl.concat([strangers, known(order.known)])
     rows = pl.concat([drawn.join(verdicts, on=PAIR, maintain_order="left"), controls], how="diagonal")
     strata = [Stratum(each.stratum, each.size, each.drawn) for each in planned.strata]
-    facts: dict[str, Json] = {"controls": len(controls), "margin": order.margin}
+    facts: dict[str, Json] = {"controls": len(controls), "random": len(strangers), "margin": order.margin}
     design = Design(
         order.name, "relevance", order.language, order.seed, tuple(order.assessors), strata, order.overlap, facts
     )
@@ -132,8 +133,8 @@ def _strangers(run: Path, count: int, seed: int) -> pl.DataFrame:
     )
 
 
-def _known(path: Path | None) -> pl.DataFrame:
-    """Return the pairs of a file of known grades; DataError unless it is such a table."""
+def known(path: Path | None) -> pl.DataFrame:
+    """Return query_id, doc_id and `expected` of a file of known grades, no rows without one; DataError if it is not."""
     if path is None:
         return pl.DataFrame(schema=dict.fromkeys((*PAIR, "expected"), pl.String))
     try:
