@@ -82,7 +82,7 @@ def test_not_defined_for_one_retriever_or_nothing_found() -> None:
 def simulated(ease: np.ndarray, nets: list[float], seed: int) -> np.ndarray:
     """Return who caught what: document i is caught by net j with the odds ease[i] * nets[j]."""
     odds = ease[:, None] * np.array(nets)
-    return np.random.default_rng(seed).random(odds.shape) < odds / (1 + odds)
+    return np.asarray(np.random.default_rng(seed).random(odds.shape) < odds / (1 + odds))
 
 
 def test_unbiased_for_independent_nets_of_unequal_reach() -> None:
@@ -90,7 +90,7 @@ def test_unbiased_for_independent_nets_of_unequal_reach() -> None:
     totals = [(c := simulated(documents, [2.0, 0.8, 0.4], seed)).any(axis=1).sum() + bound(c) for seed in range(400)]
     assert np.mean(totals) == pytest.approx(500, rel=0.01)
     pairs = [simulated(documents, [1.5, 0.7], seed) for seed in range(400)]
-    chapmans = [chapman(*c.sum(axis=0), np.array(c.all(axis=1).sum())) for c in pairs]
+    chapmans = [chapman(c[:, 0].sum(), c[:, 1].sum(), c.all(axis=1).sum()) for c in pairs]
     assert np.mean(chapmans) == pytest.approx(500, rel=0.01)
 
 
@@ -128,7 +128,7 @@ def test_intervals_hold_the_share_that_was_found() -> None:
         relevant = random.poisson(12, 120) + 1  # documents of each query
         queries = np.repeat(np.arange(120), relevant)
         rows = simulated(np.ones(len(queries)), [2.0, 0.8, 0.4], seed)
-        found = capture(rows, queries.tolist(), ["a", "b", "c"], seed)
+        found = capture(rows, [str(query) for query in queries], ["a", "b", "c"], seed)
         assert found is not None
         assert found.share.low is not None
         assert found.share.high is not None
