@@ -73,6 +73,14 @@ class Run:
         self._need_ancestors("judge")
         return quote(self.pipeline.sections["judge"], self._context(self.folder))  # type: ignore[arg-type]
 
+    def beside(self, stage: str) -> Context:
+        """Return the context of a check on what a stage works with; UserError unless that is up to date.
+
+        The check writes into `checks/`, which no stage reads.
+        """
+        self._need_ancestors(stage)
+        return self._context(self.folder / "checks")
+
     def _check(self, names: Sequence[str], *, force: bool) -> None:
         """Find everything that can be wrong before anything is done or paid."""
         for name in names:

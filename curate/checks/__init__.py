@@ -1,1 +1,1 @@
-"""Checks of a finished run: they read its tables and its ledger, and write figures to `checks/` in its folder."""
+"""Checks of a run beside its stages: they change no label, and write their figures into `checks/` of the run folder."""
