@@ -63,7 +63,7 @@ def check(run: Path, asked: Asked | None = None, progress: Progress = quiet) -> 
     deep = found.filter(pl.col("by").list.len() == 0)
     result: dict[str, Json] = {
         "labels": stage,
-        "heuristic": _heuristic(context),
+        "heuristic": heuristic(context),
         "queries": pool["query_id"].n_unique(),
         "queries_with_a_relevant_document": len(relevant),
         "relevant": len(found),
@@ -110,7 +110,7 @@ def _refuse_unjudged(run: Path, pool: pl.DataFrame, verdicts: pl.DataFrame) -> N
         )
 
 
-def _heuristic(context: Context) -> bool:
+def heuristic(context: Context) -> bool:
     """Say whether heuristics alone judged, so that the figures show the machinery and prove nothing."""
     report = context.report("judge")
     panel = read_json(context.folder("judge") / "panel.json") if report else {}

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from curate.cli import check, ledger, look, models, review, stages
+from curate.cli import analyze, check, ledger, look, models, review, stages
 from curate.errors import CurateError, UserError
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ stages.add_to(app)
 look.add_to(app)
 review.add_to(app)
 check.add_to(app)
+analyze.add_to(app)
 models.add_to(app)
 ledger.add_to(app)
 
