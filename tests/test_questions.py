@@ -114,7 +114,8 @@ def test_every_word_that_is_sent_changes_the_digest(part: str) -> None:
     else:
         value = value[:-1] if isinstance(value, list) else f"{value} Please."
     assert packaged(**{part: value}).digest != packaged().digest
-    assert packaged(name="mine").digest == packaged().digest
+    renamed = question({**read_yaml(PROMPTS / "analyze-reasons-en.yaml"), "name": "mine"}, "x")
+    assert renamed.digest == packaged().digest
 
 
 @pytest.mark.parametrize(
