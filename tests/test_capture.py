@@ -104,6 +104,12 @@ def test_below_the_truth_where_easy_documents_are_easy_for_all() -> None:
     assert np.mean(totals) > seen + 0.3 * (500 - seen)  # and it says more than what was seen
 
 
+def test_chaos_own_bound_is_below_the_truth_for_equal_nets() -> None:
+    ease = np.random.default_rng(4).gamma(0.7, 2.0, 500)
+    times = [simulated(ease, [0.8, 0.8, 0.8], seed).sum(axis=1) for seed in range(200)]
+    assert np.mean([(t > 0).sum() + chao((t == 1).sum(), (t == 2).sum(), 3) for t in times]) < 490
+
+
 def test_chaos_own_bound_is_above_the_truth_for_unequal_nets() -> None:
     catches = [simulated(np.ones(500), [9.0, 0.1, 0.1], seed) for seed in range(200)]
     times = [c.sum(axis=1) for c in catches]

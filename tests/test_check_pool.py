@@ -189,7 +189,7 @@ def test_a_shallow_pool_is_not_saturated_and_how_to_deepen_it_is_told(run: Path)
     found = check(run)
     assert at(found, "depth", "high") <= 30
     assert len(at(found, "unsaturated")) > QUERIES / 2
-    assert at(found, "deepen", 0).endswith("--set pool.size=2000 --set pool.depth=80")
+    assert at(found, "deepen") == {"size": 2000, "depth": 80}
 
 
 def test_a_given_depth_credits_less(run: Path) -> None:
@@ -214,6 +214,15 @@ def test_as_a_user_types_it(tmp_path: Path) -> None:
     path = tmp_path / "runs" / "tiny" / "checks" / "pool.json"
     assert json.loads(path.read_text(encoding="utf-8")) == found
     assert found["labels"] == "resolve"
+    deepened = curate(tmp_path, "pool", "--run", "runs/tiny", "--set", "pool.size=20", "--set", "pool.depth=16")
+    assert deepened.returncode == 0, deepened.stderr
+    unjudged = curate(tmp_path, "check", "pool")
+    assert unjudged.returncode == 2
+    assert "run `curate judge` and `curate consensus` first" in unjudged.stderr
+    for stage in ("judge", "consensus"):
+        assert curate(tmp_path, stage, "--run", "runs/tiny").returncode == 0
+    found = json.loads(curate(tmp_path, "check", "pool", "--json").stdout)
+    assert found["labels"] == "consensus", "resolve was made from another consensus"
     once = path.read_bytes()
     curate(tmp_path, "check", "pool")
     assert path.read_bytes() == once

@@ -51,7 +51,10 @@ def planned(run: Run, order: Order) -> list[dict[str, Json]]:
     model = Model.named(context, order.model)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         found = asking.plans(model, _inquiries(run, context, order), ledger, retry=context.consent.retry)
-    return [{"question": name, **asdict(each)} for name, each in found.items()]
+    return [
+        {"question": name, **asdict(each), "currency": None if each.cost is None else each.currency}
+        for name, each in found.items()
+    ]
 
 
 def analyze(run: Run, order: Order) -> dict[str, Json]:

@@ -143,12 +143,7 @@ def _by_depth(run: Path, pool: pl.DataFrame, qrels: pl.DataFrame, config: Config
         "cumulated": cast("Json", deeper.curve(pairs)),
         "unsaturated": [plain(each) for each in open_],
         "whole_corpus_in_the_pool": len(late) - len(open_),
-        "deepen": [
-            f"curate pool --run {run} --set pool.size={2 * config.size} --set pool.depth={2 * config.depth}",
-            f"curate judge --run {run} --plan",
-        ]
-        if open_
-        else [],
+        "deepen": {"size": 2 * config.size, "depth": 2 * config.depth} if open_ else None,
     }
 
 

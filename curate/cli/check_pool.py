@@ -50,11 +50,11 @@ def pool(
     if as_json:
         typer.echo(json.dumps(found, ensure_ascii=False, indent=1))
         return
-    for line in _text(found):
+    for line in _text(found, folder):
         typer.echo(line)
 
 
-def _text(found: Figures) -> Iterator[str]:
+def _text(found: Figures, run: Path) -> Iterator[str]:
     yield (
         f"{found['relevant']:,} relevant pairs of {found['queries']:,} queries, labels of `{found['labels']}`; "
         "intervals resample queries, 95 %"
@@ -65,7 +65,7 @@ def _text(found: Figures) -> Iterator[str]:
     yield from _positions(found)
     yield from _capture(found)
     yield from _below(found["below"])
-    yield from _saturation(found)
+    yield from _saturation(found, run)
     yield from _systems(found["systems"])
 
 
@@ -128,6 +128,8 @@ def _capture(found: Figures) -> Iterator[str]:
     by = ", ".join(f"{count:,} by {times}" for times, count in enumerate(capture["by"], start=1))
     yield f"{capture['found']:,} found within the depth: {by}"
     yield f"at least {ranged(capture['missed'], 0)} more relevant; at most {ranged(capture['share'])} of all were found"
+    if found["beyond_depth"]:
+        yield f"{found['beyond_depth']:,} of those are in the pool, below the depth"
     yield (
         "a lower bound, because retrievers are dependent: what one finds easily, the others find easily too. "
         f"Chao's (1987), {capture['chao']:,.0f}, takes them for equals and can be too high"
@@ -159,7 +161,7 @@ def _below(samples: Sequence[Figures]) -> Iterator[str]:
         yield f"share of all relevant pairs that is in the pool, by {sample['source']}: {ranged(sample['recall'])}"
 
 
-def _saturation(found: Figures) -> Iterator[str]:
+def _saturation(found: Figures, run: Path) -> Iterator[str]:
     late, whole = found["unsaturated"], found["whole_corpus_in_the_pool"]
     yield f"\n{len(late):,} queries still yield relevant documents in the last fifth of their pool"
     if whole:
@@ -170,14 +172,12 @@ def _saturation(found: Figures) -> Iterator[str]:
             for each in late
         ]
         yield as_table(rows[:NAMED])
-        yield (
-            "deepen the pool; only pairs that are new are judged, and paid:"
-            if len(rows) <= NAMED
-            else (
-                f"... and {len(rows) - NAMED:,} more, see --json; deepen the pool; only pairs that are new are judged:"
-            )
-        )
-        yield from (f"  {command}" for command in found["deepen"])
+        if len(rows) > NAMED:
+            yield f"... and {len(rows) - NAMED:,} more, see --json"
+        more = found["deepen"]
+        yield "deepen the pool; only pairs that are new are judged, and paid:"
+        yield f"  curate pool --run {run} --set pool.size={more['size']} --set pool.depth={more['depth']}"
+        yield f"  curate judge --run {run} --plan"
 
 
 def _systems(systems: Sequence[Figures]) -> Iterator[str]:
