@@ -17,6 +17,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats.proportion import proportion_confint
 
 from curate.difficulty import Measured, by_rank, grouped, measure, overlap
 from tests.runs import curate, tiny
@@ -176,6 +177,7 @@ def test_a_plan_is_printed_and_nothing_is_sent(answering: Answering) -> None:
     assert stopped.returncode == 2
     assert "analyzing would send:" in stopped.stderr
     assert "EUR" in stopped.stderr
+    assert curate(folder, "analyze", *RUN, "--plan").returncode == 2
     offline = curate(folder, "analyze", *RUN, "--model", "m", "--offline")
     assert offline.returncode == 2
     assert server.calls == []
@@ -189,6 +191,9 @@ def test_labelled_paid_once_and_replayed_offline(answering: Answering) -> None:
     reasons, difficulty = found["questions"]["reasons"], found["questions"]["difficulty"]
     assert (reasons["population"], reasons["drawn"]) == (len(contested), 4)
     assert reasons["statuses"] == {"labelled": 4, "refused": 0, "unparsed": 0, "failed": 0}
+    for each in reasons["shares"]:
+        bounds = proportion_confint(each["count"], 4, method="wilson")
+        assert (each["value"], each["low"], each["high"]) == pytest.approx((each["count"] / 4, *bounds), abs=1e-4)
     assert sum(each["count"] for each in reasons["shares"]) == 4
     assert [each["label"] for each in difficulty["shares"]] == ["L1", "L2", "L3"]
     assert sum(each["queries"] for each in difficulty["groups"]) == difficulty["drawn"]

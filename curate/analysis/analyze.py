@@ -18,7 +18,7 @@ from curate.checks.pool import heuristic, label_stage, plain
 from curate.config import Json, read_yaml
 from curate.context import Context
 from curate.corpus import TableCorpus
-from curate.estimates import Part
+from curate.errors import ConfigError
 from curate.files import write_json
 from curate.ledger import Ledger, default_path
 from curate.questions import STATUSES, Question, question
@@ -47,7 +47,7 @@ def planned(run: Run, order: Order) -> list[dict[str, Json]]:
     """Return a row a question that something is left to ask of: calls, tokens and cost at most; nothing is sent."""
     context = run.beside("resolve")
     if order.model is None:
-        return []
+        raise ConfigError("--plan: without a model nothing is sent; name one with --model")
     model = Model.named(context, order.model)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         found = asking.plans(model, _inquiries(run, context, order), ledger, retry=context.consent.retry)
@@ -102,7 +102,7 @@ def _asked(run: Run, context: Context, order: Order, model: Model, counted: Coun
 
 
 def _answered(model: Model, inquiry: Inquiry, ledger: Ledger, counted: Counted | None, seed: int) -> dict[str, Json]:
-    """Return the shares of the labels among what was labelled, with Wilson intervals for the run's population."""
+    """Return the shares of the labels among what was labelled, with Wilson intervals; the rest is counted apart."""
     known = asking.said(model, inquiry, ledger)
     said = [(item, known[asking.task(model, inquiry, item).key]) for item in inquiry.items]
     given = [each.label for _, each in said if each.label]
@@ -115,8 +115,7 @@ def _answered(model: Model, inquiry: Inquiry, ledger: Ledger, counted: Counted |
         "drawn": len(said),
         "statuses": {name: sum(each.status == name for _, each in said) for name in STATUSES},
         "shares": [
-            {"label": label, "count": given.count(label), **_share(given.count(label), len(given), inquiry.population)}
-            for label in labels
+            {"label": label, "count": given.count(label), **_share(given.count(label), len(given))} for label in labels
         ],
         "groups": []
         if counted is None
@@ -128,8 +127,8 @@ def _answered(model: Model, inquiry: Inquiry, ledger: Ledger, counted: Counted |
     }
 
 
-def _share(hits: int, labelled: int, population: int) -> dict[str, Json]:
-    found = estimates.share([Part(population, labelled, hits)])
+def _share(hits: int, labelled: int) -> dict[str, Json]:
+    found = estimates.wilson(hits, labelled)
     return {name: None if found is None else round(getattr(found, name), 4) for name in ("value", "low", "high")}
 
 
