@@ -19,6 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
+from curate.analysis.analyze import _question
+from curate.context import Context
 from curate.difficulty import Measured, by_rank, grouped, measure, overlap
 from tests.runs import curate, tiny
 from tests.vendor import Call, Fault, Vendor, refusal, says, vendor
@@ -291,3 +293,9 @@ def test_who_can_be_asked(answering: Answering) -> None:
     capped = curate(folder, "analyze", *RUN, "--model", "m", "--max-cost", "0.0000001")
     assert capped.returncode == 2
     assert "the next call may pass the cap" in capped.stderr
+
+
+@pytest.mark.parametrize(("language", "name"), [("zh", "zh"), ("zh-Hant", "zh"), ("en-GB", "en"), ("de", "en")])
+def test_texts_of_other_languages_are_asked_about_in_english(tmp_path: Path, language: str, name: str) -> None:
+    context = Context(tmp_path, tmp_path, tmp_path, language=language)
+    assert _question(context, "reasons").name == f"analyze-reasons-{name}"
