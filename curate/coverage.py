@@ -85,11 +85,10 @@ def labels(qrels: pl.DataFrame) -> dict[str, frozenset[str]]:
     return {str(key[0]): frozenset(part["doc_id"]) for key, part in parts}
 
 
-def lists(rankings: pl.DataFrame, depth: int | None = None) -> dict[str, dict[str, list[str]]]:
-    """Return system -> query -> documents, best first, to a depth, from a table `rankings`; systems by name."""
-    kept = rankings if depth is None else rankings.filter(pl.col("rank") <= depth)
+def lists(rankings: pl.DataFrame) -> dict[str, dict[str, list[str]]]:
+    """Return system -> query -> documents, best first, from a table `rankings`; systems by name."""
     found: dict[str, dict[str, list[str]]] = {name: {} for name in rankings["retriever"].unique().sort()}
-    ordered = kept.sort("retriever", "query_id", "rank").group_by("retriever", "query_id", maintain_order=True)
+    ordered = rankings.sort("retriever", "query_id", "rank").group_by("retriever", "query_id", maintain_order=True)
     for system, query, documents in ordered.agg("doc_id").iter_rows():
         found[system][query] = documents
     return found

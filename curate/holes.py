@@ -11,6 +11,8 @@ from curate.tally import Floats
 from curate.totals import Figure, divided, measured
 
 DEPTHS = (10, 100)
+DEEPEST = 1000
+"""Documents of a ranking that are looked at: to fill ten places without holes takes more than ten."""
 DECIDED = frozenset({"relevant", "not relevant", "not positive"})
 """Verdicts that say whether a document is a positive; others leave it in doubt."""
 

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from curate.checks.pool import Asked, check
+from curate.cli.check_pool import _text
 from curate.errors import DataError, UserError
 from curate.files import frame, write_table
 from curate.review import Answer, Desk
@@ -172,6 +173,8 @@ def test_a_run_file_is_followed_through_merges_and_its_holes_counted(run: Path) 
     predictions.write_text(json.dumps({"default": {"test": scores}}), encoding="utf-8")
     again = at(check(run, Asked(runs=[predictions])), "systems")[1]
     assert again["depths"] == system["depths"]
+    with pytest.raises(UserError, match="several files named mine"):
+        check(run, Asked(runs=[path, run / "mine.trec"]))
 
 
 def cut(run: Path, size: int) -> None:
@@ -190,6 +193,19 @@ def test_a_shallow_pool_is_not_saturated_and_how_to_deepen_it_is_told(run: Path)
     assert at(found, "depth", "high") <= 30
     assert len(at(found, "unsaturated")) > QUERIES / 2
     assert at(found, "deepen") == {"size": 2000, "depth": 80}
+
+
+def test_without_a_relevant_document_nothing_is_defined(run: Path) -> None:
+    verdicts = pl.read_parquet(run / "consensus" / "verdicts.parquet")
+    write_table(run / "consensus", "verdicts", verdicts.with_columns(verdict=pl.lit("contested")))
+    write_table(run / "consensus", "qrels", frame("qrels"))
+    found = check(run)
+    assert found["capture"] is None
+    assert at(found, "leave_one_out", 0, "tau", "value") is None
+    assert at(found, "systems", 0, "stock", "value") is None
+    assert at(found, "by_position", 0, "relevant") == 0
+    lines = "\n".join(_text(found, run))
+    assert "not defined: it takes two retrievers and a relevant document" in lines
 
 
 def test_a_given_depth_credits_less(run: Path) -> None:

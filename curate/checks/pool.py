@@ -57,7 +57,7 @@ def check(run: Path, asked: Asked | None = None, progress: Progress = quiet) -> 
     found = coverage.founders(pool, qrels, depths)
     retrievers = rankings["retriever"].unique().sort().to_list()
     others = _others(context, wanted)
-    systems = coverage.lists(pl.concat([rankings, others]), depth=max(holes.DEPTHS))
+    systems = coverage.lists(pl.concat([rankings, others]))
     relevant = coverage.labels(qrels)
     seed = context.seed
     deep = found.filter(pl.col("by").list.len() == 0)
@@ -121,6 +121,9 @@ def heuristic(context: Context) -> bool:
 def _others(context: Context, asked: Asked) -> pl.DataFrame:
     """Return the rankings of run files as a table `rankings`; a file's stem is the system's name."""
     parts = [pl.DataFrame(schema=TABLES["rankings"])]
+    names = [path.stem for path in asked.runs]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UserError(f"--run-file: found several files named {', '.join(twice)}; rename them, for names are shown")
     if asked.runs:
         corpus = TableCorpus(context.folder("diversify"))
         ids = known_ids(context, corpus)
@@ -129,7 +132,7 @@ def _others(context: Context, asked: Asked) -> pl.DataFrame:
         for path in asked.runs:
             config = runfile.Config(path=path, subset=asked.subset, split=asked.split)
             system = runfile.RunFile(f"file {path.stem}", config, kit(context))
-            parts += ranked(system, corpus, queries, max(holes.DEPTHS), ids, context.progress)
+            parts += ranked(system, corpus, queries, holes.DEEPEST, ids, context.progress)
     return pl.concat(parts)
 
 

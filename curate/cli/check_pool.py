@@ -84,6 +84,8 @@ def _leave_one_out(found: Figures) -> Iterator[str]:
         for left in found["leave_one_out"]
     ]
     yield as_table(rows)
+    if depth["low"] == 0:
+        yield "of some queries the pool holds no ranking whole, so nobody is credited there; see --depth"
     if found["beyond_depth"]:
         yield f"{found['beyond_depth']:,} relevant pairs lie below that depth: fusion filled up the pool with them"
     changes = [
