@@ -327,6 +327,6 @@ def test_replies_about_one_prompt_are_read_again_oldest_first(ledger: Ledger) ->
     ledger.append([], replace(CALL, request_digest="one", finish="stop", raw='{"label": "噪声"}'))
     ledger.append([], replace(CALL, request_digest="two", finish="refusal", raw="no"))
     for other in ({"rubric_digest": "rubric-2"}, {"judge_digest": "judge-2"}, {"replicate": 1}):
-        ledger.append([], replace(CALL, **other))  # type: ignore[arg-type]
+        ledger.append([], replace(CALL, **other))
     found = ledger.generations(CALL.judge_digest, CALL.rubric_digest, CALL.replicate)
     assert found == [("one", "error", "{}"), ("one", "stop", '{"label": "噪声"}'), ("two", "refusal", "no")]
