@@ -51,7 +51,7 @@ def parse(text: str | None, labels: Sequence[str], *, cut: bool = False) -> Pars
 
     Of a cut reply the items that are complete count, and the unfinished one does not. No text is no grade.
     """
-    pairs = _pairs(text or "")
+    pairs = items(text or "")
     if pairs is None and cut:
         pairs = _complete_pairs(text or "")
     if pairs is None:
@@ -60,11 +60,11 @@ def parse(text: str | None, labels: Sequence[str], *, cut: bool = False) -> Pars
 
 
 def _assign(pairs: Pairs, labels: Sequence[str]) -> Parsed:
-    names = {_plain(label): label for label in labels}
+    names = {plain(label): label for label in labels}
     values: dict[str, list[Grade | None]] = {label: [] for label in labels}
     foreign = 0
     for key, value in pairs:
-        label = names.get(_plain(key))
+        label = names.get(plain(key))
         if label is None:
             foreign += 1
         else:
@@ -78,15 +78,17 @@ def _assign(pairs: Pairs, labels: Sequence[str]) -> Parsed:
 
 
 def _grade(value: object) -> Grade | None:
-    letter = _plain(value) if isinstance(value, str) else ""
+    letter = plain(value) if isinstance(value, str) else ""
     return next((grade for grade in GRADES if grade == letter), None)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Return a label as it is compared: half-width, upper case, without blanks around it."""
     return unicodedata.normalize("NFKC", text).strip().upper()
 
 
-def _pairs(text: str) -> Pairs | None:
+def items(text: str) -> Pairs | None:
+    """Return the items of the JSON object that a text is, alone or in one code fence, in order; None if it is none."""
     fenced = _FENCE.fullmatch(text.strip())
     try:
         value = json.loads(fenced[1] if fenced else text, object_pairs_hook=_Object)

@@ -61,8 +61,8 @@ class Rubric(Section):
 
     @model_validator(mode="after")
     def _placeholders(self) -> Self:
-        _check_template("system", self.system, _SYSTEM, _SYSTEM)
-        _check_template("user", self.user, _USER, _USER | {"labels"})
+        check_template("system", self.system, _SYSTEM, _SYSTEM)
+        check_template("user", self.user, _USER, _USER | {"labels"})
         return self
 
     @cached_property
@@ -73,7 +73,7 @@ class Rubric(Section):
             "rules": "\n".join(f"{number}. {rule.strip()}" for number, rule in enumerate(self.rules, 1)),
             "reply": self.reply.strip(),
         }
-        return _fill(self.system, values).strip()
+        return fill(self.system, values).strip()
 
     @property
     def digest(self) -> str:
@@ -94,9 +94,9 @@ def labels(number: int) -> tuple[str, ...]:
 def messages(asked: Rubric, query: str, passages: Sequence[str]) -> tuple[Message, ...]:
     """Return the system and the user turn that ask for the grades of passages, given as they are shown."""
     code, names = fence([query, *passages]), labels(len(passages))
-    blocks = [_block(name, code, passage) for name, passage in zip(names, passages, strict=True)]
-    values = {"labels": ", ".join(names), "query": _block("query", code, query), "passages": "\n\n".join(blocks)}
-    return Message("system", asked.prefix), Message("user", _fill(asked.user, values).strip())
+    blocks = [block(name, code, passage) for name, passage in zip(names, passages, strict=True)]
+    values = {"labels": ", ".join(names), "query": block("query", code, query), "passages": "\n\n".join(blocks)}
+    return Message("system", asked.prefix), Message("user", fill(asked.user, values).strip())
 
 
 def schema(names: Sequence[str]) -> dict[str, Json]:
@@ -116,18 +116,21 @@ def fence(texts: Sequence[str]) -> str:
     return next(code for code in codes if not any(code in text for text in texts))
 
 
-def _block(label: str, code: str, text: str) -> str:
+def block(label: str, code: str, text: str) -> str:
+    """Return a text between the two marker lines of its label."""
     return f"<{label} {code}>\n{text}\n</{label} {code}>"
 
 
-def _fill(template: str, values: Mapping[str, str]) -> str:
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Return a template with its placeholders filled in; what it does not know stays text."""
     # One pass, so that a placeholder inside a query or a passage stays text; braces of a JSON example stay as well.
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template)
 
 
-def _check_template(
+def check_template(
     key: Literal["system", "user"], template: str, needed: frozenset[str], known: frozenset[str]
 ) -> None:
+    """Raise ValueError unless a template holds all needed placeholders and none that is unknown."""
     found = set(_PLACEHOLDER.findall(template))
     if missing := sorted(needed - found):
         names = ", ".join(f"{{{name}}}" for name in missing)

@@ -320,3 +320,13 @@ def test_what_stands_does_not_depend_on_the_order_of_arrival(
     standing = _standing(pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row"))
     assert {row[:2]: row[2] or row[3] for row in standing.iter_rows()} == expected
     assert len(standing) == len(expected)
+
+
+def test_replies_about_one_prompt_are_read_again_oldest_first(ledger: Ledger) -> None:
+    ledger.append([], replace(CALL, request_digest="one", finish="error", raw="{}"))
+    ledger.append([], replace(CALL, request_digest="one", finish="stop", raw='{"label": "噪声"}'))
+    ledger.append([], replace(CALL, request_digest="two", finish="refusal", raw="no"))
+    for other in ({"rubric_digest": "rubric-2"}, {"judge_digest": "judge-2"}, {"replicate": 1}):
+        ledger.append([], replace(CALL, **other))
+    found = ledger.generations(CALL.judge_digest, CALL.rubric_digest, CALL.replicate)
+    assert found == [("one", "error", "{}"), ("one", "stop", '{"label": "噪声"}'), ("two", "refusal", "no")]

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from curate.cli import agree, audit, check, ledger, look, models, review, stages
+from curate.cli import agree, analyze, audit, check, ledger, look, models, review, stages
 from curate.errors import CurateError, UserError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ audit.add_to(app)
 agree.add_to(app)
 review.add_to(app)
 check.add_to(app)
+analyze.add_to(app)
 models.add_to(app)
 ledger.add_to(app)
 

@@ -110,7 +110,12 @@ def draw(run: Path, order: Order) -> Sample:
     controls = controls.join(drawn, on=PAIR, how="anti", maintain_order="left")
     rows = pl.concat([drawn.join(verdicts, on=PAIR, maintain_order="left"), controls], how="diagonal")
     strata = [Stratum(each.stratum, each.size, each.drawn) for each in planned.strata]
-    facts: dict[str, Json] = {"controls": len(controls), "margin": order.margin, "of": order.of}
+    facts: dict[str, Json] = {
+        "controls": len(controls),
+        "random": len(strangers),
+        "margin": order.margin,
+        "of": order.of,
+    }
     design = Design(
         order.name, "relevance", order.language, order.seed, tuple(order.assessors), strata, order.overlap, facts
     )
@@ -164,7 +169,7 @@ def _strangers(run: Path, count: int, seed: int) -> pl.DataFrame:
 
 
 def known(path: Path | None) -> pl.DataFrame:
-    """Return the pairs of a file of known grades; DataError unless it is such a table."""
+    """Return query_id, doc_id and `expected` of a file of known grades, no rows without one; DataError if it is not."""
     if path is None:
         return pl.DataFrame(schema=dict.fromkeys((*PAIR, "expected"), pl.String))
     try:

@@ -56,7 +56,7 @@ def run(config: Config, context: Context) -> Report:
     """Ask every retriever and choose the pools."""
     queries = [Query(*row) for row in context.read("diversify", "queries").select("query_id", "text").iter_rows()]
     corpus = TableCorpus(context.folder("diversify"))
-    ids = _ids(context, corpus)
+    ids = known_ids(context, corpus)
     with TableWriter(context.out, "rankings") as writer:
         for retriever in _retrievers(config, context):
             for block in ranked(retriever, corpus, queries, config.depth, ids, context.progress):
@@ -131,7 +131,7 @@ def _retrievers(config: Config, context: Context) -> Iterator[Retriever]:
     return (build.retriever(context, name) for name in config.retrievers)
 
 
-def _ids(context: Context, corpus: Corpus) -> Ids:
+def known_ids(context: Context, corpus: Corpus) -> Ids:
     """Return what `mask` and `diversify` made of the documents' ids; holds ids, no texts."""
     dropped = pl.concat([context.read(stage, "dropped") for stage in ("mask", "diversify")])
     now: dict[str, str | None] = dict.fromkeys(dropped.filter(pl.col("table") == "corpus")["id"])

@@ -15,6 +15,7 @@ from curate.cost import Price, batch_price
 from curate.errors import BudgetError, UserError
 from curate.ledger.claims import Claims
 from curate.providers import provider
+from curate.providers.settings import ProviderConfig
 from curate.records import STOPPED
 from curate.sharing import Share
 from curate.stages import batching
@@ -188,12 +189,16 @@ def _job(table: Table, seat: PaidSeat, share: Share, pace: Pace, config: Panel, 
 
 
 def _limits(seat: PaidSeat, config: Panel) -> ask.Limits:
-    settings = seat.settings
+    return limits(seat.settings, mixed_models=config.mixed_models)
+
+
+def limits(settings: ProviderConfig, *, mixed_models: bool = False) -> ask.Limits:
+    """Return how a provider is asked; without a price outside of any cap, for which consent is asked first."""
     return ask.Limits(
         concurrency=settings.concurrency,
         requests_per_minute=settings.requests_per_minute,
         tokens_per_minute=settings.tokens_per_minute,
         price=settings.price,
-        mixed_models=config.mixed_models,
-        uncapped=settings.price is None,  # consent was asked for this
+        mixed_models=mixed_models,
+        uncapped=settings.price is None,
     )

@@ -1,0 +1,176 @@
+"""How good a run's pool is: what one retriever alone gives, what lies deeper, what was missed, what a run file meets.
+
+Everything is computed from the tables of a finished run, and nothing is sent. The figures are also written to
+`checks/pool.json` of the run folder.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import cast
+
+import polars as pl
+
+from curate import capture, coverage, deeper, holes
+from curate.checks import below
+from curate.config import Json
+from curate.context import Context, home
+from curate.corpus import TableCorpus
+from curate.errors import UserError
+from curate.figures import only_heuristics
+from curate.files import read_json, write_json
+from curate.pipeline import Pipeline
+from curate.protocols import Progress, quiet
+from curate.records import TABLES, Query
+from curate.retrievers import runfile
+from curate.stages.build import kit
+from curate.stages.pool import Config, known_ids, ranked
+from curate.voting import PAIR
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user wants to know beside the run's own tables."""
+
+    runs: Sequence[Path] = ()
+    """Rankings of other systems: TREC runs, or mteb's predictions."""
+    subset: str | None = None
+    split: str | None = None
+    below: Sequence[Path] = ()
+    """Grades of pairs that were drawn by chance from below the cut."""
+    depth: int | None = None
+    """Depth to which a retriever is credited; None for the depth to which the pool holds every ranking whole."""
+
+
+def check(run: Path, asked: Asked | None = None, progress: Progress = quiet) -> dict[str, Json]:
+    """Return all figures of a run's pool as plain mappings, and write them to `checks/pool.json`."""
+    wanted = asked or Asked()
+    pipeline = Pipeline.load(run / "pipeline.yaml")
+    context = Context(run=run, out=run, home=home(), seed=pipeline.head.seed, progress=progress)
+    stage = label_stage(run)
+    pool, rankings = context.read("pool", "pool"), context.read("pool", "rankings")
+    verdicts, qrels = context.read(stage, "verdicts"), context.read(stage, "qrels")
+    _refuse_unjudged(run, pool, verdicts)
+    depths = coverage.depths(rankings, pool)
+    if wanted.depth is not None:
+        depths = depths.with_columns(depth=pl.lit(wanted.depth, pl.Int64))
+    found = coverage.founders(pool, qrels, depths)
+    retrievers = rankings["retriever"].unique().sort().to_list()
+    others = _others(context, wanted)
+    systems = coverage.lists(pl.concat([rankings, others]))
+    relevant = coverage.labels(qrels)
+    seed = context.seed
+    deep = found.filter(pl.col("by").list.len() == 0)
+    result: dict[str, Json] = {
+        "labels": stage,
+        "heuristic": heuristic(context),
+        "queries": pool["query_id"].n_unique(),
+        "queries_with_a_relevant_document": len(relevant),
+        "relevant": len(found),
+        "beyond_depth": len(deep),
+        "depth": _spread(depths["depth"]),
+        "leave_one_out": [plain(coverage.leave_out(systems, relevant, found, name, seed)) for name in retrievers],
+        "capture": plain(
+            capture.capture(coverage.caught(found, retrievers), found["query_id"].to_list(), retrievers, seed)
+        ),
+        "below": [plain(each) for each in below.estimates(run, wanted.below, pool, rankings, qrels)],
+        **_by_depth(run, pool, qrels, cast("Config", pipeline.sections["pool"]), seed),
+        "systems": _systems(systems, verdicts, relevant, retrievers, seed),
+    }
+    (run / "checks").mkdir(exist_ok=True)
+    write_json(run / "checks" / "pool.json", result)
+    return result
+
+
+def label_stage(run: Path) -> str:
+    """Return the stage whose labels are final: `resolve` if it was made from today's `consensus`, else that."""
+    try:
+        before = read_json(run / "resolve" / "stage.json")["made_from"]["inputs"]["consensus"]
+        now = read_json(run / "consensus" / "stage.json")["outputs"]
+    except (OSError, KeyError):
+        return "consensus"
+    return "resolve" if before == now else "consensus"
+
+
+def plain(value: object) -> Json:
+    """Return a dataclass of figures for JSON: mappings, lists and numbers."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, tuple | list):
+        return [plain(each) for each in value]
+    return cast("Json", value)
+
+
+def _refuse_unjudged(run: Path, pool: pl.DataFrame, verdicts: pl.DataFrame) -> None:
+    left = len(pool.join(verdicts, on=PAIR, how="anti"))
+    if left or len(pool) != len(verdicts):
+        raise UserError(
+            f"{run}: found {len(pool):,} pairs in the pool and {len(verdicts):,} verdicts, of which {left:,} pairs "
+            "have none; expected one a pair; run `curate judge` and `curate consensus` first"
+        )
+
+
+def heuristic(context: Context) -> bool:
+    """Say whether heuristics alone judged, so that the figures show the machinery and prove nothing."""
+    report = context.report("judge")
+    panel = read_json(context.folder("judge") / "panel.json") if report else {}
+    named = cast("Sequence[str]", report.facts.get("heuristic") or ()) if report else ()
+    return bool(panel) and only_heuristics(list(panel), named)
+
+
+def _others(context: Context, asked: Asked) -> pl.DataFrame:
+    """Return the rankings of run files as a table `rankings`; a file's stem is the system's name."""
+    parts = [pl.DataFrame(schema=TABLES["rankings"])]
+    names = [path.stem for path in asked.runs]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UserError(f"--run-file: found several files named {', '.join(twice)}; rename them, for names are shown")
+    if asked.runs:
+        corpus = TableCorpus(context.folder("diversify"))
+        ids = known_ids(context, corpus)
+        rows = context.read("diversify", "queries").select("query_id", "text").iter_rows()
+        queries = [Query(*row) for row in rows]
+        for path in asked.runs:
+            config = runfile.Config(path=path, subset=asked.subset, split=asked.split)
+            system = runfile.RunFile(f"file {path.stem}", config, kit(context))
+            parts += ranked(system, corpus, queries, holes.DEEPEST, ids, context.progress)
+    return pl.concat(parts)
+
+
+def _by_depth(run: Path, pool: pl.DataFrame, qrels: pl.DataFrame, config: Config, seed: int) -> dict[str, Json]:
+    pairs = deeper.marked(pool, qrels)
+    documents = len(TableCorpus(run / "diversify"))
+    late = deeper.unsaturated(pairs)
+    open_ = [each for each in late if each.pool < documents]
+    return {
+        "by_position": [plain(each) for each in deeper.bands(pairs, seed)],
+        "cumulated": cast("Json", deeper.curve(pairs)),
+        "unsaturated": [plain(each) for each in open_],
+        "whole_corpus_in_the_pool": len(late) - len(open_),
+        "deepen": {"size": 2 * config.size, "depth": 2 * config.depth} if open_ else None,
+    }
+
+
+def _systems(
+    systems: coverage.Rankings,
+    verdicts: pl.DataFrame,
+    relevant: coverage.Relevant,
+    retrievers: Sequence[str],
+    seed: int,
+) -> list[Json]:
+    said: Mapping[tuple[str, str], str] = {
+        (query, doc): word for query, doc, word in verdicts.select(*PAIR, "verdict").iter_rows()
+    }
+    rows: list[Json] = []
+    for name, ranked_lists in systems.items():
+        figures = cast("dict[str, Json]", plain(holes.covered(name, ranked_lists, said, relevant, seed)))
+        rows.append({**figures, "pooled": name in retrievers})
+    return rows
+
+
+def _spread(numbers: pl.Series) -> dict[str, Json]:
+    """Return the least, the median and the greatest of some numbers; None of none."""
+    return {
+        "low": cast("Json", numbers.min()),
+        "median": cast("Json", numbers.median()),
+        "high": cast("Json", numbers.max()),
+    }

@@ -1,0 +1,107 @@
+"""`curate analyze`: why judges disagree, and how hard the queries are."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from curate.cli.check_pool import ranged
+from curate.cli.stages import File, Folder, MaxCost, Yes, open_run
+from curate.cli.tables import as_table
+
+Figures = Mapping[str, Any]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command("analyze")(analyze)
+
+
+def analyze(
+    pipeline: File = None,
+    run: Folder = None,
+    model: Annotated[
+        str | None, typer.Option(help="A language model that labels a sample; without it nothing is sent.")
+    ] = None,
+    sample: Annotated[int, typer.Option(min=1, help="Contested pairs, and queries, that it is asked about.")] = 100,
+    plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,
+    max_cost: MaxCost = None,
+    yes: Yes = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Ask again what was refused or unparsed.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Send nothing; the ledger holds every answer.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+) -> None:
+    """Say why judges disagree and how hard queries are: counted, and with --model labelled on a sample."""
+    from curate.analysis import analyze as analysis
+    from curate.cli.progress import bars
+    from curate.context import Consent
+
+    work = open_run(pipeline, run)
+    work.consent = Consent(max_cost, yes, retry, offline)
+    order = analysis.Order(model, sample)
+    if plan:
+        rows = analysis.planned(work, order)
+        typer.echo(as_table(rows, digits=4) if rows else "nothing is left to send")
+        return
+    with bars() as (work.progress, work.tell):
+        found: Figures = analysis.analyze(work, order)
+    if as_json:
+        typer.echo(json.dumps(found, ensure_ascii=False, indent=1))
+        return
+    for line in _text(found):
+        typer.echo(line)
+
+
+def _text(found: Figures) -> Iterator[str]:
+    if found["heuristic"]:
+        yield "judged by heuristics alone: these figures show the machinery and are no evidence"
+    bm25 = found["bm25"]
+    yield (
+        f"How hard queries are, by what can be counted (BM25 `{bm25['retriever']}`, {bm25['tokens']}, "
+        f"to rank {bm25['depth']}; means over queries)"
+    )
+    if found["all"] is None:
+        yield "not defined: no query has a positive"
+    else:
+        yield as_table(list(_groups([found["all"], *found["by_bm25_rank"]], "best rank of a positive")))
+    questions = found["questions"]
+    if not questions:
+        yield "why judges disagree, and L1 / L2 / L3, are labelled by a model: name one with --model"
+        return
+    for name, title, what in (
+        ("reasons", "Why judges disagree", "contested pairs"),
+        ("difficulty", "How hard queries are, by a model", "queries, each with one of its positives"),
+    ):
+        yield from _labelled(questions[name], title, what)
+
+
+def _labelled(asked: Figures, title: str, what: str) -> Iterator[str]:
+    shares = asked["shares"]
+    labels = " / ".join(each["label"] for each in shares)
+    yield f"\n{title}: {asked['drawn']:,} of {asked['population']:,} {what}, by {asked['model']}, {asked['prompt']}"
+    if shares[0]["value"] is None:
+        yield f"{labels}: not defined, for nothing was labelled"
+    else:
+        percents = " / ".join(f"{100 * share['value']:.0f}" for share in shares)
+        yield f"{labels}: {percents} %"
+        yield as_table([{"label": each["label"], "count": each["count"], "share": ranged(each)} for each in shares])
+    lacking = {name: count for name, count in asked["statuses"].items() if count and name != "labelled"}
+    if lacking:
+        yield "without a label: " + ", ".join(f"{count:,} {name}" for name, count in lacking.items())
+    if asked["groups"]:
+        yield as_table(list(_groups(asked["groups"], "label")))
+
+
+def _groups(groups: Sequence[Figures], title: str) -> Iterator[dict[str, object]]:
+    for each in groups:
+        yield {
+            title: each["name"],
+            "queries": each["queries"],
+            "share": f"{100 * each['share']:.0f} %",
+            "words in closest positive": ranged(each["overlap"]),
+            "in all positives": ranged(each["overlap_mean"]),
+            "characters": ranged(each["length"], 1),
+            "median rank": "not defined" if each["median_rank"] is None else f"{each['median_rank']:g}",
+            "found": each["found"],
+        }
