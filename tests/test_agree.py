@@ -329,6 +329,8 @@ def test_a_run_as_a_user_types_it(tmp_path: Path) -> None:
     for row in found["policies"]:
         assert row["precision"] == 1
         assert row["policy"] != "unanimous" or row["recall"] == pytest.approx(row["relevant"] / row["pairs"], abs=1e-6)
+    report = json.loads(curate(tmp_path, "review", "report", "--json").stdout)
+    assert found["policies"][0]["recall"] == pytest.approx(report["recall"]["value"], abs=1e-4)
     shown = curate(tmp_path, "agree").stdout
     assert "precision and recall by sample expert: 30 of 30 graded pairs were judged" in shown
     assert "rank-biased overlap" in shown

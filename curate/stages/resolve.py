@@ -10,12 +10,12 @@ from typing import Literal
 
 import polars as pl
 
-from curate import files, voting
+from curate import files
 from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.errors import ConfigError, suggestion
 from curate.files import frame, write_table
-from curate.records import TABLES
+from curate.records import CUT, TABLES
 from curate.review import ADJUDICATED, Desk, Sample
 from curate.voting import PAIR
 
@@ -36,7 +36,24 @@ def resolve(verdicts: pl.DataFrame, reviews: pl.DataFrame) -> tuple[pl.DataFrame
     An adjudicated grade decides; without one the assessors of a pair do if all are on the same side of the cut, and the
     pair is contested if they are not. Reviews of pairs that the panel did not judge change nothing.
     """
-    expert = voting.assessed(reviews, ADJUDICATED).rename({"verdict": "expert"})
+    final = reviews.with_columns(final=(pl.col("assessor") == ADJUDICATED).any().over(PAIR)).filter(
+        ~pl.col("final") | (pl.col("assessor") == ADJUDICATED)
+    )
+    side = pl.col("grade").is_in(list(CUT))
+    expert = (
+        final.group_by(PAIR)
+        .agg(yes=side.all(), no=(~side).all(), grades=pl.col("grade").sort(), assessors=pl.col("assessor").sort())
+        .select(
+            *PAIR,
+            "grades",
+            "assessors",
+            expert=pl.when("yes")
+            .then(pl.lit("relevant"))
+            .when("no")
+            .then(pl.lit("not relevant"))
+            .otherwise(pl.lit("contested")),
+        )
+    )
     both = verdicts.join(expert, on=PAIR, how="left", maintain_order="left")
     read = pl.col("expert").is_not_null()
     changed = both.filter(read & (pl.col("expert") != pl.col("verdict")))
