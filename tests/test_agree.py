@@ -262,6 +262,15 @@ def test_bad_options_and_paths(tmp_path: Path) -> None:
         read(tmp_path / "f.parquet", Layout())
 
 
+@pytest.mark.parametrize(
+    ("words", "said"), [(["--scale", "ordinal"], "and no file"), (["f.csv", "--run", "runs/x"], "and --run or --truth")]
+)
+def test_options_of_a_file_and_of_a_run_do_not_mix(tmp_path: Path, words: list[str], said: str) -> None:
+    done = curate(tmp_path, "agree", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
 def test_the_text_is_a_table(tmp_path: Path) -> None:
     pl.DataFrame(ROWS, ["query", "doc", "x", "y", "z"], orient="row").write_csv(tmp_path / "f.csv")
     options = ("--item", "query,doc", "--cluster", "query", "--order", "S,A,B,C,D", "--positive", "S,A")
