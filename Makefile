@@ -16,8 +16,9 @@ test: $(VENV)/.dev
 accept: $(VENV)/.dev
 	$(BIN)/python -m pytest -m accept --override-ini=addopts= -s
 
-# How fast the judge engine is, beside other clients; takes about ten minutes on an idle machine.
+# How fast agreement and the judge engine are, beside others; takes about ten minutes on an idle machine.
 bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.agreement
 	$(BIN)/python -m benchmarks.judge_engine
 
 check: $(VENV)/.dev

@@ -1,18 +1,19 @@
 """What a run's ratings say, from its tables alone: agreement, and every policy beside the others."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from curate import measures, policies, voting
+from curate import measures, policies
 from curate.config import Json
 from curate.errors import DataError
 from curate.figures import only_heuristics
 from curate.files import read_json, read_table
 from curate.ratings_file import checked_rows
 from curate.records import CUT, GRADES
-from curate.review import ADJUDICATED, Desk, Sample
+from curate.review import Desk, Sample, proof
 from curate.voting import PAIR
 
 
@@ -20,7 +21,7 @@ def compare(run: Path, seed: int, truth: Path | None = None) -> dict[str, Json]:
     """Return the agreement in a finished `judge` stage and what each policy makes of it, as plain values.
 
     `truth` is a file of assessors' grades (query_id, doc_id, grade); without it the answers to the run's newest sample
-    of relevance count, weighted by the chance with which each pair was drawn. DataError if the run is not judged.
+    of relevance count, each for its share of its stratum. DataError if the run is not judged.
     """
     ratings, pool = read_table(run / "judge", "ratings"), read_table(run / "pool", "pool")
     panel = sorted(read_json(run / "judge" / "panel.json"))
@@ -47,19 +48,24 @@ def _heuristics(run: Path) -> Sequence[str]:
 
 
 def _people(run: Path, truth: Path | None) -> tuple[pl.DataFrame | None, str | None]:
-    """Return what people found of some pairs, and where that stands; contested pairs are left out."""
+    """Return what people found of some pairs, and where that stands."""
     if truth is not None:
         return _graded(truth), str(truth)
-    found = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-    for path in found:
-        sample = Sample.load(path.parent)
-        reviews = Desk(sample).reviews() if sample.design.form == "relevance" else None
-        if reviews is not None and len(reviews):
-            said = voting.assessed(reviews, ADJUDICATED).filter(pl.col("verdict") != "contested")
-            return said.select(*PAIR, pl.col("verdict") == "relevant", "weight").rename({"verdict": "relevant"}), (
-                f"sample {sample.folder.name}"
-            )
+    designs = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for sample in (Sample.load(path.parent) for path in designs):
+        found = _sampled(Desk(sample)) if sample.design.form == "relevance" else None
+        if found is not None and len(found):
+            return found, f"sample {sample.design.name}"
     return None, None
+
+
+def _sampled(desk: Desk) -> pl.DataFrame:
+    """Return the answers that count; each stands for as many pairs of its stratum as there are to one that was read."""
+    read = [row for row in proof.checked(desk) if row.settled]
+    answered = Counter(row.stratum for row in read)
+    sizes = {stratum.name: stratum.size for stratum in desk.sample.design.strata}
+    rows = [(*row.ids, row.relevant, sizes[row.stratum] / answered[row.stratum]) for row in read]
+    return pl.DataFrame(rows, schema=policies.TRUTH, orient="row")
 
 
 def _graded(path: Path) -> pl.DataFrame:

@@ -20,7 +20,7 @@ BANDS = (10, 20, 50, 100)
 """Last positions of the rank bands of a pool; what lies deeper is one more."""
 DEPTH = 10
 TRUTH = {**dict.fromkeys(PAIR, pl.String), "relevant": pl.Boolean, "weight": pl.Float64}
-"""Columns of what people found of some pairs; weight is 1 / the chance of a pair to be drawn."""
+"""Columns of what people found of some pairs; weight is how many pairs of the pool one stands for."""
 Decided = Mapping[Policy, pl.DataFrame]
 
 
@@ -58,7 +58,7 @@ def compare(
     """Return a row a policy: pairs kept, pairs by verdict, positives a query, and precision and recall by `truth`.
 
     `queries` are all that were asked: one without a positive counts as 0. `truth` holds query_id, doc_id, relevant and
-    weight (1 / the chance of being drawn) of the pairs that people graded; precision is over the positives among them,
+    weight (how many pairs one stands for) of the pairs that people graded; precision is over the positives among them,
     recall over the relevant ones among them that were judged. `intervals` holds [low, high] of the last three: 95 %,
     from 1,000 samples of the queries. None where nothing is there to divide by.
     """

@@ -109,28 +109,3 @@ def sides(grades: Codes) -> Codes:
     """Return codes of grades as sides of the cut: 0 relevant, 1 not relevant, -1 for none."""
     side = np.array([grade not in CUT for grade in GRADES] + [-1])
     return side[grades]
-
-
-def assessed(reviews: pl.DataFrame, last: str) -> pl.DataFrame:
-    """Return what people found, a row a pair: query_id, doc_id, grades, assessors, verdict, weight; sorted.
-
-    `reviews` is a table of that name. The grade of the assessor `last` decides; without it a pair is relevant or not if
-    all its assessors are on that side of the cut, and contested if they are not. Weight is that of the sample.
-    """
-    final = reviews.with_columns(final=(pl.col("assessor") == last).any().over(PAIR))
-    side = pl.col("grade").is_in(list(CUT))
-    return (
-        final.filter(~pl.col("final") | (pl.col("assessor") == last))
-        .group_by(PAIR)
-        .agg(
-            grades=pl.col("grade").sort(),
-            assessors=pl.col("assessor").sort(),
-            verdict=pl.when(side.all())
-            .then(pl.lit("relevant"))
-            .when((~side).all())
-            .then(pl.lit("not relevant"))
-            .otherwise(pl.lit("contested")),
-            weight=pl.col("sampled_weight").first(),
-        )
-        .sort(PAIR)
-    )

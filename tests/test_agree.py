@@ -262,6 +262,15 @@ def test_bad_options_and_paths(tmp_path: Path) -> None:
         read(tmp_path / "f.parquet", Layout())
 
 
+@pytest.mark.parametrize(
+    ("words", "said"), [(["--scale", "ordinal"], "and no file"), (["f.csv", "--run", "runs/x"], "and --run or --truth")]
+)
+def test_options_of_a_file_and_of_a_run_do_not_mix(tmp_path: Path, words: list[str], said: str) -> None:
+    done = curate(tmp_path, "agree", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
 def test_the_text_is_a_table(tmp_path: Path) -> None:
     pl.DataFrame(ROWS, ["query", "doc", "x", "y", "z"], orient="row").write_csv(tmp_path / "f.csv")
     options = ("--item", "query,doc", "--cluster", "query", "--order", "S,A,B,C,D", "--positive", "S,A")
@@ -329,6 +338,8 @@ def test_a_run_as_a_user_types_it(tmp_path: Path) -> None:
     for row in found["policies"]:
         assert row["precision"] == 1
         assert row["policy"] != "unanimous" or row["recall"] == pytest.approx(row["relevant"] / row["pairs"], abs=1e-6)
+    report = json.loads(curate(tmp_path, "review", "report", "--json").stdout)
+    assert found["policies"][0]["recall"] == pytest.approx(report["recall"]["value"], abs=1e-4)
     shown = curate(tmp_path, "agree").stdout
     assert "precision and recall by sample expert: 30 of 30 graded pairs were judged" in shown
     assert "rank-biased overlap" in shown

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from curate.errors import DataError
 from curate.records import GRADES, TABLES
-from curate.voting import POLICIES, Policy, assessed, codes, decide, sides, unanimous, votes
+from curate.voting import POLICIES, Policy, codes, decide, sides, unanimous, votes
 
 JUDGES = ["a", "b", "c"]
 SCHEMA = {"query_id": pl.String, "doc_id": pl.String, "judge": pl.String, "grade": pl.String}
@@ -161,19 +161,6 @@ def test_dawid_skene_weighs_judges_by_what_they_show() -> None:
 def test_dawid_skene_needs_three_judges() -> None:
     with pytest.raises(DataError, match="found 2 raters"):
         decide(rated("SA", judges="ab"), ["a", "b"], "dawid-skene")
-
-
-def test_what_assessors_found() -> None:
-    """A final answer decides; without one the assessors of a pair must be on one side."""
-    said = [("1", "x", "S"), ("1", "y", "A"), ("2", "x", "S"), ("2", "y", "B"), ("3", "x", "D"), ("3", "last", "A")]
-    rows = [("q", doc, person, grade, "", 2.5) for doc, person, grade in said]
-    found = assessed(pl.DataFrame(rows, TABLES["reviews"], orient="row"), "last")
-    assert found.select("doc_id", "verdict", "weight").rows() == [
-        ("1", "relevant", 2.5),
-        ("2", "contested", 2.5),
-        ("3", "relevant", 2.5),
-    ]
-    assert found["assessors"].to_list() == [["x", "y"], ["x", "y"], ["last"]]
 
 
 pairs_of_grades = st.lists(st.text("SABCD-.", min_size=3, max_size=3), min_size=1, max_size=12)

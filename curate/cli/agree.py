@@ -47,9 +47,7 @@ def agree(
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
     """Measure agreement with intervals; in a run, show every policy beside the others as well."""
-    if file is None:
-        _of_run(run, truth, seed, as_json)
-        return
+    from curate.errors import ConfigError
     from curate.ratings_file import Layout, measure
 
     layout = Layout(
@@ -64,6 +62,15 @@ def agree(
         blank=_names(blank),
         missing=missing,
     )
+    if file is None and layout != Layout():
+        raise ConfigError(
+            "found options for a file of ratings and no file, expected both; give FILE, or no such option"
+        )
+    if file is None:
+        _of_run(run, truth, seed, as_json)
+        return
+    if run or truth:
+        raise ConfigError("found a file of ratings and --run or --truth, expected one of them; leave the other out")
     figures = measure(file, layout, seed or 0)
     if as_json:
         typer.echo(json.dumps(figures, ensure_ascii=False, indent=1))

@@ -11,7 +11,7 @@ from curate.protocols import Benchmark, Corpus
 def export(benchmark: Benchmark, folder: Path) -> None:
     """Write the retrieval task for trec_eval and its relatives.
 
-    `qrels.txt` (`qid 0 docid rel`) holds the positives as 1 and the unanimous negatives as 0. Contested and incomplete
+    `qrels.txt` (`qid 0 docid rel`) holds the positives as 1 and the negatives as 0. Contested and incomplete
     pairs have no line, so that measures that tell judged from unjudged (bpref, condensed lists) treat them as
     unjudged. `topics.tsv` is `qid<tab>text` with white space inside a text made single spaces; `docs.jsonl` holds
     {docno, title, text}. The corpus streams.
@@ -27,7 +27,7 @@ def export(benchmark: Benchmark, folder: Path) -> None:
 
 
 def judged(benchmark: Benchmark) -> pl.DataFrame:
-    """Return query_id, doc_id, score of the benchmark's queries: positives 1, unanimous negatives 0, sorted by key."""
+    """Return query_id, doc_id, score of the benchmark's queries: positives 1, negatives 0, sorted by key."""
     keys = ["query_id", "doc_id"]
     positives = benchmark.qrels.select(*keys, pl.col("score").cast(pl.Int32))
     negatives = (

@@ -28,7 +28,7 @@ class Rerank(Section):
 
     enabled: bool = True
     positives: int = Field(default=10, ge=1, description="of a query, at most; beyond 10 MAP@10 cannot reach 1")
-    negatives: int = Field(default=20, ge=1, description="unanimous negatives of a query, exactly")
+    negatives: int = Field(default=20, ge=1, description="negatives of a query, exactly")
     draw: Literal["uniform", "by_grade", "by_rank"] = Field(
         default="uniform", description="by_grade takes the best-graded negatives first, by_rank the best-ranked"
     )
@@ -47,7 +47,7 @@ class Config(Section):
 def candidates(verdicts: pl.DataFrame, pool: pl.DataFrame, rerank: Rerank, seed: int) -> tuple[pl.DataFrame, list[str]]:
     """Return a reranker's candidates (query_id, doc_id, score) and the queries that have too few negatives.
 
-    A query gives at most `positives` of its positives and exactly `negatives` of its unanimous negatives, both
+    A query gives at most `positives` of its positives and exactly `negatives` of its negatives, both
     drawn by seed; contested and incomplete pairs are never candidates.
     """
     position = pool.select("query_id", "doc_id", "position")
@@ -92,7 +92,7 @@ def run(config: Config, context: Context) -> Report:
     queries = context.read("diversify", "queries").join(positives, on="query_id", how="semi", maintain_order="left")
     if queries.is_empty():
         raise DataError(
-            "export: no query has a unanimous positive, so there is no benchmark to write; see `curate report`, or "
+            "export: no query has a positive, so there is no benchmark to write; see `curate report`, or "
             "`curate show verdicts`"
         )
     removed = frozenset(dropped.filter(pl.col("table") == "corpus")["id"])
@@ -150,7 +150,7 @@ def _write(config: Config, context: Context, benchmark: Benchmark, renamed: pl.D
 def _notes(config: Config, short: list[str], renamed: pl.DataFrame | None) -> list[str]:
     notes = []
     if short:
-        notes.append(f"{len(short):,} queries are in no reranking: under {config.rerank.negatives} unanimous negatives")
+        notes.append(f"{len(short):,} queries are in no reranking: under {config.rerank.negatives} negatives")
     if renamed is not None:
         notes.append("ids of queries and documents met, so all got prefixes; see renamed_ids.tsv")
     return notes
@@ -234,8 +234,8 @@ def _agreement(agreed: Mapping[str, Any]) -> dict[str, Json]:
 def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.DataFrame:
     """Return the queries that are in no export, or not among the reranking ones, with the reason."""
     asked = context.read("diversify", "queries").join(queries, on="query_id", how="anti")["query_id"]
-    reasons = [(query_id, "no unanimous positive") for query_id in asked]
-    reasons += [(query_id, "too few unanimous negatives for reranking") for query_id in short]
+    reasons = [(query_id, "no positive") for query_id in asked]
+    reasons += [(query_id, "too few negatives for reranking") for query_id in short]
     rows = ({"table": "queries", "id": name, "stage": "export", "reason": reason} for name, reason in sorted(reasons))
     return frame("dropped", rows)
 

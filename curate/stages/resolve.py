@@ -11,12 +11,12 @@ from typing import Literal
 
 import polars as pl
 
-from curate import files, voting
+from curate import files
 from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.errors import ConfigError, suggestion
 from curate.files import frame, write_table
-from curate.records import TABLES
+from curate.records import CUT, TABLES
 from curate.review import ADJUDICATED, Desk, Sample, texts
 from curate.voting import PAIR
 
@@ -36,9 +36,14 @@ def opinions(reviews: pl.DataFrame) -> pl.DataFrame:
 
     An adjudicated grade decides; without one the assessors of a pair do, if all are on the same side of the cut.
     """
-    said = voting.assessed(reviews, ADJUDICATED)
-    clear = pl.when(pl.col("verdict") != "contested").then("verdict")
-    return said.select(*PAIR, "grades", "assessors", expert=clear).sort(PAIR)
+    last = (pl.col("assessor") == ADJUDICATED).any().over(PAIR)
+    counting = reviews.filter(~last | (pl.col("assessor") == ADJUDICATED))
+    side = pl.col("grade").is_in(list(CUT))
+    said = counting.group_by(PAIR).agg(
+        yes=side.all(), no=(~side).all(), grades=pl.col("grade").sort(), assessors=pl.col("assessor").sort()
+    )
+    expert = pl.when("yes").then(pl.lit("relevant")).when("no").then(pl.lit("not relevant"))
+    return said.select(*PAIR, "grades", "assessors", expert=expert).sort(PAIR)
 
 
 def resolve(verdicts: pl.DataFrame, experts: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
