@@ -10,6 +10,7 @@ from curate.config import Settings
 from curate.context import Report
 from curate.errors import BudgetError, ConfigError, DataError, UserError
 from curate.ledger import Ledger
+from curate.stages import NAMES
 from curate.stages.gate import REPLICATE
 from tests.controlled import DOCUMENTS, PAIRS, before_judging, executed, known, model, truth
 from tests.pools import grades_file, step, table
@@ -176,3 +177,17 @@ def test_the_plan_of_a_run_names_the_controls(tmp_path: Path) -> None:
     assert rows[1]["calls"] == 2 * POOL
     assert rows[0]["cascade_least"] == rows[0]["online"]
     assert isinstance(pl.DataFrame(rows)["online"].sum(), float)
+
+
+def test_report_and_card_name_who_did_not_pass(tmp_path: Path) -> None:
+    with vendor(truth) as server, vendor(lenient) as weak:
+        judges = {"m": model(server), "n": model(weak, model="m-2")}
+        gate = {"positives": str(known(tmp_path))}
+        run = executed(tmp_path, judges, NAMES, gate=gate, allow_weak_judges=True)
+    page = (run.folder / "report.html").read_text("utf-8")
+    assert "有评审未通过对照检验" in page
+    assert "<li>n</li>" in page
+    assert "<li>m</li>" not in page
+    cards = [path.read_text("utf-8") for path in (run.folder / "export").rglob("README.md")]
+    assert any("n (did not pass its controls)" in card for card in cards)
+    assert not any("m (did not pass" in card for card in cards)
