@@ -15,7 +15,7 @@ from curate.stages.gate import REPLICATE
 from tests.controlled import DOCUMENTS, PAIRS, before_judging, executed, known, model, truth
 from tests.pools import grades_file, step, table
 from tests.rows import sql
-from tests.vendor import vendor
+from tests.vendor import Rules, vendor
 
 POOL = len(PAIRS) // 10
 """Prompts of ten that hold the pool."""
@@ -191,3 +191,13 @@ def test_report_and_card_name_who_did_not_pass(tmp_path: Path) -> None:
     cards = [path.read_text("utf-8") for path in (run.folder / "export").rglob("README.md")]
     assert any("n (did not pass its controls)" in card for card in cards)
     assert not any("m (did not pass" in card for card in cards)
+
+
+def test_controls_go_by_batches_where_the_pool_does(tmp_path: Path) -> None:
+    run = before_judging(tmp_path)
+    with vendor(truth, batches=Rules(steps=())) as server:
+        report = step(run, "judge", settings(run), {"m": model(server, batch=True)}, yes=True, batch=True)
+        assert server.calls == []
+        assert max(server.paid_in_batches.values()) == 2  # once as a control or beside one, once in the pool
+    assert measured(report)["state"] == "passed"
+    assert replicates(run)[0] == len(PAIRS)
