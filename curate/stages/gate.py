@@ -12,7 +12,7 @@ from typing import Protocol
 import polars as pl
 from pydantic import Field
 
-from curate import controls
+from curate import controls, judging
 from curate.config import Json, Section
 from curate.context import Context
 from curate.controls import PAIR, Accuracy
@@ -21,6 +21,7 @@ from curate.errors import DataError, UserError
 from curate.judging import Pool
 from curate.prompts import Rubric
 from curate.review import drawing
+from curate.stages import spending
 from curate.stages.seats import AnySeat, PaidSeat, Table
 
 REPLICATE = 1
@@ -38,7 +39,7 @@ class Gate(Section):
     size: int = Field(default=2 * controls.LEAST, ge=1, description="controls of each class, at most")
 
 
-class Panel(Protocol):
+class Panel(spending.Panel, Protocol):
     """What the settings of the judge stage say of it."""
 
     models: tuple[str, ...]
@@ -100,6 +101,19 @@ def lay(
 def known(path: Path) -> pl.DataFrame:
     """Return the pairs in a file of known grades: query_id, doc_id, grade; DataError unless it is such a table."""
     return drawing.known(path).rename({"expected": "grade"})
+
+
+def passed(tried: Trial | None, config: Panel, context: Context) -> tuple[dict[str, Accuracy] | None, Context]:
+    """Have the panel answer the controls, and stop if a judge is too weak; return how it did, and what may be spent."""
+    if tried is None:
+        return None, context
+    tried.table.ledger.note(judging.noted(tried.table.pool))
+    cap = context.consent.max_cost
+    spent = spending.rate(tried.table, tried.asked(), config, context, cap)
+    found = tried.measured(config.gate)
+    stop_the_weak(found, config.gate, allowed=config.allow_weak_judges or context.consent.allow_weak_judges)
+    left = None if cap is None else max(cap - spent, 0.0)
+    return found, replace(context, consent=replace(context.consent, max_cost=left))
 
 
 def stop_the_weak(found: Mapping[str, Accuracy], gate: Gate, *, allowed: bool) -> None:

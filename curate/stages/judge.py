@@ -8,7 +8,6 @@ consents to retry. In a cascade a pair that a judge was not asked for is `stoppe
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 import polars as pl
@@ -18,7 +17,6 @@ from curate import ask, cascade, judging, passages, resources
 from curate.cascade import PAIR, Mode
 from curate.config import Json, Section, read_yaml
 from curate.context import Context, Report, Stage
-from curate.controls import Accuracy
 from curate.corpus import TableCorpus
 from curate.errors import ConfigError
 from curate.files import frame, sha256, write_json, write_table
@@ -63,7 +61,7 @@ def run(config: Config, context: Context) -> Report:
         tried = trial(config, context, table)
         spending.need_consent(table, [*(tried.asked() if tried else []), *left], context.consent)
         ledger.note(judging.noted(pool))
-        passed, context = _gated(tried, config, context)
+        passed, context = gate.passed(tried, config, context)
         wanted = spending.collect(table, panel, config, context)
         ratings = pl.concat([_said(table, seat, wanted) for seat in panel])
         bill = ledger.bill(context.run_id, [seat.key.judge_digest for seat in paid(panel)])
@@ -120,19 +118,6 @@ def before(known: pl.DataFrame, config: Config, context: Context, table: Table) 
     """Return the panel before controls drawn from pairs that people graded: query_id, doc_id, grade."""
     texts = partial(shown, config=config, context=context)
     return gate.lay(known, config, context, table, texts, lambda: load_rubric(config, context))
-
-
-def _gated(tried: gate.Trial | None, config: Config, context: Context) -> tuple[dict[str, Accuracy] | None, Context]:
-    """Have the panel answer the controls, and stop if a judge is too weak; return how it did, and what may be spent."""
-    if tried is None:
-        return None, context
-    tried.table.ledger.note(judging.noted(tried.table.pool))
-    cap = context.consent.max_cost
-    spent = spending.rate(tried.table, tried.asked(), config, context, cap)
-    found = tried.measured(config.gate)
-    gate.stop_the_weak(found, config.gate, allowed=config.allow_weak_judges or context.consent.allow_weak_judges)
-    left = None if cap is None else max(cap - spent, 0.0)
-    return found, replace(context, consent=replace(context.consent, max_cost=left))
 
 
 def _bills(panel: Sequence[AnySeat], bill: pl.DataFrame) -> dict[str, dict[str, Json]]:
