@@ -147,6 +147,13 @@ def test_heuristics_are_measured_for_nothing(tmp_path: Path) -> None:
         step(run, "judge", settings(run), {"m": harsh})
 
 
+def test_recorded_grades_are_not_asked_of_pairs_that_were_not_recorded(tmp_path: Path) -> None:
+    run = before_judging(tmp_path)
+    report = step(run, "judge", settings(run), {"m": {"kind": "replay", "path": str(known(tmp_path))}})
+    assert report.facts["gate"] == {"allow_weak_judges": False, "judges": {}}
+    assert report.facts["rated"] == len(PAIRS)
+
+
 def test_without_controls_there_is_no_gate_but_a_word_if_that_was_allowed(tmp_path: Path) -> None:
     run = before_judging(tmp_path)
     plain = step(run, "judge", {"models": ["lexical"]})

@@ -22,7 +22,7 @@ from curate.judging import Pool
 from curate.prompts import Rubric
 from curate.review import drawing
 from curate.stages import spending
-from curate.stages.seats import AnySeat, PaidSeat, Table
+from curate.stages.seats import AnySeat, PaidSeat, ReplaySeat, Table
 
 REPLICATE = 1
 """Under which controls are kept."""
@@ -88,14 +88,16 @@ def lay(
 ) -> Trial:
     """Return a panel before controls drawn from `known`, pairs that people graded: query_id, doc_id, grade.
 
-    `table` is the one of the pool, `texts` gives the texts of pairs.
+    `table` is the one of the pool, `texts` gives the texts of pairs. Judges that replay are not there: nobody can ask
+    them of pairs that were not recorded.
     """
     pool = context.read("pool", "pool").select(*PAIR, "position")
     documents = [doc.doc_id for batch in TableCorpus(context.folder("diversify")).batches() for doc in batch]
     mine = known.filter(pl.col("doc_id").is_in(documents))
     drawn = controls.draw(mine, pool, documents, config.gate.size, context.seed)
     laid = replace(table, pool=texts(controls.among(drawn, pool, table.batch, context.seed)), replicate=REPLICATE)
-    return Trial(drawn, laid, [laid.seat(name, context, rubric) for name in config.models])
+    seats = [laid.seat(name, context, rubric) for name in config.models]
+    return Trial(drawn, laid, [seat for seat in seats if not isinstance(seat, ReplaySeat)])
 
 
 def known(path: Path) -> pl.DataFrame:
