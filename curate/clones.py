@@ -136,9 +136,9 @@ def _moments(matrix: Floats, clusters: npt.ArrayLike) -> _Moments:
 
 
 def _added(values: Floats, row: Ints, labels: int) -> Floats:
-    total = np.zeros((labels, *values.shape[1:]))
-    np.add.at(total, row, values)
-    return total
+    columns = values.reshape(len(values), int(np.prod(values.shape[1:]))).T
+    sums = [np.bincount(row, each, labels) for each in columns]
+    return np.stack(sums, axis=1).reshape(labels, *values.shape[1:]).astype(np.float64)
 
 
 def _rho(sums: _Moments) -> Floats:

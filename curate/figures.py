@@ -8,6 +8,7 @@ from statistics import fmean, median
 
 import polars as pl
 
+from curate.config import Json
 from curate.records import VERDICTS
 from curate.sampling import generator
 
@@ -154,6 +155,14 @@ def ranged(figure: float | None, bounds: Sequence[float] | None) -> str | None:
     if figure is None:
         return None
     return f"{figure:.3f} ({bounds[0]:.2f}–{bounds[1]:.2f})" if bounds else f"{figure:.3f}"
+
+
+def failed(facts: Mapping[str, Json]) -> list[str]:
+    """Return the judges that did not pass the gate and judged all the same, from what the judge stage reported."""
+    gate = facts.get("gate")
+    measured = gate.get("judges") if isinstance(gate, Mapping) else None
+    found = measured if isinstance(measured, Mapping) else {}
+    return [name for name, each in found.items() if isinstance(each, Mapping) and each["state"] != "passed"]
 
 
 def only_heuristics(panel: Sequence[str], heuristic: Sequence[str]) -> bool:

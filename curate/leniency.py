@@ -11,7 +11,7 @@ import polars as pl
 
 from curate.estimates import LEVEL, Estimate, wilson
 from curate.position import sides_of, steps_of
-from curate.ratios import Figure, mean
+from curate.ratios import Figure, mean, numbered
 from curate.records import GRADES
 from curate.tally import Floats
 
@@ -55,7 +55,7 @@ def against(pairs: pl.DataFrame, seed: int) -> Leniency:
     rows = pairs.drop_nulls(["grade", "reference"])
     weight = rows["weight"].to_numpy().astype(np.float64) if "weight" in rows.columns else np.ones(len(rows))
     said, true = sides_of(rows["grade"]) == 1, sides_of(rows["reference"]) == 1
-    queries, grades = rows["query_id"].to_numpy(), rows["grade"].to_numpy()
+    queries, grades = numbered(rows["query_id"]), rows["grade"].to_numpy()
     counted = dict(zip(*_counts(rows), strict=True))
     return Leniency(
         pairs=len(rows),

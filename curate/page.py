@@ -98,6 +98,7 @@ def page(shown: Shown, language: str) -> str:
         shown=shown,
         panel=shown.agreed["panel"],
         weak=figures.only_heuristics(shown.agreed["panel"], _heuristics(shown)),
+        failed=figures.failed(shown.steps["judge"].facts),
         unfinished=[step.unfinished for step in shown.steps.values() if step.unfinished],
         levels=_levels(shown, words),
         few=FEW,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from curate.ratios import Figure, mean, ratio
+from curate.ratios import Figure, mean, numbered, ratio
 from curate.records import CUT, GRADES
 from curate.tally import Floats, Ints
 
@@ -67,12 +67,12 @@ def slots(ratings: pl.DataFrame, seed: int) -> Slots:
     All is compared within a query: slope = sum of (x - mean x)(y - mean y) over sum of (x - mean x)^2.
     """
     rated = ratings.drop_nulls(["grade", "slot"])
-    queries, place = rated["query_id"].to_numpy(), rated["slot"].to_numpy().astype(np.float64)
+    queries, place = numbered(rated["query_id"]), rated["slot"].to_numpy().astype(np.float64)
     steps, sides = steps_of(rated["grade"]), sides_of(rated["grade"])
-    row = _rows(queries)
+    row = queries - 1
     x, y, z = (_centred(each, row) for each in (place, steps, sides))
     slope, cut_slope = ratio(x * y, x * x, queries, seed), ratio(x * z, x * x, queries, seed)
-    share, p = _explained(y, np.unique(place, return_inverse=True)[1], len(np.unique(row)))
+    share, p = _explained(y, np.unique(place, return_inverse=True)[1], int(queries.max(initial=0)))
     places = len(np.unique(place))
     depends = p is not None and share is not None and p < ALPHA and share >= SHARE
     return Slots(len(rated), places, slope, cut_slope, share, p, _leans(slope, places) or depends)
@@ -87,7 +87,7 @@ def changes(before: pl.DataFrame, after: pl.DataFrame, seed: int) -> Changes:
     rated = both.drop_nulls(["grade", "grade_after"])
     one, two = (steps_of(rated[name]) for name in ("grade", "grade_after"))
     side, other = (sides_of(rated[name]) for name in ("grade", "grade_after"))
-    queries, moved = rated["query_id"].to_numpy(), _moved(rated)
+    queries, moved = numbered(rated["query_id"]), _moved(rated)
     lost = both.filter(pl.col("grade").is_null() != pl.col("grade_after").is_null())
     return Changes(
         pairs=len(rated),
@@ -129,10 +129,6 @@ def _leans(slope: Figure | None, places: int) -> bool:
 def _moved(rated: pl.DataFrame) -> Floats:
     """Return how many places each pair moved down; 0 where a place is not known, so that it counts for no slope."""
     return (rated["slot_after"] - rated["slot"]).cast(pl.Float64).fill_null(0.0).to_numpy()
-
-
-def _rows(labels: Floats) -> Ints:
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
 def _centred(values: Floats, row: Ints) -> Floats:

@@ -11,13 +11,14 @@ import pytest
 from curate.checks.again import load_rubric
 from curate.checks.judge import Order, check, planned
 from curate.context import Consent
-from curate.errors import BudgetError, ConfigError, UserError
+from curate.errors import BudgetError, ConfigError, DataError, UserError
 from curate.ledger import Ledger
 from curate.review import Desk, drawing
 from curate.review.answers import Answer
 from curate.run import Run
 from tests import vendor as fake
 from tests.controlled import DOCUMENTS, PAIRS, executed, known, model, truth
+from tests.pools import grades_file
 from tests.rows import sql
 from tests.runs import curate
 from tests.vendor import Call, Vendor, vendor
@@ -146,6 +147,19 @@ def test_a_judge_that_has_not_rated_cannot_be_asked_again_but_answers_controls(t
     assert found["judges"]["m"]["controls"]["state"] == "passed"
     assert found["judges"]["m"]["position"]["slope"] is None
     assert set(replicates(run)) == {1}
+
+
+def test_controls_are_asked_for_only_with_positives_of_this_run(tmp_path: Path, server: Vendor) -> None:
+    run = executed(tmp_path, {"m": model(server)}, JUDGED)
+    with pytest.raises(DataError, match="found no relevant pair among 0 known"):
+        check(run, Order(controls=True))
+    bad = grades_file(tmp_path / "bad.tsv", [(*pair, "D") for pair in PAIRS if pair[1][-1] == "9"])
+    found = check(run, Order(positives=bad))  # nothing is asked, so nothing is wrong
+    assert found["judges"]["m"]["controls"] is None
+    assert found["judges"]["m"]["against_people"]["specificity"]["value"] == 1
+    assert found["judges"]["m"]["against_people"]["sensitivity"] is None
+    assert found["judges"]["m"]["prevalence"] is None
+    assert len(server.calls) == PROMPTS
 
 
 def test_people_say_how_strict_a_judge_is_and_how_many_judges_a_panel_is_worth(tmp_path: Path, server: Vendor) -> None:

@@ -1,4 +1,4 @@
-"""Errors in common: correlations a second way, and three real judges of one family that pass for three."""
+"""Errors in common: correlations a second way, and three real judges that err alike and pass for three."""
 
 import csv
 from pathlib import Path
@@ -16,8 +16,8 @@ from curate.clones import effective, effective_number, family, together
 from curate.tally import tally
 
 Judged = tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.str_]]
-GPT = ("h2oloo-fewself", "willia-umbrela1", "Olz-gpt4o")
-"""All three are prompts to models of OpenAI's GPT-4 family."""
+ALIKE = ("h2oloo-fewself", "willia-umbrela1", "Olz-gpt4o")
+"""Of the five these three err together."""
 
 
 @pytest.fixture(scope="session")
@@ -34,25 +34,27 @@ def errors(grades: npt.NDArray[np.int64], human: npt.NDArray[np.int64]) -> npt.N
     return np.asarray((grades >= 2).astype(float) - (human >= 2)[:, None], dtype=np.float64)
 
 
-def test_three_real_judges_of_one_family_are_worth_hardly_more_than_one(llmjudge: Judged) -> None:
+def test_three_real_judges_that_err_alike_are_worth_hardly_more_than_one(llmjudge: Judged) -> None:
     names, grades, human, queries = llmjudge
-    mine = grades[:, [names.index(name) for name in GPT]]
+    mine = grades[:, [names.index(name) for name in ALIKE]]
     found = effective(errors(mine, human), queries, 7)
     assert found is not None
     assert (round(found.rho, 3), round(found.value or 0, 2)) == (0.836, 1.12)
     assert found.low is not None
     assert found.high is not None
     assert 1 <= found.low < found.high < 1.3
+    same = (mine == mine[:, :1]).all(axis=1)
+    assert round(float((mine[same, 0] == human[same]).mean()), 2) == 0.71
     whole = effective(errors(grades, human), queries, 7)
     assert whole is not None
     assert 1.3 < (whole.value or 0) < 1.6
 
 
-def test_the_warning_applies_to_real_judges_of_one_family_and_to_no_other(llmjudge: Judged) -> None:
+def test_the_warning_applies_to_real_judges_that_err_alike_and_to_no_other(llmjudge: Judged) -> None:
     names, grades, human, _ = llmjudge
     found = together(names, grades, errors(grades, human), dict.fromkeys(names))
     flagged = {frozenset((each.first, each.second)) for each in found if each.reasons}
-    assert flagged == {frozenset(pair) for pair in ((GPT[0], GPT[1]), (GPT[0], GPT[2]), (GPT[1], GPT[2]))}
+    assert flagged == {frozenset(pair) for pair in ((ALIKE[0], ALIKE[1]), (ALIKE[0], ALIKE[2]), (ALIKE[1], ALIKE[2]))}
 
 
 def test_near_clones_agree_almost_wholly_and_are_right_as_seldom_as_one_of_them(llmjudge: Judged) -> None:

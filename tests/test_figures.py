@@ -137,3 +137,10 @@ def test_only_a_panel_without_any_other_judge_is_heuristic() -> None:
 )
 def test_excerpt_counts_code_points(text: str, shown: str) -> None:
     assert figures.excerpt(text, 4) == shown
+
+
+def test_who_did_not_pass_the_gate_is_known_from_the_report_of_the_stage() -> None:
+    judges = {"a": {"state": "passed"}, "b": {"state": "weak"}, "c": {"state": "not enough"}}
+    assert figures.failed({"gate": {"judges": judges}}) == ["b", "c"]
+    assert figures.failed({"gate": {"allow_weak_judges": True}}) == figures.failed({"gate": None}) == []
+    assert figures.failed({}) == []

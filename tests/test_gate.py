@@ -10,11 +10,12 @@ from curate.config import Settings
 from curate.context import Report
 from curate.errors import BudgetError, ConfigError, DataError, UserError
 from curate.ledger import Ledger
+from curate.stages import NAMES
 from curate.stages.gate import REPLICATE
 from tests.controlled import DOCUMENTS, PAIRS, before_judging, executed, known, model, truth
 from tests.pools import grades_file, step, table
 from tests.rows import sql
-from tests.vendor import vendor
+from tests.vendor import Rules, vendor
 
 POOL = len(PAIRS) // 10
 """Prompts of ten that hold the pool."""
@@ -146,6 +147,13 @@ def test_heuristics_are_measured_for_nothing(tmp_path: Path) -> None:
         step(run, "judge", settings(run), {"m": harsh})
 
 
+def test_recorded_grades_are_not_asked_of_pairs_that_were_not_recorded(tmp_path: Path) -> None:
+    run = before_judging(tmp_path)
+    report = step(run, "judge", settings(run), {"m": {"kind": "replay", "path": str(known(tmp_path))}})
+    assert report.facts["gate"] == {"allow_weak_judges": False, "judges": {}}
+    assert report.facts["rated"] == len(PAIRS)
+
+
 def test_without_controls_there_is_no_gate_but_a_word_if_that_was_allowed(tmp_path: Path) -> None:
     run = before_judging(tmp_path)
     plain = step(run, "judge", {"models": ["lexical"]})
@@ -176,3 +184,27 @@ def test_the_plan_of_a_run_names_the_controls(tmp_path: Path) -> None:
     assert rows[1]["calls"] == 2 * POOL
     assert rows[0]["cascade_least"] == rows[0]["online"]
     assert isinstance(pl.DataFrame(rows)["online"].sum(), float)
+
+
+def test_report_and_card_name_who_did_not_pass(tmp_path: Path) -> None:
+    with vendor(truth) as server, vendor(lenient) as weak:
+        judges = {"m": model(server), "n": model(weak, model="m-2")}
+        gate = {"positives": str(known(tmp_path))}
+        run = executed(tmp_path, judges, NAMES, gate=gate, allow_weak_judges=True)
+    page = (run.folder / "report.html").read_text("utf-8")
+    assert "有评审未通过对照检验" in page
+    assert "<li>n</li>" in page
+    assert "<li>m</li>" not in page
+    cards = [path.read_text("utf-8") for path in (run.folder / "export").rglob("README.md")]
+    assert any("n (did not pass its controls)" in card for card in cards)
+    assert not any("m (did not pass" in card for card in cards)
+
+
+def test_controls_go_by_batches_where_the_pool_does(tmp_path: Path) -> None:
+    run = before_judging(tmp_path)
+    with vendor(truth, batches=Rules(steps=())) as server:
+        report = step(run, "judge", settings(run), {"m": model(server, batch=True)}, yes=True, batch=True)
+        assert server.calls == []
+        assert max(server.paid_in_batches.values()) == 2  # once as a control or beside one, once in the pool
+    assert measured(report)["state"] == "passed"
+    assert replicates(run)[0] == len(PAIRS)

@@ -20,10 +20,10 @@ from curate.prompts import Rubric, rubric
 from curate.records import Document
 from curate.sampling import generator
 from curate.stages import judge
-from curate.stages.gate import named
 from curate.stages.seats import PaidSeat, Table
 
 KINDS = ("reversed", "alone", "repeat")
+"""What can be changed in an asking, in the order in which it is done; `repeat` changes nothing."""
 _REPLICATES = {"reversed": 2, "alone": 3, "repeat": 4, "rubric": 5}
 
 
@@ -39,8 +39,8 @@ class Asking:
     """query_id, doc_id of the sample."""
 
     def asked(self) -> PaidSeat:
-        """Return the seat under a name that says what is asked."""
-        return replace(self.seat, name=named(self.seat, self.kind))
+        """Return the seat with what is asked as its purpose."""
+        return replace(self.seat, purpose=self.kind)
 
     def said(self) -> pl.DataFrame:
         """Return what the ledger holds of the sample: query_id, doc_id, grade, slot."""

@@ -72,7 +72,10 @@ class Bench:
         known = self.people.select("query_id", "doc_id", "grade")
         if known.is_empty() and not self.order.controls:
             return None
-        return judge.trial(self.config, self.context, self.seated[0], known)
+        found = judge.before(known, self.config, self.context, self.seated[0])
+        if self.order.controls:
+            found.need_positives(len(known))
+        return found
 
     @cached_property
     def askings(self) -> list[Asking]:

@@ -11,7 +11,7 @@ from curate.config import Json
 from curate.controls import PAIR
 from curate.estimates import Estimate, wilson
 from curate.leniency import Leniency
-from curate.ratios import mean
+from curate.ratios import mean, numbered
 from curate.records import CUT, GRADES
 from curate.tally import Floats, tally
 
@@ -65,7 +65,7 @@ def strictness(rows: pl.DataFrame, seed: int) -> Json:
     """Return the mean of the steps by which a judge is above the mean of the others: positive is lenient."""
     both = rows.drop_nulls(["grade", "others"])
     above = position.steps_of(both["grade"]) - both["others"].to_numpy()
-    found = mean(above, both["query_id"].to_numpy(), seed)
+    found = mean(above, numbered(both["query_id"]), seed)
     return asdict(found) if found else None
 
 
@@ -94,7 +94,7 @@ def panel(
     true = votes.select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")["grade"]
     errors = _errors(codes, true)
     pairs = clones.together(names, steps, errors, families)
-    worth = None if errors is None else clones.effective(errors, votes["query_id"].to_numpy(), seed)
+    worth = None if errors is None else clones.effective(errors, numbered(votes["query_id"]), seed)
     return {
         "kappa": agreement.summary(tally(codes, len(GRADES))).fleiss,
         "kappa_cut": agreement.summary(tally(voting.sides(codes), 2)).fleiss,

@@ -147,6 +147,12 @@ def _write(config: Config, context: Context, benchmark: Benchmark, renamed: pl.D
         renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
 
 
+def _described(judge: str, judged: Mapping[str, Any]) -> str:
+    """Return a judge's name with what a reader of the card must know of it."""
+    heuristic = " (heuristic)" if judge in judged["heuristic"] else ""
+    return f"{judge}{heuristic}{' (did not pass its controls)' if judge in figures.failed(judged) else ''}"
+
+
 def _notes(config: Config, short: list[str], renamed: pl.DataFrame | None) -> list[str]:
     notes = []
     if short:
@@ -191,7 +197,7 @@ def _facts(config: Config, context: Context, agreed: Mapping[str, Any], mix: dic
         "source": config.source,
         "instruction": config.instruction,
         "weak_judges": figures.only_heuristics(panel, judged["heuristic"]),
-        "judges": [f"{name} (heuristic)" if name in judged["heuristic"] else name for name in panel],
+        "judges": [_described(name, judged) for name in panel],
         "prompts": [judged["rubric"]] if judged["rubric"] else [],
         "agreement": _agreement(agreed),
         "counts": agreed["counts"],

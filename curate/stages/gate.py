@@ -12,7 +12,7 @@ from typing import Protocol
 import polars as pl
 from pydantic import Field
 
-from curate import controls
+from curate import controls, judging
 from curate.config import Json, Section
 from curate.context import Context
 from curate.controls import PAIR, Accuracy
@@ -21,7 +21,8 @@ from curate.errors import DataError, UserError
 from curate.judging import Pool
 from curate.prompts import Rubric
 from curate.review import drawing
-from curate.stages.seats import AnySeat, ReplaySeat, Table
+from curate.stages import spending
+from curate.stages.seats import AnySeat, PaidSeat, ReplaySeat, Table
 
 REPLICATE = 1
 """Under which controls are kept."""
@@ -38,7 +39,7 @@ class Gate(Section):
     size: int = Field(default=2 * controls.LEAST, ge=1, description="controls of each class, at most")
 
 
-class Panel(Protocol):
+class Panel(spending.Panel, Protocol):
     """What the settings of the judge stage say of it."""
 
     models: tuple[str, ...]
@@ -56,8 +57,16 @@ class Trial:
     panel: list[AnySeat]
 
     def asked(self) -> list[AnySeat]:
-        """Return the seats under names that tell them from those at the pool."""
-        return [seat if isinstance(seat, ReplaySeat) else replace(seat, name=named(seat)) for seat in self.panel]
+        """Return the seats, those that cost with a label that tells them from those at the pool."""
+        return [replace(seat, purpose="controls") if isinstance(seat, PaidSeat) else seat for seat in self.panel]
+
+    def need_positives(self, known: int) -> None:
+        """Raise DataError if none of the known pairs, which are so many, is a relevant one of this run."""
+        if self.controls.filter(pl.col("kind") == "positive").is_empty():
+            raise DataError(
+                f"controls: found no relevant pair among {known:,} known ones whose query and document are in this "
+                "run; give pairs of this run, graded S or A"
+            )
 
     def measured(self, gate: Gate) -> dict[str, Accuracy]:
         """Return judge -> how it did, from what the ledger holds now."""
@@ -67,11 +76,6 @@ class Trial:
         """Return the controls with what a judge said of them: query_id, doc_id, kind, grade."""
         rows = self.table.snapshot(seat).select(*PAIR, "grade")
         return self.controls.join(rows, on=PAIR, how="left", maintain_order="left")
-
-
-def named(seat: AnySeat, what: str = "controls") -> str:
-    """Return the name of a seat at something else than the pool, as plans and progress show it."""
-    return f"{seat.name}, {what}"
 
 
 def lay(
@@ -84,24 +88,34 @@ def lay(
 ) -> Trial:
     """Return a panel before controls drawn from `known`, pairs that people graded: query_id, doc_id, grade.
 
-    `table` is the one of the pool, `texts` gives the texts of pairs. DataError if no known pair is of this run.
+    `table` is the one of the pool, `texts` gives the texts of pairs. Judges that replay are not there: nobody can ask
+    them of pairs that were not recorded.
     """
     pool = context.read("pool", "pool").select(*PAIR, "position")
     documents = [doc.doc_id for batch in TableCorpus(context.folder("diversify")).batches() for doc in batch]
     mine = known.filter(pl.col("doc_id").is_in(documents))
     drawn = controls.draw(mine, pool, documents, config.gate.size, context.seed)
-    if drawn.filter(pl.col("kind") == "positive").is_empty():
-        raise DataError(
-            f"found no relevant pair among {len(known):,} known ones whose query and document are in {context.run}; "
-            "give pairs of this run, graded S or A"
-        )
     laid = replace(table, pool=texts(controls.among(drawn, pool, table.batch, context.seed)), replicate=REPLICATE)
-    return Trial(drawn, laid, [laid.seat(name, context, rubric) for name in config.models])
+    seats = [laid.seat(name, context, rubric) for name in config.models]
+    return Trial(drawn, laid, [seat for seat in seats if not isinstance(seat, ReplaySeat)])
 
 
 def known(path: Path) -> pl.DataFrame:
     """Return the pairs in a file of known grades: query_id, doc_id, grade; DataError unless it is such a table."""
     return drawing.known(path).rename({"expected": "grade"})
+
+
+def passed(tried: Trial | None, config: Panel, context: Context) -> tuple[dict[str, Accuracy] | None, Context]:
+    """Have the panel answer the controls, and stop if a judge is too weak; return how it did, and what may be spent."""
+    if tried is None:
+        return None, context
+    tried.table.ledger.note(judging.noted(tried.table.pool))
+    cap = context.consent.max_cost
+    spent = spending.rate(tried.table, tried.asked(), config, context, cap)
+    found = tried.measured(config.gate)
+    stop_the_weak(found, config.gate, allowed=config.allow_weak_judges or context.consent.allow_weak_judges)
+    left = None if cap is None else max(cap - spent, 0.0)
+    return found, replace(context, consent=replace(context.consent, max_cost=left))
 
 
 def stop_the_weak(found: Mapping[str, Accuracy], gate: Gate, *, allowed: bool) -> None:

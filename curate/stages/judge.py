@@ -8,7 +8,6 @@ consents to retry. In a cascade a pair that a judge was not asked for is `stoppe
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 import polars as pl
@@ -18,7 +17,6 @@ from curate import ask, cascade, judging, passages, resources
 from curate.cascade import PAIR, Mode
 from curate.config import Json, Section, read_yaml
 from curate.context import Context, Report, Stage
-from curate.controls import Accuracy
 from curate.corpus import TableCorpus
 from curate.errors import ConfigError
 from curate.files import frame, sha256, write_json, write_table
@@ -60,10 +58,10 @@ def run(config: Config, context: Context) -> Report:
         _refuse_mixtures(panel, config, ledger)
         left = spending.narrowed(table, panel, config, context)
         batching.refuse_open(left, ledger, context.consent)
-        before = trial(config, context, table)
-        spending.need_consent(table, [*(before.asked() if before else []), *left], context.consent)
+        tried = trial(config, context, table)
+        spending.need_consent(table, [*(tried.asked() if tried else []), *left], context.consent)
         ledger.note(judging.noted(pool))
-        passed, context = _gated(before, config, context)
+        passed, context = gate.passed(tried, config, context)
         wanted = spending.collect(table, panel, config, context)
         ratings = pl.concat([_said(table, seat, wanted) for seat in panel])
         bill = ledger.bill(context.run_id, [seat.key.judge_digest for seat in paid(panel)])
@@ -106,27 +104,20 @@ def seated(config: Config, context: Context, ledger: Ledger) -> tuple[Table, lis
     return table, [table.seat(name, context, lambda: load_rubric(config, context)) for name in config.models]
 
 
-def trial(config: Config, context: Context, table: Table, known: pl.DataFrame | None = None) -> gate.Trial | None:
-    """Return the panel before controls drawn from known pairs, by default those of the gate; None without any."""
-    if known is None and config.gate.positives is not None:
-        known = gate.known(config.gate.positives)
-    if known is None:
+def trial(config: Config, context: Context, table: Table) -> gate.Trial | None:
+    """Return the panel before the controls of the gate; None without any, DataError if none is of this run."""
+    if config.gate.positives is None:
         return None
+    known = gate.known(config.gate.positives)
+    found = before(known, config, context, table)
+    found.need_positives(len(known))
+    return found
+
+
+def before(known: pl.DataFrame, config: Config, context: Context, table: Table) -> gate.Trial:
+    """Return the panel before controls drawn from pairs that people graded: query_id, doc_id, grade."""
     texts = partial(shown, config=config, context=context)
     return gate.lay(known, config, context, table, texts, lambda: load_rubric(config, context))
-
-
-def _gated(before: gate.Trial | None, config: Config, context: Context) -> tuple[dict[str, Accuracy] | None, Context]:
-    """Have the panel answer the controls, and stop if a judge is too weak; return how it did, and what may be spent."""
-    if before is None:
-        return None, context
-    before.table.ledger.note(judging.noted(before.table.pool))
-    cap = context.consent.max_cost
-    spent = spending.rate(before.table, before.asked(), config, context, cap)
-    found = before.measured(config.gate)
-    gate.stop_the_weak(found, config.gate, allowed=config.allow_weak_judges or context.consent.allow_weak_judges)
-    left = None if cap is None else max(cap - spent, 0.0)
-    return found, replace(context, consent=replace(context.consent, max_cost=left))
 
 
 def _bills(panel: Sequence[AnySeat], bill: pl.DataFrame) -> dict[str, dict[str, Json]]:

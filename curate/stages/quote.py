@@ -44,7 +44,7 @@ def row(table: Table, seat: PaidSeat) -> Row:
     price = settings.price
     batches = found.cost * price.batch if found.cost is not None and price and settings.batch else None
     return {
-        "judge": seat.name,
+        "judge": seat.label,
         "calls": found.calls,
         "prompt_tokens": found.prompt_tokens,
         "prefix_tokens": judging.prefix_tokens(seat.judge) * found.calls,

@@ -47,6 +47,13 @@ class PaidSeat:
     key: Key
     work: list[Work]
     settings: LanguageModel
+    purpose: str = ""
+    """What is asked, if it is not the pool."""
+
+    @property
+    def label(self) -> str:
+        """Return the judge's name and the purpose, as plans, bills and progress show it."""
+        return f"{self.name}, {self.purpose}" if self.purpose else self.name
 
 
 AnySeat = ReplaySeat | Seat | PaidSeat

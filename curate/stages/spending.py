@@ -39,7 +39,7 @@ class Panel(Protocol):
 def plans(table: Table, panel: Sequence[AnySeat], *, batches: bool = False) -> dict[str, Plan]:
     """Return what asking each language model for all that is missing would come to; in a cascade it is the most."""
     return {
-        seat.name: plan((task.request for task in table.tasks(seat, seat.work)), price)
+        seat.label: plan((task.request for task in table.tasks(seat, seat.work)), price)
         for seat in paid(panel)
         if seat.work
         for price in [batch_price(seat.settings.price) if batches and seat.settings.batch else seat.settings.price]
@@ -52,7 +52,7 @@ def need_consent(table: Table, panel: Sequence[AnySeat], consent: Consent) -> No
     if not seats:
         return
     if consent.offline:
-        calls = ", ".join(f"{seat.name}: {len(seat.work):,}" for seat in seats)
+        calls = ", ".join(f"{seat.label}: {len(seat.work):,}" for seat in seats)
         raise UserError(f"the ledger lacks the answers of some calls ({calls}), and --offline sends none")
     priced = {seat.settings.price.currency: seat.name for seat in seats if seat.settings.price}
     if consent.max_cost is not None and len(priced) > 1:
@@ -65,7 +65,7 @@ def need_consent(table: Table, panel: Sequence[AnySeat], consent: Consent) -> No
     if consent.max_cost is None:
         remedy = "allow it with --max-cost AMOUNT, or with --yes"
     elif unpriced:
-        keys = ", ".join(f"judges.{name}.price" for name in unpriced)
+        keys = ", ".join(dict.fromkeys(f"judges.{seat.name}.price" for seat in seats if seat.label in unpriced))
         remedy = f"a cap cannot be kept without prices: give {keys}, or add --yes to leave those without a cap"
     else:
         return
@@ -177,7 +177,7 @@ def online(table: Table, seats: Sequence[PaidSeat], config: Panel, context: Cont
 
 def _job(table: Table, seat: PaidSeat, share: Share, pace: Pace, config: Panel, context: Context) -> ask.Job:
     return ask.Job(
-        name=f"judges.{seat.name}",
+        name=f"judges.{seat.label}",
         tasks=table.tasks(seat, share),
         provider=provider(seat.settings),
         account=ask.Account(**vars(seat.key), run=context.run_id),
