@@ -19,8 +19,7 @@ def correct(desk: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> dict[str
     now: if they are not those that the sample was drawn of, it is `outdated` and corrects nothing.
     """
     design = desk.sample.design
-    sizes = dict(pairs.group_by("stratum").len().iter_rows())
-    if sizes != {stratum.name: stratum.size for stratum in design.strata}:
+    if _outdated(desk, pairs):
         return {"sample": design.name, "outdated": True}
     read = [(row.ids[0], row.stratum, row.relevant) for row in checked(desk) if row.settled]
     columns = {"query_id": pl.String, "stratum": pl.String, "relevant": pl.Boolean}
@@ -34,6 +33,16 @@ def correct(desk: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> dict[str
         "positives": _shown(found.positives),
         "precision": _shown(found.precision),
     }
+
+
+def _outdated(desk: Desk, pairs: pl.DataFrame) -> bool:
+    """Say whether the strata have other sizes, or a drawn pair another stratum, than when the sample was drawn."""
+    drawn = desk.sample.survey.filter(pl.col("expected").is_null()).select(
+        "stratum", query_id=pl.col("ids").list.get(0), doc_id=pl.col("ids").list.get(1)
+    )
+    sizes = dict(pairs.group_by("stratum").len().iter_rows())
+    moved = drawn.join(pairs, on=["query_id", "doc_id", "stratum"], how="anti")
+    return len(moved) > 0 or sizes != {stratum.name: stratum.size for stratum in desk.sample.design.strata}
 
 
 def _shown(figure: Mean | Estimate | None) -> dict[str, Json] | None:

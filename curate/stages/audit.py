@@ -6,7 +6,7 @@ kind), `audited` (counts of every query), audit.json (means, intervals, what it 
 qrels, both as TSV too, `mteb/` (the repaired set), and audit.html. Nothing is judged here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import polars as pl
@@ -57,8 +57,10 @@ def run(config: Config, context: Context) -> Report:
             "audit: found no label above 0, expected the labels to audit; give ingest.qrels, or another set"
         )
     queries, verdicts = context.read("diversify", "queries"), context.read("consensus", "verdicts")
-    documents = _documents(context)
-    compared = audit.compare(verdicts, labels, _first(queries), documents)
+    corpus = (doc for batch in TableCorpus(context.folder("diversify")).batches() for doc in batch)
+    documents = _firsts("doc_id", ((doc.doc_id, doc.shown()) for doc in corpus))
+    asked = _firsts("query_id", queries.select("query_id", "text").iter_rows())
+    compared = audit.compare(verdicts, labels, asked, documents)
     counts = audit.count(compared, queries["query_id"].to_list())
     patches = _with_calls(audit.patch(compared, documents), context)
     repaired = audit.repaired(labels, patches)
@@ -81,19 +83,11 @@ def run(config: Config, context: Context) -> Report:
     return Report(len(compared), len(repaired), facts={"labels": len(labels), **found["patch"]}, notes=_notes(found))
 
 
-def _first(texts: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id and the first query of the same text."""
+def _firsts(column: str, texts: Iterable[tuple[str, str]]) -> pl.DataFrame:
+    """Return every id, in a column of that name, and the `first` one of the same text; holds digests, no text."""
     firsts = Firsts()
-    rows = [(name, firsts.of(name, text)) for name, text in texts.select("query_id", "text").iter_rows()]
-    return pl.DataFrame(rows, {"query_id": pl.String, "first": pl.String}, orient="row")
-
-
-def _documents(context: Context) -> pl.DataFrame:
-    """Return doc_id and the first document of the same text, for the whole corpus; holds ids and digests, no text."""
-    firsts = Firsts()
-    corpus = TableCorpus(context.folder("diversify"))
-    rows = [(doc.doc_id, firsts.of(doc.doc_id, doc.shown())) for batch in corpus.batches() for doc in batch]
-    return pl.DataFrame(rows, {"doc_id": pl.String, "first": pl.String}, orient="row")
+    rows = [(name, firsts.of(name, text)) for name, text in texts]
+    return pl.DataFrame(rows, {column: pl.String, "first": pl.String}, orient="row")
 
 
 def _set(context: Context, counts: pl.DataFrame) -> dict[str, Json]:
