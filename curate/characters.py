@@ -15,5 +15,8 @@ _COMMON = frozenset(
 
 def common(texts: Iterable[str]) -> tuple[int, int]:
     """Return how many characters of texts are frequent in Chinese, and how many are not ASCII."""
-    wide = [character for text in texts for character in text if not character.isascii()]
-    return sum(character in _COMMON for character in wide), len(wide)
+    frequent = wide = 0
+    for text in texts:
+        wide += sum(not character.isascii() for character in text)
+        frequent += sum(character in _COMMON for character in text)
+    return frequent, wide

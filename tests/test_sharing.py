@@ -189,7 +189,7 @@ def test_two_processes_judge_one_pool(place: Path | str, tmp_path: Path, killed:
             for name in ("m", "n")
         }
         settings: Settings = {"models": ["m", "n"], "batch": 2}
-        first, second = children(tmp_path, 2, settings, judges, CURATE_LEDGER=str(place), LEASE_S="3", AT_ONCE="8")
+        first, second = children(tmp_path, 2, settings, judges, CURATE_LEDGER=str(place), LEASE_S="30", AT_ONCE="8")
         while killed and len(server.calls) < 60:
             time.sleep(0.01)
         if killed:
