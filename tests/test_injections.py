@@ -182,7 +182,7 @@ def code_of_the_query(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_code(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("curate.prompts._block", lambda label, code, text: f"<{label}>\n{text}\n</{label}>")
+    patch.setattr("curate.prompts.block", lambda label, code, text: f"<{label}>\n{text}\n</{label}>")
 
 
 def filled_twice(patch: pytest.MonkeyPatch) -> None:
@@ -191,7 +191,7 @@ def filled_twice(patch: pytest.MonkeyPatch) -> None:
             template = template.replace(f"{{{name}}}", value)
         return template
 
-    patch.setattr("curate.prompts._fill", fill)
+    patch.setattr("curate.prompts.fill", fill)
 
 
 @pytest.mark.parametrize(
