@@ -149,16 +149,32 @@ def _figures(bench: Bench) -> dict[str, Any]:
         found["again"] = _again(base[seat.name], [e for e in bench.askings if e.seat.name == seat.name], bench)
         judges[seat.name] = found
     families = {seat.name: _family(seat) for seat in seats}
-    both = panel.panel(pl.concat(base.values()), list(base), bench.people, families, seed)
+    ratings = pl.concat(base.values())
+    both = panel.panel(ratings, list(base), bench.people, families, seed)
+    both |= panel.kappas(_in_full(ratings, bench), list(base))
     plain: dict[str, Json] = {
         "judges": judges,
         "panel": both,
-        "gate": {"floor": bench.config.gate.floor, "least": bench.config.gate.least, "failed": gate.weak(passed)},
+        "gate": {
+            "floor": bench.config.gate.floor,
+            "least": bench.config.gate.least,
+            "failed": gate.weak(passed),
+            "allow_weak_judges": bench.config.allow_weak_judges,
+        },
         "people": len(bench.people),
+        "queries": table.pool.pairs["query_id"].n_unique(),
     }
     written = _plain({**plain, "warnings": warnings(plain)})
     assert isinstance(written, dict)
     return written
+
+
+def _in_full(ratings: pl.DataFrame, bench: Bench) -> pl.DataFrame:
+    """Return the ratings of pairs that everybody was to rate: after a cascade, those of its sample."""
+    if bench.config.cascade is None:
+        return ratings
+    sample = spending.sample(bench.seated[0].pool.pairs, bench.config, bench.context)
+    return ratings.join(sample, on=["query_id", "doc_id"], how="semi")
 
 
 def _controls(bench: Bench) -> dict[str, Accuracy]:

@@ -87,7 +87,7 @@ def prevalence(base: pl.DataFrame, sensitivity: Estimate | None, specificity: Es
 def panel(
     ratings: pl.DataFrame, names: Sequence[str], people: pl.DataFrame, families: Mapping[str, str | None], seed: int
 ) -> dict[str, Json]:
-    """Return what judges have in common: kappa, errors against people, their effective number, and likely clones."""
+    """Return what judges have in common: errors against people, their effective number, and likely clones."""
     votes = voting.votes(ratings, names)
     codes = voting.codes(ratings, names)
     steps = np.where(codes < 0, np.nan, len(GRADES) - 1 - codes)
@@ -96,12 +96,19 @@ def panel(
     pairs = clones.together(names, steps, errors, families)
     worth = None if errors is None else clones.effective(errors, numbered(votes["query_id"]), seed)
     return {
-        "kappa": agreement.summary(tally(codes, len(GRADES))).fleiss,
-        "kappa_cut": agreement.summary(tally(voting.sides(codes), 2)).fleiss,
         "unanimous_as_people": unanimous(codes, true),
         "effective": asdict(worth) if worth else None,
         "together": [asdict(each) for each in pairs],
         "clones": [f"{each.first} and {each.second}: {', '.join(each.reasons)}" for each in pairs if each.reasons],
+    }
+
+
+def kappas(ratings: pl.DataFrame, names: Sequence[str]) -> dict[str, Json]:
+    """Return Fleiss' kappa of a panel, on the five grades and on the cut."""
+    codes = voting.codes(ratings, names)
+    return {
+        "kappa": agreement.summary(tally(codes, len(GRADES))).fleiss,
+        "kappa_cut": agreement.summary(tally(voting.sides(codes), 2)).fleiss,
     }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curate.cli.stages import Assign, File, Folder, Force, MaxCost, Yes, listed, open_run
-from curate.cli.tables import as_table
+from curate.cli.tables import as_table, too_few
 
 if TYPE_CHECKING:
     from curate.run import Run
@@ -91,6 +91,10 @@ def _lines(found: dict[str, Any], work: "Run") -> Iterator[str]:
         yield "THE JUDGES ARE HEURISTICS: these means show the machinery and are no evidence about the labels"
     for table in rows(found):
         yield as_table(table, digits=3)
+    yield from too_few(found["queries"])
+    patch = found["patch"]
+    for name in ("added", "removed"):
+        yield f"labels {name}: {patch[name]:,}, of which {patch[f'{name}_copies']:,} by equal text alone"
     for name in ("patch.tsv", "qrels.tsv", "mteb"):
         yield f"{name}: {work.folder / 'audit' / name}"
     yield f"report: {work.folder / 'audit.html'}"
