@@ -9,9 +9,8 @@ retrieved pair without a label that the panel finds relevant is a false negative
 Only what was retrieved is judged: both kinds of errors are lower bounds.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -236,24 +235,3 @@ def repaired(labels: pl.DataFrame, patches: pl.DataFrame) -> pl.DataFrame:
     added = new.select(*PAIR, score=pl.lit(1, pl.Int32)).join(labels, on=PAIR, how="anti")
     kept = labels.select(*PAIR, pl.col("score").cast(pl.Int32)).join(gone, on=PAIR, how="anti")
     return pl.concat([kept, added]).sort(PAIR)
-
-
-def rows(found: Mapping[str, Any]) -> Iterator[list[dict[str, object]]]:
-    """Yield the tables of audit.json that people look at first: means, corrected means, systems."""
-    measured = ((name.replace("_", " "), found["measures"][name]) for name in AUDITED)
-    yield [
-        {"a query": name, **{key: each[key] for key in ("mean", "low", "high")}, "median": each["spread"]["median"]}
-        for name, each in measured
-    ]
-    for sample in found["corrected"]:
-        named = ((name, sample.get(name)) for name in ("false_negatives", "false_positives", "positives", "precision"))
-        shown = [{"corrected": name.replace("_", " "), **each} for name, each in named if each]
-        if shown:
-            yield shown
-    systems = found["systems"]["systems"]
-    columns = ["system", *(f"{name}_{side}" for name in ("ndcg", "recall", "rank") for side in ("old", "new"))]
-    if systems:
-        yield [
-            {**{name: each[name] for name in columns}, "circular": "yes" if each["circular"] else "no"}
-            for each in systems
-        ]

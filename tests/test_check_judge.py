@@ -160,6 +160,9 @@ def test_controls_are_asked_for_only_with_positives_of_this_run(tmp_path: Path, 
     assert found["judges"]["m"]["against_people"]["specificity"]["value"] == 1
     assert found["judges"]["m"]["against_people"]["sensitivity"] is None
     assert found["judges"]["m"]["prevalence"] is None
+    twice = grades_file(tmp_path / "twice.tsv", [(*PAIRS[0], "S"), (*PAIRS[1], "S"), (*PAIRS[0], "D")])
+    with pytest.raises(DataError, match=r"twice\.tsv, line 4: found a pair for the second time.*leave one out"):
+        check(run, Order(positives=twice))
     assert len(server.calls) == PROMPTS
 
 
