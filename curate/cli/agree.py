@@ -175,8 +175,10 @@ def _policies(figures: Mapping[str, Any]) -> None:
         [
             {"policy": policy}
             | {name: _figure(mean) for name, mean in means.items()}
-            | {"tau-b": _figure(against.get(policy, {}).get("tau_b", 1.0))}
-            | {"rank-biased overlap": _figure(against.get(policy, {}).get("rank_biased_overlap", 1.0))}
+            | {
+                words: _figure(against[policy][name]) if policy in against else "-"
+                for words, name in (("tau-b", "tau_b"), ("rank-biased overlap", "rank_biased_overlap"))
+            }
             for policy, means in systems.items()
         ],
     )
