@@ -289,3 +289,9 @@ def test_real_assessors_show_no_position_effect(shared_data: Path, tmp_path: Pat
     assert [round(found["judges"][name]["strictness"]["value"], 3) for name in names] == [-0.024, 0.048, -0.024]
     assert len(found["panel"]["clones"]) == 3  # of one family, as declared
     assert found["panel"]["effective"] is None  # no assessor graded them
+    for words, said in ((("--again", "reversed"), "no language model to ask"), (("--controls",), "no relevant pair")):
+        refused = curate(tmp_path, "check", "judge", *words)
+        assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+    known = grades_file(tmp_path / "k.tsv", [(*pair, "S") for pair in pairs.iter_rows()])
+    refused = curate(tmp_path, "check", "judge", "--controls", "--positives", str(known))
+    assert (refused.returncode, "all judges replay grades" in refused.stderr) == (2, True), refused.stderr

@@ -21,6 +21,7 @@ from curate.checks.warnings import warnings
 from curate.config import Json
 from curate.context import Context
 from curate.controls import Accuracy
+from curate.errors import ConfigError
 from curate.estimates import Estimate
 from curate.files import write_json
 from curate.ledger import Ledger, default_path
@@ -75,6 +76,8 @@ class Bench:
         found = judge.before(known, self.config, self.context, self.seated[0])
         if self.order.controls:
             found.need_positives(len(known))
+            if not found.panel:
+                raise ConfigError("--controls: all judges replay grades, expected one to ask; leave the option out")
         return found
 
     @cached_property
@@ -85,6 +88,8 @@ class Bench:
         if not kinds and not rubrics:
             return []
         table, seats = self.seated
+        if not paid(seats):
+            raise ConfigError("--again, --rubric: found no language model to ask, expected one; leave the options out")
         found = again.askings(table, paid(seats), kinds, rubrics, self.order.prompts, self.config, self.context)
         order = list(dict.fromkeys(each.kind for each in found))
         return sorted(found, key=lambda each: order.index(each.kind))
