@@ -9,18 +9,16 @@ retrieved pair without a label that the panel finds relevant is a false negative
 Only what was retrieved is judged: both kinds of errors are lower bounds.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 import numpy as np
 import polars as pl
 
-from curate import survey
+from curate import ratios, survey
 from curate.config import Json
 from curate.errors import ConfigError, DataError
 from curate.figures import spread
-from curate.intervals import interval
 from curate.records import AUDITED, CUT, TABLES
 from curate.tally import Floats
 from curate.voting import PAIR
@@ -30,6 +28,8 @@ LABELLED, UNLABELLED = ", legacy +", ", legacy -"
 MISSED = ("false negative", "duplicate", "same question")
 """Kinds of false negatives: a new document; one whose text a labelled document has too; and one whose text is labelled
 for another query of the same text."""
+COPIED = {"-": "text judged not relevant by all", "+": "text judged relevant"}
+"""Sign of a patch -> its reason for a document that was not judged for a query, but whose text was."""
 
 
 def compare(
@@ -117,23 +117,11 @@ def _check(counts: pl.DataFrame) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _Total:
-    """Values a query, or their sums over resampled queries."""
-
-    values: Floats
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def weighted(self, weights: Floats) -> Self:
-        return type(self)(weights @ self.values)
-
-
 def mean(values: Floats, seed: int) -> tuple[float, float | None, float | None]:
     """Return the mean of values a query with its 95 % bootstrap interval over queries, which two queries must have."""
-    found = interval(_Total(values), lambda total: total.values / len(values), seed=seed)
-    return float(values.mean()), found.low if found else None, found.high if found else None
+    found = ratios.mean(values, np.arange(len(values)), seed)
+    assert found is not None  # there is a query
+    return found.value, found.low, found.high
 
 
 def measures(counts: pl.DataFrame, seed: int) -> dict[str, Json]:
@@ -226,8 +214,19 @@ def _copies(named: pl.DataFrame, compared: pl.DataFrame, documents: pl.DataFrame
     )
     gone = pl.col("sign") == "-"
     return copies.filter(gone == pl.col("legacy").fill_null(value=False)).with_columns(
-        reason=pl.when(gone).then(pl.lit("text judged not relevant by all")).otherwise(pl.lit("text judged relevant"))
+        reason=pl.when(gone).then(pl.lit(COPIED["-"])).otherwise(pl.lit(COPIED["+"]))
     )
+
+
+def sizes(patches: pl.DataFrame) -> dict[str, Json]:
+    """Return the lines of a patch: `added`, `removed`, and how many of each are of documents that only share a text.
+
+    Those were not retrieved, so they are in no count: with them more labels are removed than there are false positives.
+    """
+    signs = {"added": "+", "removed": "-"}
+    found: dict[str, Json] = {name: int((patches["sign"] == sign).sum()) for name, sign in signs.items()}
+    copied = {f"{name}_copies": int((patches["reason"] == COPIED[sign]).sum()) for name, sign in signs.items()}
+    return {**found, **copied}
 
 
 def repaired(labels: pl.DataFrame, patches: pl.DataFrame) -> pl.DataFrame:
@@ -236,24 +235,3 @@ def repaired(labels: pl.DataFrame, patches: pl.DataFrame) -> pl.DataFrame:
     added = new.select(*PAIR, score=pl.lit(1, pl.Int32)).join(labels, on=PAIR, how="anti")
     kept = labels.select(*PAIR, pl.col("score").cast(pl.Int32)).join(gone, on=PAIR, how="anti")
     return pl.concat([kept, added]).sort(PAIR)
-
-
-def rows(found: Mapping[str, Any]) -> Iterator[list[dict[str, object]]]:
-    """Yield the tables of audit.json that people look at first: means, corrected means, systems."""
-    measured = ((name.replace("_", " "), found["measures"][name]) for name in AUDITED)
-    yield [
-        {"a query": name, **{key: each[key] for key in ("mean", "low", "high")}, "median": each["spread"]["median"]}
-        for name, each in measured
-    ]
-    for sample in found["corrected"]:
-        named = ((name, sample.get(name)) for name in ("false_negatives", "false_positives", "positives", "precision"))
-        shown = [{"corrected": name.replace("_", " "), **each} for name, each in named if each]
-        if shown:
-            yield shown
-    systems = found["systems"]["systems"]
-    columns = ["system", *(f"{name}_{side}" for name in ("ndcg", "recall", "rank") for side in ("old", "new"))]
-    if systems:
-        yield [
-            {**{name: each[name] for name in columns}, "circular": "yes" if each["circular"] else "no"}
-            for each in systems
-        ]

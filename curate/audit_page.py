@@ -13,11 +13,10 @@ import yaml
 from curate import charts, resources
 from curate.audit import MISSED
 from curate.config import Json
+from curate.intervals import FEW
 from curate.records import AUDITED
 from curate.voting import PAIR
 
-FEW = 50
-"""Below this number of queries a percentile interval is too narrow, and the page says so."""
 KINDS = ("confirmed", "false positive", "contested", *MISSED)
 """Kinds of pairs that are shown as examples, in this order."""
 STYLES: Mapping[str, str] = {

@@ -23,6 +23,8 @@ ERRORS = 0.8
 """Correlation of two judges' errors from which they count as near-identical."""
 GRADES = 0.95
 """The same for their grades, where no assessor tells errors from what two good judges rightly say alike."""
+_NOTHING = 1e-12
+"""A variance that is no more than what rounding leaves of 0."""
 _NAME = re.compile(r"[a-z]+")
 
 
@@ -65,16 +67,20 @@ def effective_number(judges: int, rho: float) -> float | None:
     return judges / divisor if divisor > 0 else None
 
 
-def effective(errors: npt.ArrayLike, queries: npt.ArrayLike, seed: int) -> Effective | None:
+def effective(
+    errors: npt.ArrayLike, queries: npt.ArrayLike, seed: int, weights: npt.ArrayLike | None = None
+) -> Effective | None:
     """Return the effective number of a panel from errors, pairs x judges, NaN for none; queries are resampled.
 
-    Only pairs that the whole panel rated count. None for fewer than two judges, or if a judge's errors never vary.
+    Only pairs that the whole panel rated count, each for as many as it stands for (`weights`; one if None): assessors'
+    samples hold more of what judges disagree about than the pool does. None for fewer than two judges, or if a judge's
+    errors never vary.
     """
     matrix = np.asarray(errors, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[1] < 2:
         return None
     whole = ~np.isnan(matrix).any(axis=1)
-    sums = _moments(matrix[whole], np.asarray(queries)[whole])
+    sums = _moments(matrix[whole], np.asarray(queries)[whole], _weights(weights, matrix)[whole])
     rho = scalar(_rho(sums.weighted(np.ones(len(sums)))))
     if rho is None:
         return None
@@ -85,15 +91,22 @@ def effective(errors: npt.ArrayLike, queries: npt.ArrayLike, seed: int) -> Effec
 
 
 def together(
-    names: Sequence[str], grades: npt.ArrayLike, errors: npt.ArrayLike | None, families: Mapping[str, str | None]
+    names: Sequence[str],
+    grades: npt.ArrayLike,
+    errors: npt.ArrayLike | None,
+    families: Mapping[str, str | None],
+    weights: npt.ArrayLike | None = None,
 ) -> list[Together]:
-    """Return every two judges; `grades` and `errors` are pairs x judges with NaN for none, errors None if unknown."""
+    """Return every two judges; `grades` and `errors` are pairs x judges with NaN for none, errors None if unknown.
+
+    `weights` is how many pairs each pair with errors stands for; one if None.
+    """
     said = np.asarray(grades, dtype=np.float64)
     wrong = None if errors is None else np.asarray(errors, dtype=np.float64)
     found = []
     for one, two in combinations(range(len(names)), 2):
         alike = _pearson(said[:, [one, two]])
-        amiss = None if wrong is None else _pearson(wrong[:, [one, two]])
+        amiss = None if wrong is None else _pearson(wrong[:, [one, two]], weights)
         kin = families.get(names[one])
         reasons = [f"one family ({kin})"] if kin is not None and kin == families.get(names[two]) else []
         if amiss is not None and amiss >= ERRORS:
@@ -104,14 +117,21 @@ def together(
     return found
 
 
-def _pearson(columns: Floats) -> float | None:
-    both = columns[~np.isnan(columns).any(axis=1)]
-    return scalar(_rho(_moments(both, np.zeros(len(both))).weighted(np.ones(1)))) if len(both) else None
+def _pearson(columns: Floats, weights: npt.ArrayLike | None = None) -> float | None:
+    known = ~np.isnan(columns).any(axis=1)
+    if not known.any():
+        return None
+    sums = _moments(columns[known], np.zeros(int(known.sum())), _weights(weights, columns)[known])
+    return scalar(_rho(sums.weighted(np.ones(1))))
+
+
+def _weights(given: npt.ArrayLike | None, matrix: Floats) -> Floats:
+    return np.ones(len(matrix)) if given is None else np.asarray(given, dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class _Moments:
-    """Sums over pairs: how many, of each judge, and of the products of two; leading axes hold clusters."""
+    """Sums over weighted pairs: how many, of each judge, and of products of two; leading axes hold clusters."""
 
     pairs: Floats
     sums: Floats
@@ -126,12 +146,12 @@ class _Moments:
         )
 
 
-def _moments(matrix: Floats, clusters: npt.ArrayLike) -> _Moments:
+def _moments(matrix: Floats, clusters: npt.ArrayLike, weights: Floats) -> _Moments:
     labels, row = np.unique(np.asarray(clusters), return_inverse=True)
     return _Moments(
-        np.bincount(row, minlength=len(labels)).astype(np.float64),
-        _added(matrix, row.astype(np.int64), len(labels)),
-        _added(matrix[:, :, None] * matrix[:, None, :], row.astype(np.int64), len(labels)),
+        np.bincount(row, weights, len(labels)).astype(np.float64),
+        _added(matrix * weights[:, None], row.astype(np.int64), len(labels)),
+        _added(matrix[:, :, None] * matrix[:, None, :] * weights[:, None, None], row.astype(np.int64), len(labels)),
     )
 
 
@@ -145,8 +165,9 @@ def _rho(sums: _Moments) -> Floats:
     """Return the mean correlation of two judges; NaN where one never varies. Leading axes are kept."""
     count = sums.pairs[..., None, None]
     covariance = sums.products * count - sums.sums[..., :, None] * sums.sums[..., None, :]
-    spread = np.sqrt(np.maximum(np.diagonal(covariance, axis1=-2, axis2=-1), 0))
+    square = np.diagonal(covariance, axis1=-2, axis2=-1)
+    spread = np.where(square > _NOTHING * sums.pairs[..., None] ** 2, np.sqrt(np.maximum(square, 0)), 0)
     divisor = spread[..., :, None] * spread[..., None, :]
-    found = np.divide(covariance, divisor, out=np.full(covariance.shape, np.nan), where=divisor > 1e-9)
+    found = np.divide(covariance, divisor, out=np.full(covariance.shape, np.nan), where=divisor > 0)
     above = np.triu_indices(found.shape[-1], 1)
     return np.asarray(found[..., above[0], above[1]].mean(axis=-1))

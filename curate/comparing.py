@@ -21,9 +21,11 @@ def compare(run: Path, seed: int, truth: Path | None = None) -> dict[str, Json]:
     """Return the agreement in a finished `judge` stage and what each policy makes of it, as plain values.
 
     `truth` is a file of assessors' grades (query_id, doc_id, grade); without it the answers to the run's newest sample
-    of relevance count, each for its share of its stratum. DataError if the run is not judged.
+    of relevance count, each for its share of its stratum. `sampled` is how many pairs agreement is measured on after a
+    cascade; None without one. DataError if the run is not judged.
     """
     ratings, pool = read_table(run / "judge", "ratings"), read_table(run / "pool", "pool")
+    sample = read_table(run / "judge", "samples")
     panel = sorted(read_json(run / "judge" / "panel.json"))
     queries = dict(read_table(run / "diversify", "queries").select("query_id", "text").iter_rows())
     people, source = _people(run, truth)
@@ -32,7 +34,8 @@ def compare(run: Path, seed: int, truth: Path | None = None) -> dict[str, Json]:
     return {
         "panel": panel,
         "only_heuristics": only_heuristics(panel, _heuristics(run)),
-        "agreement": measures.on_parts(ratings, panel, read_table(run / "judge", "samples"), pool, seed),
+        "agreement": measures.on_parts(ratings, panel, sample, pool, seed),
+        "sampled": len(sample) or None,
         "truth": None
         if people is None
         else {"source": source, "pairs": len(people), "judged": len(people.join(judged, on=PAIR, how="semi"))},

@@ -48,10 +48,11 @@ class Accuracy:
 def draw(known: pl.DataFrame, pool: pl.DataFrame, documents: Sequence[str], size: int, seed: int) -> pl.DataFrame:
     """Return controls, at most `size` of each class: query_id, doc_id, kind (positive, rejected, random), sorted.
 
-    `known` has query_id, doc_id, grade by people; `pool` query_id, doc_id, position from 1; `documents` all ids of the
-    corpus. Random negatives stand at the queries that have positives, in turn, so that a class does not tell a query.
+    `known` has query_id, doc_id, grade by people, a row a pair; `pool` query_id, doc_id, position from 1; `documents`
+    all ids of the corpus. Random negatives stand at the queries that have positives, in turn, so that a class does not
+    tell a query.
     """
-    asked = known.filter(pl.col("query_id").is_in(pool["query_id"].unique().implode())).unique(PAIR)
+    asked = known.filter(pl.col("query_id").is_in(pool["query_id"].unique().implode()))
     relevant = pl.col("grade").is_in(list(CUT))
     good = _some(asked.filter(relevant), size, seed, "positive")
     near = pool.filter(pl.col("position") <= TOP).select(PAIR)

@@ -9,6 +9,8 @@ import numpy as np
 from curate.errors import ConfigError
 from curate.tally import Floats, Ints
 
+FEW = 50
+"""Below this number of clusters a percentile interval is too narrow to be trusted, and whoever shows one says so."""
 BLOCK = 1 << 22
 """Weights that are drawn at once: bounds memory, changes no number."""
 
@@ -30,7 +32,7 @@ Clusters = TypeVar("Clusters", bound=Additive)
 
 @dataclass(frozen=True)
 class Interval:
-    """A percentile interval; with few clusters (below about 50) it is too narrow."""
+    """A percentile interval; with fewer than `FEW` clusters it is too narrow."""
 
     low: float
     high: float

@@ -62,9 +62,9 @@ def against(pairs: pl.DataFrame, seed: int) -> Leniency:
         steps=mean(steps_of(rows["grade"]) - steps_of(rows["reference"]), queries, seed),
         cut=mean(said.astype(np.float64) - true, queries, seed),
         confusion=[[counted.get((one, two), 0) for two in GRADES] for one in GRADES],
-        precision={grade: _share(weight, true, grades == grade) for grade in GRADES},
-        sensitivity=_share(weight, said, true),
-        specificity=_share(weight, ~said, ~true),
+        precision={grade: share(weight, true, grades == grade) for grade in GRADES},
+        sensitivity=share(weight, said, true),
+        specificity=share(weight, ~said, ~true),
     )
 
 
@@ -109,8 +109,8 @@ def _counts(rows: pl.DataFrame) -> tuple[list[tuple[str, str]], list[int]]:
     return list(counted.select("grade", "reference").iter_rows()), counted["len"].to_list()
 
 
-def _share(weight: Floats, hit: Marks, among: Marks) -> Estimate | None:
-    """Return the weighted share of hits among some rows."""
+def share(weight: Floats, hit: Marks, among: Marks) -> Estimate | None:
+    """Return the weighted share of hits among some rows, with Kish's effective size; None without any."""
     mine = weight[among]
     total = float(mine.sum())
     if not total:

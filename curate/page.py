@@ -12,14 +12,13 @@ import yaml
 from curate import charts, figures, resources
 from curate.config import Json
 from curate.figures import Bin, Drop, Overlap, QueryCounts, Spread
+from curate.intervals import FEW
 from curate.records import GRADES, VERDICTS
 
 STATUSES = ("refused", "unparsed", "failed", "stopped")
 MEASURES = ("percent", "fleiss", "alpha_nominal", "alpha_ordinal", "ac1")
 KEYS = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
 """What a bill counts, besides the cost."""
-FEW = 50
-"""Below this number of queries a percentile interval is too narrow to be trusted, and the page says so."""
 
 
 @dataclass(frozen=True)

@@ -342,7 +342,8 @@ def test_a_run_as_a_user_types_it(tmp_path: Path) -> None:
     assert found["policies"][0]["recall"] == pytest.approx(report["recall"]["value"], abs=1e-4)
     shown = curate(tmp_path, "agree").stdout
     assert "precision and recall by sample expert: 30 of 30 graded pairs were judged" in shown
-    assert "rank-biased overlap" in shown
+    orders = shown[shown.index("rank-biased overlap") :].splitlines()
+    assert [line.split()[-2:] for line in orders if line.startswith("unanimous ")] == [["-", "-"]]  # with itself
 
 
 def test_another_policy_makes_the_labels(tmp_path: Path) -> None:

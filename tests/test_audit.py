@@ -120,6 +120,9 @@ def test_a_copy_of_a_wrong_label_goes_with_it() -> None:
     compared = audit.compare(said, labels(("q1", "d5"), ("q1", "d9")), QUERIES, DOCS)
     patches = audit.patch(compared, DOCS)
     assert patches.select("sign", "doc_id", "same_as").rows() == [("-", "d5", None), ("-", "d9", "d5")]
+    wrong = audit.count(compared, ["q1"])["false_positives"].item()
+    assert audit.sizes(patches) == {"added": 0, "removed": 2, "added_copies": 0, "removed_copies": 2 - wrong}
+    assert wrong == 1
 
 
 def test_only_a_unanimous_no_takes_a_label_away() -> None:

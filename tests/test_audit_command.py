@@ -100,7 +100,7 @@ def test_the_repaired_set_loads_and_has_no_error_left(folder: Path) -> None:
     assert again.returncode == 0, again.stderr
     found = figures(folder, "audit-retrieval")
     assert found["measures"]["false_negatives"]["total"] == found["measures"]["false_positives"]["total"] == 0
-    assert found["patch"] == {"added": 0, "removed": 0}
+    assert set(found["patch"].values()) == {0}
     assert found["unknown"]["labels"] == 0
 
 

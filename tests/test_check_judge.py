@@ -16,6 +16,7 @@ from curate.ledger import Ledger
 from curate.review import Desk, drawing
 from curate.review.answers import Answer
 from curate.run import Run
+from curate.stages import spending
 from tests import vendor as fake
 from tests.controlled import DOCUMENTS, PAIRS, executed, known, model, truth
 from tests.pools import grades_file
@@ -159,6 +160,9 @@ def test_controls_are_asked_for_only_with_positives_of_this_run(tmp_path: Path, 
     assert found["judges"]["m"]["against_people"]["specificity"]["value"] == 1
     assert found["judges"]["m"]["against_people"]["sensitivity"] is None
     assert found["judges"]["m"]["prevalence"] is None
+    twice = grades_file(tmp_path / "twice.tsv", [(*PAIRS[0], "S"), (*PAIRS[1], "S"), (*PAIRS[0], "D")])
+    with pytest.raises(DataError, match=r"twice\.tsv, line 4: found a pair for the second time.*leave one out"):
+        check(run, Order(positives=twice))
     assert len(server.calls) == PROMPTS
 
 
@@ -197,6 +201,8 @@ def test_people_say_how_strict_a_judge_is_and_how_many_judges_a_panel_is_worth(t
     assert strict["controls"]["value"] == 1
     assert loose["controls"]["rejected"]["value"] < 1
     assert found["panel"]["effective"] is None  # the strict one never errs
+    assert any("a judge makes no error there" in each for each in found["warnings"])
+    assert not any("without grades by assessors" in each for each in found["warnings"])
     assert [each.partition(":")[0] for each in found["panel"]["clones"]] == ["gpt-1 and gpt-2"]
     assert any(
         each.startswith("near-identical judges: gpt-1 and gpt-2: one family (gpt), errors")
@@ -212,11 +218,15 @@ def test_the_command(tmp_path: Path, server: Vendor) -> None:
     plan = curate(tmp_path, *words, "--plan", **home)
     assert plan.returncode == 0, plan.stderr
     assert plan.stdout.splitlines()[1].startswith("m, controls")
+    assert json.loads(curate(tmp_path, *words, "--plan", "--json", **home).stdout)[0]["judge"] == "m, controls"
     refused = curate(tmp_path, *words, **home)
     assert (refused.returncode, "--max-cost" in refused.stderr) == (2, True)
     done = curate(tmp_path, *words, "--max-cost", "10", **home)
     assert done.returncode == 1
-    assert "judges did not pass the gate: m" in done.stderr
+    assert (
+        "judges did not pass the gate: m, lexical; take other judges, or go on with --allow-weak-judges" in done.stderr
+    )
+    assert "under 50 queries: these intervals are too narrow" in done.stdout
     assert "m did not pass the gate: weak" in done.stdout
     assert "lexical is a heuristic: its figures are no evidence about relevance" in done.stdout
     allowed = curate(tmp_path, *words, "--allow-weak-judges", "--offline", "--json", **home)
@@ -224,6 +234,30 @@ def test_the_command(tmp_path: Path, server: Vendor) -> None:
     figures: dict[str, Any] = json.loads(allowed.stdout)
     assert figures["judges"]["m"]["controls"]["state"] == "weak"
     assert figures["panel"]["effective"] is not None
+    settings = run.folder / "pipeline.yaml"
+    settings.write_text(
+        settings.read_text("utf-8").replace("  batch: 5", "  allow_weak_judges: true\n  batch: 5"), "utf-8"
+    )
+    assert "allow_weak_judges: true" in settings.read_text("utf-8")
+    assert curate(tmp_path, *words, "--offline", **home).returncode == 0
+
+
+def test_after_a_cascade_kappa_is_that_of_the_sample(
+    tmp_path: Path, server: Vendor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cascade spares the second judge what the first rejects; on what is left they seem to disagree."""
+    monkeypatch.setattr(spending, "LEAST", 60)  # a pool large enough for the usual one would take minutes
+    server.faults = lambda call: fake.faults.reworded(lambda t: t.replace("B", "A")) if call.model == "b" else None
+    judges = {name: model(server, model=name) for name in ("a", "b")}
+    run = executed(tmp_path, judges, [*JUDGED, "consensus"], cascade="positives", cascade_sample=0.3)
+    found, home = check(run, Order()), {"CURATE_HOME": str(run.beside("judge").home)}
+    agreed = json.loads((run.folder / "consensus" / "agreement.json").read_text("utf-8"))
+    sample = len(pl.read_parquet(run.folder / "judge" / "samples.parquet"))
+    assert 0 < sample < len(PAIRS)
+    assert found["panel"]["kappa"] == agreed["five_grades"]["fleiss"]
+    assert found["panel"]["kappa_cut"] == agreed["cut"]["fleiss"]
+    said = curate(tmp_path, "agree", "--run", str(run.folder), **home).stdout
+    assert f"after a cascade agreement is measured on the {sample} pairs" in said
 
 
 def test_real_assessors_show_no_position_effect(shared_data: Path, tmp_path: Path) -> None:
@@ -255,3 +289,9 @@ def test_real_assessors_show_no_position_effect(shared_data: Path, tmp_path: Pat
     assert [round(found["judges"][name]["strictness"]["value"], 3) for name in names] == [-0.024, 0.048, -0.024]
     assert len(found["panel"]["clones"]) == 3  # of one family, as declared
     assert found["panel"]["effective"] is None  # no assessor graded them
+    for words, said in ((("--again", "reversed"), "no language model to ask"), (("--controls",), "no relevant pair")):
+        refused = curate(tmp_path, "check", "judge", *words)
+        assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+    known = grades_file(tmp_path / "k.tsv", [(*pair, "S") for pair in pairs.iter_rows()])
+    refused = curate(tmp_path, "check", "judge", "--controls", "--positives", str(known))
+    assert (refused.returncode, "all judges replay grades" in refused.stderr) == (2, True), refused.stderr

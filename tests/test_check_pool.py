@@ -220,6 +220,12 @@ def test_a_pool_that_was_not_judged_whole_is_refused(run: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
+    done = curate(tmp_path, "check", "pool", "--run", "runs/nope")
+    assert done.returncode == 2
+    assert "runs/nope: not a run folder, for it has no pipeline.yaml; give a run with --run" in done.stderr
+
+
 def test_as_a_user_types_it(tmp_path: Path) -> None:
     assert curate(tmp_path, "run", tiny(tmp_path)).returncode == 0
     shown = curate(tmp_path, "check", "pool")

@@ -80,7 +80,9 @@ def test_a_panel_is_told_of_its_kin_and_what_it_is_worth() -> None:
     schema = ["query_id", "doc_id", "judge", "grade"]
     ratings = pl.DataFrame(rows, schema, orient="row")
     people = pl.DataFrame(
-        [(f"q{n // 2}", f"d{n}", g) for n, g in enumerate("SBBADD")], [*schema[:2], "grade"], orient="row"
+        [(f"q{n // 2}", f"d{n}", g, 1.0) for n, g in enumerate("SBBADD")],
+        [*schema[:2], "grade", "weight"],
+        orient="row",
     )
     found = panel(ratings, list(grades), people, {"one": "gpt", "two": "gpt", "three": "llama"}, 7)
     assert found["clones"] == ["one and two: one family (gpt), errors correlate at 1.00"]
@@ -92,9 +94,13 @@ def test_a_panel_is_told_of_its_kin_and_what_it_is_worth() -> None:
 
 def test_unanimous_pairs_are_those_with_one_grade_by_all() -> None:
     codes = np.array([[0, 0], [1, 1], [2, 3], [4, 4], [-1, -1]])
-    found = unanimous(codes, pl.Series(["S", "B", "B", None, "D"]))
-    assert isinstance(found, dict)
-    assert (found["value"], found["answered"]) == (0.5, 2)
+    people = pl.Series(["S", "B", "B", None, "D"])
+    found = unanimous(codes, people, np.ones(5))
+    assert found is not None
+    assert (found.value, found.answered) == (0.5, 2)
+    weighed = unanimous(codes, people, np.array([3.0, 1, 1, np.nan, 1]))
+    assert weighed is not None
+    assert weighed.value == 0.75
 
 
 @pytest.mark.parametrize(
@@ -122,6 +128,29 @@ def test_the_effective_number_is_that_of_equally_good_independent_judges() -> No
     assert found is not None
     assert found.value == pytest.approx(wrong.var(axis=0).mean() / wrong.mean(axis=1).var(), rel=0.01)
     assert found.rho == pytest.approx(rho, abs=0.01)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 5))
+def test_a_pair_of_a_sample_counts_for_those_it_stands_for(seed: int, most: int) -> None:
+    """Weights do what so many equal pairs would, of one query each, and what never varies stays undefined."""
+    random = np.random.default_rng(seed)
+    wrong, times = random.integers(-1, 2, (40, 3)).astype(float), random.integers(1, most + 1, 40)
+    found, whole = (
+        effective(wrong, np.arange(40), seed, times),
+        effective(np.repeat(wrong, times, axis=0), np.repeat(np.arange(40), times), seed),
+    )
+    assert found is not None
+    assert whole is not None
+    ends = ("rho", "rho_low", "rho_high")
+    assert [getattr(found, end) for end in ends] == pytest.approx([getattr(whole, end) for end in ends])
+    names = ["a", "b", "c"]
+    one, other = (
+        together(names, wrong, wrong, {}, times),
+        together(names, wrong, np.repeat(wrong, times, axis=0), {}),
+    )
+    assert [each.errors for each in one] == pytest.approx([each.errors for each in other])
+    wrong[:, 0] = 1
+    assert effective(wrong, np.arange(40), seed, times / 7) is None
 
 
 @given(st.integers(0, 10_000), st.integers(2, 5))

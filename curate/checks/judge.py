@@ -21,6 +21,7 @@ from curate.checks.warnings import warnings
 from curate.config import Json
 from curate.context import Context
 from curate.controls import Accuracy
+from curate.errors import ConfigError
 from curate.estimates import Estimate
 from curate.files import write_json
 from curate.ledger import Ledger, default_path
@@ -75,6 +76,8 @@ class Bench:
         found = judge.before(known, self.config, self.context, self.seated[0])
         if self.order.controls:
             found.need_positives(len(known))
+            if not found.panel:
+                raise ConfigError("--controls: all judges replay grades, expected one to ask; leave the option out")
         return found
 
     @cached_property
@@ -85,6 +88,8 @@ class Bench:
         if not kinds and not rubrics:
             return []
         table, seats = self.seated
+        if not paid(seats):
+            raise ConfigError("--again, --rubric: found no language model to ask, expected one; leave the options out")
         found = again.askings(table, paid(seats), kinds, rubrics, self.order.prompts, self.config, self.context)
         order = list(dict.fromkeys(each.kind for each in found))
         return sorted(found, key=lambda each: order.index(each.kind))
@@ -149,16 +154,32 @@ def _figures(bench: Bench) -> dict[str, Any]:
         found["again"] = _again(base[seat.name], [e for e in bench.askings if e.seat.name == seat.name], bench)
         judges[seat.name] = found
     families = {seat.name: _family(seat) for seat in seats}
-    both = panel.panel(pl.concat(base.values()), list(base), bench.people, families, seed)
+    ratings = pl.concat(base.values())
+    both = panel.panel(ratings, list(base), bench.people, families, seed)
+    both |= panel.kappas(_in_full(ratings, bench), list(base))
     plain: dict[str, Json] = {
         "judges": judges,
         "panel": both,
-        "gate": {"floor": bench.config.gate.floor, "least": bench.config.gate.least, "failed": gate.weak(passed)},
+        "gate": {
+            "floor": bench.config.gate.floor,
+            "least": bench.config.gate.least,
+            "failed": gate.weak(passed),
+            "allow_weak_judges": bench.config.allow_weak_judges,
+        },
         "people": len(bench.people),
+        "queries": table.pool.pairs["query_id"].n_unique(),
     }
     written = _plain({**plain, "warnings": warnings(plain)})
     assert isinstance(written, dict)
     return written
+
+
+def _in_full(ratings: pl.DataFrame, bench: Bench) -> pl.DataFrame:
+    """Return the ratings of pairs that everybody was to rate: after a cascade, those of its sample."""
+    if bench.config.cascade is None:
+        return ratings
+    sample = spending.sample(bench.seated[0].pool.pairs, bench.config, bench.context)
+    return ratings.join(sample, on=["query_id", "doc_id"], how="semi")
 
 
 def _controls(bench: Bench) -> dict[str, Accuracy]:

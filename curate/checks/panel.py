@@ -87,30 +87,40 @@ def prevalence(base: pl.DataFrame, sensitivity: Estimate | None, specificity: Es
 def panel(
     ratings: pl.DataFrame, names: Sequence[str], people: pl.DataFrame, families: Mapping[str, str | None], seed: int
 ) -> dict[str, Json]:
-    """Return what judges have in common: kappa, errors against people, their effective number, and likely clones."""
+    """Return what judges have in common: errors against people, their effective number, and likely clones."""
     votes = voting.votes(ratings, names)
     codes = voting.codes(ratings, names)
     steps = np.where(codes < 0, np.nan, len(GRADES) - 1 - codes)
-    true = votes.select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")["grade"]
+    said = votes.select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")
+    true, weight = said["grade"], said["weight"].to_numpy()
     errors = _errors(codes, true)
-    pairs = clones.together(names, steps, errors, families)
-    worth = None if errors is None else clones.effective(errors, numbered(votes["query_id"]), seed)
+    pairs = clones.together(names, steps, errors, families, weight)
+    worth = None if errors is None else clones.effective(errors, numbered(votes["query_id"]), seed, weight)
     return {
-        "kappa": agreement.summary(tally(codes, len(GRADES))).fleiss,
-        "kappa_cut": agreement.summary(tally(voting.sides(codes), 2)).fleiss,
-        "unanimous_as_people": unanimous(codes, true),
+        "unanimous_as_people": asdict(found) if (found := unanimous(codes, true, weight)) else None,
         "effective": asdict(worth) if worth else None,
         "together": [asdict(each) for each in pairs],
         "clones": [f"{each.first} and {each.second}: {', '.join(each.reasons)}" for each in pairs if each.reasons],
     }
 
 
-def unanimous(codes: voting.Codes, people: pl.Series) -> Json:
-    """Return the share of pairs with one grade by the whole panel on which people gave that grade; None without any."""
+def kappas(ratings: pl.DataFrame, names: Sequence[str]) -> dict[str, Json]:
+    """Return Fleiss' kappa of a panel, on the five grades and on the cut."""
+    codes = voting.codes(ratings, names)
+    return {
+        "kappa": agreement.summary(tally(codes, len(GRADES))).fleiss,
+        "kappa_cut": agreement.summary(tally(voting.sides(codes), 2)).fleiss,
+    }
+
+
+def unanimous(codes: voting.Codes, people: pl.Series, weight: Floats) -> Estimate | None:
+    """Return the share of pairs with one grade by the whole panel on which people gave that grade; None without any.
+
+    `weight` is how many pairs of the pool one that people graded stands for.
+    """
     agreed = (codes[:, :1] == codes).all(axis=1) & (codes[:, 0] >= 0) & people.is_not_null().to_numpy()
     first = np.array(GRADES)[codes[:, 0]]
-    found = wilson(int((first == people.to_numpy())[agreed].sum()), int(agreed.sum()))
-    return asdict(found) if found else None
+    return leniency.share(weight, first == people.to_numpy(), agreed)
 
 
 def _errors(codes: voting.Codes, people: pl.Series) -> Floats | None:

@@ -31,7 +31,14 @@ def _of_panel(figures: Figures) -> Iterator[str]:
     if near:
         yield "judges that err alike agree: kappa of such a panel says little of its quality"
     if len(figures["judges"]) > 1 and figures["panel"]["effective"] is None:
-        yield "effective number of judges: not defined without grades by assessors"
+        yield f"effective number of judges: not defined {_undefined(figures)}"
+
+
+def _undefined(figures: Figures) -> str:
+    """Return why errors are not correlated."""
+    if not any(found["against_people"] for found in figures["judges"].values()):
+        return "without grades by assessors of pairs that the panel rated"
+    return "on the pairs that assessors and the whole panel graded: a judge makes no error there, or always the same"
 
 
 def tables(figures: Figures) -> list[tuple[str, list[Row]]]:
@@ -53,13 +60,13 @@ def tables(figures: Figures) -> list[tuple[str, list[Row]]]:
     return [(title, rows) for title, rows in found.items() if rows]
 
 
-def effective(figures: Figures) -> str:
-    """Return the effective number of judges, as a sentence."""
+def effective(figures: Figures) -> list[str]:
+    """Return the effective number of judges, as a sentence; none where a warning says why it is not defined."""
     worth = figures["panel"]["effective"]
     if worth is None:
-        return "effective number of judges: not defined"
+        return []
     value = "not defined" if worth["value"] is None else f"{worth['value']:.2f}"
-    return f"effective number of judges: {value} of {worth['judges']} (errors correlate at {worth['rho']:.2f})"
+    return [f"effective number of judges: {value} of {worth['judges']} (errors correlate at {worth['rho']:.2f})"]
 
 
 def _control(name: str, found: Figures) -> Row:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from curate.cli.stages import Folder, open_run
-from curate.cli.tables import as_table
+from curate.cli.tables import as_table, too_few
 
 COUNTS = {
     "items": "items",
@@ -97,13 +97,18 @@ def _of_run(run: Path | None, truth: Path | None, seed: int | None, as_json: boo
     levels = {name: agreed[side] for side, name in sides.items()}
     for side, name in sides.items() if agreed["top_50"] else ():
         levels[f"{name}, top 50"] = agreed["top_50"][side]
+    if figures["sampled"] is not None:
+        typer.echo(
+            f"after a cascade agreement is measured on the {figures['sampled']:,} pairs that everybody was to rate; "
+            "policies have no more grades than the cascade asked for"
+        )
     _agreement(levels, {"five grades": GRADES, "cut": ["S A", "B C D"]})
     _policies(figures)
 
 
 def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Sequence[str]]) -> None:
     """Print measures, ratings and pairs of raters, a column a level."""
-    from curate.page import FEW, strings
+    from curate.page import strings
 
     words, first = strings("en"), next(iter(levels.values()))
     rows = [
@@ -134,8 +139,8 @@ def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Seq
             for pair in found["pairs_of_raters"] or ()
         ],
     )
-    if first["clusters"] < FEW:
-        typer.echo(f"\nunder {FEW} clusters: these intervals are too narrow")
+    for line in too_few(first["clusters"], "clusters"):
+        typer.echo(f"\n{line}")
 
 
 def _policies(figures: Mapping[str, Any]) -> None:
@@ -170,8 +175,10 @@ def _policies(figures: Mapping[str, Any]) -> None:
         [
             {"policy": policy}
             | {name: _figure(mean) for name, mean in means.items()}
-            | {"tau-b": _figure(against.get(policy, {}).get("tau_b", 1.0))}
-            | {"rank-biased overlap": _figure(against.get(policy, {}).get("rank_biased_overlap", 1.0))}
+            | {
+                words: _figure(against[policy][name]) if policy in against else "-"
+                for words, name in (("tau-b", "tau_b"), ("rank-biased overlap", "rank_biased_overlap"))
+            }
             for policy, means in systems.items()
         ],
     )

@@ -8,7 +8,7 @@ import typer
 
 from curate.cli.check_pool import ranged
 from curate.cli.stages import File, Folder, MaxCost, Yes, open_run
-from curate.cli.tables import as_table
+from curate.cli.tables import as_table, too_few
 
 Figures = Mapping[str, Any]
 
@@ -42,7 +42,7 @@ def analyze(
     order = analysis.Order(model, sample)
     if plan:
         rows = analysis.planned(work, order)
-        typer.echo(as_table(rows, digits=4) if rows else "nothing is left to send")
+        typer.echo(json.dumps(rows) if as_json else as_table(rows, digits=4) if rows else "nothing is left to send")
         return
     with bars() as (work.progress, work.tell):
         found: Figures = analysis.analyze(work, order)
@@ -65,6 +65,7 @@ def _text(found: Figures) -> Iterator[str]:
         yield "not defined: no query has a positive"
     else:
         yield as_table(list(_groups([found["all"], *found["by_bm25_rank"]], "best rank of a positive")))
+        yield from too_few(found["all"]["queries"])
     questions = found["questions"]
     if not questions:
         yield "why judges disagree, and L1 / L2 / L3, are labelled by a model: name one with --model"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curate.cli.stages import Assign, File, Folder, Force, MaxCost, Yes, listed, open_run
-from curate.cli.tables import as_table
+from curate.cli.tables import as_table, too_few
 
 if TYPE_CHECKING:
     from curate.run import Run
@@ -84,13 +84,38 @@ def _scored(runs: list[Path]) -> Iterator[str]:
 
 def _lines(found: dict[str, Any], work: "Run") -> Iterator[str]:
     """Yield the figures that people look at first, and where the rest lies."""
-    from curate.audit import rows
-
     yield f"{found['queries']:,} queries, {found['pairs']:,} pairs judged by {', '.join(found['panel'])}"
     if found["heuristic"]:
         yield "THE JUDGES ARE HEURISTICS: these means show the machinery and are no evidence about the labels"
-    for table in rows(found):
+    for table in _tables(found):
         yield as_table(table, digits=3)
+    yield from too_few(found["queries"])
+    patch = found["patch"]
+    for name in ("added", "removed"):
+        yield f"labels {name}: {patch[name]:,}, of which {patch[f'{name}_copies']:,} by equal text alone"
     for name in ("patch.tsv", "qrels.tsv", "mteb"):
         yield f"{name}: {work.folder / 'audit' / name}"
     yield f"report: {work.folder / 'audit.html'}"
+
+
+def _tables(found: dict[str, Any]) -> Iterator[list[dict[str, object]]]:
+    """Yield the tables of audit.json that people look at first: means, corrected means, systems."""
+    from curate.records import AUDITED
+
+    measured = ((name.replace("_", " "), found["measures"][name]) for name in AUDITED)
+    yield [
+        {"a query": name, **{key: each[key] for key in ("mean", "low", "high")}, "median": each["spread"]["median"]}
+        for name, each in measured
+    ]
+    for sample in found["corrected"]:
+        named = ((name, sample.get(name)) for name in ("false_negatives", "false_positives", "positives", "precision"))
+        shown = [{"corrected": name.replace("_", " "), **each} for name, each in named if each]
+        if shown:
+            yield shown
+    systems = found["systems"]["systems"]
+    columns = ["system", *(f"{name}_{side}" for name in ("ndcg", "recall", "rank") for side in ("old", "new"))]
+    if systems:
+        yield [
+            {**{name: each[name] for name in columns}, "circular": "yes" if each["circular"] else "no"}
+            for each in systems
+        ]

@@ -8,7 +8,7 @@ import typer
 
 from curate.cli import check_pool
 from curate.cli.stages import AllowWeak, Assign, File, Folder, MaxCost, Yes, open_run
-from curate.cli.tables import as_table
+from curate.cli.tables import as_table, too_few
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check judges and pool of a run.")
 check_pool.add_to(app)
@@ -51,7 +51,7 @@ def judge(
     order = checks.Order(controls, positives, kinds, rubric or [], prompts)
     if plan:
         rows = checks.planned(work, order)
-        typer.echo(as_table(rows, digits=4) if rows else "nothing is left to send")
+        typer.echo(json.dumps(rows) if as_json else as_table(rows, digits=4) if rows else "nothing is left to send")
         return
     with bars() as (work.progress, work.tell):
         found = checks.check(work, order)
@@ -60,6 +60,9 @@ def judge(
     else:
         for title, lines in tables(found):
             typer.echo(f"{title}\n{as_table(lines, digits=3)}\n")
-        typer.echo("\n".join([effective(found), *found["warnings"]]))
-    if found["gate"]["failed"] and not allow_weak_judges:
-        raise RunFailed(f"judges did not pass the gate: {', '.join(found['gate']['failed'])}")
+        typer.echo("\n".join([*effective(found), *found["warnings"], *too_few(found["queries"])]))
+    if found["gate"]["failed"] and not (allow_weak_judges or found["gate"]["allow_weak_judges"]):
+        raise RunFailed(
+            f"judges did not pass the gate: {', '.join(found['gate']['failed'])}; take other judges, or go on with "
+            "--allow-weak-judges"
+        )

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli.stages import Folder
-from curate.cli.tables import as_table
+from curate.cli.stages import Folder, run_folder
+from curate.cli.tables import as_table, too_few
 
 Figures = Mapping[str, Any]
 NAMED = 20
@@ -39,11 +39,8 @@ def pool(
     """Say what one retriever alone gives, what lies deeper or was missed, and how far verdicts cover a run file."""
     from curate.checks.pool import Asked, check
     from curate.cli.progress import bars
-    from curate.status import newest
 
-    folder = run or newest()
-    if run is None:
-        typer.echo(f"working in {folder}", err=True)
+    folder = run_folder(run)
     asked = Asked(run_file or (), subset, split, below or (), depth)
     with bars() as (progress, _):
         found: Figures = check(folder, asked, progress)
@@ -59,6 +56,7 @@ def _text(found: Figures, run: Path) -> Iterator[str]:
         f"{found['relevant']:,} relevant pairs of {found['queries']:,} queries, labels of `{found['labels']}`; "
         "intervals resample queries, 95 %"
     )
+    yield from too_few(found["queries"])
     if found["heuristic"]:
         yield "judged by heuristics alone: these figures show the machinery and are no evidence"
     yield from _leave_one_out(found)

@@ -145,25 +145,32 @@ def _go(
 
 def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = ()) -> "Run":
     """Return the run that the common options mean; without any, the newest, and say which."""
-    from curate.errors import UserError
     from curate.pipeline import Pipeline, find
     from curate.resources import packaged
     from curate.run import Run
-    from curate.status import newest
 
     if pipeline is None:
-        if folder is None:
-            folder = newest()
-            typer.echo(f"working in {folder}", err=True)
+        folder = run_folder(folder, "give --pipeline as well")
         pipeline = str(folder / "pipeline.yaml")
-        if not Path(pipeline).is_file():
-            raise UserError(f"{folder}: not a run folder, for it has no pipeline.yaml; give --pipeline as well")
     path = find(pipeline)
     if str(path) != pipeline and not packaged(path):
         typer.echo(f"using {path} of the working directory", err=True)
     announce_presets()
     loaded = Pipeline.load(path, assign)
     return Run(folder or Path("runs") / loaded.head.name, loaded)
+
+
+def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Path:
+    """Return a run folder, without one the newest, which is said; UserError with the remedy if it is none."""
+    from curate.errors import UserError
+    from curate.status import newest
+
+    if folder is None:
+        folder = newest()
+        typer.echo(f"working in {folder}", err=True)
+    if not (folder / "pipeline.yaml").is_file():
+        raise UserError(f"{folder}: not a run folder, for it has no pipeline.yaml; {remedy}")
+    return folder
 
 
 def announce_presets() -> None:

@@ -3,6 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 
+def too_few(clusters: int, what: str = "queries") -> list[str]:
+    """Return what must be said of intervals that resample so few queries, or other clusters; nothing of enough."""
+    from curate.intervals import FEW
+
+    return [f"under {FEW} {what}: these intervals are too narrow"] if clusters < FEW else []
+
+
 def as_table(rows: Sequence[Mapping[str, object]], digits: int = 1) -> str:
     """Return rows of the same columns as lines of text; numbers that are not whole with so many digits."""
     names = list(rows[0])

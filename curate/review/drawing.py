@@ -182,6 +182,11 @@ def known(path: Path | None) -> pl.DataFrame:
     for line, grade in enumerate(table["grade"], start=2):
         if grade not in GRADES:
             raise DataError(f"{path}, line {line}: found the grade {grade!r}, expected one of {', '.join(GRADES)}")
+    for line, first in enumerate(table.select(first=pl.struct(PAIR).is_first_distinct())["first"], start=2):
+        if not first:
+            raise DataError(
+                f"{path}, line {line}: found a pair for the second time, expected a row a pair; leave one out"
+            )
     return table.select(*PAIR, expected="grade")
 
 

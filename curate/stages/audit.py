@@ -20,6 +20,7 @@ from curate.duplicates import Firsts
 from curate.errors import ConfigError, DataError
 from curate.exporters import EXPORTERS
 from curate.files import digests, frame, read_json, sha256, write_json, write_table, write_text
+from curate.intervals import FEW
 from curate.ledger import Ledger, default_path
 from curate.protocols import Benchmark
 from curate.records import Query
@@ -29,13 +30,11 @@ from curate.stages import build, judge
 from curate.stages.seats import paid
 from curate.voting import PAIR
 
-FEW = 50
-"""Below this number of queries a percentile interval is too narrow."""
 NAMED = 20
 """Labels of unknown texts that are named."""
 LABELS = (
     "These are the labels that the set came with, less those that every judge found not relevant, and with the pairs "
-    "that the panel found relevant. Labels that it left open, or whose document was not retrieved, are unchanged."
+    "that the panel found relevant. Labels that it left open, or whose text was not judged, are unchanged."
 )
 
 
@@ -68,7 +67,7 @@ def run(config: Config, context: Context) -> Report:
     found: dict[str, Any] = {
         **_set(context, counts),
         "measures": audit.measures(counts, context.seed),
-        "patch": {"added": int((patches["sign"] == "+").sum()), "removed": int((patches["sign"] == "-").sum())},
+        "patch": audit.sizes(patches),
         "corrected": [
             correct(desk, audit.strata(verdicts, labels), queries["query_id"].to_list()) for desk in _desks(context)
         ],
