@@ -1,14 +1,11 @@
 """Run stages in a run folder: what is done is skipped, what changed is redone, what is killed starts over."""
 
-import errno
 import json
-import os
 import platform
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -18,6 +15,7 @@ from curate import config, files, records, stages
 from curate.config import Json, Settings
 from curate.context import Consent, Context, Report, Stage, home, ledger_place
 from curate.errors import DataError, RunFailed, UserError
+from curate.folder import enough_space, locked
 from curate.pipeline import Pipeline, dump
 from curate.protocols import Progress, quiet
 
@@ -25,7 +23,6 @@ State = Literal["done", "partial", "stale", "missing", "unchecked"]
 """`partial` wrote its tables and has more to do; `unchecked` is done, but a missing file hides whether it is still up
 to date."""
 TEXT_TABLES = ("queries.parquet", "corpus.parquet")
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 PACKAGES = ("curate-ir", "polars", "numpy", "faiss-cpu", "bm25s", "jieba", "statsmodels", "sqlalchemy")
 
 
@@ -272,38 +269,3 @@ def _ancestors(name: str) -> list[str]:
 def _lacking(name: str, before: str, state: State) -> bool:
     """Say whether a stage cannot be built upon another one in this state."""
     return state == "stale" or (state == "missing" and before not in stages.stage(name).optional)
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep every other process out of a run folder; UserError names the one that is in it."""
-    from filelock import FileLock, Timeout
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be made ({error.strerror}); choose another with --run") from error
-    lock, owner = FileLock(folder / ".lock"), folder / ".owner"
-    try:
-        with lock.acquire(timeout=0):
-            owner.write_text(str(os.getpid()), encoding="ascii")
-            yield
-    except Timeout as error:
-        process = owner.read_text(encoding="ascii") if owner.exists() else "unknown"
-        raise UserError(
-            f"{folder}: in use by process {process}; wait for it, or give another folder with --run"
-        ) from error
-
-
-@contextmanager
-def enough_space(folder: Path) -> Iterator[None]:
-    """Turn a full disk into a sentence; what was finished before it was full is kept."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        raise UserError(
-            f"{folder}: no space left on the disk ({error.strerror}); free some, or set CURATE_HOME and --run to "
-            "another disk, and give the same command again: what is finished is kept"
-        ) from error

@@ -142,7 +142,7 @@ def test_errors_never_quote_a_text(work: Path) -> None:
 
 
 def test_run_folder_in_use(work: Path) -> None:
-    code = "import sys, time\nfrom pathlib import Path\nfrom curate.run import locked\n"
+    code = "import sys, time\nfrom pathlib import Path\nfrom curate.folder import locked\n"
     code += "with locked(Path('runs/t')):\n    print('held', flush=True)\n    time.sleep(60)\n"
     holder = subprocess.Popen([sys.executable, "-c", code], cwd=work, stdout=subprocess.PIPE, text=True)
     try:

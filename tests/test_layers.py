@@ -61,7 +61,18 @@ PURE = {
 SHARED = {"vectors", "corpus"}
 """Services that plugins may use: they know only protocols and files."""
 PLUGINS = {"encoders", "retrievers", "judges", "providers", "exporters", "pii", "readers"}
-SERVICES = {"ask", "batch", "comparing", "judging", "ledger", "ratings_file", "recording", "review", "sharing"}
+SERVICES = {
+    "ask",
+    "batch",
+    "comparing",
+    "folder",
+    "judging",
+    "ledger",
+    "ratings_file",
+    "recording",
+    "review",
+    "sharing",
+}
 LAYERS = [
     GROUND,
     PURE,

@@ -20,9 +20,10 @@ from curate.context import Context
 from curate.corpus import TableCorpus
 from curate.errors import ConfigError
 from curate.files import write_json
+from curate.folder import locked
 from curate.ledger import Ledger, default_path
 from curate.questions import STATUSES, Question, question
-from curate.run import Run, locked
+from curate.run import Run
 from curate.sampling import shuffled
 from curate.stages.judge import Config as JudgeConfig
 from curate.stages.pool import Config as PoolConfig

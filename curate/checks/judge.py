@@ -24,9 +24,10 @@ from curate.controls import Accuracy
 from curate.errors import ConfigError
 from curate.estimates import Estimate
 from curate.files import write_json
+from curate.folder import enough_space, locked
 from curate.ledger import Ledger, default_path
 from curate.review.settled import settled
-from curate.run import Run, enough_space, locked
+from curate.run import Run
 from curate.stages import gate, judge, quote, spending
 from curate.stages.seats import AnySeat, PaidSeat, ReplaySeat, Table, paid
 
