@@ -104,8 +104,11 @@ def test_no_control_stands_twice_in_a_sheet_or_is_a_drawn_row(pool: Pool, tmp_pa
     query, doc = drawn[0]
     other = next(pair for pair in truth if list(pair) not in drawn)
     known = tmp_path / "known.csv"
-    rows = [f"{query},{doc},S", f"{other[0]},{other[1]},A", f"{other[0]},{other[1]},A"]
-    known.write_text("\n".join(["query_id,doc_id,grade", *rows]) + "\n", encoding="utf-8")
+    rows = ["query_id,doc_id,grade", f"{query},{doc},S", f"{other[0]},{other[1]},A", f"{other[0]},{other[1]},A"]
+    known.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match="line 4: found a pair for the second time"):
+        draw(run, Order("repeated", size=100, controls=0, known=known))
+    known.write_text("\n".join(rows[:3]) + "\n", encoding="utf-8")
     ids = draw(run, Order("unrepeated", size=100, controls=0, known=known)).survey["ids"].to_list()
     assert sorted(ids) == sorted([*drawn, list(other)])
 

@@ -14,9 +14,10 @@ from curate import audit, survey
 from curate.config import Json
 from curate.errors import ConfigError, DataError
 from curate.files import read_table
-from curate.records import GRADES, TABLES, shown
+from curate.records import GRADES, TABLES
 from curate.review.answers import ADJUDICATED, checked
 from curate.review.sample import Design, Sample, Stratum, name_row
+from curate.review.texts import texts
 from curate.sampling import generator, shuffled
 from curate.sheets.cells import fold
 from curate.voting import PAIR
@@ -192,15 +193,12 @@ def known(path: Path | None) -> pl.DataFrame:
 
 def _with_texts(run: Path, rows: pl.DataFrame) -> pl.DataFrame:
     """Return rows with query and passage, as judges saw them; only their documents are read into memory."""
-    queries = read_table(run / "diversify", "queries").select("query_id", query="text")
-    corpus = pl.scan_parquet(run / "diversify" / "corpus.parquet")
-    wanted = corpus.filter(pl.col("doc_id").is_in(rows["doc_id"].unique().implode())).collect()
-    passages = [
-        (doc_id, shown(title, text)) for doc_id, title, text in wanted.select("doc_id", "title", "text").iter_rows()
-    ]
-    texts = pl.DataFrame(passages, {"doc_id": pl.String, "passage": pl.String}, orient="row")
-    found = rows.join(queries, on="query_id", how="left", maintain_order="left")
-    found = found.join(texts, on="doc_id", how="left", maintain_order="left")
+    queries, passages = texts(run, rows["doc_id"])
+    read = {"query": ("query_id", queries), "passage": ("doc_id", passages)}
+    found = rows.with_columns(
+        pl.Series(name, [known_texts.get(key) for key in rows[column]], dtype=pl.String)
+        for name, (column, known_texts) in read.items()
+    )
     for query, doc in found.filter(pl.any_horizontal(pl.col("query", "passage").is_null())).select(PAIR).iter_rows():
         raise DataError(f"{run}: no text of the pair {query}, {doc}; a known pair must be of this run's texts")
     return found
