@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.ask.pace import TRAVEL
 from curate.config import text_digest
 from curate.errors import ProviderError
 from curate.judging import Work
@@ -20,7 +21,7 @@ from tests.asking import FAST, judged, passages, script, standing
 from tests.vendor import KINDS, Call, Chaos, Fault, Vendor, chaos, vendor
 
 QUERIES, PASSAGES, BATCH = 50, 100, 5
-MINUTE_S, REQUESTS = 4.0, 400
+MINUTE_S, REQUESTS = 8.0, 800
 LIMITS = replace(
     FAST,
     concurrency=64,
@@ -56,7 +57,11 @@ class Job:
     failed: int = 0
     """Pairs that had failed at the end of an asking."""
     heaviest: int = 0
-    """Most requests that came in a minute of one asking."""
+    """Most requests that came in a minute of one asking, less the way that is reckoned with.
+
+    Vendor and caller share a busy machine here, where a request may be under way for longer than that of so short a
+    minute; test_limits.py looks at whole ones, with a clock of its own.
+    """
 
     def run(self) -> None:
         while left := self.left():
@@ -67,7 +72,7 @@ class Job:
                 self.ends.append("done")
             except ProviderError as error:
                 self.ends.append(str(error))
-            self.heaviest = max(self.heaviest, self.server.heaviest(MINUTE_S)[0])
+            self.heaviest = max(self.heaviest, self.server.heaviest(MINUTE_S * (1 - TRAVEL))[0])
             self.failed += self.standing().filter(pl.col("status") == "failed").height
 
     def standing(self) -> pl.DataFrame:

@@ -15,7 +15,7 @@ from curate.context import Consent, Context
 from curate.errors import BudgetError, ConfigError, ProviderError, UserError
 from curate.ledger import Ledger
 from curate.protocols import Reply, Request
-from curate.providers import PROVIDERS, identity, provider
+from curate.providers import identity, provider, reader
 from curate.providers.presets import LanguageModel
 from curate.questions import Question, Said
 from curate.stages import build
@@ -59,7 +59,7 @@ class Model:
         settings = build.language_model(context, name)
         if settings is None:
             raise ConfigError(f"--model: {name!r} is no language model; `curate models` lists those that can be asked")
-        if not hasattr(PROVIDERS.load(settings.kind), "reply"):
+        if reader(settings.kind) is None:
             raise ConfigError(
                 f"--model: the provider {settings.kind!r} cannot read its replies again; give its class a method "
                 "`reply(raw)`, or choose another model"
@@ -81,7 +81,9 @@ class Model:
         """Return what a call of the ledger came to."""
         if finish == "error":
             return Said("failed")
-        reply: Reply | None = PROVIDERS.load(self.settings.kind).reply(raw)  # type: ignore[attr-defined]
+        read = reader(self.settings.kind)
+        assert read is not None  # `named` takes no other model
+        reply = read(raw)
         if reply is None:  # a content filter's words are in no form of replies
             return Said("refused" if finish == "refusal" else "unparsed")
         return questions.read(inquiry.question, reply)

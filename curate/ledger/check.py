@@ -17,13 +17,12 @@ from curate.judges.llm import LlmJudge
 from curate.ledger.store import CHUNK, Ledger
 from curate.ledger.tables import calls, judges, ratings
 from curate.protocols import Reply
-from curate.providers import PROVIDERS
+from curate.providers import PROVIDERS, Reader, reader
 from curate.providers.sdk import inner
 from curate.records import GRADES, STATUSES
 
 REPLIES = 500
 """Calls that are taken from the database at a time: their replies may be long."""
-Reader = Callable[[str], Reply | None]
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,7 @@ def _readers(connection: sa.Connection) -> dict[str, Reader]:
     found, known = {}, PROVIDERS.names()
     for name, identity in connection.execute(sa.select(judges)):
         kind = inner(_json(identity), "model", "kind")
-        read = getattr(PROVIDERS.load(kind), "reply", None) if isinstance(kind, str) and kind in known else None
+        read = reader(kind) if isinstance(kind, str) and kind in known else None
         if read is not None:
             found[name] = read
     return found

@@ -1,12 +1,15 @@
 """Providers by name: what moves text to a model and back, and knows nothing of relevance."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from curate.config import Json
-from curate.protocols import Provider
+from curate.protocols import Provider, Reply
 from curate.providers.settings import ProviderConfig
 from curate.registry import Registry
+
+Reader = Callable[[str], Reply | None]
+"""Reads a reply in a vendor's text; None if there is none in it."""
 
 
 class Maker(Protocol):
@@ -39,6 +42,11 @@ def provider(config: ProviderConfig) -> Provider:
 def identity(config: ProviderConfig) -> Mapping[str, Json]:
     """Return what can change the answers of the provider that `config.kind` names; needs no key."""
     return PROVIDERS.load(config.kind).identify(config)
+
+
+def reader(kind: str) -> Reader | None:
+    """Return what reads a reply that was kept; None for a kind of provider whose class has no function `reply`."""
+    return getattr(PROVIDERS.load(kind), "reply", None)
 
 
 def key_variable(config: ProviderConfig) -> str | None:

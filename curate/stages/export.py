@@ -123,11 +123,7 @@ def run(config: Config, context: Context) -> Report:
     left_out = _left_out(context, queries, short)
     write_table(context.out, "dropped", left_out)
     counts: dict[str, Json] = {
-        "queries": len(queries),
-        "corpus": len(benchmark.corpus),
-        "qrels": len(positives),
-        "rerank_queries": chosen["query_id"].n_unique(),
-        "rerank_candidates": len(chosen),
+        **_counts(benchmark),
         "rerank_negatives_by_best_grade": mix,
         "rerank_agreement": agreed["rerank"],
         "formats": list(config.formats),
@@ -135,6 +131,16 @@ def run(config: Config, context: Context) -> Report:
     }
     notes = _notes(config, short, renamed)
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
+
+
+def _counts(benchmark: Benchmark) -> dict[str, Json]:
+    return {
+        "queries": len(benchmark.queries),
+        "corpus": len(benchmark.corpus),
+        "qrels": len(benchmark.qrels),
+        "rerank_queries": benchmark.candidates["query_id"].n_unique(),
+        "rerank_candidates": len(benchmark.candidates),
+    }
 
 
 def _write(config: Config, context: Context, benchmark: Benchmark, renamed: pl.DataFrame | None) -> None:
