@@ -127,6 +127,7 @@ TABLES: Mapping[str, Columns] = {
         "end": pl.Int32,
         "kind": _TEXT,
         "recogniser": _TEXT,
+        "link": _TEXT,
     },
     "rankings": {"query_id": _TEXT, "retriever": _TEXT, "doc_id": _TEXT, "rank": pl.Int32, "score": pl.Float64},
     "pool": {"query_id": _TEXT, "doc_id": _TEXT, "position": pl.Int32, "hits": _HITS},

@@ -43,7 +43,7 @@ def test_texts_titles_and_spans(run: Path) -> None:
         ("d2", "", "专家热线[电话]"),
         ("d5", "", "没有号码"),
     ]
-    assert table(run, "spans") == [
+    assert [row[:7] for row in table(run, "spans")] == [
         ("corpus", "d1", "title", 2, 14, "phone", "landline"),
         ("corpus", "d2", "text", 4, 15, "phone", "mobile"),
         ("corpus", "d4", "text", 4, 15, "phone", "mobile"),
@@ -87,13 +87,13 @@ def test_disabled_copies_the_tables(run: Path) -> None:
     report = step(run, "mask", {"enabled": False})
     for name in TABLES:
         assert (run / "mask" / f"{name}.parquet").read_bytes() == (run / "ingest" / f"{name}.parquet").read_bytes()
-    assert table(run, "spans") == []
+    assert [row[:7] for row in table(run, "spans")] == []
     assert (report.rows_in, report.rows_out) == (6, 6)
 
 
 def test_only_the_named_recognisers_look(run: Path) -> None:
     step(run, "mask", {"recognisers": ["landline", "email"]})
-    assert table(run, "spans") == [("corpus", "d1", "title", 2, 14, "phone", "landline")]
+    assert [row[:7] for row in table(run, "spans")] == [("corpus", "d1", "title", 2, 14, "phone", "landline")]
 
 
 def test_fingerprint(tmp_path: Path) -> None:

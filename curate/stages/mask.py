@@ -14,30 +14,35 @@ import polars as pl
 from pydantic import Field
 
 from curate import files, records
-from curate.config import Json, Section
+from curate.config import Json
 from curate.context import Context, Report, Stage
 from curate.duplicates import Firsts, follow_aliases, follow_qrels
-from curate.pii import RECOGNISERS, Recogniser
-from curate.pii.masking import find, replace
+from curate.pii.masking import Masked
+from curate.pii.secret import secret
+from curate.pii.settings import Masking, recognisers
+from curate.pii.workers import Batch, cores, mask_batches
+from curate.pii.writing import link
 
 TABLES = ("queries", "corpus", "qrels", "aliases", "dropped")
 FIELDS = {"queries": ("text",), "corpus": ("title", "text")}
 KEYS = {"queries": "query_id", "corpus": "doc_id"}
+_SMALL = 20_000
+"""Rows up to which one process is done before others have started."""
 
 
-class Config(Section):
-    """What is looked for."""
+class Config(Masking):
+    """What is looked for, and what is written in its place."""
 
     enabled: bool = Field(default=True, description="false copies the tables as they are")
-    recognisers: list[str] | None = Field(default=None, description="names of recognisers; all without it")
+    processes: int | None = Field(default=None, ge=1, description="how many mask at once; all cores for large tables")
 
 
 @dataclass
-class _Masked:
-    """What masking does to one table."""
+class _Done:
+    """What masking did to one table."""
 
     table: str
-    recognisers: Sequence[Recogniser]
+    key: bytes = field(repr=False)
     spans: list[dict[str, str | int]] = field(default_factory=list)
     """Rows of the table `spans`; offsets in the raw text."""
     merged: dict[str, str] = field(default_factory=dict)
@@ -45,29 +50,30 @@ class _Masked:
     kept: int = 0
     changed: int = 0
 
-    def row(self, row: dict[str, object]) -> dict[str, str]:
-        """Return the row with its texts masked, and note the spans."""
-        name = str(row[KEYS[self.table]])
-        texts = {key: self._text(name, key, str(row[key])) for key in FIELDS[self.table]}
-        self.read += 1
-        self.changed += any(texts[key] != row[key] for key in texts)
-        return {**{key: str(value) for key, value in row.items()}, **texts}
+    def rows(self, batch: pl.DataFrame, masked: Sequence[Masked]) -> Iterator[dict[str, object]]:
+        """Yield the rows of a batch with their texts masked, and note the spans."""
+        columns = FIELDS[self.table]
+        for number, row in enumerate(batch.iter_rows(named=True)):
+            texts = {name: masked[place * len(batch) + number] for place, name in enumerate(columns)}
+            for name, found in texts.items():
+                self._note(str(row[KEYS[self.table]]), name, row[name], found)
+            self.read += 1
+            self.changed += any(found.spans for found in texts.values())
+            yield {**row, **{name: found.text for name, found in texts.items()}}
 
-    def _text(self, name: str, key: str, text: str) -> str:
-        found = find(text, self.recognisers)
-        for span in found:
+    def _note(self, name: str, key: str, raw: str, masked: Masked) -> None:
+        for span in masked.spans:
             place: dict[str, str | int] = {"table": self.table, "id": name, "field": key}
             kind: dict[str, str | int] = {"kind": span.kind, "recogniser": span.recogniser}
-            self.spans.append({**place, "start": span.start, "end": span.end, **kind})
-        return replace(text, found)
+            value = link(self.key, span.kind, raw[span.start : span.end])
+            self.spans.append({**place, "start": span.start, "end": span.end, **kind, "link": value})
 
 
 def run(config: Config, context: Context) -> Report:
     """Mask both tables of texts, let qrels and aliases follow, write everything."""
     if not config.enabled:
         return _copy(context)
-    recognisers = [RECOGNISERS.load(name) for name in _names(config)]
-    masked = {table: _mask(table, recognisers, context) for table in FIELDS}
+    masked = {table: _mask(table, config, context) for table in FIELDS}
     qrels = follow_qrels(context.read("ingest", "qrels"), masked["queries"].merged, masked["corpus"].merged)
     files.write_table(context.out, "qrels", qrels)
     aliases = context.read("ingest", "aliases")
@@ -79,30 +85,33 @@ def run(config: Config, context: Context) -> Report:
     return _report(masked)
 
 
-def _mask(table: str, recognisers: Sequence[Recogniser], context: Context) -> _Masked:
-    masked, firsts, keep_all = _Masked(table, recognisers), Firsts(), context.duplicates == "keep"
+def _mask(table: str, config: Config, context: Context) -> _Done:
+    total, key = _height(context.folder("ingest"), table), secret(context.home)
+    processes = config.processes or (cores() if total > _SMALL else 1)
+    settings = Masking.model_validate(config.model_dump(include=set(Masking.model_fields)))
+    done, firsts, keep_all = _Done(table, key), Firsts(), context.duplicates == "keep"
     with files.TableWriter(context.out, table) as writer:
-        for row in _rows(table, context):
-            new = masked.row(row)
-            name = new[KEYS[table]]
-            first = name if keep_all else firsts.of(name, records.shown(new.get("title", ""), new["text"]))
-            if first == name:
-                writer.add(new)
-                masked.kept += 1
-            else:
-                masked.merged[name] = first
-    return masked
+        for batch, masked in mask_batches(settings, context.language, key, _batches(table, context), processes):
+            for row in done.rows(batch, masked):
+                name = str(row[KEYS[table]])
+                shown = records.shown(str(row.get("title", "")), str(row["text"]))
+                first = name if keep_all else firsts.of(name, shown)
+                if first == name:
+                    writer.add(row)
+                    done.kept += 1
+                else:
+                    done.merged[name] = first
+            context.progress(f"mask {table}", total, done.read)
+    return done
 
 
-def _rows(table: str, context: Context) -> Iterator[dict[str, object]]:
-    total, done = _height(context.folder("ingest"), table), 0
+def _batches(table: str, context: Context) -> Iterator[tuple[pl.DataFrame, Batch]]:
+    """Yield the raw rows, and their texts field by field."""
     for batch in files.batches(context.folder("ingest"), table):
-        yield from batch.iter_rows(named=True)
-        done += batch.height
-        context.progress(f"mask {table}", total, done)
+        yield batch, ([text for name in FIELDS[table] for text in batch[name]], {})
 
 
-def _report(masked: dict[str, _Masked]) -> Report:
+def _report(masked: dict[str, _Done]) -> Report:
     kinds = Counter(str(span["kind"]) for part in masked.values() for span in part.spans)
     facts: dict[str, Json] = {f"spans_{kind}": count for kind, count in sorted(kinds.items())}
     for table, part in masked.items():
@@ -124,15 +133,12 @@ def _height(folder: Path, table: str) -> int:
     return rows
 
 
-def _names(config: Config) -> list[str]:
-    return RECOGNISERS.names() if config.recognisers is None else config.recognisers
-
-
 def fingerprint(config: Config, context: Context) -> Json:
-    """Check the names of the recognisers; return them, and what becomes of duplicates."""
-    for name in _names(config):
-        RECOGNISERS.load(name)
-    return {"recognisers": _names(config), "duplicates": context.duplicates}
+    """Check the recognisers; return their names, what becomes of duplicates, and what is outside of the settings."""
+    recognisers(config)
+    lists = {name: files.sha256(each.file) for name, each in config.words.items() if each.file}
+    drawn = link(secret(context.home), "", "") if config.mode == "pseudonym" else None
+    return {"recognisers": config.names, "duplicates": context.duplicates, "words": lists, "key": drawn}
 
 
-STAGE = Stage("mask", Config, ("ingest",), run, fingerprint, head=())
+STAGE = Stage("mask", Config, ("ingest",), run, fingerprint, head=("language",), version=2)

@@ -1,0 +1,52 @@
+"""What is masked and how: the settings that the stage and `curate anonymise` share, and the masker they describe."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field
+
+from curate.config import Section
+from curate.errors import ConfigError, suggestion
+from curate.pii import RECOGNISERS, Recogniser
+from curate.pii.custom import Pattern, Words, from_pattern, from_words
+from curate.pii.kinds import placeholders
+from curate.pii.masking import Masker
+from curate.pii.writing import Mode, last_resort, writer
+
+
+class Masking(Section):
+    """What is looked for, and what is written in its place."""
+
+    recognisers: list[str] | None = Field(default=None, description="names of recognisers; all without it")
+    without: list[str] = Field(default=[], description="names of recognisers that are left out")
+    patterns: dict[str, Pattern] = Field(default={}, description="regular expressions of your own, by name")
+    words: dict[str, Words] = Field(default={}, description="lists of words of your own, by name")
+    mode: Mode = Field(default="placeholder", description="placeholder, pseudonym or tag (of the same length)")
+    placeholders: Literal["zh", "en"] | None = Field(
+        default=None, description="language of the placeholders; the pipeline's without it"
+    )
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the recognisers that are on; ConfigError for a name nobody knows."""
+        known = RECOGNISERS.names()
+        for name in [*(self.recognisers or ()), *self.without]:
+            if name not in known:
+                raise ConfigError(f"unknown recogniser {name!r}: {suggestion(name, known)}")
+        return [name for name in (known if self.recognisers is None else self.recognisers) if name not in self.without]
+
+
+def recognisers(config: Masking) -> Sequence[Recogniser]:
+    """Return what is on, the user's own last; ConfigError for a pattern or a list that is none."""
+    return [
+        *map(RECOGNISERS.load, config.names),
+        *(from_pattern(name, each) for name, each in config.patterns.items()),
+        *(from_words(name, each) for name, each in config.words.items()),
+    ]
+
+
+def masker(config: Masking, language: str, key: bytes) -> Masker:
+    """Return the masker of these settings; `key` draws the pseudonyms."""
+    spoken = config.placeholders or language
+    own = {each.kind for each in config.patterns.values()} | {each.kind for each in config.words.values()}
+    return Masker(recognisers(config), writer(config.mode, spoken, key), last_resort(spoken), placeholders(own))
