@@ -1,6 +1,7 @@
 """Exact nearest neighbours by inner product, in an order that no block size, thread or machine can change."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -8,34 +9,86 @@ import numpy.typing as npt
 from curate.errors import DataError
 from curate.protocols import Vectors
 
-BLOCK = 64
-"""Queries a block: bounds the matrix of scores to BLOCK x documents x 4 bytes."""
-RESCORED = 4096
+QUERIES, DOCUMENTS = 1024, 16_384
+"""A block of scores is at most QUERIES x DOCUMENTS x 4 bytes: 64 MB."""
+RESCORED = 1024
 """Documents whose float64 rows are held at once."""
 
 Rows = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float64]
 
 
 def top_k(queries: Vectors, documents: Vectors, ids: Sequence[str], k: int) -> Iterator[list[tuple[int, float]]]:
     """Yield, for each query, the min(k, documents) best (row of the document, inner product), best first.
 
-    The order is by the float64 product of the stored vectors, then by document id. A float32 product screens:
-    whatever lies within twice its error of the k-th best is rescored.
+    The order is by the float64 product of the stored vectors, then by document id. A float32 product screens, block by
+    block: whatever lies within its error of the k-th best so far is rescored in the end. `documents` may be a
+    memory-mapped file larger than memory: it is read once for each 1,024 queries, front to back.
     Raises DataError if a vector holds NaN or infinity, or if the shapes do not fit.
     """
     check(queries, documents, ids)
     place = _places(ids)
-    error = product_error(queries, documents)
-    for start in range(0, len(queries), BLOCK):
-        block = queries[start : start + BLOCK]
-        for query, screen in zip(block, block @ documents.T, strict=True):
-            rows = _candidates(screen, k, 2 * error)
+    for start in range(0, len(queries), QUERIES):
+        block = np.ascontiguousarray(queries[start : start + QUERIES])
+        for query, rows in zip(block, _screened(block, documents, k), strict=True):
             exact = products(query, documents, rows)
             order = np.lexsort((place[rows], -exact))[:k]
-            yield [(int(rows[at]), float(exact[at])) for at in order]
+            yield list(zip(rows[order].tolist(), exact[order].tolist(), strict=True))
 
 
-def products(vector: Vectors, matrix: Vectors, rows: Rows) -> npt.NDArray[np.float64]:
+def _screened(queries: Vectors, documents: Vectors, k: int) -> list[Rows]:
+    """Return for each query the rows of all documents that may be among its k best."""
+    kept = [_Kept(k) for _ in queries]
+    longest = float(lengths(queries, "query").max(initial=0.0))
+    for start in range(0, len(documents), DOCUMENTS):
+        block = documents[start : start + DOCUMENTS]
+        error = error_bound(queries.shape[1], longest, float(lengths(block, "document", start).max(initial=0.0)))
+        for row, best in zip(queries @ block.T, kept, strict=True):
+            best.add(row, start, error)
+    return [best.rows() for best in kept]
+
+
+@dataclass
+class _Kept:
+    """What may be among the k best of one query, of all documents that were looked at."""
+
+    k: int
+    floor: float = -np.inf
+    """The k-th best is certainly not below it."""
+    _rows: list[Rows] = field(default_factory=list)
+    _highest: list[Scores] = field(default_factory=list)
+    """What a product may be at most: the screen and its error."""
+    _lowest: list[Scores] = field(default_factory=list)
+    _new: int = 0
+
+    def add(self, screen: Vectors, start: int, error: float) -> None:
+        """Look at a block of products, of the documents from `start` on."""
+        rows = np.flatnonzero(screen >= self.floor - error)
+        found = screen[rows].astype(np.float64)
+        self._rows.append(rows + start)
+        self._highest.append(found + error)
+        self._lowest.append(found - error)
+        self._new += len(rows)
+        if self._new >= self.k:
+            self._settle()
+
+    def _settle(self) -> None:
+        lowest, highest, rows = map(np.concatenate, (self._lowest, self._highest, self._rows))
+        if len(rows) > self.k:
+            self.floor = float(np.partition(lowest, len(rows) - self.k)[len(rows) - self.k])
+            stay = np.flatnonzero(highest >= self.floor)
+            lowest, highest, rows = lowest[stay], highest[stay], rows[stay]
+        self._lowest, self._highest, self._rows, self._new = [lowest], [highest], [rows], 0
+
+    def rows(self) -> Rows:
+        """Return the rows of the documents, in order."""
+        if not self._rows:
+            return np.empty(0, dtype=np.int64)
+        self._settle()
+        return self._rows[0]
+
+
+def products(vector: Vectors, matrix: Vectors, rows: Rows) -> Scores:
     """Return the float64 inner product of a vector with the named rows of a matrix, in order.
 
     Each is summed on its own, in one fixed order: equal rows give equal products, whatever stands beside them.
@@ -43,38 +96,48 @@ def products(vector: Vectors, matrix: Vectors, rows: Rows) -> npt.NDArray[np.flo
     wide, found = vector.astype(np.float64), np.empty(len(rows))
     for start in range(0, len(rows), RESCORED):
         part = matrix[rows[start : start + RESCORED]].astype(np.float64)
-        found[start : start + len(part)] = (part * wide).sum(axis=1)
+        found[start : start + len(part)] = np.einsum("ij,j->i", part, wide)
     return found
 
 
 def product_error(left: Vectors, right: Vectors) -> float:
-    """Return how far a float32 inner product of a row of each can be from the exact one, in any order of summing.
+    """Return how far a float32 inner product of a row of each can be from the exact one, in any order of summing."""
+    longest = [float(lengths(rows, "").max(initial=0.0)) for rows in (left, right)]
+    return error_bound(left.shape[1], *longest)
+
+
+def error_bound(dim: int, left: float, right: float) -> float:
+    """Return how far a float32 inner product of two vectors of these lengths can be from the exact one.
 
     It is below dim * 2^-24 * |l| * |r| (Higham, Accuracy and Stability of Numerical Algorithms, 3.1); twice that is
     returned, which leaves room for a threshold that is rounded to float32.
     """
-    longest = [float(np.linalg.norm(rows, axis=1).max(initial=0.0)) for rows in (left, right)]
-    return float(left.shape[1] * 2.0**-23 * longest[0] * longest[1])
+    return dim * 2.0**-23 * left * right
+
+
+def lengths(rows: Vectors, name: str, start: int = 0) -> Scores:
+    """Return the lengths of vectors; DataError if one holds NaN or infinity. `start` is the place of the first."""
+    found: Scores = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    bad = np.flatnonzero(~np.isfinite(found))
+    if len(bad):
+        raise DataError(f"{len(bad)} {name} vectors hold NaN or infinity, the first in row {start + bad[0]}")
+    return found
 
 
 def unit(rows: npt.ArrayLike) -> Vectors:
     """Return rows as float32, each divided by its length; a row of zeros stays one."""
     plain = np.asarray(rows, dtype=np.float32)
-    lengths = np.linalg.norm(plain, axis=1, keepdims=True)
-    divided: Vectors = plain / np.maximum(lengths, np.finfo(np.float32).tiny)
+    norms = np.linalg.norm(plain, axis=1, keepdims=True)
+    divided: Vectors = plain / np.maximum(norms, np.finfo(np.float32).tiny)
     return divided
 
 
 def check(queries: Vectors, documents: Vectors, ids: Sequence[str]) -> None:
-    """Raise DataError if vectors cannot be compared: other lengths, other counts, NaN or infinity."""
+    """Raise DataError if vectors cannot be compared: other lengths, or other counts."""
     if queries.shape[1] != documents.shape[1]:
         raise DataError(f"query vectors have {queries.shape[1]} dimensions, document vectors {documents.shape[1]}")
     if len(ids) != len(documents):
         raise DataError(f"found {len(ids)} document ids for {len(documents)} document vectors")
-    for name, rows in (("query", queries), ("document", documents)):
-        bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-        if len(bad):
-            raise DataError(f"{len(bad)} {name} vectors hold NaN or infinity, the first in row {bad[0]}")
 
 
 def _places(ids: Sequence[str]) -> Rows:
@@ -82,10 +145,3 @@ def _places(ids: Sequence[str]) -> Rows:
     places = np.empty(len(ids), dtype=np.int64)
     places[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids))
     return places
-
-
-def _candidates(screen: Vectors, k: int, band: float) -> Rows:
-    if k >= len(screen):
-        return np.arange(len(screen))
-    kth = float(np.partition(screen, len(screen) - k)[len(screen) - k])
-    return np.flatnonzero(screen >= kth - band)

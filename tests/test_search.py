@@ -46,9 +46,11 @@ def tied(draw: st.DrawFn) -> tuple[Vectors, Vectors, list[str], int]:
     return queries, documents, ids, draw(st.integers(1, 15))
 
 
-@given(tied())
-def test_order_is_exact_product_then_id(case: tuple[Vectors, Vectors, list[str], int]) -> None:
-    assert found(*case) == brute_force(*case)
+@given(tied(), st.integers(1, 5))
+def test_order_is_exact_product_then_id(case: tuple[Vectors, Vectors, list[str], int], block: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "DOCUMENTS", block)
+        assert found(*case) == brute_force(*case)
 
 
 @pytest.mark.parametrize("k", [1, 7, 100, 300, 1000])
@@ -67,8 +69,9 @@ def test_blocks_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch) -> No
     documents = unit(rng.integers(-2, 3, (500, 8)))  # few directions: hundreds of ties
     ids = [str(row) for row in range(500)]
     whole = list(top_k(documents[:70], documents, ids, 50))
-    for block, rescored in ((1, 3), (7, 64), (1000, 1)):
-        monkeypatch.setattr(search, "BLOCK", block)
+    for asked, block, rescored in ((1, 7, 3), (7, 1, 64), (1000, 499, 1), (70, 1000, 1000)):
+        monkeypatch.setattr(search, "QUERIES", asked)
+        monkeypatch.setattr(search, "DOCUMENTS", block)
         monkeypatch.setattr(search, "RESCORED", rescored)
         assert list(top_k(documents[:70], documents, ids, 50)) == whole
 
