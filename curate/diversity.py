@@ -1,20 +1,23 @@
 """The diversity rule: keep a text unless too many kept texts already resemble it."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from curate.duplicates import Firsts
 from curate.protocols import Vectors
-from curate.search import Rows, product_error, products
+from curate.search import Rows, Scores, error_bound, lengths, products
 
 DIGITS = 5
 """Similarities are rounded to this many digits before they meet the threshold, so that reruns agree."""
 HALF = 0.5 * 10.0**-DIGITS
-BLOCK = 256
-"""Items compared at once with all before them: bounds the matrix of similarities to BLOCK x items x 4 bytes."""
+BLOCK, CHUNK = 1024, 8192
+"""Items compared at once, and with how many kept ones: a matrix of similarities has at most BLOCK x CHUNK x 4 bytes."""
+CROWDED = 1 / 50
+"""Share of doubtful similarities of a matrix from which on the whole matrix is computed in float64."""
 CALIBRATION = 20_000
 """Items on which `t: auto` is found."""
 Kept = npt.NDArray[np.bool_]
@@ -46,16 +49,19 @@ def diversify(vectors: Vectors, t: float, n: int = 1, seed_size: int = 0) -> Div
     row an item; similarity is the float64 inner product, and it and t are rounded to 5 digits. A float32 product
     screens: whatever lies within its error of the threshold is rescored, so no block or machine can change a decision.
     """
-    size, rule = len(vectors), _Rule(vectors, t)
+    size, rule, index = len(vectors), _Rule(t), _Index()
     kept, nearest, similarity = np.zeros(size, bool), np.full(size, -1), np.full(size, np.nan)
     for start in range(0, size, BLOCK):
-        block = vectors[start : start + BLOCK]
-        screens = block @ vectors[: start + len(block)].T
-        for item, row in enumerate(screens, start):
-            screen = np.where(kept[:item], row[:item], -np.inf)
-            kept[item] = item < seed_size or rule.alike(item, screen) <= n
-            if not kept[item]:
-                nearest[item], similarity[item] = rule.nearest(item, screen)
+        block = np.ascontiguousarray(vectors[start : start + BLOCK])
+        kept[start : start + len(block)] = True
+        for item, alike, screen in rule.alike(block, start, index):
+            there = kept[alike]
+            if item >= seed_size and np.count_nonzero(there) > n:
+                kept[item] = False
+                found = rule.nearest(vectors[item], vectors, alike[there], screen[there])
+                nearest[item], similarity[item] = found
+        stay = np.flatnonzero(kept[start : start + len(block)])
+        index.add(block[stay], start + stay)
     return Diversity(kept, nearest, similarity, t)
 
 
@@ -86,26 +92,79 @@ def twins(items: Iterable[tuple[str, str]], kept: Kept) -> dict[str, str]:
     return found
 
 
+@dataclass
+class _Index:
+    """The vectors that were kept, in chunks of which all but the last are full, and which items they are."""
+
+    chunks: list[tuple[Vectors, Rows]] = field(default_factory=list)
+
+    def add(self, vectors: Vectors, items: Rows) -> None:
+        """Append vectors, in order."""
+        if self.chunks and len(self.chunks[-1][1]) < CHUNK:
+            last, known = self.chunks.pop()
+            vectors, items = np.concatenate([last, vectors]), np.concatenate([known, items])
+        self.chunks += [(vectors[at : at + CHUNK], items[at : at + CHUNK]) for at in range(0, len(items), CHUNK)]
+
+
 class _Rule:
-    """Similarities to earlier items, from float32 screens that hold -inf for items that are not kept."""
+    """Which items resemble which: decided as if every similarity were a float64 product, rounded."""
 
-    def __init__(self, vectors: Vectors, t: float) -> None:
-        self._vectors, self._t = vectors, round(t, DIGITS)
-        self._error = product_error(vectors, vectors)
+    def __init__(self, t: float) -> None:
+        self._t = round(t, DIGITS)
+        self._bound = self._t + HALF
+        self._longest = 0.0
 
-    def alike(self, item: int, screen: Vectors) -> int:
-        """Return how many have a similarity above t."""
-        bound = self._t + HALF
-        doubtful = np.flatnonzero(np.abs(screen - np.float32(bound)) <= self._error)
-        sure = np.count_nonzero(screen > bound + self._error)
-        return int(sure + np.count_nonzero(self._exact(item, doubtful) > self._t))
+    def alike(self, block: Vectors, start: int, index: _Index) -> Iterator[tuple[int, Rows, Scores]]:
+        """Yield each item of a block that resembles anything before it, what it resembles, and how much, roughly."""
+        self._longest = max(self._longest, float(lengths(block, "item", start).max()))
+        rows, columns, screen = self._close(block, block)
+        before = np.flatnonzero(columns < rows)
+        found = [(rows[before], columns[before] + start, screen[before])]
+        for vectors, items in index.chunks:
+            rows, columns, screen = self._close(block, vectors)
+            found.append((rows, items[columns], screen))
+        rows, items, screen = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        order = np.lexsort((items, rows))
+        rows, items, screen = rows[order], items[order], screen[order]
+        edges = [0, *(np.flatnonzero(np.diff(rows)) + 1).tolist(), len(rows)]
+        for low, high in pairwise(edges):
+            if low < high:
+                yield start + int(rows[low]), items[low:high], screen[low:high]
 
-    def nearest(self, item: int, screen: Vectors) -> tuple[int, float]:
-        """Return the first of the most similar ones, and its similarity."""
-        rows = np.flatnonzero(screen >= float(screen.max()) - 2 * (HALF + self._error))
-        exact = self._exact(item, rows)
+    def _close(self, left: Vectors, right: Vectors) -> tuple[Rows, Rows, Scores]:
+        """Return rows of both whose similarity is above t, and a product of each pair that is near the exact one.
+
+        A float32 product screens. Where much lies within its error of the threshold, a float64 product does.
+        """
+        screen, error = left @ right.T, error_bound(left.shape[1], self._longest, self._longest)
+        at = np.flatnonzero(screen > self._bound - error)
+        values = screen.ravel()[at]
+        doubtful = np.flatnonzero(values <= self._bound + error)
+        if len(doubtful) > CROWDED * screen.size:
+            screen, error = left.astype(np.float64) @ right.astype(np.float64).T, error * 2.0**-29
+            at = np.flatnonzero(screen > self._bound - error)
+            values = screen.ravel()[at]
+            doubtful = np.flatnonzero(values <= self._bound + error)
+        rows, columns = np.divmod(at, len(right))
+        above = np.ones(len(at), bool)
+        above[doubtful] = _exact(left, right, rows[doubtful], columns[doubtful]) > self._t
+        return rows[above], columns[above], values[above].astype(np.float64)
+
+    def nearest(self, vector: Vectors, vectors: Vectors, items: Rows, screen: Scores) -> tuple[int, float]:
+        """Return the first of the most similar items, and its similarity."""
+        error = error_bound(len(vector), self._longest, self._longest)
+        items = items[screen >= screen.max() - 2 * (HALF + error)]
+        exact = np.round(products(vector, vectors, items), DIGITS)
         best = int(exact.argmax())
-        return int(rows[best]), float(exact[best])
+        return int(items[best]), float(exact[best])
 
-    def _exact(self, item: int, rows: Rows) -> npt.NDArray[np.float64]:
-        return np.round(products(self._vectors[item], self._vectors, rows), DIGITS)
+
+def _exact(left: Vectors, right: Vectors, rows: Rows, columns: Rows) -> Scores:
+    """Return the rounded float64 similarities of pairs of rows."""
+    found = np.empty(len(rows))
+    for start in range(0, len(rows), CHUNK):
+        part = slice(start, start + CHUNK)
+        found[part] = np.einsum(
+            "ij,ij->i", left[rows[part]].astype(np.float64), right[columns[part]].astype(np.float64)
+        )
+    return np.round(found, DIGITS)
