@@ -12,7 +12,6 @@ from curate.pii.lists import any_of, apart, raw, words
 from curate.pii.text import ALONE, ENDED, narrow, trigger
 from curate.records import Span
 
-
 _WORDS = words("contact")
 SPACE = " \t\u2000-\u200d\u2060\ufeff"
 """Spaces that `narrow` leaves, those without width among them."""
@@ -24,7 +23,9 @@ _SAME = f"[{SPACE}]?[{DOT}/{DASH}][{SPACE}]?"
 ANY = rf"[{SPACE}{DASH}{DOT}./,，、]{{0,3}}"
 LINK = rf"[号號码碼是为為:：={SPACE}(（【“\"'→>|{DASH}]{{0,6}}"
 """What stands between a word and what it announces: no bracket of a placeholder."""
-PHONE = any_of(_WORDS["phone"])
+_FIXED = any_of(_WORDS["phone"])
+PHONE = any_of(_WORDS["phone"] + _WORDS["mobile"])
+"""A word for telephone; `_FIXED` without those for mobiles."""
 CHINA = rf"(?:\(\+?86\)|\+[{SPACE}]?\(?86\)?|{ALONE}(?:00[{SPACE}]?86|86)){GAP}"
 
 _CITIES = r"(?:10|2[0-57-9])"
@@ -40,7 +41,7 @@ _FLAGS = re.ASCII | re.IGNORECASE
 _MOBILE = re.compile(
     rf"(?:{CHINA}|{ALONE})1[3-9]\d(?:"
     rf"{GAP}(?!\d\d00[ -]\d\d00)\d{{4}}{GAP}\d{{4}}"  # 150 2000 3000 are doses
-    rf"|\d{_CUT}\d{{3}}{_CUT}\d{{4}}|\d{{4}}{_CUT}\d{{4}}"
+    rf"|\d{_CUT}\d{{3}}{_CUT}\d{{4}}|\d{{4}}{_CUT}\d{{4}}| \d{{3}} \d{{3}}(?!00)\d\d(?! \d)"
     rf"|(?P<s>{_SAME})\d{{4}}(?P=s)\d{{4}}"
     r"|\.\d{4}\.\d{4}(?!\.\d)"  # dots in both places: with one it would be a decimal number, with more a version
     rf"|(?P<t>[{DOT}{DASH}])(?:\d\d(?P=t)\d\d(?P=t)\d\d(?P=t)\d\d|\d{{3}}(?P=t)\d{{5}}|\d{{4}}(?P=t)\d\d(?P=t)\d\d"
@@ -51,19 +52,17 @@ _MOBILE_SAID = re.compile(rf"(?P<p>{CHINA}|{PHONE}{LINK})(?P<n>0?1{ANY}[3-9](?:{
 _LANDLINE = re.compile(
     rf"(?:[(【]0{_NUMBER.replace('~', f'[)】]{GAP}')}|{ALONE}0{_NUMBER.replace('~', f'(?:{GAP}|[{DOT}/])')}"
     rf"|{ALONE}0{_CITIES}\.\d{{4}}\.\d{{4}}(?!\.\d)"
-    rf"|{CHINA}(?:\(0\)|0)?{_NUMBER.replace('~', GAP)}){ENDED}{_EXTENSION}",
+    rf"|{CHINA}(?:(?:\(0\)|0)?{_NUMBER.replace('~', GAP)}|\(0?{_NUMBER.replace('~', f'[)]{GAP}')})){ENDED}{_EXTENSION}",
     _FLAGS,
 )
 _DATE = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])(?!\d)"
 _LOCAL = rf"(?!{_DATE})(?!400|800|9[56])(?:{_LOCAL_8}|{_LOCAL_7})(?!{GAP}\d){_EXTENSION}"
-_LANDLINE_SAID = re.compile(rf"{PHONE}{LINK}(?P<n>{_LOCAL})", _FLAGS)
+_LANDLINE_SAID = re.compile(rf"{_FIXED}{LINK}(?P<n>{_LOCAL})", _FLAGS)
 _NEXT = re.compile(rf"[{SPACE}]?(?:[,，、/;；或和及与]|或者|以及)[{SPACE}]?(?P<n>{_LOCAL})", _FLAGS)
 """A second number after a landline: 010-61234870、61234871."""
 
-_COUNTED = re.compile(
-    rf"[{SPACE}]?(?:(?:{'|'.join(map(re.escape, _WORDS['units']))})(?![A-Za-z])|{'|'.join(map(re.escape, _WORDS['signs']))})",
-    re.IGNORECASE,
-)
+_UNIT, _SIGN = ("|".join(map(re.escape, _WORDS[name])) for name in ("units", "signs"))
+_COUNTED = re.compile(rf"[{SPACE}]?(?:(?:{_UNIT})(?![A-Za-z日])|{_SIGN})", re.IGNORECASE)
 _NAMED = re.compile(rf"{any_of(_WORDS['codes'] + _WORDS['counts'])}[.#号號]?{LINK}$", re.IGNORECASE)
 _TOLL_FREE = re.compile(r"1[ .-]?8(00|33|44|55|66|77|88)[ .-]?[2-9]\d\d[ .-]?\d{4}")
 _ENGLISH = re.compile(r"[A-Za-z]{2,}[ ,.:]")
@@ -75,7 +74,7 @@ _DOMAIN = re.compile(
     rf"@(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?!{_RESERVED}|{any_of(_WORDS['files'])}(?![A-Za-z]))[A-Za-z]{{2,24}}(?!\.{_RESERVED})"
 )
 _AT = rf"[{SPACE}]?(?:[\[(【{{<](?:at|@|#|艾特)[\])】}}>]|@|#|艾特|圈a|[{SPACE}]at[{SPACE}])[{SPACE}]?"
-_POINT = rf"[{SPACE}]?(?:\.|[\[(【{{](?:dot|点|\.)[\])】}}]|点|[{SPACE}]dot[{SPACE}])[{SPACE}]?"
+_POINT = rf"[{SPACE}]?(?:\.|[\[(【{{](?:dot|点|\.)[\])】}}]|[点。]|[{SPACE}]dot[{SPACE}])[{SPACE}]?"
 _SPELT = re.compile(
     rf"{_AT}(?:(?:{any_of(_WORDS['providers'])}){_POINT}{any_of(_WORDS['ends'])})(?![A-Za-z])", re.IGNORECASE
 )
@@ -86,7 +85,7 @@ _LONGEST = 256
 RAW_GAP = r"[^\d\n一-鿿]{0,3}"
 """What may stand between digits in the text as it was written; more than any pattern allows."""
 _DIGITS = rf"(?:{RAW_GAP}\d)"
-PHONE_RAW = rf"{raw(_WORDS['phone'])}[^\d\n]{{0,6}}\d"
+PHONE_RAW = rf"{raw(_WORDS['phone'] + _WORDS['mobile'])}[^\d\n]{{0,6}}\d"
 
 
 @trigger(rf"[1１]{_DIGITS}{{10}}")
@@ -137,7 +136,7 @@ def _public(number: str) -> bool:
 
 def personal(narrowed: str, start: int, end: int) -> bool:
     """Say whether a number that looks like a telephone is no count, code, price or toll-free line by its neighbours."""
-    if _COUNTED.match(narrowed, end) or _NAMED.search(narrowed[max(0, start - 20) : start]):
+    if counted(narrowed, end) or named(narrowed, start):
         return False
     if not _TOLL_FREE.fullmatch(narrowed, start, end):
         return True
@@ -145,11 +144,21 @@ def personal(narrowed: str, start: int, end: int) -> bool:
     return _CHINESE.search(near) is not None or len(_ENGLISH.findall(near)) < 2
 
 
+def counted(narrowed: str, end: int) -> bool:
+    """Say whether a unit or a sign right behind makes a number a measurement, a count or a price."""
+    return _COUNTED.match(narrowed, end) is not None
+
+
+def named(narrowed: str, start: int) -> bool:
+    """Say whether the words right in front name a thing or a count: an order, a lot, a viral load."""
+    return _NAMED.search(narrowed[max(0, start - 20) : start]) is not None
+
+
 @trigger(rf"[@＠#＃]|艾特|{raw(['at', '圈a'])}.{{0,3}}{raw(_WORDS['providers'])}")
 def email(text: str) -> list[Span]:
     """Return e-mail addresses: letters, digits and . _ % + - before the @, a domain after it.
 
-    `[at]`, `#`, 艾特 or spaces may stand for the @, and `[dot]` or 点 for the dot, in names of the great mail providers.
+    With the great mail providers `[at]`, `#`, 艾特 or spaces may stand for the @, and `[dot]` or 点 for the dot.
     """
     narrowed = narrow(text)
     ends = [*_DOMAIN.finditer(narrowed), *_SPELT.finditer(narrowed)]

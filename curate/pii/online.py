@@ -8,7 +8,7 @@ found beside one. A page's address is RFC 3986; one that names nobody stays.
 import re
 from collections.abc import Iterator
 
-from curate.pii.contact import SPACE
+from curate.pii.contact import SPACE, counted, named
 from curate.pii.lists import any_of, apart, raw, words
 from curate.pii.spoken import digits
 from curate.pii.text import narrow, trigger
@@ -17,22 +17,26 @@ from curate.records import Span
 _WORDS = words("online")
 _FLAGS = re.ASCII | re.IGNORECASE
 _END = r"(?![A-Za-z0-9_-])"
-_ALSO = rf"(?:[{SPACE}]?[/&、和或及与跟][{SPACE}]?(?:QQ|电话|手机|微信|VX|電話|手機)号?)?(?:同号|同號|号码|账号|帐号|[号號名]|ID)?"
+_OTHER = "(?:QQ|电话|手机|微信|VX|電話|手機)号?"
+_ALSO = rf"(?:[{SPACE}]?[/&、和或及与跟]?[{SPACE}]?{_OTHER})?(?:同号|同號|号码|账号|帐号|[号號名]|ID)?"
 """Behind the word: 微信/QQ同号, 微信和电话."""
-_LINK = rf"[{SPACE}]{{0,2}}(?:[:：=→>~]|--?|是|为|為|就是|加|搜|搜索|[(（【“\"'])?[:：]?[{SPACE}]{{0,2}}[(（【“\"']?"
+_SAYS = r"[:：=→>~]|--?|是|为|為|(?<=\s)is(?=\s)|就是|加|搜|搜索|[(（【“\"']"
+_LINK = rf"[{SPACE}]{{0,2}}(?:{_SAYS})?[:：]?[{SPACE}]{{0,2}}[(（【“\"']?"
 _CLOSED = "[:：=→>~]|--|是|为|為|号|號|ID|加|搜"
 """What says that an id follows: then plain letters are one."""
 _NAME = r"[A-Za-z][-_A-Za-z0-9]{5,19}"
-_QQ_NUMBER = r"[1-9](?:[0-9]{4,10}|[0-9]{2,3}[ -][0-9]{3}(?:[ -]?[0-9]{3,4})?|(?:[ -][0-9]){4,10})"
+_QQ_NUMBER = r"[1-9](?:[0-9]{4,10}|[0-9]{2,3}[ -][0-9]{3,4}(?:[ -][0-9]{3,4})?|(?:[ -][0-9]){4,10})"
 _NUMBER_END = r"(?![0-9A-Za-z_]|[.][0-9])"
 
-_WECHAT_WORD = rf"(?P<word>(?:{any_of(_WORDS['wechat'])}){_ALSO}|{any_of(_WORDS['wechat_letter'])}(?=[{SPACE}]?[:：]))"
+_V = r"(?<![^我的是有，。；,;！!、\s])"
+"""What stands before a lone v that means WeChat; 维生素V is none."""
+_WECHAT_WORD = rf"(?P<word>(?:{any_of(_WORDS['wechat'])}){_ALSO}|{_V}[vV](?=[{SPACE}]?[:：]))"
 _WECHAT = re.compile(rf"{_WECHAT_WORD}(?P<link>{_LINK})(?P<id>{_NAME}{_END}|[1-9][0-9]{{5,10}}{_NUMBER_END})", _FLAGS)
 _WECHAT_BEHIND = re.compile(
     rf"(?<![A-Za-z0-9_-])(?P<id>{_NAME})[{SPACE}]?(?:是我的?|[(（]|为我的?|就是)[{SPACE}]?(?:微信|WeChat|VX|WX)", _FLAGS
 )
 _WXID = re.compile(r"(?<![A-Za-z0-9])(?P<id>wxid_[a-z0-9]{10,24})", re.ASCII)
-_QQ_WORD = rf"(?P<word>(?:{any_of(_WORDS['qq'])}){_ALSO}|(?<![A-Za-z0-9])Q(?=[{SPACE}]?[:：]))"
+_QQ_WORD = rf"(?P<word>(?:{any_of(_WORDS['qq'])}){_ALSO}|(?:(?<![A-Za-z0-9])Q|扣)(?=[{SPACE}]?[:：]))"
 _QQ = re.compile(rf"{_QQ_WORD}(?P<link>{_LINK})(?P<id>{_QQ_NUMBER}){_NUMBER_END}", _FLAGS)
 _QQ_BEHIND = re.compile(
     rf"(?<![0-9.])(?P<id>[1-9][0-9]{{4,10}})(?:@qq(?![.A-Za-z0-9])|[{SPACE}]?(?:是我的?|[(（])[{SPACE}]?(?:QQ|扣扣))",
@@ -40,7 +44,7 @@ _QQ_BEHIND = re.compile(
 )
 _CHINESE = re.compile("[\u2e80-\u9fff]")
 _PUBLIC = re.compile(any_of(_WORDS["public"]))
-_COUNTED = re.compile(rf"[{SPACE}]?(?:[多余]?{any_of(_WORDS['counted'])})")
+_COUNTED = re.compile(rf"[{SPACE}]?{any_of(_WORDS['counted'])}")
 _DATE = re.compile(r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:[0-2][0-9]|3[01])")
 
 _HOST = r"(?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.){1,6}[A-Za-z]{2,18}(?![A-Za-z0-9-])"
@@ -56,17 +60,17 @@ _MEMBER = re.compile(
     re.IGNORECASE,
 )
 _FOLDER = re.compile(
-    rf"(?:{'|'.join(map(re.escape, _WORDS['folders']))})(?!(?:login|register|index)\b)[^\s/?#]{{2}}", re.I
+    rf"(?:{'|'.join(map(re.escape, _WORDS['folders']))})(?!(?:login|register|index)\b)[^\s/?#]{{2}}", re.IGNORECASE
 )
 _PARAMETER = re.compile(rf"[?&;#](?:{'|'.join(map(re.escape, _WORDS['parameters']))})=[^&\s]{{2}}", re.IGNORECASE)
 _HANDLE = re.compile(
-    rf"{any_of(_WORDS['handles'])}(?:[{SPACE}]?(?:[:：=]|是|为|為|搜)[{SPACE}]?@?|[{SPACE}]?@|(?<=[号號])|(?<=ID)|(?<=名))"
-    rf"(?P<id>[A-Za-z0-9](?:[A-Za-z0-9_.-]{{3,29}})(?<![.-]){_END})",
+    rf"{any_of(_WORDS['handles'])}(?:[{SPACE}]?(?:[:：=]|是|为|為|搜)[{SPACE}]?@?|[{SPACE}]?@|(?<=[号號D名])[{SPACE}]?)"
+    rf"(?P<id>[A-Za-z0-9](?:[A-Za-z0-9_.-]{{3,29}})(?<![.-]){_END}(?![/:@]))",
     _FLAGS,
 )
 
 
-@trigger(rf"{raw([*_WORDS['wechat'], 'wxid'])}|[vVwWｖＶｗＷ]\s?[:：]")
+@trigger(rf"{raw([*_WORDS['wechat'], 'wxid'])}|[vVｖＶ][^\n]?[:：]")
 def wechat(text: str) -> list[Span]:
     """Return WeChat ids beside a word for WeChat, and `wxid_...` alone; accounts of organisations stay.
 
@@ -81,11 +85,13 @@ def wechat(text: str) -> list[Span]:
 
 def _is_id(match: re.Match[str]) -> bool:
     name = match["id"]
+    if named(match.string, match.start()):
+        return False
     if name.isdigit():
         return _is_number(match) and not (len(name) == 11 and "13" <= name[:2] <= "19")
-    if not (match["link"] or _CHINESE.search(match["word"])) and not _begins(match):
+    if not (match["link"] or not match["word"].isalpha() or not match["word"].isascii()) and not _begins(match):
         return False
-    announced = re.search(_CLOSED, match["word"] + match["link"]) or _CHINESE.search(match["word"])
+    announced = re.search(_CLOSED, match["word"] + match["link"]) or not match["word"].isascii()
     return name.lower() not in _WORDS["no_id"] and (_marked(name) or announced is not None)
 
 
@@ -101,7 +107,7 @@ def _marked(name: str) -> bool:
 
 def _is_number(match: re.Match[str]) -> bool:
     """Say whether digits are an account: no count of people or money, and, with nothing between, no date."""
-    if _COUNTED.match(match.string, match.end()):
+    if counted(match.string, match.end()) or _COUNTED.match(match.string, match.end()):
         return False
     return bool(match["link"].strip()) or not _DATE.fullmatch(match["id"])
 
@@ -111,7 +117,7 @@ def _official(narrowed: str, match: re.Match[str]) -> bool:
     return any(_PUBLIC.search(part) for part in near)
 
 
-@trigger(rf"{raw([*_WORDS['qq'], 'q:', 'q：', 'q :', 'q ：'])}")
+@trigger(rf"{raw([*_WORDS['qq'], '@qq'])}|[qQｑＱ扣][^\n]?[:：]")
 def qq(text: str) -> list[Span]:
     """Return QQ numbers, of persons and of groups, beside a word for QQ; in numerals too."""
     plain = digits(text)
@@ -125,7 +131,7 @@ def url(text: str) -> list[Span]:
     """Return addresses of pages that name a person: a member's page, a parameter, a login; and handles of members."""
     narrowed = narrow(text)
     places = list(_pages(narrowed))
-    places += [match.span("id") for match in _HANDLE.finditer(narrowed)]
+    places += [match.span("id") for match in _HANDLE.finditer(narrowed) if not counted(narrowed, match.end())]
     return apart(Span(*place, "url", "url") for place in places)
 
 

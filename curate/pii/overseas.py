@@ -27,9 +27,9 @@ _SAID = re.compile(
     rf"{PHONE}{LINK}(?P<n>09\d\d{GAP}\d{{3}}{GAP}\d{{3}}|0[2-8]{GAP}\d{{3,4}}{GAP}\d{{4}}){ENDED}",
     re.ASCII | re.IGNORECASE,
 )
-_SIGN = rf"(?<![A-Za-z0-9+)*.])\+[{SPACE}]?"
+_SIGN = rf"(?<![A-Za-z0-9+)*.=])\+[{SPACE}]?"
 _WORLD = re.compile(
-    rf"{_SIGN}(?:\(?1\)?[ .-]?\(?[2-9]\d\d\)?[ .-]?[2-9]\d\d[ .-]?\d{{4}}"
+    rf"{_SIGN}(?:\(?1\)?[ -]?\(?[2-9]\d\d\)?[ -]?[2-9]\d\d[ -]?\d{{4}}|1(?:\.[2-9]\d\d){{2}}\.\d{{4}}"
     rf"|\(?(?!86|1|0)[2-9](?:[ ()-]{{0,2}}\d){{8,13}}){ENDED}",
     re.ASCII,
 )

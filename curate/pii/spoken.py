@@ -66,10 +66,14 @@ def _numerals(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _said(number: str, least: int) -> bool:
-    """Say whether a number is written in other digits; one that only has 一 among 0 to 9 has a dash: 1500一2500."""
+    """Say whether other digits write a number: no 一 as a dash, 1500一2500, and no list, 一三五、二四六."""
     other = [character for character in number if character in _VALUES]
     mixed = len(other) < len(re.sub(r"[^0-9]", "", digits(number)))
-    return len(other) >= least and not (mixed and (set(other) == {"一"} or re.search("[,，、]", number)))
+    if len(other) < least or (mixed and set(other) == {"一"}):
+        return False
+    groups = [len(group) for group in re.findall("[0-9]+", digits(number))]
+    listed = re.search("[,，、]", number) is not None
+    return not listed or (not mixed and (groups[-3:] in ([3, 4, 4], [4, 3, 4]) or set(groups) == {1}))
 
 
 def _alone(text: str, start: int, end: int) -> bool:
