@@ -8,20 +8,18 @@ has an area code (10, 2x, or three digits from 3 to 9) and 7 or 8 digits that do
 import re
 from collections.abc import Iterator
 
+from curate.pii.digits import DASH, DIGIT, DOT, NINE, SPACE
 from curate.pii.lists import any_of, apart, raw, words
 from curate.pii.text import ALONE, ENDED, narrow, trigger
 from curate.records import Span
 
 _WORDS = words("contact")
-SPACE = " \t\u2000-\u200d\u2060\ufeff"
-"""Spaces that `narrow` leaves, those without width among them."""
-DASH = "\u2500\u2501\u30fc\ufe58\ufe63\\-"
-DOT = "·•・‧∙⋅_"
 GAP = f"[{SPACE}{DASH}]{{0,3}}"
 _CUT = f"[{SPACE}{DASH}]{{1,3}}"
 _SAME = f"[{SPACE}]?[{DOT}/{DASH}][{SPACE}]?"
 ANY = rf"[{SPACE}{DASH}{DOT}./,，、]{{0,3}}"
-LINK = rf"[号號码碼是为為:：={SPACE}(（【“\"'→>|{DASH}]{{0,6}}"
+LINKS = rf"号號码碼是为為:：={SPACE}(（【“\"'→>|{DASH}"
+LINK = f"[{LINKS}]{{0,6}}"
 """What stands between a word and what it announces: no bracket of a placeholder."""
 _FIXED = any_of(_WORDS["phone"])
 PHONE = any_of(_WORDS["phone"] + _WORDS["mobile"])
@@ -82,13 +80,13 @@ _NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
 _LONGEST = 256
 """Characters before the @ that are looked at; RFC 5321 allows 64, addresses of machines are longer."""
 
-RAW_GAP = r"[^\d\n一-鿿]{0,3}"
-"""What may stand between digits in the text as it was written; more than any pattern allows."""
-_DIGITS = rf"(?:{RAW_GAP}\d)"
-PHONE_RAW = rf"{raw(_WORDS['phone'] + _WORDS['mobile'])}[^\d\n]{{0,6}}\d"
+AFTER_WORD = (
+    f"{raw(_WORDS['phone'] + _WORDS['mobile'])}[{LINKS}（\u00a0\u2007\u202f\u3000\u2010-\u2015\u2212－]{{0,6}}{DIGIT}"
+)
+"""The trigger of numbers that a word announces."""
 
 
-@trigger(rf"[1１]{_DIGITS}{{10}}")
+@trigger(NINE)
 def mobile(text: str) -> list[Span]:
     """Return mobile numbers: 11 digits from 13 to 19, +86 or not; letters may touch them, digits may not.
 
@@ -101,7 +99,7 @@ def mobile(text: str) -> list[Span]:
     return apart(Span(*_place(match), "phone", "mobile") for match in found if personal(narrowed, *_place(match)))
 
 
-@trigger(rf"[0０8８]{_DIGITS}{{8}}|{PHONE_RAW}{_DIGITS}{{6}}")
+@trigger(f"{NINE}|{AFTER_WORD}")
 def landline(text: str) -> list[Span]:
     """Return landline numbers with an area code of China: 0xx or 0xxx, in brackets or not, or +86 in place of the 0.
 
@@ -154,7 +152,7 @@ def named(narrowed: str, start: int) -> bool:
     return _NAMED.search(narrowed[max(0, start - 20) : start]) is not None
 
 
-@trigger(rf"[@＠#＃]|艾特|{raw(['at', '圈a'])}.{{0,3}}{raw(_WORDS['providers'])}")
+@trigger(rf"[@＠#＃]|艾特|{raw(['圈a'])}|[\s\[(（【{{<\u2000-\u200d]{raw(['at'])}[\s\])）】}}>\u2000-\u200d]")
 def email(text: str) -> list[Span]:
     """Return e-mail addresses: letters, digits and . _ % + - before the @, a domain after it.
 

@@ -8,9 +8,9 @@ found beside one. A page's address is RFC 3986; one that names nobody stays.
 import re
 from collections.abc import Iterator
 
-from curate.pii.contact import SPACE, counted, named
+from curate.pii.contact import counted, named
+from curate.pii.digits import SPACE, digits
 from curate.pii.lists import any_of, apart, raw, words
-from curate.pii.spoken import digits
 from curate.pii.text import narrow, trigger
 from curate.records import Span
 
@@ -126,7 +126,7 @@ def qq(text: str) -> list[Span]:
     return apart(Span(*match.span("id"), "qq", "qq") for match in found)
 
 
-@trigger(rf"{raw(['://', 'www.'])}|[.．][A-Za-zＡ-Ｚａ-ｚ]{{2,18}}[:/?：／？]|{raw(_WORDS['handles'])}")
+@trigger(rf"{raw(['://', 'www.'])}|[.．][A-Za-zＡ-Ｚａ-ｚ]{{2,}}[:/?]|{raw(_WORDS['handles'])}")
 def url(text: str) -> list[Span]:
     """Return addresses of pages that name a person: a member's page, a parameter, a login; and handles of members."""
     narrowed = narrow(text)

@@ -6,7 +6,8 @@ most 15. Taiwan's own forms start with 09 (mobile) or 0 and an area code.
 
 import re
 
-from curate.pii.contact import GAP, LINK, PHONE, PHONE_RAW, RAW_GAP, SPACE, personal
+from curate.pii.contact import AFTER_WORD, GAP, LINK, PHONE, personal
+from curate.pii.digits import NINE, SPACE
 from curate.pii.lists import apart
 from curate.pii.text import ALONE, ENDED, narrow, trigger
 from curate.records import Span
@@ -30,15 +31,13 @@ _SAID = re.compile(
 _SIGN = rf"(?<![A-Za-z0-9+)*.=])\+[{SPACE}]?"
 _WORLD = re.compile(
     rf"{_SIGN}(?:\(?1\)?[ -]?\(?[2-9]\d\d\)?[ -]?[2-9]\d\d[ -]?\d{{4}}|1(?:\.[2-9]\d\d){{2}}\.\d{{4}}"
-    rf"|\(?(?!86|1|0)[2-9](?:[ ()-]{{0,2}}\d){{8,13}}){ENDED}",
+    rf"|\(?(?!86|1|0)[2-9](?:[ ()-]{{0,2}}\d){{9,13}}){ENDED}",
     re.ASCII,
 )
 _TOLL_FREE = re.compile(r"\+ ?\(?1\D{0,3}8(?:00|33|44|55|66|77|88)")
 
 
-@trigger(
-    rf"[+＋]\D{{0,2}}\d|[8８][5５8８][236２３６]|[0０][2-9２-９](?:{RAW_GAP}\d){{6}}|{PHONE_RAW}(?:{RAW_GAP}\d){{6}}"
-)
+@trigger(f"{NINE}|{AFTER_WORD}")
 def overseas(text: str) -> list[Span]:
     """Return numbers with +852, +853, +886 or another country code, and Taiwan's 09xx-xxx-xxx and (02)xxxx-xxxx.
 

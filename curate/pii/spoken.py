@@ -6,26 +6,13 @@ letters O and l among digits: 一三八零零一三八零零零, 138零零一三
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
-from curate.pii.contact import ANY, CHINA, landlines, personal
+from curate.pii.contact import AFTER_WORD, ANY, CHINA, landlines, personal
+from curate.pii.digits import NINE, VALUES, digits
 from curate.pii.lists import apart
 from curate.pii.text import narrow, trigger
 from curate.records import Span
 
-_NUMERALS = ("零〇○洞", "一壹幺弌", "二贰貳两兩弍", "三叁參叄弎", "四肆", "五伍", "六陆陸", "七柒拐", "八捌", "九玖勾")
-_ZEROS = (0x1D7CE, 0x1D7D8, 0x1D7E2, 0x1D7EC, 0x1D7F6, 0x660, 0x6F0, 0x966)
-"""Zeros of runs of ten digits: mathematical ones, Arabic, Persian, Devanagari."""
-_ONES = (0x2460, 0x2776, 0x2780, 0x278A, 0x24F5)
-"""Ones of runs of circled digits."""
-_VALUES = {
-    **{character: str(value) for value, same in enumerate(_NUMERALS) for character in same},
-    **{chr(zero + value): str(value) for zero in _ZEROS for value in range(10)},
-    **{chr(one + value): str(value + 1) for one in _ONES for value in range(9)},
-    **dict.fromkeys("⓪⓿", "0"),
-}
-_TABLE = str.maketrans(_VALUES)
-_OTHER = "".join(_VALUES)
 _QUANTITY = "十百千万亿拾佰仟萬億第"
 
 _WRITTEN = re.compile(rf"(?:{CHINA})?1{ANY}[3-9](?:{ANY}\d){{9}}", re.ASCII)
@@ -39,16 +26,7 @@ _APART = re.compile(
 _LETTERS = re.compile(r"(?<![A-Za-z0-9])[1lI][3-9][0-9OolI]{9}(?![A-Za-z0-9])")
 
 
-@lru_cache(maxsize=4)
-def digits(text: str) -> str:
-    """Return the narrowed text with numerals and digits of every form as 0 to 9, one for one; every offset stays."""
-    return narrow(text).translate(_TABLE)
-
-
-@trigger(
-    rf"[{_OTHER}](?:[^\n]{{0,3}}[\d{_OTHER}]){{4}}|(?:[\d{_OTHER}][^\n]{{0,3}}){{4}}[{_OTHER}]"
-    rf"|\d(?:[^\d\n]{{1,3}}\d){{6}}|[1１lIｌＩ][3-9３-９][\dOolIＯｏｌＩ]{{9}}"
-)
+@trigger(f"{NINE}|{AFTER_WORD}")
 def spoken(text: str) -> list[Span]:
     """Return mobile and landline numbers written in numerals, in letters like digits, or with every digit apart."""
     return apart(Span(start, end, "phone", "spoken") for start, end in [*_numerals(text), *_spelt(text)])
@@ -67,7 +45,7 @@ def _numerals(text: str) -> Iterator[tuple[int, int]]:
 
 def _said(number: str, least: int) -> bool:
     """Say whether other digits write a number: no 一 as a dash, 1500一2500, and no list, 一三五、二四六."""
-    other = [character for character in number if character in _VALUES]
+    other = [character for character in number if character in VALUES]
     mixed = len(other) < len(re.sub(r"[^0-9]", "", digits(number)))
     if len(other) < least or (mixed and set(other) == {"一"}):
         return False
