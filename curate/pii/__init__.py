@@ -12,7 +12,12 @@ RECOGNISERS: Registry[Recogniser] = Registry(
     {
         "mobile": "curate.pii.contact:mobile",
         "landline": "curate.pii.contact:landline",
+        "overseas": "curate.pii.overseas:overseas",
+        "spoken": "curate.pii.spoken:spoken",
         "email": "curate.pii.contact:email",
+        "wechat": "curate.pii.online:wechat",
+        "qq": "curate.pii.online:qq",
+        "url": "curate.pii.online:url",
         "resident_id": "curate.pii.identity:resident_id",
     },
 )
