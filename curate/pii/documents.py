@@ -4,7 +4,6 @@ import re
 
 from curate.pii.labels import (
     CODE,
-    LINKS,
     SPACE,
     WORD_ENDED,
     another,
@@ -37,13 +36,13 @@ _HONG_KONG = re.compile(rf"{_FREE}(?P<value>[A-Z]{{1,2}}[0-9]{{6}} ?\([0-9A]\))"
 _NAMED_HONG_KONG = labelled(
     _LISTS["hong_kong"], rf"[A-Za-z]{{1,2}}[0-9]{{6}}[{SPACE}-]?(?:\([0-9Aa]\)|[0-9Aa]{WORD_ENDED})"
 )
-_MACAO = labelled(
-    _LISTS["macao"], rf"[157](?:[0-9]{{6}}[{SPACE}-]?\([0-9]\)|/[0-9]{{6}}/[0-9]{WORD_ENDED}|[0-9]{{7}}{WORD_ENDED})"
+_BRACKETED = rf"[157](?:[0-9]{{6}}[{SPACE}-]?\([0-9]\)|/[0-9]{{6}}/[0-9]{WORD_ENDED})"
+_MACAO = (
+    labelled(_LISTS["macao"], rf"{_BRACKETED}|[157][0-9]{{7}}{WORD_ENDED}"),
+    labelled(_LISTS["any_card"], _BRACKETED),
 )
 _TAIWAN = re.compile(rf"{_FREE}(?P<value>[A-Z][1289A-D][0-9]{{8}}){WORD_ENDED}")
-_NAMED_TAIWAN = labelled(
-    _LISTS["taiwan"], rf"[A-Za-z][1289A-Da-d][0-9]{{8}}{WORD_ENDED}", rf"(?:字号|字號|{LINKS}){{0,8}}"
-)
+_NAMED_TAIWAN = labelled(_LISTS["taiwan"], rf"[A-Za-z][1289A-Da-d][0-9]{{8}}{WORD_ENDED}")
 _TAIWAN_NEAR = re.compile("|".join(_LISTS["taiwan_near"]))
 _TAIWAN_LETTERS = "ABCDEFGHJKLMNPQRSTUVXYWZIO"
 """The letter at place n stands for the number 10 + n."""
@@ -76,10 +75,11 @@ def hong_kong_id(text: str) -> list[Span]:
     return value_spans([*bare, *_NAMED_HONG_KONG.finditer(narrow(text))], "id_card", "hong_kong_id")
 
 
-@trigger(written(_LISTS["macao"]))
+@trigger(written([*_LISTS["macao"], *_LISTS["any_card"]]))
 def macao_id(text: str) -> list[Span]:
     """Return Macao identity numbers: 1234567(8) or 1/234567/8 after 身份证 and its like; they start with 1, 5 or 7."""
-    return value_spans(_MACAO.finditer(narrow(text)), "id_card", "macao_id")
+    found = (match for pattern in _MACAO for match in pattern.finditer(narrow(text)))
+    return value_spans(found, "id_card", "macao_id")
 
 
 @trigger(rf"{_RAW}[1289A-Da-d１２８９Ａ-Ｄａ-ｄ]\d{{8}}")

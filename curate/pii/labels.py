@@ -23,26 +23,31 @@ _DIGITS = {
 }
 NUMERALS = "".join(_DIGITS.values())
 _SPOKEN = str.maketrans({numeral: digit for digit, numerals in _DIGITS.items() for numeral in numerals})
-_SPOKEN_RUN = re.compile(f"[{NUMERALS}](?:[ -]?[{NUMERALS}]){{4}}")
 _TRADITIONAL = dict(
-    zip("号证码编护历诊门检医银账户标条乡来台湾驾驶国体", "號證碼編護歷診門檢醫銀賬戶標條鄉來臺灣駕駛國體", strict=True)
+    zip(
+        "号证码编护历诊门检医银账户标条乡来台湾驾驶国体统样报单处脑镜产别档识试验参险储汇转邮农业军结线内肠妇",
+        "號證碼編護歷診門檢醫銀賬戶標條鄉來臺灣駕駛國體統樣報單處腦鏡產別檔識試驗參險儲匯轉郵農業軍結線內腸婦",
+        strict=True,
+    )
 )
 
 SPACE = " \t\u2000-\u200d\u2060\ufeff"
 """Spaces in a narrowed text, those without width among them."""
+_SPOKEN_RUN = re.compile(f"[{NUMERALS}](?:[{SPACE}._/·-]{{0,3}}[{NUMERALS}]){{4,}}")
 RAW_SPACE = f"{SPACE}\u00a0\u202f\u3000"
 GAP = f"[{SPACE}._/·-]{{0,3}}"
 """What stands between the groups of a long number."""
 RAW_DASH = "－‐-―−-"
 RAW_GAP = f"[{RAW_SPACE}.．_＿/·{RAW_DASH}]{{0,3}}"
 LINKS = (
-    rf"号码?|號碼?|编号|編號|码|碼|[{SPACE}\r\n]|是|为|為|第|[:：=＝#＃№\"“”'’‘】>|_()-]"
+    rf"字?号码?|字?號碼?|编号|編號|码|碼|[{SPACE}\r\n]|是|为|為|第|[:：=＝#＃№\"“”'’‘】>|._()-]"
     r"|[Nn][Oo]\.?|[Nn]umber|[Ii][Ss](?![A-Za-z])"
 )
 LINK = f"(?:{LINKS}){{0,8}}"
 """What stands between a word and its number: not the bracket that closes a placeholder."""
 CODE = r"(?:[A-Za-z]{1,4}-?)?[0-9][A-Za-z0-9]{0,29}(?:-[A-Za-z0-9]{1,12}){0,3}(?![A-Za-z0-9])"
 """A number of a person in a register, with the letters and dashes it has."""
+_PERHAPS_SPACE = f"[{RAW_SPACE}]?"
 WORD_ENDED = r"(?![A-Za-z0-9])"
 
 _ANOTHER = re.compile(
@@ -65,8 +70,11 @@ def written(entries: Iterable[str]) -> str:
 
 def labelled(entries: Iterable[str], value: str, link: str = LINK) -> re.Pattern[str]:
     """Return a pattern for one of the words and the value after it; words of letters do not start inside a word."""
-    either = (f"{'(?<![A-Za-z])' * word[0].isascii()}{_word(word)}" for word in _longest_first(entries))
-    return re.compile(f"(?:{'|'.join(either)}){link}(?P<value>{value})")
+    either = [f"{'(?<![A-Za-z])' * word[0].isascii()}{_word(word)}" for word in _longest_first(entries)]
+    first = "".join(
+        sorted({variant for word in entries for variant in _variants(word[0])})
+    )  # the fast way past the rest
+    return re.compile(f"(?=[{first}])(?:{'|'.join(either)}){link}(?P<value>{value})")
 
 
 def _longest_first(entries: Iterable[str]) -> list[str]:
@@ -74,25 +82,31 @@ def _longest_first(entries: Iterable[str]) -> list[str]:
 
 
 def _word(word: str) -> str:
-    return "".join(map(_sign, word)).removeprefix(f"[{RAW_SPACE}]?")
+    return "".join(map(_sign, word)).removeprefix(_PERHAPS_SPACE)
 
 
 def _sign(character: str) -> str:
     if character == " ":
-        return f"[{RAW_SPACE}]?"
+        return _PERHAPS_SPACE
+    variants = _variants(character)
+    apart = _PERHAPS_SPACE * (not character.isascii())
+    return f"{apart}[{variants}]" if len(variants) > 1 else f"{apart}{re.escape(character)}"
+
+
+def _variants(character: str) -> str:
+    """Return a character with the other forms in which it is written."""
     if character.isascii() and character.isalpha():
         small, capital = character.lower(), character.upper()
-        return f"[{small}{capital}{chr(ord(small) + 0xFEE0)}{chr(ord(capital) + 0xFEE0)}]"
-    if character in _TRADITIONAL:
-        return f"[{RAW_SPACE}]?[{character}{_TRADITIONAL[character]}]"
-    return re.escape(character)
+        return f"{small}{capital}{chr(ord(small) + 0xFEE0)}{chr(ord(capital) + 0xFEE0)}"
+    return character + _TRADITIONAL.get(character, "")
 
 
 @lru_cache(maxsize=8)
 def readings(text: str) -> tuple[str, ...]:
     """Return the narrowed text and, if digits are spelled in Chinese in it, it with digits; every offset stays."""
     plain = narrow(text)
-    return (plain, plain.translate(_SPOKEN)) if _SPOKEN_RUN.search(plain) else (plain,)
+    spoken = _SPOKEN_RUN.sub(lambda run: run[0].translate(_SPOKEN), plain)
+    return (plain,) if spoken == plain else (plain, spoken)
 
 
 def matches(patterns: Sequence[re.Pattern[str]], text: str) -> Iterator[re.Match[str]]:
