@@ -19,11 +19,12 @@ from curate.records import Span
 
 _LISTS = words("chart")
 _WORDS = [*_LISTS["numbers"], *_LISTS["english"]]
-_NUMBERS = (labelled(_WORDS, CODE), labelled(_LISTS["cards"], rf"(?=(?:[^0-9]{{0,5}}[0-9]){{6}}){CODE}"))
+_NUMBERS = (labelled(_WORDS, CODE), labelled(_LISTS["cards"], rf"(?=(?:[^0-9]{{0,6}}[0-9]){{6}}){CODE}"))
 _OTHERS = re.compile(f"(?:{'|'.join(_LISTS['others'])})(?:受理|平台)?\\Z")
 _COUNTED = re.compile(f"[{SPACE}]?(?:{'|'.join(_LISTS['counted'])})")
-_STUDY = re.compile("(?:NCT|CHICTR|CTR|ISRCTN|EUCTR|JPRN|UMIN|DRKS|ACTRN|KCT|CRD)-?[0-9]")
-"""Registers of clinical trials and reviews."""
+_STUDY = re.compile("(?:NCT|CHICTR|CTR|ISRCTN|EUCTR|JPRN|UMIN|DRKS|ACTRN|KCT|CRD|GS[EM]|SR[RXS]|PRJNA|SAMN)-?[0-9]")
+"""Registers of clinical trials, reviews and sequences."""
+_HELPLINES = {"110", "119", "120", "122", "999"}
 
 _SOME = "(?:[0-9]{1,4}|[一二三四五六七八九十百]{1,4})"
 _START = "(?<![0-9A-Za-z.一二三四五六七八九十百])"
@@ -31,8 +32,10 @@ _WARD = f"(?:{_SOME}[{SPACE}]?号?(?:病房|病室|病区|单元|房间|房|室|
 _BED = f"(?!一床|百床){_SOME}[{SPACE}]?床"
 _NO_THING = "(?![垫单架品罩帘])"
 _IN = f"(?:(?!院)[一-鿿]{{0,8}}[科区部室房楼]|[A-Z]{{0,2}}[IC]CU)?[{SPACE}]?(?:第|加)?"
-_COUNT = "(?!位|规模|以[上下内外]|左右|[、/和至到~-])"
+_COUNT = "(?!位|规模|以[上下内外]|左右|[/至到~-])"
 _PEOPLE, _LYING = ("|".join(_LISTS[name]) for name in ("people", "lying"))
+_WHO = f"{_PEOPLE}|[{''.join(_LISTS['surnames'])}](?:[一-鿿]{{0,2}}(?:{_PEOPLE})|某)"
+_MORE = f"(?:[、,，和及][{SPACE}]?{_SOME}[{SPACE}]?床){{0,5}}"
 _BEDS = (
     labelled(
         _LISTS["beds"],
@@ -40,7 +43,9 @@ _BEDS = (
     ),
     re.compile(rf"{_START}(?P<value>{_WARD}{{1,3}}{_SOME}[{SPACE}]?[号#]?床){_NO_THING}"),
     re.compile(rf"{_START}(?P<value>{_SOME}[{SPACE}]?[号號#]病?床){_NO_THING}"),
-    re.compile(rf"{_START}(?P<value>{_BED})(?=[{SPACE}]?[的之]?[{SPACE}:：]?(?:{_PEOPLE}))"),
+    re.compile(
+        rf"{_START}(?P<value>{_BED})(?={_MORE}(?:[{SPACE}]?[的之]?[{SPACE}:：]?(?:{_WHO})|[{SPACE},，]{{1,2}}[男女][{SPACE},，]))"
+    ),
     re.compile(rf"(?:{_LYING}){_IN}(?P<value>{_BED}){_NO_THING}{_COUNT}"),
     re.compile(rf"(?:^|[\n;；。])[{SPACE}]?(?P<value>[0-9]{{1,4}}[{SPACE}]?床)(?=[:：])"),
     re.compile(
@@ -84,7 +89,7 @@ def _of_patient(match: re.Match[str]) -> bool:
     value = match["value"]
     if len(re.findall("[0-9]", value)) < 3 or _OTHERS.search(match.string[max(0, match.start() - 10) : match.start()]):
         return False
-    if len(value) <= 4 and _COUNTED.match(match.string, match.end()):
+    if value in _HELPLINES or (len(value) <= 4 and _COUNTED.match(match.string, match.end())):
         return False
     return not _STUDY.match(value.upper()) and not _of_product(value)
 

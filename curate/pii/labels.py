@@ -40,12 +40,12 @@ GAP = f"[{SPACE}._/·-]{{0,3}}"
 RAW_DASH = "－‐-―−-"
 RAW_GAP = f"[{RAW_SPACE}.．_＿/·{RAW_DASH}]{{0,3}}"
 LINKS = (
-    rf"字?号码?|字?號碼?|编号|編號|码|碼|[{SPACE}\r\n]|是|为|為|第|[:：=＝#＃№\"“”'’‘】>|._()-]"
+    rf"字?号码?|字?號碼?|编号|編號|码|碼|[{SPACE}\r\n]|是|为|為|第|卡号|卡號|[Ii][Dd](?![A-Za-z])|[:：=＝#＃№\"“”'’‘】>|._()-]"
     r"|[Nn][Oo]\.?|[Nn]umber|[Ii][Ss](?![A-Za-z])"
 )
 LINK = f"(?:{LINKS}){{0,8}}"
 """What stands between a word and its number: not the bracket that closes a placeholder."""
-CODE = r"(?:[A-Za-z]{1,4}-?)?[0-9][A-Za-z0-9]{0,29}(?:-[A-Za-z0-9]{1,12}){0,3}(?![A-Za-z0-9])"
+CODE = r"(?:[A-Za-z]{1,6}-?)?[0-9][A-Za-z0-9]{0,29}(?:-[A-Za-z0-9]{1,12}){0,3}(?![A-Za-z0-9])"
 """A number of a person in a register, with the letters and dashes it has."""
 _PERHAPS_SPACE = f"[{RAW_SPACE}]?"
 WORD_ENDED = r"(?![A-Za-z0-9])"
@@ -71,9 +71,8 @@ def written(entries: Iterable[str]) -> str:
 def labelled(entries: Iterable[str], value: str, link: str = LINK) -> re.Pattern[str]:
     """Return a pattern for one of the words and the value after it; words of letters do not start inside a word."""
     either = [f"{'(?<![A-Za-z])' * word[0].isascii()}{_word(word)}" for word in _longest_first(entries)]
-    first = "".join(
-        sorted({variant for word in entries for variant in _variants(word[0])})
-    )  # the fast way past the rest
+    first = "".join(sorted({variant for word in entries for variant in _variants(word[0])}))
+    # one look at a character instead of one for every word
     return re.compile(f"(?=[{first}])(?:{'|'.join(either)}){link}(?P<value>{value})")
 
 
