@@ -109,7 +109,7 @@ def test_forms_in_their_surroundings(marked: str) -> None:
     "number", ["110101870326204", "110101 870326 204", "310115-490601-821", "３２０５０６９３０７０７６１６"]
 )
 def test_old_numbers(number: str) -> None:
-    for text in (number, f"我是马伟，{number}，手机", f"请帮我查一下{number}谢谢", f"老身份证{number}。"):
+    for text in (number, f"我是马伟，{number}，手机", f"请帮我查一下{number}谢谢", f"{number}.", f"老身份证{number}。"):
         assert found(resident_id_15, text) == [number]
 
 

@@ -98,6 +98,7 @@ def test_forms_in_their_surroundings(marked: str) -> None:
     """
 最新A12345
 新CYP2C9
+[车牌号]新CYP2C9[车牌号]
 宁CYP2D6
 全新B12345
 京A1234

@@ -122,7 +122,7 @@ def valid_taiwan(number: str) -> bool:
 
 
 def _of_taiwan(match: re.Match[str]) -> bool:
-    before = match.string[max(0, match.start() - 20) : match.start()]
+    before = match.string[max(0, match.start() - 20) : match.start()].rpartition("]")[2]  # no word of a placeholder
     return (
         valid_taiwan(match["value"]) and bool(_TAIWAN_NEAR.search(before)) and not another(match.string, match.start())
     )

@@ -37,11 +37,11 @@ _LABELLED = labelled(
     rf"(?:我的|你的|这个|如下|好像|应该|就|记得|[,，、]|{LINKS}){{0,8}}",
 )
 _OLD = re.compile(
-    rf"(?<![0-9A-Za-z.#№_-])(?P<value>{_PROVINCES}[0-9]{{4}}[{SPACE}-]?[0-9]{{6}}[{SPACE}-]?[0-9]{{3}})(?![0-9A-Za-z%])"
+    rf"(?<![0-9A-Za-z.#№_-])(?P<value>{_PROVINCES}[0-9]{{4}}[{SPACE}-]?[0-9]{{6}}[{SPACE}-]?[0-9]{{3}})(?![0-9A-Za-z%]|[.][0-9])"
 )
 _WEIGHTS = tuple(2**place % 11 for place in range(17, 0, -1))
 _CHECK = "10X98765432"
-_COUNTED = re.compile(rf"[{SPACE}]?[.个个元块份次年月:]")
+_COUNTED = re.compile(rf"[{SPACE}]?[个元块份次年月]")
 
 
 @trigger(rf"[\d{NUMERALS}](?:{RAW_GAP}[\dXxＸｘ×ΧХх{_STAR}{NUMERALS}]){{14}}")

@@ -54,9 +54,10 @@ def _official(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _near(text: str, match: re.Match[str]) -> bool:
-    """Say whether a word for vehicles stands shortly before or right after."""
+    """Say whether a word for vehicles, not one of a placeholder, stands shortly before or right after."""
     start, end = match.span()
-    return any(_CONTEXT.search(part) for part in (text[max(0, start - 8) : start], text[end : end + 4]))
+    around = text[max(0, start - 8) : start].rpartition("]")[2], text[end : end + 4].partition("[")[0]
+    return any(_CONTEXT.search(part) for part in around)
 
 
 def _unmistakable(text: str, match: re.Match[str]) -> bool:
