@@ -30,6 +30,8 @@ _ANY = f"[0-9{_X}{_STAR}]"
 _STOP = f"(?![0-9{_STAR}])"
 
 _BARE = re.compile(rf"{ALONE}(?=(?P<value>[1-9](?:{GAP}[0-9]){{16}}{GAP}[0-9{_X}]){ENDED})")
+_REGION = re.compile(f"{_PROVINCES}|9")
+_CUTS = re.compile(f"[^0-9{_X}]+")
 _STARRED = re.compile(rf"{ALONE}(?P<value>{_PROVINCES}[0-9]{{4}}[{_STAR}]{{8}}[0-9]{{3}}[0-9{_X}]){ENDED}")
 _LABELLED = labelled(
     words("identity")["words"],
@@ -39,6 +41,9 @@ _LABELLED = labelled(
 _OLD = re.compile(
     rf"(?<![0-9A-Za-z.#№_-])(?P<value>{_PROVINCES}[0-9]{{4}}[{SPACE}-]?[0-9]{{6}}[{SPACE}-]?[0-9]{{3}})(?![0-9A-Za-z%]|[.][0-9])"
 )
+_PARTS = {3, 6, 10, 12, 14, 17}
+"""Where place, year, month, day and serial number end: 110 101 1987 03 26 204 4."""
+_EVEN = [set(range(size, 18, size)) for size in (1, 2, 3, 4, 6)]
 _WEIGHTS = tuple(2**place % 11 for place in range(17, 0, -1))
 _CHECK = "10X98765432"
 _COUNTED = re.compile(rf"[{SPACE}]?[个元块份次年月]")
@@ -48,10 +53,10 @@ _COUNTED = re.compile(rf"[{SPACE}]?[个元块份次年月]")
 def resident_id(text: str) -> list[Span]:
     """Return resident identity numbers: 18 characters with a birthday that exists and the right check digit.
 
-    Their groups may be apart, their digits Chinese numerals. After a word such as 身份证 also 15 to 18 characters with
-    any check digit, some of them starred. A number that starts with 0 is nobody's.
+    Their parts may be apart, or groups of equal size, their digits Chinese numerals. After a word such as 身份证 also 15
+    to 18 characters with any check digit, some of them starred. A number that starts with 0 is nobody's.
     """
-    bare = (match for match in matches([_BARE], text) if valid(_compact(match["value"])))
+    bare = (match for match in matches([_BARE], text) if _whole(match["value"]))
     named = (match for match in matches([_LABELLED, _STARRED], text) if sum(map(str.isdigit, match["value"])) >= 6)
     return apart([*value_spans(bare, "id_card", "resident_id"), *value_spans(named, "id_card", "resident_id")])
 
@@ -73,6 +78,13 @@ def valid(number: str) -> bool:
     if not _day(number[6:14]):
         return False
     return _CHECK[sum(int(digit) * weight for digit, weight in zip(number, _WEIGHTS, strict=False)) % 11] == number[17]
+
+
+def _whole(value: str) -> bool:
+    """Say whether a number is valid and, if cut, of a province and between its parts or evenly; figures are not."""
+    cuts = {len(_compact(value[: gap.start()])) for gap in _CUTS.finditer(value)}
+    number = _compact(value)
+    return valid(number) and (not cuts or (_REGION.match(number) is not None and (cuts <= _PARTS or cuts in _EVEN)))
 
 
 def _old(match: re.Match[str]) -> bool:
