@@ -19,6 +19,17 @@ RECOGNISERS: Registry[Recogniser] = Registry(
         "qq": "curate.pii.online:qq",
         "url": "curate.pii.online:url",
         "resident_id": "curate.pii.identity:resident_id",
+        "resident_id_15": "curate.pii.identity:resident_id_15",
+        "passport": "curate.pii.documents:passport",
+        "permit": "curate.pii.documents:permit",
+        "hong_kong_id": "curate.pii.documents:hong_kong_id",
+        "macao_id": "curate.pii.documents:macao_id",
+        "taiwan_id": "curate.pii.documents:taiwan_id",
+        "social_security": "curate.pii.documents:social_security",
+        "bank_card": "curate.pii.cards:bank_card",
+        "plate": "curate.pii.vehicle:plate",
+        "medical_record": "curate.pii.chart:medical_record",
+        "bed_number": "curate.pii.chart:bed_number",
     },
 )
 """Pure functions that return spans in code points, first one first, never overlapping their own."""
