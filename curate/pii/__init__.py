@@ -14,6 +14,14 @@ RECOGNISERS: Registry[Recogniser] = Registry(
         "landline": "curate.pii.contact:landline",
         "email": "curate.pii.contact:email",
         "resident_id": "curate.pii.identity:resident_id",
+        "name_introduced": "curate.pii.person:introduced",
+        "name_labelled": "curate.pii.person:labelled",
+        "name_titled": "curate.pii.titles:titled",
+        "name_familiar": "curate.pii.titles:familiar",
+        "name_signed": "curate.pii.person:signed",
+        "name_dotted": "curate.pii.person:dotted",
+        "name_latin": "curate.pii.latin:latin",
+        "birth_date": "curate.pii.birth:birth_date",
     },
 )
 """Pure functions that return spans in code points, first one first, never overlapping their own."""
