@@ -30,6 +30,14 @@ RECOGNISERS: Registry[Recogniser] = Registry(
         "plate": "curate.pii.vehicle:plate",
         "medical_record": "curate.pii.chart:medical_record",
         "bed_number": "curate.pii.chart:bed_number",
+        "name_introduced": "curate.pii.person:introduced",
+        "name_labelled": "curate.pii.person:labelled",
+        "name_titled": "curate.pii.titles:titled",
+        "name_familiar": "curate.pii.titles:familiar",
+        "name_signed": "curate.pii.person:signed",
+        "name_dotted": "curate.pii.person:dotted",
+        "name_latin": "curate.pii.latin:latin",
+        "birth_date": "curate.pii.birth:birth_date",
     },
 )
 """Pure functions that return spans in code points, first one first, never overlapping their own."""
