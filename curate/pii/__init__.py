@@ -14,6 +14,9 @@ RECOGNISERS: Registry[Recogniser] = Registry(
         "landline": "curate.pii.contact:landline",
         "email": "curate.pii.contact:email",
         "resident_id": "curate.pii.identity:resident_id",
+        "address": "curate.pii.address:address",
+        "hospital": "curate.pii.institution:hospital",
+        "school": "curate.pii.institution:school",
     },
 )
 """Pure functions that return spans in code points, first one first, never overlapping their own."""
