@@ -38,6 +38,9 @@ RECOGNISERS: Registry[Recogniser] = Registry(
         "name_dotted": "curate.pii.person:dotted",
         "name_latin": "curate.pii.latin:latin",
         "birth_date": "curate.pii.birth:birth_date",
+        "address": "curate.pii.address:address",
+        "hospital": "curate.pii.institution:hospital",
+        "school": "curate.pii.institution:school",
     },
 )
 """Pure functions that return spans in code points, first one first, never overlapping their own."""
