@@ -50,6 +50,12 @@ def test_several_numbers_in_a_row() -> None:
     assert found("手機0912345678 電話02 2345 6789") == {"0912345678", "02 2345 6789"}
 
 
+def test_words_that_only_look_like_units_or_codes_do_not_hide_a_number() -> None:
+    for behind in ("单位电话没人接", "人工服务", "元旦前联系", "万分感谢", "次日再打", "个人电话", "年底前打"):
+        assert found(f"我的手机13912345678{behind}") == {"13912345678"}
+    assert found("预约13912345678或QQ：123456789位") == {"13912345678", "123456789"}
+
+
 def test_a_numeral_may_touch_a_number_in_numerals() -> None:
     assert found("打一三八零零一三八零零零一天都没人接") == {"一三八零零一三八零零零"}
     assert found("138OO138OOO") == {"138OO138OOO"}

@@ -59,8 +59,9 @@ _LANDLINE_SAID = re.compile(rf"{_FIXED}{LINK}(?P<n>{_LOCAL})", _FLAGS)
 _NEXT = re.compile(rf"[{SPACE}]?(?:[,，、/;；或和及与]|或者|以及)[{SPACE}]?(?P<n>{_LOCAL})", _FLAGS)
 """A second number after a landline: 010-61234870、61234871."""
 
-_UNIT, _SIGN = ("|".join(map(re.escape, _WORDS[name])) for name in ("units", "signs"))
-_COUNTED = re.compile(rf"[{SPACE}]?(?:(?:{_UNIT})(?![A-Za-z日])|{_SIGN})", re.IGNORECASE)
+_UNIT, _SIGN, _HEAP = ("|".join(map(re.escape, _WORDS[name])) for name in ("units", "signs", "heaps"))
+_MEASURED = re.compile(rf"[{SPACE}]?(?:(?:{_UNIT})(?![A-Za-z旦])|{_SIGN})", re.IGNORECASE)
+_HEAPED = re.compile(rf"[{SPACE}]?(?:{_HEAP})")
 _NAMED = re.compile(rf"{any_of(_WORDS['codes'] + _WORDS['counts'])}[.#号號]?{LINK}$", re.IGNORECASE)
 _TOLL_FREE = re.compile(r"1[ .-]?8(00|33|44|55|66|77|88)[ .-]?[2-9]\d\d[ .-]?\d{4}")
 _ENGLISH = re.compile(r"[A-Za-z]{2,}[ ,.:]")
@@ -134,7 +135,7 @@ def _public(number: str) -> bool:
 
 def personal(narrowed: str, start: int, end: int) -> bool:
     """Say whether a number that looks like a telephone is no count, code, price or toll-free line by its neighbours."""
-    if counted(narrowed, end) or named(narrowed, start):
+    if counted(narrowed, start, end) or named(narrowed, start):
         return False
     if not _TOLL_FREE.fullmatch(narrowed, start, end):
         return True
@@ -142,9 +143,10 @@ def personal(narrowed: str, start: int, end: int) -> bool:
     return _CHINESE.search(near) is not None or len(_ENGLISH.findall(near)) < 2
 
 
-def counted(narrowed: str, end: int) -> bool:
-    """Say whether a unit or a sign right behind makes a number a measurement, a count or a price."""
-    return _COUNTED.match(narrowed, end) is not None
+def counted(narrowed: str, start: int, end: int) -> bool:
+    """Say whether what is right behind a number makes it a measurement, a price, or, if short or round, a count."""
+    heap = end - start < 7 or narrowed.endswith("00", start, end)
+    return _MEASURED.match(narrowed, end) is not None or (heap and _HEAPED.match(narrowed, end) is not None)
 
 
 def named(narrowed: str, start: int) -> bool:
@@ -152,7 +154,10 @@ def named(narrowed: str, start: int) -> bool:
     return _NAMED.search(narrowed[max(0, start - 20) : start]) is not None
 
 
-@trigger(rf"[@＠#＃]|艾特|{raw(['圈a'])}|[\s\[(（【{{<\u2000-\u200d]{raw(['at'])}[\s\])）】}}>\u2000-\u200d]")
+@trigger(
+    f"[@＠#＃]|艾特|{raw(['圈a'])}"
+    rf"|[\s\[(（【{{<\u2000-\u200d]{raw(['at'])}[\s\])）】}}>\u2000-\u200d]{{1,2}}{raw(_WORDS['providers'])}"
+)
 def email(text: str) -> list[Span]:
     """Return e-mail addresses: letters, digits and . _ % + - before the @, a domain after it.
 

@@ -44,13 +44,12 @@ _QQ_BEHIND = re.compile(
 )
 _CHINESE = re.compile("[\u2e80-\u9fff]")
 _PUBLIC = re.compile(any_of(_WORDS["public"]))
-_COUNTED = re.compile(rf"[{SPACE}]?{any_of(_WORDS['counted'])}")
 _DATE = re.compile(r"(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:[0-2][0-9]|3[01])")
 
 _HOST = r"(?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.){1,6}[A-Za-z]{2,18}(?![A-Za-z0-9-])"
-_REST = r"[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%|-]"
+_REST = r"[A-Za-z0-9._~:/?#@!$&'()*+,;=%|-]"
 _URL = re.compile(
-    rf"(?<![A-Za-z0-9@._/-])(?P<scheme>(?:https?|ftps?|ssh)://)?(?P<login>[^\s/@\u2e80-\u9fff]{{1,64}}@)?(?P<host>{_HOST})"
+    rf"(?<![A-Za-z0-9@._/-])(?P<scheme>(?:https?|ftps?|ssh)://)?(?P<login>[^\s/@\[\]■\u2e80-\u9fff]{{1,64}}@)?(?P<host>{_HOST})"
     rf"(?P<path>(?::[0-9]{{2,5}})?/{_REST}{{0,2000}}(?:(?<=/n/)[\u4e00-\u9fff]{{1,12}})?|\?{_REST}{{0,2000}})?",
     re.IGNORECASE,
 )
@@ -89,7 +88,8 @@ def _is_id(match: re.Match[str]) -> bool:
         return False
     if name.isdigit():
         return _is_number(match) and not (len(name) == 11 and "13" <= name[:2] <= "19")
-    if not (match["link"] or not match["word"].isalpha() or not match["word"].isascii()) and not _begins(match):
+    touching = match["word"].isascii() and match["word"].isalpha() and not match["link"]
+    if touching and not _begins(match):
         return False
     announced = re.search(_CLOSED, match["word"] + match["link"]) or not match["word"].isascii()
     return name.lower() not in _WORDS["no_id"] and (_marked(name) or announced is not None)
@@ -107,7 +107,7 @@ def _marked(name: str) -> bool:
 
 def _is_number(match: re.Match[str]) -> bool:
     """Say whether digits are an account: no count of people or money, and, with nothing between, no date."""
-    if counted(match.string, match.end()) or _COUNTED.match(match.string, match.end()):
+    if counted(match.string, *match.span("id")):
         return False
     return bool(match["link"].strip()) or not _DATE.fullmatch(match["id"])
 
@@ -131,7 +131,7 @@ def url(text: str) -> list[Span]:
     """Return addresses of pages that name a person: a member's page, a parameter, a login; and handles of members."""
     narrowed = narrow(text)
     places = list(_pages(narrowed))
-    places += [match.span("id") for match in _HANDLE.finditer(narrowed) if not counted(narrowed, match.end())]
+    places += [match.span("id") for match in _HANDLE.finditer(narrowed) if not counted(narrowed, *match.span("id"))]
     return apart(Span(*place, "url", "url") for place in places)
 
 

@@ -69,7 +69,8 @@ def _spelt(text: str) -> Iterator[tuple[int, int]]:
     narrowed = narrow(text)
     for match in _APART.finditer(narrowed):
         soft = (match["s"] or match["u"] or match["v"])[0] in " \t,，、"
-        if not (soft and max(re.findall("[0-9]", match[0])) < "6"):  # a list of scores
+        scores = soft and max(re.findall("[0-9]", match[0])) < "6"
+        if not scores and personal(narrowed, *match.span()):
             yield match.span()
     for match in _LETTERS.finditer(narrowed):
         if len(re.findall("[0-9]", match[0])) in range(5, 11):
