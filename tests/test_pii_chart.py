@@ -65,6 +65,7 @@ MRN: |12345678|
 MRN#|A1234567|
 Medical Record No. |1234567|
 Patient ID |0012345|
+medical record #|1234567|
 admission number: |2019012345|
 CT号：|CT123456|
 B超号|US20190123|

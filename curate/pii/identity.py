@@ -53,8 +53,8 @@ _COUNTED = re.compile(rf"[{SPACE}]?[个元块份次年月]")
 def resident_id(text: str) -> list[Span]:
     """Return resident identity numbers: 18 characters with a birthday that exists and the right check digit.
 
-    Their parts may be apart, or groups of equal size, their digits Chinese numerals. After a word such as 身份证 also 15
-    to 18 characters with any check digit, some of them starred. A number that starts with 0 is nobody's.
+    Their parts may be apart, or groups of equal size, their digits Chinese numerals. After a word such as 身份证
+    also 15 to 18 characters with any check digit, some of them starred. A number that starts with 0 is nobody's.
     """
     bare = (match for match in matches([_BARE], text) if _whole(match["value"]))
     named = (match for match in matches([_LABELLED, _STARRED], text) if sum(map(str.isdigit, match["value"])) >= 6)
