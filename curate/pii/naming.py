@@ -109,6 +109,8 @@ class _Known:
     sure: frozenset[str]
     plain: frozenset[str]
     doubtful: frozenset[str]
+    usual: frozenset[str]
+    """All of these three."""
     rare: frozenset[str]
     compounds: frozenset[str]
     given: frozenset[str]
@@ -129,14 +131,17 @@ def known() -> _Known:
     rare = frozenset(data.surnames.rare)
     doubtful = frozenset(data.surnames.doubtful) - rare
     plain = frozenset(data.surnames.plain.replace(" ", "")) - doubtful - rare
+    sure = frozenset(data.surnames.sure.replace(" ", "")) - plain - doubtful - rare
+    function = frozenset(data.function.replace(" ", "") + "某")
     return _Known(
-        sure=frozenset(data.surnames.sure.replace(" ", "")) - plain - doubtful - rare,
+        sure=sure,
         plain=plain,
         doubtful=doubtful,
+        usual=sure | plain | doubtful,
         rare=rare,
         compounds=frozenset(data.compounds.sure + data.compounds.plain),
-        given=frozenset(data.given.replace(" ", "")),
-        function=frozenset(data.function.replace(" ", "") + "某"),
+        given=frozenset(data.given.replace(" ", "")) - function,
+        function=function,
         starters=frozenset(data.starters),
         stems=Words(data.stems),
         words=Words(data.words),
@@ -164,14 +169,14 @@ class Trust:
 FIELD = Trust(field=True, rare=True)
 CALLED = Trust(called=True, rare=True)
 COLON = Trust(rare=True)
-AGED = Trust(aged=True)
+AGED = Trust(aged=True, rare=True)
 LOOSE = Trust()
 
 
 def surnames() -> str:
     """Return every character that a name can begin with, for a character class."""
     first = {compound[0] for compound in known().compounds}
-    return "".join(sorted(known().sure | known().plain | known().doubtful | known().rare | first))
+    return "".join(sorted(known().usual | known().rare | first))
 
 
 def is_chinese(text: str, place: int) -> bool:
@@ -203,7 +208,7 @@ def _ends(text: str, start: int, trust: Trust) -> Iterator[tuple[int, int]]:
     first = text[start : start + 1]
     if text[start : start + 2] in known().compounds:
         yield from ((2, start + 4), (2, start + 3))
-    if first in known().sure | known().plain | known().doubtful or (first in known().rare and (trust.field or trust.called)):
+    if first in known().usual or (first in known().rare and (trust.field or trust.called)):
         if trust.field and text[start + 1 : start + 2] in known().sure:
             yield 1, start + 4
         yield from ((1, start + 3), (1, start + 2))
@@ -238,15 +243,15 @@ def is_word(text: str, start: int, end: int, trust: Trust = LOOSE) -> bool:
 
 
 def _sureness(text: str, start: int, surname: int, end: int, trust: Trust) -> float:
-    first = text[start]
-    sure = surname == 2 or first in known().sure
+    sure = surname == 2 or text[start] in known().sure
+    likely = sure or text[start] in known().plain
     plenty = common(text[start + surname : end])
     if bounded(text, end):
-        return _BOUNDARY if plenty or trust.field or (trust.rare and (sure or first in known().plain)) else 0
-    if not plenty or not is_chinese(text, end) or (first in known().doubtful | known().rare and not trust.field):
+        return _BOUNDARY if plenty or trust.field or (trust.rare and (sure if trust.aged else likely)) else 0
+    if not plenty or not is_chinese(text, end) or not (likely or trust.field):
         return 0
-    follower = (known().called if trust.called else known().followers).after(text, end)
-    follower = follower or min(2, known().stems.after(text, end))
+    followers = known().called if trust.called else known().followers
+    follower = followers.after(text, end) or min(2, known().stems.after(text, end))
     if follower or not (trust.called and sure):
         return follower
     return 0.5 if text[end - 1] not in known().starters else 0.4
