@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from curate.pii.text import narrow, trigger
+from curate.pii.text import in_order, narrow, trigger
 from curate.records import Span
 
 _DIGIT = "[〇零○一二三四五六七八九]"
@@ -37,11 +37,7 @@ _BEFORE = re.compile(
 )
 def birth_date(text: str) -> list[Span]:
     """Return dates of birth: after 出生日期, 生日, 生于, DOB, born on; before 出生 and 生: year and month, or month and day."""
-    spans: list[Span] = []
-    for start, end in sorted(set(_places(narrow(text)))):
-        if not spans or start >= spans[-1].end:
-            spans.append(Span(start, end, "birth_date", "birth_date"))
-    return spans
+    return in_order(_places(narrow(text)), "birth_date", "birth_date")
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:

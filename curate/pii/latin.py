@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from curate.pii.naming import lists
-from curate.pii.person import either
-from curate.pii.text import narrow, trigger
+from curate.pii.text import in_order, narrow, trigger
+from curate.pii.wordlists import either, lists
 from curate.records import Span
 
 _WORD = r"[A-Z][a-z]{1,15}(?:[-'][A-Z]?[a-z]{2,15})?"
@@ -41,12 +40,7 @@ _BEFORE_TITLE = re.compile(r"^(?:Dr|Mr|Mrs|Ms|Prof|Dear|Hello|Hi|Hey) ")
 )
 def latin(text: str) -> list[Span]:
     """Return names in Latin letters after My name is, 我叫, Dr., Name:, and before 医生, 女士 and the like."""
-    text = narrow(text)
-    spans: list[Span] = []
-    for start, end in sorted(set(_places(text))):
-        if not spans or start >= spans[-1].end:
-            spans.append(Span(start, end, "name", "name_latin"))
-    return spans
+    return in_order(_places(narrow(text)), "name", "name_latin")
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:

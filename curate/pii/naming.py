@@ -1,12 +1,10 @@
-"""What a Chinese name looks like at a place in a text: surname, given name, and what follows. The lists are in person.yaml."""
+"""What a Chinese name looks like at a place in a text: surname, given name, and what follows."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 
-from curate.config import Section, parse_yaml
-from curate.resources import data_file
+from curate.pii.wordlists import known
 
 CJK = "\u3400-\u9fff\U00020000-\U0003ffff"
 _CHARACTER = re.compile(f"[{CJK}]")
@@ -15,141 +13,6 @@ _COVERED = "*×○●〇·•・‧∙"
 _SEX_AND_AGE = re.compile(r"[男女][,，、;； ]{0,2}\d")
 _BOUNDARY = 100
 """How sure a name's end is; a following word counts its characters."""
-
-
-class _Surnames(Section):
-    sure: str
-    plain: str
-    doubtful: str
-    rare: str
-
-
-class _Compounds(Section):
-    sure: list[str]
-    plain: list[str]
-
-
-class _Titles(Section):
-    doctors: list[str]
-    people: list[str]
-    kin: list[str]
-    one: list[str]
-
-
-class _Introductions(Section):
-    persons: list[str]
-    kin: list[str]
-    patients: list[str]
-
-
-class _Labels(Section):
-    plain: list[str]
-    colon: list[str]
-
-
-class _Latin(Section):
-    surnames: list[str]
-    given: list[str]
-    eponyms: list[str]
-    no_names: list[str]
-
-
-class Lists(Section):
-    """The file person.yaml; what each list means is said there."""
-
-    surnames: _Surnames
-    compounds: _Compounds
-    given: str
-    function: str
-    starters: str
-    stems: list[str]
-    words: list[str]
-    endings: list[str]
-    titles: _Titles
-    leaders: list[str]
-    calls: list[str]
-    followers: list[str]
-    called_followers: list[str]
-    introductions: _Introductions
-    labels: _Labels
-    minority: list[str]
-    foreign: str
-    sounds: list[str]
-    institutions: list[str]
-    latin: _Latin
-
-
-@cache
-def lists() -> Lists:
-    """Return the lists of person.yaml."""
-    return Lists.model_validate(parse_yaml(data_file("pii/person.yaml").read_text(encoding="utf-8")))
-
-
-class Words:
-    """Words of a list, looked up at a place of a text; the longest one counts."""
-
-    def __init__(self, words: list[str]) -> None:
-        self._words = frozenset(words)
-        self._lengths = sorted({len(word) for word in words}, reverse=True)
-
-    def after(self, text: str, place: int) -> int:
-        """Return how long the longest word is that begins at `place`; 0 without one."""
-        return next((n for n in self._lengths if text[place : place + n] in self._words), 0)
-
-    def before(self, text: str, place: int) -> int:
-        """Return how long the longest word is that ends at `place`; 0 without one."""
-        return next((n for n in self._lengths if n <= place and text[place - n : place] in self._words), 0)
-
-    def __contains__(self, word: str) -> bool:
-        return word in self._words
-
-
-@dataclass(frozen=True)
-class _Known:
-    sure: frozenset[str]
-    plain: frozenset[str]
-    doubtful: frozenset[str]
-    usual: frozenset[str]
-    """All of these three."""
-    rare: frozenset[str]
-    compounds: frozenset[str]
-    given: frozenset[str]
-    function: frozenset[str]
-    starters: frozenset[str]
-    stems: Words
-    words: Words
-    endings: Words
-    titles: Words
-    followers: Words
-    called: Words
-
-
-@cache
-def known() -> _Known:
-    """Return the lists as sets: a surname is of one class, the more doubtful one."""
-    data = lists()
-    rare = frozenset(data.surnames.rare)
-    doubtful = frozenset(data.surnames.doubtful) - rare
-    plain = frozenset(data.surnames.plain.replace(" ", "")) - doubtful - rare
-    sure = frozenset(data.surnames.sure.replace(" ", "")) - plain - doubtful - rare
-    function = frozenset(data.function.replace(" ", "") + "某")
-    return _Known(
-        sure=sure,
-        plain=plain,
-        doubtful=doubtful,
-        usual=sure | plain | doubtful,
-        rare=rare,
-        compounds=frozenset(data.compounds.sure + data.compounds.plain),
-        given=frozenset(data.given.replace(" ", "")) - function,
-        function=function,
-        starters=frozenset(data.starters),
-        stems=Words(data.stems),
-        words=Words(data.words),
-        endings=Words(data.endings),
-        titles=Words(data.titles.doctors + data.titles.people),
-        followers=Words(data.followers),
-        called=Words(data.followers + data.called_followers),
-    )
 
 
 @dataclass(frozen=True)
@@ -171,12 +34,6 @@ CALLED = Trust(called=True, rare=True)
 COLON = Trust(rare=True)
 AGED = Trust(aged=True, rare=True)
 LOOSE = Trust()
-
-
-def surnames() -> str:
-    """Return every character that a name can begin with, for a character class."""
-    first = {compound[0] for compound in known().compounds}
-    return "".join(sorted(known().usual | known().rare | first))
 
 
 def is_chinese(text: str, place: int) -> bool:
@@ -255,3 +112,12 @@ def _sureness(text: str, start: int, surname: int, end: int, trust: Trust) -> fl
     if follower or not (trust.called and sure):
         return follower
     return 0.5 if text[end - 1] not in known().starters else 0.4
+
+
+def name_before(text: str, end: int, trust: Trust) -> int | None:
+    """Return where the name begins that ends at `end` and has a boundary in front; None if there is none."""
+    for start in (end - 4, end - 3, end - 2):
+        free = start == 0 or (start > 0 and bounded(text, start - 1))
+        if free and name_at(text[start:end], 0, trust) == end - start:
+            return start
+    return None

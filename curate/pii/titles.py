@@ -2,9 +2,9 @@
 
 import re
 
-from curate.pii.naming import CJK, Words, bounded, common, is_chinese, is_word, known, lists, surnames
-from curate.pii.person import either
+from curate.pii.naming import CJK, bounded, common, is_chinese, is_word
 from curate.pii.text import narrow, trigger
+from curate.pii.wordlists import Words, either, known, lists, surnames
 from curate.records import Span
 
 _TITLES = lists().titles
