@@ -150,6 +150,7 @@ def test_names_are_found(text: str, name: str) -> None:
     for around in (text, f"胃痛三天。{text}", f"胃痛三天\n{text}", f"胃痛三天（{text}", f"３天了！{text}"):
         assert name in found(around)
         assert_triggered(around)
+    assert_triggered(text.translate(WIDE))
 
 
 STAY = Path(__file__).with_name("data").joinpath("pii_person_stay.txt").read_text("utf-8").splitlines()
@@ -159,6 +160,9 @@ STAY = Path(__file__).with_name("data").joinpath("pii_person_stay.txt").read_tex
 def test_words_that_look_like_names_stay(text: str) -> None:
     for around in (text, f"胃痛，{text}", f"你好{text}", f"{text}。谢谢"):
         assert found(around) == []
+
+
+WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 
 
 def assert_triggered(text: str) -> None:

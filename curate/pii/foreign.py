@@ -1,4 +1,4 @@
-"""Names of other peoples in Chinese characters: with a dot, 买买提·吐尔逊, or alone after a word that asks for a name."""
+"""Names of other peoples in Chinese characters: with a dot, 买买提·吐尔逊, or alone where a name is asked for."""
 
 import re
 
@@ -39,7 +39,7 @@ def _person(match: re.Match[str], text: str) -> bool:
 
 
 def foreign_at(text: str, start: int) -> int | None:
-    """Return where a name with a dot ends that begins at `start`, or one of another people of China; None if none does."""
+    """Return where a name with a dot, or one of another people of China, ends that begins at `start`; or None."""
     match = _DOTTED.match(text, start) or _ALONE.match(text, start)
     return match.end() if match else None
 

@@ -1,4 +1,4 @@
-"""Names in Latin letters, English or pinyin, where a word says that they are names: Dr. Smith, 我叫Linda, Wang Xiaoming医生."""
+"""Names in Latin letters, English or pinyin, that a word calls names: Dr. Smith, 我叫Linda, Wang Xiaoming医生."""
 
 import re
 from collections.abc import Iterator
@@ -16,27 +16,35 @@ _EPONYMS = frozenset(lists().latin.eponyms)
 _GIVEN = frozenset(lists().latin.given)
 _END = r"(?![A-Za-z0-9])"
 
-_ASKED = re.compile(
-    rf"(?:(?:我|名字|名|他|她|孩子|儿子|女儿|老公|老婆)[就]?叫|叫我|名字[是为:]|姓名[:：]?|英文名[是叫:]?|联系人[:：]|患者[:：]|医生[:：]|签名[:：]|"
-    rf"(?<![A-Za-z])(?:[Mm]y name(?: is|'s|’s)|(?:[Pp]atient(?:'s)? |[Ff]ull )[Nn]ame ?:|(?<![A-Za-z] )[Nn]ame[\"']? ?:|[Cc]all me|[Ss]igned ?:?|[Ss]ignature ?:|(?:[Bb]est |[Kk]ind )?[Rr]egards,|[Ss]incerely,))"
-    rf"[ :：\n\"']{{0,3}}({_NAME}){_END}"
+_CUES = (
+    r"(?:(?:我|名字|名|他|她|孩子|儿子|女儿|老公|老婆)就?叫|叫我|名字[是为:]|姓名[:：]?|英文名[是叫:]?"
+    r"|联系人[:：]|患者[:：]|医生[:：]|签名[:：])"
 )
+_ENGLISH = (
+    r"(?<![A-Za-z])(?:[Mm]y name(?: is|'s|’s)|(?:[Pp]atient(?:'s)? |[Ff]ull )[Nn]ame ?:|(?<![A-Za-z] )[Nn]ame[\"']? ?:"
+    r"|[Cc]all me|[Ss]igned ?:?|[Ss]ignature ?:|(?:[Bb]est |[Kk]ind )?[Rr]egards,|[Ss]incerely,)"
+)
+_ASKED = re.compile(rf"(?:{_CUES}|{_ENGLISH})[ :：\n\"']{{0,3}}({_NAME}){_END}")
 _SMALL = re.compile(
-    rf"(?:我叫|名叫|叫我|名字叫|名字是|姓名[:：])[ :：]{{0,2}}([a-z]{{3,12}}(?: [a-z]{{2,12}})?){_END}(?=[,，.。;；!！、\s]|$)"
+    rf"(?:我叫|名叫|叫我|名字叫|名字是|姓名[:：])[ :：]{{0,2}}([a-z]{{3,12}}(?: [a-z]{{2,12}})?){_END}"
+    r"(?=[,，.。;；!！、\s]|$)"
 )
 _CAPITALS = re.compile(rf"(?:姓名|NAME|Name) ?[:：] ?([A-Z]{{2,12}},? [A-Z]{{2,12}}){_END}")
 _STATED = re.compile(
     rf"(?:我是|这是|这里是|本人|患者|(?<![A-Za-z])(?:I am|I'm|I’m|[Tt]his is)) ?({_WORD}(?: {_WORD})?){_END}"
 )
 _CALLED = re.compile(
-    rf"(?<![A-Za-z])(?:Dr|Mr|Mrs|Ms|Miss|Prof|Professor|DR|MR|MRS|dr|mr|mrs)(?:\. ?| )({_NAME}){_END}|(?<![A-Za-z])(?:Dr|Mr|Mrs|Ms)({_WORD}){_END}"
+    rf"(?<![A-Za-z])(?:Dr|Mr|Mrs|Ms|Miss|Prof|Professor|DR|MR|MRS|dr|mr|mrs)(?:\. ?| )({_NAME}){_END}"
+    rf"|(?<![A-Za-z])(?:Dr|Mr|Mrs|Ms)({_WORD}){_END}"
 )
 _TITLED = re.compile(rf"(?<![A-Za-z0-9.-])({_NAME}) ?(?={_TITLES})")
-_BEFORE_TITLE = re.compile(r"^(?:Dr|Mr|Mrs|Ms|Prof|Dear|Hello|Hi|Hey) ")
 
 
 @trigger(
-    rf"叫|名字|姓名|英文名|我是|这是|这里是|本人|患者|联系人|医生[:：]|签名|[Nn]ame[\"']? ?[:：]|NAME|y name|[Cc]all me|[Ss]igned|[Ss]ignature|[Rr]egards|[Ss]incerely|I am|I['’]m|[Tt]his is|[DdMm]r|DR|MR|Ms|Miss|Prof|[A-Za-z\uff41-\uff5a][ \u00a0\u2007\u202f\u3000]?{_TITLES}"
+    r"叫|名字[是为]|姓名|英文名|(?:我是|这是|这里是|本人|患者) ?[A-Z]|(?:联系人|患者|医生|签名)[:：]\s{0,3}[A-Z]"
+    r"|[Nn]ame[\"']? ?[:：]|NAME|[Nn]ame is|[Nn]ame['’]s|[Cc]all me|[Ss]igned|[Ss]ignature|[Rr]egards,|[Ss]incerely,"
+    rf"|(?:I am|I['’]m|[Tt]his is) ?[A-Z]|(?:[DdMm]r|DR|MR|MRS|[Mm]rs|Ms|Miss|Prof|Professor)[.\sA-Z]"
+    rf"|[A-Za-z]\s?{_TITLES}|[\uff21-\uff3a\uff41-\uff5a]"
 )
 def latin(text: str) -> list[Span]:
     """Return names in Latin letters after My name is, 我叫, Dr., Name:, and before 医生, 女士 and the like."""
