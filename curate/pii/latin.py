@@ -1,15 +1,14 @@
-"""Names in Latin letters, English or pinyin, where a word says that they are names: Dr. Smith, 我叫Linda, Wang Xiaoming医生."""
+"""Names in Latin letters, English or pinyin, that a word calls names: Dr. Smith, 我叫Linda, Wang Xiaoming医生."""
 
 import re
 from collections.abc import Iterator
 
-from curate.pii.naming import lists
-from curate.pii.person import either
-from curate.pii.text import narrow, trigger
+from curate.pii.text import in_order, narrow, trigger
+from curate.pii.wordlists import either, lists
 from curate.records import Span
 
-_WORD = r"[A-Z][a-z]{1,15}(?:[-'][A-Z]?[a-z]{1,15})?"
-_NAME = rf"{_WORD}(?: (?:[A-Z]\. ?)?{_WORD}){{0,2}}"
+_WORD = r"[A-Z][a-z]{1,15}(?:[-'][A-Z]?[a-z]{2,15})?"
+_NAME = rf"(?:[A-Z]\. ?){{0,2}}{_WORD}(?: (?:[A-Z]\. ?)?{_WORD}(?! ?[:：])){{0,2}}"
 _TITLES = either(lists().titles.doctors + lists().titles.people)
 _NOT = frozenset(lists().latin.no_names)
 _SURNAMES = frozenset(lists().latin.surnames)
@@ -17,33 +16,43 @@ _EPONYMS = frozenset(lists().latin.eponyms)
 _GIVEN = frozenset(lists().latin.given)
 _END = r"(?![A-Za-z0-9])"
 
-_ASKED = re.compile(
-    rf"(?:(?:我|名字|名|他|她|孩子|儿子|女儿|老公|老婆)[就]?叫|叫我|名字[是为:]|姓名[:：]?|英文名[是叫:]?|联系人[:：]|患者[:：]|医生[:：]|签名[:：]|"
-    rf"(?<![A-Za-z])(?:[Mm]y name(?: is|'s|’s)|(?:[Pp]atient(?:'s)? |[Ff]ull )[Nn]ame ?:|(?<![A-Za-z] )[Nn]ame ?:|[Cc]all me|[Ss]igned ?:?|[Ss]ignature ?:|(?:[Bb]est |[Kk]ind )?[Rr]egards,|[Ss]incerely,))"
-    rf"[ :：\n]{{0,3}}({_NAME}){_END}"
+_CUES = (
+    r"(?:(?:我|名字|名|他|她|孩子|儿子|女儿|老公|老婆)就?叫|叫我|名字[是为:]|姓名[:：]?|英文名[是叫:]?"
+    r"|联系人[:：]|患者[:：]|医生[:：]|签名[:：])"
 )
-_SMALL = re.compile(rf"(?:我叫|名叫|叫我|名字叫|名字是|姓名[:：])[ :：]{{0,2}}([a-z]{{3,12}}(?: [a-z]{{2,12}})?){_END}(?=[,，.。;；!！、\s]|$)")
-_STATED = re.compile(rf"(?:我是|这是|这里是|本人|患者|(?<![A-Za-z])(?:I am|I'm|I’m|[Tt]his is)) ?({_WORD}(?: {_WORD})?){_END}")
-_CALLED = re.compile(rf"(?<![A-Za-z])(?:Dr|Mr|Mrs|Ms|Miss|Prof|Professor|DR|MR|MRS|dr|mr|mrs)(?:\. ?| )({_NAME}){_END}|(?<![A-Za-z])(?:Dr|Mr|Mrs|Ms)({_WORD}){_END}")
+_ENGLISH = (
+    r"(?<![A-Za-z])(?:[Mm]y name(?: is|'s|’s)|(?:[Pp]atient(?:'s)? |[Ff]ull )[Nn]ame ?:|(?<![A-Za-z] )[Nn]ame[\"']? ?:"
+    r"|[Cc]all me|[Ss]igned ?:?|[Ss]ignature ?:|(?:[Bb]est |[Kk]ind )?[Rr]egards,|[Ss]incerely,)"
+)
+_ASKED = re.compile(rf"(?:{_CUES}|{_ENGLISH})[ :：\n\"']{{0,3}}({_NAME}){_END}")
+_SMALL = re.compile(
+    rf"(?:我叫|名叫|叫我|名字叫|名字是|姓名[:：])[ :：]{{0,2}}([a-z]{{3,12}}(?: [a-z]{{2,12}})?){_END}"
+    r"(?=[,，.。;；!！、\s]|$)"
+)
+_CAPITALS = re.compile(rf"(?:姓名|NAME|Name) ?[:：] ?([A-Z]{{2,12}},? [A-Z]{{2,12}}){_END}")
+_STATED = re.compile(
+    rf"(?:我是|这是|这里是|本人|患者|(?<![A-Za-z])(?:I am|I'm|I’m|[Tt]his is)) ?({_WORD}(?: {_WORD})?){_END}"
+)
+_CALLED = re.compile(
+    rf"(?<![A-Za-z])(?:Dr|Mr|Mrs|Ms|Miss|Prof|Professor|DR|MR|MRS|dr|mr|mrs)(?:\. ?| )({_NAME}){_END}"
+    rf"|(?<![A-Za-z])(?:Dr|Mr|Mrs|Ms)({_WORD}){_END}"
+)
 _TITLED = re.compile(rf"(?<![A-Za-z0-9.-])({_NAME}) ?(?={_TITLES})")
-_BEFORE_TITLE = re.compile(r"^(?:Dr|Mr|Mrs|Ms|Prof|Dear|Hello|Hi|Hey) ")
 
 
 @trigger(
-    rf"叫|名字|姓名|英文名|我是|这是|这里是|本人|患者|联系人|医生[:：]|签名|[Nn]ame ?[:：]|y name|[Cc]all me|[Ss]igned|[Ss]ignature|[Rr]egards|[Ss]incerely|I am|I['’]m|[Tt]his is|[DdMm]r|DR|MR|Ms|Miss|Prof|[A-Za-z\uff41-\uff5a][ \u00a0\u2007\u202f\u3000]?{_TITLES}"
+    r"叫|名字[是为]|姓名|英文名|(?:我是|这是|这里是|本人|患者) ?[A-Z]|(?:联系人|患者|医生|签名)[:：]\s{0,3}[A-Z]"
+    r"|[Nn]ame[\"']? ?[:：]|NAME|[Nn]ame is|[Nn]ame['’]s|[Cc]all me|[Ss]igned|[Ss]ignature|[Rr]egards,|[Ss]incerely,"
+    rf"|(?:I am|I['’]m|[Tt]his is) ?[A-Z]|(?:[DdMm]r|DR|MR|MRS|[Mm]rs|Ms|Miss|Prof|Professor)[.\sA-Z]"
+    rf"|[A-Za-z]\s?{_TITLES}|[\uff21-\uff3a\uff41-\uff5a]"
 )
 def latin(text: str) -> list[Span]:
     """Return names in Latin letters after My name is, 我叫, Dr., Name:, and before 医生, 女士 and the like."""
-    text = narrow(text)
-    spans: list[Span] = []
-    for start, end in sorted(set(_places(text))):
-        if not spans or start >= spans[-1].end:
-            spans.append(Span(start, end, "name", "name_latin"))
-    return spans
+    return in_order(_places(narrow(text)), "name", "name_latin")
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
-    for pattern in (_ASKED, _SMALL, _CALLED, _TITLED):
+    for pattern in (_ASKED, _SMALL, _CAPITALS, _CALLED, _TITLED):
         for match in pattern.finditer(text):
             start, end = match.span(match.lastindex or 1)
             words = text[start:end].split()

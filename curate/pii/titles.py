@@ -2,15 +2,16 @@
 
 import re
 
-from curate.pii.naming import CJK, Words, bounded, common, is_chinese, is_word, known, lists, surnames
-from curate.pii.person import either
+from curate.pii.naming import CJK, bounded, common, is_chinese, is_word
 from curate.pii.text import narrow, trigger
+from curate.pii.wordlists import Words, either, known, lists, surnames
 from curate.records import Span
 
 _TITLES = lists().titles
 _TITLE = re.compile(either(_TITLES.doctors + _TITLES.people + _TITLES.kin + _TITLES.one))
 _KIN = frozenset(_TITLES.kin)
 _ONE = frozenset(_TITLES.one)
+_FIRST = frozenset(surnames())
 _SPLITS = ((2, 2), (2, 1), (2, 0), (1, 2), (1, 1), (1, 0))
 """Characters of the surname and of the given name, in the order in which they are tried."""
 _LEADERS, _CALLS = Words(lists().leaders), Words(lists().calls)
@@ -26,6 +27,8 @@ def titled(text: str) -> list[Span]:
     text = narrow(text)
     spans: list[Span] = []
     for match in _TITLE.finditer(text):
+        if _FIRST.isdisjoint(text[max(0, match.start() - 4) : match.start()]):
+            continue
         start = _start(text, match.start(), match[0])
         if start is not None and (not spans or start >= spans[-1].end):
             spans.append(Span(start, match.start(), "name", "name_titled"))
@@ -45,14 +48,28 @@ def _named(text: str, start: int, surname: int, end: int) -> bool:
     first = text[start : start + surname]
     if surname == 2 and first not in known().compounds:
         return False
-    if surname == 1 and first not in known().sure | known().plain | known().doubtful:
+    if surname == 1 and first not in known().usual:
         return False
-    if not common(text[start + surname : end]) or is_word(text, start, end):
+    if not _given(text, start, start + surname, end) or is_word(text, start, end):
         return False
     if surname == 2:
         return True
     pair = first not in known().sure and text[start + 1 : start + 2] in known().sure and end > start + 1
     return not pair and not known().endings.before(text, start + 1)
+
+
+def _given(text: str, start: int, middle: int, end: int) -> bool:
+    """Say whether a given name stands there; a single character may be any after a sure surname that is led in."""
+    given = text[middle:end]
+    if common(given):
+        return True
+    odd = len(given) == 1 and text[start] in known().sure and is_chinese(text, middle) and given not in known().function
+    return odd and _led(text, start)
+
+
+def _led(text: str, start: int) -> bool:
+    free = start == 0 or (bounded(text, start - 1) and not text[start - 1].isdigit())
+    return free or bool(_LEADERS.before(text, start))
 
 
 def _stands(text: str, start: int, surname: int, end: int, title: str) -> bool:
@@ -62,10 +79,12 @@ def _stands(text: str, start: int, surname: int, end: int, title: str) -> bool:
     if alone and title in _KIN:
         return False
     free = start == 0 or (bounded(text, start - 1) and not text[start - 1].isdigit())
-    led = free or bool(_LEADERS.before(text, start))
+    led = _led(text, start)
     first = text[start : start + surname]
     if title in _ONE:
-        return led and alone and first in known().sure and (bounded(text, after) or _SAID.match(text, after) is not None)
+        return (
+            led and alone and first in known().sure and (bounded(text, after) or _SAID.match(text, after) is not None)
+        )
     if first in known().sure or (surname == 2 and first not in _PLAIN_COMPOUNDS):
         return True
     if first in known().doubtful:
@@ -76,7 +95,7 @@ def _stands(text: str, start: int, surname: int, end: int, title: str) -> bool:
 
 @trigger(rf"[小老][{''.join(sorted(known().sure))}]")
 def familiar(text: str) -> list[Span]:
-    """Return 老王 and 小张 where they stand for themselves: a boundary before, a boundary or a word such as 说 after."""
+    """Return 老王 and 小张 that stand for themselves: a boundary before, a boundary or a word such as 说 after."""
     text = narrow(text)
     return [
         Span(match.start(), match.start() + 2, "name", "name_familiar")
