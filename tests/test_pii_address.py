@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curate.pii.address import address
+from tests.recognising import trigger_of
 
-TRIGGER: str = address.trigger  # type: ignore[attr-defined]
+TRIGGER = trigger_of(address)
 
 
 def lines(text: str) -> list[str]:

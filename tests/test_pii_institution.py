@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from curate.pii.institution import hospital, school
 from curate.records import Span
+from tests.recognising import trigger_of
 
 
 def lines(text: str, separator: str = "\n") -> list[str]:
@@ -99,7 +100,7 @@ def values(recogniser: Callable[[str], list[Span]], text: str) -> list[str]:
 
 
 def triggered(recogniser: Callable[[str], list[Span]], text: str) -> bool:
-    pattern: str = recogniser.trigger  # type: ignore[attr-defined]
+    pattern = trigger_of(recogniser)
     found = bool(re.search(pattern, text))
     assert pl.Series([text]).str.contains(pattern).item() == found
     return found

@@ -14,16 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curate.pii import RECOGNISERS
-from curate.pii.masking import find, replace
+from curate.pii.settings import Masking, masker
 from curate.pii.wordlists import known, lists
 from curate.records import Span
+from tests.recognising import trigger_of
 
 NAMES = [name for name in RECOGNISERS.names() if name.startswith("name_")]
 ALL = [RECOGNISERS.load(name) for name in NAMES]
+MASKER = masker(Masking(recognisers=NAMES), "zh", b"key")
 
 
 def found(text: str) -> list[str]:
-    return [text[span.start : span.end] for span in find(text, ALL)]
+    return [text[span.start : span.end] for span in MASKER.mask(text).spans]
 
 
 INTRODUCED = [
@@ -168,7 +170,7 @@ WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 def assert_triggered(text: str) -> None:
     for recogniser in ALL:
         if recogniser(text):
-            trigger: str = recogniser.trigger  # type: ignore[attr-defined]
+            trigger = trigger_of(recogniser)
             assert re.search(trigger, text)
             assert pl.Series([text]).str.contains(trigger)[0]
 
@@ -224,8 +226,8 @@ PIECES = [
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 def test_masked_text_is_not_masked_again_and_triggers_hold(text: str) -> None:
     assert_triggered(text)
-    once = replace(text, find(text, ALL))
-    assert replace(once, find(once, ALL)) == once
+    once = MASKER.mask(text).text
+    assert MASKER.mask(once).text == once
 
 
 @settings(max_examples=500, deadline=None)
@@ -289,7 +291,7 @@ def test_planted_names_are_found_and_nothing_else(shared_data: Path) -> None:
         spans, text = row["spans"], str(row["text"])
         assert isinstance(spans, list)
         planted = [(span["start"], span["end"]) for span in spans if span["label"] == "NAME"]
-        assert [(span.start, span.end) for span in find(text, ALL)] == planted
+        assert [(span.start, span.end) for span in MASKER.mask(text).spans] == planted
         count += len(planted)
     assert count == 90
 
@@ -301,6 +303,6 @@ def test_real_texts_name_seven_people(shared_data: Path) -> None:
         for file in ("queries", "corpus")
         for row in rows(shared_data / "zh_legacy" / f"{file}.jsonl")
     ]
-    counts = Counter(span.recogniser for text in texts for span in find(text, ALL))
+    counts = Counter(span.recogniser for text in texts for span in MASKER.mask(text).spans)
     assert counts == {"name_titled": 2, "name_familiar": 4, "name_introduced": 1}
     assert [row["id"] for row in rows(shared_data / "pii" / "hard_negatives.jsonl") if found(str(row["text"]))] == []

@@ -19,16 +19,18 @@ _WIDE = re.compile(
 _SPACES, _DASHES = "\u00a0\u2007\u202f\u3000", "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 
 
-def trigger(pattern: str) -> Callable[[Found], Found]:
-    r"""Mark a recogniser with a pattern that occurs in every text in which it finds anything.
+def trigger(*patterns: str) -> Callable[[Found], Found]:
+    r"""Mark a recogniser with patterns of which one occurs in every text in which it finds anything.
 
-    Masking skips all other texts, thousands at a time. So Python's `re` and Rust's `regex` both match the pattern: no
-    look-around, no back reference; `\d` means digits of every script in both. It sees the text as it was written,
-    full-width letters and digits included. Without a trigger a recogniser is asked about every text.
+    Masking skips all other texts, thousands at a time. So Python's `re` and Rust's `regex` both match the patterns: no
+    look-around, no back reference; `\d` means digits of every script in both. They see the text as it was written,
+    full-width letters and digits included. Each is a scan of its own, and a scan that several recognisers share is done
+    once; many words at the front or counted gaps in one pattern make it slow. Without a trigger a recogniser is asked
+    about every text.
     """
 
     def mark(recogniser: Found) -> Found:
-        recogniser.trigger = pattern  # type: ignore[attr-defined]
+        recogniser.triggers = patterns  # type: ignore[attr-defined]
         return recogniser
 
     return mark
