@@ -1,8 +1,10 @@
 """Addresses: every written form is found whole, places that identify nobody and everything else stay."""
 
+import json
 import re
 import time
 from itertools import pairwise
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -15,62 +17,30 @@ TRIGGER: str = address.trigger  # type: ignore[attr-defined]
 
 
 def lines(text: str) -> list[str]:
-    return text.strip().split("\n")
+    return [each for line in text.split("\n") for each in line.split(" | ") if each]
 
 
 ADDRESSES = lines("""
-广东省深圳市南山区科技园南路12号
-北京市朝阳区建国路88号3号楼502室
-北京市朝阳区建国路88号院6号楼2单元1801
-河南省周口市太康县马厂乡李庄村3组
-太康县马厂镇李庄村
-上海浦东张江路555弄3号
-上海市徐汇区肇嘉浜路1000号1号楼2603室
-阳光小区5栋2单元301
-幸福花园小区5栋2单元301室
-翠湖花苑12幢1单元602
-金地公寓A座1203
-内蒙古自治区锡林郭勒盟正蓝旗那日图苏木
-内蒙古自治区呼伦贝尔市鄂温克族自治旗巴彦塔拉乡3组
-新疆维吾尔自治区乌鲁木齐市天山区解放南路66号
-新疆维吾尔自治区喀什地区疏勒县巴合齐乡5村
-台北市大安區忠孝東路四段100號5樓
-臺中市西屯區臺灣大道三段99號
-新北市板橋區文化路一段188巷5弄3號2樓
-高雄市左營區博愛二路777號
-九龙旺角弥敦道
-九龙旺角弥敦道700号
-香港中环皇后大道中99号
-西影路54号
-南京东路300号
-王家村3组
-北京市海淀区中关村大街27号
-四川省成都市武侯区人民南路三段17号
-北京市朝阳区望京街道
-广东省 深圳市 南山区 科技园南路 12号
-广东省深圳市南山区科技园南路１２号
-广东省-深圳市-南山区-科技园南路12号
-北京市朝阳区建国路八十八号
-江苏省苏州市昆山市花桥镇绿地大道231号
-山东省济南市历下区经十路16号
-北京市东城区东交民巷甲12号
-北京市西城区西四北大街东四条胡同7号
-湖南省长沙市岳麓区麓山南路932号中南大学3栋
-广西壮族自治区南宁市青秀区民族大道100号
-重庆市渝中区解放碑民权路28号
-河北省石家庄市长安区中山东路265号
-黑龙江省哈尔滨市南岗区西大直街92号
-浙江省杭州市西湖区文三路90号东部软件园5楼
-安徽省阜阳市颍州区三合镇王庄村委会张寨自然村
-周口市太康县李庄村
-云南省大理白族自治州大理市古城人民路88号
-深圳市龙岗区坂田街道五和大道118号华美公寓A座1203
-吉林省延边朝鲜族自治州延吉市公园路977号
-河南省郑州市金水区花园路39号
-广州市天河区体育西路103号维多利广场A塔
-浙江省义乌市稠城街道工人北路699号
-贵州省毕节市威宁县草海镇
-西安市雁塔区小寨东路1号
+广东省深圳市南山区科技园南路12号 | 北京市朝阳区建国路88号3号楼502室 | 北京市朝阳区建国路88号院6号楼2单元1801
+河南省周口市太康县马厂乡李庄村3组 | 太康县马厂镇李庄村 | 上海浦东张江路555弄3号
+上海市徐汇区肇嘉浜路1000号1号楼2603室 | 阳光小区5栋2单元301 | 幸福花园小区5栋2单元301室 | 翠湖花苑12幢1单元602
+金地公寓A座1203 | 内蒙古自治区锡林郭勒盟正蓝旗那日图苏木 | 内蒙古自治区呼伦贝尔市鄂温克族自治旗巴彦塔拉乡3组
+新疆维吾尔自治区乌鲁木齐市天山区解放南路66号 | 新疆维吾尔自治区喀什地区疏勒县巴合齐乡5村
+台北市大安區忠孝東路四段100號5樓 | 臺中市西屯區臺灣大道三段99號 | 新北市板橋區文化路一段188巷5弄3號2樓
+高雄市左營區博愛二路777號 | 九龙旺角弥敦道 | 九龙旺角弥敦道700号 | 香港中环皇后大道中99号 | 西影路54号 | 南京东路300号
+王家村3组 | 北京市海淀区中关村大街27号 | 四川省成都市武侯区人民南路三段17号 | 北京市朝阳区望京街道
+广东省 深圳市 南山区 科技园南路 12号 | 广东省深圳市南山区科技园南路１２号 | 广东省-深圳市-南山区-科技园南路12号
+北京市朝阳区建国路八十八号 | 江苏省苏州市昆山市花桥镇绿地大道231号 | 山东省济南市历下区经十路16号
+北京市东城区东交民巷甲12号 | 北京市西城区西四北大街东四条胡同7号 | 湖南省长沙市岳麓区麓山南路932号中南大学3栋
+广西壮族自治区南宁市青秀区民族大道100号 | 重庆市渝中区解放碑民权路28号 | 河北省石家庄市长安区中山东路265号
+黑龙江省哈尔滨市南岗区西大直街92号 | 浙江省杭州市西湖区文三路90号东部软件园5楼
+安徽省阜阳市颍州区三合镇王庄村委会张寨自然村 | 周口市太康县李庄村 | 云南省大理白族自治州大理市古城人民路88号
+深圳市龙岗区坂田街道五和大道118号华美公寓A座1203 | 吉林省延边朝鲜族自治州延吉市公园路977号
+河南省郑州市金水区花园路39号 | 广州市天河区体育西路103号维多利广场A塔 | 浙江省义乌市稠城街道工人北路699号
+贵州省毕节市威宁县草海镇 | 西安市雁塔区小寨东路1号 | 成都市锦江区春熙路西段8号附2号
+陕西省渭南市临渭区向阳街道办事处杜桥社区 | 西藏自治区拉萨市城关区八一路 | 沈阳市铁西区兴工北街65-3号2-5-1
+广东东莞市长安镇乌沙社区江贝村 | 东莞长安镇 | 上海阳光路12号 | 澳门新马路12号 | XX小区5栋2单元301
+河南省周口市太康县某乡某村3组 | 哈尔滨道里区中央大街100号
 """)
 
 PLACES_ONLY = lines("""
@@ -238,6 +208,20 @@ def test_every_number_on_every_road(above: str, road: str, number: str, below: s
     written = f"{above}{road}{number}号{below}"
     written = written.translate(DIGITS) if wide else written
     assert values(f"我家在{written}，") == [written]
+
+
+def test_addresses_planted_in_real_questions(shared_data: Path) -> None:
+    rows = [json.loads(line) for line in (shared_data / "pii" / "positives.jsonl").read_text("utf-8").splitlines()]
+    planted = [[each["text"] for each in row["spans"] if each["label"] == "ADDRESS"] for row in rows]
+    assert sum(map(len, planted)) == 60
+    assert [values(row["text"]) for row in rows] == planted
+
+
+def test_medical_terms_and_real_questions_hold_no_address(shared_data: Path) -> None:
+    terms = (shared_data / "synonyms" / "thuocl_medical_lexicon.tsv").read_text("utf-8").split()
+    assert [term for term in terms if address(term)] == []
+    queries = (shared_data / "zh_legacy" / "queries.jsonl").read_text("utf-8").splitlines()
+    assert [query for query in queries if address(json.loads(query)["text"])] == []
 
 
 def test_placeholders_and_gone_text_are_no_address() -> None:

@@ -24,6 +24,7 @@ from curate.pii.address_parts import (
     TOWN,
     Shape,
     anchor,
+    no_name,
     no_place,
     shapes,
 )
@@ -32,7 +33,7 @@ from curate.pii.text import trigger
 from curate.records import Span
 
 _GAP = re.compile(r"[ ·/-]|[,，] ?(?=[一-龥A-Za-z0-9]{1,12}[号栋幢区县镇路])")
-_RUN = re.compile(rf"{NAME}{{1,20}}\Z")
+_RUN = re.compile(rf"[A-Za-z]{{0,6}}{NAME}{{0,20}}\Z")
 _PARTS = 16
 """An address has no more parts."""
 
@@ -48,7 +49,7 @@ class _Part(NamedTuple):
 _DIGIT = "[0-9０-９一二三四五六七八九十百零〇两兩]"
 _SPACE = r"[ \u00a0\u2007\u202f\u3000]"
 _LOWER = (
-    "[镇鎮乡鄉村][^静靜痛医醫]|[镇鎮乡鄉村]$|街道|[苏蘇]木|[农農林牧团團][场場]|公社|[^走马馬上一思尿]路|[街巷]|胡同|居委|嘎查"
+    "[镇鎮乡鄉村][^静靜痛医醫]|[镇鎮乡鄉村]$|街道|[苏蘇]木|[农農林牧团團][场場]|公社|[^走思尿]路|[街巷]|胡同|居委|嘎查"
     "|[^知味尿阴陰肠腸胆膽气氣通管化]道|[小社][区區]|公寓|家[园園属屬]|花[园園苑]|大[厦廈]|新城|公[馆館]|山[庄莊]"
 )
 _MAY_BE = re.compile(
@@ -108,10 +109,21 @@ def _known() -> re.Pattern[str]:
 
 
 def _name_start(text: str, end: int) -> int:
-    """Return where a name that ends here begins: behind the last character that is in no name."""
-    run = _RUN.search(text, max(0, end - 20), end)
+    """Return where a name that ends here begins: behind what is in no name, or at a place that we know."""
+    run = _RUN.search(text, max(0, end - 24), end)
     start = run.start() if run else end
+    for match in _before_names().finditer(text, start, end):
+        start = match.start("place") if match["place"] else match.end()
+        if match["place"]:
+            break
     return start + 1 if text[max(0, start - 1) : start + 1] in ("我家", "你家", "他家", "她家") else start
+
+
+@cache
+def _before_names() -> re.Pattern[str]:
+    lists = words("places.yaml")
+    known = one_of(lists["provinces"], lists["cities"], lists["counties"])
+    return re.compile(f"{one_of(lists['address_cues'])}|地址|{no_name()}|(?P<place>{known}(?=[省市区县州]|{known}))")
 
 
 def _read(text: str, at: int) -> list[_Part]:
@@ -128,7 +140,7 @@ def _read(text: str, at: int) -> list[_Part]:
 
 
 def _next(text: str, at: int, rank: int) -> _Part | None:
-    """Return the part of an address that begins here: a known place, else the one that ends first, the longest door."""
+    """Return the part of an address that begins here: a known place, a door, else the one that ends first."""
     found: list[_Part] = []
     for shape in shapes():
         match = shape.pattern.match(text, at) if _follows(shape, rank) else None
@@ -137,7 +149,7 @@ def _next(text: str, at: int, rank: int) -> _Part | None:
             if shape.known:
                 return part
             found.append(part)
-    return min(found, key=lambda part: (part.rank == DOOR, part.end), default=None)
+    return min(found, key=lambda part: (part.rank != DOOR, -part.end if part.rank == DOOR else part.end), default=None)
 
 
 def _follows(shape: Shape, rank: int) -> bool:
@@ -155,4 +167,6 @@ def _identifies(parts: list[_Part], cued: bool) -> bool:
     if lowest == DOOR or cued:
         return lowest >= COUNTY
     fixed = [part for part in parts if part.rank <= COUNTY and (part.firm or part.known)]
+    if lowest == TOWN and fixed:
+        return parts[-1].end - parts[-2].end >= 3  # 东莞长安镇, no 北京城镇
     return lowest >= TOWN and (any(part.firm for part in fixed) or (len(fixed) >= 2 and fixed[-1].rank == COUNTY))
