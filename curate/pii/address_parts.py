@@ -9,7 +9,7 @@ from curate.pii.places import NUMBER, one_of, words
 CITY, COUNTY, TOWN, PLACE, ESTATE, DOOR = range(1, 7)
 """How far down a part of an address stands; roads and villages are a PLACE, provinces a CITY."""
 
-_SMALL_WORDS = "的了是我你您他她它们这那哪么吗呢吧啊没很请说吃喝问去在到看给把被叫做就也都还又些种每几住昨今刚个"
+_SMALL_WORDS = "的了是我你您他她它们这那哪么吗呢吧啊没很请说吃喝问去在到看给把被叫做就也都还又些种每几各住昨今刚个"
 NAME = f"(?:(?![{_SMALL_WORDS}])[一-龥])"
 """A character of a name that is in no list."""
 
@@ -40,7 +40,8 @@ def _ends(name: str) -> str:
 
 def door() -> str:
     """Return a pattern for a house, a building, a floor or a door."""
-    counted = rf"{_COUNT}(?: ?[-~至、/] ?{_COUNT}){{0,3}} ?{_ends('doors')}(?:之{NUMBER})?"
+    house = "(?!(?<=号)(?:线|染色|元素|位点|基因|管|方|病))"
+    counted = rf"{_COUNT}(?: ?[-~至、/] ?{_COUNT}){{0,3}} ?{_ends('doors')}{house}(?:之{NUMBER})?"
     lettered = f"[A-Za-z]{{1,2}}{_ends('lettered_doors')}|[东西南北中]{{1,2}}(?:单元|[座栋幢户])"
     return rf"(?:{counted}|之{NUMBER}|{lettered}|地下室)"
 

@@ -17,6 +17,7 @@ _STOPS = (
     "也还又只最妈爸婆爷奶"
 )
 _NAME = f"(?:(?![{_STOPS}])[一-龥])"
+_UNIT = f"(?:(?![和院科室]){_NAME})"
 _BEFORE = r"(?:(?<![一-龥])|(?<=[的了在到去于从来往至过经是和与]))"
 """Where a name can begin: after no Chinese character, or after a small word."""
 _REACH = 26
@@ -35,7 +36,7 @@ def _hospital() -> re.Pattern[str]:
     numbered = f"第?{NUMBER}"
     kinds = f"(?:{_list('hospital_kinds')}|{numbered}|附属|市|省|中(?=医院))"
     every = f"(?:{_list('hospital_kinds', 'disease_kinds')}|{numbered}|中(?=医院))"
-    unit = f"(?P<unit>{_BEFORE}{_NAME}{{1,4}}|{_NAME}{{2}})(?:自治[县州旗]|{_SMALL}|市|省)"
+    unit = f"(?P<unit>{_BEFORE}{_UNIT}{{1,4}}|{_UNIT}{{2}})(?:自治[县州旗]|{_SMALL}|市|省)"
     lower = f"{_NAME}{{1,5}}?(?:自治[县州旗]|{_SMALL}|市)"
     where = rf"(?:(?:{place()}|{unit})(?: ?{lower}){{0,2}})"
     ending = _list("hospital_endings")
@@ -45,7 +46,7 @@ def _hospital() -> re.Pattern[str]:
     health = _list("public_health")
     disease = "(?<![病炎症癌瘤痛疮疹癣疡疣疝石毒药片汤丸膏剂素])"
     shapes = (
-        f"{where}(?:{kinds}{{1,5}}{ending}|(?<=[市县区旗州镇乡省道]){every}{{1,4}}{ending}|(?<=[县区旗镇乡])(?:医院|诊所|门诊部)|(?:社区|中心)?{health})",
+        f"{where}(?:{kinds}{{1,5}}{ending}|(?:(?<=[市县区旗镇乡省道])|(?<=治州)){every}{{1,4}}{ending}|(?<=[县区旗镇乡])(?:医院|诊所|门诊部)|(?:社区|中心)?{health})",
         f"(?:{place()})?{_list('hospital_names')}{every}{{0,3}}{ending}",
         f"{university}(?:{_NAME}{{0,6}}学院)?的?{_NAME}{{0,8}}{ending}",
         rf"解放军(?:陆军|海军|空军)?(?:{numbered}|总|{_NAME}{{2,6}})(?:中心)?医院",
@@ -171,7 +172,7 @@ _FACULTY = re.compile(rf"{_NAME}{{0,8}}?(?:学院|附中|附小|附属中学|附
 @cache
 def _school() -> re.Pattern[str]:
     """Return the shapes of a school's name."""
-    unit = f"(?P<unit>{_BEFORE}{_NAME}{{1,4}}|{_NAME}{{2}})(?:{_SMALL}|市|省)"
+    unit = f"(?P<unit>{_BEFORE}{_UNIT}{{1,4}}|{_UNIT}{{2}})(?:{_SMALL}|市|省)"
     ending = f"(?:{_list('school_endings')}|中)"
     own = f"(?P<own>(?:(?![上读]){_NAME}){{0,9}}?)"
     shapes = (
