@@ -1,9 +1,11 @@
 """Hospitals and schools: named ones are found whole, generic ones and everything else stay."""
 
+import json
 import re
 import time
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -43,6 +45,7 @@ HOSPITALS = lines(
 西安交通大学第一附属医院
 解放军４５５医院 302医院 邵逸夫医院 佑安医院 北京中日友好医院 广州军区医院 重庆西南医院 北京市海淀区妇幼保健院
 太康县医院
+山东省立医院 成都军区昆明总医院 广东省中医院珠海医院 武警总医院 桂林181医院 香港玛嘉烈医院 广西医科大一附院 北京军都医院
 """,
     " ",
 )
@@ -91,6 +94,10 @@ NO_HOSPITALS = lines(
 由于尿血住医院
 现在脑科医院很多
 今天社区医院健康检查
+市妇幼和市儿童医院，乡卫生院和镇卫生院
+郑州不孕不育医院，成都白癜风医院，上海肝病专科医院
+浙江省的省级医院，山东省内的医院，中国的医院
+同济大学出版社，浙江大学学报
 """,
 )
 
@@ -169,30 +176,19 @@ def test_every_kind_in_every_city(city: str, kind: str, before: str, behind: str
 
 
 @pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("我就读于清华大学", "清华大学"),
-        ("我在北京大学读书", "北京大学"),
-        ("女儿在长沙市第一中学上学", "长沙市第一中学"),
-        ("孩子就读育才中学", "育才中学"),
-        ("毕业于中南大学湘雅医学院", "中南大学湘雅医学院"),
-        ("我是武汉大学的学生", "武汉大学"),
-        ("我在复旦大学大三", "复旦大学"),
-        ("儿子在阳光幼儿园上中班", "阳光幼儿园"),
-        ("在实验小学读三年级", "实验小学"),
-        ("考上北大了", "北大"),
-        ("在清华读研", "清华"),
-        ("我是太康县第二高级中学高二学生", "太康县第二高级中学"),
-        ("妈妈在朝阳区实验小学工作", "朝阳区实验小学"),
-        ("就读于香港中文大学", "香港中文大学"),
-        ("就讀於國立臺灣大學", "國立臺灣大學"),
-        ("学校：育才小学", "育才小学"),
-        ("毕业院校：四川大学华西医学院", "四川大学华西医学院"),
-        ("在七中读高二", "七中"),
-        ("女儿考入长沙市雅礼中学", "长沙市雅礼中学"),
-    ],
+    "marked",
+    lines(
+        """
+我就读于<清华大学> 我在<北京大学>读书 女儿在<长沙市第一中学>上学 孩子就读<育才中学> 毕业于<中南大学湘雅医学院>
+我是<武汉大学>的学生 我在<复旦大学>大三 儿子在<阳光幼儿园>上中班 在<实验小学>读三年级 考上<北大>了 在<清华>读研
+我是<太康县第二高级中学>高二学生 妈妈在<朝阳区实验小学>工作 就读于<香港中文大学> 就讀於<國立臺灣大學>
+学校：<育才小学> 毕业院校：<四川大学华西医学院> 在<七中>读高二 女儿考入<长沙市雅礼中学>
+""",
+        " ",
+    ),
 )
-def test_schools_that_somebody_goes_to(text: str, name: str) -> None:
+def test_schools_that_somebody_goes_to(marked: str) -> None:
+    text, name = re.sub("[<>]", "", marked), marked[marked.index("<") + 1 : marked.index(">")]
     for around in (text, f"你好，{text}，头痛", f"{text}。"):
         assert values(school, around) == [name]
         assert triggered(school, around)
@@ -219,6 +215,20 @@ def test_schools_that_somebody_goes_to(text: str, name: str) -> None:
 def test_schools_of_no_name_or_of_nobody_stay(text: str) -> None:
     for around in (text, f"我{text}", f"你好，{text}，头痛"):
         assert values(school, around) == []
+
+
+def test_hospitals_planted_in_real_questions(shared_data: Path) -> None:
+    rows = [json.loads(line) for line in (shared_data / "pii" / "positives.jsonl").read_text("utf-8").splitlines()]
+    planted = [[each["text"] for each in row["spans"] if each["label"] == "HOSPITAL"] for row in rows]
+    assert sum(map(len, planted)) == 30
+    assert [values(hospital, row["text"]) for row in rows] == planted
+
+
+@pytest.mark.parametrize("recogniser", [hospital, school])
+def test_medical_terms_hold_no_name(recogniser: Callable[[str], list[Span]], shared_data: Path) -> None:
+    terms = (shared_data / "synonyms" / "thuocl_medical_lexicon.tsv").read_text("utf-8").split()
+    named = ["协和医院", "西京医院"] if recogniser is hospital else []
+    assert [term for term in terms if recogniser(f"患有{term}，")] == named
 
 
 @pytest.mark.parametrize("recogniser", [hospital, school])

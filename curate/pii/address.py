@@ -24,6 +24,7 @@ from curate.pii.address_parts import (
     TOWN,
     Shape,
     anchor,
+    no_name,
     no_place,
     shapes,
 )
@@ -32,7 +33,7 @@ from curate.pii.text import trigger
 from curate.records import Span
 
 _GAP = re.compile(r"[ ·/-]|[,，] ?(?=[一-龥A-Za-z0-9]{1,12}[号栋幢区县镇路])")
-_RUN = re.compile(rf"{NAME}{{1,20}}\Z")
+_RUN = re.compile(rf"[A-Za-z]{{0,6}}{NAME}{{0,20}}\Z")
 _PARTS = 16
 """An address has no more parts."""
 
@@ -48,24 +49,34 @@ class _Part(NamedTuple):
 _DIGIT = "[0-9０-９一二三四五六七八九十百零〇两兩]"
 _SPACE = r"[ \u00a0\u2007\u202f\u3000]"
 _LOWER = (
-    "[镇鎮乡鄉村][^静靜痛医醫]|[镇鎮乡鄉村]$|街道|[苏蘇]木|[农農林牧团團][场場]|公社|[^走马馬上一思尿]路|[街巷]|胡同|居委|嘎查"
+    "[镇鎮乡鄉村][^静靜痛医醫]|[镇鎮乡鄉村]$|街道|[苏蘇]木|[农農林牧团團][场場]|公社|[^走思尿]路|[街巷]|胡同|居委|嘎查"
     "|[^知味尿阴陰肠腸胆膽气氣通管化]道|[小社][区區]|公寓|家[园園属屬]|花[园園苑]|大[厦廈]|新城|公[馆館]|山[庄莊]"
 )
-_MAY_BE = re.compile(
-    rf"[一-龥]{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附]?{_DIGIT}[^。\n]{{0,10}}[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
-    rf"|[一-龥]{_SPACE}?[A-ZＡ-Ｚ][座栋棟幢塔]|[一-龥]{_SPACE}?{_DIGIT}{{1,2}}.{_DIGIT}{{1,2}}.{_DIGIT}{{3}}"
-    rf"|{written(words('places.yaml')['address_cues'])}|地址|[邮郵](?:[编編]|政[编編]|[递遞]区|[递遞]區)"
-    r"|住[^院宿][一-龥]{0,16}[区區县縣旗镇鎮乡鄉村路街道巷园園苑寓厦廈城庄莊号號]"
-    rf"|(?:[省市县縣区區州旗盟]|{written(words('places.yaml')['districts'])})[^。！？!?；;\n]{{0,16}}(?:{_LOWER})"
-    r"|[0-9０-９].{2,60}(?:St|Ave|R(?:oa)?d|Boulevard|Blvd|Lane|Ln|Dr|Way|C(?:our)?t|Pl|Highway|Hwy|Lu|Jie)"
-)
-"""What an address cannot do without; the first look at a text, which few texts pass."""
+_DASH = "[-－‐-―−]"
 
 
-@trigger(_MAY_BE.pattern)
+def _hint(many: str) -> str:
+    """Return what an address cannot do without; `many` is how often a character in between may be repeated."""
+    between = rf"(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{_DASH}){many}"
+    return (
+        rf"[一-龥]{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附]?{_DIGIT}{between}[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
+        rf"|[一-龥]{_SPACE}?[A-ZＡ-Ｚ][座栋棟幢塔]|[一-龥]{_SPACE}?{_DIGIT}{between}{_DASH}{_DIGIT}"
+        rf"|{written(words('places.yaml')['address_cues'])}|地址|[邮郵](?:[编編]|政[编編]|[递遞][区區])"
+        rf"|住[^院宿][一-龥]{many}[区區县縣旗镇鎮乡鄉村路街道巷园園苑寓厦廈城庄莊号號]"
+        rf"|(?:[省市县縣区區州旗盟]|{written(words('places.yaml')['districts'])})(?:[一-龥·/]|{_SPACE}|{_DASH}){many}"
+        rf"(?:{_LOWER})"
+        rf"|[A-Za-z.]{_SPACE}(?:Street|St|Ave|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Way|C(?:our)?t|Pl|Highway|Hwy|Lu|Jie)"
+    )
+
+
+_FIRST_LOOK = re.compile(_hint("{0,18}"))
+"""Bounded, as `re` would look at a long line again from every place; `regex` is fast only without bounds."""
+
+
+@trigger(_hint("*"))
 def address(text: str) -> list[Span]:
     """Return addresses from a town, road, village or estate on; a county or district too behind `家住` and the like."""
-    if not _MAY_BE.search(text):
+    if not _FIRST_LOOK.search(text):
         return []
     result: list[Span] = []
     for start, end in sorted(_addresses(fold(text)), key=lambda each: (each[0], -each[1])):
@@ -108,10 +119,21 @@ def _known() -> re.Pattern[str]:
 
 
 def _name_start(text: str, end: int) -> int:
-    """Return where a name that ends here begins: behind the last character that is in no name."""
-    run = _RUN.search(text, max(0, end - 20), end)
+    """Return where a name that ends here begins: behind what is in no name, or at a place that we know."""
+    run = _RUN.search(text, max(0, end - 24), end)
     start = run.start() if run else end
+    for match in _before_names().finditer(text, start, end):
+        start = match.start("place") if match["place"] else match.end()
+        if match["place"]:
+            break
     return start + 1 if text[max(0, start - 1) : start + 1] in ("我家", "你家", "他家", "她家") else start
+
+
+@cache
+def _before_names() -> re.Pattern[str]:
+    lists = words("places.yaml")
+    known = one_of(lists["provinces"], lists["cities"], lists["counties"])
+    return re.compile(f"{one_of(lists['address_cues'])}|地址|{no_name()}|(?P<place>{known}(?=[省市区县州]|{known}))")
 
 
 def _read(text: str, at: int) -> list[_Part]:
@@ -128,7 +150,7 @@ def _read(text: str, at: int) -> list[_Part]:
 
 
 def _next(text: str, at: int, rank: int) -> _Part | None:
-    """Return the part of an address that begins here: a known place, else the one that ends first, the longest door."""
+    """Return the part of an address that begins here: a known place, a door, else the one that ends first."""
     found: list[_Part] = []
     for shape in shapes():
         match = shape.pattern.match(text, at) if _follows(shape, rank) else None
@@ -137,7 +159,7 @@ def _next(text: str, at: int, rank: int) -> _Part | None:
             if shape.known:
                 return part
             found.append(part)
-    return min(found, key=lambda part: (part.rank == DOOR, part.end), default=None)
+    return min(found, key=lambda part: (part.rank != DOOR, -part.end if part.rank == DOOR else part.end), default=None)
 
 
 def _follows(shape: Shape, rank: int) -> bool:
@@ -155,4 +177,6 @@ def _identifies(parts: list[_Part], cued: bool) -> bool:
     if lowest == DOOR or cued:
         return lowest >= COUNTY
     fixed = [part for part in parts if part.rank <= COUNTY and (part.firm or part.known)]
+    if lowest == TOWN and fixed:
+        return parts[-1].end - parts[-2].end >= 3  # 东莞长安镇, no 北京城镇
     return lowest >= TOWN and (any(part.firm for part in fixed) or (len(fixed) >= 2 and fixed[-1].rank == COUNTY))

@@ -9,7 +9,7 @@ from curate.pii.places import NUMBER, one_of, words
 CITY, COUNTY, TOWN, PLACE, ESTATE, DOOR = range(1, 7)
 """How far down a part of an address stands; roads and villages are a PLACE, provinces a CITY."""
 
-_SMALL_WORDS = "的了是我你您他她它们这那哪么吗呢吧啊没很请说吃喝问去在到看给把被让叫做就也都还又些种每几某住昨今刚个"
+_SMALL_WORDS = "的了是我你您他她它们这那哪么吗呢吧啊没很请说吃喝问去在到看给把被叫做就也都还又些种每几各住昨今刚个"
 NAME = f"(?:(?![{_SMALL_WORDS}])[一-龥])"
 """A character of a name that is in no list."""
 
@@ -40,8 +40,10 @@ def _ends(name: str) -> str:
 
 def door() -> str:
     """Return a pattern for a house, a building, a floor or a door."""
-    counted = rf"{_COUNT}(?: ?[-~至、/] ?{_COUNT}){{0,3}} ?{_ends('doors')}(?:之{NUMBER})?"
-    return rf"(?:{counted}|之{NUMBER}|[A-Za-z东西南北中]{{1,2}}{_ends('lettered_doors')}|地下室)"
+    house = "(?!(?<=号)(?:线|染色|元素|位点|基因|管|方|病))"
+    counted = rf"{_COUNT}(?: ?[-~至、/] ?{_COUNT}){{0,3}} ?{_ends('doors')}{house}(?:之{NUMBER})?"
+    lettered = f"[A-Za-z]{{1,2}}{_ends('lettered_doors')}|[东西南北中]{{1,2}}(?:单元|[座栋幢户])"
+    return rf"(?:{counted}|之{NUMBER}|{lettered}|地下室)"
 
 
 @cache
@@ -65,6 +67,7 @@ def _unknown() -> tuple[Shape, ...]:
     numbered = rf"(?=[ ,，]?{door()})"
     whole = "(?![大东西南北中]?[路街道]|[镇乡])"
     road = rf"(?:{_ends('roads')}|道(?![一-龥])|{_ends('roads_with_number')}{numbered})"
+    section = f"(?:[东南西北中]?(?:{NUMBER}|[东南西北中])段|[东南西北中](?!段))?"
     village = f"(?:{_ends('villages')}|{_ends('villages_with_number')}{numbered})"
     estate = f"(?:{_ends('estates')}{whole}|{_ends('estates_with_number')}{numbered})"
     quarter = "(?:小区|公寓|社区|[东南西北]区|[一二三四五六七八][期区])?"
@@ -74,21 +77,24 @@ def _unknown() -> tuple[Shape, ...]:
             re.compile(f"{NAME}{{1,6}}?(?P<ending>自治[县旗]|[新林]区|开发区|高新区|(?<![小社校园院])区|[县旗])"),
             COUNTY,
         ),
-        Shape(re.compile(f"{NAME}{{1,6}}?{_ends('towns')}|[一-龥]{{1,8}}?苏木"), TOWN),
-        Shape(
-            re.compile(f"{NAME}{{1,8}}?{road}[东南西北中]?(?![道头面口村镇乡])(?:(?:{NUMBER}|[东南西北中])段)?"), PLACE
-        ),
+        Shape(re.compile(f"{NAME}{{1,6}}?{_ends('towns')}(?!(?<=镇)[静痛惊咳定压])|[一-龥]{{1,8}}?苏木"), TOWN),
+        Shape(re.compile(f"{NAME}{{1,8}}?{road}{section}(?![道头面口村镇乡])"), PLACE),
         Shape(re.compile(f"{NAME}{{1,6}}?{village}(?:委会|居委会)?{whole}"), PLACE),
-        Shape(re.compile(f"[A-Za-z0-9]{{0,6}}{NAME}{{1,8}}?{estate}{quarter}"), ESTATE),
+        Shape(re.compile(f"(?:[A-Za-z0-9]{{0,6}}{NAME}{{1,8}}?|[A-Za-z]{{1,6}}){estate}{quarter}"), ESTATE),
         Shape(re.compile(door()), DOOR),
         Shape(re.compile(BARE), DOOR),
     )
 
 
+def no_name() -> str:
+    """Return a pattern for words that begin no name (`患者`, `附近`)."""
+    return _ends("no_names")
+
+
 @cache
 def no_place() -> re.Pattern[str]:
     """Return a pattern for words that end like a part of an address and are none (`消化道`, `农村`)."""
-    return re.compile(rf"{_ends('no_places_alone')}\Z|{_ends('no_names')}|.{{0,8}}{_ends('no_places')}\Z")
+    return re.compile(rf"{_ends('no_places_alone')}\Z|{no_name()}|.{{0,8}}{_ends('no_places')}\Z")
 
 
 @cache

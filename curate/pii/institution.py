@@ -14,9 +14,10 @@ from curate.records import Span
 
 _STOPS = (
     "的了是我你您他她它们在到去来往看这那哪么吗呢吧啊没很请说问想吃喝个家些种次几每各某该此怎什谁何昨今有或跟给被让把叫带做就"
-    "也都还又只最妈爸婆爷奶"
+    "也还又只最妈爸婆爷奶"
 )
 _NAME = f"(?:(?![{_STOPS}])[一-龥])"
+_UNIT = f"(?:(?![和院科室]){_NAME})"
 _BEFORE = r"(?:(?<![一-龥])|(?<=[的了在到去于从来往至过经是和与]))"
 """Where a name can begin: after no Chinese character, or after a small word."""
 _REACH = 26
@@ -35,25 +36,27 @@ def _hospital() -> re.Pattern[str]:
     numbered = f"第?{NUMBER}"
     kinds = f"(?:{_list('hospital_kinds')}|{numbered}|附属|市|省|中(?=医院))"
     every = f"(?:{_list('hospital_kinds', 'disease_kinds')}|{numbered}|中(?=医院))"
-    unit = f"(?P<unit>{_BEFORE}{_NAME}{{1,4}}|{_NAME}{{2}})(?:自治[县州旗]|{_SMALL}|市|省)"
+    unit = f"(?P<unit>{_BEFORE}{_UNIT}{{1,4}}|{_UNIT}{{2}})(?:自治[县州旗]|{_SMALL}|市|省)"
     lower = f"{_NAME}{{1,5}}?(?:自治[县州旗]|{_SMALL}|市)"
     where = rf"(?:(?:{place()}|{unit})(?: ?{lower}){{0,2}})"
     ending = _list("hospital_endings")
+    army = f"{place()}军区(?:{place()})?(?:总|第?{NUMBER})?医院"
     university = f"(?:{_list('universities')}|{place()}(?:{_list('school_kinds')}){{0,3}})(?:大学|学院|医学院)"
-    short = "[浙苏郑吉山川中武南西复北哈厦青兰同交]大|[哈安皖温徐贵昆重川广福南首新河内]医大?|北医"
+    short = "[浙苏郑吉山川中武南西复北哈厦青兰同交]大|[哈安皖温徐贵昆重川广福南首新河内]医大?|北医|医科?大"
     health = _list("public_health")
+    disease = "(?<![病炎症癌瘤痛疮疹癣疡疣疝石毒药片汤丸膏剂素])"
     shapes = (
-        f"{where}(?:{kinds}{{1,5}}{ending}|(?<=[市县区旗州镇乡省道]){every}{{1,4}}{ending}|(?<=[县区旗镇乡])(?:医院|诊所|门诊部)|(?:社区|中心)?{health})",
+        f"{where}(?:{kinds}{{1,5}}{ending}|(?:(?<=[市县区旗镇乡省道])|(?<=治州)){every}{{1,4}}{ending}|(?<=[县区旗镇乡])(?:医院|诊所|门诊部)|(?:社区|中心)?{health})",
         f"(?:{place()})?{_list('hospital_names')}{every}{{0,3}}{ending}",
         f"{university}(?:{_NAME}{{0,6}}学院)?的?{_NAME}{{0,8}}{ending}",
         rf"解放军(?:陆军|海军|空军)?(?:{numbered}|总|{_NAME}{{2,6}})(?:中心)?医院",
         r"(?<![0-9第.])(?!120)(?:[0-9]{3}|第[一二三四五六七八九〇零]{3})(?:军区|部队|中心)?医院",
-        rf"(?:武警|陆军|海军|空军)(?:{place()}|{_NAME}{{2}})(?:总队|部队|支队)?医院",
+        rf"(?:武警|陆军|海军|空军)(?:{place()}|{_NAME}{{2}}|总|特色)(?:总队|部队|支队)?医院|{army}",
         rf"(?:{place()})?(?:{short})附?属?第?{_NUMBERED}",
         rf"{place()}第?{_NUMBERED}",
         rf"{_NAME}氏{every}{{0,2}}(?:诊所|门诊部|医院)|{_NAME}{{1,3}}(?:医生|大夫)诊所",
-        rf"{place()}(?P<own>{_NAME}{{2,7}}){ending}",
-        rf"(?<=[在到去往至进于经])(?P<alone>(?:(?![行住以治]){_NAME}){{2,5}}){ending}",
+        rf"{place()}(?P<own>{_NAME}{{2,7}}){disease}{ending}",
+        rf"(?<=[在到去往至进于经])(?P<alone>(?:(?![行住以治]){_NAME}){{2,5}}){disease}{ending}",
     )
     return re.compile(rf"(?:{'|'.join(shapes)})\Z")
 
@@ -64,7 +67,9 @@ def _ending() -> re.Pattern[str]:
     return re.compile(rf"(?:{last})医院|{one_of(_OTHER_ENDINGS)}|{_NUMBERED}")
 
 
-_BRANCH = re.compile(rf"(?:[东西南北新老]院区?|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)")
+_BRANCH = re.compile(
+    rf"(?:{place()}(?:医院|分院|院区)|[东西南北新老]院区?|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
+)
 
 
 _LAST = (
@@ -81,7 +86,9 @@ _LAST = (
 _NUMBERED = "[一二三四五六七八九1-9]附?属?医?院"
 _TREATED = words("institutions.yaml")["hospital_after"]
 _OTHER_ENDINGS = words("institutions.yaml")["hospital_endings"][1:]
-_BRANCH = re.compile(rf"(?:[东西南北新老]院区?|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)")
+_BRANCH = re.compile(
+    rf"(?:{place()}(?:医院|分院|院区)|[东西南北新老]院区?|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
+)
 """What a hospital's name may go on with."""
 
 
@@ -165,7 +172,7 @@ _FACULTY = re.compile(rf"{_NAME}{{0,8}}?(?:学院|附中|附小|附属中学|附
 @cache
 def _school() -> re.Pattern[str]:
     """Return the shapes of a school's name."""
-    unit = f"(?P<unit>{_BEFORE}{_NAME}{{1,4}}|{_NAME}{{2}})(?:{_SMALL}|市|省)"
+    unit = f"(?P<unit>{_BEFORE}{_UNIT}{{1,4}}|{_UNIT}{{2}})(?:{_SMALL}|市|省)"
     ending = f"(?:{_list('school_endings')}|中)"
     own = f"(?P<own>(?:(?![上读]){_NAME}){{0,9}}?)"
     shapes = (
