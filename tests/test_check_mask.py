@@ -153,6 +153,7 @@ def test_every_stratum_is_drawn_from_and_the_same_seed_draws_the_same(folder: Pa
         (Wish(), 50_000, 500),
         (Wish(), 10_000_000, MOST),
         (Wish(most=300), 50_000, 300),
+        (Wish(most=60), 50_000, 60),
         (Wish(size=7), 50_000, 7),
     ],
 )

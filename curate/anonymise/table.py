@@ -4,7 +4,7 @@ import csv
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
@@ -21,7 +21,7 @@ _LONGEST = 1 << 28
 """Bytes of the longest row: a quote that is never closed makes one row of the rest of the file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Cells:
     """A row and the columns of it that are texts."""
 
@@ -126,7 +126,8 @@ def pieces(
         elif len(row.cells) != width:
             yield Problem(row.line, f"{len(row.cells)} cells", f"{width} as in the header", f"quote it, {FIX}")
         else:
-            yield replace(row, columns=columns)
+            row.columns = columns
+            yield row
 
 
 def _delimiter(head: Line, fields: Fields, kind: Literal["csv", "tsv"], place: str) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
@@ -64,27 +63,27 @@ Some = TypeVar("Some", bound=Part)
 class Lines:
     """Some rows of a text file."""
 
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[tuple[Piece, int]] = field(default_factory=list)
+    """Rows, and how many texts each of them has."""
+    texts: list[tuple[int, str, str]] = field(default_factory=list)
+    """Line, field and text of everything that is to be masked."""
     size: int = 0
     numbers: int = 0
 
     def add(self, piece: Piece) -> None:
         """Append a row."""
-        self.pieces.append(piece)
+        texts = piece.texts
+        self.pieces.append((piece, len(texts)))
+        self.texts += [(piece.line, name, text) for name, text in texts]
         self.size += len(piece.raw)
         self.numbers += piece.numbers
 
-    @cached_property
-    def texts(self) -> list[tuple[int, str, str]]:
-        """Return line, field and text of everything that is to be masked."""
-        return [(piece.line, name, text) for piece in self.pieces for name, text in piece.texts]
-
-    def masked(self, masked: Sequence[Masked], *, told: bool) -> bytes:
+    def masked(self, masked: list[Masked], *, told: bool) -> bytes:
         """Return the rows masked; those in which nothing changes as they were, unless all of them tell their spans."""
         parts, at = [], 0
-        for piece in self.pieces:
-            mine = list(masked[at : at + len(piece.texts)])
-            at += len(mine)
+        for piece, count in self.pieces:
+            mine = masked[at : at + count]
+            at += count
             changed = told or any(each.spans for each in mine)
             parts.append(piece.masked(mine) if changed else piece.raw)
         return b"".join(parts)
@@ -130,6 +129,8 @@ class _Told:
         unit = "row" if self.order.kind == "parquet" else "line"
         for (line, name, text), each in zip(part.texts, masked, strict=True):
             self.done.texts += 1
+            if not each.spans:
+                continue
             self.done.changed += each.text != text
             self.done.spans.update(span.kind for span in each.spans)
             if self.sidecar:

@@ -49,7 +49,7 @@ class Wish:
 
     def of(self, texts: int) -> int:
         """Return how many of so many texts are drawn."""
-        return min(texts, self.size or max(LEAST, min(self.most, round(SHARE * texts))))
+        return min(texts, self.size or min(self.most, max(LEAST, round(SHARE * texts))))
 
 
 def newest(run: Path) -> Sample | None:
