@@ -108,8 +108,12 @@ def _said(done: "Done") -> str:
 
 def recognisers(as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False) -> None:
     """List what personal data is looked for: the recognisers by name, their kinds, what each of them finds."""
-    from curate.cli.tables import as_table
     from curate.pii.listing import listing
 
     rows = listing()
-    typer.echo(json.dumps(rows, ensure_ascii=False, indent=1) if as_json else as_table(rows))
+    if as_json:
+        typer.echo(json.dumps(rows, ensure_ascii=False, indent=1))
+        return
+    widths = [max(len(row[column]) for row in rows) for column in ("recogniser", "kind")]
+    for row in rows:
+        typer.echo(f"{row['recogniser']:{widths[0]}}  {row['kind']:{widths[1]}}  {row['finds']}")

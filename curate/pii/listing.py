@@ -1,7 +1,6 @@
 """The recognisers for people to choose from: names, kinds, and what each of them finds."""
 
 import inspect
-import re
 
 from curate.config import parse_yaml
 from curate.pii import RECOGNISERS
@@ -21,7 +20,6 @@ def listing() -> list[dict[str, str]]:
     for name in RECOGNISERS.names():
         recogniser = RECOGNISERS.load(name)
         kinds = sorted({span.kind for text in texts for span in recogniser(text)})
-        said = " ".join((inspect.getdoc(recogniser) or "").split())
-        sentence = re.split(r"(?<=[.])\s", said)[0].removeprefix("Return ")
+        sentence = (inspect.getdoc(recogniser) or "-").splitlines()[0].removeprefix("Return ")
         rows.append({"recogniser": name, "kind": ", ".join(kinds) or "-", "finds": sentence})
     return rows
