@@ -62,6 +62,7 @@ SHARED = {"vectors", "corpus"}
 """Services that plugins may use: they know only protocols and files."""
 PLUGINS = {"encoders", "retrievers", "judges", "providers", "exporters", "pii", "readers"}
 SERVICES = {
+    "anonymise",
     "ask",
     "batch",
     "comparing",

@@ -34,7 +34,10 @@ def suspects(recognisers: Sequence[Recogniser], texts: pl.Series) -> dict[int, l
 def mask_all(masker: Masker, texts: Sequence[str], known: Mapping[int, Sequence[Span]] | None = None) -> list[Masked]:
     """Return every text masked, in order; the same as `masker.mask` of each, with the spans that are known by row."""
     known = known or {}
-    found = suspects(masker.recognisers, pl.Series(texts, dtype=pl.String))
+    try:
+        found = suspects(masker.recognisers, pl.Series(texts, dtype=pl.String))
+    except UnicodeEncodeError:  # half a surrogate pair: no text in UTF-8, so all of them are looked at one by one
+        found = pl.repeat(value=True, n=len(texts), eager=True)
     return [
         masker.mask(text, known.get(row, ()), found.get(row, ())) if row in found or row in known else Masked(text)
         for row, text in enumerate(texts)
