@@ -181,4 +181,6 @@ def _telling(value: str, link: str, fewest: int) -> bool:
 
 
 def _public(number: str) -> bool:
-    return any(_any("helplines").fullmatch(each) for each in (number, re.sub(r"\D", "", number)))
+    """Say whether everybody may call a number, as it is written or by its digits alone."""
+    spoken = "" if any(map(str.isalpha, number)) else re.sub(r"\D", "", number)
+    return any(_any("helplines").fullmatch(each) for each in (number, spoken))
