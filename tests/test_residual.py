@@ -16,6 +16,7 @@ from curate.pii.kinds import placeholders
 from curate.pii.residual import is_measure, residues, scan
 from curate.pii.settings import Masking, masker, untouched
 from curate.pii.sieve import mask_all
+from curate.pii.writing import PSEUDONYMS
 from tests.runs import curate, tiny
 from tests.steps import beir, step
 
@@ -33,6 +34,8 @@ SUSPICIOUS = {
     "1️⃣3️⃣9️⃣1️⃣2️⃣3️⃣4️⃣5️⃣6️⃣7️⃣8": ("1️⃣3️⃣9️⃣1️⃣2️⃣3️⃣4️⃣5️⃣6️⃣7️⃣8", "digits"),
     "记住1，3，9，1，2，3，4，5，6，7，8": ("1，3，9，1，2，3，4，5，6，7，8", "digits"),
     "壹叁玖壹贰叁肆伍陆柒捌": ("壹叁玖壹贰叁肆伍陆柒捌", "digits"),
+    "一三八零零零零零零零零": ("一三八零零零零零零零零", "digits"),
+    "13113213313": ("13113213313", "digits"),
     "你的号13912345678天天在": ("13912345678", "digits"),
     "身份证653121200411035636": ("653121200411035636", "digits"),
     "2013.5.6 13912345678": ("2013.5.6 13912345678", "digits"),
@@ -59,7 +62,7 @@ QUIET = (
     "热线12320，心理援助010-82951332，免费电话400-161-9995，电话：95588，急救120",
     "call 1-800-232-4636 or (888) 998-6325",
     "国药准字H20013024，批号：20130506123，ChiCTR-1900012345，rs1234567，PMID: 12345678",
-    "HBV-DNA 1.38×10^6 copies/ml，12345678 IU/ml，2340000拷贝，每天10000000单位",
+    "HBV-DNA 1.38×10^6 copies/ml，12345678 IU/ml，2340000拷贝，每天10000000单位，也就是41900000",
     "血压90-140/60-90毫米汞柱，90~139/60~89，能量1800～2200千卡，600-1200mg/d",
     "0.215，0.215，7112.909，38695.00",
     "2013年5月6日，2013-05-06 12:30:45，20130506，2001/2003年，2011.12.16-2012.1.5，二〇一三年一二月",
@@ -79,6 +82,14 @@ def test_suspicious(text: str, expected: tuple[str, str]) -> None:
 @pytest.mark.parametrize("text", QUIET)
 def test_quiet(text: str) -> None:
     assert found(text) == []
+
+
+BESIDE = {"phone": "电话", "email": "邮箱：", "id_card": "身份证号", "plate": "车牌", "name": "姓名："}
+
+
+@given(st.sampled_from(sorted(PSEUDONYMS)), st.integers(0, 2**256 - 1))
+def test_pseudonyms_are_no_residue(kind: str, number: int) -> None:
+    assert found(f"{BESIDE[kind]}{PSEUDONYMS[kind](number)}，谢谢") == []
 
 
 @pytest.mark.parametrize(

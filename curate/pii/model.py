@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, Self
 
 from pydantic import model_validator
@@ -180,6 +180,7 @@ def _quotation(item: object) -> tuple[str, str]:
     return quote.strip(_EDGES), _known_kinds().get(parse.plain(kind), kind or "?")
 
 
+@cache
 def _known_kinds() -> dict[str, str]:
     """Return every word for a kind -> the kind: its own name, and those that stand in placeholders."""
     return {parse.plain(word): kind for kind, words in kinds().items() for word in (kind, *words.values())}

@@ -32,13 +32,20 @@ _DAY = r"(?:1[89]|20)\d\d\D{0,3}(?:0?[1-9]|1[0-2])(?:\D{0,3}(?:[0-2]?\d|3[01]))?
 _DATE = re.compile(rf"{_DAY}(?:\D{{1,3}}\d\d?){{0,3}}(?:\D{{1,3}}{_DAY})?")
 _YEARS = re.compile(r"(?:1[89]|20)\d\d(?:\D{1,3}(?:1[89]|20)\d\d)+")
 _RANGE = re.compile(r"\d{1,3}0\s?[-~/]+\s?\d{1,3}0")
+"""Of round numbers; 90-140/60-90 is blood pressure."""
 _PRESSURE = re.compile(r"\d{2,3}[-~]\d{2,3}/\d{2,3}[-~]\d{2,3}")
 _NUMBER = re.compile(r"\d+\.\d+|\d{1,6}")
 _POWER = re.compile(r"\*\s?10")
-_WRITTEN = re.compile(r"(?<!\d)(?:12\d{9}|000000\d{12})(?!\d)|user\d{9}@mail\.invalid")
+_WRITTEN = re.compile(
+    r"(?<!\d)(?:12\d{9}|000000\d{12})(?!\d)|user\d{9}@mail\.invalid|[\u4e00-\u9fff]某[甲乙丙丁戊己庚辛壬癸]|[\u4e00-\u9fff][A-H]I\d{4}"
+)
 """Pseudonyms: see `writing.PSEUDONYMS`."""
+_ROUND = re.compile(r"(?!\d{11}\Z)\d+0{5}")
+"""A count, as of viruses; eleven digits may be a mobile number."""
 _COUNTED = "".join(map(str, range(200)))
+"""Numbers of a list: 1, 2, 3 ..."""
 _LINK = r"[\s:=是为為号號码碼加我的同(\"“'「【,/]{0,6}[京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼]?"
+"""What stands between a word and its value; a plate begins with a province."""
 _VALUE = r"[a-z0-9][a-z0-9_.@-]{4,}"
 _EMAIL = re.compile(r"[a-z0-9]\s?@\s?[a-z0-9-]{1,63}\.[a-z]{2,}")
 _NEAR = 20
@@ -140,7 +147,7 @@ def _pieces(run: str) -> Iterator[re.Match[str]]:
 def _suspicious(run: str, before: str, after: str) -> bool:
     """Say whether digits are anything but a date, a measure, a range, decimal numbers, a count or a public code."""
     digits = re.sub(r"\D", "", run)
-    if digits in _COUNTED or digits.endswith("00000") or _public(run):
+    if 0 <= _COUNTED.find(digits) < 10 or _ROUND.fullmatch(run) or _public(run):
         return False
     plain = (_DATE, _YEARS, _RANGE, _PRESSURE)
     if any(pattern.fullmatch(run) for pattern in plain) or _POWER.search(run) or is_measure(run, after):
