@@ -37,7 +37,7 @@ def mask_all(masker: Masker, texts: Sequence[str], known: Mapping[int, Sequence[
     try:
         found = suspects(masker.recognisers, pl.Series(texts, dtype=pl.String))
     except UnicodeEncodeError:  # half a surrogate pair: no text in UTF-8, so all of them are looked at one by one
-        found = pl.repeat(value=True, n=len(texts), eager=True)
+        found = {row: list(masker.recognisers) for row in range(len(texts))}
     return [
         masker.mask(text, known.get(row, ()), found.get(row, ())) if row in found or row in known else Masked(text)
         for row, text in enumerate(texts)
