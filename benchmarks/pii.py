@@ -28,6 +28,7 @@ from curate import resources
 from curate.pii import RECOGNISERS, Recogniser
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all, suspects
+from curate.pii.text import trigger
 from curate.records import Span
 
 REPEATS, PLANTED = 5, 200
@@ -81,14 +82,13 @@ def texts(path: Path | None, megabytes: float) -> list[str]:
 
 def rule(name: str) -> Recogniser:
     """Return a pattern as a recogniser of `curate`."""
-    source, trigger = PATTERNS[name]
+    source, seen = PATTERNS[name]
     pattern = re.compile(source)
 
     def found(text: str) -> list[Span]:
         return [Span(*match.span(), name, name) for match in pattern.finditer(text)]
 
-    found.trigger = trigger or source  # type: ignore[attr-defined]
-    return found
+    return trigger(seen or source)(found)
 
 
 RULES = [rule(name) for name in PATTERNS]
@@ -98,8 +98,8 @@ def ours(data: Sequence[str]) -> Places:
     """Find by a scan first, then by each pattern where something can be."""
     hits = suspects(RULES, pl.Series(data))
     return [
-        sorted({(span.start, span.end) for each in RULES for span in each(text)}) if hit else []
-        for text, hit in zip(data, hits, strict=True)
+        sorted({(span.start, span.end) for each in hits.get(row, ()) for span in each(text)})
+        for row, text in enumerate(data)
     ]
 
 

@@ -108,6 +108,8 @@ class Report:
     facts: Mapping[str, Json] = field(default_factory=dict)
     notes: Sequence[str] = ()
     """What a user should know though nothing is wrong, a sentence each."""
+    spent: float = 0.0
+    """What it took out of the cap, which the stages behind it can spend no more."""
 
 
 def nothing(_config: Any, _context: Context) -> Json:  # noqa: ANN401 - stands in for a function of any Config

@@ -31,6 +31,10 @@ class Form:
     """Header in any language, or the name of a column -> column."""
     aliases: Mapping[str, str] = field(default_factory=dict)
     """Other words for an answer."""
+    guide: str = "GUIDE.md"
+    """The file of the guide for those who answer."""
+    private: bool = False
+    """Whether a cell that was filled in may hold personal data, so that no complaint repeats one."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -63,4 +67,6 @@ def form(name: str, language: str) -> Form:
             **{found[each][column]: column for each in languages for column in columns},
         },
         aliases=found.get("aliases") or {},
+        guide=found["guide"],
+        private=found.get("private", False),
     )

@@ -119,6 +119,8 @@ class Request:
     """Upper bound of the answer, in tokens."""
     schema: Mapping[str, Json] | None = None
     """JSON schema of the reply, where the provider can enforce one."""
+    private: bool = False
+    """Whether no error may repeat a vendor's words about it, which may be a name or a number out of it."""
 
 
 @dataclass(frozen=True)

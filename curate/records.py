@@ -129,6 +129,14 @@ TABLES: Mapping[str, Columns] = {
         "recogniser": _TEXT,
         "link": _TEXT,
     },
+    "residual": {
+        "table": _TEXT,
+        "id": _TEXT,
+        "field": _TEXT,
+        "start": pl.Int32,
+        "end": pl.Int32,
+        "reason": _TEXT,
+    },
     "rankings": {"query_id": _TEXT, "retriever": _TEXT, "doc_id": _TEXT, "rank": pl.Int32, "score": pl.Float64},
     "pool": {"query_id": _TEXT, "doc_id": _TEXT, "position": pl.Int32, "hits": _HITS},
     "ratings": {

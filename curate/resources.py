@@ -38,9 +38,9 @@ def demo() -> Path:
     return _PACKAGE / "demo"
 
 
-def guide() -> str:
-    """Return the text of the guide for assessors; one in the working directory wins."""
-    return find("annotations", "GUIDE.md").read_text(encoding="utf-8")
+def guide(name: str) -> str:
+    """Return the text of a guide for assessors; one in the working directory wins."""
+    return find("annotations", name).read_text(encoding="utf-8")
 
 
 def template(name: str) -> str:

@@ -149,6 +149,8 @@ class Run:
         out.mkdir(mode=0o700 if name == "ingest" else 0o755)
         made_from, started = self._made_from(stage), time.monotonic()
         report = stage.run(self.pipeline.sections[name], self._context(out))
+        if self.consent.max_cost is not None:
+            self.consent = replace(self.consent, max_cost=max(self.consent.max_cost - report.spent, 0.0))
         mark = Mark(made_from, report, round(time.monotonic() - started, 3), files.digests(out))
         files.write_json(out / "stage.json", asdict(mark))
         files.replace_folder(out, self.folder / name)

@@ -44,7 +44,7 @@ def test_pieces_are_the_passage_and_every_match_stands_in_the_query(query: str, 
 
 
 def test_the_guide_says_what_every_grade_means_in_both_languages() -> None:
-    text = resources.guide()
+    text = resources.guide("GUIDE.md")
     assert guide.meanings(text, "en")["D"] == "unrelated"
     assert guide.meanings(text, "zh")["D"] == "无关"
     assert list(guide.meanings(text, "zh")) == ["S", "A", "B", "C", "D"]

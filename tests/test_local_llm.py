@@ -8,7 +8,9 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 
 from curate.config import Settings
@@ -19,7 +21,9 @@ from curate.records import Document, Query
 from curate.resources import demo
 from tests.asking import FAST, judged, rows, said
 from tests.conftest import need
-from tests.pools import grades_file, pooled, step
+from tests.pools import grades_file, pooled, step, table
+from tests.steps import beir
+from tests.steps import step as ingested
 from tests.vendor import Remote
 
 CHILD = Path(__file__).with_name("llm_child.py")
@@ -100,3 +104,32 @@ def test_a_real_model_that_cannot_judge_is_stopped_at_the_gate(model: Remote, tm
     assert table[1].startswith("  m: weak, balanced accuracy "), table
     with Ledger(tmp_path / "run" / "home" / "ledger.db") as ledger:
         assert {row[0] for row in rows(ledger, "replicate")} == {1}  # nothing of the pool was paid for
+
+
+@pytest.mark.slow
+def test_what_a_real_model_says_of_personal_data_breaks_nothing(model: Remote, tmp_path: Path) -> None:
+    """So small a model mostly guesses: what it quotes stands in the texts, and what it garbles is counted."""
+    names = ("欧阳晓岚", "王海燕", "孟庆东")
+    texts = [{"_id": f"q{n}", "text": f"我叫{name}，头痛三天，请问吃什么药？"} for n, name in enumerate(names)]
+    ingested(
+        tmp_path / "run", "ingest", {"source": str(beir(tmp_path / "b", texts, [{"_id": "d1", "text": "少吃盐。"}]))}
+    )
+    judge: Settings = {
+        "kind": "openai",
+        "model": "gemma-3-270m",
+        "base_url": model.url,
+        "temperature": 0.0,
+        "concurrency": 1,
+        "timeout_s": 300.0,
+    }
+    report = step(tmp_path / "run", "mask", {"model": "m", "on_failure": "rules"}, {"m": judge}, yes=True)
+    told: Any = report.facts["model"]
+    assert sum(told["texts"].values()) == 4
+    assert told["texts"]["failed"] == 0
+    raw = {row["_id"]: row["text"] for row in texts}
+    spans = table(tmp_path / "run", "mask", "spans").filter(pl.col("table") == "queries")
+    assert all(0 <= start < end <= len(raw[name]) for name, start, end in spans.select("id", "start", "end").rows())
+    with Ledger(tmp_path / "run" / "home" / "ledger.db") as ledger:
+        kept = rows(ledger, "raw, finish, output_tokens")
+    assert all(tokens > 0 for _, _, tokens in kept)
+    assert not any(name in raw or "头痛" in raw for raw, _, _ in kept for name in names)

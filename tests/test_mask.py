@@ -57,6 +57,7 @@ def test_texts_titles_and_spans(run: Path) -> None:
         "merged_queries": 1,
         "masked_corpus": 3,
         "merged_corpus": 1,
+        "residual": 0,
     }
 
 

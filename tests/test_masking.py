@@ -183,8 +183,9 @@ def test_many_texts_are_masked_as_one_is() -> None:
 def test_only_what_may_hold_something_is_looked_at() -> None:
     mask = masking()
     found = suspects(mask.recognisers, pl.Series(TEXTS))
-    assert not found.all()
-    assert all(hit or not mask.mask(text).spans for text, hit in zip(TEXTS, found, strict=True))
+    assert 0 < len(found) < len(TEXTS)
+    for row, text in enumerate(TEXTS):
+        assert {each for each in mask.recognisers if each(text)} <= set(found.get(row, ()))
 
 
 @pytest.mark.slow

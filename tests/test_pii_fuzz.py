@@ -10,6 +10,7 @@ from curate.pii import RECOGNISERS
 from curate.pii.masking import Masked
 from curate.pii.settings import Masking, masker
 from curate.records import Span
+from tests.recognising import trigger_of
 
 MASKER = masker(Masking(), "zh", b"key")
 STRINGS, LENGTH = 100_000, 40
@@ -81,8 +82,7 @@ def test_anything_is_masked_once() -> None:
 @pytest.mark.parametrize("name", RECOGNISERS.names())
 def test_a_recogniser_gives_valid_spans_and_only_where_its_trigger_is(name: str) -> None:
     recogniser = RECOGNISERS.load(name)
-    trigger = getattr(recogniser, "trigger", None)
-    assert trigger is not None
+    trigger = trigger_of(recogniser)
     texts = strings(5_000, 2)
     found = [recogniser(text) for text in texts]
     clean = [text.encode("utf-8", "ignore").decode() for text in texts]

@@ -27,6 +27,7 @@ from curate.run import Run
 from curate.sampling import shuffled
 from curate.stages.judge import Config as JudgeConfig
 from curate.stages.pool import Config as PoolConfig
+from curate.stages.spending import permit
 from curate.voting import PAIR
 
 SAMPLE = 100
@@ -92,7 +93,7 @@ def _asked(run: Run, context: Context, order: Order, model: Model, counted: Coun
     inquiries = _inquiries(run, context, order)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         found = asking.plans(model, inquiries, ledger, retry=context.consent.retry)
-        asking.need_consent(model, found, context.consent)
+        permit("analyzing", model.name, model.settings, found, context.consent)
         config = cast("JudgeConfig", run.pipeline.sections["judge"])
         asking.collect(model, inquiries, ledger, context, mixed_models=config.mixed_models)
         names = (REASONS, DIFFICULTY)

@@ -4,15 +4,15 @@ Labels are kept nowhere but in the replies themselves: `said` reads them from th
 those of years ago, so an analysis is repeated without a call.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from curate import ask, questions
 from curate.budget import Plan, plan
 from curate.config import Json, text_digest
-from curate.context import Consent, Context
-from curate.errors import BudgetError, ConfigError, ProviderError, UserError
+from curate.context import Context
+from curate.errors import ConfigError, ProviderError
 from curate.ledger import Ledger
 from curate.protocols import Reply, Request
 from curate.providers import identity, provider, reader
@@ -124,25 +124,6 @@ def plans(model: Model, inquiries: Sequence[Inquiry], ledger: Ledger, *, retry: 
     found = {each.question.name: left(model, each, ledger, retry=retry) for each in inquiries}
     price = model.settings.price
     return {name: plan((each.request for each in open_), price) for name, open_ in found.items() if open_}
-
-
-def need_consent(model: Model, planned: Mapping[str, Plan], consent: Consent) -> None:
-    """Stop with the plan of what is not paid yet, unless the user allows to spend within a cap that can be kept."""
-    if not planned:
-        return
-    lines = [f"  {name}: {each.said()}" for name, each in planned.items()]
-    if consent.offline:
-        raise UserError("\n".join(["the ledger lacks these answers, and --offline sends none:", *lines]))
-    if consent.yes:
-        return
-    if consent.max_cost is None:
-        raise BudgetError(
-            "\n".join(["analyzing would send:", *lines, "allow it with --max-cost AMOUNT, or with --yes"])
-        )
-    if model.settings.price is None:
-        raise BudgetError(
-            f"a cap cannot be kept without a price: give judges.{model.name}.price, or --yes in its place"
-        )
 
 
 def collect(

@@ -35,9 +35,9 @@ def reply_row(
     task: Asked, account: Account, reply: Reply, reading: Reading, price: Price | None, seconds: float
 ) -> Call:
     """Return the row of a reply; its cost is None if its usage or the price is unknown."""
-    usage = reply.usage
+    usage, raw = reply.usage, reply.raw if reading.kept is None else reading.kept
     return replace(
-        _row(task, account, reading.form, seconds, reply.model, reply.finish, reply.raw),
+        _row(task, account, reading.form, seconds, reply.model, reply.finish, raw),
         prompt_tokens=usage.prompt if usage else None,
         cached_tokens=usage.cached if usage else None,
         written_tokens=usage.written if usage else None,

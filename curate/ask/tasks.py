@@ -25,6 +25,8 @@ class Reading:
     repeated_labels: int = 0
     fruitful: bool = True
     """False if nothing of what was asked is settled by it."""
+    kept: str | None = None
+    """What the ledger keeps in place of the reply's words; None keeps them as they came."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,14 @@ class Task:
     """Digests of the texts that it is about, in the order of the prompt."""
     place: str = ""
     """Names the prompt that it is, or is a part of, among those that several processes share."""
+    named: str = ""
+    """Its key, where a digest would tell a short text to whoever tries all numbers."""
 
     @cached_property
     def key(self) -> str:
-        """Return the digest of the request: the same prompt has the same one."""
+        """Return the digest of the request, or what it is named: the same prompt has the same one."""
+        if self.named:
+            return self.named
         request = self.request
         turns = [[turn.role, text_digest(turn.content)] for turn in request.messages]
         return digest([turns, request.max_tokens, request.schema])

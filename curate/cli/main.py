@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from curate.cli import agree, analyze, audit, check, ledger, look, models, review, stages
+from curate.cli import agree, analyze, anonymise, audit, check, ledger, look, models, review, stages
 from curate.errors import CurateError, UserError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ check.add_to(app)
 analyze.add_to(app)
 models.add_to(app)
 ledger.add_to(app)
+anonymise.add_to(app)
 
 
 def main() -> None:

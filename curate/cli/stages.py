@@ -18,13 +18,13 @@ Assign = Annotated[list[str] | None, typer.Option("--set", help="section.key=val
 Force = Annotated[bool, typer.Option("--force", help="Do it again though it is up to date.")]
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop before the calls cost more than this.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Spend without a cap.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Send nothing; the ledger holds every answer.")]
 AllowWeak = Annotated[
     bool, typer.Option("--allow-weak-judges", help="Go on with judges that did not pass their controls.")
 ]
 
 HELP = {
     "ingest": "Read queries, corpus and qrels; merge exact duplicates.",
-    "mask": "Replace personal data by typed placeholders.",
     "diversify": "Drop texts that are too similar to those already kept.",
     "consensus": "Turn ratings into verdicts and measure agreement.",
     "resolve": "Write the final labels: the panel's, or experts' over them.",
@@ -38,6 +38,8 @@ def add_to(app: typer.Typer) -> None:
     app.command("run")(run)
     for name, text in HELP.items():
         app.command(name, help=text)(_plain(name))
+        if name == "ingest":
+            app.command("mask")(mask)
         if name == "diversify":  # keep `--help` in the order of the pipeline
             app.command("pool")(pool)
             app.command("judge")(judge)
@@ -56,6 +58,24 @@ def run(
     from curate.context import Consent
 
     _go(None, pipeline, run, assign or [], force, Consent(max_cost, yes, allow_weak_judges=allow_weak_judges))
+
+
+def mask(
+    pipeline: File = None,
+    run: Folder = None,
+    assign: Assign = None,
+    force: Force = False,
+    model: Annotated[str | None, typer.Option(help="A language model on this machine that looks first.")] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Ask it again what it refused or garbled.")] = False,
+    max_cost: MaxCost = None,
+    yes: Yes = False,
+    offline: Offline = False,
+) -> None:
+    """Replace personal data by typed placeholders."""
+    from curate.context import Consent
+
+    changes = [*(assign or []), *([] if model is None else [f"mask.model={model}"])]
+    _go(["mask"], pipeline, run, changes, force or retry, Consent(max_cost, yes, retry, offline))
 
 
 def pool(
@@ -83,7 +103,7 @@ def judge(
     yes: Yes = False,
     batch: Annotated[bool, typer.Option("--batch", help="Send in batches where a vendor has them.")] = False,
     cascade: Annotated[str | None, typer.Option(help="exact or positives: ask dear judges only what is open.")] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Send nothing; the ledger holds every answer.")] = False,
+    offline: Offline = False,
     record: Annotated[Path | None, typer.Option(help="Write the ratings to a file for `replay` judges.")] = None,
     allow_weak_judges: AllowWeak = False,
 ) -> None:

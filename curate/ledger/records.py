@@ -40,7 +40,8 @@ class Call:
     finish: str
     """How the reply ended; `error` where there was none after the last try."""
     raw: str
-    """The reply as it came; for an error a JSON object with `error`, the reason, and `too_long`."""
+    """The reply as it came, but offsets alone where the purpose is `mask`; for an error a JSON object with `error`, the
+    reason, and `too_long`."""
     latency_s: float
     """Seconds from the first try to the reply, pauses between tries included."""
     created: str

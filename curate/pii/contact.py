@@ -1,47 +1,179 @@
-"""Ways to reach a person: mobile and landline numbers of mainland China, e-mail addresses."""
+"""Ways to reach a person: mobile and landline numbers of mainland China, e-mail addresses.
+
+Numbers by the numbering plan of China (ITU-T E.164, country code 86): a mobile has 11 digits from 13 to 19; a landline
+has an area code (10, 2x, or three digits from 3 to 9) and 7 or 8 digits that do not start with 0 or 1. Numbers with
+400 and 800, and helplines of 3 to 6 digits, belong to nobody: they stay.
+"""
 
 import re
+from collections.abc import Iterator
 
-from curate.pii.text import ALONE, ENDED, spans
+from curate.pii.digits import DASH, DIGIT, DOT, NINE, SPACE
+from curate.pii.lists import any_of, apart, raw, words
+from curate.pii.text import ALONE, ENDED, narrow, trigger
 from curate.records import Span
 
-_GAP = r"[ -]?"
-_CHINA = rf"(?:\(\+86\)|\+86|{ALONE}(?:0086|86)){_GAP}"
-_LOCAL_8 = rf"[2-9]\d{{3}}{_GAP}\d{{4}}"
-_LOCAL_7 = rf"[2-9]\d{{2}}{_GAP}\d{{4}}"
-_FIRST_CITIES = r"(?:10|2[0-57-9])"
+_WORDS = words("contact")
+GAP = f"[{SPACE}{DASH}]{{0,3}}"
+_CUT = f"[{SPACE}{DASH}]{{1,3}}"
+_SAME = f"[{SPACE}]?[{DOT}/{DASH}][{SPACE}]?"
+ANY = rf"[{SPACE}{DASH}{DOT}./,，、]{{0,3}}"
+LINKS = rf"号號码碼是为為:：={SPACE}(（【“\"'→>|{DASH}"
+LINK = f"[{LINKS}]{{0,6}}"
+"""What stands between a word and what it announces: no bracket of a placeholder."""
+_FIXED = any_of(_WORDS["phone"])
+PHONE = any_of(_WORDS["phone"] + _WORDS["mobile"])
+"""A word for telephone; `_FIXED` without those for mobiles."""
+CHINA = rf"(?:\(\+?86\)|\+[{SPACE}]?\(?86\)?|{ALONE}(?:00[{SPACE}]?86|86)){GAP}"
+
+_CITIES = r"(?:10|2[0-57-9])"
 """Area codes of two digits, whose numbers have eight."""
-_OTHER_CITIES = r"[3-9]\d{2}"
+_OTHERS = r"(?!400|800)[3-9]\d{2}"
+_LOCAL_8 = rf"[2-9]\d{{3}}(?:{GAP}|[{DOT}])\d{{4}}"
+_LOCAL_7 = rf"[2-9]\d{{2}}(?:{GAP}|[{DOT}])\d{{4}}"
+_NUMBER = rf"(?:{_CITIES}~{_LOCAL_8}|{_OTHERS}~(?:{_LOCAL_8}|{_LOCAL_7}))"
+"""Area code and number; ~ stands for what is between them."""
+_EXTENSION = rf"(?:[{SPACE}]?(?:[转轉x#{DASH}]|分机号?|分機|内线|內線|ext\.?)[:：]?[{SPACE}]?\d{{1,6}}(?!\d))?"
 
-_DOTTED = r"\.\d{4}\.\d{4}(?!\.\d)"
-"""Dots in both places: with one of them it would be a decimal number, with more a version."""
-
+_FLAGS = re.ASCII | re.IGNORECASE
 _MOBILE = re.compile(
-    rf"(?:{_CHINA}|{ALONE})1[3-9]\d(?:{_GAP}\d{{4}}{_GAP}\d{{4}}|\d{_GAP}\d{{3}}{_GAP}\d{{4}}|{_DOTTED}){ENDED}",
-    re.ASCII,
+    rf"(?:{CHINA}|{ALONE})1[3-9]\d(?:"
+    rf"{GAP}(?!\d\d00[ -]\d\d00)\d{{4}}{GAP}\d{{4}}"  # 150 2000 3000 are doses
+    rf"|\d{_CUT}\d{{3}}{_CUT}\d{{4}}|\d{{4}}{_CUT}\d{{4}}| \d{{3}} \d{{3}}(?!00)\d\d(?! \d)"
+    rf"|(?P<s>{_SAME})\d{{4}}(?P=s)\d{{4}}"
+    r"|\.\d{4}\.\d{4}(?!\.\d)"  # dots in both places: with one it would be a decimal number, with more a version
+    rf"|(?P<t>[{DOT}{DASH}])(?:\d\d(?P=t)\d\d(?P=t)\d\d(?P=t)\d\d|\d{{3}}(?P=t)\d{{5}}|\d{{4}}(?P=t)\d\d(?P=t)\d\d"
+    rf"|\d\d(?P=t)\d{{3}}(?P=t)\d{{3}}|\d{{3}}(?P=t)\d{{3}}(?P=t)\d\d)){ENDED}",
+    _FLAGS,
 )
+_MOBILE_SAID = re.compile(rf"(?P<p>{CHINA}|{PHONE}{LINK})(?P<n>0?1{ANY}[3-9](?:{ANY}\d){{9}}){ENDED}", _FLAGS)
 _LANDLINE = re.compile(
-    rf"(?:\(0(?:{_FIRST_CITIES}\){_GAP}{_LOCAL_8}|{_OTHER_CITIES}\){_GAP}(?:{_LOCAL_8}|{_LOCAL_7}))"
-    rf"|{ALONE}0(?:{_FIRST_CITIES}{_GAP}{_LOCAL_8}|{_OTHER_CITIES}{_GAP}(?:{_LOCAL_8}|{_LOCAL_7}))"
-    rf"|{_CHINA}(?:{_FIRST_CITIES}{_GAP}{_LOCAL_8}|{_OTHER_CITIES}{_GAP}(?:{_LOCAL_8}|{_LOCAL_7}))){ENDED}",
-    re.ASCII,
+    rf"(?:[(【]0{_NUMBER.replace('~', f'[)】]{GAP}')}|{ALONE}0{_NUMBER.replace('~', f'(?:{GAP}|[{DOT}/])')}"
+    rf"|{ALONE}0{_CITIES}\.\d{{4}}\.\d{{4}}(?!\.\d)"
+    rf"|{CHINA}(?:(?:\(0\)|0)?{_NUMBER.replace('~', GAP)}|\(0?{_NUMBER.replace('~', f'[)]{GAP}')})){ENDED}{_EXTENSION}",
+    _FLAGS,
 )
-_EMAIL = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}")
+_DATE = r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])(?!\d)"
+_LOCAL = rf"(?!{_DATE})(?!400|800|9[56])(?:{_LOCAL_8}|{_LOCAL_7})(?!{GAP}\d){_EXTENSION}"
+_LANDLINE_SAID = re.compile(rf"{_FIXED}{LINK}(?P<n>{_LOCAL})", _FLAGS)
+_NEXT = re.compile(rf"[{SPACE}]?(?:[,，、/;；或和及与]|或者|以及)[{SPACE}]?(?P<n>{_LOCAL})", _FLAGS)
+"""A second number after a landline: 010-61234870、61234871."""
+
+_UNIT, _SIGN, _HEAP = ("|".join(map(re.escape, _WORDS[name])) for name in ("units", "signs", "heaps"))
+_MEASURED = re.compile(rf"[{SPACE}]?(?:(?:{_UNIT})(?![A-Za-z旦])|{_SIGN})", re.IGNORECASE)
+_HEAPED = re.compile(rf"[{SPACE}]?(?:{_HEAP})")
+_NAMED = re.compile(rf"{any_of(_WORDS['codes'] + _WORDS['counts'])}[.#号號]?{LINK}$", re.IGNORECASE)
+_TOLL_FREE = re.compile(r"1[ .-]?8(00|33|44|55|66|77|88)[ .-]?[2-9]\d\d[ .-]?\d{4}")
+_ENGLISH = re.compile(r"[A-Za-z]{2,}[ ,.:]")
+_CHINESE = re.compile("[\u2e80-\u9fff]")
+
+_RESERVED = r"(?:invalid|example|test)(?![A-Za-z0-9-])"
+"""Domains that RFC 2606 keeps free: nobody's. Pseudonyms use them."""
+_DOMAIN = re.compile(
+    rf"@(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?!{_RESERVED}|{any_of(_WORDS['files'])}(?![A-Za-z]))[A-Za-z]{{2,24}}(?!\.{_RESERVED})"
+)
+_AT = rf"[{SPACE}]?(?:[\[(【{{<](?:at|@|#|艾特)[\])】}}>]|@|#|艾特|圈a|[{SPACE}]at[{SPACE}])[{SPACE}]?"
+_POINT = rf"[{SPACE}]?(?:\.|[\[(【{{](?:dot|点|\.)[\])】}}]|[点。]|[{SPACE}]dot[{SPACE}])[{SPACE}]?"
+_SPELT = re.compile(
+    rf"{_AT}(?:(?:{any_of(_WORDS['providers'])}){_POINT}{any_of(_WORDS['ends'])})(?![A-Za-z])", re.IGNORECASE
+)
+_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+-"
+_LONGEST = 256
+"""Characters before the @ that are looked at; RFC 5321 allows 64, addresses of machines are longer."""
+
+AFTER_WORD = (
+    f"{raw(_WORDS['phone'] + _WORDS['mobile'])}[{LINKS}（\u00a0\u2007\u202f\u3000\u2010-\u2015\u2212－]{{0,6}}{DIGIT}"
+)
+"""The trigger of numbers that a word announces."""
 
 
+@trigger(NINE)
 def mobile(text: str) -> list[Span]:
     """Return mobile numbers: 11 digits from 13 to 19, +86 or not; letters may touch them, digits may not.
 
-    They may be grouped 3-4-4 or 4-3-4 by spaces or dashes, or 3-4-4 by dots.
+    They may be grouped 3-4-4, 4-3-4 or 7-4 by spaces or dashes, in other ways by equal dashes or dots, and in any way
+    after +86 or after a word for telephone. A number with a unit behind it or with the word for a code or a count in
+    front stays.
     """
-    return list(spans(_MOBILE, text, "phone", "mobile"))
+    narrowed = narrow(text)
+    found = [*_MOBILE.finditer(narrowed), *_MOBILE_SAID.finditer(narrowed)]
+    return apart(Span(*_place(match), "phone", "mobile") for match in found if personal(narrowed, *_place(match)))
 
 
+@trigger(f"{NINE}|{AFTER_WORD}")
 def landline(text: str) -> list[Span]:
-    """Return landline numbers with an area code of China: 0xx or 0xxx, in brackets or not, or +86 in place of the 0."""
-    return list(spans(_LANDLINE, text, "phone", "landline"))
+    """Return landline numbers with an area code of China: 0xx or 0xxx, in brackets or not, or +86 in place of the 0.
+
+    Numbers without an area code are found right after a word for telephone, or after a number and a comma. An
+    extension belongs to the number. Counselling lines that are known to be public stay.
+    """
+    narrowed = narrow(text)
+    return apart(Span(start, end, "phone", "landline") for start, end in landlines(narrowed))
 
 
+def landlines(narrowed: str) -> Iterator[tuple[int, int]]:
+    """Yield where the landline numbers of a narrowed text are, in no order; they may overlap."""
+    for match in [*_LANDLINE.finditer(narrowed), *_LANDLINE_SAID.finditer(narrowed)]:
+        start, end = _place(match)
+        if personal(narrowed, start, end) and not _public(match[0]):
+            yield start, end
+            while more := _NEXT.match(narrowed, end):
+                yield more.span("n")
+                end = more.end()
+
+
+def _place(match: re.Match[str]) -> tuple[int, int]:
+    """Return where the number is: without the word in front, with +86 in front."""
+    said = match.groupdict()
+    return match.span("n" if "n" in said and "86" not in (said.get("p") or "") else 0)
+
+
+def _public(number: str) -> bool:
+    digits = re.sub(r"\D", "", number)
+    return any(digits.endswith(line.lstrip("0")) for line in _WORDS["public"])
+
+
+def personal(narrowed: str, start: int, end: int) -> bool:
+    """Say whether a number that looks like a telephone is no count, code, price or toll-free line by its neighbours."""
+    if counted(narrowed, start, end) or named(narrowed, start):
+        return False
+    if not _TOLL_FREE.fullmatch(narrowed, start, end):
+        return True
+    near = narrowed[max(0, start - 30) : end + 30]
+    return _CHINESE.search(near) is not None or len(_ENGLISH.findall(near)) < 2
+
+
+def counted(narrowed: str, start: int, end: int) -> bool:
+    """Say whether what is right behind a number makes it a measurement, a price, or, if short or round, a count."""
+    heap = end - start < 7 or narrowed.endswith("00", start, end)
+    return _MEASURED.match(narrowed, end) is not None or (heap and _HEAPED.match(narrowed, end) is not None)
+
+
+def named(narrowed: str, start: int) -> bool:
+    """Say whether the words right in front name a thing or a count: an order, a lot, a viral load."""
+    return _NAMED.search(narrowed[max(0, start - 20) : start]) is not None
+
+
+@trigger(
+    f"[@＠#＃]|艾特|{raw(['圈a'])}"
+    rf"|[\s\[(（【{{<\u2000-\u200d]{raw(['at'])}[\s\])）】}}>\u2000-\u200d]{{1,2}}{raw(_WORDS['providers'])}"
+)
 def email(text: str) -> list[Span]:
-    """Return e-mail addresses: at most 64 letters, digits and . _ % + - before the @, a domain after it."""
-    return list(spans(_EMAIL, text, "email", "email"))
+    """Return e-mail addresses: letters, digits and . _ % + - before the @, a domain after it.
+
+    With the great mail providers `[at]`, `#`, 艾特 or spaces may stand for the @, and `[dot]` or 点 for the dot.
+    """
+    narrowed = narrow(text)
+    ends = [*_DOMAIN.finditer(narrowed), *_SPELT.finditer(narrowed)]
+    return apart(
+        Span(start, end.end(), "email", "email")
+        for end in ends
+        if (start := _start(narrowed, end.start())) < end.start()
+    )
+
+
+def _start(narrowed: str, end: int) -> int:
+    """Return where the name that ends there starts; `end` if there is none."""
+    before = narrowed[max(0, end - _LONGEST) : end]
+    name = before[len(before.rstrip(_NAME)) :].lstrip("._%+-")
+    return end - len(name)

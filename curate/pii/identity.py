@@ -1,23 +1,73 @@
-"""Identity numbers."""
+"""Resident identity numbers of mainland China: 18 characters (GB 11643-1999), and the 15 digits in use before."""
 
 import re
 from datetime import date
 
-from curate.pii.text import ALONE, ENDED, narrow
+from curate.pii.labels import (
+    GAP,
+    LINKS,
+    NUMERALS,
+    RAW_DASH,
+    RAW_GAP,
+    RAW_SPACE,
+    SPACE,
+    another,
+    apart,
+    labelled,
+    matches,
+    value_spans,
+    words,
+)
+from curate.pii.text import ALONE, ENDED, narrow, trigger
 from curate.records import Span
 
-_NUMBER = re.compile(rf"{ALONE}[1-9]\d{{5}}[ -]?(?:18|19|20)\d{{2}}[01]\d[0-3]\d[ -]?\d{{3}}[0-9Xx]{ENDED}", re.ASCII)
+_PROVINCES = r"(?:1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3])"
+"""The first two digits of a region code by GB/T 2260."""
+_X = "Xx×ΧХх"
+"""The letter of a check digit, and what people type for it."""
+_STAR = "*＊●•"
+_ANY = f"[0-9{_X}{_STAR}]"
+_STOP = f"(?![0-9{_STAR}])"
+
+_BARE = re.compile(rf"{ALONE}(?=(?P<value>[1-9](?:{GAP}[0-9]){{16}}{GAP}[0-9{_X}]){ENDED})")
+_REGION = re.compile(f"{_PROVINCES}|9")
+_CUTS = re.compile(f"[^0-9{_X}]+")
+_STARRED = re.compile(rf"{ALONE}(?P<value>{_PROVINCES}[0-9]{{4}}[{_STAR}]{{8}}[0-9]{{3}}[0-9{_X}]){ENDED}")
+_LABELLED = labelled(
+    words("identity")["words"],
+    rf"[1-9]{_ANY}{{14,17}}{_STOP}|[1-9](?:{GAP}{_ANY}){{17}}{_STOP}|[1-9](?:{GAP}{_ANY}){{14}}{_STOP}",
+    rf"(?:我的|你的|这个|如下|好像|应该|就|记得|[,，、]|{LINKS}){{0,8}}",
+)
+_OLD = re.compile(
+    rf"(?<![0-9A-Za-z.#№_-])(?P<value>{_PROVINCES}[0-9]{{4}}[{SPACE}-]?[0-9]{{6}}[{SPACE}-]?[0-9]{{3}})(?![0-9A-Za-z%]|[.][0-9])"
+)
+_PARTS = {3, 6, 10, 12, 14, 17}
+"""Where place, year, month, day and serial number end: 110 101 1987 03 26 204 4."""
+_EVEN = [set(range(size, 18, size)) for size in (1, 2, 3, 4, 6)]
 _WEIGHTS = tuple(2**place % 11 for place in range(17, 0, -1))
 _CHECK = "10X98765432"
+_COUNTED = re.compile(rf"[{SPACE}]?[个元块份次年月]")
 
 
+@trigger(rf"[\d{NUMERALS}](?:{RAW_GAP}[\dXxＸｘ×ΧХх{_STAR}{NUMERALS}]){{14}}")
 def resident_id(text: str) -> list[Span]:
-    """Return resident identity numbers: 18 characters with a birthday that exists and the right check digit."""
-    return [
-        Span(match.start(), match.end(), "id_card", "resident_id")
-        for match in _NUMBER.finditer(narrow(text))
-        if valid(match[0].replace(" ", "").replace("-", "").upper())
-    ]
+    """Return resident identity numbers: 18 characters with a birthday that exists and the right check digit.
+
+    Their parts may be apart, or groups of equal size, their digits Chinese numerals. After a word such as 身份证
+    also 15 to 18 characters with any check digit, some of them starred. A number that starts with 0 is nobody's.
+    """
+    bare = (match for match in matches([_BARE], text) if _whole(match["value"]))
+    named = (match for match in matches([_LABELLED, _STARRED], text) if sum(map(str.isdigit, match["value"])) >= 6)
+    return apart([*value_spans(bare, "id_card", "resident_id"), *value_spans(named, "id_card", "resident_id")])
+
+
+@trigger(rf"\d{{6}}[{RAW_SPACE}{RAW_DASH}]?\d{{6}}[{RAW_SPACE}{RAW_DASH}]?\d{{3}}")
+def resident_id_15(text: str) -> list[Span]:
+    """Return identity numbers of 15 digits: province, place, birthday of the 20th century, serial number.
+
+    They have no check digit, so none stands right after the word for another number or before a unit.
+    """
+    return value_spans((match for match in _OLD.finditer(narrow(text)) if _old(match)), "id_card", "resident_id_15")
 
 
 def valid(number: str) -> bool:
@@ -25,8 +75,34 @@ def valid(number: str) -> bool:
 
     Check digit by GB 11643-1999 (ISO 7064, MOD 11-2): the sum of digit times 2^(place from the right) mod 11.
     """
-    try:
-        date(int(number[6:10]), int(number[10:12]), int(number[12:14]))
-    except ValueError:
+    if not _day(number[6:14]):
         return False
     return _CHECK[sum(int(digit) * weight for digit, weight in zip(number, _WEIGHTS, strict=False)) % 11] == number[17]
+
+
+def _whole(value: str) -> bool:
+    """Say whether a number is valid and, if cut, of a province and between its parts or evenly; figures are not."""
+    cuts = {len(_compact(value[: gap.start()])) for gap in _CUTS.finditer(value)}
+    number = _compact(value)
+    return valid(number) and (not cuts or (_REGION.match(number) is not None and (cuts <= _PARTS or cuts in _EVEN)))
+
+
+def _old(match: re.Match[str]) -> bool:
+    number = _compact(match["value"])
+    text, (start, end) = match.string, match.span("value")
+    return (
+        _day("19" + number[6:12]) and number[2:4] != "00" and not another(text, start) and not _COUNTED.match(text, end)
+    )
+
+
+def _day(digits: str) -> bool:
+    """Say whether eight digits are a day from 1800 to 2099."""
+    try:
+        return 1800 <= date(int(digits[:4]), int(digits[4:6]), int(digits[6:])).year < 2100
+    except ValueError:
+        return False
+
+
+def _compact(value: str) -> str:
+    """Return the digits of a number without what stands between them, and X for its letter."""
+    return "".join("X" if character in _X else character for character in value if character in "0123456789" + _X)

@@ -36,18 +36,18 @@ class Masker:
     untouched: re.Pattern[str]
     """What is known for a placeholder: no span reaches into it."""
 
-    def mask(self, text: str, known: Sequence[Span] = ()) -> Masked:
-        """Return the masked text; `known` are spans that somebody else found in it, such as a model."""
+    def mask(self, text: str, known: Sequence[Span] = (), likely: Sequence[Recogniser] | None = None) -> Masked:
+        """Return the masked text; `known` are spans that somebody else found in it, such as a model.
+
+        `likely` are the recognisers that can find something in the raw text, if that was looked up before.
+        """
         draft = _Draft(text, (), self.untouched)
-        found = draft.raw(resolve([*known, *self._found(text)]))
+        found = draft.raw(resolve([*known, *_found(self.recognisers if likely is None else likely, text)]))
         while found:
             pieces = [*draft.pieces, *(_Piece(span) for span in found)]
             draft = _Draft(text, [self._piece(text, group) for group in _groups(pieces)], self.untouched)
-            found = draft.raw(resolve(self._found(draft.text)))
+            found = draft.raw(resolve(_found(self.recognisers, draft.text)))
         return Masked(draft.text, tuple(piece.span for piece in draft.pieces))
-
-    def _found(self, text: str) -> list[Span]:
-        return [span for recogniser in self.recognisers for span in recogniser(text)]
 
     def _piece(self, raw: str, group: Sequence["_Piece"]) -> "_Piece":
         if len(group) == 1 and group[0].written:
@@ -110,6 +110,10 @@ class _Draft:
         if beyond >= 0:
             return piece.span.end + beyond
         return piece.span.end if edge and place > self._starts[last] else piece.span.start
+
+
+def _found(recognisers: Iterable[Recogniser], text: str) -> list[Span]:
+    return [span for recogniser in recognisers for span in recogniser(text)]
 
 
 def resolve(found: Iterable[Span]) -> list[Span]:

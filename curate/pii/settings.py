@@ -1,5 +1,6 @@
 """What is masked and how: the settings that the stage and `curate anonymise` share, and the masker they describe."""
 
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -48,5 +49,10 @@ def recognisers(config: Masking) -> Sequence[Recogniser]:
 def masker(config: Masking, language: str, key: bytes) -> Masker:
     """Return the masker of these settings; `key` draws the pseudonyms."""
     spoken = config.placeholders or language
-    own = {each.kind for each in config.patterns.values()} | {each.kind for each in config.words.values()}
-    return Masker(recognisers(config), writer(config.mode, spoken, key), last_resort(spoken), placeholders(own))
+    return Masker(recognisers(config), writer(config.mode, spoken, key), last_resort(spoken), untouched(config))
+
+
+def untouched(config: Masking) -> re.Pattern[str]:
+    """Return the pattern of all placeholders, those of the user's own kinds included."""
+    own: list[Pattern | Words] = [*config.patterns.values(), *config.words.values()]
+    return placeholders(each.kind for each in own)

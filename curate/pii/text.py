@@ -1,7 +1,7 @@
 """What the patterns of all recognisers share."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import TypeVar
 
@@ -19,16 +19,18 @@ _WIDE = re.compile(
 _SPACES, _DASHES = "\u00a0\u2007\u202f\u3000", "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 
 
-def trigger(pattern: str) -> Callable[[Found], Found]:
-    r"""Mark a recogniser with a pattern that occurs in every text in which it finds anything.
+def trigger(*patterns: str) -> Callable[[Found], Found]:
+    r"""Mark a recogniser with patterns of which one occurs in every text in which it finds anything.
 
-    Masking skips all other texts, thousands at a time. So Python's `re` and Rust's `regex` both match the pattern: no
-    look-around, no back reference; `\d` means digits of every script in both. It sees the text as it was written,
-    full-width letters and digits included. Without a trigger a recogniser is asked about every text.
+    Masking skips all other texts, thousands at a time. So Python's `re` and Rust's `regex` both match the patterns: no
+    look-around, no back reference; `\d` means digits of every script in both. They see the text as it was written,
+    full-width letters and digits included. Each is a scan of its own, and a scan that several recognisers share is done
+    once; many words at the front or counted gaps in one pattern make it slow. Without a trigger a recogniser is asked
+    about every text.
     """
 
     def mark(recogniser: Found) -> Found:
-        recogniser.trigger = pattern  # type: ignore[attr-defined]
+        recogniser.triggers = patterns  # type: ignore[attr-defined]
         return recogniser
 
     return mark
@@ -51,3 +53,12 @@ def spans(pattern: re.Pattern[str], text: str, kind: str, recogniser: str) -> It
     """Yield a span for every match of the pattern in the narrowed text."""
     for match in pattern.finditer(narrow(text)):
         yield Span(match.start(), match.end(), kind, recogniser)
+
+
+def in_order(places: Iterable[tuple[int, int]], kind: str, recogniser: str) -> list[Span]:
+    """Return a span for every place (start, end), in their order; of those that overlap the first, then the longest."""
+    spans: list[Span] = []
+    for start, end in sorted(set(places), key=lambda place: (place[0], -place[1])):
+        if not spans or start >= spans[-1].end:
+            spans.append(Span(start, end, kind, recogniser))
+    return spans

@@ -1,6 +1,7 @@
 """Mask batches of texts on all cores, in order."""
 
 import os
+import signal
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -53,6 +54,7 @@ def _next(waiting: deque[tuple[Thing, Future[list[Masked]]]]) -> tuple[Thing, li
 
 def _start(config: Masking, language: str, key: bytes) -> None:
     global _own  # noqa: PLW0603 - a worker process has one masker, and no other place to keep it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the first one ends the others
     _own = masker(config, language, key)
 
 

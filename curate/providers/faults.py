@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -38,6 +39,8 @@ _REMEDIES = {
     413: "send fewer or shorter passages",
 }
 _LONGEST_MESSAGE = 300
+_PLAIN_CODE = re.compile(r"[a-z_]{1,60}")
+"""A code of letters holds no number and no Chinese name; of a private request only such a one is repeated."""
 _QUOTE = 12
 _SHORTEST_SECRET = 8
 """A shorter key is a placeholder for a server that wants none: it could not be told from words and names in a reply."""
@@ -62,8 +65,10 @@ def rejected(name: str, reply: Rejection, request: Request | None, variable: str
     code, message = said(reply.body)
     broke = code in _NO_MONEY
     passing = may_pass(reply.status)
-    words = "" if request is None or _quotes(message, request) else message
-    detail = ": ".join(part for part in (code, words[:_LONGEST_MESSAGE]) if part)
+    hushed = request is None or request.private or _quotes(message, request)
+    words = "" if hushed else message
+    shown = code if request is None or not request.private or _PLAIN_CODE.fullmatch(code) else ""
+    detail = ": ".join(part for part in (shown, words[:_LONGEST_MESSAGE]) if part)
     remedy = "the account may spend no more" if broke else _remedy(reply.status, variable)
     sentence = f"{name}: HTTP {reply.status}" + (f" ({detail})" if detail else "") + (f"; {remedy}" if remedy else "")
     long = not broke and _too_long(reply.status, code, message)

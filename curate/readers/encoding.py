@@ -13,15 +13,16 @@ Encoding = Literal["utf-8", "utf-16", "gb18030", "big5"]
 SAMPLE = 1_000
 """Lines with bytes above 127 that are looked at before an encoding is chosen."""
 
-_CODECS: dict[Encoding, tuple[str, ...]] = {
+CODECS: dict[Encoding, tuple[str, ...]] = {
     "utf-8": ("utf-8",),
     "gb18030": ("gb18030",),
     "big5": ("cp950", "big5hkscs"),  # what Windows writes, then what Hong Kong adds
 }
+"""Encodings whose lines can be told apart by their bytes -> the codecs that may read a line, tried in order."""
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CHUNK = 1 << 16
 _SAMPLE_BYTES = 1 << 20
-_NAME_IT = "save the file as UTF-8, or name its encoding with ingest.encoding"
+_NAME_IT = "save the file as UTF-8, or name its encoding with"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +38,35 @@ class Line:
 
 
 def detect(path: Path) -> Encoding:
-    """Return the encoding of a text file: by its byte order mark, else UTF-8 if most lines are, else by its characters.
+    """Return the encoding of a text file, as `guess` finds it."""
+    with path.open("rb") as stream:
+        return guess(stream, str(path), "ingest.encoding")
+
+
+def guess(stream: BinaryIO, place: str, option: str) -> Encoding:
+    """Return the encoding of a stream: by its byte order mark, else UTF-8 if most lines are, else by its characters.
 
     GB18030 and Big5 are told apart by the share of frequent Chinese characters that each of them makes of a sample.
-    DataError if none of the three fits, or if there are zero bytes without a byte order mark.
+    DataError, with the option that names an encoding, if none of the three fits, or if there are zero bytes without a
+    byte order mark.
     """
-    with path.open("rb") as stream:
-        head = stream.read(4096)
-        for bom, name in _BOMS:
-            if head.startswith(bom):
-                return "utf-16" if name == "utf-16" else "utf-8"
-        if b"\0" in head:
-            raise DataError(f"{path}: found zero bytes, expected text (UTF-16 needs its byte order mark); {_NAME_IT}")
-        stream.seek(0)
-        sample = _sample(stream)
+    head = stream.read(4096)
+    for bom, name in _BOMS:
+        if head.startswith(bom):
+            return "utf-16" if name == "utf-16" else "utf-8"
+    if b"\0" in head:
+        raise DataError(
+            f"{place}: found zero bytes, expected text (UTF-16 needs its byte order mark); {_NAME_IT} {option}"
+        )
+    stream.seek(0)
+    sample = _sample(stream)
     scores: dict[Encoding, float] = {name: _plausible(sample, name) for name in ("gb18030", "big5")}
     best: Encoding = "big5" if scores["big5"] > scores["gb18030"] else "gb18030"
     valid = [text for line in sample if (text := _decode(line, "utf-8")) is not None]
     if 2 * len(valid) >= len(sample) and (scores[best] < 0.5 or any(max(text) >= "\u0800" for text in valid)):
         return "utf-8"  # 头痛 in GB18030 is valid UTF-8 too, but makes two-byte letters
     if scores[best] <= 0:
-        raise DataError(f"{path}: found no text in UTF-8, GB18030 or Big5, expected one of them; {_NAME_IT}")
+        raise DataError(f"{place}: found no text in UTF-8, GB18030 or Big5, expected one of them; {_NAME_IT} {option}")
     return best
 
 
@@ -85,7 +94,7 @@ def _plausible(sample: list[bytes], encoding: Encoding) -> float:
 
 
 def _decode(line: bytes, encoding: Encoding) -> str | None:
-    for codec in _CODECS[encoding]:
+    for codec in CODECS[encoding]:
         try:
             return line.decode(codec)
         except UnicodeDecodeError:

@@ -133,11 +133,11 @@ def _cells(path: Path, encoding: Encoding, delimiter: str) -> Iterator[tuple[int
                 yield Problem(begin, found, "quotes around a whole cell and doubled inside it", FIX)
                 continue
             if any(cell.strip() for cell in cells):
-                unquoted = [_unquoted(cell) for cell in cells] if delimiter == "\t" else cells
-                yield begin, unquoted, feed.line.at
+                plain = [unquoted(cell) for cell in cells] if delimiter == "\t" else cells
+                yield begin, plain, feed.line.at
 
 
-def _unquoted(cell: str) -> str:
+def unquoted(cell: str) -> str:
     """Undo the quotes that a spreadsheet puts around a TSV cell; a cell that merely holds quotes stays as it is."""
     inner = cell[1:-1]
     quoted = len(cell) >= 2 and cell[0] == cell[-1] == '"' and '"' not in inner.replace('""', "")

@@ -77,7 +77,7 @@ def guide(form: Form) -> str:
     page = Environment(autoescape=True, trim_blocks=True, keep_trailing_newline=True).from_string(
         resources.template("guide.html.j2")
     )
-    return page.render(language=form.language, title=form.title, body=html(resources.guide()))
+    return page.render(language=form.language, title=form.title, body=html(resources.guide(form.guide)))
 
 
 def dispute(desk: Desk, path: Path) -> tuple[Path, int]:

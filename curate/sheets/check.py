@@ -129,13 +129,13 @@ class _Checker:
         if not canonical(cell):
             return "no id", "the id that the row was handed out with"
         if fold(cell) in self.theirs:
-            return f"{_shown_id(cell)}, a row of another person", f"a row of {self.assessor}"
+            return f"{self._shown_id(cell)}, a row of another person", f"a row of {self.assessor}"
         if like_value(canonical(cell)):
             return (
-                f"{_shown_id(cell)}, which a spreadsheet made of it as a number or a date",
+                f"{self._shown_id(cell)}, which a spreadsheet made of it as a number or a date",
                 "the id of a row; copy the ids again from the sheet as it was handed out",
             )
-        return _shown_id(cell), "the id of a row of this sample"
+        return self._shown_id(cell), "the id of a row of this sample"
 
     def _faults(self, line: Line, row_id: str) -> Iterator[tuple[str, str, str]]:
         """Yield column, found and expected of everything that is wrong with a line of a known row."""
@@ -147,10 +147,20 @@ class _Checker:
             if at is not None:
                 yield column, f"a text that was edited, from character {at} on", "the text as it was handed out"
         if fold(cells["answer"]) and fold(cells["answer"]) not in self.known:
-            yield "answer", _shown(cells["answer"], texts), f"one of {', '.join(self.form.answers)}"
+            yield "answer", self._shown(cells["answer"], texts), f"one of {', '.join(self.form.answers)}"
         name = cells.get("assessor", "")
         if fold(name) and fold(name) not in self.me:
-            yield "assessor", _shown(name, texts), repr(self.assessor)
+            yield "assessor", self._shown(name, texts), repr(self.assessor)
+
+    def _shown(self, cell: str, texts: Sequence[str] = ()) -> str:
+        """Return a cell for a problem, or only how long it is where it could be a text of the corpus."""
+        word = canonical(cell)
+        long = len(word) > _SHOWN or (len(word) > 3 and any(word in canonical(text) for text in texts))
+        return f"a text of {len(word)} characters" if long or self.form.private else repr(word)
+
+    def _shown_id(self, cell: str) -> str:
+        word = canonical(cell)
+        return self._shown(word) if _ID.fullmatch(word) or like_value(word) else f"a text of {len(word)} characters"
 
     def _merged(self, entries: Sequence[Entry]) -> Entry:
         """Return one entry for all lines of a row; a problem for every line that contradicts the first."""
@@ -166,15 +176,3 @@ class _Checker:
 
 def _note(cell: str) -> str:
     return plain(cell).strip() if canonical(cell) else ""
-
-
-def _shown(cell: str, texts: Sequence[str] = ()) -> str:
-    """Return a cell for a problem, or only how long it is where it could be a text of the corpus."""
-    word = canonical(cell)
-    secret = len(word) > _SHOWN or (len(word) > 3 and any(word in canonical(text) for text in texts))
-    return f"a text of {len(word)} characters" if secret else repr(word)
-
-
-def _shown_id(cell: str) -> str:
-    word = canonical(cell)
-    return _shown(word) if _ID.fullmatch(word) or like_value(word) else f"a text of {len(word)} characters"

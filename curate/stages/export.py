@@ -1,7 +1,8 @@
 """Export: check the benchmark, then write it in the formats asked for.
 
 In: queries and corpus of `diversify`, pool, ratings, agreement, and the labels of `resolve`. Out: a folder a format,
-and `dropped` (queries left out, with the reason). The same run gives the same bytes: no times, no paths.
+and `dropped` (queries left out, with the reason). The same run gives the same bytes: no times, no paths. Nothing is
+written while `mask` lists places that still look like personal data in a text that would be.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from curate import figures, integrity, sampling
 from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.corpus import KeptCorpus, TableCorpus
-from curate.errors import ConfigError, DataError
+from curate.errors import ConfigError, DataError, UserError
 from curate.exporters import EXPORTERS
 from curate.exporters.ids import prefixed
 from curate.files import frame, read_json, write_table
@@ -42,6 +43,10 @@ class Config(Section):
     license: str | None = None
     source: str = Field(default="", description="one sentence for the card: where queries and documents come from")
     instruction: str | None = Field(default=None, description="how instruction-following models are asked")
+    residual: Literal["stop", "allow"] = Field(
+        default="stop", description="what becomes of texts in which `mask` still found what looks like personal data"
+    )
+    accept: tuple[str, ...] = Field(default=(), description="ids of such texts that were read and hold none")
 
 
 def candidates(verdicts: pl.DataFrame, pool: pl.DataFrame, rerank: Rerank, seed: int) -> tuple[pl.DataFrame, list[str]]:
@@ -96,6 +101,7 @@ def run(config: Config, context: Context) -> Report:
             "`curate show verdicts`"
         )
     removed = frozenset(dropped.filter(pl.col("table") == "corpus")["id"])
+    suspicious = _suspicious(config, context, queries, removed)
     # Whatever is made below knows only documents that the corpus still holds.
     verdicts = judged.filter(~pl.col("doc_id").is_in(sorted(removed)))
     chosen, short = (
@@ -127,10 +133,30 @@ def run(config: Config, context: Context) -> Report:
         "rerank_negatives_by_best_grade": mix,
         "rerank_agreement": agreed["rerank"],
         "formats": list(config.formats),
+        "residual": suspicious,
         "overridden": context.done("resolve").facts["overridden"],
     }
-    notes = _notes(config, short, renamed)
+    notes = _notes(config, short, renamed, suspicious)
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
+
+
+def _suspicious(config: Config, context: Context, queries: pl.DataFrame, removed: frozenset[str]) -> int:
+    """Return in how many texts of the benchmark something looks like personal data that was not accepted.
+
+    UserError unless that is allowed.
+    """
+    corpus = pl.scan_parquet(context.folder("diversify") / "corpus.parquet").select("doc_id").collect()["doc_id"]
+    left = context.read("mask", "residual").filter(~pl.col("id").is_in(config.accept))
+    asked = (pl.col("table") == "queries") & pl.col("id").is_in(queries["query_id"].implode())
+    found = (pl.col("table") == "corpus") & pl.col("id").is_in(corpus.implode()) & ~pl.col("id").is_in(sorted(removed))
+    texts = left.filter(asked | found).select("table", "id").unique().height
+    if texts and config.residual == "stop":
+        raise UserError(
+            f"export: {texts:,} texts still hold what looks like personal data; read the places that `curate show "
+            "mask/residual` lists, mask them by mask.patterns or mask.words, or accept the texts: "
+            "--set export.accept=[ID, ...], or all of them: --set export.residual=allow"
+        )
+    return texts
 
 
 def _counts(benchmark: Benchmark) -> dict[str, Json]:
@@ -159,8 +185,10 @@ def _described(judge: str, judged: Mapping[str, Any]) -> str:
     return f"{judge}{heuristic}{' (did not pass its controls)' if judge in figures.failed(judged) else ''}"
 
 
-def _notes(config: Config, short: list[str], renamed: pl.DataFrame | None) -> list[str]:
+def _notes(config: Config, short: list[str], renamed: pl.DataFrame | None, suspicious: int) -> list[str]:
     notes = []
+    if suspicious:
+        notes.append(f"{suspicious:,} texts hold what looks like personal data and was allowed; see mask/residual")
     if short:
         notes.append(f"{len(short):,} queries are in no reranking: under {config.rerank.negatives} negatives")
     if renamed is not None:
@@ -252,4 +280,5 @@ def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.D
     return frame("dropped", rows)
 
 
-STAGE = Stage("export", Config, ("diversify", "pool", "judge", "consensus", "resolve"), run, fingerprint, version=3)
+AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve")
+STAGE = Stage("export", Config, AFTER, run, fingerprint, version=4)

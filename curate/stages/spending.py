@@ -73,6 +73,19 @@ def need_consent(table: Table, panel: Sequence[AnySeat], consent: Consent) -> No
     raise BudgetError("\n".join(["judging would send:", *lines, remedy]))
 
 
+def permit(verb: str, name: str, settings: ProviderConfig, planned: Mapping[str, Plan], consent: Consent) -> None:
+    """Stop with the plan of what one model is not paid for yet, unless the user allows to spend within a cap."""
+    lines = [f"  {each}: {found.said()}" for each, found in planned.items()]
+    if not planned or (consent.yes and not consent.offline):
+        return
+    if consent.offline:
+        raise UserError("\n".join(["the ledger lacks these answers, and --offline sends none:", *lines]))
+    if consent.max_cost is None:
+        raise BudgetError("\n".join([f"{verb} would send:", *lines, "allow it with --max-cost AMOUNT, or with --yes"]))
+    if settings.price is None:
+        raise BudgetError(f"a cap cannot be kept without a price: give judges.{name}.price, or --yes in its place")
+
+
 def collect(table: Table, panel: Sequence[AnySeat], config: Panel, context: Context) -> Wanted:
     """Have everybody rate what is missing, and return who was asked for which pairs, by name; {} for all of them."""
     if config.cascade is None:

@@ -54,7 +54,7 @@ class Pages:
 
     def __init__(self, desk: Desk) -> None:
         self.desk, self.form = desk, desk.sample.form
-        self.meanings = guide.meanings(resources.guide(), self.form.language)
+        self.meanings = guide.meanings(resources.guide(self.form.guide), self.form.language)
         self.render = _renderer(desk)
         self._one_at_a_time = RLock()
 
@@ -69,7 +69,7 @@ class Pages:
 
     def guide(self, _request: Request) -> Response:
         """Show the guide for assessors."""
-        return self.shown("guide", 200, {"guide": guide.html(resources.guide())})
+        return self.shown("guide", 200, {"guide": guide.html(resources.guide(self.form.guide))})
 
     async def resume(self, request: Request) -> Response:
         """Lead to the first row of which nothing was said, or show that there is none; a form takes back an answer."""

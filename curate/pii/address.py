@@ -1,0 +1,182 @@
+"""Addresses, from the largest unit that is named down to the door: `广东省深圳市南山区科技园南路12号`.
+
+The rules are ours, after the order of Chinese addresses (GB/T 23705: province, city, county, town, village or road,
+building, door). A country, province or city alone identifies nobody and stays; so does a county or district, unless a
+word for living there stands in front. One span covers an address; the words in front (`家住`) stay.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from curate.pii.address_parts import (
+    BARE,
+    CITY,
+    COUNTY,
+    DOOR,
+    ENGLISH,
+    ESTATE,
+    NAME,
+    PLACE,
+    POSTCODE,
+    POSTCODE_ALONE,
+    TOWN,
+    Shape,
+    anchor,
+    no_name,
+    no_place,
+    shapes,
+)
+from curate.pii.places import fold, one_of, words, written
+from curate.pii.text import trigger
+from curate.records import Span
+
+_GAP = re.compile(r"[ ·/-]|[,，] ?(?=[一-龥A-Za-z0-9]{1,12}[号栋幢区县镇路])")
+_RUN = re.compile(rf"[A-Za-z]{{0,6}}{NAME}{{0,20}}\Z")
+_PARTS = 16
+"""An address has no more parts."""
+
+
+class _Part(NamedTuple):
+    end: int
+    rank: int
+    known: bool
+    firm: bool
+    """Whether it says by its last word what it is: `上海市`, not `上海`."""
+
+
+_DIGIT = "[0-9０-９一二三四五六七八九十百零〇两兩]"
+_SPACE = r"[ \u00a0\u2007\u202f\u3000]"
+_LOWER = (
+    "[镇鎮乡鄉村][^静靜痛医醫]|[镇鎮乡鄉村]$|街道|[苏蘇]木|[农農林牧团團][场場]|公社|[^走思尿]路|[街巷]|胡同|居委|嘎查"
+    "|[^知味尿阴陰肠腸胆膽气氣通管化]道|[小社][区區]|公寓|家[园園属屬]|花[园園苑]|大[厦廈]|新城|公[馆館]|山[庄莊]"
+)
+_DASH = "[-－‐-―−]"
+
+
+def _hint(many: str) -> str:
+    """Return what an address cannot do without; `many` is how often a character in between may be repeated."""
+    between = rf"(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{_DASH}){many}"
+    return (
+        rf"[一-龥]{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附]?{_DIGIT}{between}[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
+        rf"|[一-龥]{_SPACE}?[A-ZＡ-Ｚ][座栋棟幢塔]|[一-龥]{_SPACE}?{_DIGIT}{between}{_DASH}{_DIGIT}"
+        rf"|{written(words('places.yaml')['address_cues'])}|地址|[邮郵](?:[编編]|政[编編]|[递遞][区區])"
+        rf"|住[^院宿][一-龥]{many}[区區县縣旗镇鎮乡鄉村路街道巷园園苑寓厦廈城庄莊号號]"
+        rf"|(?:[省市县縣区區州旗盟]|{written(words('places.yaml')['districts'])})(?:[一-龥·/]|{_SPACE}|{_DASH}){many}"
+        rf"(?:{_LOWER})"
+        rf"|[A-Za-z.]{_SPACE}(?:Street|St|Ave|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Way|C(?:our)?t|Pl|Highway|Hwy|Lu|Jie)"
+    )
+
+
+_FIRST_LOOK = re.compile(_hint("{0,18}"))
+"""Bounded, as `re` would look at a long line again from every place; `regex` is fast only without bounds."""
+
+
+@trigger(_hint("*"))
+def address(text: str) -> list[Span]:
+    """Return addresses from a town, road, village or estate on; a county or district too behind `家住` and the like."""
+    if not _FIRST_LOOK.search(text):
+        return []
+    result: list[Span] = []
+    for start, end in sorted(_addresses(fold(text)), key=lambda each: (each[0], -each[1])):
+        if not result or start >= result[-1].end:
+            result.append(Span(start, end, "address", "address"))
+    return result
+
+
+def _addresses(text: str) -> Iterator[tuple[int, int]]:
+    done = 0
+    for start, cued in sorted(_starts(text), key=lambda each: (each[0], not each[1])):
+        parts = _read(text, start) if start >= done else []
+        if _identifies(parts, cued):
+            code = POSTCODE.match(text, parts[-1].end)
+            done = code.end("code") if code else parts[-1].end
+            yield start, done
+    yield from (match.span() for match in ENGLISH.finditer(text))
+    yield from (match.span("code") for match in POSTCODE_ALONE.finditer(text))
+
+
+def _starts(text: str) -> Iterator[tuple[int, bool]]:
+    """Yield where an address may begin, and whether a word for living stands in front."""
+    yield from ((match.end(), True) for match in _cue().finditer(text))
+    yield from ((match.start(), False) for match in _known().finditer(text))
+    yield from ((_name_start(text, match.start()), False) for match in anchor().finditer(text))
+
+
+@cache
+def _cue() -> re.Pattern[str]:
+    cues = one_of(words("places.yaml")["address_cues"])
+    lives = "住(?![院宿])(?=[一-龥]{2,17}?[区县旗镇乡村路街道巷园苑寓厦城庄号])"
+    return re.compile(rf"(?:{cues}|{lives}|(?<![Pp网接载站箱页录])地址)(?:是|为|在|于)?[:： ]{{0,3}}")
+
+
+@cache
+def _known() -> re.Pattern[str]:
+    return re.compile(
+        one_of(*(words("places.yaml")[name] for name in ("provinces", "cities", "counties", "districts")))
+    )
+
+
+def _name_start(text: str, end: int) -> int:
+    """Return where a name that ends here begins: behind what is in no name, or at a place that we know."""
+    run = _RUN.search(text, max(0, end - 24), end)
+    start = run.start() if run else end
+    for match in _before_names().finditer(text, start, end):
+        start = match.start("place") if match["place"] else match.end()
+        if match["place"]:
+            break
+    return start + 1 if text[max(0, start - 1) : start + 1] in ("我家", "你家", "他家", "她家") else start
+
+
+@cache
+def _before_names() -> re.Pattern[str]:
+    lists = words("places.yaml")
+    known = one_of(lists["provinces"], lists["cities"], lists["counties"])
+    return re.compile(f"{one_of(lists['address_cues'])}|地址|{no_name()}|(?P<place>{known}(?=[省市区县州]|{known}))")
+
+
+def _read(text: str, at: int) -> list[_Part]:
+    """Return the parts of the address that begins here, the largest first."""
+    parts: list[_Part] = []
+    while len(parts) < _PARTS:
+        gap = _GAP.match(text, at) if parts else None
+        part = _next(text, gap.end() if gap else at, parts[-1].rank if parts else CITY)
+        if part is None:
+            break
+        parts.append(part)
+        at = part.end
+    return parts
+
+
+def _next(text: str, at: int, rank: int) -> _Part | None:
+    """Return the part of an address that begins here: a known place, a door, else the one that ends first."""
+    found: list[_Part] = []
+    for shape in shapes():
+        match = shape.pattern.match(text, at) if _follows(shape, rank) else None
+        if match and (shape.known or shape.rank == DOOR or not no_place().match(match[0])):
+            part = _Part(match.end(), shape.rank, shape.known, firm=bool(match.groupdict().get("ending")))
+            if shape.known:
+                return part
+            found.append(part)
+    return min(found, key=lambda part: (part.rank != DOOR, -part.end if part.rank == DOOR else part.end), default=None)
+
+
+def _follows(shape: Shape, rank: int) -> bool:
+    """Say whether a part may stand behind one of this rank: none that is larger, and a door only behind a house."""
+    if shape.rank == DOOR:
+        return rank >= (ESTATE if shape.pattern.pattern == BARE else TOWN)
+    if rank == DOOR:
+        return shape.rank == ESTATE
+    return shape.rank >= rank or (rank == ESTATE and shape.rank == PLACE)
+
+
+def _identifies(parts: list[_Part], cued: bool) -> bool:
+    """Say whether parts tell where somebody lives."""
+    lowest = max((part.rank for part in parts), default=0)
+    if lowest == DOOR or cued:
+        return lowest >= COUNTY
+    fixed = [part for part in parts if part.rank <= COUNTY and (part.firm or part.known)]
+    if lowest == TOWN and fixed:
+        return parts[-1].end - parts[-2].end >= 3  # 东莞长安镇, no 北京城镇
+    return lowest >= TOWN and (any(part.firm for part in fixed) or (len(fixed) >= 2 and fixed[-1].rank == COUNTY))

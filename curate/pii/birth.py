@@ -1,0 +1,56 @@
+"""Dates of birth: a date with a month that a word next to it calls one. A year or an age alone stays."""
+
+import re
+from collections.abc import Iterator
+
+from curate.pii.text import in_order, narrow, trigger
+from curate.records import Span
+
+_DIGIT = "[〇零○一二三四五六七八九]"
+_YEAR = rf"(?:(?:18|19|20)\d\d|{_DIGIT}{{4}})"
+_MONTH = r"(?:1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九正腊]|元)"
+_DAY = r"(?:3[01]|[12]\d|0?[1-9]|三十一?|二?十[一二三四五六七八九]?|廿[一二三四五六七八九]?|初?[一二三四五六七八九十])"
+_LUNAR = "(?:农历|阴历|旧历|農曆|陰曆|公历|阳历|新历|國曆)?"
+_WRITTEN = rf"(?:{_YEAR}|\d\d|{_DIGIT}{{2}}) ?年 ?{_LUNAR}闰?{_MONTH} ?月份?(?: ?{_DAY} ?[日号號]?(?!\d))?"
+_NUMBERS = (
+    r"(?:(?:18|19|20)\d\d|\d\d)(?P<{0}>[-./ ])(?:1[0-2]|0?[1-9])(?P={0})(?:3[01]|[12]\d|0?[1-9])(?!\d)"
+    r"|(?:18|19|20)\d\d[-./](?:1[0-2]|0?[1-9])(?![\d.-])"
+)
+_SOLID = r"(?:19|20)\d\d(?:1[0-2]|0[1-9])(?:3[01]|[12]\d|0[1-9])(?!\d)"
+_NO_YEAR = rf"{_LUNAR}{_MONTH} ?月 ?{_DAY} ?[日号號]?(?!\d)"
+_MONTHS = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
+_ENGLISH = (
+    rf"(?:{_MONTHS} ?\d{{1,2}}(?:st|nd|rd|th)?,? ?(?:18|19|20)\d\d"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?[ -](?:of )?{_MONTHS},?[ -](?:18|19|20)\d\d"
+    rf"|{_MONTHS},? (?:18|19|20)\d\d|\d{{1,2}}[/.-]\d{{1,2}}[/.-](?:18|19|20)\d\d(?!\d))"
+)
+_SAYS = (
+    r"(?:出生年月日?|出生日期|出生时间|出生日|出生于|出生在|出生[:：]|出生是|降生于|诞生于|诞辰|生辰八字|生辰|(?<![发产])生于|生日|出生年份|出生"
+    r"|(?<![A-Za-z])(?:DOB|D\.O\.B\.?|dob|Dob|[Dd]ate of [Bb]irth|DATE OF BIRTH|[Bb]irth ?[Dd]ate|[Bb]irthday|BIRTHDAY"
+    r"|[Bb]orn(?: on| in)?))"
+)
+_JOIN = r"(?:[\s:：,，|=(（]|是|为|為|在|于|阳历|阴历|农历|公历|新历|旧历|農曆|身份证上|is|was){0,4}"
+_AFTER = re.compile(rf"{_SAYS}{_JOIN}(?P<date>{_WRITTEN}|(?:{_NUMBERS.format('a')})|{_SOLID}|{_NO_YEAR}|{_ENGLISH})")
+_HOUR = r"(?:[上下]午|早上|凌晨|晚上)?(?:在[\u3400-\u9fff]{2,8})?"
+_BEFORE = re.compile(
+    rf"(?<![\d.])(?P<date>{_WRITTEN}|(?:{_NUMBERS.format('b')})|{_SOLID}|{_NO_YEAR})[ ,，]?{_HOUR}"
+    r"(?:出生(?!缺陷|证)|出世|降生|诞生|生人|生日|生的(?![孩宝小女儿二大一])|生(?=[,，。;；、!！?？)）\s]|$))"
+)
+
+
+@trigger(
+    r"出生|生于|诞|生辰|生日|[Dd]\.?[Oo]\.?[Bb]|[Bb][Ii][Rr][Tt][Hh]|[Bb]orn|[\uff21-\uff3a\uff41-\uff5a]"
+    rf"|[日号號十一二三四五六七八九月廿\d][\s,，]?{_HOUR}(?:出世|降生|生人|生的|生(?:[,，。;；、!！?？)）\s]|$))"
+)
+def birth_date(text: str) -> list[Span]:
+    """Return dates of birth, after 出生日期, 生日, 生于, DOB, born on, or before 出生 and 生.
+
+    Year and month, or month and day, at the least; the word for the calendar in front of a date with a cue stays.
+    """
+    return in_order(_places(narrow(text)), "birth_date", "birth_date")
+
+
+def _places(text: str) -> Iterator[tuple[int, int]]:
+    for pattern in (_AFTER, _BEFORE):
+        for match in pattern.finditer(text):
+            yield match.span("date")

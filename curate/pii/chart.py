@@ -1,0 +1,101 @@
+"""Numbers by which a hospital knows a patient: records, admissions, visits, examinations, specimens, and beds."""
+
+import re
+from collections.abc import Iterator
+
+from curate.pii.labels import (
+    CODE,
+    RAW_SPACE,
+    SPACE,
+    WORD_ENDED,
+    labelled,
+    matches,
+    value_spans,
+    words,
+    written,
+)
+from curate.pii.text import narrow, trigger
+from curate.records import Span
+
+_LISTS = words("chart")
+_WORDS = [*_LISTS["numbers"], *_LISTS["english"]]
+_NUMBERS = (labelled(_WORDS, CODE), labelled(_LISTS["cards"], rf"(?=(?:[^0-9]{{0,6}}[0-9]){{6}}){CODE}"))
+_OTHERS = re.compile(f"(?:{'|'.join(_LISTS['others'])})(?:受理|平台)?\\Z")
+_COUNTED = re.compile(f"[{SPACE}]?(?:{'|'.join(_LISTS['counted'])})")
+_STUDY = re.compile("(?:NCT|CHICTR|CTR|ISRCTN|EUCTR|JPRN|UMIN|DRKS|ACTRN|KCT|CRD|GS[EM]|SR[RXS]|PRJNA|SAMN)-?[0-9]")
+"""Registers of clinical trials, reviews and sequences."""
+_HELPLINES = {"110", "119", "120", "122", "999"}
+
+_SOME = "(?:[0-9]{1,4}|[一二三四五六七八九十百]{1,4})"
+_START = "(?<![0-9A-Za-z.一二三四五六七八九十百])"
+_WARD = f"(?:{_SOME}[{SPACE}]?号?(?:病房|病室|病区|单元|房间|房|室|区|楼|层)[{SPACE},，-]?(?:第|加)?)"
+_BED = f"(?!一床|百床){_SOME}[{SPACE}]?床"
+_NO_THING = "(?![垫单架品罩帘])"
+_IN = f"(?:(?!院)[一-鿿]{{0,8}}[科区部室房楼]|[A-Z]{{0,2}}[IC]CU)?[{SPACE}]?(?:第|加)?"
+_COUNT = "(?!位|规模|以[上下内外]|左右|[/至到~-])"
+_PEOPLE, _LYING = ("|".join(_LISTS[name]) for name in ("people", "lying"))
+_WHO = f"{_PEOPLE}|[{''.join(_LISTS['surnames'])}](?:[一-鿿]{{0,2}}(?:{_PEOPLE})|某)"
+_MORE = f"(?:[、,，和及][{SPACE}]?{_SOME}[{SPACE}]?床){{0,5}}"
+_BEDS = (
+    labelled(
+        _LISTS["beds"],
+        rf"(?:加床?)?(?:[A-Za-z]{{1,2}}-?)?{_SOME}(?:-[0-9]{{1,3}})?(?:号床|床)?(?![0-9A-Za-z]|[{SPACE}]?[张个元米])",
+    ),
+    re.compile(rf"{_START}(?P<value>{_WARD}{{1,3}}{_SOME}[{SPACE}]?[号#]?床){_NO_THING}"),
+    re.compile(rf"{_START}(?P<value>{_SOME}[{SPACE}]?[号號#]病?床){_NO_THING}"),
+    re.compile(
+        rf"{_START}(?P<value>{_BED})(?={_MORE}(?:[{SPACE}]?[的之]?[{SPACE}:：]?(?:{_WHO})|[{SPACE},，]{{1,2}}[男女][{SPACE},，]))"
+    ),
+    re.compile(rf"(?:{_LYING}){_IN}(?P<value>{_BED}){_NO_THING}{_COUNT}"),
+    re.compile(rf"(?:^|[\n;；。])[{SPACE}]?(?P<value>[0-9]{{1,4}}[{SPACE}]?床)(?=[:：])"),
+    re.compile(
+        rf"(?<![A-Za-z])[Bb](?:ed|ED)[{SPACE}]?(?:[Nn][Oo][.:]?|[Nn]umber|#)[{SPACE}]?(?P<value>[A-Z]?[0-9]{{1,4}}){WORD_ENDED}"
+    ),
+)
+_BED_WORDS = [*_LISTS["beds"], "bed no", "bed number", "bed #"]
+_COUNTING = re.compile(f"(?:{'|'.join(_LISTS['counting'])})[{SPACE}了着]?\\Z")
+
+
+@trigger(written([*_WORDS, *_LISTS["cards"]]))
+def medical_record(text: str) -> list[Span]:
+    """Return numbers of records, admissions, visits, examinations and specimens after their names: 3 digits or more.
+
+    Numbers of trials, products and companies stay, and so do short ones that only count (门诊号20元).
+    """
+    found = (match for match in matches(_NUMBERS, text) if _of_patient(match))
+    return value_spans(found, "medical_record", "medical_record")
+
+
+@trigger(rf"[\d一二三四五六七八九十百][{RAW_SPACE}]?[号號#]?病?床|{written(_BED_WORDS)}")
+def bed_number(text: str) -> list[Span]:
+    """Return beds in which somebody lies: `床号12`, `3号床`, `1203病房5床`, `12床患者`, `住12床`.
+
+    A count of beds stays (开放12床), and so does what belongs to a bed (3号床垫).
+    """
+    return value_spans((match for match in _beds(narrow(text)) if not _counts(match)), "medical_record", "bed_number")
+
+
+def _beds(text: str) -> Iterator[re.Match[str]]:
+    for pattern in _BEDS:
+        yield from pattern.finditer(text)
+
+
+def _counts(match: re.Match[str]) -> bool:
+    start = match.start("value")
+    return _COUNTING.search(match.string[max(0, start - 4) : start]) is not None
+
+
+def _of_patient(match: re.Match[str]) -> bool:
+    value = match["value"]
+    if len(re.findall("[0-9]", value)) < 3 or _OTHERS.search(match.string[max(0, match.start() - 10) : match.start()]):
+        return False
+    if value in _HELPLINES or (len(value) <= 4 and _COUNTED.match(match.string, match.end())):
+        return False
+    return not _STUDY.match(value.upper()) and not _of_product(value)
+
+
+def _of_product(value: str) -> bool:
+    """Say whether a value is a bar code of a product (EAN-13; in China 690 to 699, books 978 and 979)."""
+    if len(value) != 13 or not value.isdigit() or value[:2] not in {"69", "97"}:
+        return False
+    return (sum(map(int, value[0:12:2])) + 3 * sum(map(int, value[1:12:2])) + int(value[12])) % 10 == 0

@@ -1,0 +1,34 @@
+"""Digits in every form, what may stand between them, and the triggers of all that is made of them."""
+
+from functools import lru_cache
+
+from curate.pii.text import narrow
+
+_NUMERALS = ("零〇○洞", "一壹幺弌", "二贰貳两兩弍", "三叁參叄弎", "四肆", "五伍", "六陆陸", "七柒拐", "八捌", "九玖勾")
+_ZEROS = (0x1D7CE, 0x1D7D8, 0x1D7E2, 0x1D7EC, 0x1D7F6, 0x660, 0x6F0, 0x966)
+"""Zeros of runs of ten digits: mathematical ones, Arabic, Persian, Devanagari."""
+_ONES = (0x2460, 0x2776, 0x2780, 0x278A, 0x24F5)
+"""Ones of runs of circled digits."""
+VALUES = {
+    **{character: str(value) for value, same in enumerate(_NUMERALS) for character in same},
+    **{chr(zero + value): str(value) for zero in _ZEROS for value in range(10)},
+    **{chr(one + value): str(value + 1) for one in _ONES for value in range(9)},
+    **dict.fromkeys("⓪⓿", "0"),
+}
+_TABLE = str.maketrans(VALUES)
+
+SPACE = " \t\u2000-\u200d\u2060\ufeff"
+"""Spaces that `narrow` leaves, those without width among them; inside a character class, as what follows."""
+DASH = "\u2500\u2501\u30fc\ufe58\ufe63\\-"
+DOT = "·•・‧∙⋅_"
+_GAP = f"[{SPACE}{DASH}{DOT}./,，、*|~()（）【】．\u00a0\u2007\u202f\u3000\u2010-\u2015\u2212＿－\ufe0f\u20e3]{{0,6}}"
+"""All that any pattern has between digits: triggers share it, so that many together stay one small automaton."""
+DIGIT = f"[0-9０-９OolIＯｏｌＩ{''.join(VALUES)}]"
+NINE = f"{DIGIT}(?:{_GAP}{DIGIT}){{8}}"
+"""The trigger of numbers that no word announces: none has less than nine digits."""
+
+
+@lru_cache(maxsize=4)
+def digits(text: str) -> str:
+    """Return the narrowed text with numerals and digits of every form as 0 to 9, one for one; every offset stays."""
+    return narrow(text).translate(_TABLE)

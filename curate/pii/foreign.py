@@ -1,0 +1,58 @@
+"""Names of other peoples in Chinese characters: with a dot, 买买提·吐尔逊, or alone where a name is asked for."""
+
+import re
+
+from curate.pii.naming import CJK, Trust, is_chinese, name_at
+from curate.pii.text import narrow, trigger
+from curate.pii.wordlists import either, lists
+from curate.records import Span
+
+DOT = "[·•・‧∙]"
+LETTER = f"(?:{either(lists().sounds)}|[{''.join(sorted(set(lists().foreign.replace(' ', ''))))}])"
+"""What foreign names are written with; a pattern."""
+PEOPLE = either(lists().minority)
+
+_PART = rf"(?:{DOT}(?:{LETTER}{{1,9}}|[A-Z]\.?))"
+_DOTTED = re.compile(rf"(?:{LETTER}{{1,8}}|[A-Z]){_PART}{{1,3}}")
+_ANY_DOTTED = re.compile(rf"[{CJK}]{{1,9}}(?:{DOT}[{CJK}]{{1,9}}){{1,3}}(?![{CJK}])")
+_ALONE = re.compile(f"{PEOPLE}{LETTER}{{0,6}}(?![{CJK}·])")
+_SOUNDS = re.compile(f"{LETTER}{{3,6}}(?![{CJK}·])")
+_INITIALS = re.compile(rf"(?:[A-Z.]|{DOT})+")
+_INSTITUTION = re.compile(either(lists().institutions))
+
+
+@trigger(rf"(?:{LETTER}|[A-ZＡ-Ｚ]){DOT}(?:{LETTER}|[A-ZＡ-Ｚ])")
+def dotted(text: str) -> list[Span]:
+    """Return minority and foreign names with a dot; not those of institutions, nor the titles of books."""
+    text = narrow(text)
+    return [
+        Span(match.start(), match.end(), "name", "name_dotted")
+        for match in _DOTTED.finditer(text)
+        if len(match[0]) > 3 and _person(match, text)
+    ]
+
+
+def _person(match: re.Match[str], text: str) -> bool:
+    if _INSTITUTION.match(text, match.end()) or text[max(0, match.start() - 1) : match.start()] == "《":
+        return False
+    return _INITIALS.fullmatch(match[0]) is None
+
+
+def foreign_at(text: str, start: int) -> int | None:
+    """Return where a name with a dot, or one of another people of China, ends that begins at `start`; or None."""
+    match = _DOTTED.match(text, start) or _ALONE.match(text, start)
+    return match.end() if match else None
+
+
+def any_name_at(text: str, start: int, trust: Trust) -> int | None:
+    """Return where a name of any of these kinds, or a Chinese one, ends that begins at `start`; None if none does."""
+    if not is_chinese(text, start):
+        return foreign_at(text, start)
+    match = _ANY_DOTTED.match(text, start)
+    return match.end() if match else foreign_at(text, start) or name_at(text, start, trust)
+
+
+def sounds_at(text: str, start: int) -> int | None:
+    """Return where three to six characters end that foreign names are written with; None if something follows."""
+    match = _SOUNDS.match(text, start)
+    return match.end() if match else None

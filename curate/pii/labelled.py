@@ -1,0 +1,56 @@
+"""Names that a form asks for: 姓名：张三, 主治医生: 张 三, 联系人张三, 审核：张三、李四."""
+
+import re
+from collections.abc import Iterator
+
+from curate.pii.foreign import DOT, LETTER, any_name_at
+from curate.pii.naming import CJK, COLON, FIELD, LOOSE, Trust, name_at
+from curate.pii.text import in_order, narrow, trigger
+from curate.pii.wordlists import either, known, lists, surnames
+from curate.records import Span
+
+_ALL = either(lists().labels.plain + lists().labels.colon)
+_PLAIN = frozenset(lists().labels.plain)
+"""After these a name stands without a colon too."""
+_LABEL = re.compile(
+    rf"(?P<label>{_ALL})[】\])）]?(?P<colon>[\s\"“_|*]{{0,3}}[:：=][\s\"“_|*]{{0,6}})?(?P<gap>[\s|_（(\[]{{0,3}})"
+)
+_SPACED = re.compile(rf"([{CJK}])[ .]{{1,4}}([{CJK}])(?:[ .]{{1,4}}(?![男女])([{CJK}]))?(?![{CJK}])")
+"""张 三, 王.小.明"""
+
+
+@trigger(
+    rf"{_ALL}[】\])）］]?[\s\"“_＿|｜*:：=（(\[［]{{0,12}}"
+    rf"(?:[{surnames()}]|{LETTER}|[{CJK}]{{1,9}}{DOT}|[A-ZＡ-Ｚ]{DOT})"
+)
+def labelled(text: str) -> list[Span]:
+    """Return names after the labels of forms and reports; several with 、 or / between them."""
+    return in_order(_places(narrow(text)), "name", "name_labelled")
+
+
+def _places(text: str) -> Iterator[tuple[int, int]]:
+    for match in _LABEL.finditer(text):
+        trust = _trust(match)
+        start, end = match.end(), _value(text, match.end(), trust) if trust else None
+        while end is not None:
+            yield start, end
+            start = end + 1
+            end = name_at(text, start, LOOSE) if text[end : end + 1] in ("、", "/") else None
+
+
+def _trust(match: re.Match[str]) -> Trust | None:
+    if match["label"] not in _PLAIN:
+        return COLON if match["colon"] else None
+    return FIELD if match["colon"] or match["gap"] else LOOSE
+
+
+def _value(text: str, start: int, trust: Trust) -> int | None:
+    end = any_name_at(text, start, trust)
+    if end is None and (match := _SPACED.match(text, start)) and _is_name(match):
+        return match.end()
+    return end
+
+
+def _is_name(match: re.Match[str]) -> bool:
+    surname, *given = [letter for letter in match.groups() if letter]
+    return surname in known().usual and known().function.isdisjoint(given)

@@ -1,0 +1,68 @@
+"""Vehicle plates of mainland China (GA 36-2018): province, letter, serial of five, or of six for new energy."""
+
+import re
+from collections.abc import Iterator
+
+from curate.pii.labels import RAW_DASH, RAW_SPACE, SPACE, apart, words
+from curate.pii.text import narrow, trigger
+from curate.records import Span
+
+_LISTS = words("vehicle")
+_WORDS, _MARKS = "".join(_LISTS["words"]), "".join(_LISTS["marks"])
+_PROVINCES = "".join(_LISTS["provinces"]) + _WORDS
+_DOT = "·.•・‧∙⋅"
+_CUT = f"[{SPACE}{_DOT}-]{{0,2}}"
+_SIGN = "[A-HJ-NP-Za-hj-np-z0-9]"
+"""Serials have neither I nor O, so what has is no plate; made-up plates make use of that."""
+_MARK = f"(?:[{_MARKS}](?![习生校期术科察告惕示口域导用得号]))"
+_PLATE = re.compile(
+    rf"(?P<province>[{_PROVINCES}])[{SPACE}]?(?P<city>[A-HJ-Za-hj-z]){_CUT}(?P<serial>"
+    rf"(?:[A-HJKa-hjk]{_SIGN}[0-9]{{4}}|[0-9]{{5}}[A-HJKa-hjk]|{_SIGN}{{5}})(?![A-Za-z0-9]){_MARK}?|{_SIGN}{{4}}{_MARK})"
+    r"(?![A-Za-z0-9]|[.-][0-9])"
+)
+_OFFICIAL = re.compile(
+    rf"WJ[{SPACE}]?[{_PROVINCES}]{_CUT}[0-9]{{4}}{_SIGN}(?![A-Za-z0-9])"
+    rf"|(?<![A-Za-z0-9])(?:[军空海北沈兰济南广成东西中][A-Z]{_CUT}[0-9]{{5}}|[使领]{_CUT}[0-9]{{3}}{_CUT}[0-9]{{3}})(?![A-Za-z0-9])"
+)
+_CONTEXT = re.compile("|".join(_LISTS["context"]))
+_THINGS = re.compile(rf"[{SPACE}]?(?:{'|'.join(_LISTS['things'])})")
+
+
+@trigger(
+    rf"[{_PROVINCES}军空海北沈兰济南广成东西中][{RAW_SPACE}]?[A-Za-zＡ-Ｚａ-ｚ][{RAW_SPACE}{_DOT}．{RAW_DASH}]{{0,2}}[A-Za-zＡ-Ｚａ-ｚ\d]{{4}}"
+    rf"|[JＪ][{RAW_SPACE}]?[{_PROVINCES}]|[使领][{RAW_SPACE}{_DOT}．{RAW_DASH}]{{0,2}}\d{{3}}"
+)
+def plate(text: str) -> list[Span]:
+    """Return vehicle plates: with a dot, dash or space after the letter or not, with the marks 挂学警港澳领使.
+
+    Those of the army and of embassies need a word such as 车牌 near; so does what could be the name of a gene or drug.
+    """
+    narrowed = narrow(text)
+    return apart(Span(start, end, "plate", "plate") for start, end in [*_civil(narrowed), *_official(narrowed)])
+
+
+def _civil(text: str) -> Iterator[tuple[int, int]]:
+    for match in _PLATE.finditer(text):
+        if re.search("[0-9]", match["serial"]) and (_near(text, match) or _unmistakable(text, match)):
+            yield match.span()
+
+
+def _official(text: str) -> Iterator[tuple[int, int]]:
+    for match in _OFFICIAL.finditer(text):
+        if match[0].startswith("WJ") or _near(text, match):
+            yield match.span()
+
+
+def _near(text: str, match: re.Match[str]) -> bool:
+    """Say whether a word for vehicles, not one of a placeholder, stands shortly before or right after."""
+    start, end = match.span()
+    around = text[max(0, start - 8) : start].rpartition("]")[2], text[end : end + 4].partition("[")[0]
+    return any(_CONTEXT.search(part) for part in around)
+
+
+def _unmistakable(text: str, match: re.Match[str]) -> bool:
+    serial, (start, end) = match["serial"], match.span()
+    letters = len(re.findall("[A-Za-z]", serial))
+    if match["province"] in _WORDS and (letters > 2 or text[max(0, start - 1) : start + 1] in _LISTS["no_province"]):
+        return False
+    return serial in {serial.upper(), serial.lower()} and not _THINGS.match(text, end)
