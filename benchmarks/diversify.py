@@ -1,0 +1,123 @@
+"""How fast redundant texts are found, beside the same rule one item at a time and beside the product alone.
+
+60,000 vectors of 768 dimensions of which about 40 % are near-duplicates of an earlier one; t 0.78, n 1, every item is
+tested. Contenders: `curate`; the rule literally, with one product of a vector and a matrix an item (numpy); and the
+products that `curate` needs, without any decision. Decisions of the first two must be the same. Then the shapes that a
+corpus may have, by `curate` alone: nothing alike, clusters, all identical, all just below t. Time in processor seconds
+too, for a machine may be shared.
+
+Run: python -m benchmarks.diversify [--items 60000] [--large 229457] [--no-literal]
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from curate.diversity import BLOCK, CHUNK, Kept, diversify
+from curate.protocols import Vectors
+from curate.search import unit
+
+DIM, T, N = 768, 0.78, 1
+Thing = TypeVar("Thing")
+
+
+def near_duplicates(items: int, share: float = 0.4) -> Vectors:
+    """Return vectors of which a share is close to an earlier one (cosine about 0.9)."""
+    draw = np.random.default_rng(2)
+    found = unit(draw.standard_normal((items, DIM), np.float32))
+    for row in np.flatnonzero(draw.random(items) < share)[1:]:
+        found[row] = found[draw.integers(0, row)] + 0.5 * found[row]
+    return unit(found)
+
+
+def clusters(items: int) -> Vectors:
+    """Return vectors around 1,000 centres, within a cluster alike at about 0.8."""
+    draw = np.random.default_rng(3)
+    centres = unit(draw.standard_normal((1_000, DIM), np.float32))
+    noise = unit(draw.standard_normal((items, DIM), np.float32))
+    return unit(centres[draw.integers(0, len(centres), items)] + np.float32(0.5) * noise)
+
+
+def alike_at(items: int, cosine: float) -> Vectors:
+    """Return vectors of which any two have about this cosine: one direction in common, else at right angles."""
+    draw = np.random.default_rng(4)
+    own = draw.standard_normal((items, DIM), np.float32)
+    own[:, 0] = 0
+    found = np.float32(np.sqrt(1 - cosine)) * unit(own)
+    found[:, 0] = np.sqrt(cosine)
+    return unit(found)
+
+
+SHAPES: dict[str, Callable[[int], Vectors]] = {
+    "nothing alike": lambda items: near_duplicates(items, 0.0),
+    "40 % near-duplicates": near_duplicates,
+    "1,000 clusters": clusters,
+    "all identical": lambda items: np.repeat(near_duplicates(1), items, axis=0),
+    "all alike, just below t": lambda items: alike_at(items, T - 0.06),
+}
+
+
+def literal(vectors: Vectors) -> Kept:
+    """Apply the rule to one item after the other, with a product of a matrix and a vector each."""
+    kept, index, size = np.zeros(len(vectors), bool), np.empty_like(vectors), 0
+    for row, vector in enumerate(vectors):
+        if np.count_nonzero(np.round(index[:size] @ vector, 5) > T) <= N:
+            kept[row], index[size] = True, vector
+            size += 1
+    return kept
+
+
+def products(vectors: Vectors, kept: Kept) -> None:
+    """Multiply what the rule in blocks has to: every block with all that was kept before, and with itself."""
+    for start in range(0, len(vectors), BLOCK):
+        block, before = vectors[start : start + BLOCK], vectors[:start][kept[:start]]
+        for low in range(0, len(before), CHUNK):
+            block @ before[low : low + CHUNK].T
+        block @ block.T
+
+
+def timed(task: Callable[[], Thing]) -> tuple[Thing, float, float]:
+    """Return what a task returns, its seconds, and its processor seconds."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    found = task()
+    return found, time.perf_counter() - wall, time.process_time() - cpu
+
+
+def compare(items: int, *, with_literal: bool) -> None:
+    """Print the contenders' times on near-duplicates."""
+    vectors = near_duplicates(items)
+    decided, *own = timed(lambda: diversify(vectors, T, N))
+    _, *bare = timed(lambda: products(vectors, decided.kept))
+    rows = [("curate", own), ("the same products", bare)]
+    if with_literal:
+        kept, *slow = timed(lambda: literal(vectors))
+        rows.append((f"one item at a time, {np.count_nonzero(kept != decided.kept)} other decisions", slow))
+    print(f"| {items:,} items, {decided.kept.sum():,} kept | wall s | cpu s |\n| --- | --: | --: |")
+    for name, (wall, cpu) in rows:
+        print(f"| {name} | {wall:.1f} | {cpu:.1f} |")
+
+
+def main() -> None:
+    """Print tables in Markdown."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--items", type=int, default=60_000)
+    options.add_argument("--large", type=int, default=229_457)
+    options.add_argument("--no-literal", action="store_true")
+    given = options.parse_args()
+    compare(given.items, with_literal=not given.no_literal)
+    print(f"\n| {given.items:,} items | kept | wall s | cpu s |\n| --- | --: | --: | --: |")
+    for name, make in SHAPES.items():
+        vectors = make(given.items)
+        decided, wall, cpu = timed(lambda vectors=vectors: diversify(vectors, T, N))  # type: ignore[misc]
+        print(f"| {name} | {decided.kept.sum():,} | {wall:.1f} | {cpu:.1f} |")
+    if given.large:
+        vectors = near_duplicates(given.large)
+        decided, wall, cpu = timed(lambda: diversify(vectors, T, N))
+        print(f"| {given.large:,} items, 40 % near-duplicates | {decided.kept.sum():,} | {wall:.1f} | {cpu:.1f} |")
+
+
+if __name__ == "__main__":
+    main()
