@@ -83,11 +83,12 @@ def fours(value: str) -> str:
     return " ".join(value[at : at + 4] for at in range(0, len(value), 4))
 
 
-def plate(draw: Draw, serial: int = 5) -> str:
-    """Return a vehicle plate."""
+def plate(draw: Draw) -> str:
+    """Return a vehicle plate: a province, a city's letter, five digits of which at most two are letters."""
     letters = "ABCDEFGHJKLMNPQRSTUVWXYZ"
-    rest = "".join(draw.choices(letters + "0123456789" * 3, k=serial - 1)) + draw.choice("0123456789")
-    return f"{draw.choice('京沪粤浙苏鲁川鄂湘闽豫冀辽黑陕渝')}{draw.choice(letters[:8])}{rest}"
+    serial = [*digits(draw, 5 - (some := draw.choice((0, 1, 1, 2)))), *draw.choices(letters, k=some)]
+    draw.shuffle(serial)
+    return f"{draw.choice('京沪粤浙苏鲁川鄂湘闽豫冀辽黑陕渝')}{draw.choice(letters[:8])}{''.join(serial)}"
 
 
 def handle(draw: Draw) -> str:
