@@ -28,7 +28,8 @@ from curate.pii.address_parts import (
     no_place,
     shapes,
 )
-from curate.pii.places import fold, one_of, words, written
+from curate.pii.digits import TWO_SIGNS
+from curate.pii.places import fold, one_character, one_of, words, written
 from curate.pii.text import trigger
 from curate.records import Span
 
@@ -50,30 +51,33 @@ _DIGIT = "[0-9０-９一二三四五六七八九十百零〇两兩]"
 _SPACE = r"[ \u00a0\u2007\u202f\u3000]"
 _LOWER = (
     "[镇鎮乡鄉村][^静靜痛医醫]|[镇鎮乡鄉村]$|街道|[苏蘇]木|[农農林牧团團][场場]|公社|[^走思尿]路|[街巷]|胡同|居委|嘎查"
-    "|[^知味尿阴陰肠腸胆膽气氣通管化]道|[小社][区區]|公寓|家[园園属屬]|花[园園苑]|大[厦廈]|新城|公[馆館]|山[庄莊]"
+    "|[^知味尿阴陰肠腸胆膽气氣通管化]道|[小社][区區]|公寓|家[园園园属屬]|花[园園苑]|大[厦廈]|新城|公[馆館]|山[庄莊]"
 )
 _DASH = "[-－‐-―−]"
+_HOUSE = "[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
 
 
-def _hint(many: str) -> str:
-    """Return what an address cannot do without; `many` is how often a character in between may be repeated."""
-    between = rf"(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{_DASH}){many}"
-    return (
-        rf"[一-龥]{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附]?{_DIGIT}{between}[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
-        rf"|[一-龥]{_SPACE}?[A-ZＡ-Ｚ][座栋棟幢塔]|[一-龥]{_SPACE}?{_DIGIT}{between}{_DASH}{_DIGIT}"
-        rf"|{written(words('places.yaml')['address_cues'])}|地址|[邮郵](?:[编編]|政[编編]|[递遞][区區])"
-        rf"|住[^院宿][一-龥]{many}[区區县縣旗镇鎮乡鄉村路街道巷园園苑寓厦廈城庄莊号號]"
-        rf"|(?:[省市县縣区區州旗盟]|{written(words('places.yaml')['districts'])})(?:[一-龥·/]|{_SPACE}|{_DASH}){many}"
-        rf"(?:{_LOWER})"
-        rf"|[A-Za-z.]{_SPACE}(?:Street|St|Ave|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Way|C(?:our)?t|Pl|Highway|Hwy|Lu|Jie)"
-    )
+def _hints(many: str, district: str) -> dict[str, str]:
+    """Return what an address cannot do without, each with what that needs; `many` repeats characters in between."""
+    number = rf"[一-龥]{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附]?{_DIGIT}(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{_DASH}){many}"
+    return {
+        rf"{number}{_HOUSE}": "",
+        rf"[一-龥]{_SPACE}?[A-ZＡ-Ｚ][座栋棟幢塔]": "[座栋棟幢塔]",
+        rf"{number}{_DASH}{_DIGIT}": _DASH,
+        rf"{written(words('places.yaml')['address_cues'])}|地址|[邮郵](?:[编編]|政[编編]|[递遞][区區])": "",
+        rf"住[^院宿][一-龥]{many}[区區县縣旗镇鎮乡鄉村路街道巷园園苑寓厦廈城庄莊号號]": "住",
+        rf"(?:[省市县縣区區州旗盟]|{district})(?:[一-龥·/]|{_SPACE}|{_DASH}){many}(?:{_LOWER})": _LOWER,
+        rf"[A-Za-z.]{_SPACE}(?:Street|St|Ave|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Way|C(?:our)?t|Pl|Highway|Hwy|Lu|Jie)": TWO_SIGNS,
+    }
 
 
-_FIRST_LOOK = re.compile(_hint("{0,18}"))
+_DISTRICTS = words("places.yaml")["districts"]
+_LIKE_DISTRICTS = "".join(one_character(name[place] for name in _DISTRICTS) for place in (0, 1))
+"""Two characters with which a district may begin: an automaton of few states."""
+_FIRST_LOOK = re.compile("|".join(_hints("{0,18}", f"(?={_LIKE_DISTRICTS}){written(_DISTRICTS)}")))
 """Bounded, as `re` would look at a long line again from every place; `regex` is fast only without bounds."""
 
 
-@trigger(_hint("*"))
 def address(text: str) -> list[Span]:
     """Return addresses from a town, road, village or estate on; a county or district too behind `家住` and the like."""
     if not _FIRST_LOOK.search(text):
@@ -83,6 +87,10 @@ def address(text: str) -> list[Span]:
         if not result or start >= result[-1].end:
             result.append(Span(start, end, "address", "address"))
     return result
+
+
+for _pattern, _needs in _hints("*", _LIKE_DISTRICTS).items():
+    trigger(_pattern, needs=_needs or None)(address)
 
 
 def _addresses(text: str) -> Iterator[tuple[int, int]]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from curate.pii.digits import THREE_DIGITS
 from curate.pii.identity import valid
 from curate.pii.labels import NUMERALS, RAW_DASH, RAW_SPACE, SPACE, another, apart, labelled, matches, words
 from curate.pii.text import trigger
@@ -25,7 +26,7 @@ _LAST_GROUP = re.compile(f"{_CUT}[0-9]{{1,4}}\\Z")
 _DOUBLED = str.maketrans("0123456789", "0246813579")
 
 
-@trigger(rf"[\d{NUMERALS}](?:[{RAW_SPACE}{RAW_DASH}]{{0,2}}[\d{NUMERALS}]){{12}}")
+@trigger(rf"[\d{NUMERALS}](?:[{RAW_SPACE}{RAW_DASH}]{{0,2}}[\d{NUMERALS}]){{12}}", needs=THREE_DIGITS)
 def bank_card(text: str) -> list[Span]:
     """Return bank card numbers: of a known issuer, with the right check digit, in one piece or in groups.
 

@@ -3,8 +3,11 @@
 import re
 from collections.abc import Iterator
 
+from curate.pii.digits import TWO_SIGNS, THREE_DIGITS
 from curate.pii.labels import (
     CODE,
+    NUMERALS,
+    RAW_DASH,
     RAW_SPACE,
     SPACE,
     WORD_ENDED,
@@ -56,7 +59,16 @@ _BED_WORDS = [*_LISTS["beds"], "bed no", "bed number", "bed #"]
 _COUNTING = re.compile(f"(?:{'|'.join(_LISTS['counting'])})[{SPACE}了着]?\\Z")
 
 
-@trigger(written([*_WORDS, *_LISTS["cards"]]))
+_LAST = "".join(sorted({word[-1] for word in [*_LISTS["numbers"], *_LISTS["cards"]]}))
+_ANNOUNCED = (
+    rf"(?:{written(_LAST)}|[#＃]|{written(['mrn', 'id', 'no', 'number'])})"
+    rf"[{RAW_SPACE}{RAW_DASH}字号號码碼编編是为為第卡A-Za-zＡ-Ｚａ-ｚ\r\n:：=＝#＃№\"“”'’‘】>＞|._．＿()（）]*[\d{NUMERALS}]"
+)
+"""The end of a word, what may stand between, and a digit: fewer states than all those words have."""
+
+
+@trigger(_ANNOUNCED, needs=TWO_SIGNS)
+@trigger(_ANNOUNCED, needs=THREE_DIGITS)
 def medical_record(text: str) -> list[Span]:
     """Return numbers of records, admissions, visits, examinations and specimens after their names: 3 digits or more.
 
@@ -66,7 +78,8 @@ def medical_record(text: str) -> list[Span]:
     return value_spans(found, "medical_record", "medical_record")
 
 
-@trigger(rf"[\d一二三四五六七八九十百][{RAW_SPACE}]?[号號#]?病?床|{written(_BED_WORDS)}")
+@trigger(rf"[\d一二三四五六七八九十百][{RAW_SPACE}]?[号號#]?病?床", needs="床")
+@trigger(written(_BED_WORDS), needs="[号號BbＢｂ]")
 def bed_number(text: str) -> list[Span]:
     """Return beds in which somebody lies: `床号12`, `3号床`, `1203病房5床`, `12床患者`, `住12床`.
 

@@ -8,7 +8,7 @@ has an area code (10, 2x, or three digits from 3 to 9) and 7 or 8 digits that do
 import re
 from collections.abc import Iterator
 
-from curate.pii.digits import DASH, DIGIT, DOT, NINE, SPACE
+from curate.pii.digits import DASH, TWO_SIGNS, DIGIT, THREE_DIGITS, DOT, NINE, SPACE
 from curate.pii.lists import any_of, apart, raw, words
 from curate.pii.text import ALONE, ENDED, narrow, trigger
 from curate.records import Span
@@ -87,7 +87,7 @@ AFTER_WORD = (
 """The trigger of numbers that a word announces."""
 
 
-@trigger(NINE)
+@trigger(NINE, needs=THREE_DIGITS)
 def mobile(text: str) -> list[Span]:
     """Return mobile numbers: 11 digits from 13 to 19, +86 or not; letters may touch them, digits may not.
 
@@ -100,7 +100,7 @@ def mobile(text: str) -> list[Span]:
     return apart(Span(*_place(match), "phone", "mobile") for match in found if personal(narrowed, *_place(match)))
 
 
-@trigger(f"{NINE}|{AFTER_WORD}")
+@trigger(NINE, AFTER_WORD, needs=THREE_DIGITS)
 def landline(text: str) -> list[Span]:
     """Return landline numbers with an area code of China: 0xx or 0xxx, in brackets or not, or +86 in place of the 0.
 
@@ -154,10 +154,7 @@ def named(narrowed: str, start: int) -> bool:
     return _NAMED.search(narrowed[max(0, start - 20) : start]) is not None
 
 
-@trigger(
-    f"[@＠#＃]|艾特|{raw(['圈a'])}"
-    rf"|[\s\[(（【{{<\u2000-\u200d]{raw(['at'])}[\s\])）】}}>\u2000-\u200d]{{1,2}}{raw(_WORDS['providers'])}"
-)
+@trigger(rf"[@＠#＃]|艾特|{raw(['圈a'])}|{raw(['at'])}[\s\])）】］}}>{SPACE}]{{1,3}}{raw(_WORDS['providers'])}", needs=TWO_SIGNS)
 def email(text: str) -> list[Span]:
     """Return e-mail addresses: letters, digits and . _ % + - before the @, a domain after it.
 

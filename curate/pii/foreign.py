@@ -21,7 +21,7 @@ _INITIALS = re.compile(rf"(?:[A-Z.]|{DOT})+")
 _INSTITUTION = re.compile(either(lists().institutions))
 
 
-@trigger(rf"(?:{LETTER}|[A-ZＡ-Ｚ]){DOT}(?:{LETTER}|[A-ZＡ-Ｚ])")
+@trigger(rf"(?:{LETTER}|[A-ZＡ-Ｚ]){DOT}(?:{LETTER}|[A-ZＡ-Ｚ])", needs=DOT)
 def dotted(text: str) -> list[Span]:
     """Return minority and foreign names with a dot; not those of institutions, nor the titles of books."""
     text = narrow(text)

@@ -3,6 +3,7 @@
 import re
 from datetime import date
 
+from curate.pii.digits import THREE_DIGITS
 from curate.pii.labels import (
     GAP,
     LINKS,
@@ -49,7 +50,7 @@ _CHECK = "10X98765432"
 _COUNTED = re.compile(rf"[{SPACE}]?[个元块份次年月]")
 
 
-@trigger(rf"[\d{NUMERALS}](?:{RAW_GAP}[\dXxＸｘ×ΧХх{_STAR}{NUMERALS}]){{14}}")
+@trigger(rf"[\d{NUMERALS}](?:{RAW_GAP}[\dXxＸｘ×ΧХх{_STAR}{NUMERALS}]){{14}}", needs=THREE_DIGITS)
 def resident_id(text: str) -> list[Span]:
     """Return resident identity numbers: 18 characters with a birthday that exists and the right check digit.
 
@@ -61,7 +62,7 @@ def resident_id(text: str) -> list[Span]:
     return apart([*value_spans(bare, "id_card", "resident_id"), *value_spans(named, "id_card", "resident_id")])
 
 
-@trigger(rf"\d{{6}}[{RAW_SPACE}{RAW_DASH}]?\d{{6}}[{RAW_SPACE}{RAW_DASH}]?\d{{3}}")
+@trigger(rf"\d{{6}}[{RAW_SPACE}{RAW_DASH}]?\d{{6}}[{RAW_SPACE}{RAW_DASH}]?\d{{3}}", needs=THREE_DIGITS)
 def resident_id_15(text: str) -> list[Span]:
     """Return identity numbers of 15 digits: province, place, birthday of the 20th century, serial number.
 

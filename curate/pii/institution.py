@@ -85,6 +85,7 @@ _LAST = (
 """What may stand before 医院 in a name; most of what does in fact is left out (`去医院`, `三甲医院`)."""
 _NUMBERED = "[一二三四五六七八九1-9]附?属?医?院"
 _TREATED = words("institutions.yaml")["hospital_after"]
+_SHORT = words("institutions.yaml")["hospital_short"]
 _OTHER_ENDINGS = words("institutions.yaml")["hospital_endings"][1:]
 _BRANCH = re.compile(
     rf"(?:{place()}(?:医院|分院|院区)|[东西南北新老]院区?|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
@@ -93,8 +94,14 @@ _BRANCH = re.compile(
 
 
 @trigger(
-    f"(?:{'|'.join(_LAST)})[医醫]院|{written(_OTHER_ENDINGS)}|[一-龥][一二三四五六七八九1-9１-９]附?[属屬]?[医醫]?院"
-    f"|{written(words('institutions.yaml')['hospital_short'])}的?{written(_TREATED)}"
+    f"(?:{'|'.join(_LAST)})[医醫]院|(?:[卫衛]生|保健|[疗療][养養]|防治)院"
+    "|[一-龥][一二三四五六七八九1-9１-９]附?[属屬]?[医醫]?院",
+    needs="院",
+)
+@trigger(written([word for word in _OTHER_ENDINGS if not word.endswith("院")]))
+@trigger(
+    f"{written(_SHORT)}的?{written(_TREATED)}",
+    needs=f"{written(word for word in _SHORT if word[0] not in '湘北浙中')}|湘雅|北医|北大|浙[一二大]|中山|中大",
 )
 def hospital(text: str) -> list[Span]:
     """Return named hospitals, clinics and health centres; generic ones (`三甲医院`, `当地的县医院`) stay."""

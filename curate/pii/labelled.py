@@ -19,10 +19,12 @@ _SPACED = re.compile(rf"([{CJK}])[ .]{{1,4}}([{CJK}])(?:[ .]{{1,4}}(?![男女])(
 """张 三, 王.小.明"""
 
 
-@trigger(
-    rf"{_ALL}[】\])）］]?[\s\"“_＿|｜*:：=（(\[［]{{0,12}}"
-    rf"(?:[{surnames()}]|{LETTER}|[{CJK}]{{1,9}}{DOT}|[A-ZＡ-Ｚ]{DOT})"
-)
+_OPEN = r"[】\])）］]?"
+_FIRST = rf"(?:[{surnames()}]|{LETTER}|[{CJK}]{{1,9}}{DOT}|[A-ZＡ-Ｚ]{DOT})"
+
+
+@trigger(rf"{either(_PLAIN)}{_OPEN}[\s\"“_＿|｜*:：=（(\[［]{{0,12}}{_FIRST}")
+@trigger(rf"{_ALL}{_OPEN}[\s\"“_＿|｜*]{{0,3}}[:：=][\s\"“_＿|｜*（(\[［]{{0,9}}{_FIRST}", needs="[:：=]")
 def labelled(text: str) -> list[Span]:
     """Return names after the labels of forms and reports; several with 、 or / between them."""
     return in_order(_places(narrow(text)), "name", "name_labelled")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from curate.pii.contact import counted, named
-from curate.pii.digits import SPACE, digits
+from curate.pii.digits import TWO_SIGNS, THREE_DIGITS, SPACE, digits
 from curate.pii.lists import any_of, apart, raw, words
 from curate.pii.text import narrow, trigger
 from curate.records import Span
@@ -69,7 +69,7 @@ _HANDLE = re.compile(
 )
 
 
-@trigger(rf"{raw([*_WORDS['wechat'], 'wxid'])}|[vVｖＶ][^\n]?[:：]")
+@trigger(rf"{raw([*_WORDS['wechat'], 'wxid'])}|[vVｖＶ][^\n]?[:：]", needs=TWO_SIGNS)
 def wechat(text: str) -> list[Span]:
     """Return WeChat ids beside a word for WeChat, and `wxid_...` alone; accounts of organisations stay.
 
@@ -117,7 +117,7 @@ def _official(narrowed: str, match: re.Match[str]) -> bool:
     return any(_PUBLIC.search(part) for part in near)
 
 
-@trigger(rf"{raw([*_WORDS['qq'], '@qq'])}|[qQｑＱ扣][^\n]?[:：]")
+@trigger(rf"{raw([*_WORDS['qq'], '@qq'])}|[qQｑＱ扣][^\n]?[:：]", needs=THREE_DIGITS)
 def qq(text: str) -> list[Span]:
     """Return QQ numbers, of persons and of groups, beside a word for QQ; in numerals too."""
     plain = digits(text)
@@ -126,7 +126,7 @@ def qq(text: str) -> list[Span]:
     return apart(Span(*match.span("id"), "qq", "qq") for match in found)
 
 
-@trigger(rf"{raw(['://', 'www.'])}|[.．][A-Za-zＡ-Ｚａ-ｚ]{{2,}}[:/?]|{raw(_WORDS['handles'])}")
+@trigger(rf"{raw(['://', 'www.'])}|[.．][A-Za-zＡ-Ｚａ-ｚ]{{2,}}[:/?]|{raw(_WORDS['handles'])}", needs=TWO_SIGNS)
 def url(text: str) -> list[Span]:
     """Return addresses of pages that name a person: a member's page, a parameter, a login; and handles of members."""
     narrowed = narrow(text)

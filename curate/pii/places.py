@@ -46,10 +46,16 @@ def _simplified() -> dict[int, str]:
     return {ord(pair[0]): pair[1] for pair in words("places.yaml")["traditional"]}
 
 
+@cache
+def _traditional() -> re.Pattern[str]:
+    return re.compile(f"[{''.join(map(chr, _simplified()))}]")
+
+
 @lru_cache(maxsize=8)
 def fold(text: str) -> str:
     """Return the narrowed text with traditional characters simplified, one for one; every offset stays."""
-    return narrow(text).translate(_simplified())
+    narrowed = narrow(text)
+    return narrowed.translate(_simplified()) if _traditional().search(narrowed) else narrowed
 
 
 @cache
@@ -63,7 +69,18 @@ def place() -> str:
 
 def written(texts: Iterable[str]) -> str:
     """Return a pattern for one of the words in traditional or simplified characters, digits full-width or not."""
-    forms: dict[str, str] = {str(digit): chr(0xFF10 + digit) for digit in range(10)}
+    forms = _forms()
+    return f"(?:{'|'.join(''.join(f'[{c}{forms[c]}]' if c in forms else c for c in text) for text in texts)})"
+
+
+def one_character(characters: Iterable[str]) -> str:
+    """Return a pattern for one of the characters, in the same forms."""
+    return f"[{''.join(sorted(character + _forms().get(character, '') for character in set(characters)))}]"
+
+
+@cache
+def _forms() -> dict[str, str]:
+    forms = {str(digit): chr(0xFF10 + digit) for digit in range(10)}
     for pair in words("places.yaml")["traditional"]:
         forms[pair[1]] = forms.get(pair[1], "") + pair[0]
-    return f"(?:{'|'.join(''.join(f'[{c}{forms[c]}]' if c in forms else c for c in text) for text in texts)})"
+    return forms

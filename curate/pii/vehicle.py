@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from curate.pii.digits import TWO_SIGNS
 from curate.pii.labels import RAW_DASH, RAW_SPACE, SPACE, apart, words
 from curate.pii.text import narrow, trigger
 from curate.records import Span
@@ -30,7 +31,8 @@ _THINGS = re.compile(rf"[{SPACE}]?(?:{'|'.join(_LISTS['things'])})")
 
 @trigger(
     rf"[{_PROVINCES}军空海北沈兰济南广成东西中][{RAW_SPACE}]?[A-Za-zＡ-Ｚａ-ｚ][{RAW_SPACE}{_DOT}．{RAW_DASH}]{{0,2}}[A-Za-zＡ-Ｚａ-ｚ\d]{{4}}"
-    rf"|[JＪ][{RAW_SPACE}]?[{_PROVINCES}]|[使领][{RAW_SPACE}{_DOT}．{RAW_DASH}]{{0,2}}\d{{3}}"
+    rf"|[JＪ][{RAW_SPACE}]?[{_PROVINCES}]|[使领][{RAW_SPACE}{_DOT}．{RAW_DASH}]{{0,2}}\d{{3}}",
+    needs=TWO_SIGNS,
 )
 def plate(text: str) -> list[Span]:
     """Return vehicle plates: with a dot, dash or space after the letter or not, with the marks 挂学警港澳领使.
