@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from curate.pii.digits import TWO_SIGNS, THREE_DIGITS
+from curate.pii.digits import THREE_DIGITS, TWO_SIGNS
 from curate.pii.labels import (
     CODE,
     NUMERALS,
@@ -62,7 +62,7 @@ _COUNTING = re.compile(f"(?:{'|'.join(_LISTS['counting'])})[{SPACE}了着]?\\Z")
 _LAST = "".join(sorted({word[-1] for word in [*_LISTS["numbers"], *_LISTS["cards"]]}))
 _ANNOUNCED = (
     rf"(?:{written(_LAST)}|[#＃]|{written(['mrn', 'id', 'no', 'number'])})"
-    rf"[{RAW_SPACE}{RAW_DASH}字号號码碼编編是为為第卡A-Za-zＡ-Ｚａ-ｚ\r\n:：=＝#＃№\"“”'’‘】>＞|._．＿()（）]*[\d{NUMERALS}]"
+    rf"[{RAW_SPACE}字号號码碼编編是为為第卡A-Za-zＡ-Ｚａ-ｚ\r\n:：=＝#＃№\"“”'’‘】>＞|._．＿()（）{RAW_DASH}]*[\d{NUMERALS}]"
 )
 """The end of a word, what may stand between, and a digit: fewer states than all those words have."""
 

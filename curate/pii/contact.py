@@ -8,7 +8,7 @@ has an area code (10, 2x, or three digits from 3 to 9) and 7 or 8 digits that do
 import re
 from collections.abc import Iterator
 
-from curate.pii.digits import DASH, TWO_SIGNS, DIGIT, THREE_DIGITS, DOT, NINE, SPACE
+from curate.pii.digits import DASH, DIGIT, DOT, NINE, SPACE, THREE_DIGITS, TWO_SIGNS
 from curate.pii.lists import any_of, apart, raw, words
 from curate.pii.text import ALONE, ENDED, narrow, trigger
 from curate.records import Span
@@ -154,7 +154,10 @@ def named(narrowed: str, start: int) -> bool:
     return _NAMED.search(narrowed[max(0, start - 20) : start]) is not None
 
 
-@trigger(rf"[@＠#＃]|艾特|{raw(['圈a'])}|{raw(['at'])}[\s\])）】］}}>{SPACE}]{{1,3}}{raw(_WORDS['providers'])}", needs=TWO_SIGNS)
+@trigger(
+    rf"[@＠#＃]|艾特|{raw(['圈a'])}|{raw(['at'])}[\s\])）】］}}>{SPACE}]{{1,3}}{raw(_WORDS['providers'])}",
+    needs=TWO_SIGNS,
+)
 def email(text: str) -> list[Span]:
     """Return e-mail addresses: letters, digits and . _ % + - before the @, a domain after it.
 

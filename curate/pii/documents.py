@@ -2,7 +2,7 @@
 
 import re
 
-from curate.pii.digits import TWO_SIGNS, THREE_DIGITS
+from curate.pii.digits import THREE_DIGITS, TWO_SIGNS
 from curate.pii.labels import (
     CODE,
     SPACE,

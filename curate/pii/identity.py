@@ -33,6 +33,8 @@ _STOP = f"(?![0-9{_STAR}])"
 _BARE = re.compile(rf"{ALONE}(?=(?P<value>[1-9](?:{GAP}[0-9]){{16}}{GAP}[0-9{_X}]){ENDED})")
 _REGION = re.compile(f"{_PROVINCES}|9")
 _CUTS = re.compile(f"[^0-9{_X}]+")
+_LETTER = str.maketrans(dict.fromkeys(_X, "X"))
+_LIKE_DAY = re.compile("(?:18|19|20)[0-9]{2}(?:0[1-9]|1[0-2])[0-3]")
 _STARRED = re.compile(rf"{ALONE}(?P<value>{_PROVINCES}[0-9]{{4}}[{_STAR}]{{8}}[0-9]{{3}}[0-9{_X}]){ENDED}")
 _LABELLED = labelled(
     words("identity")["words"],
@@ -83,9 +85,11 @@ def valid(number: str) -> bool:
 
 def _whole(value: str) -> bool:
     """Say whether a number is valid and, if cut, of a province and between its parts or evenly; figures are not."""
-    cuts = {len(_compact(value[: gap.start()])) for gap in _CUTS.finditer(value)}
     number = _compact(value)
-    return valid(number) and (not cuts or (_REGION.match(number) is not None and (cuts <= _PARTS or cuts in _EVEN)))
+    if not valid(number):
+        return False
+    cuts = {len(_compact(value[: gap.start()])) for gap in _CUTS.finditer(value)}
+    return not cuts or (_REGION.match(number) is not None and (cuts <= _PARTS or cuts in _EVEN))
 
 
 def _old(match: re.Match[str]) -> bool:
@@ -98,6 +102,8 @@ def _old(match: re.Match[str]) -> bool:
 
 def _day(digits: str) -> bool:
     """Say whether eight digits are a day from 1800 to 2099."""
+    if not _LIKE_DAY.match(digits):  # most runs of digits are none; an exception for each would take long
+        return False
     try:
         return 1800 <= date(int(digits[:4]), int(digits[4:6]), int(digits[6:])).year < 2100
     except ValueError:
@@ -106,4 +112,4 @@ def _day(digits: str) -> bool:
 
 def _compact(value: str) -> str:
     """Return the digits of a number without what stands between them, and X for its letter."""
-    return "".join("X" if character in _X else character for character in value if character in "0123456789" + _X)
+    return _CUTS.sub("", value).translate(_LETTER)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from curate.pii.contact import counted, named
-from curate.pii.digits import TWO_SIGNS, THREE_DIGITS, SPACE, digits
+from curate.pii.digits import SPACE, THREE_DIGITS, TWO_SIGNS, digits
 from curate.pii.lists import any_of, apart, raw, words
 from curate.pii.text import narrow, trigger
 from curate.records import Span

@@ -7,7 +7,7 @@ most 15. Taiwan's own forms start with 09 (mobile) or 0 and an area code.
 import re
 
 from curate.pii.contact import AFTER_WORD, GAP, LINK, PHONE, personal
-from curate.pii.digits import THREE_DIGITS, NINE, SPACE
+from curate.pii.digits import NINE, SPACE, THREE_DIGITS
 from curate.pii.lists import apart
 from curate.pii.text import ALONE, ENDED, narrow, trigger
 from curate.records import Span

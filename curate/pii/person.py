@@ -28,7 +28,9 @@ _STATE = (
     rf"|(?:主刀|接诊|手术|主治|看病|开药|管床)的(?:医生|大夫)?是|{either(_WORDS.patients)}"
     rf"|[我她他的家]{either(_WORDS.kin)}){_SKIP}"
 )
-_STATED = re.compile(f"(?=[我俺本他她医大主名姓这接手看开管的家{''.join(word[0] for word in _WORDS.patients)}]){_STATE}")
+_STATED = re.compile(
+    f"(?=[我俺本他她医大主名姓这接手看开管的家{''.join(word[0] for word in _WORDS.patients)}]){_STATE}"
+)
 """The first characters come first: `re` tries all those words at every place otherwise."""
 _SEX_OR_AGE = re.compile(r"[,，、;； (（]{0,3}(?:性别[:：]?)?(?:[男女]|\d{1,3} ?岁)")
 _PAUSE = r"[,，、;；\s(（]"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from curate.pii.contact import AFTER_WORD, ANY, CHINA, landlines, personal
-from curate.pii.digits import THREE_DIGITS, NINE, VALUES, digits
+from curate.pii.digits import NINE, THREE_DIGITS, VALUES, digits
 from curate.pii.lists import apart
 from curate.pii.text import narrow, trigger
 from curate.records import Span
