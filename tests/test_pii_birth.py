@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.pii.birth import birth_date
+from curate.pii.birth_date import birth_date
 from curate.pii.settings import Masking, masker
 from tests import recognising
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.pii.cards import bank_card, luhn
-from curate.pii.identity import valid
+from curate.pii.bank_card import bank_card, luhn
+from curate.pii.resident_id import valid
 from tests.recognising import found, surrounded
 
 WIDE = str.maketrans("0123456789- ", "０１２３４５６７８９－　")

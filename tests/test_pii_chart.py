@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.pii.chart import bed_number, medical_record
-from curate.pii.labels import words
+from curate.pii.medical_record import bed_number, medical_record
+from curate.pii.words import words
 from tests.recognising import found, surrounded
 
 ALL = [medical_record, bed_number]
-NUMBERS, ENGLISH, CARDS = (words("chart")[name] for name in ("numbers", "english", "cards"))
+NUMBERS, ENGLISH, CARDS = (words("medical_record")[name] for name in ("numbers", "english", "cards"))
 LINKS = ["", ":", "：", " ", "： ", "是", "为：", "码：", "#", " No.", "No：", "＝", "（", "】", "\n", '":"', "_", "-"]
 WIDE = str.maketrans("0123456789ABCXYZ-", "０１２３４５６７８９ＡＢＣＸＹＺ－")
 SPELLED = str.maketrans("0123456789", "零一二三四五六七八九")
@@ -132,7 +132,7 @@ def test_beds_of_a_report() -> None:
 
 
 @settings(max_examples=100)
-@given(st.integers(1, 2000), st.sampled_from(["床", "号床"]), st.sampled_from(words("chart")["people"]))
+@given(st.integers(1, 2000), st.sampled_from(["床", "号床"]), st.sampled_from(words("medical_record")["people"]))
 def test_every_bed_in_which_somebody_lies(number: int, bed: str, who: str) -> None:
     for value in (f"{number}{bed}", f"{number}{bed}".translate(WIDE)):
         assert found(bed_number, f"昨晚，{value}{who}") == [value]
@@ -140,7 +140,7 @@ def test_every_bed_in_which_somebody_lies(number: int, bed: str, who: str) -> No
 
 
 @settings(max_examples=100)
-@given(st.integers(1, 2000), st.sampled_from(words("chart")["counting"]))
+@given(st.integers(1, 2000), st.sampled_from(words("medical_record")["counting"]))
 def test_counts_of_beds_stay(number: int, count: str) -> None:
     assert found(bed_number, f"我科{count}{number}床，{count}{number}张床") == []
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.pii.identity import resident_id, resident_id_15, valid
+from curate.pii.resident_id import resident_id, resident_id_15, valid
 from tests.recognising import found, surrounded
 
 PROVINCES = [

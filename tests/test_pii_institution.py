@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.pii.institution import hospital, school
+from curate.pii.institutions import hospital, school
 from tests import recognising
 from tests.recognising import Recogniser
 

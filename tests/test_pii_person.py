@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curate.pii import RECOGNISERS
+from curate.pii.name_words import known, lists
 from curate.pii.settings import Masking, masker
-from curate.pii.wordlists import known, lists
 from tests import recognising
 
 NAMES = [name for name in RECOGNISERS.names() if name.startswith("name_")]

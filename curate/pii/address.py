@@ -29,8 +29,10 @@ from curate.pii.address_parts import (
     shapes,
 )
 from curate.pii.digits import TWO_SIGNS
-from curate.pii.places import fold, one_character, one_of, words, written
+from curate.pii.places import fold, one_character, written
+from curate.pii.spans import in_order
 from curate.pii.text import trigger
+from curate.pii.words import one_of, words
 from curate.records import Span
 
 _GAP = re.compile(r"[ ·/-]|[,，] ?(?=[一-龥A-Za-z0-9]{1,12}[号栋幢区县镇路])")
@@ -59,19 +61,21 @@ _HOUSE = "[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
 
 def _hints(many: str, district: str) -> dict[str, str]:
     """Return what an address cannot do without, each with what that needs; `many` repeats characters in between."""
-    number = rf"[一-龥]{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附]?{_DIGIT}(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{_DASH}){many}"
+    inside = rf"(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{_DASH})"
+    number = rf"[一-龥]{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附]?{_DIGIT}{inside}{many}"
+    street = "Street|St|Ave|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Way|C(?:our)?t|Pl|Highway|Hwy|Lu|Jie"
     return {
         rf"{number}{_HOUSE}": "",
         rf"[一-龥]{_SPACE}?[A-ZＡ-Ｚ][座栋棟幢塔]": "[座栋棟幢塔]",
         rf"{number}{_DASH}{_DIGIT}": _DASH,
-        rf"{written(words('places.yaml')['address_cues'])}|地址|[邮郵](?:[编編]|政[编編]|[递遞][区區])": "",
+        rf"{written(words('places')['address_cues'])}|地址|[邮郵](?:[编編]|政[编編]|[递遞][区區])": "",
         rf"住[^院宿][一-龥]{many}[区區县縣旗镇鎮乡鄉村路街道巷园園苑寓厦廈城庄莊号號]": "住",
         rf"(?:[省市县縣区區州旗盟]|{district})(?:[一-龥·/]|{_SPACE}|{_DASH}){many}(?:{_LOWER})": _LOWER,
-        rf"[A-Za-z.]{_SPACE}(?:Street|St|Ave|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Way|C(?:our)?t|Pl|Highway|Hwy|Lu|Jie)": TWO_SIGNS,
+        rf"[A-Za-z.]{_SPACE}(?:{street})": TWO_SIGNS,
     }
 
 
-_DISTRICTS = words("places.yaml")["districts"]
+_DISTRICTS = words("places")["districts"]
 _LIKE_DISTRICTS = "".join(one_character(name[place] for name in _DISTRICTS) for place in (0, 1))
 """Two characters with which a district may begin: an automaton of few states."""
 _FIRST_LOOK = re.compile("|".join(_hints("{0,18}", f"(?={_LIKE_DISTRICTS}){written(_DISTRICTS)}")))
@@ -82,11 +86,7 @@ def address(text: str) -> list[Span]:
     """Return addresses from a town, road, village or estate on; a county or district too behind `家住` and the like."""
     if not _FIRST_LOOK.search(text):
         return []
-    result: list[Span] = []
-    for start, end in sorted(_addresses(fold(text)), key=lambda each: (each[0], -each[1])):
-        if not result or start >= result[-1].end:
-            result.append(Span(start, end, "address", "address"))
-    return result
+    return in_order(_addresses(fold(text)), "address", "address")
 
 
 for _pattern, _needs in _hints("*", _LIKE_DISTRICTS).items():
@@ -114,16 +114,14 @@ def _starts(text: str) -> Iterator[tuple[int, bool]]:
 
 @cache
 def _cue() -> re.Pattern[str]:
-    cues = one_of(words("places.yaml")["address_cues"])
+    cues = one_of(words("places")["address_cues"])
     lives = "住(?![院宿])(?=[一-龥]{2,17}?[区县旗镇乡村路街道巷园苑寓厦城庄号])"
     return re.compile(rf"(?:{cues}|{lives}|(?<![Pp网接载站箱页录])地址)(?:是|为|在|于)?[:： ]{{0,3}}")
 
 
 @cache
 def _known() -> re.Pattern[str]:
-    return re.compile(
-        one_of(*(words("places.yaml")[name] for name in ("provinces", "cities", "counties", "districts")))
-    )
+    return re.compile(one_of(*(words("places")[name] for name in ("provinces", "cities", "counties", "districts"))))
 
 
 def _name_start(text: str, end: int) -> int:
@@ -139,7 +137,7 @@ def _name_start(text: str, end: int) -> int:
 
 @cache
 def _before_names() -> re.Pattern[str]:
-    lists = words("places.yaml")
+    lists = words("places")
     known = one_of(lists["provinces"], lists["cities"], lists["counties"])
     return re.compile(f"{one_of(lists['address_cues'])}|地址|{no_name()}|(?P<place>{known}(?=[省市区县州]|{known}))")
 

@@ -18,7 +18,7 @@ def suspects(recognisers: Sequence[Recogniser], texts: pl.Series) -> dict[int, l
     Every pattern of a trigger is one scan by an automaton, for all recognisers that share it, of the rows that have
     what it needs.
     """
-    scans = {(): _Rows(np.arange(len(texts)), texts)}
+    scans: dict[tuple[str, ...], _Rows] = {(): _Rows(np.arange(len(texts)), texts)}
     found: dict[int, list[Recogniser]] = {}
     for recogniser in recognisers:
         chains = getattr(recogniser, "triggers", ((),))

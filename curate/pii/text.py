@@ -1,7 +1,7 @@
 """What the patterns of all recognisers share."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeVar
 
@@ -51,18 +51,3 @@ def _narrow(match: re.Match[str]) -> str:
     if character in _SPACES:
         return " "
     return "-" if character in _DASHES else chr(ord(character) - 0xFEE0)
-
-
-def spans(pattern: re.Pattern[str], text: str, kind: str, recogniser: str) -> Iterator[Span]:
-    """Yield a span for every match of the pattern in the narrowed text."""
-    for match in pattern.finditer(narrow(text)):
-        yield Span(match.start(), match.end(), kind, recogniser)
-
-
-def in_order(places: Iterable[tuple[int, int]], kind: str, recogniser: str) -> list[Span]:
-    """Return a span for every place (start, end), in their order; of those that overlap the first, then the longest."""
-    spans: list[Span] = []
-    for start, end in sorted(set(places), key=lambda place: (place[0], -place[1])):
-        if not spans or start >= spans[-1].end:
-            spans.append(Span(start, end, kind, recogniser))
-    return spans

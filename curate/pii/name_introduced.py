@@ -3,10 +3,12 @@
 import re
 from collections.abc import Iterator
 
-from curate.pii.foreign import DOT, LETTER, PEOPLE, any_name_at, foreign_at, sounds_at
-from curate.pii.naming import AGED, CALLED, CJK, LOOSE, bounded, name_at, name_before
-from curate.pii.text import in_order, narrow, trigger
-from curate.pii.wordlists import either, known, lists, surnames
+from curate.pii.name_foreign import DOT, LETTER, PEOPLE, any_name_at, foreign_at, sounds_at
+from curate.pii.name_words import known, lists, surnames
+from curate.pii.names import AGED, CALLED, CJK, LOOSE, bounded, name_at, name_before
+from curate.pii.spans import in_order
+from curate.pii.text import narrow, trigger
+from curate.pii.words import either
 from curate.records import Span
 
 _SKIP = r"[:：\s\"'“‘「『(（]{0,4}"

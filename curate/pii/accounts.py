@@ -8,13 +8,14 @@ found beside one. A page's address is RFC 3986; one that names nobody stays.
 import re
 from collections.abc import Iterator
 
-from curate.pii.contact import counted, named
 from curate.pii.digits import SPACE, THREE_DIGITS, TWO_SIGNS, digits
-from curate.pii.lists import any_of, apart, raw, words
+from curate.pii.phone import counted, named
+from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
+from curate.pii.words import any_of, either, raw, words
 from curate.records import Span
 
-_WORDS = words("online")
+_WORDS = words("accounts")
 _FLAGS = re.ASCII | re.IGNORECASE
 _END = r"(?![A-Za-z0-9_-])"
 _OTHER = "(?:QQ|电话|手机|微信|VX|電話|手機)号?"
@@ -54,14 +55,12 @@ _URL = re.compile(
     re.IGNORECASE,
 )
 _MEMBER = re.compile(
-    rf"(?:^|\.)(?:{'|'.join(map(re.escape, _WORDS['members']))})"
-    rf"(?!(?:{'|'.join(map(re.escape, _WORDS['pages']))})(?:[/?#.]|$))[^\s/?#]{{2}}",
+    rf"(?:^|\.){either(_WORDS['members'])}"
+    rf"(?!{either(_WORDS['pages'])}(?:[/?#.]|$))[^\s/?#]{{2}}",
     re.IGNORECASE,
 )
-_FOLDER = re.compile(
-    rf"(?:{'|'.join(map(re.escape, _WORDS['folders']))})(?!(?:login|register|index)\b)[^\s/?#]{{2}}", re.IGNORECASE
-)
-_PARAMETER = re.compile(rf"[?&;#](?:{'|'.join(map(re.escape, _WORDS['parameters']))})=[^&\s]{{2}}", re.IGNORECASE)
+_FOLDER = re.compile(rf"{either(_WORDS['folders'])}(?!(?:login|register|index)\b)[^\s/?#]{{2}}", re.IGNORECASE)
+_PARAMETER = re.compile(rf"[?&;#]{either(_WORDS['parameters'])}=[^&\s]{{2}}", re.IGNORECASE)
 _HANDLE = re.compile(
     rf"{any_of(_WORDS['handles'])}(?:[{SPACE}]?(?:[:：=]|是|为|為|搜)[{SPACE}]?@?|[{SPACE}]?@|(?<=[号號D名])[{SPACE}]?)"
     rf"(?P<id>[A-Za-z0-9](?:[A-Za-z0-9_.-]{{3,29}})(?<![.-]){_END}(?![/:@]))",

@@ -6,9 +6,9 @@ most 15. Taiwan's own forms start with 09 (mobile) or 0 and an area code.
 
 import re
 
-from curate.pii.contact import AFTER_WORD, GAP, LINK, PHONE, personal
 from curate.pii.digits import NINE, SPACE, THREE_DIGITS
-from curate.pii.lists import apart
+from curate.pii.phone import AFTER_WORD, GAP, LINK, PHONE, personal
+from curate.pii.spans import apart
 from curate.pii.text import ALONE, ENDED, narrow, trigger
 from curate.records import Span
 

@@ -2,9 +2,10 @@
 
 import re
 
-from curate.pii.naming import CJK, Trust, is_chinese, name_at
+from curate.pii.name_words import lists
+from curate.pii.names import CJK, Trust, is_chinese, name_at
 from curate.pii.text import narrow, trigger
-from curate.pii.wordlists import either, lists
+from curate.pii.words import either
 from curate.records import Span
 
 DOT = "[·•・‧∙]"

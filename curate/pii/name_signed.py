@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from curate.pii.naming import CJK, LOOSE, name_at, name_before
-from curate.pii.text import in_order, narrow, trigger
-from curate.pii.wordlists import surnames
+from curate.pii.name_words import surnames
+from curate.pii.names import CJK, LOOSE, name_at, name_before
+from curate.pii.spans import in_order
+from curate.pii.text import narrow, trigger
 from curate.records import Span
 
 _WRITER = r"(?:您的|你的|爱你的)?(?:患者|病人|学生|朋友|家属|儿子|女儿)?[:： ]{0,2}"

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 
 from curate.pii.digits import TWO_SIGNS
-from curate.pii.text import in_order, narrow, trigger
+from curate.pii.spans import in_order
+from curate.pii.text import narrow, trigger
 from curate.records import Span
 
 _DIGIT = "[〇零○一二三四五六七八九]"

@@ -4,8 +4,10 @@ import re
 from collections.abc import Iterator
 
 from curate.pii.digits import TWO_SIGNS
-from curate.pii.text import in_order, narrow, trigger
-from curate.pii.wordlists import either, lists
+from curate.pii.name_words import lists
+from curate.pii.spans import in_order
+from curate.pii.text import narrow, trigger
+from curate.pii.words import either
 from curate.records import Span
 
 _WORD = r"[A-Z][a-z]{1,15}(?:[-'][A-Z]?[a-z]{2,15})?"

@@ -4,11 +4,13 @@ import re
 from collections.abc import Iterator
 
 from curate.pii.digits import TWO_SIGNS
-from curate.pii.labels import RAW_DASH, RAW_SPACE, SPACE, apart, words
+from curate.pii.number_labels import RAW_DASH, RAW_SPACE, SPACE
+from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
+from curate.pii.words import words
 from curate.records import Span
 
-_LISTS = words("vehicle")
+_LISTS = words("plate")
 _WORDS, _MARKS = "".join(_LISTS["words"]), "".join(_LISTS["marks"])
 _PROVINCES = "".join(_LISTS["provinces"]) + _WORDS
 _DOT = "·.•・‧∙⋅"

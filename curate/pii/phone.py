@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterator
 
 from curate.pii.digits import DASH, DIGIT, DOT, NINE, SPACE, THREE_DIGITS, TWO_SIGNS
-from curate.pii.lists import any_of, apart, raw, words
+from curate.pii.spans import apart
 from curate.pii.text import ALONE, ENDED, narrow, trigger
+from curate.pii.words import any_of, either, raw, words
 from curate.records import Span
 
-_WORDS = words("contact")
+_WORDS = words("contacts")
 GAP = f"[{SPACE}{DASH}]{{0,3}}"
 _CUT = f"[{SPACE}{DASH}]{{1,3}}"
 _SAME = f"[{SPACE}]?[{DOT}/{DASH}][{SPACE}]?"
@@ -22,7 +23,7 @@ LINKS = rf"号號码碼是为為:：={SPACE}(（【“\"'→>|{DASH}"
 LINK = f"[{LINKS}]{{0,6}}"
 """What stands between a word and what it announces: no bracket of a placeholder."""
 _FIXED = any_of(_WORDS["phone"])
-PHONE = any_of(_WORDS["phone"] + _WORDS["mobile"])
+PHONE = any_of(_WORDS["phone"], _WORDS["mobile"])
 """A word for telephone; `_FIXED` without those for mobiles."""
 CHINA = rf"(?:\(\+?86\)|\+[{SPACE}]?\(?86\)?|{ALONE}(?:00[{SPACE}]?86|86)){GAP}"
 
@@ -59,10 +60,10 @@ _LANDLINE_SAID = re.compile(rf"{_FIXED}{LINK}(?P<n>{_LOCAL})", _FLAGS)
 _NEXT = re.compile(rf"[{SPACE}]?(?:[,，、/;；或和及与]|或者|以及)[{SPACE}]?(?P<n>{_LOCAL})", _FLAGS)
 """A second number after a landline: 010-61234870、61234871."""
 
-_UNIT, _SIGN, _HEAP = ("|".join(map(re.escape, _WORDS[name])) for name in ("units", "signs", "heaps"))
-_MEASURED = re.compile(rf"[{SPACE}]?(?:(?:{_UNIT})(?![A-Za-z旦])|{_SIGN})", re.IGNORECASE)
-_HEAPED = re.compile(rf"[{SPACE}]?(?:{_HEAP})")
-_NAMED = re.compile(rf"{any_of(_WORDS['codes'] + _WORDS['counts'])}[.#号號]?{LINK}$", re.IGNORECASE)
+_UNIT, _SIGN, _HEAP = (either(_WORDS[name]) for name in ("units", "signs", "heaps"))
+_MEASURED = re.compile(rf"[{SPACE}]?(?:{_UNIT}(?![A-Za-z旦])|{_SIGN})", re.IGNORECASE)
+_HEAPED = re.compile(rf"[{SPACE}]?{_HEAP}")
+_NAMED = re.compile(rf"{any_of(_WORDS['codes'], _WORDS['counts'])}[.#号號]?{LINK}$", re.IGNORECASE)
 _TOLL_FREE = re.compile(r"1[ .-]?8(00|33|44|55|66|77|88)[ .-]?[2-9]\d\d[ .-]?\d{4}")
 _ENGLISH = re.compile(r"[A-Za-z]{2,}[ ,.:]")
 _CHINESE = re.compile("[\u2e80-\u9fff]")
@@ -82,7 +83,7 @@ _LONGEST = 256
 """Characters before the @ that are looked at; RFC 5321 allows 64, addresses of machines are longer."""
 
 AFTER_WORD = (
-    f"{raw(_WORDS['phone'] + _WORDS['mobile'])}[{LINKS}（\u00a0\u2007\u202f\u3000\u2010-\u2015\u2212－]{{0,6}}{DIGIT}"
+    f"{raw(_WORDS['phone'], _WORDS['mobile'])}[{LINKS}（\u00a0\u2007\u202f\u3000\u2010-\u2015\u2212－]{{0,6}}{DIGIT}"
 )
 """The trigger of numbers that a word announces."""
 

@@ -4,7 +4,7 @@ import re
 from datetime import date
 
 from curate.pii.digits import THREE_DIGITS
-from curate.pii.labels import (
+from curate.pii.number_labels import (
     GAP,
     LINKS,
     NUMERALS,
@@ -13,13 +13,12 @@ from curate.pii.labels import (
     RAW_SPACE,
     SPACE,
     another,
-    apart,
     labelled,
     matches,
-    value_spans,
-    words,
 )
+from curate.pii.spans import apart, value_spans
 from curate.pii.text import ALONE, ENDED, narrow, trigger
+from curate.pii.words import words
 from curate.records import Span
 
 _PROVINCES = r"(?:1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3])"
@@ -37,7 +36,7 @@ _LETTER = str.maketrans(dict.fromkeys(_X, "X"))
 _LIKE_DAY = re.compile("(?:18|19|20)[0-9]{2}(?:0[1-9]|1[0-2])[0-3]")
 _STARRED = re.compile(rf"{ALONE}(?P<value>{_PROVINCES}[0-9]{{4}}[{_STAR}]{{8}}[0-9]{{3}}[0-9{_X}]){ENDED}")
 _LABELLED = labelled(
-    words("identity")["words"],
+    words("resident_id")["words"],
     rf"[1-9]{_ANY}{{14,17}}{_STOP}|[1-9](?:{GAP}{_ANY}){{17}}{_STOP}|[1-9](?:{GAP}{_ANY}){{14}}{_STOP}",
     rf"(?:我的|你的|这个|如下|好像|应该|就|记得|[,，、]|{LINKS}){{0,8}}",
 )
