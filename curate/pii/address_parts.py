@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from curate.pii.places import NUMBER, one_of, words
+from curate.pii.places import NUMBER
+from curate.pii.words import one_of, words
 
 CITY, COUNTY, TOWN, PLACE, ESTATE, DOOR = range(1, 7)
 """How far down a part of an address stands; roads and villages are a PLACE, provinces a CITY."""
@@ -35,7 +36,7 @@ class Shape:
 
 @cache
 def _ends(name: str) -> str:
-    return one_of(words("places.yaml")[name])
+    return one_of(words("places")[name])
 
 
 def door() -> str:
@@ -53,7 +54,7 @@ def shapes() -> tuple[Shape, ...]:
 
 
 def _known() -> tuple[Shape, ...]:
-    lists = words("places.yaml")
+    lists = words("places")
     cities, districts = one_of(lists["cities"], lists["counties"]), one_of(lists["districts"])
     whole = "(?![路街道巷镇乡村]|大街|大道|社区|小区|花园)"  # 中关村大街 is no 中关村
     return (

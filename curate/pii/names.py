@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from curate.pii.wordlists import known
+from curate.pii.name_words import known
 
 CJK = "\u3400-\u9fff\U00020000-\U0003ffff"
 _CHARACTER = re.compile(f"[{CJK}]")

@@ -8,13 +8,14 @@ found beside one. A page's address is RFC 3986; one that names nobody stays.
 import re
 from collections.abc import Iterator
 
-from curate.pii.contact import counted, named
-from curate.pii.digits import SPACE, digits
-from curate.pii.lists import any_of, apart, raw, words
+from curate.pii.digits import SPACE, THREE_DIGITS, TWO_SIGNS, digits
+from curate.pii.phone import counted, named
+from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
+from curate.pii.words import any_of, either, raw, words
 from curate.records import Span
 
-_WORDS = words("online")
+_WORDS = words("accounts")
 _FLAGS = re.ASCII | re.IGNORECASE
 _END = r"(?![A-Za-z0-9_-])"
 _OTHER = "(?:QQ|电话|手机|微信|VX|電話|手機)号?"
@@ -54,14 +55,12 @@ _URL = re.compile(
     re.IGNORECASE,
 )
 _MEMBER = re.compile(
-    rf"(?:^|\.)(?:{'|'.join(map(re.escape, _WORDS['members']))})"
-    rf"(?!(?:{'|'.join(map(re.escape, _WORDS['pages']))})(?:[/?#.]|$))[^\s/?#]{{2}}",
+    rf"(?:^|\.){either(_WORDS['members'])}"
+    rf"(?!{either(_WORDS['pages'])}(?:[/?#.]|$))[^\s/?#]{{2}}",
     re.IGNORECASE,
 )
-_FOLDER = re.compile(
-    rf"(?:{'|'.join(map(re.escape, _WORDS['folders']))})(?!(?:login|register|index)\b)[^\s/?#]{{2}}", re.IGNORECASE
-)
-_PARAMETER = re.compile(rf"[?&;#](?:{'|'.join(map(re.escape, _WORDS['parameters']))})=[^&\s]{{2}}", re.IGNORECASE)
+_FOLDER = re.compile(rf"{either(_WORDS['folders'])}(?!(?:login|register|index)\b)[^\s/?#]{{2}}", re.IGNORECASE)
+_PARAMETER = re.compile(rf"[?&;#]{either(_WORDS['parameters'])}=[^&\s]{{2}}", re.IGNORECASE)
 _HANDLE = re.compile(
     rf"{any_of(_WORDS['handles'])}(?:[{SPACE}]?(?:[:：=]|是|为|為|搜)[{SPACE}]?@?|[{SPACE}]?@|(?<=[号號D名])[{SPACE}]?)"
     rf"(?P<id>[A-Za-z0-9](?:[A-Za-z0-9_.-]{{3,29}})(?<![.-]){_END}(?![/:@]))",
@@ -69,7 +68,7 @@ _HANDLE = re.compile(
 )
 
 
-@trigger(rf"{raw([*_WORDS['wechat'], 'wxid'])}|[vVｖＶ][^\n]?[:：]")
+@trigger(rf"{raw([*_WORDS['wechat'], 'wxid'])}|[vVｖＶ][^\n]?[:：]", needs=TWO_SIGNS)
 def wechat(text: str) -> list[Span]:
     """Return WeChat ids beside a word for WeChat, and `wxid_...` alone; accounts of organisations stay.
 
@@ -117,7 +116,7 @@ def _official(narrowed: str, match: re.Match[str]) -> bool:
     return any(_PUBLIC.search(part) for part in near)
 
 
-@trigger(rf"{raw([*_WORDS['qq'], '@qq'])}|[qQｑＱ扣][^\n]?[:：]")
+@trigger(rf"{raw([*_WORDS['qq'], '@qq'])}|[qQｑＱ扣][^\n]?[:：]", needs=THREE_DIGITS)
 def qq(text: str) -> list[Span]:
     """Return QQ numbers, of persons and of groups, beside a word for QQ; in numerals too."""
     plain = digits(text)
@@ -126,7 +125,7 @@ def qq(text: str) -> list[Span]:
     return apart(Span(*match.span("id"), "qq", "qq") for match in found)
 
 
-@trigger(rf"{raw(['://', 'www.'])}|[.．][A-Za-zＡ-Ｚａ-ｚ]{{2,}}[:/?]|{raw(_WORDS['handles'])}")
+@trigger(rf"{raw(['://', 'www.'])}|[.．][A-Za-zＡ-Ｚａ-ｚ]{{2,}}[:/?]|{raw(_WORDS['handles'])}", needs=TWO_SIGNS)
 def url(text: str) -> list[Span]:
     """Return addresses of pages that name a person: a member's page, a parameter, a login; and handles of members."""
     narrowed = narrow(text)

@@ -1,6 +1,5 @@
-"""The words of person.yaml: surnames, given names, titles, labels, and the words that look like names."""
+"""The words of names.yaml: surnames, given names, titles, labels, and the words that look like names."""
 
-import re
 from dataclasses import dataclass
 from functools import cache
 
@@ -46,7 +45,7 @@ class _Latin(Section):
 
 
 class Lists(Section):
-    """The file person.yaml; what each list means is said there."""
+    """The file names.yaml; what each list means is said there."""
 
     surnames: _Surnames
     compounds: _Compounds
@@ -73,8 +72,8 @@ class Lists(Section):
 
 @cache
 def lists() -> Lists:
-    """Return the lists of person.yaml."""
-    return Lists.model_validate(parse_yaml(data_file("pii/person.yaml").read_text(encoding="utf-8")))
+    """Return the lists of names.yaml."""
+    return Lists.model_validate(parse_yaml(data_file("pii/names.yaml").read_text(encoding="utf-8")))
 
 
 class Words:
@@ -150,8 +149,3 @@ def surnames() -> str:
     """Return every character that a name can begin with, for a character class."""
     first = {compound[0] for compound in known().compounds}
     return "".join(sorted(known().usual | known().rare | first))
-
-
-def either(words: list[str]) -> str:
-    """Return a pattern of any of the words, the longest first."""
-    return "(?:" + "|".join(re.escape(word) for word in sorted(set(words), key=lambda word: (-len(word), word))) + ")"

@@ -8,8 +8,10 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from curate.pii.places import NUMBER, fold, one_of, place, words, written
+from curate.pii.places import NUMBER, fold, place, written
+from curate.pii.spans import in_order
 from curate.pii.text import trigger
+from curate.pii.words import one_of, words
 from curate.records import Span
 
 _STOPS = (
@@ -27,7 +29,7 @@ _SMALL = "县|(?<![社山城市郊病地辖治老军])区|旗|(?<![乡城村])�
 
 @cache
 def _list(*names: str) -> str:
-    return one_of(*(words("institutions.yaml")[name] for name in names))
+    return one_of(*(words("institutions")[name] for name in names))
 
 
 @cache
@@ -67,11 +69,6 @@ def _ending() -> re.Pattern[str]:
     return re.compile(rf"(?:{last})医院|{one_of(_OTHER_ENDINGS)}|{_NUMBERED}")
 
 
-_BRANCH = re.compile(
-    rf"(?:{place()}(?:医院|分院|院区)|[东西南北新老]院区?|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
-)
-
-
 _LAST = (
     "[^去到的规在了上个送往进是这那业级型些次诊院家科病痫威甲大地]",
     "睦家",
@@ -84,8 +81,9 @@ _LAST = (
 )
 """What may stand before 医院 in a name; most of what does in fact is left out (`去医院`, `三甲医院`)."""
 _NUMBERED = "[一二三四五六七八九1-9]附?属?医?院"
-_TREATED = words("institutions.yaml")["hospital_after"]
-_OTHER_ENDINGS = words("institutions.yaml")["hospital_endings"][1:]
+_TREATED = words("institutions")["hospital_after"]
+_SHORT = words("institutions")["hospital_short"]
+_OTHER_ENDINGS = words("institutions")["hospital_endings"][1:]
 _BRANCH = re.compile(
     rf"(?:{place()}(?:医院|分院|院区)|[东西南北新老]院区?|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
 )
@@ -93,14 +91,20 @@ _BRANCH = re.compile(
 
 
 @trigger(
-    f"(?:{'|'.join(_LAST)})[医醫]院|{written(_OTHER_ENDINGS)}|[一-龥][一二三四五六七八九1-9１-９]附?[属屬]?[医醫]?院"
-    f"|{written(words('institutions.yaml')['hospital_short'])}的?{written(_TREATED)}"
+    f"(?:{'|'.join(_LAST)})[医醫]院|(?:[卫衛]生|保健|[疗療][养養]|防治)院"
+    "|[一-龥][一二三四五六七八九1-9１-９]附?[属屬]?[医醫]?院",
+    needs="院",
+)
+@trigger(written([word for word in _OTHER_ENDINGS if not word.endswith("院")]))
+@trigger(
+    f"{written(_SHORT)}的?{written(_TREATED)}",
+    needs=f"{written(word for word in _SHORT if word[0] not in '湘北浙中')}|湘雅|北医|北大|浙[一二大]|中山|中大",
 )
 def hospital(text: str) -> list[Span]:
     """Return named hospitals, clinics and health centres; generic ones (`三甲医院`, `当地的县医院`) stay."""
     folded = fold(text)
     named = (_longer(_BRANCH, folded, *each) for each in _named(folded, _ending(), _hospital(), _common()))
-    return _merged("hospital", [*named, *_visited(folded)])
+    return in_order([*named, *_visited(folded)], "hospital", "hospital")
 
 
 def _named(
@@ -141,7 +145,7 @@ def _proper(match: re.Match[str], common: re.Pattern[str]) -> bool:
 
 @cache
 def _common() -> re.Pattern[str]:
-    lists = words("institutions.yaml")
+    lists = words("institutions")
     kinds = [lists[name] for name in ("hospital_kinds", "disease_kinds", "generic", "hospital_endings")]
     return re.compile(rf"{one_of(*kinds)}|{place()}|第?{NUMBER}|[上下里外中大小好前后市县区省镇乡村]")
 
@@ -156,14 +160,6 @@ def _visit() -> re.Pattern[str]:
 def _visited(text: str) -> Iterator[tuple[int, int]]:
     for match in _visit().finditer(text):
         yield match.span("name")
-
-
-def _merged(kind: str, found: list[tuple[int, int]]) -> list[Span]:
-    result: list[Span] = []
-    for start, end in sorted(found):
-        if not result or start >= result[-1].end:
-            result.append(Span(start, end, kind, kind))
-    return result
 
 
 _FACULTY = re.compile(rf"{_NAME}{{0,8}}?(?:学院|附中|附小|附属中学|附属小学|小学部|中学部)")
@@ -194,7 +190,7 @@ def _school_ending() -> re.Pattern[str]:
 
 @cache
 def _common_school() -> re.Pattern[str]:
-    lists = words("institutions.yaml")
+    lists = words("institutions")
     return re.compile(rf"{one_of(lists['school_kinds'], lists['school_generic'])}|{place()}|第?{NUMBER}")
 
 
@@ -209,19 +205,17 @@ def _after() -> re.Pattern[str]:
 
 
 @trigger(
-    f"{written(words('institutions.yaml')['school_cues'])}"
-    f"|(?:{written([*words('institutions.yaml')['school_endings'], *words('institutions.yaml')['school_short']])}"
-    f"|[一二三四五六七八九十0-9０-９]中)的?{written(words('institutions.yaml')['school_after'])}"
+    f"{written(words('institutions')['school_cues'])}"
+    f"|(?:{written([*words('institutions')['school_endings'], *words('institutions')['school_short']])}"
+    f"|[一二三四五六七八九十0-9０-９]中)的?{written(words('institutions')['school_after'])}"
 )
 def school(text: str) -> list[Span]:
     """Return named schools and universities that somebody goes or went to (`就读于…`, `在…读书`); others stay."""
     folded = fold(text)
     named = (_longer(_FACULTY, folded, *each) for each in _named(folded, _school_ending(), _school(), _common_school()))
-    return _merged(
-        "school",
-        [
-            (start, end)
-            for start, end in named
-            if _cue().search(folded, max(0, start - 10), start) or _after().match(folded, end)
-        ],
+    attended = (
+        (start, end)
+        for start, end in named
+        if _cue().search(folded, max(0, start - 10), start) or _after().match(folded, end)
     )
+    return in_order(attended, "school", "school")

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from curate.pii.text import in_order, narrow, trigger
+from curate.pii.digits import TWO_SIGNS
+from curate.pii.spans import in_order
+from curate.pii.text import narrow, trigger
 from curate.records import Span
 
 _DIGIT = "[〇零○一二三四五六七八九]"
@@ -38,9 +40,12 @@ _BEFORE = re.compile(
 )
 
 
+@trigger(r"出生|生于|诞|生辰|生日|出世|降生|生人")
+@trigger(r"[Dd]\.?[Oo]\.?[Bb]|[Bb][Ii][Rr][Tt][Hh]|[Bb]orn|[\uff21-\uff3a\uff41-\uff5a]", needs=TWO_SIGNS)
+@trigger(rf"[日号號十一二三四五六七八九月廿\d][\s,，]?{_HOUR}生的", needs="生的")
 @trigger(
-    r"出生|生于|诞|生辰|生日|[Dd]\.?[Oo]\.?[Bb]|[Bb][Ii][Rr][Tt][Hh]|[Bb]orn|[\uff21-\uff3a\uff41-\uff5a]"
-    rf"|[日号號十一二三四五六七八九月廿\d][\s,，]?{_HOUR}(?:出世|降生|生人|生的|生(?:[,，。;；、!！?？)）\s]|$))"
+    rf"[日号號十一二三四五六七八九月廿\d][\s,，]?{_HOUR}生(?:[,，。;；、!！?？)）\s]|$)",
+    needs=r"生(?:[,，。;；、!！?？)）\s]|$)",
 )
 def birth_date(text: str) -> list[Span]:
     """Return dates of birth, after 出生日期, 生日, 生于, DOB, born on, or before 出生 and 生.

@@ -3,8 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from curate.pii.text import in_order, narrow, trigger
-from curate.pii.wordlists import either, lists
+from curate.pii.digits import TWO_SIGNS
+from curate.pii.name_words import lists
+from curate.pii.spans import in_order
+from curate.pii.text import narrow, trigger
+from curate.pii.words import either
 from curate.records import Span
 
 _WORD = r"[A-Z][a-z]{1,15}(?:[-'][A-Z]?[a-z]{2,15})?"
@@ -44,7 +47,8 @@ _TITLED = re.compile(rf"(?<![A-Za-z0-9.-])({_NAME}) ?(?={_TITLES})")
     r"叫|名字[是为]|姓名|英文名|(?:我是|这是|这里是|本人|患者) ?[A-Z]|(?:联系人|患者|医生|签名)[:：]\s{0,3}[A-Z]"
     r"|[Nn]ame[\"']? ?[:：]|NAME|[Nn]ame is|[Nn]ame['’]s|[Cc]all me|[Ss]igned|[Ss]ignature|[Rr]egards,|[Ss]incerely,"
     rf"|(?:I am|I['’]m|[Tt]his is) ?[A-Z]|(?:[DdMm]r|DR|MR|MRS|[Mm]rs|Ms|Miss|Prof|Professor)[.\sA-Z]"
-    rf"|[A-Za-z]\s?{_TITLES}|[\uff21-\uff3a\uff41-\uff5a]"
+    rf"|[A-Za-z]\s?{_TITLES}|[\uff21-\uff3a\uff41-\uff5a]",
+    needs=TWO_SIGNS,
 )
 def latin(text: str) -> list[Span]:
     """Return names in Latin letters after My name is, 我叫, Dr., Name:, and before 医生, 女士 and the like."""

@@ -2,9 +2,10 @@
 
 import re
 
-from curate.pii.naming import CJK, Trust, is_chinese, name_at
+from curate.pii.name_words import lists
+from curate.pii.names import CJK, Trust, is_chinese, name_at
 from curate.pii.text import narrow, trigger
-from curate.pii.wordlists import either, lists
+from curate.pii.words import either
 from curate.records import Span
 
 DOT = "[·•・‧∙]"
@@ -21,7 +22,7 @@ _INITIALS = re.compile(rf"(?:[A-Z.]|{DOT})+")
 _INSTITUTION = re.compile(either(lists().institutions))
 
 
-@trigger(rf"[{CJK}A-ZＡ-Ｚ]{DOT}[{CJK}A-ZＡ-Ｚ]")
+@trigger(rf"[{CJK}A-ZＡ-Ｚ]{DOT}[{CJK}A-ZＡ-Ｚ]", needs=DOT)
 def dotted(text: str) -> list[Span]:
     """Return minority and foreign names with a dot; not those of institutions, nor the titles of books."""
     text = narrow(text)
