@@ -19,8 +19,11 @@ _SPACED = re.compile(rf"([{CJK}])[ .]{{1,4}}([{CJK}])(?:[ .]{{1,4}}(?![男女])(
 """张 三, 王.小.明"""
 
 
+_WRITTEN = _ALL.replace(re.escape(" "), r"\s")
+
+
 @trigger(
-    rf"{_ALL}[】\])）］]?[\s\"“_＿|｜*:：=（(\[［]{{0,12}}"
+    rf"{_WRITTEN}[】\])）］]?[\s\"“_＿|｜*:：=（(\[［]{{0,12}}"
     rf"(?:[{surnames()}]|{LETTER}|[{CJK}]{{1,9}}{DOT}|[A-ZＡ-Ｚ]{DOT})"
 )
 def labelled(text: str) -> list[Span]:
