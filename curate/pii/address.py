@@ -17,6 +17,7 @@ from curate.pii.address_parts import (
     DOOR,
     ENGLISH,
     ESTATE,
+    HOUSE,
     NAME,
     PLACE,
     POSTCODE,
@@ -59,7 +60,7 @@ def _hint(many: str) -> str:
     """Return what an address cannot do without; `many` is how often a character in between may be repeated."""
     between = rf"(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{_DASH}){many}"
     return (
-        rf"[一-龥]{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附]?{_DIGIT}{between}[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
+        rf"[一-龥]{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附增]?{_DIGIT}{between}[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
         rf"|[一-龥]{_SPACE}?[A-ZＡ-Ｚ][座栋棟幢塔]|[一-龥]{_SPACE}?{_DIGIT}{between}{_DASH}{_DIGIT}"
         rf"|{written(words('places.yaml')['address_cues'])}|地址|[邮郵](?:[编編]|政[编編]|[递遞][区區])"
         rf"|住[^院宿][一-龥]{many}[区區县縣旗镇鎮乡鄉村路街道巷园園苑寓厦廈城庄莊号號]"
@@ -93,6 +94,7 @@ def _addresses(text: str) -> Iterator[tuple[int, int]]:
             code = POSTCODE.match(text, parts[-1].end)
             done = code.end("code") if code else parts[-1].end
             yield start, done
+    yield from (match.span("house") for match in HOUSE.finditer(text))
     yield from (match.span() for match in ENGLISH.finditer(text))
     yield from (match.span("code") for match in POSTCODE_ALONE.finditer(text))
 
@@ -159,7 +161,11 @@ def _next(text: str, at: int, rank: int) -> _Part | None:
             if shape.known:
                 return part
             found.append(part)
-    return min(found, key=lambda part: (part.rank != DOOR, -part.end if part.rank == DOOR else part.end), default=None)
+    return min(
+        found,
+        key=lambda part: (part.rank != DOOR, -part.end if part.rank == DOOR else part.end, -part.rank),
+        default=None,
+    )
 
 
 def _follows(shape: Shape, rank: int) -> bool:
