@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from curate.pii.masking import Masker
+from curate.pii.name_words import lists
 from curate.pii.settings import Masking, masker
-from curate.pii.wordlists import lists
 
 Draw = random.Random
 ANYWHERE = ("请打{}谢谢", "{}", "我的号码{}。", "{}是我的号码，请回", "孩子发烧三天了，{}，急")

@@ -17,6 +17,7 @@ from curate.pii.address_parts import (
     DOOR,
     ENGLISH,
     ESTATE,
+    HOUSE,
     NAME,
     PLACE,
     POSTCODE,
@@ -62,7 +63,7 @@ _HOUSE = "[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
 def _hints(many: str, district: str) -> dict[str, str]:
     """Return what an address cannot do without, each with what that needs; `many` repeats characters in between."""
     inside = rf"(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{_DASH})"
-    number = rf"[一-龥]{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附]?{_DIGIT}{inside}{many}"
+    number = rf"[一-龥]{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附增]?{_DIGIT}{inside}{many}"
     street = "Street|St|Ave|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Way|C(?:our)?t|Pl|Highway|Hwy|Lu|Jie"
     return {
         rf"{number}{_HOUSE}": "",
@@ -101,6 +102,7 @@ def _addresses(text: str) -> Iterator[tuple[int, int]]:
             code = POSTCODE.match(text, parts[-1].end)
             done = code.end("code") if code else parts[-1].end
             yield start, done
+    yield from (match.span("house") for match in HOUSE.finditer(text))
     yield from (match.span() for match in ENGLISH.finditer(text))
     yield from (match.span("code") for match in POSTCODE_ALONE.finditer(text))
 
@@ -165,7 +167,11 @@ def _next(text: str, at: int, rank: int) -> _Part | None:
             if shape.known:
                 return part
             found.append(part)
-    return min(found, key=lambda part: (part.rank != DOOR, -part.end if part.rank == DOOR else part.end), default=None)
+    return min(
+        found,
+        key=lambda part: (part.rank != DOOR, -part.end if part.rank == DOOR else part.end, -part.rank),
+        default=None,
+    )
 
 
 def _follows(shape: Shape, rank: int) -> bool:

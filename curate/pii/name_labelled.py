@@ -25,8 +25,13 @@ _OPEN = r"[】\])）］]?"
 _FIRST = rf"(?:[{surnames()}]|{LETTER}|[{CJK}]{{1,9}}{DOT}|[A-ZＡ-Ｚ]{DOT})"
 
 
-@trigger(rf"{either(_PLAIN)}{_OPEN}[\s\"“_＿|｜*:：=（(\[［]{{0,12}}{_FIRST}")
-@trigger(rf"{_ALL}{_OPEN}[\s\"“_＿|｜*]{{0,3}}[:：=][\s\"“_＿|｜*（(\[［]{{0,9}}{_FIRST}", needs="[:：=]")
+def _written(pattern: str) -> str:
+    """Return a pattern of labels as they may be written: with white space of any kind in them."""
+    return pattern.replace(re.escape(" "), r"\s")
+
+
+@trigger(rf"{_written(either(_PLAIN))}{_OPEN}[\s\"“_＿|｜*:：=（(\[［]{{0,12}}{_FIRST}")
+@trigger(rf"{_written(_ALL)}{_OPEN}[\s\"“_＿|｜*]{{0,3}}[:：=][\s\"“_＿|｜*（(\[［]{{0,9}}{_FIRST}", needs="[:：=]")
 def labelled(text: str) -> list[Span]:
     """Return names after the labels of forms and reports; several with 、 or / between them."""
     return in_order(_places(narrow(text)), "name", "name_labelled")

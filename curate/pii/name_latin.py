@@ -34,19 +34,23 @@ _SMALL = re.compile(
 )
 _CAPITALS = re.compile(rf"(?:姓名|NAME|Name) ?[:：] ?([A-Z]{{2,12}},? [A-Z]{{2,12}}){_END}")
 _STATED = re.compile(
-    rf"(?:我是|这是|这里是|本人|患者|(?<![A-Za-z])(?:I am|I'm|I’m|[Tt]his is)) ?({_WORD}(?: {_WORD})?){_END}"
+    rf"(?:我是|这是|这里是|本人|患者|(?<![A-Za-z])(?:I am|I'm|I’m|[Tt]his is|[Pp]atient ?:)) ?"
+    rf"({_WORD}(?: {_WORD})?){_END}"
 )
 _CALLED = re.compile(
     rf"(?<![A-Za-z])(?:Dr|Mr|Mrs|Ms|Miss|Prof|Professor|DR|MR|MRS|dr|mr|mrs)(?:\. ?| )({_NAME}){_END}"
     rf"|(?<![A-Za-z])(?:Dr|Mr|Mrs|Ms)({_WORD}){_END}"
 )
+_CLOSED = re.compile(rf"(?:Best(?: wishes)?|Thanks|Thank you|Cheers|Yours(?: truly)?),? ?\n ?({_NAME})[ .]?(?=\n|$)")
 _TITLED = re.compile(rf"(?<![A-Za-z0-9.-])({_NAME}) ?(?={_TITLES})")
 
 
 @trigger(
-    r"叫|名字[是为]|姓名|英文名|(?:我是|这是|这里是|本人|患者) ?[A-Z]|(?:联系人|患者|医生|签名)[:：]\s{0,3}[A-Z]"
-    r"|[Nn]ame[\"']? ?[:：]|NAME|[Nn]ame is|[Nn]ame['’]s|[Cc]all me|[Ss]igned|[Ss]ignature|[Rr]egards,|[Ss]incerely,"
-    rf"|(?:I am|I['’]m|[Tt]his is) ?[A-Z]|(?:[DdMm]r|DR|MR|MRS|[Mm]rs|Ms|Miss|Prof|Professor)[.\sA-Z]"
+    r"叫|名字[是为]|姓名|英文名|(?:我是|这是|这里是|本人|患者)\s?[A-Z]|(?:联系人|患者|医生|签名)[:：]\s{0,3}[A-Z]"
+    r"|[Nn]ame[\"']?\s?[:：]|NAME|[Nn]ame\sis|[Nn]ame['’]s|[Cc]all\sme|[Ss]igned|[Ss]ignature|[Rr]egards,|[Ss]incerely,"
+    r"|[st,u] ?\n ?[A-Z]"
+    r"|(?:I\sam|I['’]m|[Tt]his\sis|[Pp]atient\s?[:：])\s?[A-Z]"
+    rf"|(?:[DdMm]r|DR|MR|MRS|[Mm]rs|Ms|Miss|Prof|Professor)[.\sA-Z]"
     rf"|[A-Za-z]\s?{_TITLES}|[\uff21-\uff3a\uff41-\uff5a]",
     needs=TWO_SIGNS,
 )
@@ -56,7 +60,7 @@ def latin(text: str) -> list[Span]:
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
-    for pattern in (_ASKED, _SMALL, _CAPITALS, _CALLED, _TITLED):
+    for pattern in (_ASKED, _SMALL, _CAPITALS, _CALLED, _CLOSED, _TITLED):
         for match in pattern.finditer(text):
             start, end = match.span(match.lastindex or 1)
             words = text[start:end].split()

@@ -60,6 +60,7 @@ class Lists(Section):
     calls: list[str]
     followers: list[str]
     called_followers: list[str]
+    ailing_followers: list[str]
     introductions: _Introductions
     labels: _Labels
     minority: list[str]
@@ -113,6 +114,7 @@ class _Known:
     titles: Words
     followers: Words
     called: Words
+    ailing: Words
     no_nicks: frozenset[str]
 
 
@@ -141,6 +143,7 @@ def known() -> _Known:
         titles=Words(data.titles.doctors + data.titles.people),
         followers=Words(data.followers),
         called=Words(data.followers + data.called_followers),
+        ailing=Words(data.ailing_followers),
         no_nicks=frozenset(data.no_nicks),
     )
 

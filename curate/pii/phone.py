@@ -17,7 +17,7 @@ from curate.records import Span
 _WORDS = words("contacts")
 GAP = f"[{SPACE}{DASH}]{{0,3}}"
 _CUT = f"[{SPACE}{DASH}]{{1,3}}"
-_SAME = f"[{SPACE}]?[{DOT}/{DASH}][{SPACE}]?"
+_SAME = f"[{SPACE}]?[{DOT}/{DASH}*~][{SPACE}]?"
 ANY = rf"[{SPACE}{DASH}{DOT}./,，、]{{0,3}}"
 LINKS = rf"号號码碼是为為:：={SPACE}(（【“\"'→>|{DASH}"
 LINK = f"[{LINKS}]{{0,6}}"
@@ -31,7 +31,7 @@ _CITIES = r"(?:10|2[0-57-9])"
 """Area codes of two digits, whose numbers have eight."""
 _OTHERS = r"(?!400|800)[3-9]\d{2}"
 _LOCAL_8 = rf"[2-9]\d{{3}}(?:{GAP}|[{DOT}])\d{{4}}"
-_LOCAL_7 = rf"[2-9]\d{{2}}(?:{GAP}|[{DOT}])\d{{4}}"
+_LOCAL_7 = rf"(?:[2-9]\d{{2}}(?:{GAP}|[{DOT}])\d{{4}}|[2-9]\d{{3}}{_CUT}\d{{3}})"
 _NUMBER = rf"(?:{_CITIES}~{_LOCAL_8}|{_OTHERS}~(?:{_LOCAL_8}|{_LOCAL_7}))"
 """Area code and number; ~ stands for what is between them."""
 _EXTENSION = rf"(?:[{SPACE}]?(?:[转轉x#{DASH}]|分机号?|分機|内线|內線|ext\.?)[:：]?[{SPACE}]?\d{{1,6}}(?!\d))?"
@@ -41,7 +41,7 @@ _MOBILE = re.compile(
     rf"(?:{CHINA}|{ALONE})1[3-9]\d(?:"
     rf"{GAP}(?!\d\d00[ -]\d\d00)\d{{4}}{GAP}\d{{4}}"  # 150 2000 3000 are doses
     rf"|\d{_CUT}\d{{3}}{_CUT}\d{{4}}|\d{{4}}{_CUT}\d{{4}}| \d{{3}} \d{{3}}(?!00)\d\d(?! \d)"
-    rf"|(?P<s>{_SAME})\d{{4}}(?P=s)\d{{4}}"
+    rf"|(?P<s>{_SAME})(?!\d\d00(?P=s)\d\d00)\d{{4}}(?P=s)\d{{4}}"
     r"|\.\d{4}\.\d{4}(?!\.\d)"  # dots in both places: with one it would be a decimal number, with more a version
     rf"|(?P<t>[{DOT}{DASH}])(?:\d\d(?P=t)\d\d(?P=t)\d\d(?P=t)\d\d|\d{{3}}(?P=t)\d{{5}}|\d{{4}}(?P=t)\d\d(?P=t)\d\d"
     rf"|\d\d(?P=t)\d{{3}}(?P=t)\d{{3}}|\d{{3}}(?P=t)\d{{3}}(?P=t)\d\d)){ENDED}",
@@ -74,7 +74,7 @@ _DOMAIN = re.compile(
     rf"@(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?!{_RESERVED}|{any_of(_WORDS['files'])}(?![A-Za-z]))[A-Za-z]{{2,24}}(?!\.{_RESERVED})"
 )
 _AT = rf"[{SPACE}]?(?:[\[(【{{<](?:at|@|#|艾特)[\])】}}>]|@|#|艾特|圈a|[{SPACE}]at[{SPACE}])[{SPACE}]?"
-_POINT = rf"[{SPACE}]?(?:\.|[\[(【{{](?:dot|点|\.)[\])】}}]|[点。]|[{SPACE}]dot[{SPACE}])[{SPACE}]?"
+_POINT = rf"[{SPACE}]?(?:\.|[\[(【{{](?:dot|点|\.)[\])】}}]|[点。,，]|[{SPACE}]dot[{SPACE}])[{SPACE}]?"
 _SPELT = re.compile(
     rf"{_AT}(?:(?:{any_of(_WORDS['providers'])}){_POINT}{any_of(_WORDS['ends'])})(?![A-Za-z])", re.IGNORECASE
 )
@@ -156,7 +156,7 @@ def named(narrowed: str, start: int) -> bool:
 
 
 @trigger(
-    rf"[@＠#＃]|艾特|{raw(['圈a'])}|{raw(['at'])}[\s\])）】］}}>{SPACE}]{{1,3}}{raw(_WORDS['providers'])}",
+    rf"[@＠#＃]|艾特|{raw(['圈a'])}|{raw(['at'])}[\s\])）】］｝＞}}>{SPACE}]{{1,3}}{raw(_WORDS['providers'])}",
     needs=TWO_SIGNS,
 )
 def email(text: str) -> list[Span]:

@@ -37,7 +37,7 @@ _LIKE_DAY = re.compile("(?:18|19|20)[0-9]{2}(?:0[1-9]|1[0-2])[0-3]")
 _STARRED = re.compile(rf"{ALONE}(?P<value>{_PROVINCES}[0-9]{{4}}[{_STAR}]{{8}}[0-9]{{3}}[0-9{_X}]){ENDED}")
 _LABELLED = labelled(
     words("resident_id")["words"],
-    rf"[1-9]{_ANY}{{14,17}}{_STOP}|[1-9](?:{GAP}{_ANY}){{17}}{_STOP}|[1-9](?:{GAP}{_ANY}){{14}}{_STOP}",
+    rf"[1-9]{_ANY}{{14,19}}{_STOP}|[1-9](?:{GAP}{_ANY}){{17}}{_STOP}|[1-9](?:{GAP}{_ANY}){{14}}{_STOP}",
     rf"(?:我的|你的|这个|如下|好像|应该|就|记得|[,，、]|{LINKS}){{0,8}}",
 )
 _OLD = re.compile(
@@ -56,7 +56,7 @@ def resident_id(text: str) -> list[Span]:
     """Return resident identity numbers: 18 characters with a birthday that exists and the right check digit.
 
     Their parts may be apart, or groups of equal size, their digits Chinese numerals. After a word such as 身份证
-    also 15 to 18 characters with any check digit, some of them starred. A number that starts with 0 is nobody's.
+    also 15 to 20 characters with any check digit, some of them starred. A number that starts with 0 is nobody's.
     """
     bare = (match for match in matches([_BARE], text) if _whole(match["value"]))
     named = (match for match in matches([_LABELLED, _STARRED], text) if sum(map(str.isdigit, match["value"])) >= 6)
