@@ -92,8 +92,8 @@ def test_a_long_line_of_one_thing_ends(part: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-def test_a_megabyte_of_everything_ends() -> None:
+def test_a_long_line_of_everything_ends() -> None:
     draw = random.Random(3)
-    text = "".join(draw.choices(PIECES, k=200_000))
-    assert len(text.encode()) > 1_000_000
+    text = "".join(draw.choices(PIECES, k=60_000))
+    assert len(text.encode()) > 300_000
     assert valid(text, list(MASKER.mask(text).spans))

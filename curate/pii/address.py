@@ -32,7 +32,7 @@ from curate.pii.address_parts import (
 from curate.pii.digits import TWO_SIGNS
 from curate.pii.places import fold, one_character, written
 from curate.pii.spans import in_order
-from curate.pii.text import trigger
+from curate.pii.text import RAW_DASH, trigger
 from curate.pii.words import one_of, words
 from curate.records import Span
 
@@ -52,30 +52,35 @@ class _Part(NamedTuple):
 
 _DIGIT = "[0-9０-９一二三四五六七八九十百零〇两兩]"
 _SPACE = r"[ \u00a0\u2007\u202f\u3000]"
-_LOWER = (
-    "[镇鎮乡鄉村][^静靜痛医醫]|[镇鎮乡鄉村]$|街道|[苏蘇]木|[农農林牧团團][场場]|公社|[^走思尿]路|[街巷]|胡同|居委|嘎查"
-    "|[^知味尿阴陰肠腸胆膽气氣通管化]道|[小社][区區]|公寓|家[园園园属屬]|花[园園苑]|大[厦廈]|新城|公[馆館]|山[庄莊]"
+_ROADS = "[镇鎮乡鄉村][^静靜痛医醫]|[镇鎮乡鄉村]$|街道|[^走思尿]路|[街巷]|[^知味尿阴陰肠腸胆膽气氣通管化]道"
+_HOMES = (
+    "[苏蘇]木|[农農林牧团團][场場]|公社|胡同|居委|嘎查|[小社][区區]|公寓|家[园園属屬]|花[园園苑]|大[厦廈]|新城"
+    "|公[馆館]|山[庄莊]"
 )
-_DASH = "[-－‐-―−]"
+_ESTATES = ("estates", "estates_with_number")
 _HOUSE = "[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
 
 
 def _hints(many: str, district: str) -> dict[str, str]:
     """Return what an address cannot do without, each with what that needs; `many` repeats characters in between."""
-    inside = rf"(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{_DASH})"
-    number = rf"[一-龥]{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附增]?{_DIGIT}{inside}{many}"
+    inside = rf"(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{RAW_DASH})"
+    number = rf"{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附增]?{_DIGIT}{inside}{many}"
+    upper = rf"(?:[省市县縣区區州旗盟]|{district})(?:[一-龥·/]|{_SPACE}|{RAW_DASH}){many}"
     street = "Street|St|Ave|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Way|C(?:our)?t|Pl|Highway|Hwy|Lu|Jie"
     return {
-        rf"{number}{_HOUSE}": "",
+        rf"[一-龥]{number}{_HOUSE}": "",
         rf"[一-龥]{_SPACE}?[A-ZＡ-Ｚ][座栋棟幢塔]": "[座栋棟幢塔]",
-        rf"{number}{_DASH}{_DIGIT}": _DASH,
+        rf"{_ESTATE_ENDS}{number}{RAW_DASH}{_DIGIT}": RAW_DASH,
         rf"{written(words('places')['address_cues'])}|地址|[邮郵](?:[编編]|政[编編]|[递遞][区區])": "",
         rf"住[^院宿][一-龥]{many}[区區县縣旗镇鎮乡鄉村路街道巷园園苑寓厦廈城庄莊号號]": "住",
-        rf"(?:[省市县縣区區州旗盟]|{district})(?:[一-龥·/]|{_SPACE}|{_DASH}){many}(?:{_LOWER})": _LOWER,
+        rf"{upper}(?:{_ROADS})": "[镇鎮乡鄉村街巷路道]",
+        rf"{upper}(?:{_HOMES})": _HOMES,
         rf"[A-Za-z.]{_SPACE}(?:{street})": TWO_SIGNS,
     }
 
 
+_ESTATE_ENDS = one_character("区寓期" + "".join(word[-1] for name in _ESTATES for word in words("places")[name]))
+"""A bare number with dashes is a door only behind an estate or another door."""
 _DISTRICTS = words("places")["districts"]
 _LIKE_DISTRICTS = "".join(one_character(name[place] for name in _DISTRICTS) for place in (0, 1))
 """Two characters with which a district may begin: an automaton of few states."""

@@ -68,7 +68,9 @@ def _hospital() -> re.Pattern[str]:
 @cache
 def _ending() -> re.Pattern[str]:
     last = "|".join(f"(?<={each})" for each in _LAST)
-    return re.compile(rf"(?:{last})医院|{one_of(_OTHER_ENDINGS)}|{_NUMBERED}")
+    first = "".join({word[0] for word in _OTHER_ENDINGS})
+    # one look at a character: `re` would look back in front of each otherwise
+    return re.compile(rf"(?=[医{first}一二三四五六七八九1-9])(?:(?:{last})医院|{one_of(_OTHER_ENDINGS)}|{_NUMBERED})")
 
 
 _LAST = (

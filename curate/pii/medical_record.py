@@ -45,7 +45,7 @@ _BEDS = (
         rf"(?<![A-Za-z])[Bb](?:ed|ED)[{SPACE}]?(?:[Nn][Oo][.:]?|[Nn]umber|#)[{SPACE}]?(?P<value>[A-Z]?[0-9]{{1,4}}){WORD_ENDED}"
     ),
 )
-_BED_WORDS = [*_LISTS["beds"], "bed no", "bed number", "bed #"]
+_ENGLISH_BEDS = ["bed no", "bed number", "bed #"]
 _COUNTING = re.compile(f"(?:{'|'.join(_LISTS['counting'])})[{SPACE}了着]?\\Z")
 
 
@@ -69,7 +69,8 @@ def medical_record(text: str) -> list[Span]:
 
 
 @trigger(rf"[\d一二三四五六七八九十百][{RAW_SPACE}]?[号號#]?病?床", needs="床")
-@trigger(loosely(_BED_WORDS), needs="[号號BbＢｂ]")
+@trigger(loosely(_LISTS["beds"]), needs="[号號]")
+@trigger(loosely(_ENGLISH_BEDS), needs=TWO_SIGNS)
 def bed_number(text: str) -> list[Span]:
     """Return beds in which somebody lies: `床号12`, `3号床`, `1203病房5床`, `12床患者`, `住12床`.
 

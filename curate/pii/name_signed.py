@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from curate.pii.name_words import surnames
 from curate.pii.names import CJK, COLON, LOOSE, name_at, name_before
 from curate.pii.spans import in_order
-from curate.pii.text import narrow, trigger
+from curate.pii.text import RAW_DASH, narrow, trigger
 from curate.records import Span
 
 _WRITER = r"(?:您的|你的|爱你的)?(?:患者|病人|学生|朋友|家属|儿子|女儿)?[:： ]{0,2}"
@@ -22,13 +22,13 @@ _TAIL = 60
 _SEEN = rf"[{surnames()}][{CJK}]{{1,3}}"
 
 
-_DASHES = r"[-\u2010-\u2015\u2212\uff0d]"
 _BLANK = r"[ \t\u00a0\u2007\u202f\u3000]"
 _TAILED = rf"{_SEEN}{_BLANK}{{0,4}}[!！.．。]?[\s\d年月日./．\u2010-\u2015\u2212\uff0d-]{{0,24}}$"
 
 
 @trigger(_CLOSING)
-@trigger(rf"(?:{_DASHES}{{2,}}|敬[礼禮]|祝好|落款|署名|敬上[:：])[!！.．。,，]?[\s:：]{{0,6}}{_WRITER}\s{{0,2}}{_SEEN}")
+@trigger(rf"(?:敬[礼禮]|祝好|落款|署名|敬上[:：])[!！.．。,，]?[\s:：]{{0,6}}{_WRITER}\s{{0,2}}{_SEEN}")
+@trigger(rf"{RAW_DASH}{{2,}}[\s:：]{{0,6}}{_WRITER}\s{{0,2}}{_SEEN}", needs=RAW_DASH)
 @trigger(rf"\n{_BLANK}{{0,8}}{_TAILED}", needs="\n")
 @trigger(rf"[谢謝托复了啦生夫您你][!！.．。,，~\s]{{1,4}}{_TAILED}", needs="[谢謝托盼]")
 def signed(text: str) -> list[Span]:

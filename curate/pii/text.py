@@ -13,6 +13,8 @@ ALONE = r"(?<![0-9])(?<!(?<![0-9])0\.)"
 """No digit in front, nor the start of a decimal number below 1. Letters may stand there: `tel138...`, `wx138...`."""
 ENDED = r"(?![0-9])"
 
+RAW_DASH = "[-\u2010-\u2015\u2212\uff0d]"
+"""A dash in a text as it was written; a trigger."""
 _WIDE = re.compile(
     "[\u00a0\u2007\u202f\u2010-\u2015\u2212\u3000\uff05\uff08\uff09\uff0b\uff0d\uff0e\uff10-\uff19\uff20-\uff3f\uff41-\uff5a]"
 )
