@@ -90,6 +90,14 @@ def test_a_long_line_of_one_thing_ends(part: str) -> None:
     assert valid(text, list(once.spans))
 
 
+@pytest.mark.accept
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("part", NASTY)
+def test_a_megabyte_of_one_thing_ends(part: str) -> None:
+    text = part * (1_000_000 // len(part.encode())) + "\u3042"
+    assert valid(text, list(mask_all(MASKER, [text])[0].spans))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_long_line_of_everything_ends() -> None:
