@@ -49,7 +49,7 @@ _PERHAPS_SPACE = f"[{RAW_SPACE}]?"
 WORD_ENDED = r"(?![A-Za-z0-9])"
 
 _ANOTHER = re.compile(
-    r"(?:[号號编編单單批字型款株系]|(?<![号號])[码碼]|[Nn][Oo]|LOT|Lot|lot|S/?N|I[DM]E?I?|[A-Za-z]-|[#№])"
+    r"(?:[号號编編单單批字型款株]|(?<![联聯])系|(?<![号號])[码碼]|[Nn][Oo]|LOT|Lot|lot|S/?N|I[DM]E?I?|[A-Za-z]-|[#№])"
     rf"[{SPACE}:：=.(（\"“]{{0,4}}\Z"
 )
 
