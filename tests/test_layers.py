@@ -147,6 +147,7 @@ def test_no_stage_imports_another() -> None:
         "seats",
         "spending",
         "spotting",
+        "leaving",
     }
     names -= {"judge"}  # quotes are its own
     for path in (PACKAGE / "stages").glob("*.py"):

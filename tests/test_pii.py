@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from curate import resources
 from curate.errors import ConfigError
 from curate.pii import RECOGNISERS
-from curate.pii.contact import email, landline, mobile
-from curate.pii.identity import resident_id, valid
 from curate.pii.masking import resolve
+from curate.pii.phone import email, landline, mobile
+from curate.pii.resident_id import resident_id, valid
 from curate.pii.settings import Masking, masker
 from curate.records import Span
 

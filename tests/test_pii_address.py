@@ -1,20 +1,14 @@
 """Addresses: every written form is found whole, places that identify nobody and everything else stay."""
 
 import json
-import re
-import time
-from itertools import pairwise
 from pathlib import Path
 
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curate.pii.address import address
-from tests.recognising import trigger_of
-
-TRIGGER = trigger_of(address)
+from tests import recognising
 
 
 def lines(text: str) -> list[str]:
@@ -131,7 +125,7 @@ Take 20 Drops Daily at Room temperature
 
 
 def values(text: str) -> list[str]:
-    return [text[span.start : span.end] for span in address(text)]
+    return recognising.found(address, text)
 
 
 @pytest.mark.parametrize("written", ADDRESSES)
@@ -146,8 +140,6 @@ def test_addresses_in_every_form(written: str) -> None:
         f"患者，{written}；胃痛",
     ):
         assert values(text) == [written], text
-        assert re.search(TRIGGER, text)
-        assert pl.Series([text]).str.contains(TRIGGER).item()
 
 
 @pytest.mark.parametrize("text", PLACES_ONLY)
@@ -212,7 +204,7 @@ CHINESE = st.text("一二三四五六七八九十", min_size=1, max_size=3)
 BELOW = st.sampled_from(["", "3号楼", "2单元", "5栋2单元301室", "A座1203", "12楼", "502室"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200)
 @given(ABOVE, ROADS, st.one_of(st.integers(1, 9999).map(str), CHINESE), BELOW, st.booleans())
 def test_every_number_on_every_road(above: str, road: str, number: str, below: str, wide: bool) -> None:
     written = f"{above}{road}{number}号{below}"
@@ -238,28 +230,3 @@ def test_placeholders_and_gone_text_are_no_address() -> None:
     for text in ("家住[地址]，电话[电话]", "地址：[地址]3号楼", "■■■■路12号", "[医院]12号", "家住■■区"):
         assert values(text) == [], text
     assert values("北京市[地址]建国路88号") == ["建国路88号"]
-
-
-@settings(max_examples=500, deadline=None)
-@given(st.text(st.characters(), max_size=60) | st.text("北京市朝阳区建国路8８号楼村组住家[]■ ,，-号", max_size=60))
-def test_any_text_gives_valid_spans_and_the_trigger_is_implied(text: str) -> None:
-    spans = address(text)
-    assert all(0 <= span.start < span.end <= len(text) and span.kind == span.recogniser == "address" for span in spans)
-    assert all(first.end <= second.start for first, second in pairwise(spans))
-    if spans:
-        assert re.search(TRIGGER, text)
-        assert pl.Series([text]).str.contains(TRIGGER).item()
-
-
-@pytest.mark.parametrize(
-    "part", ["路", "12号", "北京市", "村3组", "家住区", "县一", "1 Main ", "A", "号-", "中山路1号", "建国"]
-)
-def test_time_grows_with_the_length(part: str) -> None:
-    def seconds(size: int) -> float:
-        text = part * (size // len(part))
-        start = time.perf_counter()
-        address(text)
-        return time.perf_counter() - start
-
-    short = max(seconds(10_000), seconds(10_000))
-    assert seconds(100_000) < 30 * short + 0.5

@@ -1,17 +1,15 @@
 """Dates of birth: every written form, and the dates that are none."""
 
 import re
-import time
 from datetime import date
 
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.pii.birth import birth_date
+from curate.pii.birth_date import birth_date
 from curate.pii.settings import Masking, masker
-from tests.recognising import trigger_of
+from tests import recognising
 
 MASKER = masker(Masking(recognisers=["birth_date"]), "zh", b"key")
 
@@ -107,14 +105,7 @@ STAY = [
 
 
 def found(text: str) -> list[str]:
-    return [text[span.start : span.end] for span in birth_date(text)]
-
-
-def assert_triggered(text: str) -> None:
-    if birth_date(text):
-        trigger = trigger_of(birth_date)
-        assert re.search(trigger, text)
-        assert pl.Series([text]).str.contains(trigger)[0]
+    return recognising.found(birth_date, text)
 
 
 @pytest.mark.parametrize("text", FORMS)
@@ -124,7 +115,6 @@ def test_dates_of_birth_are_found(text: str) -> None:
     plain = text.replace("〈", "").replace("〉", "")
     for around in (plain, f"胃痛。{plain}", f"（{plain}", f"{plain}。谢谢", f"{plain}\n性别男"):
         assert found(around) == value
-        assert_triggered(around)
 
 
 @pytest.mark.parametrize("text", STAY)
@@ -145,7 +135,7 @@ WRITTEN = [
 AROUND = ["出生日期：{}", "生日是{}，", "我{}出生", "出生于{}。", "（{}生）", "DOB: {} ", "出生年月日{}性别"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200)
 @given(st.dates(date(1900, 1, 1), date(2099, 12, 31)), st.sampled_from(WRITTEN), st.sampled_from(AROUND))
 def test_any_day_in_every_written_form(day: date, written: str, around: str) -> None:
     value = written.format(day.year, day.month, day.day)
@@ -153,37 +143,3 @@ def test_any_day_in_every_written_form(day: date, written: str, around: str) -> 
     assert found(text) == [value]
     wide = text.translate({ord(letter): ord(letter) + 0xFEE0 for letter in "0123456789"})
     assert len(found(wide)) == 1
-    assert_triggered(wide)
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    st.lists(
-        st.sampled_from([*"19生于日年月号出。，-/ []■", "1985", "出生", "生日", "三十", "DOB", "3月", "[日期]"]),
-        max_size=12,
-    ).map("".join)
-)
-def test_masked_text_is_not_masked_again(text: str) -> None:
-    assert_triggered(text)
-    once = MASKER.mask(text).text
-    assert MASKER.mask(once).text == once
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.text(st.characters(), max_size=60))
-def test_any_text_is_no_error(text: str) -> None:
-    assert all(0 <= span.start < span.end <= len(text) for span in birth_date(text))
-
-
-@pytest.mark.parametrize("piece", ["1985年", "三十", "生日 ", "出生", "3月", "1 ", "12-", "March 12, ", "生"])
-def test_time_grows_with_the_length(piece: str) -> None:
-    assert seconds(piece * (100_000 // len(piece))) < 40 * max(seconds(piece * (10_000 // len(piece))), 0.005)
-
-
-def seconds(text: str) -> float:
-    times = []
-    for _ in range(2):
-        start = time.perf_counter()
-        birth_date(text)
-        times.append(time.perf_counter() - start)
-    return min(times)

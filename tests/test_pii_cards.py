@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.pii.cards import bank_card, luhn
-from curate.pii.identity import valid
-from tests.recognising import NASTY, STAY, STRANGE, assert_linear, found, strange_texts, surrounded
+from curate.pii.bank_card import bank_card, luhn
+from curate.pii.resident_id import valid
+from tests.recognising import found, surrounded
 
 WIDE = str.maketrans("0123456789- ", "０１２３４５６７８９－　")
 SPELLED = str.maketrans("0123456789", "〇一二三四五六七八九")
@@ -38,7 +38,7 @@ def test_check_digit_of_the_standard() -> None:
     assert [digit for digit in "0123456789" if luhn(f"4992739871{digit}")] == ["6"]
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(cards(), st.sampled_from([" ", "-", "–", "  ", "　"]))
 def test_every_written_form(number: str, cut: str) -> None:
     if len(number) == 18 and valid(number):
@@ -51,7 +51,7 @@ def test_every_written_form(number: str, cut: str) -> None:
         assert found(bank_card, f"请打到{written}\n") == [written]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(cards(), st.integers(1, 9))
 def test_a_wrong_check_digit_needs_the_word(number: str, shift: int) -> None:
     wrong = number[:-1] + str((int(number[-1]) + shift) % 10)
@@ -124,13 +124,3 @@ A6222021234567890128
 )
 def test_other_numbers_stay(text: str) -> None:
     assert found(bank_card, text) == []
-
-
-def test_what_is_no_card_number_stays() -> None:
-    assert {text: values for text in STAY if (values := found(bank_card, text))} == {}
-
-
-def test_nothing_breaks_it() -> None:
-    for text in strange_texts([*NASTY, *STRANGE, "4111 1111 1111 1111", "银行卡"], 3000):
-        found(bank_card, text)
-    assert_linear(bank_card, NASTY)

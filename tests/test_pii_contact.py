@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.contacting import ALL, FORMS, covered, found, places, seconds
+from tests.contacting import FORMS, covered, found, places
 
 MOBILES = [*FORMS["mobiles"], "139\u00a01234\u00a05678", "139\u20091234\u20095678", "139\u200b1234\u200b5678"]
 SAID = [
@@ -110,7 +110,7 @@ def grouped(digits: str, sizes: tuple[int, ...], between: str) -> str:
     return between.join(parts)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(MOBILE, GROUPS, BETWEEN, PREFIX, st.booleans(), AROUND)
 def test_mobiles_that_were_made_up(
     digits: str, sizes: tuple[int, ...], between: str, prefix: str, wide: bool, around: tuple[str, str]
@@ -121,7 +121,7 @@ def test_mobiles_that_were_made_up(
     assert value in found(around[0] + value + around[1], "mobile") or round_figures
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(MOBILE, NUMERALS, st.data(), st.sampled_from(["", " ", "-", "·"]), AROUND)
 def test_mobiles_in_numerals_that_were_made_up(
     digits: str, numerals: str, data: st.DataObject, between: str, around: tuple[str, str]
@@ -134,7 +134,7 @@ def test_mobiles_in_numerals_that_were_made_up(
     assert found(around[0] + value + around[1], "spoken") == {value} or dash
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50)
 @given(MOBILE, st.sampled_from(["-", ".", "·", "_", "*", "️⃣"]), AROUND)
 def test_mobiles_with_every_digit_apart(digits: str, between: str, around: tuple[str, str]) -> None:
     value = between.join(digits)
@@ -144,7 +144,7 @@ def test_mobiles_with_every_digit_apart(digits: str, between: str, around: tuple
 AREAS = st.sampled_from(["010", "020", "021", "029", "0755", "0531", "0371", "0991", "0898"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100)
 @given(AREAS, st.sampled_from("2345678"), st.text(DIGIT, min_size=7, max_size=7), st.sampled_from("- （/+0"), AROUND)
 def test_landlines_that_were_made_up(area: str, head: str, rest: str, form: str, around: tuple[str, str]) -> None:
     local = head + rest
@@ -158,87 +158,9 @@ LOCAL = st.text(st.sampled_from("abcxyz019._%+-"), min_size=1, max_size=80).filt
 DOMAIN = st.sampled_from(["qq.com", "163.com", "mail.hospital.org.cn", "x-y.edu", "a.b.c.d.io"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200)
 @given(LOCAL, DOMAIN, st.booleans())
 def test_addresses_that_were_made_up(name: str, domain: str, wide: bool) -> None:
     address = f"{name}@{domain}"
     address = "".join(chr(ord(sign) + 0xFEE0) if wide and sign != "%" else sign for sign in address)
     assert found(f"我的邮箱{address}，谢谢", "email") == {address}
-
-
-PIECES = [
-    "1",
-    "39",
-    "13912345678",
-    "+86",
-    "852",
-    "886",
-    "0",
-    "10",
-    "(",
-    ")",
-    "-",
-    " ",
-    "·",
-    "一",
-    "三八",
-    "零",
-    "电话",
-    "：",
-    "转",
-    "@",
-    "qq",
-    ".com",
-]
-PIECES += [
-    "[at]",
-    "点",
-    "#",
-    "400",
-    "号",
-    "元",
-    "️⃣",
-    "①",
-    "O",
-    "\u200b",
-    "\ud800",
-    "\x00",
-    "🙂",
-    "■",
-    "[电话]",
-    "＋",
-    "８",
-    "tel",
-    "\n",
-    "，",
-    "、",
-    "/",
-    ".",
-]
-
-
-@settings(max_examples=1000, deadline=None)
-@given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join) | st.text(max_size=40))
-def test_any_text_keeps_the_promises(text: str) -> None:
-    if "\ud800" in text:  # such text cannot reach the trigger of Rust: no file in UTF-8 holds it
-        assert all(isinstance(recogniser(text), list) for recogniser in ALL.values())
-    else:
-        assert all("■" not in value and "[电话]" not in value for value in found(text))
-
-
-@pytest.mark.parametrize("name", ["mobile", "landline", "overseas", "spoken", "email"])
-@pytest.mark.parametrize(
-    "unit", ["1", "1-3-", "139-", "电话1 3 9 ", "+", "(010)", "一三八零", "a.", "a@a.", "电话2345678、"]
-)
-def test_time_grows_with_the_text(name: str, unit: str) -> None:
-    """Ten times the text, at most some twenty times the time: a square would be a hundred."""
-    short, long = (seconds(name, unit * (size // len(unit))) for size in (5_000, 50_000))
-    assert long < 25 * max(short, 0.005)
-
-
-@pytest.mark.parametrize(
-    ("name", "unit"),
-    [("mobile", "1-3-"), ("landline", "010-6"), ("spoken", "一三"), ("email", "a.a@"), ("overseas", "+")],
-)
-def test_a_line_of_a_million_characters(name: str, unit: str) -> None:
-    assert seconds(name, unit * (1_000_000 // len(unit))) < 30

@@ -14,7 +14,7 @@ from curate.pii.documents import (
     valid_hong_kong,
     valid_taiwan,
 )
-from tests.recognising import NASTY, STAY, STRANGE, Recogniser, assert_linear, found, strange_texts, surrounded
+from tests.recognising import Recogniser, found, surrounded
 
 ALL = [passport, permit, hong_kong_id, macao_id, taiwan_id, social_security]
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -138,7 +138,7 @@ def test_check_digits() -> None:
     assert valid_taiwan("A800000014")
 
 
-@settings(max_examples=200)
+@settings(max_examples=25)
 @given(st.text(LETTERS, min_size=1, max_size=2), st.integers(0, 999999), st.sampled_from(["", " "]))
 def test_every_number_of_hong_kong(start: str, number: int, cut: str) -> None:
     body = f"{start}{number:06d}"
@@ -150,7 +150,7 @@ def test_every_number_of_hong_kong(start: str, number: int, cut: str) -> None:
         assert found(hong_kong_id, f"身份证{written}，".translate(WIDE)) == [written.translate(WIDE)]
 
 
-@settings(max_examples=200)
+@settings(max_examples=25)
 @given(st.sampled_from(LETTERS), st.sampled_from("1289ABCD"), st.integers(0, 10**7 - 1))
 def test_every_number_of_taiwan(letter: str, second: str, number: int) -> None:
     body = f"{letter}{second}{number:07d}"
@@ -220,15 +220,3 @@ A123456789
 )
 def test_other_codes_stay(text: str) -> None:
     assert [(recogniser, values) for recogniser in ALL if (values := found(recogniser, text))] == []
-
-
-@pytest.mark.parametrize("recogniser", ALL)
-def test_what_is_no_document_stays(recogniser: Recogniser) -> None:
-    assert {text: values for text in STAY if (values := found(recogniser, text))} == {}
-
-
-@pytest.mark.parametrize("recogniser", ALL)
-def test_nothing_breaks_it(recogniser: Recogniser) -> None:
-    for text in strange_texts([*NASTY, *STRANGE, "身分證字號", "A123456789", "(3)", "A123456", "1234567"], 2000):
-        found(recogniser, text)
-    assert_linear(recogniser, NASTY)

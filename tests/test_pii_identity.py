@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.pii.identity import resident_id, resident_id_15, valid
-from tests.recognising import NASTY, STAY, STRANGE, Recogniser, assert_linear, found, strange_texts, surrounded
+from curate.pii.resident_id import resident_id, resident_id_15, valid
+from tests.recognising import found, surrounded
 
 PROVINCES = [
     11,
@@ -52,7 +52,7 @@ GROUPS = [
 CUTS = [" ", "-", "–", "—", "　", ".", "·", "_", "/", " - ", "\u200b"]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(numbers(), st.sampled_from(GROUPS), st.sampled_from(CUTS))
 def test_every_written_form(number: str, sizes: tuple[int, ...], cut: str) -> None:
     apart = grouped(number, sizes, cut)
@@ -116,7 +116,7 @@ def test_old_numbers(number: str) -> None:
         assert found(resident_id_15, text) == [number]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(numbers())
 def test_old_numbers_of_every_province(number: str) -> None:
     old = number[:2] + "0" + str(1 + int(number[3]) % 9) + number[4:6] + number[8:17]
@@ -148,7 +148,7 @@ def test_other_numbers_of_15_digits_stay(text: str) -> None:
     assert found(resident_id_15, text) == []
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(numbers(), st.integers(1, 9))
 def test_a_wrong_check_digit_needs_the_word(number: str, shift: int) -> None:
     wrong = number[:17] + "0123456789X"[("0123456789X".index(number[17]) + shift) % 11]
@@ -159,15 +159,3 @@ def test_a_wrong_check_digit_needs_the_word(number: str, shift: int) -> None:
 @given(st.integers(0, 10**12 - 1))
 def test_made_up_numbers_stay(number: int) -> None:
     assert found(resident_id, f"身份证号000000{number:012d}，身份证 000000 {number:012d}") == []
-
-
-@pytest.mark.parametrize("recogniser", [resident_id, resident_id_15])
-def test_what_is_no_identity_number_stays(recogniser: Recogniser) -> None:
-    assert {text: values for text in STAY if (values := found(recogniser, text))} == {}
-
-
-@pytest.mark.parametrize("recogniser", [resident_id, resident_id_15])
-def test_nothing_breaks_it(recogniser: Recogniser) -> None:
-    for text in strange_texts(NASTY + STRANGE + ["身份证号110101198703262044", "110101870326204"], 3000):
-        found(recogniser, text)
-    assert_linear(recogniser, NASTY)

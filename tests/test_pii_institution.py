@@ -2,19 +2,15 @@
 
 import json
 import re
-import time
-from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.pii.institution import hospital, school
-from curate.records import Span
-from tests.recognising import trigger_of
+from curate.pii.institutions import hospital, school
+from tests import recognising
+from tests.recognising import Recogniser
 
 
 def lines(text: str, separator: str = "\n") -> list[str]:
@@ -102,15 +98,8 @@ NO_HOSPITALS = lines(
 )
 
 
-def values(recogniser: Callable[[str], list[Span]], text: str) -> list[str]:
-    return [text[span.start : span.end] for span in recogniser(text)]
-
-
-def triggered(recogniser: Callable[[str], list[Span]], text: str) -> bool:
-    pattern = trigger_of(recogniser)
-    found = bool(re.search(pattern, text))
-    assert pl.Series([text]).str.contains(pattern).item() == found
-    return found
+def values(recogniser: Recogniser, text: str) -> list[str]:
+    return recognising.found(recogniser, text)
 
 
 @pytest.mark.parametrize("name", HOSPITALS)
@@ -125,7 +114,6 @@ def test_hospitals_in_every_form(name: str) -> None:
         f"就诊医院：{name}",
     ):
         assert set(values(hospital, text)) == {name}, text
-        assert triggered(hospital, text)
 
 
 @pytest.mark.parametrize("name", GENERIC)
@@ -155,7 +143,6 @@ def test_what_is_no_hospital_stays(text: str) -> None:
 def test_short_forms_and_unknown_names_need_somebody_who_goes_there(text: str, name: str) -> None:
     assert values(hospital, text) == [name]
     assert values(hospital, f"听说{name}不错") in ([], [name] if name.endswith("中医院") else [])
-    assert triggered(hospital, text)
 
 
 CITIES = st.sampled_from(
@@ -168,7 +155,7 @@ IN_FRONT = st.sampled_from(["", "我在", "去了", "转到", "，", "患者于"
 BEHIND = st.sampled_from(["", "看过", "，", "的医生", "住院5天", "确诊"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200)
 @given(CITIES, KINDS, IN_FRONT, BEHIND)
 def test_every_kind_in_every_city(city: str, kind: str, before: str, behind: str) -> None:
     name = f"{city}{kind}医院"
@@ -191,7 +178,6 @@ def test_schools_that_somebody_goes_to(marked: str) -> None:
     text, name = re.sub("[<>]", "", marked), marked[marked.index("<") + 1 : marked.index(">")]
     for around in (text, f"你好，{text}，头痛", f"{text}。"):
         assert values(school, around) == [name]
-        assert triggered(school, around)
 
 
 @pytest.mark.parametrize(
@@ -225,44 +211,13 @@ def test_hospitals_planted_in_real_questions(shared_data: Path) -> None:
 
 
 @pytest.mark.parametrize("recogniser", [hospital, school])
-def test_medical_terms_hold_no_name(recogniser: Callable[[str], list[Span]], shared_data: Path) -> None:
+def test_medical_terms_hold_no_name(recogniser: Recogniser, shared_data: Path) -> None:
     terms = (shared_data / "synonyms" / "thuocl_medical_lexicon.tsv").read_text("utf-8").split()
     named = ["协和医院", "西京医院"] if recogniser is hospital else []
     assert [term for term in terms if recogniser(f"患有{term}，")] == named
 
 
 @pytest.mark.parametrize("recogniser", [hospital, school])
-def test_placeholders_and_gone_text_hold_no_name(recogniser: Callable[[str], list[Span]]) -> None:
+def test_placeholders_and_gone_text_hold_no_name(recogniser: Recogniser) -> None:
     for text in ("[医院]", "在[医院]看过", "就读于[学校]", "■■■医院", "在■■大学读书", "[地址]人民医院"):
         assert values(recogniser, text) == []
-
-
-@pytest.mark.parametrize("recogniser", [hospital, school])
-@settings(max_examples=400, deadline=None)
-@given(
-    st.text(st.characters(), max_size=60)
-    | st.text("北京市长沙县人民中心第一医院大学附属读书在去华西看[]■ ，醫學", max_size=60)
-)
-def test_any_text_gives_valid_spans_and_the_trigger_is_implied(
-    recogniser: Callable[[str], list[Span]], text: str
-) -> None:
-    spans = recogniser(text)
-    assert all(0 <= span.start < span.end <= len(text) for span in spans)
-    assert all(first.end <= second.start for first, second in pairwise(spans))
-    if spans:
-        assert triggered(recogniser, text)
-
-
-@pytest.mark.parametrize("recogniser", [hospital, school])
-@pytest.mark.parametrize(
-    "part", ["医院", "北京", "一院", "长沙市", "大学", "第一", "在甲乙丙医院", "县县卫生院", "甲", "附属", "清华"]
-)
-def test_time_grows_with_the_length(recogniser: Callable[[str], list[Span]], part: str) -> None:
-    def seconds(size: int) -> float:
-        text = part * (size // len(part))
-        start = time.perf_counter()
-        recogniser(text)
-        return time.perf_counter() - start
-
-    short = max(seconds(10_000), seconds(10_000))
-    assert seconds(100_000) < 30 * short + 0.5

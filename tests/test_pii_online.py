@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.contacting import ALL, FORMS, found, places, seconds
+from tests.contacting import ALL, FORMS, found, places
 
 WECHAT = FORMS["wechat"]
 QQ = FORMS["qq"]
@@ -83,7 +83,7 @@ NUMBER = st.tuples(st.sampled_from("123456789"), st.text(st.sampled_from("012345
 AFTER = st.sampled_from(["", "谢谢", "。", "，急", "）", "\n", " 谢谢"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200)
 @given(
     st.sampled_from(["微信", "微信号", "加我微信", "加vx", "VX：", "我的微信号是", "薇信 ", "wx:", "V信"]),
     st.sampled_from(["", "：", ": ", " "]),
@@ -94,7 +94,7 @@ def test_wechat_ids_that_were_made_up(word: str, link: str, name: str, after: st
     assert found(f"你好{word}{link}{name}{after}", "wechat") == {name}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200)
 @given(
     st.sampled_from(["QQ", "qq", "QQ号", "我的QQ", "扣扣", "QQ群", "Q号"]),
     st.sampled_from(["：", ":", " ", "号：", "是"]),
@@ -119,7 +119,7 @@ HOSTS = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     HOSTS,
     st.text(st.sampled_from(ASCII + "0123456789_"), min_size=3, max_size=20),
@@ -128,92 +128,3 @@ HOSTS = st.sampled_from(
 def test_pages_that_were_made_up(host: str, name: str, after: str) -> None:
     value = f"{host}z9{name}"
     assert found(f"见{value}{after}", "url") == {value}
-
-
-PIECES = [
-    "微信",
-    "号",
-    "：",
-    ":",
-    "vx",
-    "VX",
-    "abc",
-    "12345",
-    "_",
-    "-",
-    "QQ",
-    "扣扣",
-    "群",
-    "http://",
-    "weibo.com/",
-    "u/",
-    "www.",
-    "a.b",
-    "/",
-    "?phone=",
-    "@",
-]
-PIECES += [
-    "公众号",
-    "是",
-    "我的",
-    "（",
-    "）",
-    "抖音号",
-    "wxid_",
-    "是我的微信",
-    "Q",
-    "v",
-    "1 2 3",
-    "一二三",
-    "■",
-    "[微信]",
-    "[QQ]",
-    "[wechat]",
-    "🙂",
-    "\n",
-    " ",
-    "ｗｘ",
-    "加",
-]
-
-
-@settings(max_examples=1000, deadline=None)
-@given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
-def test_any_text_keeps_the_promises(text: str) -> None:
-    assert all("■" not in value and "[" not in value for value in found(text, "wechat", "qq"))
-    found(text, "url")
-
-
-@given(st.text(max_size=50))
-def test_no_text_makes_them_raise(text: str) -> None:
-    found(text, "wechat", "qq", "url")
-
-
-@pytest.mark.parametrize("name", ["wechat", "qq", "url"])
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "微信",
-        "微信a",
-        "微信abcde1",
-        "vx:",
-        "QQ1 ",
-        "QQ一",
-        "a.",
-        "www.a.",
-        "a.b/u/",
-        "http://",
-        "x.com/a?user=",
-        "抖音号a",
-    ],
-)
-def test_time_grows_with_the_text(name: str, unit: str) -> None:
-    """Ten times the text, at most some twenty times the time: a square would be a hundred."""
-    short, long = (seconds(name, unit * (size // len(unit))) for size in (5_000, 50_000))
-    assert long < 25 * max(short, 0.005)
-
-
-@pytest.mark.parametrize(("name", "unit"), [("wechat", "微信a"), ("qq", "QQ1"), ("url", "a.b/")])
-def test_a_line_of_a_million_characters(name: str, unit: str) -> None:
-    assert seconds(name, unit * (1_000_000 // len(unit))) < 30

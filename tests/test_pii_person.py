@@ -1,23 +1,17 @@
 """Names of persons: every way in which they show, and the words that look like names and stay."""
 
 import json
-import re
-import time
 from collections import Counter
-from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curate.pii import RECOGNISERS
+from curate.pii.name_words import known, lists
 from curate.pii.settings import Masking, masker
-from curate.pii.wordlists import known, lists
-from curate.records import Span
-from tests.recognising import trigger_of
+from tests import recognising
 
 NAMES = [name for name in RECOGNISERS.names() if name.startswith("name_")]
 ALL = [RECOGNISERS.load(name) for name in NAMES]
@@ -25,6 +19,8 @@ MASKER = masker(Masking(recognisers=NAMES), "zh", b"key")
 
 
 def found(text: str) -> list[str]:
+    for recogniser in ALL:
+        recognising.promised(recogniser, text)
     return [text[span.start : span.end] for span in MASKER.mask(text).spans]
 
 
@@ -151,8 +147,6 @@ def cases(forms: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def test_names_are_found(text: str, name: str) -> None:
     for around in (text, f"胃痛三天。{text}", f"胃痛三天\n{text}", f"胃痛三天（{text}", f"３天了！{text}"):
         assert name in found(around)
-        assert_triggered(around)
-    assert_triggered(text.translate(WIDE))
 
 
 STAY = Path(__file__).with_name("data").joinpath("pii_person_stay.txt").read_text("utf-8").splitlines()
@@ -165,14 +159,6 @@ def test_words_that_look_like_names_stay(text: str) -> None:
 
 
 WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
-
-
-def assert_triggered(text: str) -> None:
-    for recogniser in ALL:
-        if recogniser(text):
-            trigger = trigger_of(recogniser)
-            assert re.search(trigger, text)
-            assert pl.Series([text]).str.contains(trigger)[0]
 
 
 SURE, GIVEN = "".join(sorted(known().sure)), "".join(sorted(known().given - set("男女")))
@@ -192,93 +178,17 @@ WRITTEN = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150)
 @given(NAME, st.sampled_from(WRITTEN))
 def test_any_common_name_in_every_form(name: str, form: str) -> None:
     text = form.format(name)
     assert name in found(text)
-    assert_triggered(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100)
 @given(st.sampled_from([*SURE, *lists().compounds.sure]), st.sampled_from(lists().titles.doctors))
 def test_any_sure_surname_before_a_title(surname: str, title: str) -> None:
     assert surname in found(f"，{surname}{title}您好")
-
-
-PIECES = [
-    *"我叫是姓王李高何于小明老的患者：，。 \n·—[]■*男女5A",
-    "医生",
-    "女士",
-    "姓名",
-    "[姓名]",
-    "Dr. ",
-    "Smith",
-    "Linda",
-    "敬上",
-    "谢谢！",
-    "欧阳",
-    "买买提",
-]
-
-
-@settings(max_examples=500, deadline=None)
-@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
-def test_masked_text_is_not_masked_again_and_triggers_hold(text: str) -> None:
-    assert_triggered(text)
-    once = MASKER.mask(text).text
-    assert MASKER.mask(once).text == once
-
-
-@settings(max_examples=500, deadline=None)
-@given(st.text(st.characters(), max_size=60))
-def test_any_text_gives_sorted_spans_within_it(text: str) -> None:
-    for recogniser in ALL:
-        spans = recogniser(text)
-        assert spans == sorted(spans, key=lambda span: span.start)
-        assert all(0 <= span.start < span.end <= len(text) and span.kind == "name" for span in spans)
-        assert all(left.end <= right.start for left, right in pairwise(spans))
-
-
-def test_surrogates_and_controls_are_no_error() -> None:
-    for recogniser in ALL:
-        recogniser("我叫\ud800王\udfff医生\x00姓名：\x07李\u200b明🙂")
-
-
-NASTY = [
-    "医生",
-    "王医生",
-    "患者",
-    "姓名：",
-    "我叫",
-    "我是王",
-    "敬上",
-    "的妈妈",
-    "·约翰",
-    "Dr. A",
-    "王",
-    "— ",
-    "谢谢\n",
-    "张 ",
-    "王小明、",
-    "Wang Xiao ",
-]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_time_grows_with_the_length(name: str) -> None:
-    recogniser = RECOGNISERS.load(name)
-    for piece in NASTY:
-        assert seconds(recogniser, piece, 100_000) < 40 * max(seconds(recogniser, piece, 10_000), 0.005)
-
-
-def seconds(recogniser: Callable[[str], list[Span]], piece: str, size: int) -> float:
-    text, times = (piece * size)[:size], []
-    for _ in range(2):
-        start = time.perf_counter()
-        recogniser(text)
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def rows(path: Path) -> list[dict[str, object]]:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.pii.vehicle import plate
-from tests.recognising import NASTY, STAY, STRANGE, assert_linear, found, strange_texts, surrounded
+from curate.pii.plate import plate
+from tests.recognising import found, surrounded
 
 PROVINCES = "京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼"
 LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"
@@ -31,7 +31,7 @@ def serials(draw: st.DrawFn) -> str:
     return "".join(draw(st.one_of(plain, small, large)))
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(provinces, letters, st.sampled_from(CUTS), serials(), st.booleans())
 def test_every_written_form(province: str, city: str, cut: str, serial: str, spaced: bool) -> None:
     written = f"{province}{' ' * spaced}{city}{cut}{serial}"
@@ -41,7 +41,7 @@ def test_every_written_form(province: str, city: str, cut: str, serial: str, spa
         assert found(plate, form) == [form]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(provinces, letters, st.text(LETTERS, min_size=3, max_size=4), st.data())
 def test_many_letters_need_the_word(province: str, city: str, many: str, data: st.DataObject) -> None:
     serial = (many + data.draw(st.text("0123456789", min_size=2, max_size=2)))[:5]
@@ -127,13 +127,3 @@ A12345
 )
 def test_what_only_looks_like_a_plate_stays(text: str) -> None:
     assert found(plate, text) == []
-
-
-def test_what_is_no_plate_stays() -> None:
-    assert {text: values for text in STAY if (values := found(plate, text))} == {}
-
-
-def test_nothing_breaks_it() -> None:
-    for text in strange_texts([*NASTY, *STRANGE, "车牌", "京A12345", "挂"], 3000):
-        found(plate, text)
-    assert_linear(plate, NASTY)

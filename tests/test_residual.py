@@ -248,16 +248,58 @@ def test_export_stops_until_the_texts_are_accepted(tmp_path: Path) -> None:
     shown = curate(tmp_path, "show", "mask/residual")
     assert shown.returncode == 0, shown.stderr
     assert "d00" in shown.stdout
-    one = curate(tmp_path, "export", "--set", "export.accept=[d00]")
+    one = curate(tmp_path, "export", "--set", "mask.accept=[d00]")
     assert one.returncode == 2
     assert "export: 1 texts" in one.stderr
     mark = (tmp_path / "runs" / "tiny" / "mask" / "stage.json").read_bytes()
-    both = curate(tmp_path, "export", "--set", "export.accept=[d00, d01]")
+    both = curate(tmp_path, "export", "--set", "mask.accept=[d00, d01]")
     assert both.returncode == 0, both.stderr
     assert "up to date" not in both.stderr
-    allowed = curate(tmp_path, "export", "--set", "export.residual=allow", "--set", "export.accept=[]")
+    allowed = curate(tmp_path, "export", "--set", "mask.residual=allow", "--set", "mask.accept=[]")
     assert allowed.returncode == 0, allowed.stderr
     assert "2 texts hold what looks like personal data and was allowed" in allowed.stderr + allowed.stdout
     assert (tmp_path / "runs" / "tiny" / "mask" / "stage.json").read_bytes() == mark
     mended = curate(tmp_path, "run", name, "--set", only, "--set", "mask.words.qq={words: ['123456', 王五]}")
     assert mended.returncode == 0, mended.stderr
+
+
+@pytest.mark.slow
+def test_nothing_is_sent_to_a_model_elsewhere_until_the_texts_are_accepted(tmp_path: Path) -> None:
+    name = tiny(tmp_path)
+    corpus = tmp_path / "data" / "corpus.jsonl"
+    rows = [json.loads(line) for line in corpus.read_text("utf-8").splitlines()]
+    rows[0]["text"] += "加QQ 123456。"
+    corpus.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    away = "judges.away={kind: openai, model: m, base_url: 'https://judge.invalid/v1'}"
+    words = ["--set", "mask.recognisers=[mobile]", "--set", away, "--set", "judge.models=[away]"]
+    stopped = curate(tmp_path, "run", name, *words)
+    said = " ".join(stopped.stderr.split())
+    assert stopped.returncode == 2
+    assert "judges.away: 1 texts still hold what looks like personal data" in said
+    assert "--set mask.accept=[ID, ...]" in said
+    assert "123456" not in said
+    mark = (tmp_path / "runs" / "tiny" / "mask" / "stage.json").read_bytes()
+    accepted = curate(tmp_path, "judge", "--set", "mask.accept=[d00]")
+    assert "judging would send" in accepted.stderr  # now what it costs is asked, and nothing was masked again
+    assert (tmp_path / "runs" / "tiny" / "mask" / "stage.json").read_bytes() == mark
+    allowed = curate(tmp_path, "judge", "--set", "mask.accept=[]", "--set", "mask.residual=allow")
+    assert "judging would send" in allowed.stderr
+    here = "judges.here={kind: openai, model: m, base_url: 'http://127.0.0.1:9/v1'}"
+    local = curate(tmp_path, "judge", "--set", here, "--set", "judge.models=[here]", "--set", "mask.residual=stop")
+    assert "judging would send" in local.stderr  # on this machine a model may read them
+
+
+@pytest.mark.slow
+def test_an_encoder_elsewhere_gets_no_text_before_the_texts_are_accepted(tmp_path: Path) -> None:
+    name = tiny(tmp_path)
+    corpus = tmp_path / "data" / "corpus.jsonl"
+    rows = [json.loads(line) for line in corpus.read_text("utf-8").splitlines()]
+    rows[0]["text"] += "加QQ 123456。"
+    corpus.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    away = "encoders.away={kind: api, base_url: 'https://encoder.invalid/v1', model: m, dim: 4, attempts: 1}"
+    words = ["--set", "mask.recognisers=[mobile]", "--set", away, "--set", "pool.retrievers=[away]"]
+    stopped = curate(tmp_path, "run", name, *words)
+    assert stopped.returncode == 2
+    assert "encoders.away: 1 texts still hold what looks like personal data" in stopped.stderr
+    sent = curate(tmp_path, "pool", "--set", "mask.accept=[d00]")
+    assert "encoders.away: no answer from https://encoder.invalid/v1/embeddings" in " ".join(sent.stderr.split())

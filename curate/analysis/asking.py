@@ -18,7 +18,7 @@ from curate.protocols import Reply, Request
 from curate.providers import identity, provider, reader
 from curate.providers.presets import LanguageModel
 from curate.questions import Question, Said
-from curate.stages import build
+from curate.stages import build, leaving
 from curate.stages.spending import limits
 
 PURPOSE = "analyze"
@@ -135,6 +135,7 @@ def collect(
         open_ = left(model, inquiry, ledger, retry=context.consent.retry)
         if not open_:
             continue
+        leaving.may_ask(f"judges.{model.name}", model.settings.base_url, context)
         account = ask.Account(
             ledger.register(model.identity), inquiry.question.digest, run=context.run_id, purpose=PURPOSE
         )

@@ -132,7 +132,9 @@ def _bench(run: Run, order: Order) -> Iterator[Bench]:
 def _ask(bench: Bench) -> None:
     """Have everybody answer what is ordered and not in the ledger, once that is allowed."""
     rounds, consent = bench.rounds(), bench.context.consent
-    spending.need_consent(bench.seated[0], [seat for _, seats in rounds for seat in seats], consent)
+    asked = [seat for _, seats in rounds for seat in seats]
+    spending.need_masked(asked, bench.context)
+    spending.need_consent(bench.seated[0], asked, consent)
     left = consent.max_cost
     for table, seats in rounds:
         bench.ledger.note(judging.noted(table.pool))

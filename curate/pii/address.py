@@ -17,6 +17,7 @@ from curate.pii.address_parts import (
     DOOR,
     ENGLISH,
     ESTATE,
+    HOUSE,
     NAME,
     PLACE,
     POSTCODE,
@@ -28,8 +29,11 @@ from curate.pii.address_parts import (
     no_place,
     shapes,
 )
-from curate.pii.places import fold, one_of, words, written
-from curate.pii.text import trigger
+from curate.pii.digits import TWO_SIGNS
+from curate.pii.places import fold, one_character, written
+from curate.pii.spans import in_order
+from curate.pii.text import RAW_DASH, trigger
+from curate.pii.words import one_of, words
 from curate.records import Span
 
 _GAP = re.compile(r"[ ·/-]|[,，] ?(?=[一-龥A-Za-z0-9]{1,12}[号栋幢区县镇路])")
@@ -48,41 +52,51 @@ class _Part(NamedTuple):
 
 _DIGIT = "[0-9０-９一二三四五六七八九十百零〇两兩]"
 _SPACE = r"[ \u00a0\u2007\u202f\u3000]"
-_LOWER = (
-    "[镇鎮乡鄉村][^静靜痛医醫]|[镇鎮乡鄉村]$|街道|[苏蘇]木|[农農林牧团團][场場]|公社|[^走思尿]路|[街巷]|胡同|居委|嘎查"
-    "|[^知味尿阴陰肠腸胆膽气氣通管化]道|[小社][区區]|公寓|家[园園属屬]|花[园園苑]|大[厦廈]|新城|公[馆館]|山[庄莊]"
+_ROADS = "[镇鎮乡鄉村][^静靜痛医醫]|[镇鎮乡鄉村]$|街道|[^走思尿]路|[街巷]|[^知味尿阴陰肠腸胆膽气氣通管化]道"
+_HOMES = (
+    "[苏蘇]木|[农農林牧团團][场場]|公社|胡同|居委|嘎查|[小社][区區]|公寓|家[园園属屬]|花[园園苑]|大[厦廈]|新城"
+    "|公[馆館]|山[庄莊]"
 )
-_DASH = "[-－‐-―−]"
+_ESTATES = ("estates", "estates_with_number")
+_HOUSE = "[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
 
 
-def _hint(many: str) -> str:
-    """Return what an address cannot do without; `many` is how often a character in between may be repeated."""
-    between = rf"(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{_DASH}){many}"
-    return (
-        rf"[一-龥]{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附]?{_DIGIT}{between}[号號弄巷栋棟幢座单單楼樓室組组隊队社村]"
-        rf"|[一-龥]{_SPACE}?[A-ZＡ-Ｚ][座栋棟幢塔]|[一-龥]{_SPACE}?{_DIGIT}{between}{_DASH}{_DIGIT}"
-        rf"|{written(words('places.yaml')['address_cues'])}|地址|[邮郵](?:[编編]|政[编編]|[递遞][区區])"
-        rf"|住[^院宿][一-龥]{many}[区區县縣旗镇鎮乡鄉村路街道巷园園苑寓厦廈城庄莊号號]"
-        rf"|(?:[省市县縣区區州旗盟]|{written(words('places.yaml')['districts'])})(?:[一-龥·/]|{_SPACE}|{_DASH}){many}"
-        rf"(?:{_LOWER})"
-        rf"|[A-Za-z.]{_SPACE}(?:Street|St|Ave|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Way|C(?:our)?t|Pl|Highway|Hwy|Lu|Jie)"
-    )
+def _hints(many: str, district: str) -> dict[str, str]:
+    """Return what an address cannot do without, each with what that needs; `many` repeats characters in between."""
+    inside = rf"(?:{_DIGIT}|[A-Za-zＡ-Ｚａ-ｚ段至、~/村小]|{_SPACE}|{RAW_DASH})"
+    number = rf"{_SPACE}?[A-Za-zＡ-Ｚ甲乙丙丁第附增]?{_DIGIT}{inside}{many}"
+    upper = rf"(?:[省市县縣区區州旗盟]|{district})(?:[一-龥·/]|{_SPACE}|{RAW_DASH}){many}"
+    street = "Street|St|Ave|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Way|C(?:our)?t|Pl|Highway|Hwy|Lu|Jie"
+    return {
+        rf"[一-龥]{number}{_HOUSE}": "",
+        rf"[一-龥]{_SPACE}?[A-ZＡ-Ｚ][座栋棟幢塔]": "[座栋棟幢塔]",
+        rf"{_ESTATE_ENDS}{number}{RAW_DASH}{_DIGIT}": RAW_DASH,
+        rf"{written(words('places')['address_cues'])}|地址|[邮郵](?:[编編]|政[编編]|[递遞][区區])": "",
+        rf"住[^院宿][一-龥]{many}[区區县縣旗镇鎮乡鄉村路街道巷园園苑寓厦廈城庄莊号號]": "住",
+        rf"{upper}(?:{_ROADS})": "[镇鎮乡鄉村街巷路道]",
+        rf"{upper}(?:{_HOMES})": _HOMES,
+        rf"[A-Za-z.]{_SPACE}(?:{street})": TWO_SIGNS,
+    }
 
 
-_FIRST_LOOK = re.compile(_hint("{0,18}"))
+_ESTATE_ENDS = one_character("区寓期" + "".join(word[-1] for name in _ESTATES for word in words("places")[name]))
+"""A bare number with dashes is a door only behind an estate or another door."""
+_DISTRICTS = words("places")["districts"]
+_LIKE_DISTRICTS = "".join(one_character(name[place] for name in _DISTRICTS) for place in (0, 1))
+"""Two characters with which a district may begin: an automaton of few states."""
+_FIRST_LOOK = re.compile("|".join(_hints("{0,18}", f"(?={_LIKE_DISTRICTS}){written(_DISTRICTS)}")))
 """Bounded, as `re` would look at a long line again from every place; `regex` is fast only without bounds."""
 
 
-@trigger(_hint("*"))
 def address(text: str) -> list[Span]:
     """Return addresses from a town, road, village or estate on; a county or district too behind `家住` and the like."""
     if not _FIRST_LOOK.search(text):
         return []
-    result: list[Span] = []
-    for start, end in sorted(_addresses(fold(text)), key=lambda each: (each[0], -each[1])):
-        if not result or start >= result[-1].end:
-            result.append(Span(start, end, "address", "address"))
-    return result
+    return in_order(_addresses(fold(text)), "address", "address")
+
+
+for _pattern, _needs in _hints("*", _LIKE_DISTRICTS).items():
+    trigger(_pattern, needs=_needs or None)(address)
 
 
 def _addresses(text: str) -> Iterator[tuple[int, int]]:
@@ -93,6 +107,7 @@ def _addresses(text: str) -> Iterator[tuple[int, int]]:
             code = POSTCODE.match(text, parts[-1].end)
             done = code.end("code") if code else parts[-1].end
             yield start, done
+    yield from (match.span("house") for match in HOUSE.finditer(text))
     yield from (match.span() for match in ENGLISH.finditer(text))
     yield from (match.span("code") for match in POSTCODE_ALONE.finditer(text))
 
@@ -106,16 +121,14 @@ def _starts(text: str) -> Iterator[tuple[int, bool]]:
 
 @cache
 def _cue() -> re.Pattern[str]:
-    cues = one_of(words("places.yaml")["address_cues"])
+    cues = one_of(words("places")["address_cues"])
     lives = "住(?![院宿])(?=[一-龥]{2,17}?[区县旗镇乡村路街道巷园苑寓厦城庄号])"
     return re.compile(rf"(?:{cues}|{lives}|(?<![Pp网接载站箱页录])地址)(?:是|为|在|于)?[:： ]{{0,3}}")
 
 
 @cache
 def _known() -> re.Pattern[str]:
-    return re.compile(
-        one_of(*(words("places.yaml")[name] for name in ("provinces", "cities", "counties", "districts")))
-    )
+    return re.compile(one_of(*(words("places")[name] for name in ("provinces", "cities", "counties", "districts"))))
 
 
 def _name_start(text: str, end: int) -> int:
@@ -131,7 +144,7 @@ def _name_start(text: str, end: int) -> int:
 
 @cache
 def _before_names() -> re.Pattern[str]:
-    lists = words("places.yaml")
+    lists = words("places")
     known = one_of(lists["provinces"], lists["cities"], lists["counties"])
     return re.compile(f"{one_of(lists['address_cues'])}|地址|{no_name()}|(?P<place>{known}(?=[省市区县州]|{known}))")
 
@@ -159,7 +172,11 @@ def _next(text: str, at: int, rank: int) -> _Part | None:
             if shape.known:
                 return part
             found.append(part)
-    return min(found, key=lambda part: (part.rank != DOOR, -part.end if part.rank == DOOR else part.end), default=None)
+    return min(
+        found,
+        key=lambda part: (part.rank != DOOR, -part.end if part.rank == DOOR else part.end, -part.rank),
+        default=None,
+    )
 
 
 def _follows(shape: Shape, rank: int) -> bool:

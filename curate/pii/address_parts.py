@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from curate.pii.places import NUMBER, one_of, words
+from curate.pii.places import NUMBER
+from curate.pii.words import one_of, words
 
 CITY, COUNTY, TOWN, PLACE, ESTATE, DOOR = range(1, 7)
 """How far down a part of an address stands; roads and villages are a PLACE, provinces a CITY."""
@@ -13,7 +14,7 @@ _SMALL_WORDS = "的了是我你您他她它们这那哪么吗呢吧啊没很请�
 NAME = f"(?:(?![{_SMALL_WORDS}])[一-龥])"
 """A character of a name that is in no list."""
 
-_COUNT = rf"[A-Za-z甲乙丙丁第附]?{NUMBER}[A-Za-z]?"
+_COUNT = rf"[A-Za-z甲乙丙丁第附增]?{NUMBER}[A-Za-z]?"
 BARE = (
     r"(?:[A-Za-z]?[0-9]{1,4}(?:-[0-9]{1,4}){1,3}|[A-Za-z]?[0-9]{3,4})(?![0-9A-Za-z.%年月日天次岁])"
     r"(?! ?[号楼室层房户栋幢座弄组单门元块斤克毫多个cmk/])"
@@ -35,13 +36,13 @@ class Shape:
 
 @cache
 def _ends(name: str) -> str:
-    return one_of(words("places.yaml")[name])
+    return one_of(words("places")[name])
 
 
 def door() -> str:
     """Return a pattern for a house, a building, a floor or a door."""
     house = "(?!(?<=号)(?:线|染色|元素|位点|基因|管|方|病))"
-    counted = rf"{_COUNT}(?: ?[-~至、/] ?{_COUNT}){{0,3}} ?{_ends('doors')}{house}(?:之{NUMBER})?"
+    counted = rf"{_COUNT}(?: ?[-~至、/] ?(?:{_COUNT}|[A-Z](?=[座栋幢]))){{0,3}} ?{_ends('doors')}{house}(?:之{NUMBER})?"
     lettered = f"[A-Za-z]{{1,2}}{_ends('lettered_doors')}|[东西南北中]{{1,2}}(?:单元|[座栋幢户])"
     return rf"(?:{counted}|之{NUMBER}|{lettered}|地下室)"
 
@@ -53,7 +54,7 @@ def shapes() -> tuple[Shape, ...]:
 
 
 def _known() -> tuple[Shape, ...]:
-    lists = words("places.yaml")
+    lists = words("places")
     cities, districts = one_of(lists["cities"], lists["counties"]), one_of(lists["districts"])
     whole = "(?![路街道巷镇乡村]|大街|大道|社区|小区|花园)"  # 中关村大街 is no 中关村
     return (
@@ -64,13 +65,13 @@ def _known() -> tuple[Shape, ...]:
 
 
 def _unknown() -> tuple[Shape, ...]:
-    numbered = rf"(?=[ ,，]?{door()})"
+    quarter = "(?:小区|公寓|社区|[东南西北]区|[一二三四五六七八][期区])?"
+    numbered = rf"(?={quarter}[ ,，]?{door()})"
     whole = "(?![大东西南北中]?[路街道]|[镇乡])"
     road = rf"(?:{_ends('roads')}|道(?![一-龥])|{_ends('roads_with_number')}{numbered})"
     section = f"(?:[东南西北中]?(?:{NUMBER}|[东南西北中])段|[东南西北中](?!段))?"
     village = f"(?:{_ends('villages')}|{_ends('villages_with_number')}{numbered})"
     estate = f"(?:{_ends('estates')}{whole}|{_ends('estates_with_number')}{numbered})"
-    quarter = "(?:小区|公寓|社区|[东南西北]区|[一二三四五六七八][期区])?"
     return (
         Shape(re.compile(f"{NAME}{{1,5}}?(?P<ending>自治州|地区|[市盟])"), CITY),
         Shape(
@@ -110,6 +111,10 @@ def anchor() -> re.Pattern[str]:
     )
 
 
+HOUSE = re.compile(
+    rf"[住家](?:在|址[:：]?)? ?(?P<house>{NUMBER}(?:号楼|栋|幢) ?{NUMBER}单元(?: ?{NUMBER}(?:室|号)?)?(?![0-9病区床]))"
+)
+"""A house without its road: `住5号楼2单元301`."""
 CAPITAL = r"[A-Z][A-Za-z'’]{0,20}"
 ENGLISH = re.compile(
     r"(?:(?:Room|Rm|Flat|Unit|Suite|Apt)\.? ?[A-Z]?[0-9]{1,5}[A-Z]?, ?)?"

@@ -2,19 +2,11 @@
 
 import re
 
-from curate.pii.labels import (
-    CODE,
-    SPACE,
-    WORD_ENDED,
-    another,
-    apart,
-    labelled,
-    matches,
-    value_spans,
-    words,
-    written,
-)
+from curate.pii.digits import THREE_DIGITS, TWO_SIGNS
+from curate.pii.number_labels import CODE, SPACE, WORD_ENDED, another, labelled, loosely, matches
+from curate.pii.spans import apart, value_spans
 from curate.pii.text import narrow, trigger
+from curate.pii.words import words
 from curate.records import Span
 
 _LISTS = words("documents")
@@ -51,7 +43,7 @@ _SOCIAL = labelled(_LISTS["social_security"], rf"(?!{_DAY}(?![0-9])){CODE}(?![{S
 _RAW = "[A-Za-zＡ-Ｚａ-ｚ]"
 
 
-@trigger(rf"{written(_LISTS['passport'])}|[EＥ](?:[A-NＡ-Ｎ]|\d)\d{{7}}")
+@trigger(loosely(_LISTS["passport"]), r"[EＥ](?:[A-NＡ-Ｎ]|\d)\d{7}", needs=TWO_SIGNS)
 def passport(text: str) -> list[Span]:
     """Return passport numbers: after 护照 or passport those of any country, elsewhere those of China with E."""
     bare = (
@@ -62,27 +54,27 @@ def passport(text: str) -> list[Span]:
     return apart([*value_spans(_PASSPORT.finditer(narrow(text)), "passport", "passport"), *bare])
 
 
-@trigger(written(_LISTS["permit"]))
+@trigger(loosely(_LISTS["permit"]), needs=TWO_SIGNS)
 def permit(text: str) -> list[Span]:
     """Return numbers of travel and residence permits, soldiers' cards and birth certificates after their names."""
     return value_spans(_PERMIT.finditer(narrow(text)), "permit", "permit")
 
 
-@trigger(rf"{_RAW}\d{{6}}")
+@trigger(rf"{_RAW}\d{{6}}", needs=THREE_DIGITS)
 def hong_kong_id(text: str) -> list[Span]:
     """Return Hong Kong identity numbers: A123456(3) with the right check digit, after 身份证 with any."""
     bare = (match for match in _HONG_KONG.finditer(narrow(text)) if valid_hong_kong(match["value"]))
     return value_spans([*bare, *_NAMED_HONG_KONG.finditer(narrow(text))], "id_card", "hong_kong_id")
 
 
-@trigger(written([*_LISTS["macao"], *_LISTS["any_card"]]))
+@trigger(loosely([*_LISTS["macao"], *_LISTS["any_card"]]), needs=TWO_SIGNS)
 def macao_id(text: str) -> list[Span]:
     """Return Macao identity numbers: 1234567(8) or 1/234567/8 after 身份证 and its like; they start with 1, 5 or 7."""
     found = (match for pattern in _MACAO for match in pattern.finditer(narrow(text)))
     return value_spans(found, "id_card", "macao_id")
 
 
-@trigger(rf"{_RAW}[1289A-Da-d１２８９Ａ-Ｄａ-ｄ]\d{{8}}")
+@trigger(rf"{_RAW}[1289A-Da-d１２８９Ａ-Ｄａ-ｄ]\d{{8}}", needs=THREE_DIGITS)
 def taiwan_id(text: str) -> list[Span]:
     """Return Taiwan identity numbers: a letter and nine digits after 身份证字号 and its like.
 
@@ -93,7 +85,8 @@ def taiwan_id(text: str) -> list[Span]:
     return value_spans([*near, *_NAMED_TAIWAN.finditer(narrow(text))], "id_card", "taiwan_id")
 
 
-@trigger(written(_LISTS["social_security"]))
+@trigger(loosely(_LISTS["social_security"]), needs=TWO_SIGNS)
+@trigger(loosely(_LISTS["social_security"]), needs=THREE_DIGITS)
 def social_security(text: str) -> list[Span]:
     """Return numbers of social security, health insurance and housing fund after their names: 6 digits or more."""
     found = (match for match in matches([_SOCIAL], text) if sum(map(str.isdigit, match["value"])) >= 6)

@@ -4,58 +4,34 @@ import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
-from curate import resources
-from curate.config import parse_yaml
 from curate.pii.text import narrow
+from curate.pii.words import one_of, words
 
 NUMBER = r"(?:[0-9]{1,5}|[一二三四五六七八九十百零〇两]{1,6})"
 """A number of a house, floor or hospital."""
 
 
 @cache
-def words(file: str) -> dict[str, tuple[str, ...]]:
-    """Return the word lists of a data file beside this module: name -> words, in the file's order."""
-    lists = parse_yaml(resources.data_file(f"pii/{file}").read_text(encoding="utf-8"))
-    if not isinstance(lists, dict):
-        raise TypeError(f"pii/{file} holds no lists by name")
-    return {name: tuple(dict.fromkeys(text.split())) for name, text in lists.items()}
-
-
-def one_of(*lists: Iterable[str]) -> str:
-    """Return a pattern for one of the words, the longest that fits; hundreds of words cost little more than ten."""
-    groups: dict[str, list[str]] = {}
-    for word in sorted({word for each in lists for word in each}, key=lambda word: (-len(word), word)):
-        groups.setdefault(word[0], []).append(re.escape(word))
-    return _halved(sorted(groups.items()))
-
-
-def _halved(groups: list[tuple[str, list[str]]]) -> str:
-    """Return a pattern that asks for the first character in few steps; `re` tries alternatives one by one."""
-    if len(groups) <= 8:
-        return f"(?:{'|'.join(word for _, group in groups for word in group)})"
-    left, right = groups[: len(groups) // 2], groups[len(groups) // 2 :]
-    return (
-        "(?:"
-        + "|".join(f"(?=[{''.join(re.escape(first) for first, _ in half)}]){_halved(half)}" for half in (left, right))
-        + ")"
-    )
+def _simplified() -> dict[int, str]:
+    return {ord(pair[0]): pair[1] for pair in words("places")["traditional"]}
 
 
 @cache
-def _simplified() -> dict[int, str]:
-    return {ord(pair[0]): pair[1] for pair in words("places.yaml")["traditional"]}
+def _traditional() -> re.Pattern[str]:
+    return re.compile(f"[{''.join(map(chr, _simplified()))}]")
 
 
 @lru_cache(maxsize=8)
 def fold(text: str) -> str:
     """Return the narrowed text with traditional characters simplified, one for one; every offset stays."""
-    return narrow(text).translate(_simplified())
+    narrowed = narrow(text)
+    return narrowed.translate(_simplified()) if _traditional().search(narrowed) else narrowed
 
 
 @cache
 def place() -> str:
     """Return a pattern for a province, cities, counties and a district in a row, with their endings or not."""
-    lists = words("places.yaml")
+    lists = words("places")
     province = f"{one_of(lists['provinces'])}{one_of(lists['province_endings'])}?"
     city = f"{one_of(lists['cities'], lists['counties'])}(?:自治州|地区|市|州|盟|县)?"
     return f"(?:{province} ?(?:{city}){{0,2}}|(?:{city}){{1,2}})(?:{one_of(lists['districts'])}区?)?"
@@ -63,7 +39,18 @@ def place() -> str:
 
 def written(texts: Iterable[str]) -> str:
     """Return a pattern for one of the words in traditional or simplified characters, digits full-width or not."""
-    forms: dict[str, str] = {str(digit): chr(0xFF10 + digit) for digit in range(10)}
-    for pair in words("places.yaml")["traditional"]:
-        forms[pair[1]] = forms.get(pair[1], "") + pair[0]
+    forms = _forms()
     return f"(?:{'|'.join(''.join(f'[{c}{forms[c]}]' if c in forms else c for c in text) for text in texts)})"
+
+
+def one_character(characters: Iterable[str]) -> str:
+    """Return a pattern for one of the characters, in the same forms."""
+    return f"[{''.join(sorted(character + _forms().get(character, '') for character in set(characters)))}]"
+
+
+@cache
+def _forms() -> dict[str, str]:
+    forms = {str(digit): chr(0xFF10 + digit) for digit in range(10)}
+    for pair in words("places")["traditional"]:
+        forms[pair[1]] = forms.get(pair[1], "") + pair[0]
+    return forms

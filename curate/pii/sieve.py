@@ -1,6 +1,7 @@
 """Mask many texts: scans find the few that can hold anything, and Python looks only at those."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,21 +15,33 @@ from curate.records import Span
 def suspects(recognisers: Sequence[Recogniser], texts: pl.Series) -> dict[int, list[Recogniser]]:
     """Return row -> the recognisers that may find something there, for rows where any may.
 
-    Every pattern of a trigger is one scan of the column by an automaton, for all recognisers that share it.
+    Every pattern of a trigger is one scan by an automaton, for all recognisers that share it, of the rows that have
+    what it needs.
     """
-    nothing, everywhere = np.zeros(len(texts), bool), np.ones(len(texts), bool)
-    scans: dict[str, npt.NDArray[np.bool_]] = {}
+    scans: dict[tuple[str, ...], _Rows] = {(): _Rows(np.arange(len(texts)), texts)}
     found: dict[int, list[Recogniser]] = {}
     for recogniser in recognisers:
-        patterns = getattr(recogniser, "triggers", None)
-        hits = everywhere if patterns is None else nothing
-        for pattern in patterns or ():
-            if pattern not in scans:
-                scans[pattern] = texts.str.contains(pattern).to_numpy()
-            hits = hits | scans[pattern]
-        for row in np.flatnonzero(hits).tolist():
+        chains = getattr(recogniser, "triggers", ((),))
+        rows = np.unique(np.concatenate([_scan(chain, scans).numbers for chain in chains]))
+        for row in rows.tolist():
             found.setdefault(row, []).append(recogniser)
     return found
+
+
+class _Rows(NamedTuple):
+    """Some rows of a column, by number and with their texts."""
+
+    numbers: npt.NDArray[np.int64]
+    texts: pl.Series
+
+
+def _scan(chain: tuple[str, ...], scans: dict[tuple[str, ...], _Rows]) -> _Rows:
+    """Return the rows in which every pattern of a chain occurs; what was scanned before is looked up."""
+    if chain not in scans:
+        rows = _scan(chain[:-1], scans)
+        hits = rows.texts.str.contains(chain[-1])
+        scans[chain] = _Rows(rows.numbers[hits.to_numpy()], rows.texts.filter(hits))
+    return scans[chain]
 
 
 def mask_all(masker: Masker, texts: Sequence[str], known: Mapping[int, Sequence[Span]] | None = None) -> list[Masked]:

@@ -17,6 +17,7 @@ from curate.providers import PROVIDERS, identity
 from curate.providers.presets import LanguageModel, complete, presets
 from curate.registry import Registry
 from curate.retrievers import RETRIEVERS
+from curate.stages import leaving
 from curate.vectors import CachedEncoder, default_folder
 
 Plugin = TypeVar("Plugin", bound=Callable[..., object])
@@ -25,7 +26,7 @@ Plugin = TypeVar("Plugin", bound=Callable[..., object])
 def encoder(context: Context, name: str) -> Encoder:
     """Return the encoder of that name, with its cache; ConfigError names the nearest known one."""
     make, config = _resolve(ENCODERS, "encoders", context.definitions, name)
-    return CachedEncoder(make(name, config), default_folder(context.home), context.progress)
+    return CachedEncoder(leaving.guarded(make(name, config), context), default_folder(context.home), context.progress)
 
 
 def retriever(context: Context, name: str) -> Retriever:

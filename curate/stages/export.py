@@ -15,13 +15,14 @@ from curate import figures, integrity, sampling
 from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.corpus import KeptCorpus, TableCorpus
-from curate.errors import ConfigError, DataError, UserError
+from curate.errors import ConfigError, DataError
 from curate.exporters import EXPORTERS
 from curate.exporters.ids import prefixed
 from curate.files import frame, read_json, write_table
 from curate.measures import measure
 from curate.protocols import Benchmark
 from curate.records import GRADES
+from curate.stages import leaving
 
 
 class Rerank(Section):
@@ -43,10 +44,6 @@ class Config(Section):
     license: str | None = None
     source: str = Field(default="", description="one sentence for the card: where queries and documents come from")
     instruction: str | None = Field(default=None, description="how instruction-following models are asked")
-    residual: Literal["stop", "allow"] = Field(
-        default="stop", description="what becomes of texts in which `mask` still found what looks like personal data"
-    )
-    accept: tuple[str, ...] = Field(default=(), description="ids of such texts that were read and hold none")
 
 
 def candidates(verdicts: pl.DataFrame, pool: pl.DataFrame, rerank: Rerank, seed: int) -> tuple[pl.DataFrame, list[str]]:
@@ -101,7 +98,7 @@ def run(config: Config, context: Context) -> Report:
             "`curate show verdicts`"
         )
     removed = frozenset(dropped.filter(pl.col("table") == "corpus")["id"])
-    suspicious = _suspicious(config, context, queries, removed)
+    suspicious = _suspicious(context, queries, removed)
     # Whatever is made below knows only documents that the corpus still holds.
     verdicts = judged.filter(~pl.col("doc_id").is_in(sorted(removed)))
     chosen, short = (
@@ -140,23 +137,16 @@ def run(config: Config, context: Context) -> Report:
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
-def _suspicious(config: Config, context: Context, queries: pl.DataFrame, removed: frozenset[str]) -> int:
+def _suspicious(context: Context, queries: pl.DataFrame, removed: frozenset[str]) -> int:
     """Return in how many texts of the benchmark something looks like personal data that was not accepted.
 
     UserError unless that is allowed.
     """
     corpus = pl.scan_parquet(context.folder("diversify") / "corpus.parquet").select("doc_id").collect()["doc_id"]
-    left = context.read("mask", "residual").filter(~pl.col("id").is_in(config.accept))
+    left = leaving.residual(context)
     asked = (pl.col("table") == "queries") & pl.col("id").is_in(queries["query_id"].implode())
     found = (pl.col("table") == "corpus") & pl.col("id").is_in(corpus.implode()) & ~pl.col("id").is_in(sorted(removed))
-    texts = left.filter(asked | found).select("table", "id").unique().height
-    if texts and config.residual == "stop":
-        raise UserError(
-            f"export: {texts:,} texts still hold what looks like personal data; read the places that `curate show "
-            "mask/residual` lists, mask them by mask.patterns or mask.words, or accept the texts: "
-            "--set export.accept=[ID, ...], or all of them: --set export.residual=allow"
-        )
-    return texts
+    return leaving.stop("export", left.filter(asked | found), context)
 
 
 def _counts(benchmark: Benchmark) -> dict[str, Json]:
@@ -203,7 +193,12 @@ def fingerprint(config: Config, context: Context) -> Json:
     for name in config.formats:
         EXPORTERS.load(name)
     judged = context.report("judge")
-    return {"duplicates": context.duplicates, "rubric": judged.facts.get("rubric") if judged else None}
+    may = leaving.settings(context)
+    return {
+        "duplicates": context.duplicates,
+        "rubric": judged.facts.get("rubric") if judged else None,
+        "residual": [may.residual, *sorted(may.accept)],
+    }
 
 
 def _mix(chosen: pl.DataFrame, verdicts: pl.DataFrame) -> dict[str, Json]:

@@ -59,7 +59,9 @@ def run(config: Config, context: Context) -> Report:
         left = spending.narrowed(table, panel, config, context)
         batching.refuse_open(left, ledger, context.consent)
         tried = trial(config, context, table)
-        spending.need_consent(table, [*(tried.asked() if tried else []), *left], context.consent)
+        asked = [*(tried.asked() if tried else []), *left]
+        spending.need_masked(asked, context)
+        spending.need_consent(table, asked, context.consent)
         ledger.note(judging.noted(pool))
         passed, context = gate.passed(tried, config, context)
         wanted = spending.collect(table, panel, config, context)

@@ -28,6 +28,7 @@ from curate.pii.settings import Masking, recognisers, untouched
 from curate.pii.workers import Batch, cores, mask_batches
 from curate.pii.writing import link
 from curate.stages import spotting
+from curate.stages.leaving import Leaving
 from curate.stages.spotting import Spots
 
 TABLES = ("queries", "corpus", "qrels", "aliases", "dropped")
@@ -37,7 +38,7 @@ _SMALL = 20_000
 """Rows up to which one process is done before others have started."""
 
 
-class Config(Masking):
+class Config(Masking, Leaving):
     """What is looked for, and what is written in its place."""
 
     enabled: bool = Field(default=True, description="false copies the tables as they are")
@@ -153,7 +154,8 @@ def _report(masked: dict[str, _Done], left: int, spots: Spots | None) -> Report:
     for table, part in masked.items():
         facts |= {f"masked_{table}": part.changed, f"merged_{table}": len(part.merged)}
     facts["residual"] = left
-    notes = [f"{left:,} places still look like personal data, and stop `export`: see `curate show mask/residual`"]
+    stopped = "stop `export` and whatever asks a model elsewhere: see `curate show mask/residual`"
+    notes = [f"{left:,} places still look like personal data, and {stopped}"]
     parts, cost = masked.values(), 0.0 if spots is None else spots.cost
     return Report(
         sum(part.read for part in parts),

@@ -18,7 +18,7 @@ from curate.providers import provider
 from curate.providers.settings import ProviderConfig
 from curate.records import STOPPED
 from curate.sharing import Share
-from curate.stages import batching
+from curate.stages import batching, leaving
 from curate.stages.seats import AnySeat, PaidSeat, ReplaySeat, Seat, Table, paid
 
 LEAST = 1000
@@ -71,6 +71,13 @@ def need_consent(table: Table, panel: Sequence[AnySeat], consent: Consent) -> No
         return
     lines = [f"  {name}: {each.said()}" for name, each in found.items()]
     raise BudgetError("\n".join(["judging would send:", *lines, remedy]))
+
+
+def need_masked(panel: Sequence[AnySeat], context: Context) -> None:
+    """Stop before anything is sent to a judge elsewhere, unless all that looks like personal data may leave."""
+    for seat in paid(panel):
+        if seat.work:
+            leaving.may_ask(f"judges.{seat.name}", seat.settings.base_url, context)
 
 
 def permit(verb: str, name: str, settings: ProviderConfig, planned: Mapping[str, Plan], consent: Consent) -> None:

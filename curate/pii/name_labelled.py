@@ -3,10 +3,12 @@
 import re
 from collections.abc import Iterator
 
-from curate.pii.foreign import DOT, LETTER, any_name_at
-from curate.pii.naming import CJK, COLON, FIELD, LOOSE, Trust, name_at
-from curate.pii.text import in_order, narrow, trigger
-from curate.pii.wordlists import either, known, lists, surnames
+from curate.pii.name_foreign import DOT, LETTER, any_name_at
+from curate.pii.name_words import known, lists, surnames
+from curate.pii.names import CJK, COLON, FIELD, LOOSE, Trust, name_at
+from curate.pii.spans import in_order
+from curate.pii.text import narrow, trigger
+from curate.pii.words import either
 from curate.records import Span
 
 _ALL = either(lists().labels.plain + lists().labels.colon)
@@ -19,10 +21,17 @@ _SPACED = re.compile(rf"([{CJK}])[ .]{{1,4}}([{CJK}])(?:[ .]{{1,4}}(?![男女])(
 """张 三, 王.小.明"""
 
 
-@trigger(
-    rf"{_ALL}[】\])）］]?[\s\"“_＿|｜*:：=（(\[［]{{0,12}}"
-    rf"(?:[{surnames()}]|{LETTER}|[{CJK}]{{1,9}}{DOT}|[A-ZＡ-Ｚ]{DOT})"
-)
+_OPEN = r"[】\])）］]?"
+_FIRST = rf"(?:[{surnames()}]|{LETTER}|[{CJK}]{{1,9}}{DOT}|[A-ZＡ-Ｚ]{DOT})"
+
+
+def _written(pattern: str) -> str:
+    """Return a pattern of labels as they may be written: with white space of any kind in them."""
+    return pattern.replace(re.escape(" "), r"\s")
+
+
+@trigger(rf"{_written(either(_PLAIN))}{_OPEN}[\s\"“_＿|｜*:：=（(\[［]{{0,12}}{_FIRST}")
+@trigger(rf"{_written(_ALL)}{_OPEN}[\s\"“_＿|｜*]{{0,3}}[:：=][\s\"“_＿|｜*（(\[［]{{0,9}}{_FIRST}", needs="[:：=]")
 def labelled(text: str) -> list[Span]:
     """Return names after the labels of forms and reports; several with 、 or / between them."""
     return in_order(_places(narrow(text)), "name", "name_labelled")

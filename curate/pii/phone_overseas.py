@@ -6,9 +6,9 @@ most 15. Taiwan's own forms start with 09 (mobile) or 0 and an area code.
 
 import re
 
-from curate.pii.contact import AFTER_WORD, GAP, LINK, PHONE, personal
-from curate.pii.digits import NINE, SPACE
-from curate.pii.lists import apart
+from curate.pii.digits import NINE, SPACE, THREE_DIGITS
+from curate.pii.phone import AFTER_WORD, GAP, LINK, PHONE, personal
+from curate.pii.spans import apart
 from curate.pii.text import ALONE, ENDED, narrow, trigger
 from curate.records import Span
 
@@ -37,7 +37,7 @@ _WORLD = re.compile(
 _TOLL_FREE = re.compile(r"\+ ?\(?1\D{0,3}8(?:00|33|44|55|66|77|88)")
 
 
-@trigger(f"{NINE}|{AFTER_WORD}")
+@trigger(NINE, AFTER_WORD, needs=THREE_DIGITS)
 def overseas(text: str) -> list[Span]:
     """Return numbers with +852, +853, +886 or another country code, and Taiwan's 09xx-xxx-xxx and (02)xxxx-xxxx.
 

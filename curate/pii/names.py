@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from curate.pii.wordlists import known
+from curate.pii.name_words import known
 
 CJK = "\u3400-\u9fff\U00020000-\U0003ffff"
 _CHARACTER = re.compile(f"[{CJK}]")
@@ -109,6 +109,8 @@ def _sureness(text: str, start: int, surname: int, end: int, trust: Trust) -> fl
         return 0
     followers = known().called if trust.called else known().followers
     follower = followers.after(text, end) or min(2, known().stems.after(text, end))
+    if not follower and (sure or end - start == 3):
+        follower = known().ailing.after(text, end)
     if follower or not (trust.called and sure):
         return follower
     return 0.5 if text[end - 1] not in known().starters else 0.4

@@ -2,9 +2,10 @@
 
 import re
 
-from curate.pii.naming import CJK, bounded, common, is_chinese, is_word
+from curate.pii.name_words import Words, known, lists, surnames
+from curate.pii.names import CJK, bounded, common, is_chinese, is_word
 from curate.pii.text import narrow, trigger
-from curate.pii.wordlists import Words, either, known, lists, surnames
+from curate.pii.words import either
 from curate.records import Span
 
 _TITLES = lists().titles

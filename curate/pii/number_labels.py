@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 
-from curate.config import parse_yaml
 from curate.pii.text import narrow
-from curate.records import Span
-from curate.resources import data_file
+from curate.pii.words import longest_first
 
 _DIGITS = {
     "0": "零〇○",
@@ -51,33 +49,22 @@ _PERHAPS_SPACE = f"[{RAW_SPACE}]?"
 WORD_ENDED = r"(?![A-Za-z0-9])"
 
 _ANOTHER = re.compile(
-    r"(?:[号號码碼编編单單批字型款株系]|[Nn][Oo]|LOT|Lot|lot|S/?N|I[DM]E?I?|[A-Za-z]-|[#№])"
+    r"(?:[号號编編单單批字型款株]|(?<![联聯])系|(?<![号號])[码碼]|[Nn][Oo]|LOT|Lot|lot|S/?N|I[DM]E?I?|[A-Za-z]-|[#№])"
     rf"[{SPACE}:：=.(（\"“]{{0,4}}\Z"
 )
 
 
-@cache
-def words(family: str) -> dict[str, list[str]]:
-    """Return the word lists in `pii/FAMILY.yaml`."""
-    lists: dict[str, list[str]] = parse_yaml(data_file(f"pii/{family}.yaml").read_text("utf-8"))  # type: ignore[assignment]
-    return lists
-
-
-def written(entries: Iterable[str]) -> str:
+def loosely(entries: Iterable[str]) -> str:
     """Return a pattern for any of the words, for triggers too: capital, full-width, traditional, apart by spaces."""
-    return "|".join(map(_word, _longest_first(entries)))
+    return "|".join(map(_word, longest_first(entries)))
 
 
 def labelled(entries: Iterable[str], value: str, link: str = LINK) -> re.Pattern[str]:
     """Return a pattern for one of the words and the value after it; words of letters do not start inside a word."""
-    either = [f"{'(?<![A-Za-z])' * word[0].isascii()}{_word(word)}" for word in _longest_first(entries)]
+    either = [f"{'(?<![A-Za-z])' * word[0].isascii()}{_word(word)}" for word in longest_first(entries)]
     first = "".join(sorted({variant for word in entries for variant in _variants(word[0])}))
     # one look at a character instead of one for every word
     return re.compile(f"(?=[{first}])(?:{'|'.join(either)}){link}(?P<value>{value})")
-
-
-def _longest_first(entries: Iterable[str]) -> list[str]:
-    return sorted(entries, key=len, reverse=True)
 
 
 def _word(word: str) -> str:
@@ -113,20 +100,6 @@ def matches(patterns: Sequence[re.Pattern[str]], text: str) -> Iterator[re.Match
     for reading in readings(text):
         for pattern in patterns:
             yield from pattern.finditer(reading)
-
-
-def value_spans(found: Iterable[re.Match[str]], kind: str, recogniser: str) -> list[Span]:
-    """Return the places of the values of matches, apart."""
-    return apart(Span(*match.span("value"), kind, recogniser) for match in found)
-
-
-def apart(found: Iterable[Span]) -> list[Span]:
-    """Return spans in their order; of overlapping ones the first, and of those the longest."""
-    kept: list[Span] = []
-    for span in sorted(found, key=lambda span: (span.start, -span.end)):
-        if not kept or span.start >= kept[-1].end:
-            kept.append(span)
-    return kept
 
 
 def another(text: str, start: int) -> bool:

@@ -1,6 +1,5 @@
-"""The words of person.yaml: surnames, given names, titles, labels, and the words that look like names."""
+"""The words of names.yaml: surnames, given names, titles, labels, and the words that look like names."""
 
-import re
 from dataclasses import dataclass
 from functools import cache
 
@@ -46,7 +45,7 @@ class _Latin(Section):
 
 
 class Lists(Section):
-    """The file person.yaml; what each list means is said there."""
+    """The file names.yaml; what each list means is said there."""
 
     surnames: _Surnames
     compounds: _Compounds
@@ -61,6 +60,7 @@ class Lists(Section):
     calls: list[str]
     followers: list[str]
     called_followers: list[str]
+    ailing_followers: list[str]
     introductions: _Introductions
     labels: _Labels
     minority: list[str]
@@ -73,8 +73,8 @@ class Lists(Section):
 
 @cache
 def lists() -> Lists:
-    """Return the lists of person.yaml."""
-    return Lists.model_validate(parse_yaml(data_file("pii/person.yaml").read_text(encoding="utf-8")))
+    """Return the lists of names.yaml."""
+    return Lists.model_validate(parse_yaml(data_file("pii/names.yaml").read_text(encoding="utf-8")))
 
 
 class Words:
@@ -114,6 +114,7 @@ class _Known:
     titles: Words
     followers: Words
     called: Words
+    ailing: Words
     no_nicks: frozenset[str]
 
 
@@ -142,6 +143,7 @@ def known() -> _Known:
         titles=Words(data.titles.doctors + data.titles.people),
         followers=Words(data.followers),
         called=Words(data.followers + data.called_followers),
+        ailing=Words(data.ailing_followers),
         no_nicks=frozenset(data.no_nicks),
     )
 
@@ -150,8 +152,3 @@ def surnames() -> str:
     """Return every character that a name can begin with, for a character class."""
     first = {compound[0] for compound in known().compounds}
     return "".join(sorted(known().usual | known().rare | first))
-
-
-def either(words: list[str]) -> str:
-    """Return a pattern of any of the words, the longest first."""
-    return "(?:" + "|".join(re.escape(word) for word in sorted(set(words), key=lambda word: (-len(word), word))) + ")"

@@ -8,21 +8,22 @@ has an area code (10, 2x, or three digits from 3 to 9) and 7 or 8 digits that do
 import re
 from collections.abc import Iterator
 
-from curate.pii.digits import DASH, DIGIT, DOT, NINE, SPACE
-from curate.pii.lists import any_of, apart, raw, words
+from curate.pii.digits import DASH, DIGIT, DOT, NINE, SPACE, THREE_DIGITS, TWO_SIGNS
+from curate.pii.spans import apart
 from curate.pii.text import ALONE, ENDED, narrow, trigger
+from curate.pii.words import any_of, either, raw, words
 from curate.records import Span
 
-_WORDS = words("contact")
+_WORDS = words("contacts")
 GAP = f"[{SPACE}{DASH}]{{0,3}}"
 _CUT = f"[{SPACE}{DASH}]{{1,3}}"
-_SAME = f"[{SPACE}]?[{DOT}/{DASH}][{SPACE}]?"
+_SAME = f"[{SPACE}]?[{DOT}/{DASH}*~][{SPACE}]?"
 ANY = rf"[{SPACE}{DASH}{DOT}./,，、]{{0,3}}"
 LINKS = rf"号號码碼是为為:：={SPACE}(（【“\"'→>|{DASH}"
 LINK = f"[{LINKS}]{{0,6}}"
 """What stands between a word and what it announces: no bracket of a placeholder."""
 _FIXED = any_of(_WORDS["phone"])
-PHONE = any_of(_WORDS["phone"] + _WORDS["mobile"])
+PHONE = any_of(_WORDS["phone"], _WORDS["mobile"])
 """A word for telephone; `_FIXED` without those for mobiles."""
 CHINA = rf"(?:\(\+?86\)|\+[{SPACE}]?\(?86\)?|{ALONE}(?:00[{SPACE}]?86|86)){GAP}"
 
@@ -30,7 +31,7 @@ _CITIES = r"(?:10|2[0-57-9])"
 """Area codes of two digits, whose numbers have eight."""
 _OTHERS = r"(?!400|800)[3-9]\d{2}"
 _LOCAL_8 = rf"[2-9]\d{{3}}(?:{GAP}|[{DOT}])\d{{4}}"
-_LOCAL_7 = rf"[2-9]\d{{2}}(?:{GAP}|[{DOT}])\d{{4}}"
+_LOCAL_7 = rf"(?:[2-9]\d{{2}}(?:{GAP}|[{DOT}])\d{{4}}|[2-9]\d{{3}}{_CUT}\d{{3}})"
 _NUMBER = rf"(?:{_CITIES}~{_LOCAL_8}|{_OTHERS}~(?:{_LOCAL_8}|{_LOCAL_7}))"
 """Area code and number; ~ stands for what is between them."""
 _EXTENSION = rf"(?:[{SPACE}]?(?:[转轉x#{DASH}]|分机号?|分機|内线|內線|ext\.?)[:：]?[{SPACE}]?\d{{1,6}}(?!\d))?"
@@ -40,7 +41,7 @@ _MOBILE = re.compile(
     rf"(?:{CHINA}|{ALONE})1[3-9]\d(?:"
     rf"{GAP}(?!\d\d00[ -]\d\d00)\d{{4}}{GAP}\d{{4}}"  # 150 2000 3000 are doses
     rf"|\d{_CUT}\d{{3}}{_CUT}\d{{4}}|\d{{4}}{_CUT}\d{{4}}| \d{{3}} \d{{3}}(?!00)\d\d(?! \d)"
-    rf"|(?P<s>{_SAME})\d{{4}}(?P=s)\d{{4}}"
+    rf"|(?P<s>{_SAME})(?!\d\d00(?P=s)\d\d00)\d{{4}}(?P=s)\d{{4}}"
     r"|\.\d{4}\.\d{4}(?!\.\d)"  # dots in both places: with one it would be a decimal number, with more a version
     rf"|(?P<t>[{DOT}{DASH}])(?:\d\d(?P=t)\d\d(?P=t)\d\d(?P=t)\d\d|\d{{3}}(?P=t)\d{{5}}|\d{{4}}(?P=t)\d\d(?P=t)\d\d"
     rf"|\d\d(?P=t)\d{{3}}(?P=t)\d{{3}}|\d{{3}}(?P=t)\d{{3}}(?P=t)\d\d)){ENDED}",
@@ -59,10 +60,10 @@ _LANDLINE_SAID = re.compile(rf"{_FIXED}{LINK}(?P<n>{_LOCAL})", _FLAGS)
 _NEXT = re.compile(rf"[{SPACE}]?(?:[,，、/;；或和及与]|或者|以及)[{SPACE}]?(?P<n>{_LOCAL})", _FLAGS)
 """A second number after a landline: 010-61234870、61234871."""
 
-_UNIT, _SIGN, _HEAP = ("|".join(map(re.escape, _WORDS[name])) for name in ("units", "signs", "heaps"))
-_MEASURED = re.compile(rf"[{SPACE}]?(?:(?:{_UNIT})(?![A-Za-z旦])|{_SIGN})", re.IGNORECASE)
-_HEAPED = re.compile(rf"[{SPACE}]?(?:{_HEAP})")
-_NAMED = re.compile(rf"{any_of(_WORDS['codes'] + _WORDS['counts'])}[.#号號]?{LINK}$", re.IGNORECASE)
+_UNIT, _SIGN, _HEAP = (either(_WORDS[name]) for name in ("units", "signs", "heaps"))
+_MEASURED = re.compile(rf"[{SPACE}]?(?:{_UNIT}(?![A-Za-z旦])|{_SIGN})", re.IGNORECASE)
+_HEAPED = re.compile(rf"[{SPACE}]?{_HEAP}")
+_NAMED = re.compile(rf"{any_of(_WORDS['codes'], _WORDS['counts'])}[.#号號]?{LINK}$", re.IGNORECASE)
 _TOLL_FREE = re.compile(r"1[ .-]?8(00|33|44|55|66|77|88)[ .-]?[2-9]\d\d[ .-]?\d{4}")
 _ENGLISH = re.compile(r"[A-Za-z]{2,}[ ,.:]")
 _CHINESE = re.compile("[\u2e80-\u9fff]")
@@ -73,7 +74,7 @@ _DOMAIN = re.compile(
     rf"@(?:[A-Za-z0-9-]{{1,63}}\.){{1,8}}(?!{_RESERVED}|{any_of(_WORDS['files'])}(?![A-Za-z]))[A-Za-z]{{2,24}}(?!\.{_RESERVED})"
 )
 _AT = rf"[{SPACE}]?(?:[\[(【{{<](?:at|@|#|艾特)[\])】}}>]|@|#|艾特|圈a|[{SPACE}]at[{SPACE}])[{SPACE}]?"
-_POINT = rf"[{SPACE}]?(?:\.|[\[(【{{](?:dot|点|\.)[\])】}}]|[点。]|[{SPACE}]dot[{SPACE}])[{SPACE}]?"
+_POINT = rf"[{SPACE}]?(?:\.|[\[(【{{](?:dot|点|\.)[\])】}}]|[点。,，]|[{SPACE}]dot[{SPACE}])[{SPACE}]?"
 _SPELT = re.compile(
     rf"{_AT}(?:(?:{any_of(_WORDS['providers'])}){_POINT}{any_of(_WORDS['ends'])})(?![A-Za-z])", re.IGNORECASE
 )
@@ -82,12 +83,12 @@ _LONGEST = 256
 """Characters before the @ that are looked at; RFC 5321 allows 64, addresses of machines are longer."""
 
 AFTER_WORD = (
-    f"{raw(_WORDS['phone'] + _WORDS['mobile'])}[{LINKS}（\u00a0\u2007\u202f\u3000\u2010-\u2015\u2212－]{{0,6}}{DIGIT}"
+    f"{raw(_WORDS['phone'], _WORDS['mobile'])}[{LINKS}（\u00a0\u2007\u202f\u3000\u2010-\u2015\u2212－]{{0,6}}{DIGIT}"
 )
 """The trigger of numbers that a word announces."""
 
 
-@trigger(NINE)
+@trigger(NINE, needs=THREE_DIGITS)
 def mobile(text: str) -> list[Span]:
     """Return mobile numbers: 11 digits from 13 to 19, +86 or not; letters may touch them, digits may not.
 
@@ -100,7 +101,7 @@ def mobile(text: str) -> list[Span]:
     return apart(Span(*_place(match), "phone", "mobile") for match in found if personal(narrowed, *_place(match)))
 
 
-@trigger(f"{NINE}|{AFTER_WORD}")
+@trigger(NINE, AFTER_WORD, needs=THREE_DIGITS)
 def landline(text: str) -> list[Span]:
     """Return landline numbers with an area code of China: 0xx or 0xxx, in brackets or not, or +86 in place of the 0.
 
@@ -155,8 +156,8 @@ def named(narrowed: str, start: int) -> bool:
 
 
 @trigger(
-    f"[@＠#＃]|艾特|{raw(['圈a'])}"
-    rf"|[\s\[(（【{{<\u2000-\u200d]{raw(['at'])}[\s\])）】}}>\u2000-\u200d]{{1,2}}{raw(_WORDS['providers'])}"
+    rf"[@＠#＃]|艾特|{raw(['圈a'])}|{raw(['at'])}[\s\])）】］｝＞}}>{SPACE}]{{1,3}}{raw(_WORDS['providers'])}",
+    needs=TWO_SIGNS,
 )
 def email(text: str) -> list[Span]:
     """Return e-mail addresses: letters, digits and . _ % + - before the @, a domain after it.

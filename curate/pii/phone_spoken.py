@@ -7,9 +7,9 @@ letters O and l among digits: 一三八零零一三八零零零, 138零零一三
 import re
 from collections.abc import Iterator
 
-from curate.pii.contact import AFTER_WORD, ANY, CHINA, landlines, personal
-from curate.pii.digits import NINE, VALUES, digits
-from curate.pii.lists import apart
+from curate.pii.digits import NINE, THREE_DIGITS, VALUES, digits
+from curate.pii.phone import AFTER_WORD, ANY, CHINA, landlines, personal
+from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
 from curate.records import Span
 
@@ -26,7 +26,7 @@ _APART = re.compile(
 _LETTERS = re.compile(r"(?<![A-Za-z0-9])[1lI][3-9][0-9OolI]{9}(?![A-Za-z0-9])")
 
 
-@trigger(f"{NINE}|{AFTER_WORD}")
+@trigger(NINE, AFTER_WORD, needs=THREE_DIGITS)
 def spoken(text: str) -> list[Span]:
     """Return mobile and landline numbers written in numerals, in letters like digits, or with every digit apart."""
     return apart(Span(start, end, "phone", "spoken") for start, end in [*_numerals(text), *_spelt(text)])

@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterator
 
-from curate.pii.identity import valid
-from curate.pii.labels import NUMERALS, RAW_DASH, RAW_SPACE, SPACE, another, apart, labelled, matches, words
+from curate.pii.digits import THREE_DIGITS
+from curate.pii.number_labels import NUMERALS, RAW_DASH, RAW_SPACE, SPACE, another, labelled, matches
+from curate.pii.resident_id import valid
+from curate.pii.spans import apart
 from curate.pii.text import trigger
+from curate.pii.words import words
 from curate.records import Span
 
-_LISTS = words("cards")
+_LISTS = words("bank_card")
 _ISSUED = re.compile("|".join(_LISTS["issuers"]))
 _GROUPED = re.compile("|".join(_LISTS["grouped"]))
 _CUT = f"[{SPACE}-]{{1,2}}"
@@ -25,7 +28,7 @@ _LAST_GROUP = re.compile(f"{_CUT}[0-9]{{1,4}}\\Z")
 _DOUBLED = str.maketrans("0123456789", "0246813579")
 
 
-@trigger(rf"[\d{NUMERALS}](?:[{RAW_SPACE}{RAW_DASH}]{{0,2}}[\d{NUMERALS}]){{12}}")
+@trigger(rf"[\d{NUMERALS}](?:[{RAW_SPACE}{RAW_DASH}]{{0,2}}[\d{NUMERALS}]){{12}}", needs=THREE_DIGITS)
 def bank_card(text: str) -> list[Span]:
     """Return bank card numbers: of a known issuer, with the right check digit, in one piece or in groups.
 

@@ -8,8 +8,10 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from curate.pii.places import NUMBER, fold, one_of, place, words, written
+from curate.pii.places import NUMBER, fold, place, written
+from curate.pii.spans import in_order
 from curate.pii.text import trigger
+from curate.pii.words import one_of, raw, words
 from curate.records import Span
 
 _STOPS = (
@@ -27,7 +29,7 @@ _SMALL = "县|(?<![社山城市郊病地辖治老军])区|旗|(?<![乡城村])�
 
 @cache
 def _list(*names: str) -> str:
-    return one_of(*(words("institutions.yaml")[name] for name in names))
+    return one_of(*(words("institutions")[name] for name in names))
 
 
 @cache
@@ -49,6 +51,7 @@ def _hospital() -> re.Pattern[str]:
         f"{where}(?:{kinds}{{1,5}}{ending}|(?:(?<=[市县区旗镇乡省道])|(?<=治州)){every}{{1,4}}{ending}|(?<=[县区旗镇乡])(?:医院|诊所|门诊部)|(?:社区|中心)?{health})",
         f"(?:{place()})?{_list('hospital_names')}{every}{{0,3}}{ending}",
         f"{university}(?:{_NAME}{{0,6}}学院)?的?{_NAME}{{0,8}}{ending}",
+        f"中国(?:医学|中医)科学院{_NAME}{{1,6}}医院",
         rf"解放军(?:陆军|海军|空军)?(?:{numbered}|总|{_NAME}{{2,6}})(?:中心)?医院",
         r"(?<![0-9第.])(?!120)(?:[0-9]{3}|第[一二三四五六七八九〇零]{3})(?:军区|部队|中心)?医院",
         rf"(?:武警|陆军|海军|空军)(?:{place()}|{_NAME}{{2}}|总|特色)(?:总队|部队|支队)?医院|{army}",
@@ -56,6 +59,7 @@ def _hospital() -> re.Pattern[str]:
         rf"{place()}第?{_NUMBERED}",
         rf"{_NAME}氏{every}{{0,2}}(?:诊所|门诊部|医院)|{_NAME}{{1,3}}(?:医生|大夫)诊所",
         rf"{place()}(?P<own>{_NAME}{{2,7}}){disease}{ending}",
+        rf"{place()}(?P<brand>{_NAME}{{2,3}}){every}{{1,2}}{ending}",
         rf"(?<=[在到去往至进于经])(?P<alone>(?:(?![行住以治]){_NAME}){{2,5}}){disease}{ending}",
     )
     return re.compile(rf"(?:{'|'.join(shapes)})\Z")
@@ -64,12 +68,9 @@ def _hospital() -> re.Pattern[str]:
 @cache
 def _ending() -> re.Pattern[str]:
     last = "|".join(f"(?<={each})" for each in _LAST)
-    return re.compile(rf"(?:{last})医院|{one_of(_OTHER_ENDINGS)}|{_NUMBERED}")
-
-
-_BRANCH = re.compile(
-    rf"(?:{place()}(?:医院|分院|院区)|[东西南北新老]院区?|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
-)
+    first = "".join({word[0] for word in _OTHER_ENDINGS})
+    # one look at a character: `re` would look back in front of each otherwise
+    return re.compile(rf"(?=[医{first}一二三四五六七八九1-9])(?:(?:{last})医院|{one_of(_OTHER_ENDINGS)}|{_NUMBERED})")
 
 
 _LAST = (
@@ -84,23 +85,43 @@ _LAST = (
 )
 """What may stand before 医院 in a name; most of what does in fact is left out (`去医院`, `三甲医院`)."""
 _NUMBERED = "[一二三四五六七八九1-9]附?属?医?院"
-_TREATED = words("institutions.yaml")["hospital_after"]
-_OTHER_ENDINGS = words("institutions.yaml")["hospital_endings"][1:]
+_CHINESE = re.compile("[一-龥]")
+_ENGLISH = re.compile(
+    r"(?<![A-Za-z])(?:[A-Z][A-Za-z']{1,20} (?:of )?){1,6}(?:Hospital|Medical Cent(?:er|re))(?![A-Za-z])"
+)
+_PLAIN_WORDS = frozenset(words("institutions")["english_generic"])
+_TREATED = words("institutions")["hospital_after"]
+_SHORT = words("institutions")["hospital_short"]
+_OTHER_ENDINGS = words("institutions")["hospital_endings"][1:]
 _BRANCH = re.compile(
-    rf"(?:{place()}(?:医院|分院|院区)|[东西南北新老]院区?|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
+    rf"(?:{place()}(?:医院|分院|院区)|[东西南北新老]院区?|{_NAME}{{2}}院区|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
 )
 """What a hospital's name may go on with."""
 
 
 @trigger(
-    f"(?:{'|'.join(_LAST)})[医醫]院|{written(_OTHER_ENDINGS)}|[一-龥][一二三四五六七八九1-9１-９]附?[属屬]?[医醫]?院"
-    f"|{written(words('institutions.yaml')['hospital_short'])}的?{written(_TREATED)}"
+    f"(?:{'|'.join(_LAST)})[医醫]院|(?:[卫衛]生|保健|[疗療][养養]|防治)院"
+    "|[一-龥][一二三四五六七八九1-9１-９]附?[属屬]?[医醫]?院",
+    needs="院",
+)
+@trigger(raw(["hospital", "medical cent"]), written([word for word in _OTHER_ENDINGS if not word.endswith("院")]))
+@trigger(
+    f"{written(_SHORT)}的?{written(_TREATED)}",
+    needs=f"{written(word for word in _SHORT if word[0] not in '湘北浙中')}|湘雅|北医|北大|浙[一二大]|中山|中大",
 )
 def hospital(text: str) -> list[Span]:
     """Return named hospitals, clinics and health centres; generic ones (`三甲医院`, `当地的县医院`) stay."""
     folded = fold(text)
     named = (_longer(_BRANCH, folded, *each) for each in _named(folded, _ending(), _hospital(), _common()))
-    return _merged("hospital", [*named, *_visited(folded)])
+    return in_order([*named, *_visited(folded), *_english(folded)], "hospital", "hospital")
+
+
+def _english(text: str) -> Iterator[tuple[int, int]]:
+    """Yield names such as Xiangya Hospital; in a text without Chinese characters it may be a public one, and stays."""
+    if _CHINESE.search(text):
+        for match in _ENGLISH.finditer(text):
+            if not set(re.findall("[A-Za-z]+", match[0])) <= _PLAIN_WORDS:
+                yield match.span()
 
 
 def _named(
@@ -133,7 +154,7 @@ def _start(match: re.Match[str]) -> int:
 
 def _proper(match: re.Match[str], common: re.Pattern[str]) -> bool:
     """Say whether words that are in no list name something: more than kinds and qualities is left of them."""
-    own, alone, unit = match["own"], match["alone"], match["unit"]
+    own, alone, unit = match["own"], match["alone"] or match.groupdict().get("brand"), match["unit"]
     if alone:
         return len(common.sub("", alone)) >= 2
     return not (own or unit) or common.sub("", own or unit) != ""
@@ -141,7 +162,7 @@ def _proper(match: re.Match[str], common: re.Pattern[str]) -> bool:
 
 @cache
 def _common() -> re.Pattern[str]:
-    lists = words("institutions.yaml")
+    lists = words("institutions")
     kinds = [lists[name] for name in ("hospital_kinds", "disease_kinds", "generic", "hospital_endings")]
     return re.compile(rf"{one_of(*kinds)}|{place()}|第?{NUMBER}|[上下里外中大小好前后市县区省镇乡村]")
 
@@ -149,21 +170,13 @@ def _common() -> re.Pattern[str]:
 @cache
 def _visit() -> re.Pattern[str]:
     return re.compile(
-        rf"(?<=[在到去来从往至进转])了?(?P<name>(?:{place()})?{_list('hospital_short')})(?=的?{one_of(_TREATED)})"
+        rf"(?:(?<=[在到去来从往至进转])了?|(?<![一-龥]))(?P<name>(?:{place()})?{_list('hospital_short')})(?=的?{one_of(_TREATED)})"
     )
 
 
 def _visited(text: str) -> Iterator[tuple[int, int]]:
     for match in _visit().finditer(text):
         yield match.span("name")
-
-
-def _merged(kind: str, found: list[tuple[int, int]]) -> list[Span]:
-    result: list[Span] = []
-    for start, end in sorted(found):
-        if not result or start >= result[-1].end:
-            result.append(Span(start, end, kind, kind))
-    return result
 
 
 _FACULTY = re.compile(rf"{_NAME}{{0,8}}?(?:学院|附中|附小|附属中学|附属小学|小学部|中学部)")
@@ -194,7 +207,7 @@ def _school_ending() -> re.Pattern[str]:
 
 @cache
 def _common_school() -> re.Pattern[str]:
-    lists = words("institutions.yaml")
+    lists = words("institutions")
     return re.compile(rf"{one_of(lists['school_kinds'], lists['school_generic'])}|{place()}|第?{NUMBER}")
 
 
@@ -209,19 +222,17 @@ def _after() -> re.Pattern[str]:
 
 
 @trigger(
-    f"{written(words('institutions.yaml')['school_cues'])}"
-    f"|(?:{written([*words('institutions.yaml')['school_endings'], *words('institutions.yaml')['school_short']])}"
-    f"|[一二三四五六七八九十0-9０-９]中)的?{written(words('institutions.yaml')['school_after'])}"
+    f"{written(words('institutions')['school_cues'])}"
+    f"|(?:{written([*words('institutions')['school_endings'], *words('institutions')['school_short']])}"
+    f"|[一二三四五六七八九十0-9０-９]中)的?{written(words('institutions')['school_after'])}"
 )
 def school(text: str) -> list[Span]:
     """Return named schools and universities that somebody goes or went to (`就读于…`, `在…读书`); others stay."""
     folded = fold(text)
     named = (_longer(_FACULTY, folded, *each) for each in _named(folded, _school_ending(), _school(), _common_school()))
-    return _merged(
-        "school",
-        [
-            (start, end)
-            for start, end in named
-            if _cue().search(folded, max(0, start - 10), start) or _after().match(folded, end)
-        ],
+    attended = (
+        (start, end)
+        for start, end in named
+        if _cue().search(folded, max(0, start - 10), start) or _after().match(folded, end)
     )
+    return in_order(attended, "school", "school")

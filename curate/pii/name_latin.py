@@ -3,8 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from curate.pii.text import in_order, narrow, trigger
-from curate.pii.wordlists import either, lists
+from curate.pii.digits import TWO_SIGNS
+from curate.pii.name_words import lists
+from curate.pii.spans import in_order
+from curate.pii.text import narrow, trigger
+from curate.pii.words import either
 from curate.records import Span
 
 _WORD = r"[A-Z][a-z]{1,15}(?:[-'][A-Z]?[a-z]{2,15})?"
@@ -31,20 +34,25 @@ _SMALL = re.compile(
 )
 _CAPITALS = re.compile(rf"(?:姓名|NAME|Name) ?[:：] ?([A-Z]{{2,12}},? [A-Z]{{2,12}}){_END}")
 _STATED = re.compile(
-    rf"(?:我是|这是|这里是|本人|患者|(?<![A-Za-z])(?:I am|I'm|I’m|[Tt]his is)) ?({_WORD}(?: {_WORD})?){_END}"
+    rf"(?:我是|这是|这里是|本人|患者|(?<![A-Za-z])(?:I am|I'm|I’m|[Tt]his is|[Pp]atient ?:)) ?"
+    rf"({_WORD}(?: {_WORD})?){_END}"
 )
 _CALLED = re.compile(
     rf"(?<![A-Za-z])(?:Dr|Mr|Mrs|Ms|Miss|Prof|Professor|DR|MR|MRS|dr|mr|mrs)(?:\. ?| )({_NAME}){_END}"
     rf"|(?<![A-Za-z])(?:Dr|Mr|Mrs|Ms)({_WORD}){_END}"
 )
+_CLOSED = re.compile(rf"(?:Best(?: wishes)?|Thanks|Thank you|Cheers|Yours(?: truly)?),? ?\n ?({_NAME})[ .]?(?=\n|$)")
 _TITLED = re.compile(rf"(?<![A-Za-z0-9.-])({_NAME}) ?(?={_TITLES})")
 
 
 @trigger(
-    r"叫|名字[是为]|姓名|英文名|(?:我是|这是|这里是|本人|患者) ?[A-Z]|(?:联系人|患者|医生|签名)[:：]\s{0,3}[A-Z]"
-    r"|[Nn]ame[\"']? ?[:：]|NAME|[Nn]ame is|[Nn]ame['’]s|[Cc]all me|[Ss]igned|[Ss]ignature|[Rr]egards,|[Ss]incerely,"
-    rf"|(?:I am|I['’]m|[Tt]his is) ?[A-Z]|(?:[DdMm]r|DR|MR|MRS|[Mm]rs|Ms|Miss|Prof|Professor)[.\sA-Z]"
-    rf"|[A-Za-z]\s?{_TITLES}|[\uff21-\uff3a\uff41-\uff5a]"
+    r"叫|名字[是为]|姓名|英文名|(?:我是|这是|这里是|本人|患者)\s?[A-Z]|(?:联系人|患者|医生|签名)[:：]\s{0,3}[A-Z]"
+    r"|[Nn]ame[\"']?\s?[:：]|NAME|[Nn]ame\sis|[Nn]ame['’]s|[Cc]all\sme|[Ss]igned|[Ss]ignature|[Rr]egards,|[Ss]incerely,"
+    r"|[st,u] ?\n ?[A-Z]"
+    r"|(?:I\sam|I['’]m|[Tt]his\sis|[Pp]atient\s?[:：])\s?[A-Z]"
+    rf"|(?:[DdMm]r|DR|MR|MRS|[Mm]rs|Ms|Miss|Prof|Professor)[.\sA-Z]"
+    rf"|[A-Za-z]\s?{_TITLES}|[\uff21-\uff3a\uff41-\uff5a]",
+    needs=TWO_SIGNS,
 )
 def latin(text: str) -> list[Span]:
     """Return names in Latin letters after My name is, 我叫, Dr., Name:, and before 医生, 女士 and the like."""
@@ -52,7 +60,7 @@ def latin(text: str) -> list[Span]:
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
-    for pattern in (_ASKED, _SMALL, _CAPITALS, _CALLED, _TITLED):
+    for pattern in (_ASKED, _SMALL, _CAPITALS, _CALLED, _CLOSED, _TITLED):
         for match in pattern.finditer(text):
             start, end = match.span(match.lastindex or 1)
             words = text[start:end].split()

@@ -3,11 +3,14 @@
 import re
 from collections.abc import Iterator
 
-from curate.pii.labels import RAW_DASH, RAW_SPACE, SPACE, apart, words
+from curate.pii.digits import TWO_SIGNS
+from curate.pii.number_labels import RAW_DASH, RAW_SPACE, SPACE
+from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
+from curate.pii.words import words
 from curate.records import Span
 
-_LISTS = words("vehicle")
+_LISTS = words("plate")
 _WORDS, _MARKS = "".join(_LISTS["words"]), "".join(_LISTS["marks"])
 _PROVINCES = "".join(_LISTS["provinces"]) + _WORDS
 _DOT = "·.•・‧∙⋅"
@@ -30,7 +33,8 @@ _THINGS = re.compile(rf"[{SPACE}]?(?:{'|'.join(_LISTS['things'])})")
 
 @trigger(
     rf"[{_PROVINCES}军空海北沈兰济南广成东西中][{RAW_SPACE}]?[A-Za-zＡ-Ｚａ-ｚ][{RAW_SPACE}{_DOT}．{RAW_DASH}]{{0,2}}[A-Za-zＡ-Ｚａ-ｚ\d]{{4}}"
-    rf"|[JＪ][{RAW_SPACE}]?[{_PROVINCES}]|[使领][{RAW_SPACE}{_DOT}．{RAW_DASH}]{{0,2}}\d{{3}}"
+    rf"|[JＪ][{RAW_SPACE}]?[{_PROVINCES}]|[使领][{RAW_SPACE}{_DOT}．{RAW_DASH}]{{0,2}}\d{{3}}",
+    needs=TWO_SIGNS,
 )
 def plate(text: str) -> list[Span]:
     """Return vehicle plates: with a dot, dash or space after the letter or not, with the marks 挂学警港澳领使.

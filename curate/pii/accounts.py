@@ -8,20 +8,21 @@ found beside one. A page's address is RFC 3986; one that names nobody stays.
 import re
 from collections.abc import Iterator
 
-from curate.pii.contact import counted, named
-from curate.pii.digits import SPACE, digits
-from curate.pii.lists import any_of, apart, raw, words
+from curate.pii.digits import DIGIT, SPACE, THREE_DIGITS, TWO_SIGNS, digits
+from curate.pii.phone import counted, named
+from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
+from curate.pii.words import any_of, either, raw, words
 from curate.records import Span
 
-_WORDS = words("online")
+_WORDS = words("accounts")
 _FLAGS = re.ASCII | re.IGNORECASE
 _END = r"(?![A-Za-z0-9_-])"
 _OTHER = "(?:QQ|电话|手机|微信|VX|電話|手機)号?"
-_ALSO = rf"(?:[{SPACE}]?[/&、和或及与跟]?[{SPACE}]?{_OTHER})?(?:同号|同號|号码|账号|帐号|[号號名]|ID)?"
+_ALSO = rf"(?:[{SPACE}]?[/&、和或及与跟]?[{SPACE}]?{_OTHER})?(?:[{SPACE}]?(?:同号|同號|号码|账号|帐号|[号號名]|ID))?"
 """Behind the word: 微信/QQ同号, 微信和电话."""
-_SAYS = r"[:：=→>~]|--?|是|为|為|(?<=\s)is(?=\s)|就是|加|搜|搜索|[(（【“\"']"
-_LINK = rf"[{SPACE}]{{0,2}}(?:{_SAYS})?[:：]?[{SPACE}]{{0,2}}[(（【“\"']?"
+_SAYS = r"[:：=→>~～]|--?|是|为|為|(?<=\s)is(?=\s)|就是|加|搜|搜索|[(（【“\"']"
+_LINK = rf"[{SPACE}]{{0,2}}(?:{_SAYS})?[:：]?[{SPACE}]{{0,2}}[(（【「『“\"']?"
 _CLOSED = "[:：=→>~]|--|是|为|為|号|號|ID|加|搜"
 """What says that an id follows: then plain letters are one."""
 _NAME = r"[A-Za-z][-_A-Za-z0-9]{5,19}"
@@ -36,7 +37,11 @@ _WECHAT_BEHIND = re.compile(
     rf"(?<![A-Za-z0-9_-])(?P<id>{_NAME})[{SPACE}]?(?:是我的?|[(（]|为我的?|就是)[{SPACE}]?(?:微信|WeChat|VX|WX)", _FLAGS
 )
 _WXID = re.compile(r"(?<![A-Za-z0-9])(?P<id>wxid_[a-z0-9]{10,24})", re.ASCII)
-_QQ_WORD = rf"(?P<word>(?:{any_of(_WORDS['qq'])}){_ALSO}|(?:(?<![A-Za-z0-9])Q|扣)(?=[{SPACE}]?[:：]))"
+_QQ_WORD = (
+    rf"(?P<word>(?:{any_of(_WORDS['qq'])}){_ALSO}|(?:(?<![A-Za-z0-9])Q|扣)(?=[{SPACE}]?[:：])"
+    r"|(?<![^+➕\u4e00-\u9fff])(?:Q|扣)(?=[1-9][0-9]{7}))"
+)
+"""A lone Q or 扣 means QQ with a colon behind it, or with eight digits."""
 _QQ = re.compile(rf"{_QQ_WORD}(?P<link>{_LINK})(?P<id>{_QQ_NUMBER}){_NUMBER_END}", _FLAGS)
 _QQ_BEHIND = re.compile(
     rf"(?<![0-9.])(?P<id>[1-9][0-9]{{4,10}})(?:@qq(?![.A-Za-z0-9])|[{SPACE}]?(?:是我的?|[(（])[{SPACE}]?(?:QQ|扣扣))",
@@ -54,14 +59,12 @@ _URL = re.compile(
     re.IGNORECASE,
 )
 _MEMBER = re.compile(
-    rf"(?:^|\.)(?:{'|'.join(map(re.escape, _WORDS['members']))})"
-    rf"(?!(?:{'|'.join(map(re.escape, _WORDS['pages']))})(?:[/?#.]|$))[^\s/?#]{{2}}",
+    rf"(?:^|\.){either(_WORDS['members'])}"
+    rf"(?!{either(_WORDS['pages'])}(?:[/?#.]|$))[^\s/?#]{{2}}",
     re.IGNORECASE,
 )
-_FOLDER = re.compile(
-    rf"(?:{'|'.join(map(re.escape, _WORDS['folders']))})(?!(?:login|register|index)\b)[^\s/?#]{{2}}", re.IGNORECASE
-)
-_PARAMETER = re.compile(rf"[?&;#](?:{'|'.join(map(re.escape, _WORDS['parameters']))})=[^&\s]{{2}}", re.IGNORECASE)
+_FOLDER = re.compile(rf"{either(_WORDS['folders'])}(?!(?:login|register|index)\b)[^\s/?#]{{2}}", re.IGNORECASE)
+_PARAMETER = re.compile(rf"[?&;#]{either(_WORDS['parameters'])}=[^&\s]{{2}}", re.IGNORECASE)
 _HANDLE = re.compile(
     rf"{any_of(_WORDS['handles'])}(?:[{SPACE}]?(?:[:：=]|是|为|為|搜)[{SPACE}]?@?|[{SPACE}]?@|(?<=[号號D名])[{SPACE}]?)"
     rf"(?P<id>[A-Za-z0-9](?:[A-Za-z0-9_.-]{{3,29}})(?<![.-]){_END}(?![/:@]))",
@@ -69,7 +72,17 @@ _HANDLE = re.compile(
 )
 
 
-@trigger(rf"{raw([*_WORDS['wechat'], 'wxid'])}|[vVｖＶ][^\n]?[:：]")
+_SHORT = re.compile(
+    r"(?<![A-Za-z0-9])(?:ig|ins|fb|tg) ?[:：] ?(?P<id>(?=[A-Za-z0-9_.]{0,28}[_.]|@)@?[A-Za-z][A-Za-z0-9_.]{3,29})",
+    _FLAGS,
+)
+"""IG: amy_lin90; without @ or _ it could be a laboratory's TG or IG."""
+_HOME = re.compile(
+    rf"(?!www\.)[a-z0-9-]{{4,63}}\.(?:{'|'.join(map(re.escape, _WORDS['homes']))})(?=[:/?]|$)", re.IGNORECASE
+)
+
+
+@trigger(rf"{raw([*_WORDS['wechat'], 'wxid'])}|[vVｖＶ][^\n]?[:：]", needs=TWO_SIGNS)
 def wechat(text: str) -> list[Span]:
     """Return WeChat ids beside a word for WeChat, and `wxid_...` alone; accounts of organisations stay.
 
@@ -117,20 +130,25 @@ def _official(narrowed: str, match: re.Match[str]) -> bool:
     return any(_PUBLIC.search(part) for part in near)
 
 
-@trigger(rf"{raw([*_WORDS['qq'], '@qq'])}|[qQｑＱ扣][^\n]?[:：]")
+@trigger(rf"{raw([*_WORDS['qq'], '@qq'])}|[qQｑＱ扣](?:[^\n]?[:：]|{DIGIT}{{8}})", needs=THREE_DIGITS)
 def qq(text: str) -> list[Span]:
     """Return QQ numbers, of persons and of groups, beside a word for QQ; in numerals too."""
     plain = digits(text)
-    found = [match for match in _QQ.finditer(plain) if _is_number(match)]
+    found = [match for match in _QQ.finditer(plain) if _is_number(match) and not named(plain, match.start())]
     found += _QQ_BEHIND.finditer(plain)
     return apart(Span(*match.span("id"), "qq", "qq") for match in found)
 
 
-@trigger(rf"{raw(['://', 'www.'])}|[.．][A-Za-zＡ-Ｚａ-ｚ]{{2,}}[:/?]|{raw(_WORDS['handles'])}")
+@trigger(
+    rf"{raw(['://', 'www.'])}|[.．][A-Za-zＡ-Ｚａ-ｚ]{{2,}}[:/?]|{raw(_WORDS['handles'])}"
+    rf"|(?:{raw(['ig', 'ins', 'fb', 'tg'])})[\s]?[:：]",
+    needs=TWO_SIGNS,
+)
 def url(text: str) -> list[Span]:
     """Return addresses of pages that name a person: a member's page, a parameter, a login; and handles of members."""
     narrowed = narrow(text)
     places = list(_pages(narrowed))
+    places += [match.span("id") for match in _SHORT.finditer(narrowed)]
     places += [match.span("id") for match in _HANDLE.finditer(narrowed) if not counted(narrowed, *match.span("id"))]
     return apart(Span(*place, "url", "url") for place in places)
 
@@ -139,5 +157,11 @@ def _pages(narrowed: str) -> Iterator[tuple[int, int]]:
     for match in _URL.finditer(narrowed):
         address = match["host"] + (match["path"] or "")
         login = match["scheme"] and match["login"]
-        if login or _MEMBER.search(address) or _FOLDER.search(match["path"] or "") or _PARAMETER.search(address):
+        if (
+            login
+            or _MEMBER.search(address)
+            or _FOLDER.search(match["path"] or "")
+            or _PARAMETER.search(address)
+            or _HOME.match(address)
+        ):
             yield match.start(), match.start() + len(match[0].rstrip(".,;:!?)]'"))

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Iterator
 
-from curate.pii.foreign import DOT, LETTER, PEOPLE, any_name_at, foreign_at, sounds_at
-from curate.pii.naming import AGED, CALLED, CJK, LOOSE, bounded, name_at, name_before
-from curate.pii.text import in_order, narrow, trigger
-from curate.pii.wordlists import either, known, lists, surnames
+from curate.pii.name_foreign import DOT, LETTER, PEOPLE, any_name_at, foreign_at, sounds_at
+from curate.pii.name_words import known, lists, surnames
+from curate.pii.names import AGED, CALLED, CJK, LOOSE, bounded, name_at, name_before
+from curate.pii.spans import in_order
+from curate.pii.text import narrow, trigger
+from curate.pii.words import either
 from curate.records import Span
 
 _SKIP = r"[:：\s\"'“‘「『(（]{0,4}"
@@ -28,35 +30,70 @@ _STATE = (
     rf"|(?:主刀|接诊|手术|主治|看病|开药|管床)的(?:医生|大夫)?是|{either(_WORDS.patients)}"
     rf"|[我她他的家]{either(_WORDS.kin)}){_SKIP}"
 )
-_STATED = re.compile(_STATE)
+_STATED = re.compile(
+    f"(?=[我俺本他她医大主名姓这接手看开管的家{''.join(word[0] for word in _WORDS.patients)}]){_STATE}"
+)
+"""The first characters come first: `re` tries all those words at every place otherwise."""
 _SEX_OR_AGE = re.compile(r"[,，、;； (（]{0,3}(?:性别[:：]?)?(?:[男女]|\d{1,3} ?岁)")
 _PAUSE = r"[,，、;；\s(（]"
 _YEARS = r"\d{1,3} ?(?:周岁|岁|歲)"
 _CASE = re.compile(rf"{_PAUSE}{{1,3}}(?:[男女]性?{_PAUSE}{{0,3}}{_YEARS}|{_YEARS}{_PAUSE}{{0,3}}[男女](?![{CJK}]))")
 """How the report of a case begins after the name: 张三，男，45岁."""
 _CASE_SEEN = rf"{_PAUSE}{{1,3}}(?:[男女]性?{_PAUSE}{{0,3}}\d|\d{{1,3}}\s?[周岁歲])"
+_OWNED = re.compile(
+    r"[ ,，、:：;；\t|(]{0,3}(?<![0-9])(?:1[3-9][0-9]{9}|[1-9][0-9]{5}(?:18|19|20)[0-9]{9}[0-9Xx])(?![0-9])"
+)
+"""A mobile or an identity number right behind a name: 王小明 138..."""
+_OWNER = re.compile(r"[0-9](?:[ -]?[0-9]){6,22} ?\(")
+"""A name in brackets behind a number of somebody's."""
+_YEARS_OLD = re.compile(r"[,，] ?\d{1,3} ?(?:周岁|岁|歲)(?![以上下左前后至到的-])")
 _NICK = re.compile(rf"[小老阿大][{CJK}]|([{CJK}])\1")
 
 
+@trigger(rf"叫|名[为是]|名字是|小名|乳名|昵称|本人姓名|姓(?:氏?[是为])?{_SKIP}{_FIRST}")
+@trigger(rf"{_FIRST}[{CJK}]{{1,3}}{_CASE_SEEN}", needs="[岁歲]")
 @trigger(
-    rf"叫|名[为是]|名字是|小名|乳名|昵称|本人姓名|{_FIRST}[{CJK}]{{1,3}}{_CASE_SEEN}|姓(?:氏?[是为])?{_SKIP}{_FIRST}"
-    rf"|{_STATE}(?:{_FIRST}[{CJK}]|[小老]{_FIRST}|{PEOPLE}|{LETTER}{{1,8}}{DOT}|[A-ZＡ-Ｚ]{DOT})"
+    rf"{_FIRST}[{CJK}]{{1,3}}[\s,，、:：;；|｜(（]{{0,3}}\d{{11}}|\d[(（]{_FIRST}[{CJK}]{{1,3}}[)）]", needs=r"\d{11}"
 )
+@trigger(rf"{_STATE}(?:{_FIRST}[{CJK}]|[小老]{_FIRST}|{PEOPLE}|{LETTER}{{1,8}}{DOT}|[A-ZＡ-Ｚ]{DOT})")
 def introduced(text: str) -> list[Span]:
     """Return names after 我叫, 我是, 我姓, 患者, 我女儿 and the like, also 小李 after 叫我; words there stay."""
     return in_order(_places(narrow(text)), "name", "name_introduced")
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
-    for match in _CASE.finditer(text):
-        start = name_before(text, match.start(), AGED)
-        if start is not None:
-            yield start, match.start()
-    for pattern, end_of in ((_CALL, _called), (_FAMILY, _family), (_STATED, _stated)):
-        for match in pattern.finditer(text):
+    if "岁" in text or "歲" in text:
+        for match in _CASE.finditer(text):
+            start = name_before(text, match.start(), AGED)
+            if start is not None:
+                yield start, match.start()
+    yield from _owners(text)
+    for pattern, signs, end_of in _WAYS:
+        seen = not signs or any(sign in text for sign in signs)
+        for match in pattern.finditer(text) if seen else ():
             end = end_of(text, match)
             if end is not None:
                 yield match.end(), end
+
+
+def _owners(text: str) -> Iterator[tuple[int, int]]:
+    """Yield names beside a number of theirs; at the start of a line, before an age, those with a sure surname."""
+    for match in _OWNED.finditer(text):
+        start = name_before(text, match.start(), LOOSE)
+        if start is not None:
+            yield start, match.start()
+    for match in _OWNER.finditer(text):
+        end = name_at(text, match.end(), LOOSE)
+        if end is not None and text[end : end + 1] in (")", "）"):
+            yield match.end(), end
+    for match in _YEARS_OLD.finditer(text):
+        start = name_before(text, match.start(), LOOSE)
+        if (
+            start is not None
+            and text[start] in known().sure
+            and text[max(0, start - 1) : start] in ("", "\n", "。", ";")
+        ):
+            yield start, match.start()
 
 
 def _called(text: str, cue: re.Match[str]) -> int | None:
@@ -92,6 +129,11 @@ def _stated(text: str, cue: re.Match[str]) -> int | None:
     end = name_at(text, start, AGED)
     if end is not None and _SEX_OR_AGE.match(text, end):
         return end
-    if text[start : start + 1] in ("小", "老") and text[start + 1 : start + 2] in known().sure:
-        return start + 2 if bounded(text, start + 2) else None
+    if text[start : start + 1] in ("小", "老") and text[start + 1 : start + 2] in known().sure | known().plain:
+        known_word = text[start : start + 2] in known().no_nicks
+        return start + 2 if bounded(text, start + 2) and not known_word else None
     return foreign_at(text, start) or name_at(text, start, LOOSE)
+
+
+_WAYS = ((_CALL, "叫名昵", _called), (_FAMILY, "姓", _family), (_STATED, "", _stated))
+"""Pattern, characters of which a text has one if it matches, and what tells where the name ends."""

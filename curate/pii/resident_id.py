@@ -3,7 +3,8 @@
 import re
 from datetime import date
 
-from curate.pii.labels import (
+from curate.pii.digits import THREE_DIGITS
+from curate.pii.number_labels import (
     GAP,
     LINKS,
     NUMERALS,
@@ -12,13 +13,12 @@ from curate.pii.labels import (
     RAW_SPACE,
     SPACE,
     another,
-    apart,
     labelled,
     matches,
-    value_spans,
-    words,
 )
+from curate.pii.spans import apart, value_spans
 from curate.pii.text import ALONE, ENDED, narrow, trigger
+from curate.pii.words import words
 from curate.records import Span
 
 _PROVINCES = r"(?:1[1-5]|2[1-3]|3[1-7]|4[1-6]|5[0-4]|6[1-5]|71|8[1-3])"
@@ -32,10 +32,12 @@ _STOP = f"(?![0-9{_STAR}])"
 _BARE = re.compile(rf"{ALONE}(?=(?P<value>[1-9](?:{GAP}[0-9]){{16}}{GAP}[0-9{_X}]){ENDED})")
 _REGION = re.compile(f"{_PROVINCES}|9")
 _CUTS = re.compile(f"[^0-9{_X}]+")
+_LETTER = str.maketrans(dict.fromkeys(_X, "X"))
+_LIKE_DAY = re.compile("(?:18|19|20)[0-9]{2}(?:0[1-9]|1[0-2])[0-3]")
 _STARRED = re.compile(rf"{ALONE}(?P<value>{_PROVINCES}[0-9]{{4}}[{_STAR}]{{8}}[0-9]{{3}}[0-9{_X}]){ENDED}")
 _LABELLED = labelled(
-    words("identity")["words"],
-    rf"[1-9]{_ANY}{{14,17}}{_STOP}|[1-9](?:{GAP}{_ANY}){{17}}{_STOP}|[1-9](?:{GAP}{_ANY}){{14}}{_STOP}",
+    words("resident_id")["words"],
+    rf"[1-9]{_ANY}{{14,19}}{_STOP}|[1-9](?:{GAP}{_ANY}){{17}}{_STOP}|[1-9](?:{GAP}{_ANY}){{14}}{_STOP}",
     rf"(?:我的|你的|这个|如下|好像|应该|就|记得|[,，、]|{LINKS}){{0,8}}",
 )
 _OLD = re.compile(
@@ -49,19 +51,19 @@ _CHECK = "10X98765432"
 _COUNTED = re.compile(rf"[{SPACE}]?[个元块份次年月]")
 
 
-@trigger(rf"[\d{NUMERALS}](?:{RAW_GAP}[\dXxＸｘ×ΧХх{_STAR}{NUMERALS}]){{14}}")
+@trigger(rf"[\d{NUMERALS}](?:{RAW_GAP}[\dXxＸｘ×ΧХх{_STAR}{NUMERALS}]){{14}}", needs=THREE_DIGITS)
 def resident_id(text: str) -> list[Span]:
     """Return resident identity numbers: 18 characters with a birthday that exists and the right check digit.
 
     Their parts may be apart, or groups of equal size, their digits Chinese numerals. After a word such as 身份证
-    also 15 to 18 characters with any check digit, some of them starred. A number that starts with 0 is nobody's.
+    also 15 to 20 characters with any check digit, some of them starred. A number that starts with 0 is nobody's.
     """
     bare = (match for match in matches([_BARE], text) if _whole(match["value"]))
     named = (match for match in matches([_LABELLED, _STARRED], text) if sum(map(str.isdigit, match["value"])) >= 6)
     return apart([*value_spans(bare, "id_card", "resident_id"), *value_spans(named, "id_card", "resident_id")])
 
 
-@trigger(rf"\d{{6}}[{RAW_SPACE}{RAW_DASH}]?\d{{6}}[{RAW_SPACE}{RAW_DASH}]?\d{{3}}")
+@trigger(rf"\d{{6}}[{RAW_SPACE}{RAW_DASH}]?\d{{6}}[{RAW_SPACE}{RAW_DASH}]?\d{{3}}", needs=THREE_DIGITS)
 def resident_id_15(text: str) -> list[Span]:
     """Return identity numbers of 15 digits: province, place, birthday of the 20th century, serial number.
 
@@ -82,9 +84,11 @@ def valid(number: str) -> bool:
 
 def _whole(value: str) -> bool:
     """Say whether a number is valid and, if cut, of a province and between its parts or evenly; figures are not."""
-    cuts = {len(_compact(value[: gap.start()])) for gap in _CUTS.finditer(value)}
     number = _compact(value)
-    return valid(number) and (not cuts or (_REGION.match(number) is not None and (cuts <= _PARTS or cuts in _EVEN)))
+    if not valid(number):
+        return False
+    cuts = {len(_compact(value[: gap.start()])) for gap in _CUTS.finditer(value)}
+    return not cuts or (_REGION.match(number) is not None and (cuts <= _PARTS or cuts in _EVEN))
 
 
 def _old(match: re.Match[str]) -> bool:
@@ -97,6 +101,8 @@ def _old(match: re.Match[str]) -> bool:
 
 def _day(digits: str) -> bool:
     """Say whether eight digits are a day from 1800 to 2099."""
+    if not _LIKE_DAY.match(digits):  # most runs of digits are none; an exception for each would take long
+        return False
     try:
         return 1800 <= date(int(digits[:4]), int(digits[4:6]), int(digits[6:])).year < 2100
     except ValueError:
@@ -105,4 +111,4 @@ def _day(digits: str) -> bool:
 
 def _compact(value: str) -> str:
     """Return the digits of a number without what stands between them, and X for its letter."""
-    return "".join("X" if character in _X else character for character in value if character in "0123456789" + _X)
+    return _CUTS.sub("", value).translate(_LETTER)

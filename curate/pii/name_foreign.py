@@ -2,9 +2,10 @@
 
 import re
 
-from curate.pii.naming import CJK, Trust, is_chinese, name_at
+from curate.pii.name_words import lists
+from curate.pii.names import CJK, Trust, is_chinese, name_at
 from curate.pii.text import narrow, trigger
-from curate.pii.wordlists import either, lists
+from curate.pii.words import either
 from curate.records import Span
 
 DOT = "[·•・‧∙]"
@@ -12,8 +13,8 @@ LETTER = f"(?:{either(lists().sounds)}|[{''.join(sorted(set(lists().foreign.repl
 """What foreign names are written with; a pattern."""
 PEOPLE = either(lists().minority)
 
-_PART = rf"(?:{DOT}(?:{LETTER}{{1,9}}|[A-Z]\.?))"
-_DOTTED = re.compile(rf"(?:{LETTER}{{1,8}}|[A-Z]){_PART}{{1,3}}")
+_OWN = rf"(?:{PEOPLE}{LETTER}{{0,6}}|{LETTER}{{1,9}}|[A-Z]\.?)"
+_DOTTED = re.compile(rf"{_OWN}(?:{DOT}{_OWN}){{1,3}}")
 _ANY_DOTTED = re.compile(rf"[{CJK}]{{1,9}}(?:{DOT}[{CJK}]{{1,9}}){{1,3}}(?![{CJK}])")
 _ALONE = re.compile(f"{PEOPLE}{LETTER}{{0,6}}(?![{CJK}·])")
 _SOUNDS = re.compile(f"{LETTER}{{3,6}}(?![{CJK}·])")
@@ -21,7 +22,7 @@ _INITIALS = re.compile(rf"(?:[A-Z.]|{DOT})+")
 _INSTITUTION = re.compile(either(lists().institutions))
 
 
-@trigger(rf"(?:{LETTER}|[A-ZＡ-Ｚ]){DOT}(?:{LETTER}|[A-ZＡ-Ｚ])")
+@trigger(rf"[{CJK}A-ZＡ-Ｚ]{DOT}[{CJK}A-ZＡ-Ｚ]", needs=DOT)
 def dotted(text: str) -> list[Span]:
     """Return minority and foreign names with a dot; not those of institutions, nor the titles of books."""
     text = narrow(text)

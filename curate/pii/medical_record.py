@@ -3,21 +3,14 @@
 import re
 from collections.abc import Iterator
 
-from curate.pii.labels import (
-    CODE,
-    RAW_SPACE,
-    SPACE,
-    WORD_ENDED,
-    labelled,
-    matches,
-    value_spans,
-    words,
-    written,
-)
+from curate.pii.digits import THREE_DIGITS, TWO_SIGNS
+from curate.pii.number_labels import CODE, NUMERALS, RAW_DASH, RAW_SPACE, SPACE, WORD_ENDED, labelled, loosely, matches
+from curate.pii.spans import value_spans
 from curate.pii.text import narrow, trigger
+from curate.pii.words import words
 from curate.records import Span
 
-_LISTS = words("chart")
+_LISTS = words("medical_record")
 _WORDS = [*_LISTS["numbers"], *_LISTS["english"]]
 _NUMBERS = (labelled(_WORDS, CODE), labelled(_LISTS["cards"], rf"(?=(?:[^0-9]{{0,6}}[0-9]){{6}}){CODE}"))
 _OTHERS = re.compile(f"(?:{'|'.join(_LISTS['others'])})(?:受理|平台)?\\Z")
@@ -52,11 +45,20 @@ _BEDS = (
         rf"(?<![A-Za-z])[Bb](?:ed|ED)[{SPACE}]?(?:[Nn][Oo][.:]?|[Nn]umber|#)[{SPACE}]?(?P<value>[A-Z]?[0-9]{{1,4}}){WORD_ENDED}"
     ),
 )
-_BED_WORDS = [*_LISTS["beds"], "bed no", "bed number", "bed #"]
+_ENGLISH_BEDS = ["bed no", "bed number", "bed #"]
 _COUNTING = re.compile(f"(?:{'|'.join(_LISTS['counting'])})[{SPACE}了着]?\\Z")
 
 
-@trigger(written([*_WORDS, *_LISTS["cards"]]))
+_LAST = "".join(sorted({word[-1] for word in [*_LISTS["numbers"], *_LISTS["cards"]]}))
+_ANNOUNCED = (
+    rf"(?:{loosely(_LAST)}|[#＃]|{loosely(['mrn', 'id', 'no', 'number'])})"
+    rf"[{RAW_SPACE}字号號码碼编編是为為第卡A-Za-zＡ-Ｚａ-ｚ\r\n:：=＝#＃№\"“”'’‘】>＞|._．＿()（）{RAW_DASH}]*[\d{NUMERALS}]"
+)
+"""The end of a word, what may stand between, and a digit: fewer states than all those words have."""
+
+
+@trigger(_ANNOUNCED, needs=TWO_SIGNS)
+@trigger(_ANNOUNCED, needs=THREE_DIGITS)
 def medical_record(text: str) -> list[Span]:
     """Return numbers of records, admissions, visits, examinations and specimens after their names: 3 digits or more.
 
@@ -66,7 +68,9 @@ def medical_record(text: str) -> list[Span]:
     return value_spans(found, "medical_record", "medical_record")
 
 
-@trigger(rf"[\d一二三四五六七八九十百][{RAW_SPACE}]?[号號#]?病?床|{written(_BED_WORDS)}")
+@trigger(rf"[\d一二三四五六七八九十百][{RAW_SPACE}]?[号號#]?病?床", needs="床")
+@trigger(loosely(_LISTS["beds"]), needs="[号號]")
+@trigger(loosely(_ENGLISH_BEDS), needs=TWO_SIGNS)
 def bed_number(text: str) -> list[Span]:
     """Return beds in which somebody lies: `床号12`, `3号床`, `1203病房5床`, `12床患者`, `住12床`.
 

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from curate.pii.text import in_order, narrow, trigger
+from curate.pii.digits import TWO_SIGNS
+from curate.pii.spans import in_order
+from curate.pii.text import narrow, trigger
 from curate.records import Span
 
 _DIGIT = "[〇零○一二三四五六七八九]"
@@ -31,16 +33,19 @@ _SAYS = (
 )
 _JOIN = r"(?:[\s:：,，|=(（]|是|为|為|在|于|阳历|阴历|农历|公历|新历|旧历|農曆|身份证上|is|was){0,4}"
 _AFTER = re.compile(rf"{_SAYS}{_JOIN}(?P<date>{_WRITTEN}|(?:{_NUMBERS.format('a')})|{_SOLID}|{_NO_YEAR}|{_ENGLISH})")
-_HOUR = r"(?:[上下]午|早上|凌晨|晚上)?(?:在[\u3400-\u9fff]{2,8})?"
+_HOUR = r"(?:[上下]午|早上|凌晨|晚上)?(?:在[\u3400-\u9fff]{2,8})?(?:剖[腹宫]产|顺产)?"
 _BEFORE = re.compile(
-    rf"(?<![\d.])(?P<date>{_WRITTEN}|(?:{_NUMBERS.format('b')})|{_SOLID}|{_NO_YEAR})[ ,，]?{_HOUR}"
-    r"(?:出生(?!缺陷|证)|出世|降生|诞生|生人|生日|生的(?![孩宝小女儿二大一])|生(?=[,，。;；、!！?？)）\s]|$))"
+    rf"(?<![\d.])(?P<date>{_WRITTEN}|(?:{_NUMBERS.format('b')})|{_SOLID}|{_NO_YEAR})日?[ ,，]?{_HOUR}"
+    r"(?:出生(?!缺陷|证)|出世|降生|诞生|生人|生日|生的(?![孩宝小女儿二大一])|的(?=[,，]?属)|生(?=[,，。;；、!！?？)）\s]|$))"
 )
 
 
+@trigger(r"出生|生于|诞|生辰|生日|出世|降生|生人")
+@trigger(r"[Dd]\.?[Oo]\.?[Bb]|[Bb][Ii][Rr][Tt][Hh]|[Bb]orn|[\uff21-\uff3a\uff41-\uff5a]", needs=TWO_SIGNS)
+@trigger(rf"[日号號十一二三四五六七八九月廿\d][\s,，]?{_HOUR}(?:生的|的[,，]?属)", needs="生的|的[,，]?属")
 @trigger(
-    r"出生|生于|诞|生辰|生日|[Dd]\.?[Oo]\.?[Bb]|[Bb][Ii][Rr][Tt][Hh]|[Bb]orn|[\uff21-\uff3a\uff41-\uff5a]"
-    rf"|[日号號十一二三四五六七八九月廿\d][\s,，]?{_HOUR}(?:出世|降生|生人|生的|生(?:[,，。;；、!！?？)）\s]|$))"
+    rf"[日号號十一二三四五六七八九月廿\d][\s,，]?{_HOUR}生(?:[,，。;；、!！?？)）\s]|$)",
+    needs=r"生(?:[,，。;；、!！?？)）\s]|$)",
 )
 def birth_date(text: str) -> list[Span]:
     """Return dates of birth, after 出生日期, 生日, 生于, DOB, born on, or before 出生 and 生.

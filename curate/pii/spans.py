@@ -1,0 +1,25 @@
+"""Spans as a recogniser returns them: in order, never overlapping."""
+
+import re
+from collections.abc import Iterable
+
+from curate.records import Span
+
+
+def apart(found: Iterable[Span]) -> list[Span]:
+    """Return spans in their order; of overlapping ones the first, and of those that start together the longest."""
+    kept: list[Span] = []
+    for span in sorted(found, key=lambda span: (span.start, -span.end)):
+        if not kept or span.start >= kept[-1].end:
+            kept.append(span)
+    return kept
+
+
+def in_order(places: Iterable[tuple[int, int]], kind: str, recogniser: str) -> list[Span]:
+    """Return the places (start, end) as spans, apart."""
+    return apart(Span(start, end, kind, recogniser) for start, end in places)
+
+
+def value_spans(found: Iterable[re.Match[str]], kind: str, recogniser: str) -> list[Span]:
+    """Return the places of the groups `value` of matches, apart."""
+    return in_order((match.span("value") for match in found), kind, recogniser)

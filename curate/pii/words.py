@@ -1,0 +1,65 @@
+"""Word lists of the data files beside the recognisers, and patterns of them."""
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+from curate.config import parse_yaml
+from curate.resources import data_file
+
+
+@cache
+def words(name: str) -> dict[str, list[str]]:
+    """Return the word lists in `pii/NAME.yaml` in the file's order; a text is a list whose words stand apart in it."""
+    lists = parse_yaml(data_file(f"pii/{name}.yaml").read_text(encoding="utf-8"))
+    if not isinstance(lists, dict):
+        raise TypeError(f"pii/{name}.yaml holds no lists by name")
+    return {key: list(dict.fromkeys(each.split() if isinstance(each, str) else each)) for key, each in lists.items()}
+
+
+def longest_first(*lists: Iterable[str]) -> list[str]:
+    """Return all words in the order in which a pattern must try them."""
+    return sorted({word for each in lists for word in each}, key=lambda word: (-len(word), word))
+
+
+def either(*lists: Iterable[str]) -> str:
+    """Return a pattern for any of the words, for triggers too."""
+    return f"(?:{'|'.join(map(re.escape, longest_first(*lists)))})"
+
+
+def one_of(*lists: Iterable[str]) -> str:
+    """Return a pattern for one of the words, the longest that fits; hundreds of words cost little more than ten."""
+    groups: dict[str, list[str]] = {}
+    for word in longest_first(*lists):
+        groups.setdefault(word[0], []).append(re.escape(word))
+    return _halved(sorted(groups.items()))
+
+
+def _halved(groups: list[tuple[str, list[str]]]) -> str:
+    """Return a pattern that asks for the first character in few steps; `re` tries alternatives one by one."""
+    if len(groups) <= 8:
+        return f"(?:{'|'.join(word for _, group in groups for word in group)})"
+    left, right = groups[: len(groups) // 2], groups[len(groups) // 2 :]
+    return (
+        "(?:"
+        + "|".join(f"(?=[{''.join(re.escape(first) for first, _ in half)}]){_halved(half)}" for half in (left, right))
+        + ")"
+    )
+
+
+def any_of(*lists: Iterable[str]) -> str:
+    """Return a pattern for any of the words in a narrowed text; Latin letters in front make it another word."""
+    fronted = (("(?<![A-Za-z])" if word[0].isascii() else "") + re.escape(word) for word in longest_first(*lists))
+    return f"(?:{'|'.join(fronted)})"
+
+
+def raw(*lists: Iterable[str]) -> str:
+    """Return a pattern for any of the words in a text as it was written, for a trigger: full-width or not, any case."""
+    return "(?i:" + "|".join("".join(map(_raw, word)) for word in longest_first(*lists)) + ")"
+
+
+def _raw(character: str) -> str:
+    if character == " ":
+        return r"\s"
+    wide = f"|{chr(ord(character) + 0xFEE0)}" if "!" <= character <= "~" else ""
+    return f"(?:{re.escape(character)}{wide})"
