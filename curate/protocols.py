@@ -32,7 +32,10 @@ def quiet(_label: str, _total: int, _done: int) -> None:
 
 
 class Encoder(Protocol):
-    """Turn texts into vectors whose inner product is their similarity."""
+    """Turn texts into vectors whose inner product is their similarity.
+
+    One that several threads may use at once, as with several GPUs, says how many in an attribute `lanes`.
+    """
 
     name: str
     revision: str
