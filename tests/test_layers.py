@@ -86,6 +86,7 @@ LAYERS = [
     {"models"},
     {"run"},
     {"status"},
+    {"embedding"},
     {"checks"},
     {"analysis"},
     {"web"},

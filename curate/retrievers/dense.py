@@ -20,15 +20,15 @@ class Dense:
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name = name
-        self._encoder = kit.encoder(config.encoder)
-        self.identity: Json = {"kind": "dense", "encoder": self._encoder.name, "revision": self._encoder.revision}
+        self.encoder = kit.encoder(config.encoder)
+        self.identity: Json = {"kind": "dense", "encoder": self.encoder.name, "revision": self.encoder.revision}
 
     def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[list[Hit]]:
         """Yield each query's `depth` nearest documents; scores are cosines, ties by document id."""
         if not queries:
             return
-        ids, documents = of_corpus(self._encoder, corpus, progress)
-        asked = self._encoder.encode([query.text for query in queries], "query")
+        ids, documents = of_corpus(self.encoder, corpus, progress)
+        asked = self.encoder.encode([query.text for query in queries], "query")
         for number, best in enumerate(top_k(asked, documents, ids, depth), start=1):
             yield [Hit(ids[row], rank, score) for rank, (row, score) in enumerate(best, start=1)]
             progress(f"search, {self.name}", len(queries), number)

@@ -12,7 +12,7 @@ from curate.errors import ConfigError, suggestion
 from curate.judges import JUDGES
 from curate.judges.llm import LlmJudge
 from curate.prompts import Rubric
-from curate.protocols import Encoder, Judge, Kit, Retriever
+from curate.protocols import Judge, Kit, Retriever
 from curate.providers import PROVIDERS, identity
 from curate.providers.presets import LanguageModel, complete, presets
 from curate.registry import Registry
@@ -22,7 +22,7 @@ from curate.vectors import CachedEncoder, default_folder
 Plugin = TypeVar("Plugin", bound=Callable[..., object])
 
 
-def encoder(context: Context, name: str) -> Encoder:
+def encoder(context: Context, name: str) -> CachedEncoder:
     """Return the encoder of that name, with its cache; ConfigError names the nearest known one."""
     make, config = _resolve(ENCODERS, "encoders", context.definitions, name)
     return CachedEncoder(make(name, config), default_folder(context.home), context.progress)

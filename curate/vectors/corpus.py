@@ -1,11 +1,12 @@
 """Vectors of a whole corpus, or of a part of it: ids, and a matrix that may be larger than memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from curate.protocols import Corpus, Encoder, Progress, Vectors, quiet
-from curate.vectors.cache import BLOCK, CachedEncoder, key_of
+from curate.records import Role
+from curate.vectors.cache import BLOCK, CachedEncoder, key_of, keys_of
 from curate.vectors.shard import KEY, Keys
 
 WHOLE = (0, 1)
@@ -31,6 +32,11 @@ def encode_part(encoder: CachedEncoder, corpus: Corpus, progress: Progress, part
     """Encode what the cache lacks of a part of a corpus, and return how many texts that were; reads no vectors."""
     ids, keys = _listed(encoder, corpus, progress)
     return encoder.fill(keys, lambda: _texts(corpus), "document", span(len(ids), *part))
+
+
+def fill_texts(encoder: CachedEncoder, texts: Sequence[str], role: Role, part: tuple[int, int] = WHOLE) -> int:
+    """Encode what the cache lacks of a part of some texts, and return how many texts that were."""
+    return encoder.fill(keys_of(texts, role), lambda: texts, role, span(len(texts), *part))
 
 
 def span(total: int, number: int, parts: int) -> slice:
