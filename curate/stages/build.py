@@ -8,11 +8,12 @@ from typing import TypeVar
 from curate.config import Section, Settings, check
 from curate.context import Context
 from curate.encoders import ENCODERS
+from curate.engines import ENGINES
 from curate.errors import ConfigError, suggestion
 from curate.judges import JUDGES
 from curate.judges.llm import LlmJudge
 from curate.prompts import Rubric
-from curate.protocols import Judge, Kit, Retriever
+from curate.protocols import Engine, Judge, Kit, Retriever
 from curate.providers import PROVIDERS, identity
 from curate.providers.presets import LanguageModel, complete, presets
 from curate.registry import Registry
@@ -68,7 +69,16 @@ def language_model(context: Context, name: str) -> LanguageModel | None:
 
 def kit(context: Context) -> Kit:
     """Return what plugins may ask for."""
-    return Kit(partial(encoder, context), context.home / "cache")
+    return Kit(partial(encoder, context), context.home / "cache", engine(context))
+
+
+def engine(context: Context) -> Engine | None:
+    """Return what works on a corpus in parts; None where the pipeline names nothing."""
+    if not context.engine:
+        return None
+    kind = str(context.engine.get("kind", "local"))
+    make, config = _resolve(ENGINES, "engine", {"engine": {kind: context.engine}}, kind)
+    return make(config)
 
 
 def _with_encoders(

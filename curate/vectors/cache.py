@@ -85,6 +85,9 @@ class CachedEncoder:
         A text that stands there several times belongs to where it stands first.
         """
         missing = self._store.find(keys) < 0
+        if missing.any() and self._store.outdated():
+            self._store.load()
+            missing = self._store.find(keys) < 0
         if missing.any():
             firsts, inside = np.zeros((2, len(keys)), bool)
             firsts[np.unique(keys, return_index=True)[1]] = True

@@ -50,6 +50,10 @@ class Store:
             raise DataError(f"{self.folder}: holds vectors of {len(dims)} lengths, expected one; delete the folder")
         self._keys, self._where = _index(found)
 
+    def outdated(self) -> bool:
+        """Say whether other processes have added files, or merged some."""
+        return {path.name for path in self._paths()} != {shard.path.name for shard in self._shards}
+
     @property
     def dim(self) -> int | None:
         """Return the length of a row; None without rows."""
@@ -138,9 +142,12 @@ class Store:
             self._maps[number] = mapped, np.frombuffer(mapped, "<f4").reshape(len(shard), shard.dim)
         return self._maps[number][1]
 
+    def _paths(self) -> Iterator[Path]:
+        return self.folder.glob(f"[!.]*{ENDING}")
+
     def _read(self) -> list[tuple[Shard, Keys]]:
         found = []
-        for path in sorted(self.folder.glob(f"*{ENDING}")):
+        for path in sorted(self._paths()):
             if each := read(path):
                 found.append(each)
             else:
