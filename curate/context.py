@@ -58,6 +58,8 @@ class Context:
     language: str = "zh"
     definitions: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
     """The pipeline's own encoders, retrievers and judges: family -> name -> settings."""
+    engine: Settings = field(default_factory=dict)
+    """What works on a corpus in parts, and how; empty for in one piece, in this process."""
     progress: Progress = quiet
     tell: Callable[[str], None] = lambda _line: None
     """Called with one line of news."""

@@ -26,6 +26,7 @@ class Head(Section):
     encoders: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     retrievers: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     judges: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    engine: dict[str, JsonValue] = Field(default_factory=dict, description="kind: local or ray, and its settings")
     stages: tuple[str, ...] = Field(default=stages.NAMES, description="what is run; an audit ends otherwise")
 
     @field_validator("stages")

@@ -6,7 +6,7 @@ Stages build plugins by name and hand them down; plugins never know one another,
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol
+from typing import BinaryIO, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,8 @@ from curate.errors import ProviderError
 from curate.records import Document, Hit, Outcome, Query, Role
 
 Vectors = npt.NDArray[np.float32]
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 
 class Progress(Protocol):
@@ -32,7 +34,10 @@ def quiet(_label: str, _total: int, _done: int) -> None:
 
 
 class Encoder(Protocol):
-    """Turn texts into vectors whose inner product is their similarity."""
+    """Turn texts into vectors whose inner product is their similarity.
+
+    One that several threads may use at once, as with several GPUs, says how many in an attribute `lanes`.
+    """
 
     name: str
     revision: str
@@ -82,12 +87,28 @@ class Retriever(Protocol):
         ...
 
 
+class Engine(Protocol):
+    """Do one function on several parts of a work, in processes that may be on other machines."""
+
+    shards: int
+    """Into how many parts a work is cut; no number changes a result."""
+
+    def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterable[Result]:
+        """Yield the function's result for every task, in order; a task whose process dies is done again.
+
+        Function, tasks and results go from process to process by pickle.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Kit:
-    """What a stage hands to the plugins it builds: encoders by name, and a folder for what they cache."""
+    """What a stage hands to the plugins it builds: encoders by name, a folder for what they cache, and an engine."""
 
     encoder: Callable[[str], Encoder]
     cache: Path
+    engine: Engine | None = None
+    """What works on a corpus in parts; None for in one piece, in this process."""
 
 
 class Judge(Protocol):

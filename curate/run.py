@@ -236,6 +236,7 @@ class Run:
             seed=head.seed,
             language=head.language,
             definitions=cast("Mapping[str, Mapping[str, Settings]]", definitions),
+            engine=cast("Settings", head.engine),
             progress=self.progress,
             tell=self.tell,
             consent=self.consent,

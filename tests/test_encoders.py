@@ -1,6 +1,7 @@
 """Encoders: a server over real HTTP with its faults, and the real models that come inside packages."""
 
 import datetime as dt
+import pickle
 import shutil
 import socket
 import time
@@ -16,6 +17,7 @@ from curate import config as settings
 from curate.config import Settings
 from curate.encoders import ENCODERS
 from curate.encoders.api import Api, Config
+from curate.encoders.dense import Dense
 from curate.errors import AccessError, ConfigError, CurateError, ProviderError
 from curate.protocols import Encoder
 from curate.stages import build
@@ -260,6 +262,72 @@ def test_settings_of_a_dense_model_are_honoured(tmp_path: Path) -> None:
     half = made(tmp_path, "minilm", dtype="bfloat16").encode(["fever"], "query")
     assert np.linalg.norm(half) == pytest.approx(1, abs=1e-6)
     assert 1e-5 < 1 - float(half[0] @ plain.encode(["fever"], "query")[0]) < 1e-2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_is_near_float32(dtype: str, tmp_path: Path) -> None:
+    texts = [*(text for pair in PAIRS for text in pair), "word " * 300, "a"]
+    plain, half = (made(tmp_path, "minilm", dtype=each).encode(texts, "document") for each in ("float32", dtype))
+    cosines = np.einsum("ij,ij->i", plain, half)
+    assert cosines.min() >= 0.999
+    assert cosines.min() < 1 - 1e-6, "it was another precision"
+
+
+@pytest.mark.parametrize(
+    ("device", "flags", "dtype"),
+    [
+        ("cpu", "flags : fpu avx512_bf16 amx_bf16 amx_tile", "bfloat16"),
+        ("cpu", "flags : fpu avx512_bf16", "float32"),
+        ("cpu", None, "float32"),
+        ("mps", "flags : amx_bf16", "float32"),
+        ("cuda:1", "flags : amx_bf16", "float16"),
+        (None, "flags : amx_bf16", "bfloat16"),
+    ],
+)
+def test_auto_is_a_precision_that_the_machine_is_fast_at_and_so_is_its_cache_key(
+    device: str | None, flags: str | None, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("curate.encoders.dense.CPU", tmp_path / "cpuinfo")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    if flags is not None:
+        (tmp_path / "cpuinfo").write_text(f"processor : 0\n{flags}\n")
+    (tmp_path / "model").mkdir()
+    revisions = {
+        each: build.encoder(
+            context(tmp_path, encoders={"x": {"kind": "dense", "model": f"{tmp_path}/model", "dtype": each}}), "x"
+        ).revision
+        for each in ("float32", "float16", "bfloat16")
+    }
+    found: Settings = {"kind": "dense", "model": f"{tmp_path}/model", "dtype": "auto", "device": device}
+    assert build.encoder(context(tmp_path, encoders={"x": found}), "x").revision == revisions[dtype]
+
+
+@pytest.mark.slow
+def test_several_devices_give_the_rows_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"text {number} " + "word " * (number % 40) for number in range(600)]
+    alone = made(tmp_path, "minilm").encode(texts, "document")
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    used: list[str | None] = []
+    load = Dense._load
+
+    def on_cpu(self: Dense, device: str | None) -> Any:
+        used.append(device)
+        return load(self, "cpu")
+
+    monkeypatch.setattr(Dense, "_load", on_cpu)
+    both = made(tmp_path / "other", "minilm", device=None)
+    assert both.encode(texts, "document") == pytest.approx(alone, abs=1e-6)
+    assert used == ["cuda:0", "cuda:1"]
+    pickle.loads(pickle.dumps(both)).encode(texts, "document")
+    assert used == ["cuda:0", "cuda:1"], "a copy in another process takes no model along, and needs none"
+
+
+def test_a_copy_in_another_process_reads_its_key_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = pickle.dumps(api("http://127.0.0.1:1/v1"))
+    assert KEY.encode() not in data
+    monkeypatch.setenv("TEST_KEY", "other")
+    assert pickle.loads(data)._headers == {"Authorization": "Bearer other"}
 
 
 def test_the_cache_key_of_a_dense_model_is_as_documented(tmp_path: Path) -> None:

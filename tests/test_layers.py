@@ -60,7 +60,7 @@ PURE = {
 }
 SHARED = {"vectors", "corpus"}
 """Services that plugins may use: they know only protocols and files."""
-PLUGINS = {"encoders", "retrievers", "judges", "providers", "exporters", "pii", "readers"}
+PLUGINS = {"encoders", "engines", "retrievers", "judges", "providers", "exporters", "pii", "readers"}
 SERVICES = {
     "anonymise",
     "ask",
@@ -86,6 +86,7 @@ LAYERS = [
     {"models"},
     {"run"},
     {"status"},
+    {"embedding"},
     {"checks"},
     {"analysis"},
     {"web"},

@@ -46,6 +46,9 @@ class Api:
         self._url = f"{config.base_url.rstrip('/')}/embeddings"
         self._headers = {"Authorization": f"Bearer {_key(name, config.key_env)}"} if config.key_env else {}
 
+    def __reduce__(self) -> tuple[type["Api"], tuple[str, Config]]:
+        return type(self), (self.name, self.config)  # a copy in another process reads its key from there
+
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
         """Return one normalised row a text, shape (len(texts), dim).
 

@@ -8,11 +8,12 @@ from typing import TypeVar
 from curate.config import Section, Settings, check
 from curate.context import Context
 from curate.encoders import ENCODERS
+from curate.engines import ENGINES
 from curate.errors import ConfigError, suggestion
 from curate.judges import JUDGES
 from curate.judges.llm import LlmJudge
 from curate.prompts import Rubric
-from curate.protocols import Encoder, Judge, Kit, Retriever
+from curate.protocols import Engine, Judge, Kit, Retriever
 from curate.providers import PROVIDERS, identity
 from curate.providers.presets import LanguageModel, complete, presets
 from curate.registry import Registry
@@ -23,7 +24,7 @@ from curate.vectors import CachedEncoder, default_folder
 Plugin = TypeVar("Plugin", bound=Callable[..., object])
 
 
-def encoder(context: Context, name: str) -> Encoder:
+def encoder(context: Context, name: str) -> CachedEncoder:
     """Return the encoder of that name, with its cache; ConfigError names the nearest known one."""
     make, config = _resolve(ENCODERS, "encoders", context.definitions, name)
     return CachedEncoder(leaving.guarded(make(name, config), context), default_folder(context.home), context.progress)
@@ -69,7 +70,16 @@ def language_model(context: Context, name: str) -> LanguageModel | None:
 
 def kit(context: Context) -> Kit:
     """Return what plugins may ask for."""
-    return Kit(partial(encoder, context), context.home / "cache")
+    return Kit(partial(encoder, context), context.home / "cache", engine(context))
+
+
+def engine(context: Context) -> Engine | None:
+    """Return what works on a corpus in parts; None where the pipeline names nothing."""
+    if not context.engine:
+        return None
+    kind = str(context.engine.get("kind", "local"))
+    make, config = _resolve(ENGINES, "engine", {"engine": {kind: context.engine}}, kind)
+    return make(config)
 
 
 def _with_encoders(

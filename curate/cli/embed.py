@@ -1,0 +1,43 @@
+"""`curate embed`: vectors ahead of the stages, on as many machines as there are."""
+
+import re
+from typing import Annotated
+
+import typer
+
+from curate.cli.stages import Assign, File, Folder, open_run
+from curate.cli.tables import as_table
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command("embed")(embed)
+
+
+def embed(
+    pipeline: File = None,
+    run: Folder = None,
+    assign: Assign = None,
+    encoder: Annotated[
+        list[str] | None, typer.Option("--encoder", help="Name of an encoder; without it those of the next stage.")
+    ] = None,
+    shard: Annotated[str, typer.Option(help="Part of the texts, I/N: 0/3, 1/3 and 2/3 are all of them.")] = "0/1",
+) -> None:
+    """Encode queries and documents into the cache before diversify or pool; what is there is skipped."""
+    from curate.cli.progress import bars
+    from curate.embedding import embed as fill
+
+    work, part = open_run(pipeline, run, assign or []), _part(shard)
+    with bars() as (work.progress, work.tell):
+        rows = fill(work, encoder or [], part)
+    typer.echo(as_table(rows))
+
+
+def _part(text: str) -> tuple[int, int]:
+    from curate.errors import ConfigError
+
+    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    number, parts = (int(each) for each in found.groups()) if found else (0, 0)
+    if number >= parts:
+        raise ConfigError(f"--shard: found {text!r}, expected I/N with I from 0 to N - 1, for example 0/3")
+    return number, parts

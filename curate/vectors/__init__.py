@@ -1,0 +1,16 @@
+"""Embeddings on disk, by text: a text that was encoded before under the same model is never encoded again."""
+
+from curate.vectors.cache import BLOCK, GROUP, CachedEncoder, default_folder, key_of
+from curate.vectors.corpus import encode_part, fill_texts, of_corpus, span
+
+__all__ = [
+    "BLOCK",
+    "GROUP",
+    "CachedEncoder",
+    "default_folder",
+    "encode_part",
+    "fill_texts",
+    "key_of",
+    "of_corpus",
+    "span",
+]
