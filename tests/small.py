@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from curate.config import Settings
+from curate.config import Settings, digest
 from curate.context import Context
 from curate.protocols import Vectors
 from curate.records import Document, Query, Role
@@ -25,10 +25,9 @@ DIM = 64
 class Listed:
     """A corpus in a list, read two documents at a time."""
 
-    digest = "listed"
-
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.documents = [Document(doc_id, "", text) for doc_id, text in texts.items()]
+        self.digest = digest(list(texts.items()))
 
     def __len__(self) -> int:
         return len(self.documents)

@@ -1,12 +1,19 @@
 """Dense retrieval: exact inner product between an encoder's vectors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice
+
+import numpy as np
 
 from curate.config import Json, Section
-from curate.protocols import Corpus, Kit, Progress
-from curate.records import Hit, Query
+from curate.protocols import Corpus, Hits, Kit, Progress, Vectors
+from curate.records import Query
 from curate.search import top_k
 from curate.vectors import of_corpus
+
+BLOCK = 100
+"""Queries whose hits are given at once."""
 
 
 class Config(Section):
@@ -23,12 +30,22 @@ class Dense:
         self._encoder = kit.encoder(config.encoder)
         self.identity: Json = {"kind": "dense", "encoder": self._encoder.name, "revision": self._encoder.revision}
 
-    def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[list[Hit]]:
+    def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[Hits]:
         """Yield each query's `depth` nearest documents; scores are cosines, ties by document id."""
         if not queries:
             return
         ids, documents = of_corpus(self._encoder, corpus, progress)
         asked = self._encoder.encode([query.text for query in queries], "query")
-        for number, best in enumerate(top_k(asked, documents, ids, depth), start=1):
-            yield [Hit(ids[row], rank, score) for rank, (row, score) in enumerate(best, start=1)]
-            progress(f"search, {self.name}", len(queries), number)
+        yield from nearest(asked, documents, ids, depth, partial(progress, f"search, {self.name}", len(queries)))
+
+
+def nearest(
+    queries: Vectors, documents: Vectors, ids: Sequence[str], depth: int, done: Callable[[int], None]
+) -> Iterator[Hits]:
+    """Yield the nearest documents of some queries at once, by `top_k`; `done` is told how many were searched."""
+    found, number = top_k(queries, documents, ids, depth), 0
+    while lists := list(islice(found, BLOCK)):
+        flat = np.fromiter(chain.from_iterable(lists), dtype=[("row", "i8"), ("score", "f8")])
+        yield Hits(ids, flat["row"], np.ascontiguousarray(flat["score"]), np.array([len(each) for each in lists]))
+        number += len(lists)
+        done(number)
