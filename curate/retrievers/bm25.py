@@ -1,6 +1,7 @@
 """BM25 over jieba words or character bigrams."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib.metadata import version
 
 import numpy as np
@@ -41,12 +42,13 @@ class Bm25:
     def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[Hits]:
         """Yield each query's best `depth` documents with a score above 0, ties by document id."""
         weights = {"k1": self.config.k1, "b": self.config.b}
-        found = index(self._cache, self.identity, corpus, self.config.tokens, weights, progress)
-        cut = cutter(self.config.tokens, self._cache)
+        cut = partial(progress, f"tokens, {self.name}", len(corpus))
+        found = index(self._cache, self.identity, corpus, self.config.tokens, weights, cut)
+        cutting = cutter(self.config.tokens, self._cache)
         places = pl.Series(found.ids, dtype=pl.String).rank("ordinal").to_numpy().astype(np.int64)
         for start in range(0, len(queries), BLOCK):
             part = queries[start : start + BLOCK]
-            best = [best_scores(places, found.scores(cut(query.text)), depth) for query in part]
+            best = [best_scores(places, found.scores(cutting(query.text)), depth) for query in part]
             rows, scores = (np.concatenate(each) for each in zip(*best, strict=True))
             yield Hits(found.ids, rows, scores, np.array([len(each) for each, _ in best]))
             progress(f"search, {self.name}", len(queries), start + len(part))

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ import polars as pl
 from curate.config import Json, digest
 from curate.errors import DataError
 from curate.files import digests, read_json, write_json
-from curate.protocols import Corpus, Progress
+from curate.protocols import Corpus
 from curate.retrievers.tokens import Kind, Numbers, cores, cut_all
 
 if TYPE_CHECKING:
@@ -42,16 +42,17 @@ class Index:
 
 
 def index(
-    folder: Path, identity: Json, corpus: Corpus, kind: Kind, weights: Mapping[str, float], say: Progress
+    folder: Path, identity: Json, corpus: Corpus, kind: Kind, weights: Mapping[str, float], done: Callable[[int], None]
 ) -> Index:
     """Return the index of a corpus: from `folder` if it is there and whole, else it is made and kept there.
 
-    Its place is named by the digests of `identity` (settings and versions) and of the corpus.
+    Its place is named by the digests of `identity` (settings and versions) and of the corpus. `done` is told how many
+    documents were cut.
     """
     place = folder / "bm25" / digest([identity, corpus.digest])
     if not _whole(place):
         shutil.rmtree(place, ignore_errors=True)
-        made = _made(corpus, kind, weights, folder, say)
+        made = _made(corpus, kind, weights, folder, done)
         if made.bm25 is None:
             return made
         _keep(made, place)
@@ -92,7 +93,7 @@ def _keep(made: Index, place: Path) -> None:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _made(corpus: Corpus, kind: Kind, weights: Mapping[str, float], cache: Path, say: Progress) -> Index:
+def _made(corpus: Corpus, kind: Kind, weights: Mapping[str, float], cache: Path, done: Callable[[int], None]) -> Index:
     import bm25s
 
     ids: list[str] = []
@@ -104,18 +105,17 @@ def _made(corpus: Corpus, kind: Kind, weights: Mapping[str, float], cache: Path,
             ids.extend(doc.doc_id for doc in batch)
             yield [doc.shown() for doc in batch]
 
-    done = 0
     for words, numbers, lengths in cut_all(kind, cache, texts(), cores() if len(corpus) >= SPREAD else 1):
+        # in the order in which tokens come, whichever process cut them
         known = np.array([vocabulary.setdefault(word, len(vocabulary)) for word in words], dtype=np.int32)
         tokens.append(known[numbers])
         counts.append(lengths)
-        done += len(lengths)
-        say("tokens, bm25", len(corpus), done)
+        done(sum(map(len, counts)))
     if not vocabulary:  # bm25s cannot index nothing
         return Index(ids, None)
     found = bm25s.BM25(**weights)
-    texts_ = _Tokens(np.concatenate(tokens), np.cumsum(np.concatenate(counts)), vocabulary)
-    found.index(texts_, create_empty_token=False, show_progress=False)
+    all_tokens = _Tokens(np.concatenate(tokens), np.cumsum(np.concatenate(counts)), vocabulary)
+    found.index(all_tokens, create_empty_token=False, show_progress=False)
     return Index(ids, found)
 
 

@@ -6,8 +6,8 @@ gave). A ranking of the raw corpus, from a run file, is followed: merged documen
 are left out.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,7 +25,7 @@ from curate.errors import DataError
 from curate.files import TableWriter
 from curate.following import Found, Ids, followed
 from curate.fusion import Lists, Method, Names
-from curate.protocols import Retriever
+from curate.protocols import Corpus, Progress, Retriever
 from curate.ranking import Numbers
 from curate.records import Query
 from curate.stages import build
@@ -66,36 +66,60 @@ def run(config: Config, context: Context) -> Report:
     queries = [Query(*row) for row in context.read("diversify", "queries").select("query_id", "text").iter_rows()]
     corpus = TableCorpus(context.folder("diversify"))
     ids = known_ids(context, corpus)
-    pairs, pooled = 0, set[str]()
-    with ExitStack() as stack:
-        beside = Path(stack.enter_context(TemporaryDirectory(prefix=".lists-", dir=context.out)))
-        found = {
-            each.name: _Kept(beside / str(number), followed(each, corpus, queries, config.depth, ids, context.progress))
-            for number, each in enumerate(_retrievers(config, context))
-        }
-        asked = pl.Series([query.query_id for query in queries], dtype=pl.String)
-        names = Names(asked.sort(), pl.Series(sorted(found)), ids.names)
-        rankings, pools = (stack.enter_context(TableWriter(context.out, name)) for name in ("rankings", "pool"))
-        for lists in _blocks([found[name] for name in names.retrievers], asked.arg_sort().to_numpy()):
-            rankings.extend(names.rankings(lists))
-            chosen, retrieved = names.chosen(lists, config.size, config.method)
-            pools.extend(chosen)
-            pairs += retrieved
-            pooled.update(chosen["query_id"].unique())
-        if not pools.rows:
-            raise DataError(
-                f"pool.retrievers: {', '.join(config.retrievers)} found none of {len(corpus):,} documents for any of "
-                f"{len(queries):,} queries; check that queries and corpus belong together, or add a retriever such as "
-                "e5"
-            )
-    bare = [query.query_id for query in queries if query.query_id not in pooled]
+    found = write(config, _retrievers(config, context), corpus, queries, ids, context.out, context.progress)
+    if not found.rows:
+        raise DataError(
+            f"pool.retrievers: {', '.join(config.retrievers)} found none of {len(corpus):,} documents for any of "
+            f"{len(queries):,} queries; check that queries and corpus belong together, or add a retriever such as e5"
+        )
+    bare = [query.query_id for query in queries if query.query_id not in found.queries]
     facts: dict[str, Json] = {
-        "retrieved_pairs": pairs,
+        "retrieved_pairs": found.pairs,
         "queries_without_candidates": len(bare),
         "hits_merged": ids.merged,
         "hits_left_out": ids.left_out,
     }
-    return Report(len(queries) + len(corpus), pools.rows, pairs - pools.rows, facts=facts, notes=_notes(bare))
+    return Report(len(queries) + len(corpus), found.rows, found.pairs - found.rows, facts=facts, notes=_notes(bare))
+
+
+@dataclass
+class Written:
+    """What the tables of pools hold."""
+
+    rows: int = 0
+    pairs: int = 0
+    """Retrieved pairs, in a pool or not."""
+    queries: set[str] = field(default_factory=set)
+    """Those with a pool."""
+
+
+def write(
+    config: Config,
+    retrievers: Iterable[Retriever],
+    corpus: Corpus,
+    queries: Sequence[Query],
+    ids: Ids,
+    out: Path,
+    progress: Progress,
+) -> Written:
+    """Let the retrievers search one after the other, then write `rankings` and `pool`, some queries at once."""
+    written = Written()
+    with TemporaryDirectory(prefix=".lists-", dir=out) as beside:
+        found = {
+            each.name: _Kept(Path(beside, str(number)), followed(each, corpus, queries, config.depth, ids, progress))
+            for number, each in enumerate(retrievers)
+        }
+        asked = pl.Series([query.query_id for query in queries], dtype=pl.String)
+        names = Names(asked.sort(), pl.Series(sorted(found)), ids.names)
+        with TableWriter(out, "rankings") as rankings, TableWriter(out, "pool") as pools:
+            for lists in _blocks([found[name] for name in names.retrievers], asked.arg_sort().to_numpy()):
+                rankings.extend(names.rankings(lists))
+                chosen, pairs = names.chosen(lists, config.size, config.method)
+                pools.extend(chosen)
+                written.pairs += pairs
+                written.queries.update(chosen["query_id"].unique())
+        written.rows = pools.rows
+    return written
 
 
 class _Kept:
