@@ -14,11 +14,12 @@ import polars as pl
 
 from curate.context import Context, home
 from curate.corpus import TableCorpus
+from curate.following import ranked
+from curate.fusion import Method
 from curate.protocols import quiet
-from curate.ranking import Method
 from curate.records import Query
 from curate.stages import build
-from curate.stages.pool import pool, ranked
+from curate.stages.pool import pool
 
 DEPTHS = (10, 50, 100, 200, 500)
 PANELS = (("bm25",), ("e5",), ("use",), ("bm25", "e5"), ("bm25", "e5", "use"))

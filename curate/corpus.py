@@ -28,6 +28,10 @@ class TableCorpus:
         """Return the number of documents."""
         return int(pl.scan_parquet(self.path).select(pl.len()).collect().item())
 
+    def ids(self) -> pl.Series:
+        """Return the ids in the table's order."""
+        return pl.read_parquet(self.path, columns=["doc_id"])["doc_id"]
+
     def batches(self) -> Iterator[list[Document]]:
         """Yield the documents in the table's order."""
         for frame in batches(self.folder, "corpus"):

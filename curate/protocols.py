@@ -58,7 +58,7 @@ class Corpus(Protocol):
 
     @property
     def digest(self) -> str:
-        """Return what identifies the texts."""
+        """Return what identifies ids and texts."""
         ...
 
     def __len__(self) -> int:
@@ -70,6 +70,18 @@ class Corpus(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Hits:
+    """The hits of some queries in columns: one query's documents behind the other's, each best first."""
+
+    ids: Sequence[str]
+    """What `rows` points into. Blocks of one search best share one object, which is then looked up once."""
+    rows: npt.NDArray[np.int64]
+    scores: npt.NDArray[np.float64]
+    counts: npt.NDArray[np.int64]
+    """How many hits each query has; they add up to the length of the other columns."""
+
+
 class Retriever(Protocol):
     """Rank documents of a corpus for queries."""
 
@@ -79,10 +91,11 @@ class Retriever(Protocol):
 
     def search(
         self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress
-    ) -> Iterable[Sequence[Hit]]:
+    ) -> Iterable[Hits | Sequence[Hit]]:
         """Yield, for each query in order, its best `depth` hits, best first, ranks from 1, ties by document id.
 
-        Whoever knows only ids that may be out of date, as of a file, yields all it has: the pool renames and cuts.
+        A list of `Hit` is one query's; whoever has many yields `Hits`, some queries at once. Whoever knows only ids
+        that may be out of date, as of a file, yields all it has: the pool renames and cuts.
         """
         ...
 

@@ -1,78 +1,112 @@
 """Rankings: cut, fuse, choose a pool, and measure."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from typing import Literal
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from curate.records import Hit
+from curate.errors import RunFailed
+from curate.protocols import Corpus, Hits, Progress, Retriever
+from curate.records import TABLES, Hit, Query
 
-RRF_K = 60
-"""Constant of reciprocal-rank fusion (Cormack, Clarke & Buettcher, SIGIR 2009)."""
-DIGITS = 12
-"""Sums of reciprocal ranks are rounded to this many digits, so that equal sums are equal."""
+BLOCK = 1_000
+"""Lists of hits that are put together."""
 
-Method = Literal["equal-depth", "rrf", "union"]
+Numbers = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float64]
 
 
-def best_first(ids: Sequence[str], scores: npt.NDArray[np.float64], depth: int) -> list[Hit]:
-    """Return the best `depth` documents with a score above 0, ties by document id."""
+def best_first(places: Numbers, scores: Scores, depth: int) -> Numbers:
+    """Return the rows of the best `depth` scores above 0, best first, ties by place."""
     rows = np.flatnonzero(scores > 0)
     if len(rows) > depth:
         kth = np.partition(scores[rows], len(rows) - depth)[len(rows) - depth]
         rows = rows[scores[rows] >= kth]
-    order = sorted(rows.tolist(), key=lambda row: (-scores[row], ids[row]))[:depth]
-    return [Hit(ids[row], rank, float(scores[row])) for rank, row in enumerate(order, start=1)]
+    best: Numbers = rows[np.lexsort((places[rows], -scores[rows]))[:depth]]
+    return best
 
 
-def renamed(hits: Sequence[Hit], ids: Mapping[str, str | None], depth: int) -> list[Hit]:
-    """Return the best `depth` hits under the ids of `ids`, without those whose id has become None; ranks from 1.
+def ordered(queries: Numbers, docs: Numbers, scores: Scores, depth: int) -> tuple[Numbers, Numbers]:
+    """Return the rows of each query's best `depth` documents, and their ranks from 1.
 
-    An id that `ids` lacks stays. Of several hits that become one document the best counts; ties by document id.
+    `queries` ascends. Of several rows of one document and query the best counts; ties by document. Most lists come
+    in order and without doubles, and then nothing is sorted but their numbers.
     """
-    scores: dict[str, float] = {}
-    for hit in hits:
-        doc_id = ids.get(hit.doc_id, hit.doc_id)
-        if doc_id is not None:
-            scores[doc_id] = max(hit.score, scores.get(doc_id, -math.inf))
-    order = sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:depth]
-    return [Hit(doc_id, rank, score) for rank, (doc_id, score) in enumerate(order, start=1)]
+    rows = np.arange(len(queries))
+    above, below = scores[:-1], scores[1:]
+    if not ((np.diff(queries) > 0) | (above > below) | ((above == below) & (np.diff(docs) > 0))).all():
+        rows = np.lexsort((docs, -scores, queries))
+    pairs = (queries * (docs.max(initial=0) + 1) + docs)[rows]
+    if (np.diff(np.sort(pairs)) == 0).any():
+        rows = rows[np.sort(np.unique(pairs, return_index=True)[1])]
+    ranks = places(queries[rows]) + 1
+    return rows[ranks <= depth], ranks[ranks <= depth]
 
 
-def fuse(rankings: pl.DataFrame) -> pl.DataFrame:
-    """Return one row a retrieved pair: query_id, doc_id, rrf, best, hits; each query's pairs best first.
+def places(queries: Numbers) -> Numbers:
+    """Return each row's place among those of its query, from 0; rows of a query stand together."""
+    starts = starts_of(queries)
+    return np.arange(len(queries)) - np.repeat(starts, np.diff(starts, append=len(queries)))
 
-    `rrf` is the sum of 1 / (60 + rank) over the retrievers that found the document, ties by document id; `best` is
-    its best rank, `hits` holds every retriever's rank and score, by name. `rankings` is a table of that name; the
-    order of its rows does not matter.
-    """
-    score = (1.0 / (RRF_K + pl.col("rank"))).sum().round(DIGITS)
-    hits = pl.struct("retriever", "rank", "score")
-    return (
-        rankings.sort("query_id", "doc_id", "retriever")
-        .group_by("query_id", "doc_id", maintain_order=True)
-        .agg(score.alias("rrf"), pl.col("rank").min().alias("best"), hits.alias("hits"))
-        .sort("query_id", "rrf", "doc_id", descending=[False, True, False])
+
+def starts_of(values: Numbers) -> Numbers:
+    """Return where each run of equal numbers begins; none is below 0."""
+    return np.flatnonzero(np.diff(values, prepend=-1))
+
+
+def columns(lists: Sequence[Sequence[Hit]]) -> Hits:
+    """Return lists of hits in columns."""
+    found = [hit for hits in lists for hit in hits]
+    return Hits(
+        [hit.doc_id for hit in found],
+        np.arange(len(found)),
+        np.array([hit.score for hit in found], dtype=np.float64),
+        np.array([len(hits) for hits in lists], dtype=np.int64),
     )
 
 
-def choose(pairs: pl.DataFrame, size: int, method: Method) -> pl.DataFrame:
-    """Return the rows of `fuse` that form each query's pool, in their order.
+def ask(
+    retriever: Retriever, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress
+) -> Iterator[tuple[Sequence[Query], Hits]]:
+    """Yield what a retriever finds in columns, some queries at once, with these queries."""
+    done = 0
+    for hits in _blocks(retriever.search(corpus, queries, depth, progress)):
+        yield queries[done : done + len(hits.counts)], hits
+        done += len(hits.counts)
+    if done != len(queries):
+        raise RunFailed(f"retrievers.{retriever.name}: found lists for {done} queries, expected {len(queries)}")
 
-    `equal-depth`: the documents within the top d of any retriever, for the largest d at which they are at most
-    `size`; what is left of `size` is filled up by fusion. Every retriever is trusted to the same depth, as in TREC
-    pooling. `rrf`: the first `size` of the fusion. `union`: everything.
-    """
-    if method == "union":
-        return pairs
-    if method == "rrf":
-        return pairs.filter(pl.int_range(pl.len()).over("query_id") < size)
-    # rank "max" counts the documents of the query that are found at the same depth or above
-    outside = pl.col("best").rank("max").over("query_id") > size
-    return pairs.filter(outside.cast(pl.Int8).rank("ordinal").over("query_id") <= size)
+
+def _blocks(found: Iterable[Hits | Sequence[Hit]]) -> Iterator[Hits]:
+    """Yield columns as they are, and lists of hits put together, a thousand at once."""
+    waiting: list[Sequence[Hit]] = []
+    for each in found:
+        if not isinstance(each, Hits):
+            waiting.append(each)
+        if waiting and (len(waiting) == BLOCK or isinstance(each, Hits)):
+            yield columns(waiting)
+            waiting = []
+        if isinstance(each, Hits):
+            yield each
+    if waiting:
+        yield columns(waiting)
+
+
+def frame(retriever: str, queries: Sequence[Query], hits: Hits, depth: int) -> pl.DataFrame:
+    """Return the best `depth` hits of each query as a frame of the table `rankings`, as the retriever gave them."""
+    asked = np.repeat(np.arange(len(queries)), hits.counts)
+    ranks = places(asked) + 1
+    here = ranks <= depth
+    columns = {
+        "query_id": pl.Series([query.query_id for query in queries], dtype=pl.String).gather(asked[here]),
+        "retriever": pl.Series([retriever]).gather(np.zeros(here.sum(), dtype=np.int64)),
+        "doc_id": pl.Series(hits.ids, dtype=pl.String).gather(hits.rows[here]),
+        "rank": ranks[here],
+        "score": hits.scores[here],
+    }
+    return pl.DataFrame(columns, TABLES["rankings"])
 
 
 def ndcg(ranking: Sequence[str], relevant: Collection[str], depth: int = 10) -> float:

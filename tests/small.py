@@ -25,10 +25,9 @@ DIM = 64
 class Listed:
     """A corpus in a list, read two documents at a time."""
 
-    digest = "listed"
-
     def __init__(self, texts: Mapping[str, str]) -> None:
         self.documents = [Document(doc_id, "", text) for doc_id, text in texts.items()]
+        self.digest = digest(list(texts.items()))
 
     def __len__(self) -> int:
         return len(self.documents)

@@ -11,7 +11,7 @@ from scipy.stats import kendalltau
 
 from curate import coverage, deeper, holes
 from curate.files import frame
-from curate.ranking import choose, fuse
+from curate.stages.pool import pool as pooled
 from curate.totals import Figure, divided, measured
 
 NAMES = ("a", "b", "c")
@@ -30,9 +30,7 @@ def tables(runs: list[tuple[list[str], ...]], size: int) -> tuple[pl.DataFrame, 
         for rank, doc in enumerate(docs, start=1)
     ]
     rankings = frame("rankings", rows)
-    chosen = choose(fuse(rankings), size, "equal-depth")
-    position = pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("query_id")
-    return rankings, chosen.select("query_id", "doc_id", position.alias("position"), "hits")
+    return rankings, pooled(rankings, size, "equal-depth")
 
 
 def labelled(pairs: set[tuple[str, str]]) -> pl.DataFrame:

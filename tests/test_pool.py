@@ -14,6 +14,7 @@ from curate.context import Report
 from curate.errors import ConfigError, DataError
 from curate.files import digests, frame, read_table, write_table
 from curate.records import TABLES
+from curate.retrievers.bm25 import BLOCK
 from curate.stages import pool as stage
 from tests.small import context, embedding_server
 
@@ -128,13 +129,16 @@ def test_an_encoders_name_is_a_retriever(small: Run, tmp_path: Path) -> None:
     assert {row["retriever"] for row in table(tmp_path, "rankings")} == {"toy"}
 
 
-def test_more_queries_than_are_written_at_once(tmp_path: Path) -> None:
-    queries = {f"q{number:03}": f"咖啡{number}" for number in range(2 * stage.BLOCK + 3)}
+@pytest.mark.parametrize("hits", [1, 7, stage.HITS])
+def test_more_queries_than_are_handled_at_once(hits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "HITS", hits)
+    queries = {f"q{number:03}": f"咖啡{number}" for number in reversed(range(2 * BLOCK + 3))}
     diversified(tmp_path, queries, {"d1": "咖啡", "d2": "茶"})
     pooled(tmp_path, {"retrievers": ["bm25"]})
-    rows = table(tmp_path, "pool")
-    assert [row["query_id"] for row in rows] == sorted(queries)
-    assert {row["doc_id"] for row in rows} == {"d1"}
+    for name in ("pool", "rankings"):
+        assert [(row["query_id"], row["doc_id"]) for row in table(tmp_path, name)] == [
+            (name, "d1") for name in sorted(queries)
+        ]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +149,6 @@ def test_nothing_to_pool(tmp_path: Path, queries: Mapping[str, str], corpus: Map
     found = f"bm25 found none of {len(corpus)} documents for any of {len(queries)} queries; check"
     with pytest.raises(DataError, match=rf"pool\.retrievers: {found}"):
         pooled(tmp_path, {"retrievers": ["bm25"]})
-    assert not (tmp_path / "out" / "pool.parquet").exists()
 
 
 def test_queries_without_candidates_are_named(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Fusion and pools against literal definitions; nDCG by hand."""
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -11,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.ranking import Method, best_first, choose, fuse, ndcg, renamed
-from curate.records import TABLES, Hit
+from curate.fusion import Method
+from curate.ranking import best_first, ndcg, ordered
+from curate.records import TABLES
+from curate.stages.pool import pool
 
 Rankings = Mapping[str, Sequence[str]]
 
@@ -25,7 +28,7 @@ def table(rankings: Rankings, query_id: str = "q") -> pl.DataFrame:
 
 
 def pooled(rankings: Rankings, size: int, method: Method) -> list[str]:
-    return choose(fuse(table(rankings)), size, method)["doc_id"].to_list()
+    return pool(table(rankings), size, method)["doc_id"].to_list()
 
 
 def literal_fusion(rankings: Rankings) -> list[str]:
@@ -50,6 +53,15 @@ def literal_equal_depth(rankings: Rankings, size: int) -> list[str]:
     return [doc_id for doc_id in fused if doc_id in chosen]
 
 
+def literal_turns(rankings: Rankings, size: int) -> list[str]:
+    """Let the retrievers, by name, give their documents in turn, each once, until there are `size`."""
+    found: dict[str, None] = {}
+    for turn in range(max(map(len, rankings.values()), default=0)):
+        for _, ranking in sorted(rankings.items()):
+            found |= dict.fromkeys(ranking[turn : turn + 1])
+    return list(found)[:size]
+
+
 documents = st.lists(st.sampled_from([f"d{number}" for number in range(14)]), unique=True, max_size=10)
 some_rankings = st.dictionaries(st.sampled_from(["bm25", "e5", "use", "gte"]), documents, max_size=4)
 
@@ -60,6 +72,7 @@ def test_pools_are_what_their_definitions_say(rankings: Rankings, size: int) -> 
     assert pooled(rankings, size, "union") == fused
     assert pooled(rankings, size, "rrf") == fused[:size]
     assert pooled(rankings, size, "equal-depth") == literal_equal_depth(rankings, size)
+    assert pooled(rankings, size, "round-robin") == literal_turns(rankings, size)
 
 
 @given(some_rankings, some_rankings, st.integers(1, 16), st.randoms())
@@ -69,23 +82,27 @@ def test_order_of_rows_and_other_queries_change_nothing(
     both = pl.concat([table(one, "q1"), table(two, "q2")])
     order = list(range(len(both)))
     chance.shuffle(order)
-    together = choose(fuse(both[order]), size, "equal-depth")
+    together = pool(both[order], size, "equal-depth")
     for query_id, rankings in (("q1", one), ("q2", two)):
         mine = together.filter(pl.col("query_id") == query_id)
         assert mine["doc_id"].to_list() == pooled(rankings, size, "equal-depth")
-        assert mine.equals(choose(fuse(table(rankings, query_id)), size, "equal-depth"))
+        assert mine.equals(pool(table(rankings, query_id), size, "equal-depth"))
 
 
 def test_fusion_by_hand() -> None:
-    rankings = {"bm25": ["a", "b", "c"], "e5": ["b", "d", "a"]}
-    fused = fuse(table(rankings))
-    assert fused["doc_id"].to_list() == ["b", "a", "d", "c"]
-    assert fused["rrf"].to_list() == pytest.approx([1 / 62 + 1 / 61, 1 / 61 + 1 / 63, 1 / 62, 1 / 63])
-    assert fused["best"].to_list() == [1, 1, 2, 3]
-    assert fused["hits"][1].to_list() == [
+    rows = pool(table({"bm25": ["a", "b", "c"], "e5": ["b", "d", "a"]}), 9, "rrf").rows(named=True)
+    assert [(row["position"], row["doc_id"]) for row in rows] == [(1, "b"), (2, "a"), (3, "d"), (4, "c")]
+    assert rows[1]["hits"] == [
         {"retriever": "bm25", "rank": 1, "score": 1.0},
         {"retriever": "e5", "rank": 3, "score": 1 / 3},
     ]
+    assert rows[2]["hits"] == [{"retriever": "e5", "rank": 2, "score": 0.5}]
+
+
+def test_turns_by_hand() -> None:
+    turns = {"bm25": ["a", "b", "c"], "e5": ["b", "d", "a"], "use": ["a"]}
+    assert pooled(turns, 9, "round-robin") == ["a", "b", "d", "c"]
+    assert pooled(turns, 2, "round-robin") == ["a", "b"]
 
 
 def test_equal_sums_are_ties_by_id() -> None:
@@ -116,8 +133,9 @@ def test_a_query_that_nothing_was_found_for_has_no_pool() -> None:
 def test_best_first_is_a_sort(scores: list[float], depth: int) -> None:
     ids = [f"d{(7 * row) % 23}" for row in range(len(scores))]
     expected = sorted((-score, doc_id) for score, doc_id in zip(scores, ids, strict=True) if score > 0)[:depth]
-    hits = best_first(ids, np.array(scores, dtype=np.float64), depth)
-    assert hits == [Hit(doc_id, rank, -score) for rank, (score, doc_id) in enumerate(expected, start=1)]
+    places = np.array([sorted(ids).index(doc_id) for doc_id in ids], dtype=np.int64)
+    rows = best_first(places, np.array(scores, dtype=np.float64), depth)
+    assert [(-scores[row], ids[row]) for row in rows] == expected
 
 
 @pytest.mark.parametrize(
@@ -141,9 +159,24 @@ def test_ndcg_without_a_relevant_document_is_not_defined() -> None:
         ndcg("abc", set())
 
 
-def test_renamed_hits_are_cut_and_ranked_anew() -> None:
-    hits = [Hit("a", 1, 9.0), Hit("b", 2, 8.0), Hit("c", 3, 8.0), Hit("e", 4, 7.0), Hit("d", 5, 6.0)]
-    ids = {"a": None, "b": "x", "e": "x"}
-    assert renamed(hits, ids, 2) == [Hit("c", 1, 8.0), Hit("x", 2, 8.0)]
-    assert renamed(hits, ids, 9)[2:] == [Hit("d", 3, 6.0)]
-    assert renamed(hits, {}, 9) == hits
+some_hits = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([-1.0, 0.5, 1.0, math.inf]), st.integers(0, 5)))
+
+
+@given(some_hits, st.integers(1, 5), st.booleans())
+def test_lists_are_put_in_order_and_cut(rows: list[tuple[int, float, int]], depth: int, straight: bool) -> None:
+    """Each query's documents by their best score, then by number; lists that are in order already, and any."""
+    rows = sorted(rows, key=lambda row: (row[0], -row[1], row[2]) if straight else row[:1])
+    best: dict[tuple[int, int], float] = {}
+    for query, score, doc in rows:
+        best[query, doc] = max(score, best.get((query, doc), -math.inf))
+    expected = [
+        (query, rank, doc, score)
+        for query in range(4)
+        for rank, (score, doc) in enumerate(
+            sorted((-score, doc) for (asked, doc), score in best.items() if asked == query)[:depth], start=1
+        )
+    ]
+    queries, docs = (np.array([row[at] for row in rows], dtype=np.int64) for at in (0, 2))
+    scores = np.array([score for _, score, _ in rows], dtype=np.float64)
+    kept, ranks = ordered(queries, docs, scores, depth)
+    assert list(zip(queries[kept], ranks, docs[kept], -scores[kept], strict=True)) == expected

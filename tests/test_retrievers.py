@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from curate.config import Settings
 from curate.errors import ConfigError, DataError
-from curate.protocols import Kit, Retriever, quiet
+from curate.protocols import Corpus, Kit, Retriever, quiet
+from curate.ranking import ask
 from curate.records import Hit
 from curate.retrievers import RETRIEVERS
-from curate.retrievers.bm25 import Bm25, _tokenizer, bigrams, words
+from curate.retrievers.bm25 import Bm25
 from curate.retrievers.bm25 import Config as Bm25Config
+from curate.retrievers.tokens import _tokenizer, bigrams, words
 from curate.stages import build
 from tests.small import Listed, asked, context, embedding_server, letters, minilm
 
@@ -84,8 +87,18 @@ def make(tmp_path: Path, shared: Path, url: str, monkeypatch: pytest.MonkeyPatch
 
 
 def found(retriever: Retriever, depth: int, queries: Mapping[str, str] = QUERIES) -> dict[str, list[Hit]]:
-    hits = [list(ranking) for ranking in retriever.search(Listed(CORPUS), asked(queries), depth, quiet)]
-    return dict(zip(queries, hits, strict=True))
+    return dict(zip(queries, listed(retriever, Listed(CORPUS), queries, depth), strict=True))
+
+
+def listed(retriever: Retriever, corpus: Corpus, queries: Mapping[str, str], depth: int) -> list[list[Hit]]:
+    """Return what a retriever finds as a list of hits a query."""
+    found: list[list[Hit]] = []
+    for _, hits in ask(retriever, corpus, asked(queries), depth, quiet):
+        ends = np.cumsum(hits.counts)
+        for start, end in zip(ends - hits.counts, ends, strict=True):
+            here = zip(hits.rows[start:end].tolist(), hits.scores[start:end].tolist(), strict=True)
+            found.append([Hit(hits.ids[row], rank, score) for rank, (row, score) in enumerate(here, start=1)])
+    return found
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -119,7 +132,7 @@ def test_what_is_meant_is_found_first(name: str, make: Callable[[str], Retriever
 
 @pytest.mark.parametrize("name", ["words", "bigrams", "dense"])
 def test_a_corpus_of_nothing(name: str, make: Callable[[str], Retriever]) -> None:
-    assert [list(hits) for hits in make(name).search(Listed({}), asked(QUERIES), 5, quiet)] == [[]] * 4
+    assert listed(make(name), Listed({}), QUERIES, 5) == [[]] * 4
 
 
 def test_progress_ends_at_the_total(make: Callable[[str], Retriever]) -> None:
@@ -167,7 +180,7 @@ def test_bm25_is_its_formula(tokens: str, k1: float, b: float, tmp_path: Path) -
     cut = bigrams if tokens == "bigrams" else words(tmp_path)
     query = "小儿发热喝咖啡 coffee coffee"
     expected = literal_bm25(cut(query), {doc_id: cut(text) for doc_id, text in CORPUS.items()}, k1, b)
-    (hits,) = retriever.search(Listed(CORPUS), asked({"q": query}), 100, quiet)
+    (hits,) = listed(retriever, Listed(CORPUS), {"q": query}, 100)
     assert {hit.doc_id: hit.score for hit in hits} == pytest.approx(
         {doc_id: score for doc_id, score in expected.items() if score > 0}, abs=2e-6
     )
@@ -189,13 +202,13 @@ def test_bigrams_are_pairs_of_letters() -> None:
 
 def test_bigrams_find_what_words_cut_apart(tmp_path: Path) -> None:
     corpus = Listed({"d1": "奥司他韦片", "d2": "阿司匹林片"})
-    (hits,) = bm25(tmp_path, tokens="bigrams").search(corpus, asked({"q": "司他"}), 5, quiet)
+    (hits,) = listed(bm25(tmp_path, tokens="bigrams"), corpus, {"q": "司他"}, 5)
     assert [hit.doc_id for hit in hits] == ["d1"]
 
 
 def test_documents_without_a_token_are_no_obstacle(tmp_path: Path) -> None:
     for texts in ({"d1": "。", "d2": "⁂"}, {"d1": "。", "d2": "咖啡"}):
-        (hits,) = bm25(tmp_path).search(Listed(texts), asked({"q": "咖啡"}), 5, quiet)
+        (hits,) = listed(bm25(tmp_path), Listed(texts), {"q": "咖啡"}, 5)
         assert [hit.doc_id for hit in hits] == [doc_id for doc_id, text in texts.items() if text == "咖啡"]
 
 

@@ -9,11 +9,12 @@ from curate import difficulty
 from curate.context import Context
 from curate.corpus import TableCorpus
 from curate.difficulty import Measured
+from curate.following import Ids, ranked
 from curate.records import Query
-from curate.retrievers.bm25 import Bm25, Config, bigrams, words
+from curate.retrievers.bm25 import Bm25, Config
+from curate.retrievers.tokens import cutter
 from curate.stages import build
 from curate.stages.pool import Config as PoolConfig
-from curate.stages.pool import Ids, ranked
 
 COMPUTED = "computed"
 """Named in place of a retriever where none of the pooled ones is a BM25."""
@@ -35,7 +36,7 @@ class Counted:
 def count(context: Context, pool: PoolConfig, qrels: pl.DataFrame) -> Counted:
     """Return what can be counted of every query with a positive."""
     name, config = _bm25(context, pool)
-    cut = bigrams if config.tokens == "bigrams" else words(build.kit(context).cache)
+    cut = cutter(config.tokens, build.kit(context).cache)
     rankings = context.read("pool", "rankings").filter(pl.col("retriever") == name)
     asked = context.read("diversify", "queries").join(qrels, on="query_id", how="semi", maintain_order="left")
     queries = [Query(*row) for row in asked.select("query_id", "text").iter_rows()]
@@ -69,7 +70,7 @@ def _bm25(context: Context, pool: PoolConfig) -> tuple[str, Config]:
 
 def _ranked(context: Context, config: Config, queries: list[Query], depth: int) -> pl.DataFrame:
     corpus = TableCorpus(context.folder("diversify"))
-    same = Ids({doc.doc_id: doc.doc_id for batch in corpus.batches() for doc in batch})
+    same = Ids(corpus.ids().to_frame("id").with_columns(now="id"))
     retriever = Bm25(COMPUTED, config, build.kit(context))
     return pl.concat(ranked(retriever, corpus, queries, depth, same, context.progress))
 

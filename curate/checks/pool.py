@@ -19,12 +19,13 @@ from curate.corpus import TableCorpus
 from curate.errors import UserError
 from curate.figures import only_heuristics
 from curate.files import read_json, write_json
+from curate.following import ranked
 from curate.pipeline import Pipeline
 from curate.protocols import Progress, quiet
 from curate.records import TABLES, Query
 from curate.retrievers import runfile
 from curate.stages.build import kit
-from curate.stages.pool import Config, known_ids, ranked
+from curate.stages.pool import Config, known_ids
 from curate.voting import PAIR
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 from pydantic import Field
 
-from curate import audit, audit_page, consequences, figures
+from curate import audit, audit_page, consequences, figures, ranking
 from curate.config import Json, Section, check
 from curate.context import Context, Report, Stage
 from curate.corpus import TableCorpus
@@ -141,13 +141,8 @@ def _rankings(config: Config, context: Context) -> pl.DataFrame:
     parts = [pooled]
     for name in config.systems:
         retriever = build.retriever(context, name)
-        lists = zip(queries, retriever.search(corpus, queries, config.recall, context.progress), strict=True)
-        rows = (
-            {"query_id": query.query_id, "retriever": name, "doc_id": hit.doc_id, "rank": hit.rank, "score": hit.score}
-            for query, hits in lists
-            for hit in hits[: config.recall]
-        )
-        parts.append(frame("rankings", rows))
+        found = ranking.ask(retriever, corpus, queries, config.recall, context.progress)
+        parts += [ranking.frame(name, asked, hits, config.recall) for asked, hits in found]
     return pl.concat(parts)
 
 

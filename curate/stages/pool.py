@@ -6,25 +6,32 @@ gave). A ranking of the raw corpus, from a run file, is followed: merged documen
 are left out.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 from pydantic import Field, field_validator
 
+from curate import fusion
 from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.corpus import TableCorpus
 from curate.errors import DataError
-from curate.files import TableWriter, write_table
+from curate.files import TableWriter
+from curate.following import Found, Ids, followed
+from curate.fusion import Lists, Method, Names
 from curate.protocols import Corpus, Progress, Retriever
-from curate.ranking import Method, choose, fuse, renamed
-from curate.records import TABLES, Hit, Query
+from curate.ranking import Numbers
+from curate.records import Query
 from curate.stages import build
 
-BLOCK = 100
-"""Queries whose hits are written at once."""
+HITS = 2**20
+"""Hits that are fused at once, unless one query has more: at most some 400 MB."""
 NAMED = 10
 """Queries without candidates that are named."""
 
@@ -46,10 +53,12 @@ class Config(Section):
 
 
 def pool(rankings: pl.DataFrame, size: int, method: Method) -> pl.DataFrame:
-    """Return the `pool` table of a `rankings` table, sorted by query and position (from 1)."""
-    chosen = choose(fuse(rankings), size, method)
-    position = pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("query_id")
-    return chosen.select("query_id", "doc_id", position.alias("position"), "hits")
+    """Return the `pool` table of a `rankings` table, in whatever order its rows stand; sorted by query and position."""
+    columns = [rankings[name] for name in ("query_id", "retriever", "doc_id")]
+    queries, retrievers, docs = (column.rank("dense").to_numpy().astype(np.int64) - 1 for column in columns)
+    ranks = rankings["rank"].to_numpy().astype(np.int64)
+    lists = Lists(queries, retrievers, docs, ranks, rankings["score"].to_numpy())
+    return Names(*(column.unique().sort() for column in columns)).chosen(lists, size, method)[0]
 
 
 def run(config: Config, context: Context) -> Report:
@@ -57,61 +66,98 @@ def run(config: Config, context: Context) -> Report:
     queries = [Query(*row) for row in context.read("diversify", "queries").select("query_id", "text").iter_rows()]
     corpus = TableCorpus(context.folder("diversify"))
     ids = known_ids(context, corpus)
-    with TableWriter(context.out, "rankings") as writer:
-        for retriever in _retrievers(config, context):
-            for block in ranked(retriever, corpus, queries, config.depth, ids, context.progress):
-                writer.extend(block)
-    rankings = pl.read_parquet(context.out / "rankings.parquet").sort("query_id", "retriever", "rank")
-    write_table(context.out, "rankings", rankings)
-    chosen = pool(rankings, config.size, config.method)
-    if chosen.is_empty():
+    found = write(config, _retrievers(config, context), corpus, queries, ids, context.out, context.progress)
+    if not found.rows:
         raise DataError(
             f"pool.retrievers: {', '.join(config.retrievers)} found none of {len(corpus):,} documents for any of "
             f"{len(queries):,} queries; check that queries and corpus belong together, or add a retriever such as e5"
         )
-    write_table(context.out, "pool", chosen)
-    pooled = set(chosen["query_id"])
-    bare = [query.query_id for query in queries if query.query_id not in pooled]
-    pairs = rankings.select("query_id", "doc_id").n_unique()
+    bare = [query.query_id for query in queries if query.query_id not in found.queries]
     facts: dict[str, Json] = {
-        "retrieved_pairs": pairs,
+        "retrieved_pairs": found.pairs,
         "queries_without_candidates": len(bare),
         "hits_merged": ids.merged,
         "hits_left_out": ids.left_out,
     }
-    return Report(len(queries) + len(corpus), len(chosen), pairs - len(chosen), facts=facts, notes=_notes(bare))
+    return Report(len(queries) + len(corpus), found.rows, found.pairs - found.rows, facts=facts, notes=_notes(bare))
 
 
 @dataclass
-class Ids:
-    """What became of every document, and how often a ranking met one that is merged or dropped."""
+class Written:
+    """What the tables of pools hold."""
 
-    now: Mapping[str, str | None]
-    """Document id -> the id that stands for it, None if its text was dropped; every id that ever was."""
-    merged: int = 0
-    left_out: int = 0
-
-    def follow(self, retriever: str, query: Query, hits: Sequence[Hit], depth: int) -> list[Hit]:
-        """Return the best `depth` hits under today's ids; DataError if a document never was in the corpus."""
-        for hit in hits:
-            if hit.doc_id not in self.now:
-                raise DataError(
-                    f"retrievers.{retriever}: found the document {hit.doc_id!r} in the ranking of query "
-                    f"{query.query_id!r}, expected one of the corpus; give a run over the corpus that `ingest` read"
-                )
-            self.left_out += self.now[hit.doc_id] is None
-            self.merged += self.now[hit.doc_id] not in (None, hit.doc_id)
-        return renamed(hits, self.now, depth)
+    rows: int = 0
+    pairs: int = 0
+    """Retrieved pairs, in a pool or not."""
+    queries: set[str] = field(default_factory=set)
+    """Those with a pool."""
 
 
-def ranked(
-    retriever: Retriever, corpus: Corpus, queries: Sequence[Query], depth: int, ids: Ids, progress: Progress
-) -> Iterator[pl.DataFrame]:
-    """Yield one retriever's rankings as frames of the table `rankings`, some queries each."""
-    found = zip(queries, retriever.search(corpus, queries, depth, progress), strict=True)
-    followed = ((query, ids.follow(retriever.name, query, hits, depth)) for query, hits in found)
-    while block := list(islice(followed, BLOCK)):
-        yield _frame(retriever.name, block)
+def write(
+    config: Config,
+    retrievers: Iterable[Retriever],
+    corpus: Corpus,
+    queries: Sequence[Query],
+    ids: Ids,
+    out: Path,
+    progress: Progress,
+) -> Written:
+    """Let the retrievers search one after the other, then write `rankings` and `pool`, some queries at once."""
+    written = Written()
+    with TemporaryDirectory(prefix=".lists-", dir=out) as beside:
+        found = {
+            each.name: _Kept(Path(beside, str(number)), followed(each, corpus, queries, config.depth, ids, progress))
+            for number, each in enumerate(retrievers)
+        }
+        asked = pl.Series([query.query_id for query in queries], dtype=pl.String)
+        names = Names(asked.sort(), pl.Series(sorted(found)), ids.names)
+        with TableWriter(out, "rankings") as rankings, TableWriter(out, "pool") as pools:
+            for lists in _blocks([found[name] for name in names.retrievers], asked.arg_sort().to_numpy()):
+                rankings.extend(names.rankings(lists))
+                chosen, pairs = names.chosen(lists, config.size, config.method)
+                pools.extend(chosen)
+                written.pairs += pairs
+                written.queries.update(chosen["query_id"].unique())
+        written.rows = pools.rows
+    return written
+
+
+class _Kept:
+    """What one retriever found, in files, so that memory does not grow with the queries."""
+
+    def __init__(self, path: Path, blocks: Iterator[Found]) -> None:
+        counts = [np.empty(0, dtype=np.int64)]
+        with path.with_suffix(".docs").open("wb") as docs, path.with_suffix(".scores").open("wb") as scores:
+            for found in blocks:
+                docs.write(found.docs.data)
+                scores.write(found.scores.data)
+                counts.append(found.counts)
+        self.counts = np.concatenate(counts)
+        self._ends = np.cumsum(self.counts)
+        self._docs, self._scores = _mapped(Path(docs.name), np.int64), _mapped(Path(scores.name), np.float64)
+
+    def lists(self, asked: Numbers, first: int, number: int) -> Lists:
+        """Return the lists of the queries `asked`, which are numbered from `first` on, by the retriever `number`."""
+        counts = self.counts[asked]
+        rows = fusion.runs(self._ends[asked] - counts, counts)
+        queries = np.repeat(np.arange(first, first + len(asked)), counts)
+        return fusion.lists(queries, number, self._docs[rows], self._scores[rows])
+
+
+def _mapped(path: Path, kind: type[Any]) -> npt.NDArray[Any]:
+    return np.memmap(path, kind, "r") if path.stat().st_size else np.empty(0, dtype=kind)
+
+
+def _blocks(kept: Sequence[_Kept], order: Numbers) -> Iterator[Lists]:
+    """Yield the lists of all retrievers in the order of the queries, then of the retrievers, some queries at once."""
+    ends = np.cumsum(sum(each.counts[order] for each in kept))
+    first = 0
+    while first < len(order):
+        before = ends[first - 1] if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + HITS, side="right")))
+        parts = [each.lists(order[first:last], first, number) for number, each in enumerate(kept)]
+        yield fusion.together(parts)
+        first = last
 
 
 def _notes(bare: Sequence[str]) -> list[str]:
@@ -131,18 +177,15 @@ def _retrievers(config: Config, context: Context) -> Iterator[Retriever]:
     return (build.retriever(context, name) for name in config.retrievers)
 
 
-def known_ids(context: Context, corpus: Corpus) -> Ids:
+def known_ids(context: Context, corpus: TableCorpus) -> Ids:
     """Return what `mask` and `diversify` made of the documents' ids; holds ids, no texts."""
-    dropped = pl.concat([context.read(stage, "dropped") for stage in ("mask", "diversify")])
-    now: dict[str, str | None] = dict.fromkeys(dropped.filter(pl.col("table") == "corpus")["id"])
-    now |= {doc.doc_id: doc.doc_id for batch in corpus.batches() for doc in batch}
-    aliases = context.read("mask", "aliases").filter(pl.col("table") == "corpus")
-    return Ids(now | {old: now[kept] for old, kept in aliases.select("old_id", "kept_id").iter_rows()})
-
-
-def _frame(name: str, block: Sequence[tuple[Query, Sequence[Hit]]]) -> pl.DataFrame:
-    rows = [(query.query_id, name, hit.doc_id, hit.rank, hit.score) for query, hits in block for hit in hits]
-    return pl.DataFrame(rows, schema=TABLES["rankings"], orient="row")
+    tables = [context.read(stage, "dropped") for stage in ("mask", "diversify")]
+    dropped = pl.concat(tables).filter(pl.col("table") == "corpus").select("id", now=pl.lit(None, pl.String))
+    kept = corpus.ids().to_frame("id").with_columns(now="id")
+    now = pl.concat([kept, dropped]).unique("id", keep="first")
+    aliases = context.read("mask", "aliases").filter(pl.col("table") == "corpus").select(id="old_id", kept="kept_id")
+    moved = aliases.join(now, left_on="kept", right_on="id").select("id", "now")
+    return Ids(pl.concat([moved, now]).unique("id", keep="first", maintain_order=True))
 
 
 STAGE = Stage("pool", Config, ("mask", "diversify"), run, fingerprint, head=())

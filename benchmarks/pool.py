@@ -1,0 +1,144 @@
+"""A pool of the paper's size from vectors and a BM25 index that are there: how long, and in how much memory.
+
+734 queries x 229,457 documents x three dense retrievers and BM25, depth 500, pools of 500. The vectors are drawn (768
+dimensions, two in five near another) and lie in files that are mapped into memory; the corpus is put together from
+sentences of the packaged demo, or of `--corpus FILE`, JSONL with `text`. One process makes the index of BM25, another
+one, whose steps and greatest memory are shown, pools: the retrievers search, then both tables are written.
+
+Run: python -m benchmarks.pool [--documents 229457] [--queries 734] [--corpus FILE] [--folder KEEP]
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from benchmarks import paper
+from curate.corpus import TableCorpus
+from curate.following import Ids
+from curate.protocols import Corpus, Encoder, Hits, Kit, Progress, quiet
+from curate.records import Query
+from curate.retrievers.bm25 import Bm25, Config
+from curate.retrievers.dense import nearest
+from curate.stages import pool
+
+DENSE = ("one", "two", "three")
+
+
+class Mapped:
+    """Dense retrieval over vectors in a file; the queries' are made of some of them."""
+
+    identity = None
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self._path = name, folder / f"{name}.npy"
+
+    def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[Hits]:
+        """Yield each query's `depth` nearest documents, as the kind `dense` does."""
+        ids = [doc.doc_id for batch in corpus.batches() for doc in batch]
+        progress(f"ids, {self.name}", len(ids), len(ids))
+        documents, draw = np.load(self._path, mmap_mode="r"), np.random.default_rng(len(queries))
+        asked = np.array(documents[draw.integers(0, len(ids), len(queries))])
+        asked += draw.standard_normal(asked.shape, dtype=np.float32) / 50
+        asked /= np.linalg.norm(asked, axis=1, keepdims=True)
+        done = partial(progress, f"search, {self.name}", len(queries))
+        yield from nearest(asked, documents, ids, depth, done)
+
+
+def bm25(folder: Path) -> Bm25:
+    """Return BM25 with its cache in the folder."""
+
+    def nobody(name: str) -> Encoder:
+        raise AssertionError(name)
+
+    return Bm25("bm25", Config(), Kit(nobody, folder / "cache"))
+
+
+def make(folder: Path, documents: int, queries: int, source: Path | None) -> None:
+    """Write all data into a folder, unless it is there."""
+    if not (folder / "queries.parquet").exists():
+        for number, name in enumerate(DENSE):
+            paper.vectors(folder / f"{name}.npy", documents, number)
+        paper.corpus(folder, documents, queries, source)
+
+
+def index(folder: Path) -> dict[str, dict[str, float]]:
+    """Make the index of BM25, and return its one step: processes that cut are counted when they are gone."""
+    clock = paper.Clock()
+    for _ in bm25(folder).search(TableCorpus(folder), [], 1, quiet):
+        raise AssertionError
+    clock.book("cut and index, bm25")
+    return clock.steps
+
+
+def pooled(folder: Path) -> dict[str, dict[str, float]]:
+    """Pool, and return the steps."""
+    clock = paper.Clock()
+    corpus, queries = TableCorpus(folder), [Query(*row) for row in paper.read_queries(folder)]
+    known = Ids(corpus.ids().to_frame("id").with_columns(now="id"))
+    clock.book("ids")
+    retrievers = [bm25(folder), *(Mapped(name, folder) for name in DENSE)]
+    names = tuple(each.name for each in retrievers)
+    with tempfile.TemporaryDirectory(dir=folder) as out:
+        pool.write(pool.Config(retrievers=names), retrievers, corpus, queries, known, Path(out), clock)
+        clock.book("fuse, choose, write")
+        table = pl.read_parquet(Path(out) / "pool.parquet")
+    assert table["query_id"].n_unique() == len(queries)
+    return clock.steps
+
+
+def measured(what: str, folder: Path) -> dict[str, dict[str, float]]:
+    """Return the steps of `index` or `pooled` in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.pool", "--child", what, "--folder", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, dict[str, float]] = json.loads(done.stdout)
+    return found
+
+
+def table(steps: dict[str, dict[str, float]]) -> str:
+    """Return the steps and their sum as rows of Markdown."""
+    whole = {"s": sum(step["s"] for step in steps.values()), "cpu": sum(step["cpu"] for step in steps.values())}
+    whole["mb"] = max(step["mb"] for step in steps.values())
+    rows = [*steps.items(), ("together", whole)]
+    lines = [f"| {name} | {step['s']:.1f} | {step['cpu']:.1f} | {step['mb']:,.0f} |" for name, step in rows]
+    return "\n".join(["| step | s | CPU s | peak MB so far |", "| --- | --: | --: | --: |", *lines])
+
+
+def main(folder: Path, documents: int, queries: int, source: Path | None) -> None:
+    """Make what is missing, measure, and print two tables."""
+    make(folder, documents, queries, source)
+    print(f"{documents:,} documents, {queries:,} queries, {os.cpu_count()} cores")
+    for what, title in (("index", "Once for a corpus:"), ("pooled", "Pool:")):
+        steps = measured(what, folder)
+        load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+        print(f"\n{title} (load {load})\n\n{table(steps)}")
+
+
+def arguments() -> argparse.Namespace:
+    """Return what was typed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--documents", type=int, default=229_457)
+    parser.add_argument("--queries", type=int, default=734)
+    parser.add_argument("--corpus", type=Path, help="JSONL with `text`")
+    parser.add_argument("--folder", type=Path, help="where the data is, or is made and left")
+    parser.add_argument("--child", choices=("index", "pooled"), help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    typed = arguments()
+    if typed.child:
+        print(json.dumps({"index": index, "pooled": pooled}[typed.child](typed.folder)))
+    else:
+        with tempfile.TemporaryDirectory() as made:
+            place = typed.folder or Path(made)
+            place.mkdir(parents=True, exist_ok=True)
+            main(place, typed.documents, typed.queries, typed.corpus)
