@@ -104,6 +104,7 @@ def main(sizes: Sequence[int], queries: int, source: Path | None, drawing: Path 
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             found.append(seconds(Path(folder), size, queries, source))
+        print(size, json.dumps(found[-1]), file=sys.stderr, flush=True)
     times: Times = {name: [each[name] for each in found] for name in found[0]}
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     print(f"{queries:,} queries, {os.cpu_count()} cores, load {load}\n\n{table(sizes, times)}")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from curate.exporters.mteb import load_task
     from curate.ledger import Ledger
     from curate.pipeline import Pipeline
-    from curate.protocols import Benchmark, Encoder, Exporter, Judge, Provider, Retriever
+    from curate.protocols import Benchmark, Encoder, Exporter, Hits, Judge, Provider, Retriever
     from curate.records import Document, Hit, Outcome, Query
     from curate.run import Run
 
@@ -26,6 +26,7 @@ _HOMES = {
     "Encoder": "protocols",
     "Exporter": "protocols",
     "Hit": "records",
+    "Hits": "protocols",
     "Judge": "protocols",
     "Ledger": "ledger",
     "Outcome": "records",
@@ -47,6 +48,7 @@ __all__ = [
     "Encoder",
     "Exporter",
     "Hit",
+    "Hits",
     "Judge",
     "Ledger",
     "Outcome",

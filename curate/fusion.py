@@ -1,7 +1,7 @@
 """Fusion: the lists of several retrievers become one order of every query's documents, and a pool is chosen of it.
 
 Everything is numbers: a query, a retriever and a document are their places among all names in order, so that order by
-number is order by name. A million hits take half a second; whoever has more does some queries at a time.
+number is order by name. A million hits take half a second and 400 MB; whoever has more does some queries at a time.
 """
 
 from collections.abc import Sequence
@@ -40,8 +40,6 @@ class Pairs:
 
     queries: Numbers
     docs: Numbers
-    rrf: Scores
-    """Sum of 1 / (60 + rank) over the retrievers that found the document, in (0, retrievers / 61]."""
     best: Numbers
     """The pair's best rank."""
     first: Numbers
@@ -54,7 +52,10 @@ class Pairs:
 
 
 def fuse(lists: Lists) -> Pairs:
-    """Return the retrieved pairs by query, then by the sum of reciprocal ranks, ties by document."""
+    """Return the retrieved pairs by query, then by the sum of 1 / (60 + rank) over the lists they are in, best first.
+
+    Ties are by document.
+    """
     docs, retrievers = _past(lists.docs), _past(lists.retrievers)
     keys = (lists.queries * docs + lists.docs) * retrievers + lists.retrievers
     order = np.argsort(keys)  # no two are equal
@@ -68,9 +69,7 @@ def fuse(lists: Lists) -> Pairs:
     by_sum = np.argsort(queries * top + (top - 1 - sums), kind="stable")  # ties stay by document
     best, first = np.divmod(earliest[by_sum], retrievers)
     counts = np.diff(starts, append=len(order))
-    return Pairs(
-        queries[by_sum], found[by_sum], sums[by_sum] / SCALE, best, first, starts[by_sum], counts[by_sum], order
-    )
+    return Pairs(queries[by_sum], found[by_sum], best, first, starts[by_sum], counts[by_sum], order)
 
 
 def choose(pairs: Pairs, size: int, method: Method) -> Numbers:

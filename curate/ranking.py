@@ -73,8 +73,10 @@ def ask(
     """Yield what a retriever finds in columns, some queries at once, with these queries."""
     done = 0
     for hits in _blocks(retriever.search(corpus, queries, depth, progress)):
-        yield queries[done : done + len(hits.counts)], hits
-        done += len(hits.counts)
+        start, done = done, done + len(hits.counts)
+        if done > len(queries):
+            break
+        yield queries[start:done], hits
     if done != len(queries):
         raise RunFailed(f"retrievers.{retriever.name}: found lists for {done} queries, expected {len(queries)}")
 

@@ -66,7 +66,7 @@ def test_unknown_keys_are_all_listed_with_the_nearest_known_one(work: Path) -> N
     [
         ("pool.depth=many", "pool.depth"),
         ("pool.depth=0", "pool.depth"),
-        ("pool.method=best", "'equal-depth', 'rrf' or 'union'"),
+        ("pool.method=best", "'equal-depth', 'rrf', 'round-robin' or 'union'"),
         ("pool", "expected section.key=value"),
         ("pool.retrievers=bm25", "such as [one, two]"),
         ("pool=3", "expected a mapping of settings"),

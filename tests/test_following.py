@@ -90,7 +90,7 @@ def test_a_document_that_never_was_is_refused() -> None:
 def test_every_query_needs_a_list() -> None:
     for queries in (1, 3):
         with pytest.raises(RunFailed, match=rf"retrievers\.made: found lists for 2 queries, expected {queries}"):
-            table(Made([[("a", 1.0)], []]), queries, 5, ids())
+            table(Made([[("a", 1.0)], [("b", 1.0)]]), queries, 5, ids())
 
 
 def test_blocks_may_share_their_ids() -> None:

@@ -42,7 +42,7 @@ class Config(Section):
     retrievers: tuple[str, ...] = Field(default=("bm25", "e5", "use"), min_length=1, description="their order is free")
     depth: int = Field(default=500, ge=1, description="documents that each retriever gives a query")
     size: int = Field(default=500, ge=1, description="documents in a query's pool, at most")
-    method: Method = Field(default="equal-depth", description="`union` takes everything that was retrieved")
+    method: Method = Field(default="equal-depth", description="`union`: whatever was retrieved; `round-robin`: in turn")
 
     @field_validator("retrievers")
     @classmethod
