@@ -5,6 +5,7 @@ import signal
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import TypeVar
 
@@ -40,11 +41,22 @@ def mask_batches(
     # A fork would copy locks that other threads hold, as those of polars.
     with ProcessPoolExecutor(processes, get_context("spawn"), _start, (config, language, key)) as pool:
         for thing, batch in batches:
-            waiting.append((thing, pool.submit(_mask, batch)))
+            with _uninterrupted():
+                waiting.append((thing, pool.submit(_mask, batch)))
             if len(waiting) >= processes * AHEAD:
                 yield _next(waiting)
         while waiting:
             yield _next(waiting)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back: a process that is started meanwhile never gets it, and ends with the one that started it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _next(waiting: deque[tuple[Thing, Future[list[Masked]]]]) -> tuple[Thing, list[Masked]]:
@@ -54,7 +66,6 @@ def _next(waiting: deque[tuple[Thing, Future[list[Masked]]]]) -> tuple[Thing, li
 
 def _start(config: Masking, language: str, key: bytes) -> None:
     global _own  # noqa: PLW0603 - a worker process has one masker, and no other place to keep it
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the first one ends the others
     _own = masker(config, language, key)
 
 
