@@ -391,7 +391,7 @@ UNREAD: dict[str, tuple[Fault, str]] = {
 }
 
 
-RULES_GO_ON = {"model": "m", "on_failure": "rules", "recognisers": ["mobile", "landline"]}
+RULES_GO_ON: dict[str, Any] = {"model": "m", "on_failure": "rules", "recognisers": ["mobile", "landline"]}
 
 
 @pytest.mark.parametrize(("fault", "status"), UNREAD.values(), ids=UNREAD)
