@@ -14,8 +14,9 @@ import numpy as np
 
 from curate.config import Settings, digest
 from curate.context import Context
-from curate.protocols import Vectors
-from curate.records import Document, Query, Role
+from curate.protocols import Corpus, Retriever, Vectors, quiet
+from curate.ranking import ask
+from curate.records import Document, Hit, Query, Role
 from curate.search import unit
 from tests.conftest import need
 
@@ -150,3 +151,14 @@ def minilm() -> str:
 def context(folder: Path, **definitions: Mapping[str, Settings]) -> Context:
     """Return a context in which plugins can be built: their definitions by family and name."""
     return Context(run=folder, out=folder / "out", home=folder / "home", definitions=definitions)
+
+
+def listed(retriever: Retriever, corpus: Corpus, queries: Mapping[str, str], depth: int) -> list[list[Hit]]:
+    """Return what a retriever finds as a list of hits a query."""
+    found: list[list[Hit]] = []
+    for _, hits in ask(retriever, corpus, asked(queries), depth, quiet):
+        ends = np.cumsum(hits.counts)
+        for start, end in zip(ends - hits.counts, ends, strict=True):
+            here = zip(hits.rows[start:end].tolist(), hits.scores[start:end].tolist(), strict=True)
+            found.append([Hit(hits.ids[row], rank, score) for rank, (row, score) in enumerate(here, start=1)])
+    return found

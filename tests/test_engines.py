@@ -17,14 +17,14 @@ from curate.config import Settings
 from curate.engines import ENGINES
 from curate.engines import ray as ray_engine
 from curate.errors import ConfigError, MissingExtra, ProviderError, RunFailed
-from curate.protocols import Engine, Kit, Vectors, quiet
+from curate.protocols import Engine, Kit, Vectors
 from curate.records import Hit, Role
 from curate.retrievers.dense import Config, Dense
 from curate.stages import build
 from curate.vectors import BLOCK, CachedEncoder
 from tests.conftest import need
 from tests.runs import curate, tiny
-from tests.small import Letters, Listed, Neighbours, asked, context
+from tests.small import Letters, Listed, Neighbours, context, listed
 
 TEXTS = {f"d{number * 7919 % 3001}": f"{number % 40} " + "x" * (number % 9) for number in range(2 * BLOCK + 300)}
 """More than two blocks; every text stands there several times, so many products are equal."""
@@ -66,7 +66,7 @@ def engine(kind: str) -> Engine:
 def hits(folder: Path, engine: Engine | None, encoder: Letters | None = None, depth: int = 50) -> list[list[Hit]]:
     cached = CachedEncoder(encoder or Neighbours(), folder)
     dense = Dense("dense", Config(encoder="x"), Kit(lambda _: cached, folder, engine))
-    return list(dense.search(Listed(TEXTS), asked(QUERIES), depth, quiet))
+    return listed(dense, Listed(TEXTS), QUERIES, depth)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -83,9 +83,9 @@ def test_parts_without_documents_and_a_depth_beyond_all(tmp_path: Path) -> None:
     cached = CachedEncoder(Neighbours(), tmp_path)
     for kind in (None, "three"):
         dense = Dense("dense", Config(encoder="x"), Kit(lambda _: cached, tmp_path, engine(kind) if kind else None))
-        (found,) = dense.search(Listed(few), asked({"q": "x"}), 99, quiet)
+        (found,) = listed(dense, Listed(few), {"q": "x"}, 99)
         assert sorted(hit.doc_id for hit in found) == sorted(few)
-        assert list(dense.search(Listed({}), asked({"q": "x"}), 99, quiet)) == [[]]
+        assert listed(dense, Listed({}), {"q": "x"}, 99) == [[]]
 
 
 class Dying(Neighbours):

@@ -391,6 +391,9 @@ UNREAD: dict[str, tuple[Fault, str]] = {
 }
 
 
+RULES_GO_ON: dict[str, Any] = {"model": "m", "on_failure": "rules", "recognisers": ["mobile", "landline"]}
+
+
 @pytest.mark.parametrize(("fault", "status"), UNREAD.values(), ids=UNREAD)
 def test_a_text_that_was_not_checked_stops_the_run(
     run: Path, serve: Callable[[Behaviour], Vendor], fault: Fault, status: str
@@ -403,7 +406,7 @@ def test_a_text_that_was_not_checked_stops_the_run(
     assert not list((run / "mask").iterdir())
     is_silent(run / "home")
     assert len(server.calls) == 7
-    report = step(run, "mask", {"model": "m", "on_failure": "rules"}, model(server), yes=True)
+    report = step(run, "mask", RULES_GO_ON, model(server), yes=True)
     assert facts(report)["texts"][status] == 1
     assert "there the rules alone looked" in report.notes[-1]
     assert table(run, "mask", "queries")["text"].to_list() == [QUERIES[0]["text"], "电话[电话]，血压120/80高吗"]

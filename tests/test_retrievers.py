@@ -7,20 +7,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from curate.config import Settings
 from curate.errors import ConfigError, DataError
-from curate.protocols import Corpus, Kit, Retriever, quiet
-from curate.ranking import ask
+from curate.protocols import Kit, Retriever
 from curate.records import Hit
 from curate.retrievers import RETRIEVERS
 from curate.retrievers.bm25 import Bm25
 from curate.retrievers.bm25 import Config as Bm25Config
 from curate.retrievers.tokens import _tokenizer, bigrams, words
 from curate.stages import build
-from tests.small import Listed, asked, context, embedding_server, letters, minilm
+from tests.small import Listed, asked, context, embedding_server, letters, listed, minilm
 
 CORPUS = {
     "d9": "高血压患者能喝咖啡吗？可以少量喝咖啡，要注意血压。",
@@ -88,17 +86,6 @@ def make(tmp_path: Path, shared: Path, url: str, monkeypatch: pytest.MonkeyPatch
 
 def found(retriever: Retriever, depth: int, queries: Mapping[str, str] = QUERIES) -> dict[str, list[Hit]]:
     return dict(zip(queries, listed(retriever, Listed(CORPUS), queries, depth), strict=True))
-
-
-def listed(retriever: Retriever, corpus: Corpus, queries: Mapping[str, str], depth: int) -> list[list[Hit]]:
-    """Return what a retriever finds as a list of hits a query."""
-    found: list[list[Hit]] = []
-    for _, hits in ask(retriever, corpus, asked(queries), depth, quiet):
-        ends = np.cumsum(hits.counts)
-        for start, end in zip(ends - hits.counts, ends, strict=True):
-            here = zip(hits.rows[start:end].tolist(), hits.scores[start:end].tolist(), strict=True)
-            found.append([Hit(hits.ids[row], rank, score) for rank, (row, score) in enumerate(here, start=1)])
-    return found
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -21,7 +21,8 @@ from curate.files import BATCH, replacing
 from curate.folder import FULL
 from curate.pii.masking import Masked
 from curate.pii.settings import masker
-from curate.pii.workers import Batch, cores, mask_batches
+from curate.pii.workers import Batch, mask_batches
+from curate.processes import cores
 from curate.protocols import Progress, quiet
 from curate.readers import Problem
 

@@ -14,8 +14,9 @@ import polars as pl
 from curate.config import Json, digest
 from curate.errors import DataError
 from curate.files import digests, read_json, write_json
+from curate.processes import cores
 from curate.protocols import Corpus
-from curate.retrievers.tokens import Kind, Numbers, cores, cut_all
+from curate.retrievers.tokens import Kind, Numbers, cut_all
 
 if TYPE_CHECKING:
     import bm25s

@@ -1,19 +1,17 @@
 """How texts are cut into tokens: jieba's words or character bigrams, on all cores where it pays."""
 
 import logging
-import os
-import signal
 import unicodedata
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from functools import cache as once
-from multiprocessing import get_context
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
+
+from curate.processes import spread
 
 if TYPE_CHECKING:
     import jieba
@@ -23,11 +21,6 @@ Kind = Literal["words", "bigrams"]
 Numbers = npt.NDArray[np.int32]
 Batch = tuple[list[str], Numbers, Numbers]
 """Different tokens in the order in which they came; every token's place in them; tokens of each text."""
-AHEAD = 2
-"""Batches a process that wait for it, so that memory stays bounded."""
-
-_cut: Cut
-"""How a worker process cuts."""
 
 
 def cutter(kind: Kind, cache: Path) -> Cut:
@@ -65,26 +58,14 @@ def bigrams(text: str) -> list[str]:
     return [pair for pair in pairs if all(map(str.isalnum, pair))]
 
 
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def cut_all(kind: Kind, cache: Path, batches: Iterable[Sequence[str]], processes: int) -> Iterator[Batch]:
     """Yield the tokens of each batch of texts, in order; one process means this one."""
-    if processes < 2:
-        cut = cutter(kind, cache)
-        yield from (_cut_batch(cut, texts) for texts in batches)
-        return
-    waiting: deque[Future[Batch]] = deque()
-    # A fork would copy locks that other threads hold, as those of polars.
-    with ProcessPoolExecutor(processes, get_context("spawn"), _start, (kind, cache)) as pool:
-        for texts in batches:
-            waiting.append(pool.submit(_work, texts))
-            if len(waiting) >= processes * AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+    found = spread(partial(_cutting, kind, cache), ((None, texts) for texts in batches), processes)
+    return (batch for _, batch in found)
+
+
+def _cutting(kind: Kind, cache: Path) -> Callable[[Sequence[str]], Batch]:
+    return partial(_cut_batch, cutter(kind, cache))
 
 
 def _cut_batch(cut: Cut, texts: Sequence[str]) -> Batch:
@@ -93,13 +74,3 @@ def _cut_batch(cut: Cut, texts: Sequence[str]) -> Batch:
     counts = np.array([len(each) for each in tokens], dtype=np.int32)
     numbers = np.fromiter((number for each in tokens for number in each), np.int32, counts.sum())
     return list(vocabulary), numbers, counts
-
-
-def _start(kind: Kind, cache: Path) -> None:
-    global _cut  # noqa: PLW0603 - a worker process cuts in one way, and has no other place to keep it
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process; the first one ends the others
-    _cut = cutter(kind, cache)
-
-
-def _work(texts: Sequence[str]) -> Batch:
-    return _cut_batch(_cut, texts)

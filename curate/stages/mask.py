@@ -25,8 +25,9 @@ from curate.pii import residual
 from curate.pii.masking import Masked
 from curate.pii.secret import secret
 from curate.pii.settings import Masking, recognisers, untouched
-from curate.pii.workers import Batch, cores, mask_batches
+from curate.pii.workers import Batch, mask_batches
 from curate.pii.writing import link
+from curate.processes import cores
 from curate.stages import spotting
 from curate.stages.leaving import Leaving
 from curate.stages.spotting import Spots

@@ -186,6 +186,7 @@ class _Spotter:
             yield ask.Task(request, partial(_read, window), _failed, named=key)
 
     def windows(self, texts: Texts, left: set[str]) -> Iterator[tuple[str, str]]:
+        """Yield the key and the text of every window that is left, equal ones once."""
         done = set[str]()
         for text in texts():
             for _, window in windows(text):

@@ -1,0 +1,71 @@
+"""Work on batches in processes of this machine, in order."""
+
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+Thing = TypeVar("Thing")
+Batch = TypeVar("Batch")
+Result = TypeVar("Result")
+AHEAD = 2
+"""Batches a process that wait for it, so that memory stays bounded."""
+
+_own: Callable[[Any], Any]
+"""What a worker process does with a batch; it is built once."""
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def spread(
+    build: Callable[[], Callable[[Batch], Result]], batches: Iterable[tuple[Thing, Batch]], processes: int
+) -> Iterator[tuple[Thing, Result]]:
+    """Yield what the function that `build` returns makes of every batch, in order, with whatever came with it.
+
+    Each process builds it once; one process means this one. `build`, batches and results go by pickle.
+    """
+    if processes < 2:
+        work = build()
+        yield from ((thing, work(batch)) for thing, batch in batches)
+        return
+    waiting: deque[tuple[Thing, Future[Result]]] = deque()
+    # A fork would copy locks that other threads hold, as those of polars.
+    with ProcessPoolExecutor(processes, get_context("spawn"), _start, (build,)) as pool:
+        for thing, batch in batches:
+            with _uninterrupted():
+                waiting.append((thing, pool.submit(_work, batch)))
+            if len(waiting) >= processes * AHEAD:
+                yield _next(waiting)
+        while waiting:
+            yield _next(waiting)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back: a process that is started meanwhile never gets it, and ends with the one that started it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _next(waiting: deque[tuple[Thing, Future[Result]]]) -> tuple[Thing, Result]:
+    thing, future = waiting.popleft()
+    return thing, future.result()
+
+
+def _start(build: Callable[[], Callable[[Any], Any]]) -> None:
+    global _own  # noqa: PLW0603 - a worker process has one function, and no other place to keep it
+    _own = build()
+
+
+def _work(batch: Batch) -> Any:  # noqa: ANN401 - whatever the function returns
+    return _own(batch)
