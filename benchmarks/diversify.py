@@ -16,7 +16,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from curate.diversity import BLOCK, CHUNK, Kept, diversify
+from curate.alike import CHUNK
+from curate.diversity import BLOCK, Kept, diversify
 from curate.protocols import Vectors
 from curate.search import unit
 

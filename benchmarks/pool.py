@@ -27,7 +27,8 @@ from curate.following import Ids
 from curate.protocols import Corpus, Encoder, Hits, Kit, Progress, quiet
 from curate.records import Query
 from curate.retrievers.bm25 import Bm25, Config
-from curate.retrievers.dense import nearest
+from curate.retrievers.dense import in_columns
+from curate.search import top_k
 from curate.stages import pool
 
 DENSE = ("one", "two", "three")
@@ -50,7 +51,7 @@ class Mapped:
         asked += draw.standard_normal(asked.shape, dtype=np.float32) / 50
         asked /= np.linalg.norm(asked, axis=1, keepdims=True)
         done = partial(progress, f"search, {self.name}", len(queries))
-        yield from nearest(asked, documents, ids, depth, done)
+        yield from in_columns(top_k(asked, documents, ids, depth), ids, done)
 
 
 def bm25(folder: Path) -> Bm25:

@@ -116,12 +116,14 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class Kit:
-    """What a stage hands to the plugins it builds: encoders by name, a folder for what they cache, and an engine."""
+    """What a stage hands to the plugins it builds: encoders by name, a folder for caches, an engine, a device."""
 
     encoder: Callable[[str], Encoder]
     cache: Path
     engine: Engine | None = None
     """What works on a corpus in parts; None for in one piece, in this process."""
+    device: str = "cpu"
+    """Where vectors are compared, as `engine.device` names it."""
 
 
 class Judge(Protocol):

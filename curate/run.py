@@ -74,6 +74,13 @@ class Run:
         self.need_ancestors("judge")
         return quote(self.pipeline.sections["judge"], self._context(self.folder))  # type: ignore[arg-type]
 
+    def forecast(self) -> list[dict[str, Json]]:
+        """Return what diversify has to do and about how long that takes (see `stages.forecast`)."""
+        from curate.stages.forecast import forecast
+
+        self.need_ancestors("diversify")
+        return forecast(self.pipeline.sections["diversify"], self._context(self.folder))  # type: ignore[arg-type]
+
     def beside(self, stage: str) -> Context:
         """Return the context of a check on what a stage works with; UserError unless that is up to date.
 

@@ -8,20 +8,20 @@ import numpy.typing as npt
 
 from curate.errors import DataError
 from curate.protocols import Vectors
+from curate.screen import FLOAT32, Rows, Scores, Screen
 
 QUERIES, DOCUMENTS = 1024, 16_384
 """A block of scores is at most QUERIES x DOCUMENTS x 4 bytes: 64 MB."""
 RESCORED = 1024
 """Documents whose float64 rows are held at once."""
 
-Rows = npt.NDArray[np.int64]
-Scores = npt.NDArray[np.float64]
 
-
-def top_k(queries: Vectors, documents: Vectors, ids: Sequence[str], k: int) -> Iterator[list[tuple[int, float]]]:
+def top_k(
+    queries: Vectors, documents: Vectors, ids: Sequence[str], k: int, screen: Screen = FLOAT32
+) -> Iterator[list[tuple[int, float]]]:
     """Yield, for each query, the min(k, documents) best (row of the document, inner product), best first.
 
-    The order is by the float64 product of the stored vectors, then by document id. A float32 product screens, block by
+    The order is by the float64 product of the stored vectors, then by document id. A rough product screens, block by
     block: whatever lies within its error of the k-th best so far is rescored in the end. `documents` may be a
     memory-mapped file larger than memory: it is read once for each 1,024 queries, front to back.
     Raises DataError if a vector holds NaN or infinity, or if the shapes do not fit.
@@ -31,21 +31,26 @@ def top_k(queries: Vectors, documents: Vectors, ids: Sequence[str], k: int) -> I
     place = _places(ids)
     for start in range(0, len(queries), QUERIES):
         block = np.ascontiguousarray(queries[start : start + QUERIES])
-        for query, rows in zip(block, _screened(block, documents, k), strict=True):
+        for query, rows in zip(block, _screened(block, documents, k, screen), strict=True):
             exact = products(query, documents, rows)
             order = np.lexsort((place[rows], -exact))[:k]
             yield list(zip(rows[order].tolist(), exact[order].tolist(), strict=True))
 
 
-def _screened(queries: Vectors, documents: Vectors, k: int) -> list[Rows]:
+def _screened(queries: Vectors, documents: Vectors, k: int, screen: Screen) -> list[Rows]:
     """Return for each query the rows of all documents that may be among its k best."""
     kept = [_Kept(k) for _ in queries]
     longest = float(lengths(queries, "query").max(initial=0.0))
+    asked, floors = screen.load(queries), np.full(len(queries), -np.inf)
     for start in range(0, len(documents), DOCUMENTS):
         block = documents[start : start + DOCUMENTS]
-        error = error_bound(queries.shape[1], longest, float(lengths(block, "document", start).max(initial=0.0)))
-        for row, best in zip(queries @ block.T, kept, strict=True):
-            best.add(row, start, error)
+        error = screen.error(queries.shape[1], longest, float(lengths(block, "document", start).max(initial=0.0)))
+        scores = screen.product(asked, screen.load(block))
+        if start == 0 and len(block) > k:
+            floors = screen.kth(scores, k) - error
+        for (rows, found), best in zip(screen.at_least(scores, floors - error), kept, strict=True):
+            best.add(rows + start, found, error)
+        floors = np.maximum(floors, [best.floor for best in kept])
     return [best.rows() for best in kept]
 
 
@@ -62,13 +67,9 @@ class _Kept:
     _lowest: list[Scores] = field(default_factory=list)
     _new: int = 0
 
-    def add(self, screen: Vectors, start: int, error: float) -> None:
-        """Look at a block of products, of the documents from `start` on."""
-        if self.floor == -np.inf and len(screen) > self.k:
-            self.floor = float(np.partition(screen, len(screen) - self.k)[len(screen) - self.k]) - error
-        rows = np.flatnonzero(screen >= self.floor - error)
-        found = screen[rows].astype(np.float64)
-        self._rows.append(rows + start)
+    def add(self, rows: Rows, found: Scores, error: float) -> None:
+        """Look at some documents and their products, which may be wrong by `error`."""
+        self._rows.append(rows)
         self._highest.append(found + error)
         self._lowest.append(found - error)
         self._new += len(rows)
@@ -105,21 +106,6 @@ def products(vector: Vectors, matrix: Vectors, rows: Rows) -> Scores:
         part = matrix[rows[start : start + RESCORED]].astype(np.float64)
         found[start : start + len(part)] = np.einsum("ij,j->i", part, wide)
     return found
-
-
-def product_error(left: Vectors, right: Vectors) -> float:
-    """Return how far a float32 inner product of a row of each can be from the exact one, in any order of summing."""
-    longest = [float(lengths(rows, "").max(initial=0.0)) for rows in (left, right)]
-    return error_bound(left.shape[1], *longest)
-
-
-def error_bound(dim: int, left: float, right: float) -> float:
-    """Return how far a float32 inner product of two vectors of these lengths can be from the exact one.
-
-    It is below dim * 2^-24 * |l| * |r| (Higham, Accuracy and Stability of Numerical Algorithms, 3.1); twice that is
-    returned, which leaves room for a threshold that is rounded to float32.
-    """
-    return dim * 2.0**-23 * left * right
 
 
 def lengths(rows: Vectors, name: str, start: int = 0) -> Scores:

@@ -1,5 +1,7 @@
 """The greedy rule against a literal reading of it, and the stage around it on small folders."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -11,16 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate import config, diversity, resources
+from curate import alike, config, diversity, resources
+from curate.alike import Alike
 from curate.config import Settings
 from curate.context import Report
 from curate.diversity import diversify, threshold, twins
-from curate.errors import ConfigError, UserError
+from curate.errors import ConfigError, DataError, UserError
 from curate.files import BATCH, frame, read_table, write_table
+from curate.journal import Journal as FileJournal
 from curate.protocols import Vectors
+from curate.screen import Float32
 from curate.search import products, unit
 from curate.stages import diversify as stage
 from curate.stages.diversify import Config, Side, decide
+from curate.stages.forecast import forecast
 from tests.small import context, embedding_server, letters
 
 HALVES = unit(list(product((1.0, -1.0), repeat=4)))
@@ -62,6 +68,123 @@ def test_decisions_are_those_of_the_literal_rule(
             assert decided.similarity[item] == float(vectors[item] @ vectors[nearest])
 
 
+@given(
+    st.lists(st.integers(0, 15), min_size=1, max_size=40).flatmap(
+        lambda picks: st.tuples(st.just(picks), st.lists(st.integers(0, len(picks) - 1), unique=True))
+    ),
+    st.sampled_from([-0.5, 0.0, 0.5, 0.9]),
+    st.sampled_from([1, 3, 256]),
+)
+def test_seeds_that_are_named_come_first(case: tuple[list[int], list[int]], t: float, block: int) -> None:
+    picks, seeds = case
+    order = [*seeds, *[item for item in range(len(picks)) if item not in seeds]]
+    vectors = HALVES[picks]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(diversity, "BLOCK", block)
+        decided = diversify(vectors, t, 1, np.array(seeds, dtype=np.int64))
+    expected = literal(vectors[order], t, k=5, n=1, seed_size=len(seeds))
+    assert np.flatnonzero(decided.kept).tolist() == sorted(order[place] for place in expected)
+    assert (decided.nearest[decided.kept] == -1).all()
+    assert decided.kept[decided.nearest[~decided.kept]].all()
+
+
+def clustered(rows: int) -> Vectors:
+    rng = np.random.default_rng(9)
+    return unit(rng.standard_normal((40, 24))[rng.integers(0, 40, rows)] + 0.25 * rng.standard_normal((rows, 24)))
+
+
+def same(one: diversity.Diversity, other: diversity.Diversity) -> bool:
+    columns = ("kept", "nearest", "similarity")
+    return all(np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True) for name in columns)
+
+
+def test_vectors_that_are_not_held_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = clustered(900)
+    expected = diversify(vectors, 0.9)
+    monkeypatch.setattr(diversity, "BLOCK", 64)
+    monkeypatch.setattr(alike, "CHUNK", 100)
+    for room in (0, 100 * 24 * 4, 250 * 24 * 4):
+        screen = Float32()
+        screen.room = room
+        assert same(diversify(vectors, 0.9, screen=screen), expected)
+    assert 100 < expected.kept.sum() < 900, "more than one chunk is kept, and something is dropped"
+
+
+class Killed(FileJournal):
+    """One that is killed in the middle of a block."""
+
+    def __init__(self, path: Path, after: int) -> None:
+        super().__init__(path)
+        self.left = after
+
+    def add(self, decisions: diversity.Decisions) -> None:
+        if self.left == 0:
+            with self.path.open("ab") as stream:
+                stream.write(decisions.tobytes()[:200])
+            raise KeyboardInterrupt
+        self.left -= 1
+        super().add(decisions)
+
+
+@pytest.mark.parametrize("after", [1, 4, 14])
+def test_a_work_that_was_killed_goes_on_where_it_was(
+    after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vectors, path = clustered(900), tmp_path / "memory"
+    monkeypatch.setattr(diversity, "BLOCK", 64)
+    expected = diversify(vectors, 0.9)
+    with pytest.raises(KeyboardInterrupt):
+        diversify(vectors, 0.9, journal=Killed(path, after))
+    decided: list[int] = []
+    before = Alike.before
+    monkeypatch.setattr(Alike, "before", lambda self, items: decided.extend(items) or before(self, items))  # type: ignore[func-returns-value]
+    assert same(diversify(vectors, 0.9, journal=FileJournal(path)), expected)
+    assert decided == list(range(64 * after, 900))
+    assert same(diversify(vectors, 0.9, journal=FileJournal(path)), expected)
+    assert len(decided) == 900 - 64 * after + 900 % 64, "of a work that is done only the last block, which is not whole"
+
+
+def test_a_damaged_block_and_what_follows_is_decided_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors, journal = clustered(900), FileJournal(tmp_path / "memory")
+    monkeypatch.setattr(diversity, "BLOCK", 64)
+    expected = diversify(vectors, 0.9, journal=journal)
+    data = bytearray(journal.path.read_bytes())
+    data[3 * len(data) // 4] ^= 1
+    journal.path.write_bytes(data)
+    assert len(journal.known(64)) == 10 * 64
+    assert same(diversify(vectors, 0.9, journal=journal), expected)
+
+
+BEYOND = """
+import resource, sys
+import numpy as np
+from curate.diversity import diversify
+from curate.search import top_k
+resource.setrlimit(resource.RLIMIT_DATA, (BYTES, BYTES))
+vectors = np.memmap(sys.argv[1], np.float32, "r", shape=(ROWS, 768))
+kept = diversify(vectors, 0.5, 0).kept
+best = next(top_k(np.ones((1, 768), np.float32), vectors, [str(row) for row in range(ROWS)], 5))
+print(kept.sum(), len(best))
+try:
+    vectors.copy()
+except MemoryError:
+    print("too large for memory")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of memory")
+def test_a_corpus_of_four_times_the_memory(tmp_path: Path) -> None:
+    limit = 180 * 2**20
+    repeats = 4 * limit // (768 * 768 * 4)
+    with (tmp_path / "vectors").open("wb") as stream:
+        for _ in range(repeats):
+            stream.write(np.eye(768, dtype=np.float32).tobytes())
+    code = BEYOND.replace("BYTES", str(limit)).replace("ROWS", str(repeats * 768))
+    command = [sys.executable, "-c", code, str(tmp_path / "vectors")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("768 5\ntoo large for memory\n", "")
+
+
 def test_real_vectors_over_several_blocks() -> None:
     rng = np.random.default_rng(3)
     vectors = unit(np.repeat(rng.standard_normal((150, 24)), 5, axis=0) + 0.3 * rng.standard_normal((750, 24)))
@@ -79,7 +202,7 @@ def test_order_decides_and_seeds_are_not_tested() -> None:
     assert diversify(vectors, t=0.9, n=1).kept.tolist() == [True, True, True, False]
     assert diversify(vectors, t=0.7, n=1).kept.tolist() == [True, True, False, False]
     assert diversify(vectors[[2, 0, 1, 3]], t=0.7, n=1).kept.tolist() == [True, True, False, False]
-    assert diversify(vectors, t=0.7, n=0, seed_size=3).kept.tolist() == [True, True, True, False]
+    assert diversify(vectors, t=0.7, n=0, seeds=3).kept.tolist() == [True, True, True, False]
 
 
 def test_similarities_meet_the_threshold_rounded_to_five_digits() -> None:
@@ -260,6 +383,53 @@ def test_a_table_is_copied_over_all_its_batches(tmp_path: Path) -> None:
     expected = np.flatnonzero(diversify(letters(texts), t=0.999, n=0).kept)
     assert read_table(tmp_path / "out", "queries")["query_id"].to_list() == [f"q{number:04}" for number in expected]
     assert expected[-1] >= BATCH, "something of the last batch is kept"
+
+
+def test_random_seeds_and_seeds_of_a_file(small: Run, tmp_path: Path) -> None:
+    def kept() -> list[str]:
+        return read_table(tmp_path / "out", "corpus")["doc_id"].to_list()
+
+    named = tmp_path / "seeds.txt"
+    named.write_text("d4\nd2\n", encoding="utf-8-sig")
+    small(queries=ONE, corpus={**ONE, "seeds": str(named)})
+    assert kept() == ["d2", "d4", "d5"], "d4 comes before d1 and d3, which resemble it"
+    drawn = set()
+    for count in (1, 1, 4, 5):
+        small(queries=ONE, corpus={**ONE, "seeds": "random", "seed_size": count}, max_drop=1)
+        drawn.add((count, *kept()))
+    assert len(drawn) == 3, "the same seed draws the same"
+    assert (5, *CORPUS) in drawn, "seeds are not tested"
+    named.write_text("d4\nd9\n")
+    with pytest.raises(DataError, match=r"seeds\.txt: 1 ids are not in the corpus, the first is 'd9'"):
+        small(queries=ONE, corpus={**ONE, "seeds": str(named)})
+    with pytest.raises(ConfigError, match=r"found 'nowhere\.txt', expected first, random, or a file of ids"):
+        small(queries=ONE, corpus={**ONE, "seeds": "nowhere.txt"})
+
+
+def test_decisions_are_remembered_until_they_are_written(
+    small: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse = stage._refuse_too_many
+
+    def killed(*_: Any) -> None:
+        assert len(list((tmp_path / ".diversify").iterdir())) == 2
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stage, "_refuse_too_many", killed)
+    with pytest.raises(KeyboardInterrupt):
+        small(queries=ONE, corpus=ONE)
+    monkeypatch.setattr(stage, "_refuse_too_many", refuse)
+    small(queries=ONE, corpus=ONE)
+    assert not (tmp_path / ".diversify").exists()
+
+
+def test_a_forecast_counts_what_is_to_be_encoded(small: Run, tmp_path: Path) -> None:
+    small(queries=ONE, corpus={"enabled": False})
+    settings = config.check(Config, {"encoder": "use"}, "diversify")
+    before, both = forecast(settings, context(tmp_path, encoders={})), [("queries", 3, 3), ("corpus", 5, 4)]
+    assert [(row["table"], row["texts"], row["to_encode"]) for row in before] == both
+    assert all(isinstance(row["encode_minutes"], float) and row["compare_minutes"] == 0 for row in before)
+    assert forecast(config.check(Config, {"enabled": False}, "diversify"), context(tmp_path)) == []
 
 
 def test_off_keeps_everything_and_needs_no_encoder(tmp_path: Path) -> None:

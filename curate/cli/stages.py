@@ -25,7 +25,6 @@ AllowWeak = Annotated[
 
 HELP = {
     "ingest": "Read queries, corpus and qrels; merge exact duplicates.",
-    "diversify": "Drop texts that are too similar to those already kept.",
     "consensus": "Turn ratings into verdicts and measure agreement.",
     "resolve": "Write the final labels: the panel's, or experts' over them.",
     "export": "Check the benchmark and write it in the formats asked for.",
@@ -38,11 +37,9 @@ def add_to(app: typer.Typer) -> None:
     app.command("run")(run)
     for name, text in HELP.items():
         app.command(name, help=text)(_plain(name))
-        if name == "ingest":
-            app.command("mask")(mask)
-        if name == "diversify":  # keep `--help` in the order of the pipeline
-            app.command("pool")(pool)
-            app.command("judge")(judge)
+        if name == "ingest":  # keep `--help` in the order of the pipeline
+            for command in (mask, diversify, pool, judge):
+                app.command(command.__name__)(command)
 
 
 def run(
@@ -76,6 +73,21 @@ def mask(
 
     changes = [*(assign or []), *([] if model is None else [f"mask.model={model}"])]
     _go(["mask"], pipeline, run, changes, force or retry, Consent(max_cost, yes, retry, offline))
+
+
+def diversify(
+    pipeline: File = None,
+    run: Folder = None,
+    assign: Assign = None,
+    force: Force = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Say how long it will take; do nothing.")] = False,
+) -> None:
+    """Drop texts that are too similar to those already kept."""
+    if plan:
+        rows = open_run(pipeline, run, assign or []).forecast()
+        typer.echo(as_table(rows) if rows else "nothing is to be compared")
+        return
+    _go(["diversify"], pipeline, run, assign or [], force)
 
 
 def pool(

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from curate.protocols import Corpus, Encoder, Engine, Progress, Vectors, quiet
-from curate.search import Rows, Scores, top_k
+from curate.screen import Rows, Scores
+from curate.screens import screen_on
+from curate.search import top_k
 from curate.vectors import CachedEncoder, encode_part, fill_texts, of_corpus, span
 
 Best = tuple[Rows, Scores]
@@ -36,12 +38,13 @@ class Searching:
     corpus: Corpus
     queries: Vectors
     depth: int
+    device: str
     part: tuple[int, int]
 
     def do(self) -> Best:
         """Return the best documents of this part, as places in the whole corpus."""
         ids, documents = of_corpus(self.encoder, self.corpus, quiet, self.part)
-        found = list(top_k(self.queries, documents, ids, self.depth))
+        found = list(top_k(self.queries, documents, ids, self.depth, screen_on(self.device)))
         shape = len(self.queries), min(self.depth, len(ids))
         rows = np.array([[row for row, _ in best] for best in found], np.int64).reshape(shape)
         scores = np.array([[score for _, score in best] for best in found], np.float64).reshape(shape)
@@ -49,7 +52,13 @@ class Searching:
 
 
 def search(
-    engine: Engine, encoder: CachedEncoder, corpus: Corpus, queries: Sequence[str], depth: int, progress: Progress
+    engine: Engine,
+    encoder: CachedEncoder,
+    corpus: Corpus,
+    queries: Sequence[str],
+    depth: int,
+    device: str,
+    progress: Progress,
 ) -> Iterator[list[tuple[str, float]]]:
     """Yield each query's `depth` best documents and their products, best first, ties by document id."""
     parts = [(number, engine.shards) for number in range(engine.shards)]
@@ -61,7 +70,7 @@ def search(
     order = np.empty(len(ids), np.int64)
     order[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids))
     best: Best = np.empty((len(queries), 0), np.int64), np.empty((len(queries), 0))
-    searches = [Searching(encoder, corpus, asked, depth, part) for part in parts if ids[span(len(ids), *part)]]
+    searches = [Searching(encoder, corpus, asked, depth, device, part) for part in parts if ids[span(len(ids), *part)]]
     for done, found in enumerate(engine.map(Searching.do, searches), start=1):
         best = merged(best, found, order, depth)
         progress(f"search parts, {encoder.name}", len(searches), done)

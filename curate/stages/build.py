@@ -70,16 +70,22 @@ def language_model(context: Context, name: str) -> LanguageModel | None:
 
 def kit(context: Context) -> Kit:
     """Return what plugins may ask for."""
-    return Kit(partial(encoder, context), context.home / "cache", engine(context))
+    return Kit(partial(encoder, context), context.home / "cache", engine(context), device(context))
 
 
 def engine(context: Context) -> Engine | None:
     """Return what works on a corpus in parts; None where the pipeline names nothing."""
-    if not context.engine:
+    settings = {name: value for name, value in context.engine.items() if name != "device"}
+    if not settings:
         return None
-    kind = str(context.engine.get("kind", "local"))
-    make, config = _resolve(ENGINES, "engine", {"engine": {kind: context.engine}}, kind)
+    kind = str(settings.get("kind", "local"))
+    make, config = _resolve(ENGINES, "engine", {"engine": {kind: settings}}, kind)
     return make(config)
+
+
+def device(context: Context) -> str:
+    """Return where vectors are compared: cpu, unless the pipeline says cuda, cuda:N or auto."""
+    return str(context.engine.get("device", "cpu"))
 
 
 def _with_encoders(

@@ -4,29 +4,35 @@ In: queries, corpus, qrels of `mask`. Out: the same tables without the redundant
 names for each the nearest kept text and their similarity. The rule is the one of the CMedTEB paper.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+import shutil
+from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
 from pydantic import Field, model_validator
 
-from curate.config import Json, Section
+from curate import sampling
+from curate.config import Json, Section, digest
 from curate.context import Context, Report, Stage
-from curate.corpus import TableCorpus
-from curate.diversity import Diversity, Kept, diversify, everything, threshold, twins
+from curate.diversity import FORGETFUL, Diversity, Journal, diversify, everything, threshold, twins
 from curate.duplicates import follow_qrels
-from curate.errors import UserError
-from curate.files import TableWriter, batches, frame, write_table
+from curate.errors import ConfigError, DataError, UserError
+from curate.files import frame, sha256, write_table
+from curate.journal import Journal as FileJournal
 from curate.protocols import Vectors
-from curate.records import shown
+from curate.screen import FLOAT32, Rows, Screen
+from curate.screens import screen_on
 from curate.stages import build
-from curate.vectors import of_corpus
+from curate.stages.texts import TABLES, Texts
 
 SEED_FROM, SEED_SIZE = 50_000, 5_000
-TABLES = {"queries": ("query_id", "text"), "corpus": ("doc_id", "title", "text")}
+VERSION = 1
+"""Of decisions that are remembered; raised when the same settings would give others."""
+MEMORY = ".diversify"
+"""Folder in the run folder for the decisions of a stage that was killed."""
 
 
 class Side(Section):
@@ -39,7 +45,12 @@ class Side(Section):
     k: int = Field(default=5, ge=1, description="neighbours that are looked at")
     n: int = Field(default=1, ge=0, description="alike neighbours that are allowed")
     seed_size: Annotated[int, Field(ge=0)] | Literal["auto"] = Field(
-        default="auto", description="first items that are kept untested"
+        default="auto", description="items that come first and are kept untested"
+    )
+    seeds: str = Field(
+        default="first",
+        min_length=1,
+        description="which these are: `first`, `random` by the run's seed, or all ids of a file, one a line",
     )
     target_drop: float = Field(default=0.1, gt=0, lt=1, description="share that `t: auto` drops, at most")
 
@@ -60,23 +71,35 @@ class Config(Section):
     max_drop: float = Field(default=0.5, ge=0, le=1, description="a larger share dropped stops the run")
 
 
-def decide(side: Side, size: int, encode: Callable[[], Vectors]) -> Diversity:
-    """Apply one side's settings to `size` items; `auto` seeds are 5,000 from 50,000 items on and none below."""
+def decide(
+    side: Side,
+    size: int,
+    encode: Callable[[], Vectors],
+    seeds: Rows | None = None,
+    screen: Screen = FLOAT32,
+    journal: Callable[[float], Journal] = lambda _t: FORGETFUL,
+) -> Diversity:
+    """Apply one side's settings to `size` items; without `seeds` the first ones are kept untested.
+
+    `journal` gives, for a threshold, what remembers the decisions under it.
+    """
     if not side.enabled:
         return everything(size)
-    seed_size = (SEED_SIZE if size >= SEED_FROM else 0) if side.seed_size == "auto" else side.seed_size
     vectors = encode()
     t = threshold(vectors, side.n, side.target_drop) if side.t == "auto" else side.t
-    return diversify(vectors, t, side.n, seed_size)
+    return diversify(vectors, t, side.n, seed_size(side, size) if seeds is None else seeds, screen, journal(t))
+
+
+def seed_size(side: Side, size: int) -> int:
+    """Return how many of `size` items are seeds; `auto` is 5,000 from 50,000 items on and none below."""
+    count = (SEED_SIZE if size >= SEED_FROM else 0) if side.seed_size == "auto" else side.seed_size
+    return min(count, size)
 
 
 def run(config: Config, context: Context) -> Report:
     """Decide both sides, write what is kept, and let qrels follow."""
-    texts = {name: _Texts(context, name) for name in TABLES}
-    sides = {
-        name: decide(_side(config, name), len(texts[name]), partial(texts[name].vectors, config.encoder))
-        for name in TABLES
-    }
+    texts = {name: Texts(context, name, config.encoder) for name in TABLES}
+    sides = {name: _decided(texts[name], _side(config, name)) for name in TABLES}
     _refuse_too_many(config, sides)
     for name in TABLES:
         texts[name].copy(sides[name].kept)
@@ -85,6 +108,7 @@ def run(config: Config, context: Context) -> Report:
     qrels, lost = _follow(context.read("mask", "qrels"), dropped, moved)
     write_table(context.out, "qrels", qrels)
     write_table(context.out, "dropped", pl.concat([dropped, lost]).sort("table", "id"))
+    shutil.rmtree(context.run / MEMORY, ignore_errors=True)  # the tables hold it now
     facts: dict[str, Json] = {
         name: {"items": side.kept.size, "kept": int(side.kept.sum()), "t": side.t} for name, side in sides.items()
     }
@@ -94,44 +118,50 @@ def run(config: Config, context: Context) -> Report:
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Return the encoder's revision, if one is needed."""
-    needed = any(_side(config, name).enabled for name in TABLES)
-    return build.encoder(context, config.encoder).revision if needed else None
+    """Return the encoder's revision, if one is needed, and digests of files of seeds."""
+    sides = [side for name in TABLES if (side := _side(config, name)).enabled]
+    files = {side.seeds: sha256(_seed_file(side)) for side in sides if side.seeds not in ("first", "random")}
+    revision = build.encoder(context, config.encoder).revision if sides else None
+    return [revision, files] if files else revision
 
 
-@dataclass(frozen=True)
-class _Texts:
-    """The queries or the documents that `mask` wrote, read in batches."""
+def _decided(texts: Texts, side: Side) -> Diversity:
+    """Apply a side's settings to its texts; what was decided before a kill is not decided again."""
+    seeds = _seeds(texts, side) if side.enabled else None
+    screen = screen_on(build.device(texts.context))
+    return decide(side, len(texts), texts.vectors, seeds, screen, partial(_journal, texts, side, seeds))
 
-    context: Context
-    table: str
 
-    def __len__(self) -> int:
-        return sum(map(len, self._batches()))
+def _seeds(texts: Texts, side: Side) -> Rows | None:
+    """Return the items that come first and untested, where these are not simply the first ones."""
+    if side.seeds == "first":
+        return None
+    if side.seeds == "random":
+        draw = sampling.generator(texts.context.seed, "diversify", texts.table)
+        return np.array(draw.sample(range(len(texts)), seed_size(side, len(texts))), dtype=np.int64)
+    places = {name: row for row, (name, _) in enumerate(texts.items())}
+    named = list(dict.fromkeys(_seed_file(side).read_text(encoding="utf-8-sig").split()))
+    if unknown := [name for name in named if name not in places]:
+        raise DataError(
+            f"{side.seeds}: {len(unknown):,} ids are not in the {texts.table}, the first is {unknown[0]!r}; give ids "
+            f"as `curate show mask/{texts.table}` lists them, one a line"
+        )
+    return np.array([places[name] for name in named], dtype=np.int64)
 
-    def items(self) -> Iterator[tuple[str, str]]:
-        """Yield (id, text) in order; the text of a document is what an encoder sees."""
-        for batch in self._batches():
-            for name, *texts in batch.select(TABLES[self.table]).iter_rows():
-                yield name, shown(*texts) if self.table == "corpus" else texts[0]
 
-    def vectors(self, name: str) -> Vectors:
-        """Return the vectors of all texts, in order, by the encoder of that name."""
-        encoder = build.encoder(self.context, name)
-        if self.table == "corpus":
-            return of_corpus(encoder, TableCorpus(self.context.folder("mask")), self.context.progress)[1]
-        return encoder.encode([text for _, text in self.items()], "query")
+def _journal(texts: Texts, side: Side, seeds: Rows | None, t: float) -> FileJournal:
+    """Return the memory of decisions on these texts, by this encoder, under this rule."""
+    rule = [t, side.n, seed_size(side, len(texts)) if seeds is None else seeds.tolist()]
+    table = sha256(texts.context.folder("mask") / f"{texts.table}.parquet")
+    key = digest([VERSION, table, build.encoder(texts.context, texts.encoder).revision, *rule])
+    return FileJournal(texts.context.run / MEMORY / f"{texts.table}-{key[:16]}")
 
-    def copy(self, kept: Kept) -> None:
-        """Write the kept rows, in order."""
-        at = 0
-        with TableWriter(self.context.out, self.table) as writer:
-            for batch in self._batches():
-                writer.extend(batch.filter(pl.Series(kept[at : at + len(batch)], dtype=pl.Boolean)))
-                at += len(batch)
 
-    def _batches(self) -> Iterator[pl.DataFrame]:
-        return batches(self.context.folder("mask"), self.table)
+def _seed_file(side: Side) -> Path:
+    path = Path(side.seeds)
+    if not path.is_file():
+        raise ConfigError(f"diversify seeds: found {side.seeds!r}, expected first, random, or a file of ids")
+    return path
 
 
 def _side(config: Config, name: str) -> Side:
@@ -150,7 +180,7 @@ def _refuse_too_many(config: Config, sides: Mapping[str, Diversity]) -> None:
             )
 
 
-def _dropped(texts: _Texts, side: Diversity) -> pl.DataFrame:
+def _dropped(texts: Texts, side: Diversity) -> pl.DataFrame:
     ids = [name for name, _ in texts.items()]
     found = {"table": texts.table, "stage": "diversify", "reason": "redundant"}
     rows = (

@@ -1,6 +1,6 @@
 """Embeddings on disk, by text: a text that was encoded before under the same model is never encoded again."""
 
-from curate.vectors.cache import BLOCK, GROUP, CachedEncoder, default_folder, key_of
+from curate.vectors.cache import BLOCK, GROUP, CachedEncoder, default_folder, key_of, keys_of
 from curate.vectors.corpus import encode_part, fill_texts, of_corpus, span
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "encode_part",
     "fill_texts",
     "key_of",
+    "keys_of",
     "of_corpus",
     "span",
 ]

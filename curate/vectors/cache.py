@@ -48,7 +48,7 @@ class CachedEncoder:
     """
 
     def __init__(self, encoder: Encoder, folder: Path, progress: Progress = quiet) -> None:
-        self._encoder, self._base, self._progress = encoder, folder, progress
+        self.encoder, self._base, self._progress = encoder, folder, progress
         self.name, self.revision = encoder.name, encoder.revision
         plain = re.sub(r"[^\w.-]", "_", encoder.name)
         self.folder = folder / f"{plain}-{digest([LAYOUT, encoder.name, encoder.revision])[:12]}"
@@ -56,12 +56,12 @@ class CachedEncoder:
         """Texts that had to be encoded since this object was made."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._encoder, self._base)
+        return type(self), (self.encoder, self._base)
 
     @property
     def dim(self) -> int:
         """Return the length of a vector; this may load the model."""
-        return self._encoder.dim
+        return self.encoder.dim
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
         """Return one normalised float32 row a text, shape (len(texts), dim), in order.
@@ -78,6 +78,11 @@ class CachedEncoder:
         if not len(keys[part]):
             return np.empty((0, self.dim), dtype=np.float32)
         return self._filled(keys, texts, role, lambda: self._store.matrix(keys[part]))
+
+    def missing(self, keys: Keys) -> int:
+        """Return how many different texts are not in the cache."""
+        self._store.load()
+        return len(np.unique(keys[self._store.find(keys) < 0]))
 
     def fill(self, keys: Keys, texts: Texts, role: Role, part: slice = slice(None)) -> int:
         """Encode what is missing in a part of some texts, whose edges are those of blocks; return how much it was.
@@ -98,7 +103,7 @@ class CachedEncoder:
         return total
 
     def _encode(self, keys: Keys, groups: Iterable[Group], role: Role, total: int) -> None:
-        done, lanes = 0, int(getattr(self._encoder, "lanes", 1))
+        done, lanes = 0, int(getattr(self.encoder, "lanes", 1))
         with ThreadPoolExecutor(lanes) as pool, self._store.writing() as keep:
             for (places, _), rows in _ahead(pool, lanes, lambda group: self._new(group[1], role), groups):
                 keep(keys[places], rows)
@@ -114,7 +119,7 @@ class CachedEncoder:
         raise RunFailed(f"{self.folder}: rows were damaged or gone {TRIES} times; check the disk, or delete the folder")
 
     def _new(self, texts: Sequence[str], role: Role) -> Vectors:
-        rows = np.asarray(self._encoder.encode(texts, role), dtype=np.float32)
+        rows = np.asarray(self.encoder.encode(texts, role), dtype=np.float32)
         if rows.ndim != 2 or len(rows) != len(texts):
             raise RunFailed(f"encoders.{self.name}: found vectors of shape {rows.shape} for {len(texts)} texts")
         bad = int((~np.isfinite(rows)).any(axis=1).sum())

@@ -1,0 +1,98 @@
+"""Where rough products are computed: by the processor, or by torch in half precision on a GPU."""
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from curate.errors import ConfigError, DataError, MissingExtra
+from curate.protocols import Vectors
+from curate.screen import FLOAT32, GIB, Rows, Scores, Screen, rounded_down
+
+if TYPE_CHECKING:
+    import torch
+
+HALF = 2.0**-11
+"""How far float16 is from a number, relative to it; below 2^-14 it is 2^-25 at most."""
+LONGEST = 100.0
+"""Longer vectors could have products that float16 cannot hold."""
+
+
+def screen_on(device: str) -> Screen:
+    """Return the screen of a device: `cpu`, a GPU such as `cuda` or `cuda:1`, or `auto` for a GPU if there is one.
+
+    ConfigError if torch cannot use the device, MissingExtra without torch.
+    """
+    if device == "cpu":
+        return FLOAT32
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtra("engine.device: a GPU needs torch: pip install 'curate-ir[dense]'") from error
+    if device == "auto" and not torch.cuda.is_available():
+        return FLOAT32
+    try:
+        return Float16(torch.zeros(1, device="cuda" if device == "auto" else device).device)
+    except (RuntimeError, AssertionError) as error:  # torch raises both for a device that is not there
+        words = str(error).strip().splitlines()[0]
+        raise ConfigError(
+            f"engine.device: {device!r} cannot be used ({words}); give cpu, cuda or cuda:N, or auto"
+        ) from error
+
+
+class Float16:
+    """Products in half precision by torch, on any of its devices."""
+
+    def __init__(self, device: "torch.device") -> None:
+        self._device = device
+        self.room = GIB
+        if device.type == "cuda":
+            import torch
+
+            self.room = torch.cuda.mem_get_info(device)[0]  # half of what is free, for a number takes two bytes there
+
+    def load(self, rows: Vectors) -> "torch.Tensor":
+        """Return the rows on the device."""
+        import torch
+
+        return torch.tensor(rows, dtype=torch.float16, device=self._device)
+
+    def product(self, left: "torch.Tensor", right: "torch.Tensor") -> "torch.Tensor":
+        """Return left times right transposed, summed in single precision, in half precision."""
+        import torch
+
+        settings = torch.backends.cuda.matmul
+        before = settings.allow_fp16_reduced_precision_reduction
+        settings.allow_fp16_reduced_precision_reduction = False
+        try:
+            return left @ right.T
+        finally:
+            settings.allow_fp16_reduced_precision_reduction = before
+
+    def kth(self, scores: "torch.Tensor", k: int) -> Scores:
+        """Return the k-th highest product of each row."""
+        best = scores.float().topk(k, dim=1, sorted=True).values[:, -1]
+        found: Scores = best.double().cpu().numpy()
+        return found
+
+    def at_least(self, scores: "torch.Tensor", floors: Scores) -> Iterator[tuple[Rows, Scores]]:
+        """Find them on the device, and bring only them from there."""
+        import torch
+
+        places = (scores.float() >= torch.from_numpy(rounded_down(floors)).to(self._device)[:, None]).nonzero()
+        values = scores[places[:, 0], places[:, 1]].double().cpu().numpy()
+        rows, columns = places.T.cpu().numpy()
+        edges = np.searchsorted(rows, np.arange(1, len(floors)))
+        yield from zip(np.split(columns, edges), np.split(values, edges), strict=True)
+
+    def error(self, dim: int, left: float, right: float) -> float:
+        """Return a bound from rounding both vectors, summing in float32 and rounding the product.
+
+        Rounding moves a vector by HALF of its length and 2^-25 a number at most. The sum is wrong by dim * 2^-24, which
+        is doubled, for tensor cores cut off where others round. DataError for vectors that float16 cannot hold.
+        """
+        if max(left, right) > LONGEST:
+            raise DataError(f"a vector is longer than {LONGEST:g}; normalise the vectors, or set engine.device=cpu")
+        first, second = (length * (1 + HALF) + 2.0**-25 * math.sqrt(dim) for length in (left, right))
+        return first * second * (1 + HALF + dim * 2.0**-23) - left * right + 2.0**-24

@@ -1,0 +1,83 @@
+"""How long diversify will take, before it starts: what has to be encoded, and what has to be compared."""
+
+import time
+from collections.abc import Callable
+from itertools import islice
+
+import numpy as np
+
+from curate.alike import CHUNK
+from curate.config import Json
+from curate.context import Context
+from curate.diversity import BLOCK
+from curate.records import Role
+from curate.screens import screen_on
+from curate.stages import build
+from curate.stages.diversify import Config
+from curate.stages.leaving import Guarded
+from curate.stages.texts import TABLES, Texts
+from curate.vectors import CachedEncoder, keys_of
+
+SAMPLE = 32
+"""Texts that are encoded for the estimate; their vectors are not kept."""
+ROLES: dict[str, Role] = {"queries": "query", "corpus": "document"}
+
+
+def forecast(config: Config, context: Context) -> list[dict[str, Json]]:
+    """Return a row for queries and one for documents: what there is to do, and in about how many minutes.
+
+    `texts`, `to_encode` (not in the cache), `encode_minutes` by the time that some of them take, None for an encoder on
+    a server, which is not asked; `compare_minutes` at most, by the time of one block of products, as if nothing were
+    dropped; `t: auto` looks at up to 20,000 texts some ten times more.
+    """
+    sides = {name: getattr(config, name) for name in TABLES}
+    rows: list[dict[str, Json]] = []
+    for name in TABLES if config.enabled else ():
+        if not sides[name].enabled:
+            continue
+        texts, encoder = Texts(context, name, config.encoder), build.encoder(context, config.encoder)
+        missing = encoder.missing(keys_of((text for _, text in texts.items()), ROLES[name]))
+        each = None if isinstance(encoder.encoder, Guarded) else _encoding(texts, encoder) if missing else 0.0
+        pairs = len(texts) ** 2 / 2 * _comparing(context, encoder.dim)
+        rows.append(
+            {
+                "table": name,
+                "texts": len(texts),
+                "to_encode": missing,
+                "encode_minutes": None if each is None else _minutes(missing * each),
+                "compare_minutes": _minutes(pairs),
+            }
+        )
+    return rows
+
+
+def _encoding(texts: Texts, encoder: CachedEncoder) -> float:
+    """Return the seconds that one text takes, by some from all over the table; the model is loaded before."""
+    step = max(1, len(texts) // SAMPLE)
+    sample = [text for _, text in islice(texts.items(), 0, None, step)][:SAMPLE]
+    role = ROLES[texts.table]
+    encoder.encoder.encode(sample[:1], role)
+    return _seconds(lambda: encoder.encoder.encode(sample, role)) / len(sample)
+
+
+def _comparing(context: Context, dim: int) -> float:
+    """Return the seconds that one pair of vectors takes."""
+    screen = screen_on(build.device(context))
+    left, right = (screen.load(np.full((rows, dim), dim**-0.5, dtype=np.float32)) for rows in (BLOCK, CHUNK))
+
+    def block() -> None:
+        for _ in screen.at_least(screen.product(left, right), np.full(BLOCK, 2.0)):
+            pass
+
+    block()
+    return _seconds(block) / (BLOCK * CHUNK)
+
+
+def _seconds(task: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    task()
+    return time.perf_counter() - start
+
+
+def _minutes(seconds: float) -> float:
+    return round(seconds / 60, 1)

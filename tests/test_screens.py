@@ -1,0 +1,90 @@
+"""Rough products: whoever computes them, they are as near as they say, and what they screen decides nothing."""
+
+import math
+
+import numpy as np
+import pytest
+
+from curate import screens
+from curate.diversity import diversify
+from curate.errors import ConfigError, DataError
+from curate.protocols import Vectors
+from curate.screen import FLOAT32, Screen
+from curate.screens import screen_on
+from curate.search import lengths, top_k, unit
+
+torch = pytest.importorskip("torch")
+HALF = screens.Float16(torch.device("cpu"))
+SCREENS: dict[str, Screen] = {"float32": FLOAT32, "float16": HALF}
+
+
+def directions(rows: int, dim: int, seed: int) -> Vectors:
+    """Return vectors that nobody's rounding likes: numbers of all sizes, zeros, and nearly equal ones."""
+    draw = np.random.default_rng(seed)
+    found = draw.standard_normal((rows, dim)) * 10.0 ** draw.integers(-6, 1, (rows, dim))
+    found[::7] = found[0] * (1 + 1e-4 * draw.standard_normal((len(found[::7]), dim)))
+    found[3] = 0
+    return unit(found)
+
+
+@pytest.mark.parametrize("name", SCREENS)
+@pytest.mark.parametrize("length", [1.0, 1e-3, 50.0])
+def test_products_are_within_the_error(name: str, length: float) -> None:
+    screen = SCREENS[name]
+    for dim in (1, 3, 64, 768):
+        left, right = np.float32(length) * directions(60, dim, 1), directions(90, dim, 2)
+        scores = screen.product(screen.load(left), screen.load(right))
+        found = np.array([values for _, values in screen.at_least(scores, np.full(60, -math.inf))])
+        exact = left.astype(np.float64) @ right.astype(np.float64).T
+        bound = screen.error(dim, float(lengths(left, "").max()), float(lengths(right, "").max()))
+        assert np.abs(found - exact).max() <= bound
+        assert bound < 0.004 * length + 1e-6, "else it would screen nothing"
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_at_least_and_kth_are_those_of_a_sort(name: str) -> None:
+    screen = SCREENS[name]
+    scores = screen.product(screen.load(directions(20, 5, 3)), screen.load(directions(300, 5, 4)))
+    plain = np.asarray(scores, dtype=np.float64)
+    for k in (1, 17, 300):
+        assert screen.kth(scores, k).tolist() == np.sort(plain, axis=1)[:, 300 - k].tolist()
+    floors = np.linspace(-1.5, 1.5, 20)
+    for row, (columns, values) in enumerate(screen.at_least(scores, floors)):
+        assert set(np.flatnonzero(plain[row] >= floors[row])) <= set(columns.tolist()), "nothing is lost"
+        assert values.tolist() == plain[row, columns].tolist()
+        assert (values >= floors[row] - 1e-6).all()
+
+
+def test_half_precision_finds_and_keeps_the_same() -> None:
+    documents, queries = directions(3000, 96, 5), directions(40, 96, 6)
+    ids = [f"d{row * 7919 % 3000}" for row in range(3000)]
+    expected = list(top_k(queries, documents, ids, 100))
+    assert list(top_k(queries, documents, ids, 100, HALF)) == expected
+    for t in (0.3, 0.9, 0.99999):
+        one, other = diversify(documents, t), diversify(documents, t, screen=HALF)
+        assert one.kept.tolist() == other.kept.tolist()
+        assert one.nearest.tolist() == other.nearest.tolist()
+        assert one.similarity.tolist() == pytest.approx(other.similarity.tolist(), nan_ok=True, abs=0)
+
+
+def test_vectors_that_half_precision_cannot_hold_are_refused() -> None:
+    with pytest.raises(DataError, match="longer than 100; normalise"):
+        list(top_k(np.full((1, 4), 300, np.float32), np.ones((2, 4), np.float32), ["a", "b"], 1, HALF))
+
+
+def test_devices() -> None:
+    assert screen_on("cpu") is FLOAT32
+    if not torch.cuda.is_available():
+        assert screen_on("auto") is FLOAT32
+        with pytest.raises(ConfigError, match=r"engine\.device: 'cuda' cannot be used"):
+            screen_on("cuda")
+    with pytest.raises(ConfigError, match=r"engine\.device: 'gpu'"):
+        screen_on("gpu")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_a_gpu_finds_and_keeps_the_same() -> None:
+    documents, queries = directions(30_000, 384, 7), directions(300, 384, 8)
+    ids, gpu = [str(row) for row in range(30_000)], screen_on("cuda")
+    assert list(top_k(queries, documents, ids, 500, gpu)) == list(top_k(queries, documents, ids, 500))
+    assert diversify(documents, 0.8, screen=gpu).nearest.tolist() == diversify(documents, 0.8).nearest.tolist()
