@@ -82,7 +82,7 @@ class Alike:
             return found
         loaded = self._screen.load(self._vectors[right.items]) if right.loaded is None else right.loaded
         error = self._screen.error(self._vectors.shape[1], self._longest, self._longest)
-        rows, columns, values = _above(self._screen, self._screen.product(left.loaded, loaded), self._bound - error)
+        rows, columns, values = self._screen.above(self._screen.product(left.loaded, loaded), self._bound - error)
         doubtful = np.flatnonzero(values <= self._bound + error)
         if len(doubtful) > CROWDED * len(left.items) * len(right.items):
             exact, error = _product(self._vectors[left.items], self._vectors[right.items]), error * 2.0**-29
@@ -125,13 +125,6 @@ class Alike:
         exact = np.round(products(self._vectors[item], self._vectors, items), DIGITS)
         best = int(exact.argmax())
         return int(items[best]), float(exact[best])
-
-
-def _above(screen: Screen, scores: Any, floor: float) -> tuple[Rows, Rows, Scores]:  # noqa: ANN401
-    """Return rows, columns and products of all that is not below a floor."""
-    found = list(screen.at_least(scores, np.full(len(scores), floor)))
-    rows = np.repeat(np.arange(len(found)), [len(columns) for columns, _ in found])
-    return rows, np.concatenate([columns for columns, _ in found]), np.concatenate([values for _, values in found])
 
 
 def _product(left: Vectors, right: Vectors) -> Scores:

@@ -35,6 +35,10 @@ class Screen(Protocol):
         """Yield for each row the columns whose product is not below the row's floor, in order, and these products."""
         ...
 
+    def above(self, scores: Any, floor: float) -> tuple[Rows, Rows, Scores]:  # noqa: ANN401
+        """Return rows, columns and products of all that is not below one floor, row by row."""
+        ...
+
     def error(self, dim: int, left: float, right: float) -> float:
         """Return how far a product of two vectors of at most these lengths can be from the exact one."""
         ...
@@ -64,6 +68,12 @@ class Float32:
         for row, floor in zip(scores, rounded_down(floors), strict=True):
             columns = np.flatnonzero(row >= floor)
             yield columns, row[columns].astype(np.float64)
+
+    def above(self, scores: Vectors, floor: float) -> tuple[Rows, Rows, Scores]:
+        """Return them from one look at the whole matrix."""
+        at = np.flatnonzero(scores >= rounded_down(np.array(floor)))
+        rows, columns = np.divmod(at, scores.shape[1])
+        return rows, columns, scores.ravel()[at].astype(np.float64)
 
     def error(self, dim: int, left: float, right: float) -> float:
         """Return dim * 2^-24 * |l| * |r| (Higham, Accuracy and Stability of Numerical Algorithms, 3.1), doubled.

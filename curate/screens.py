@@ -78,13 +78,21 @@ class Float16:
 
     def at_least(self, scores: "torch.Tensor", floors: Scores) -> Iterator[tuple[Rows, Scores]]:
         """Find them on the device, and bring only them from there."""
+        rows, columns, values = self._found(scores, floors)
+        edges = np.searchsorted(rows, np.arange(1, len(floors)))
+        yield from zip(np.split(columns, edges), np.split(values, edges), strict=True)
+
+    def above(self, scores: "torch.Tensor", floor: float) -> tuple[Rows, Rows, Scores]:
+        """Find them on the device, and bring only them from there."""
+        return self._found(scores, np.array([floor]))
+
+    def _found(self, scores: "torch.Tensor", floors: Scores) -> tuple[Rows, Rows, Scores]:
         import torch
 
         places = (scores.float() >= torch.from_numpy(rounded_down(floors)).to(self._device)[:, None]).nonzero()
         values = scores[places[:, 0], places[:, 1]].double().cpu().numpy()
         rows, columns = places.T.cpu().numpy()
-        edges = np.searchsorted(rows, np.arange(1, len(floors)))
-        yield from zip(np.split(columns, edges), np.split(values, edges), strict=True)
+        return rows, columns, values
 
     def error(self, dim: int, left: float, right: float) -> float:
         """Return a bound from rounding both vectors, summing in float32 and rounding the product.

@@ -174,7 +174,7 @@ except MemoryError:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of memory")
 def test_a_corpus_of_four_times_the_memory(tmp_path: Path) -> None:
-    limit = 180 * 2**20
+    limit = 300 * 2**20
     repeats = 4 * limit // (768 * 768 * 4)
     with (tmp_path / "vectors").open("wb") as stream:
         for _ in range(repeats):

@@ -55,6 +55,18 @@ def test_at_least_and_kth_are_those_of_a_sort(name: str) -> None:
         assert (values >= floors[row] - 1e-6).all()
 
 
+@pytest.mark.parametrize("name", SCREENS)
+def test_above_is_at_least_of_one_floor(name: str) -> None:
+    screen = SCREENS[name]
+    scores = screen.product(screen.load(directions(20, 5, 3)), screen.load(directions(300, 5, 4)))
+    for floor in (-2.0, 0.1, 0.9999, 2.0):
+        expected = list(screen.at_least(scores, np.full(20, floor)))
+        rows, columns, values = screen.above(scores, floor)
+        assert rows.tolist() == [row for row, (found, _) in enumerate(expected) for _ in found]
+        assert columns.tolist() == [column for found, _ in expected for column in found]
+        assert values.tolist() == [value for _, found in expected for value in found]
+
+
 def test_half_precision_finds_and_keeps_the_same() -> None:
     documents, queries = directions(3000, 96, 5), directions(40, 96, 6)
     ids = [f"d{row * 7919 % 3000}" for row in range(3000)]
