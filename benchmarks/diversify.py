@@ -2,22 +2,28 @@
 
 60,000 vectors of 768 dimensions of which about 40 % are near-duplicates of an earlier one; t 0.78, n 1, every item is
 tested. Contenders: `curate`; the rule literally, with one product of a vector and a matrix an item (numpy); and the
-products that `curate` needs, without any decision. Decisions of the first two must be the same. Then the shapes that a
-corpus may have, by `curate` alone: nothing alike, clusters, all identical, all just below t. Time in processor seconds
-too, for a machine may be shared.
+products that `curate` needs, without any decision. Decisions of the first two must be the same. semhash, if it is
+installed, drops whatever resembles anything: another rule with other answers, by an approximate index. Then the shapes
+that a corpus may have: nothing alike, clusters, few dimensions, all identical, all just below t; with the bound on
+leading dimensions, where it pays, and without. `--vectors` measures the same on vectors of real texts, at a threshold
+that drops a tenth. Time in processor seconds too, for a machine may be shared.
 
-Run: python -m benchmarks.diversify [--items 60000] [--large 229457] [--no-literal]
+Run: python -m benchmarks.diversify [--items 60000] [--large 229457] [--no-literal] [--vectors FILE.npy ...]
 """
 
 import argparse
+import importlib.util
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
+from curate import alike
 from curate.alike import CHUNK
-from curate.diversity import BLOCK, Kept, diversify
+from curate.diversity import BLOCK, Kept, diversify, threshold
+from curate.leading import leading
 from curate.protocols import Vectors
 from curate.search import unit
 
@@ -52,10 +58,20 @@ def alike_at(items: int, cosine: float) -> Vectors:
     return unit(found)
 
 
+def few_dimensions(items: int) -> Vectors:
+    """Return vectors near a space of 48 dimensions, 40 % of them near an earlier one."""
+    draw = np.random.default_rng(5)
+    plane = unit(draw.standard_normal((items, 48), np.float32) @ draw.standard_normal((48, DIM), np.float32))
+    for row in np.flatnonzero(draw.random(items) < 0.4)[1:]:
+        plane[row] = plane[draw.integers(0, row)]
+    return unit(plane + np.float32(0.3) * unit(draw.standard_normal((items, DIM), np.float32)))
+
+
 SHAPES: dict[str, Callable[[int], Vectors]] = {
     "nothing alike": lambda items: near_duplicates(items, 0.0),
     "40 % near-duplicates": near_duplicates,
     "1,000 clusters": clusters,
+    "few dimensions": few_dimensions,
     "all identical": lambda items: np.repeat(near_duplicates(1), items, axis=0),
     "all alike, just below t": lambda items: alike_at(items, T - 0.06),
 }
@@ -87,6 +103,15 @@ def timed(task: Callable[[], Thing]) -> tuple[Thing, float, float]:
     return found, time.perf_counter() - wall, time.process_time() - cpu
 
 
+def semhash(vectors: Vectors) -> int:
+    """Return how many items semhash keeps at the same threshold."""
+    from semhash import SemHash
+
+    names = [str(row) for row in range(len(vectors))]
+    found = SemHash.from_embeddings(vectors, names, model=None).self_deduplicate(threshold=T)
+    return len(found.selected)
+
+
 def compare(items: int, *, with_literal: bool) -> None:
     """Print the contenders' times on near-duplicates."""
     vectors = near_duplicates(items)
@@ -96,9 +121,27 @@ def compare(items: int, *, with_literal: bool) -> None:
     if with_literal:
         kept, *slow = timed(lambda: literal(vectors))
         rows.append((f"one item at a time, {np.count_nonzero(kept != decided.kept)} other decisions", slow))
+    if importlib.util.find_spec("semhash"):
+        count, *other = timed(lambda: semhash(vectors))
+        rows.append((f"semhash, which keeps {count:,}", other))
     print(f"| {items:,} items, {decided.kept.sum():,} kept | wall s | cpu s |\n| --- | --: | --: |")
     for name, (wall, cpu) in rows:
         print(f"| {name} | {wall:.1f} | {cpu:.1f} |")
+
+
+def bounded(name: str, vectors: Vectors, t: float) -> None:
+    """Print the time with the bound on leading dimensions and without, the faster of two runs each."""
+    times: dict[int, list[tuple[float, float]]] = {0: [], len(vectors) + 1: []}
+    kept = set()
+    for alike.LEADING in (*times, *times):
+        decided, *taken = timed(lambda: diversify(vectors, t, N))
+        times[alike.LEADING].append((taken[0], taken[1]))
+        kept.add(decided.kept.tobytes())
+    assert len(kept) == 1, "the bound decides nothing"
+    figures = " | ".join(f"{min(column):.1f}" for each in times.values() for column in zip(*each, strict=True))
+    directions = leading(vectors, t)
+    width = directions.basis.shape[1] if directions else "none"
+    print(f"| {name} | {t:g} | {decided.kept.sum():,} of {len(vectors):,} | {width} | {figures} |", flush=True)
 
 
 def main() -> None:
@@ -107,17 +150,22 @@ def main() -> None:
     options.add_argument("--items", type=int, default=60_000)
     options.add_argument("--large", type=int, default=229_457)
     options.add_argument("--no-literal", action="store_true")
+    options.add_argument("--vectors", nargs="*", default=[], help="files of unit vectors of real texts, by numpy.save")
     given = options.parse_args()
     compare(given.items, with_literal=not given.no_literal)
-    print(f"\n| {given.items:,} items | kept | wall s | cpu s |\n| --- | --: | --: | --: |")
+    print("\n| vectors | t | kept | directions | wall s | cpu s | wall s, no bound | cpu s, no bound |")
+    print("| --- | --: | --: | --: | --: | --: | --: | --: |")
     for name, make in SHAPES.items():
-        vectors = make(given.items)
-        decided, wall, cpu = timed(lambda vectors=vectors: diversify(vectors, T, N))  # type: ignore[misc]
-        print(f"| {name} | {decided.kept.sum():,} | {wall:.1f} | {cpu:.1f} |")
+        bounded(name, make(given.items), T)
+    for path in given.vectors:
+        vectors = np.load(path)
+        bounded(Path(path).stem, vectors, threshold(vectors, N, 0.1))
     if given.large:
         vectors = near_duplicates(given.large)
         decided, wall, cpu = timed(lambda: diversify(vectors, T, N))
-        print(f"| {given.large:,} items, 40 % near-duplicates | {decided.kept.sum():,} | {wall:.1f} | {cpu:.1f} |")
+        print(
+            f"\n{given.large:,} items, 40 % near-duplicates: {decided.kept.sum():,} kept in {wall:.1f} s, {cpu:.1f} CPU s"
+        )
 
 
 if __name__ == "__main__":
