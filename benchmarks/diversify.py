@@ -163,9 +163,8 @@ def main() -> None:
     if given.large:
         vectors = near_duplicates(given.large)
         decided, wall, cpu = timed(lambda: diversify(vectors, T, N))
-        print(
-            f"\n{given.large:,} items, 40 % near-duplicates: {decided.kept.sum():,} kept in {wall:.1f} s, {cpu:.1f} CPU s"
-        )
+        kept = decided.kept.sum()
+        print(f"\n{given.large:,} items, 40 % near-duplicates: {kept:,} kept in {wall:.1f} s, {cpu:.1f} CPU s")
 
 
 if __name__ == "__main__":
