@@ -92,7 +92,7 @@ LAYERS = [
     {"models"},
     {"run"},
     {"status"},
-    {"embedding"},
+    {"embedding", "init"},
     {"checks"},
     {"analysis"},
     {"web"},

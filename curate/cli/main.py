@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from curate.cli import agree, analyze, anonymise, audit, check, embed, ledger, look, models, review, stages
+from curate.cli import agree, analyze, anonymise, audit, check, embed, init, ledger, look, models, review, stages
 from curate.errors import CurateError, UserError
 
 app = typer.Typer(
@@ -14,6 +14,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help, because rich takes half of the time that `--help` may take
     help="Turn raw queries and documents into a retrieval benchmark whose labels can be trusted.",
 )
+init.add_to(app)
 stages.add_to(app)
 embed.add_to(app)
 look.add_to(app)

@@ -1,0 +1,147 @@
+"""A first pipeline file for somebody's data: what is where, which columns hold what, who can judge, what that costs."""
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from curate.budget import Plan, plan
+from curate.config import Json, Settings, check
+from curate.context import Context
+from curate.errors import ConfigError
+from curate.files import write_text
+from curate.judges.llm import LlmJudge
+from curate.providers.presets import presets
+from curate.readers import TABLES, Problem, Table
+from curate.readers.guess import Guess, guess
+from curate.readers.settings import Input, sources
+from curate.resources import template
+from curate.stages import build, judge
+
+PANEL = 3
+TRIAL = 50
+"""Queries of a first trial, where there are more than twice as many."""
+DEPTH = 500
+"""Documents that every retriever gives a query, and size of a pool, as in the paper."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What lies where a user pointed."""
+
+    input: Input
+    guesses: Mapping[Table, Guess]
+    counts: Mapping[Table, int]
+    """Rows that can be read."""
+
+    @property
+    def language(self) -> str:
+        """Return zh if a tenth of the characters of the texts that were looked at are Chinese, else en."""
+        text = "".join(text for each in self.guesses.values() for text in each.texts)
+        return "zh" if 10 * len(re.findall("[\u4e00-\u9fff]", text)) > len(text) else "en"
+
+
+@dataclass(frozen=True)
+class Started:
+    """The file that was written, and what to expect."""
+
+    path: Path
+    counts: Mapping[Table, int]
+    models: Sequence[str]
+    quote: Sequence[tuple[str, Plan]]
+    """What each language model would be asked, at most, for all pairs of the pools."""
+
+
+def look(source: str | None, queries: str | None, corpus: str | None, qrels: str | None) -> Found:
+    """Look at the data and return what it is.
+
+    ConfigError or DataError, saying what to give, if something is missing or no column can hold what is needed.
+    """
+    files = {"queries": queries, "corpus": corpus, "qrels": qrels}
+    settings: Settings = {name: {"path": [path]} for name, path in files.items() if path}
+    config = check(Input, settings | ({"source": source} if source else {}), "ingest")
+    found = sources(config)
+    tables: list[Table] = [table for table in TABLES if found.tables[table]]
+    guesses = {table: guess(found.tables[table][0], table) for table in tables}
+    counts = {
+        table: sum(not isinstance(row, Problem) for each in found.tables[table] for row in each.rows())
+        for table in tables
+    }
+    return Found(config, guesses, counts)
+
+
+def start(found: Found, path: Path, name: str, language: str | None, models: Sequence[str] | None) -> Started:
+    """Write a commented pipeline file and return what it will lead to; ConfigError if the file is there already.
+
+    Without `models` the panel is up to three language models whose keys are in the environment, of different families
+    first, else the offline heuristics.
+    """
+    if path.exists():
+        raise ConfigError(f"{path}: is there already; give another name with --file, or delete it")
+    chosen = list(models) if models is not None else panel(os.environ)
+    depth = min(DEPTH, found.counts["corpus"])
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(  # noqa: S701 - YAML, not HTML
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
+    )
+    environment.filters["quoted"] = lambda value: json.dumps(value, ensure_ascii=False)
+    queries = found.counts["queries"]
+    text = environment.from_string(template("pipeline.yaml.j2")).render(
+        path=path,
+        name=name,
+        description=f"{queries} queries, {found.counts['corpus']} documents",
+        language=language or found.language,
+        source=found.input.source,
+        tables=[_table(found, table) for table in found.guesses],
+        queries=queries,
+        sample=TRIAL if queries > 2 * TRIAL else None,
+        depth=depth,
+        models=chosen,
+        keys=sorted({str(each["key_env"]) for each in presets().values() if "key_env" in each})[:3],
+    )
+    write_text(path, text)
+    pairs = min(queries, TRIAL if queries > 2 * TRIAL else queries) * depth
+    quotes = [(model, _quote(model, found, pairs, language or found.language)) for model in chosen]
+    return Started(path, found.counts, chosen, [(model, each) for model, each in quotes if each is not None])
+
+
+def panel(environment: Mapping[str, str]) -> list[str]:
+    """Return up to three presets whose keys are there, one of each vendor first, in the order of the table."""
+    there = {name: each for name, each in presets().items() if environment.get(str(each.get("key_env") or "?"))}
+    firsts = {str(each["key_env"]): name for name, each in reversed(there.items())}
+    ordered = [name for name in there if name in firsts.values()]
+    return [*ordered, *(name for name in there if name not in ordered)][:PANEL]
+
+
+def _table(found: Found, table: Table) -> dict[str, Json]:
+    section, guessed = getattr(found.input, table), found.guesses[table]
+    return {
+        "name": table,
+        "path": section.path[0] if section else None,
+        "columns": dict(guessed.columns),
+        "others": list(guessed.others[:5]) if table != "qrels" else [],
+    }
+
+
+def _quote(model: str, found: Found, pairs: int, language: str) -> Plan | None:
+    """Return what asking a model for so many pairs would use, by one prompt of typical texts; None for a heuristic."""
+    context = Context(run=Path(), out=Path(), home=Path(), language=language)
+    settings = judge.Config()
+    made, config = build.judge(context, model, lambda: judge.load_rubric(settings, context))
+    if config is None:
+        return None
+    assert isinstance(made, LlmJudge)
+    texts, asked = found.guesses["corpus"].texts, found.guesses["queries"].texts
+    requests = [
+        made.build(query, texts[start : start + settings.batch])
+        for query, start in zip(asked, range(0, len(texts), settings.batch), strict=False)
+    ]
+    return _times(plan(requests, config.price), pairs / settings.batch / len(requests))
+
+
+def _times(found: Plan, factor: float) -> Plan:
+    calls, prompt, output = (round(each * factor) for each in (found.calls, found.prompt_tokens, found.output_tokens))
+    return Plan(calls, prompt, output, None if found.cost is None else found.cost * factor, found.currency)
