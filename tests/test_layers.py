@@ -92,7 +92,7 @@ LAYERS = [
     {"models"},
     {"run"},
     {"status"},
-    {"embedding", "init"},
+    {"doctor", "embedding", "init"},
     {"checks"},
     {"analysis"},
     {"web"},

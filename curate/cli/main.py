@@ -4,7 +4,21 @@ import sys
 
 import typer
 
-from curate.cli import agree, analyze, anonymise, audit, check, embed, init, ledger, look, models, review, stages
+from curate.cli import (
+    agree,
+    analyze,
+    anonymise,
+    audit,
+    check,
+    doctor,
+    embed,
+    init,
+    ledger,
+    look,
+    models,
+    review,
+    stages,
+)
 from curate.errors import CurateError, UserError
 
 app = typer.Typer(
@@ -26,6 +40,7 @@ analyze.add_to(app)
 models.add_to(app)
 ledger.add_to(app)
 anonymise.add_to(app)
+doctor.add_to(app)
 
 
 def main() -> None:

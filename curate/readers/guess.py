@@ -51,7 +51,7 @@ def guess(source: Source, table: Table) -> Guess:
         elif wanted not in OPTIONAL and table != "qrels":
             names = ", ".join(columns)
             raise DataError(
-                f"{source.place}: found the columns {names}, and none that looks like the {wanted} of {table}"
+                f"{source.place}: found the columns {names}, none of which looks like the {wanted} of {table}"
             )
     usual = {each: column for each, column in taken.items() if column in NAMES[table][each]}
     free = {name: values for name, values in columns.items() if name not in taken.values() and _length(values) > 0}
