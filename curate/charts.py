@@ -14,11 +14,10 @@ ROW, BAR = 50, 22
 """Pixels of a row with its label, and of the bar in it."""
 PLOT = 150
 """Pixels of a histogram's tallest bar."""
-CELL = 40
+DOTS, LINE = 28, 19
+"""Pixels of a row of dots, and of a line of figures."""
 INSIDE = 0.09
 """A bar narrower than this share of the width holds no number: on a phone it would not fit."""
-STRONG = 0.85
-"""A cell of a larger share is so dark that its text must be light."""
 
 
 def funnel(title: str, steps: Sequence[tuple[str, int]]) -> str:
@@ -26,7 +25,7 @@ def funnel(title: str, steps: Sequence[tuple[str, int]]) -> str:
     largest = max((count for _, count in steps), default=0)
     marks = []
     for place, (label, count) in enumerate(steps):
-        top, share = place * ROW, count / largest if largest else 0.0
+        top, share = place * ROW, _over(count, largest)
         marks.append(_line(label, f"{count:,}", top))
         marks.append(_bar(0, share, top + 20, "bar", f"{label}: {count:,} ({_percent(share)})"))
     return _svg(title, len(steps) * ROW, marks)
@@ -44,7 +43,7 @@ def stacked(
         top, total, start = place * ROW, sum(counts.values()), 0.0
         marks.append(_line(label, f"{total:,}", top))
         for kind, style in kinds.items():
-            share = counts.get(kind, 0) / total if total else 0.0
+            share = _over(counts.get(kind, 0), total)
             hint = f"{label}, {names.get(kind, kind)}: {counts.get(kind, 0):,} ({_percent(share)})"
             if share:
                 marks.append(_bar(start, share, top + 20, style, hint))
@@ -54,24 +53,59 @@ def stacked(
     return _svg(title, len(rows) * ROW, marks)
 
 
-def heat(title: str, names: Sequence[str], cells: Sequence[Sequence[tuple[float | None, str]]]) -> str:
-    """Return a square of cells, rows and columns by name; a cell is a share from 0 to 1 (None: empty) and its text."""
-    left = 0.22
-    wide = (1 - left) / max(len(names), 1)
-    middles = [left + (place + 0.5) * wide for place in range(len(names))]
-    heads = zip(names, middles, strict=True)
-    marks = [_text(middle, 16, short(name), "label", "middle", hint=name) for name, middle in heads]
-    for row, (name, shares) in enumerate(zip(names, cells, strict=True)):
-        top = 26 + row * CELL
-        marks.append(_text(0, top + 25, short(name), "label", "start", hint=name))
-        for column, (share, text) in enumerate(shares):
-            start = left + column * wide
-            if share is not None:
-                hint = f"{name} × {names[column]}: {text}"
-                marks.append(_bar(start, wide * 0.98, top, "heat", hint, height=CELL - 2, opacity=0.1 + 0.9 * share))
-            tone = "number strong" if share is not None and share > STRONG else "number"
-            marks.append(_text(start + wide * 0.49, top + 24, text, tone, "middle"))
-    return _svg(title, 26 + len(names) * CELL, marks)
+def upset(title: str, sets: Sequence[tuple[str, int]], groups: Sequence[tuple[Sequence[str], int]]) -> str:
+    """Return an UpSet plot: an upright bar a group, and below it which of the sets its members belong to.
+
+    `sets` are names and sizes, one row each; `groups` are the names of the sets and how many members are in exactly them.
+    """
+    left = 0.3
+    wide = (1 - left) / max(len(groups), 1)
+    most, largest = max((count for _, count in groups), default=0), max((size for _, size in sets), default=0)
+    marks, base = [], PLOT + 26
+    for place, (name, size) in enumerate(sets):
+        top = base + place * DOTS
+        marks.append(_bar(0, 1, top, "band" if place % 2 else "band odd", f"{name}: {size:,}", height=DOTS))
+        marks.append(_bar(0, (left - 0.03) * _over(size, largest), top + DOTS - 8, "bar", f"{name}: {size:,}", height=4))
+        marks.append(_text(0.005, top + 17, short(name), "label", "start", hint=name))
+        marks.append(_text(left - 0.03, top + 17, f"{size:,}", "number", "end"))
+    for place, (members, count) in enumerate(groups):
+        middle, height = left + (place + 0.5) * wide, round(PLOT * _over(count, most), 1)
+        hint = f"{' + '.join(members)}: {count:,}"
+        marks.append(_bar(middle - 0.35 * wide, 0.7 * wide, 18 + PLOT - height, "bar", hint, height=height))
+        marks.append(_text(middle, 12 + PLOT - height, f"{count:,}", "number", "middle"))
+        marks += _dots(middle, base, [name in members for name, _ in sets])
+    return _svg(title, base + len(sets) * DOTS, marks)
+
+
+def forest(
+    title: str, rows: Sequence[tuple[str, Sequence[tuple[str, float | None, Sequence[float] | None, str]]]]
+) -> str:
+    """Return figures with their intervals on one scale, which ends at 1 and begins at 0, or below if one of them does.
+
+    A row is a label and its entries: name, figure (None: nothing is drawn), interval and what is written beside it.
+    """
+    every = [entry for _, entries in rows for entry in entries]
+    low = min([0.0, *(min([figure, *(bounds or ())]) for _, figure, bounds, _ in every if figure is not None)])
+    wide, top, marks = 0.6, 0, list[str]()
+
+    def at(figure: float) -> float:
+        return wide * (0.02 + 0.96 * (figure - low) / (1 - low))
+
+    height = sum(LINE * (1 + len(entries)) + 4 for _, entries in rows)
+    for tick in [0.0, 0.5, 1.0] if low > -0.25 else [low, 0.0, 1.0]:
+        marks.append(_rule(at(tick), 0, at(tick), height, "axis"))
+        marks.append(_text(at(tick), height + 16, f"{tick:.3g}", "number", "middle"))
+    for label, entries in rows:
+        marks.append(_text(0, top + 14, label, "label strong", "start"))
+        for place, (name, figure, bounds, said) in enumerate(entries):
+            middle, style = top + LINE * (place + 1) + 8, f"l-{place}"
+            marks.append(_text(1, middle + 5, said, "number", "end", hint=f"{label}, {name}: {said}"))
+            if figure is not None:
+                ends = bounds or (figure, figure)
+                marks.append(_rule(at(ends[0]), middle, at(ends[1]), middle, f"whisker {style}"))
+                marks.append(_dot(at(figure), middle, style, f"{label}, {name}: {said}"))
+        top += LINE * (1 + len(entries)) + 4
+    return _svg(title, height + 22, marks)
 
 
 def histogram(title: str, bars: Sequence[tuple[str, str, int]], axis: str) -> str:
@@ -80,13 +114,13 @@ def histogram(title: str, bars: Sequence[tuple[str, str, int]], axis: str) -> st
     every = 1 if all(len(label) <= 4 for label, _, _ in bars) else 2
     marks = []
     for place, (label, full, count) in enumerate(bars):
-        height = round(PLOT * count / largest, 1) if largest else 0.0
+        height = round(PLOT * _over(count, largest), 1)
         middle = (place + 0.5) * wide
         marks.append(_bar(place * wide, wide * 0.94, 18 + PLOT - height, "bar", f"{full}: {count:,}", height=height))
         marks.append(_text(middle - 0.03 * wide, 12 + PLOT - height, f"{count:,}" if count else "", "number", "middle"))
         if place % every == 0:
             marks.append(_text(middle - 0.03 * wide, PLOT + 36, label, "number", "middle"))
-    base = f'<line class="axis" x1="0" x2="100%" y1="{PLOT + 18.5}" y2="{PLOT + 18.5}" stroke="currentColor"/>'
+    base = _rule(0, PLOT + 18.5, 1, PLOT + 18.5, "axis")
     return _svg(title, PLOT + 62, [*marks, base, _text(0.5, PLOT + 56, axis, "label", "middle")])
 
 
@@ -106,12 +140,32 @@ def _svg(title: str, height: int, marks: Sequence[str]) -> str:
     return "\n".join([f'{head} font-family="{FONTS}" font-size="13">', f"<title>{name}</title>", *marks, "</svg>"])
 
 
-def _bar(
-    start: float, width: float, top: float, style: str, hint: str, *, height: float = BAR, opacity: float | None = None
-) -> str:
+def _over(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def _bar(start: float, width: float, top: float, style: str, hint: str, *, height: float = BAR) -> str:
     place = f'x="{_percent(start)}" y="{top:g}" width="{_percent(width)}" height="{height:g}"'
-    faint = "" if opacity is None else f' fill-opacity="{opacity:.3f}"'
-    return f'<rect class="{escape(style)}" {place}{faint}><title>{escape(hint)}</title></rect>'
+    return f'<rect class="{escape(style)}" {place}><title>{escape(hint)}</title></rect>'
+
+
+def _dots(middle: float, base: float, members: Sequence[bool]) -> list[str]:
+    """Return a column of dots, filled for the members and joined from the first of them to the last."""
+    tops = [base + (place + 0.5) * DOTS for place in range(len(members))]
+    filled = [top for top, member in zip(tops, members, strict=True) if member]
+    line = [_rule(middle, filled[0], middle, filled[-1], "joint")] if filled else []
+    dots = zip(tops, members, strict=True)
+    return [*line, *(_dot(middle, top, "member" if member else "other", "") for top, member in dots)]
+
+
+def _dot(middle: float, top: float, style: str, hint: str) -> str:
+    said = f"<title>{escape(hint)}</title>" if hint else ""
+    return f'<circle class="{style}" cx="{_percent(middle)}" cy="{top:g}" r="5">{said}</circle>'
+
+
+def _rule(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
+    ends = f'x1="{_percent(x1)}" y1="{y1:g}" x2="{_percent(x2)}" y2="{y2:g}"'
+    return f'<line class="{style}" {ends} stroke="currentColor"/>'
 
 
 def _line(label: str, number: str, top: int) -> str:

@@ -20,6 +20,7 @@ PURE = {
     "charts",
     "clones",
     "concordance",
+    "confusion",
     "consequences",
     "controls",
     "correction",
