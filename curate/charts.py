@@ -56,7 +56,7 @@ def stacked(
 def upset(title: str, sets: Sequence[tuple[str, int]], groups: Sequence[tuple[Sequence[str], int]]) -> str:
     """Return an UpSet plot: an upright bar a group, and below it which of the sets its members belong to.
 
-    `sets` are names and sizes, one row each; `groups` are the names of the sets and how many members are in exactly them.
+    `sets` are names and sizes, one row each; `groups` are names of sets, and how many members are in exactly them.
     """
     left = 0.3
     wide = (1 - left) / max(len(groups), 1)
@@ -65,7 +65,9 @@ def upset(title: str, sets: Sequence[tuple[str, int]], groups: Sequence[tuple[Se
     for place, (name, size) in enumerate(sets):
         top = base + place * DOTS
         marks.append(_bar(0, 1, top, "band" if place % 2 else "band odd", f"{name}: {size:,}", height=DOTS))
-        marks.append(_bar(0, (left - 0.03) * _over(size, largest), top + DOTS - 8, "bar", f"{name}: {size:,}", height=4))
+        marks.append(
+            _bar(0, (left - 0.03) * _over(size, largest), top + DOTS - 8, "bar", f"{name}: {size:,}", height=4)
+        )
         marks.append(_text(0.005, top + 17, short(name), "label", "start", hint=name))
         marks.append(_text(left - 0.03, top + 17, f"{size:,}", "number", "end"))
     for place, (members, count) in enumerate(groups):

@@ -35,7 +35,12 @@ class Confusion:
     def apart(self) -> int:
         """Pairs that one found relevant and the other not."""
         side = [grade in CUT for grade in GRADES]
-        return sum(n for row, here in zip(self.counts, side, strict=True) for n, there in zip(row, side, strict=True) if here != there)
+        return sum(
+            n
+            for row, here in zip(self.counts, side, strict=True)
+            for n, there in zip(row, side, strict=True)
+            if here != there
+        )
 
 
 def confusions(ratings: pl.DataFrame, panel: Sequence[str]) -> list[Confusion]:

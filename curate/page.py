@@ -5,7 +5,7 @@ Every text is escaped by the template engine; a figure that is None is shown as 
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any

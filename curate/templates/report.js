@@ -23,13 +23,12 @@
   dark.addEventListener("change", said);
   said();
 
-  const [table, search, filter, readable, found, more] = ["#per_query table", "#search", "#filter", "#readable", "#found", "#more"].map(find);
+  const [table, search, filter, readable, found, more] = ["#queries table", "#search", "#filter", "#readable", "#found", "#more"].map(find);
   const body = table.tBodies[0];
   const number = (cell) => Number(cell.textContent.replaceAll(",", ""));
   const queries = [...body.rows].map((row) => {
-    const own = pairs[row.cells[0].textContent] ?? [];
-    const text = [row.cells[0], row.cells[1]].map((cell) => cell.textContent).concat(own.map((pair) => pair[2])).join(" ");
-    return { row, own, text: plain(text), shown: null };
+    const [id, text] = [row.cells[0].textContent, row.cells[1].textContent];
+    return { row, own: pairs[id] ?? [], text: plain(`${id} ${text}`), shown: null };
   });
   let limit = STEP;
   let order = { column: -1, sign: 1 };
