@@ -1,6 +1,7 @@
 """The report page: figures of a run in, one HTML file out, in the words of a language.
 
 Every text is escaped by the template engine; a figure that is None is shown as "not defined", never as 0.
+The one script is named by its digest in the page's policy, so that nothing else can run, whatever a text holds.
 """
 
 import json

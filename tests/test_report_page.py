@@ -59,6 +59,16 @@ def test_no_other_script_runs(folder: Path, browser: Page, tmp_path: Path) -> No
     assert "Content Security Policy" in str(browser.log("browser"))
 
 
+def test_an_id_that_javascript_knows_is_an_id_like_others(folder: Path, browser: Page, tmp_path: Path) -> None:
+    html = (folder / "zh.html").read_text(encoding="utf-8")
+    known = html.replace('<th scope="row"><code>q0<', '<th scope="row"><code>constructor<')
+    (tmp_path / "x.html").write_text(known, encoding="utf-8")
+    visit(browser, tmp_path / "x.html")
+    assert rows(browser)[0] == "constructor"
+    assert browser.see("document.querySelectorAll('#queries .open').length") == 4
+    assert browser.log("browser") == []
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("theme", THEMES)
 def test_every_text_stands_out_from_what_is_behind_it(folder: Path, browser: Page, language: str, theme: str) -> None:

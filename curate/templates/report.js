@@ -12,10 +12,14 @@
   };
   const plain = (text) => text.normalize("NFKC").toLowerCase();
   const { pairs, panel, words } = JSON.parse(find("#data").textContent);
+  const readings = new Map(Object.entries(pairs));
 
   const theme = find("#theme");
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  const said = () => theme.setAttribute("aria-pressed", String((document.documentElement.dataset.theme ?? (dark.matches ? "dark" : "light")) === "dark"));
+  const said = () => {
+    const chosen = document.documentElement.dataset.theme;
+    theme.setAttribute("aria-pressed", String(chosen ? chosen === "dark" : dark.matches));
+  };
   theme.addEventListener("click", () => {
     document.documentElement.dataset.theme = theme.getAttribute("aria-pressed") === "true" ? "light" : "dark";
     said();
@@ -28,7 +32,7 @@
   const number = (cell) => Number(cell.textContent.replaceAll(",", ""));
   const queries = [...body.rows].map((row) => {
     const [id, text] = [row.cells[0].textContent, row.cells[1].textContent];
-    return { row, own: pairs[id] ?? [], text: plain(`${id} ${text}`), shown: null };
+    return { row, own: readings.get(id) ?? [], text: plain(`${id} ${text}`), shown: null };
   });
   let limit = STEP;
   let order = { column: -1, sign: 1 };
