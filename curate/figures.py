@@ -170,11 +170,12 @@ def stratified(verdicts: pl.DataFrame, size: int, seed: int, *purpose: str) -> l
 
 
 def by_query(verdicts: pl.DataFrame, queries: int, pairs: int, seed: int) -> list[tuple[str, str, str]]:
-    """Draw queries, and of each of them pairs as `stratified` does; queries and their pairs stand together."""
+    """Draw queries, and of each of them pairs as `stratified` does; those of a query together, the plain ones last."""
     names = sorted(verdicts["query_id"].unique())
     chosen = sorted(generator(seed, "report", "queries to read").sample(names, min(queries, len(names))))
     parts = verdicts.filter(pl.col("query_id").is_in(chosen)).partition_by("query_id", as_dict=True)
-    return [pair for name in chosen for pair in stratified(parts[(name,)], pairs, seed, name)]
+    drawn = [stratified(parts[(name,)], pairs, seed, name) for name in chosen]
+    return [pair for each in drawn for pair in sorted(each, key=lambda pair: pair[2] == "not relevant")]
 
 
 def excerpt(text: str, size: int) -> str:

@@ -114,6 +114,11 @@ def test_queries_to_read_are_drawn_whole_and_their_pairs_by_verdict() -> None:
     assert figures.by_query(table, 0, 5, seed=7) == []
 
 
+def test_of_a_query_what_is_not_relevant_is_read_last() -> None:
+    drawn = figures.by_query(verdicts("not relevant", "contested", "relevant", "not relevant"), 1, 9, seed=7)
+    assert [verdict for _, _, verdict in drawn] == ["relevant", "contested", "not relevant", "not relevant"]
+
+
 def test_a_small_table_is_shown_whole_and_once() -> None:
     assert len(figures.stratified(verdicts(*VERDICTS), 20, seed=1)) == len(VERDICTS)
     assert figures.stratified(verdicts(*VERDICTS), 0, seed=1) == []
