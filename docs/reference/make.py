@@ -28,7 +28,12 @@ from curate.retrievers import RETRIEVERS
 
 HERE = Path(__file__).parent
 MADE = "<!-- Made by docs/reference/make.py from the program: change that, not this. -->\n"
-FAMILIES: dict[str, Registry[Any]] = {"encoders": ENCODERS, "retrievers": RETRIEVERS, "judges": JUDGES, "engine": ENGINES}
+FAMILIES: dict[str, Registry[Any]] = {
+    "encoders": ENCODERS,
+    "retrievers": RETRIEVERS,
+    "judges": JUDGES,
+    "engine": ENGINES,
+}
 
 
 def commands() -> str:
@@ -80,12 +85,14 @@ def _rows(model: type[BaseModel], prefix: str) -> Iterator[str]:
             yield f"| `{prefix}{name}` | {_cell(_type(field.annotation))} | {_cell(_default(field))} | {_cell(said)} |"
 
 
-def _section(annotation: Any) -> type[BaseModel] | None:
-    found = [each for each in (annotation, *get_args(annotation)) if isinstance(each, type) and issubclass(each, BaseModel)]
+def _section(annotation: object) -> type[BaseModel] | None:
+    found = [
+        each for each in (annotation, *get_args(annotation)) if isinstance(each, type) and issubclass(each, BaseModel)
+    ]
     return found[0] if len(found) == 1 and get_origin(annotation) not in (list, tuple, dict) else None
 
 
-def _type(annotation: Any) -> str:
+def _type(annotation: object) -> str:
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _type(inner[0])
@@ -120,7 +127,11 @@ def _cell(text: str) -> str:
 
 def tables() -> str:
     """Return every table of a run with its columns and their types."""
-    lines = [MADE, "# Tables\n", "Parquet files in the folder of the stage that writes them; `curate show TABLE` prints one.\n"]
+    lines = [
+        MADE,
+        "# Tables\n",
+        "Parquet files in the folder of the stage that writes them; `curate show TABLE` prints one.\n",
+    ]
     for name, columns in records.TABLES.items():
         rows = "\n".join(f"| `{column}` | {kind} |" for column, kind in columns.items())
         lines.append(f"## {name}\n\n| column | type |\n| --- | --- |\n{rows}\n")
