@@ -93,8 +93,13 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
     """Its commands, on a tenth of the demo's data under the names of the tutorial's files."""
     (tmp_path / "data").mkdir()
     texts = {name: pl.read_ndjson(resources.demo() / f"{name}.jsonl") for name in ("queries", "corpus")}
-    texts["queries"].select(qid="_id", question="text").head(8).write_csv(tmp_path / "data" / "questions.csv")
-    texts["corpus"].select(id="_id", answer="text").head(60).write_csv(tmp_path / "data" / "answers.csv")
+    asked = texts["queries"].head(8)
+    known = pl.read_csv(resources.demo() / "qrels" / "test.tsv", separator="\t").filter(
+        pl.col("query-id").is_in(asked["_id"].implode())
+    )
+    answers = texts["corpus"].sort(~pl.col("_id").is_in(known["corpus-id"].implode()), maintain_order=True).head(60)
+    asked.select(qid="_id", question="text").write_csv(tmp_path / "data" / "questions.csv")
+    answers.select(id="_id", answer="text").write_csv(tmp_path / "data" / "answers.csv")
     for line in commands(ROOT / "docs" / "tutorial.md"):
         if not line.startswith("review serve"):
             done = curate(tmp_path, *shlex.split(line))
