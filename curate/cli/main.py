@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from curate.cli import agree, analyze, anonymise, audit, check, embed, ledger, look, models, review, stages
+from curate.cli import agree, analyze, anonymise, audit, check, embed, evaluate, ledger, look, models, review, stages
 from curate.errors import CurateError, UserError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ agree.add_to(app)
 review.add_to(app)
 check.add_to(app)
 analyze.add_to(app)
+evaluate.add_to(app)
 models.add_to(app)
 ledger.add_to(app)
 anonymise.add_to(app)

@@ -1,0 +1,81 @@
+"""Batches as large as fit: on a GPU a model is fastest with the largest batch that its memory holds."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+FIRST, LARGEST = 32, 1024
+
+
+class Growing:
+    """A model of mteb's whose `encode` chooses the size of its batches: the largest that held the longest texts.
+
+    Rows come back as float32, whatever the precision of the weights.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.mteb_model_meta, self.size = model, model.mteb_model_meta, 0
+
+    def encode(self, inputs: Any, **named: Any) -> Any:
+        """Return the rows of all inputs; after an `OutOfMemoryError` with batches half as large."""
+        from torch.utils.data import DataLoader
+
+        def run(rows: Any, size: int) -> Any:
+            loader = DataLoader(rows, batch_size=size, collate_fn=inputs.collate_fn)
+            found = self.model.encode(loader, **{**named, "batch_size": size})
+            return np.asarray(found.cpu() if hasattr(found, "cpu") else found, dtype=np.float32)
+
+        rows = inputs.dataset
+        if not self.size:
+            lengths = [len(text) for text in rows["text"]]
+            longest = np.argsort(lengths, kind="stable")[::-1]
+            self.size = largest(lambda size: run(rows.select(longest[:size].tolist()), size), len(rows))
+        return self._fitting(lambda size: run(rows, size))
+
+    def similarity(self, one: Any, other: Any) -> Any:
+        """Return the similarity of all rows of one side with all of the other."""
+        return self.model.similarity(one, other)
+
+    def similarity_pairwise(self, one: Any, other: Any) -> Any:
+        """Return the similarity of every row of one side with that of the other."""
+        return self.model.similarity_pairwise(one, other)
+
+    def _fitting(self, run: Callable[[int], Any]) -> Any:
+        while True:
+            try:
+                return run(self.size)
+            except _out_of_memory():
+                if self.size == 1:
+                    raise
+                self.size = self.size // 2
+
+
+def largest(run: Callable[[int], object], texts: int, first: int = FIRST, most: int = LARGEST) -> int:
+    """Return the largest size, doubled from the first or halved if that fails, that `run` gets through.
+
+    Larger than the number of texts, or than `most`, it never becomes. A batch of one that does not fit raises.
+    """
+    size = best = max(min(first, texts), 1)
+    while True:
+        try:
+            run(size)
+        except _out_of_memory():
+            if size > best:
+                return best
+            if size == 1:
+                raise
+            size = best = size // 2
+            most = size
+        else:
+            best = size
+            if 2 * size > min(most, texts):
+                return best
+            size *= 2
+
+
+def _out_of_memory() -> type[Exception]:
+    import torch
+
+    found: type[Exception] = torch.OutOfMemoryError
+    return found
