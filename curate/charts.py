@@ -6,7 +6,7 @@ Every chart has a title, read aloud and shown as a hint; so has every mark in it
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from unicodedata import east_asian_width
@@ -18,6 +18,9 @@ PLOT = 150
 """Pixels of a histogram's tallest bar."""
 SQUARE = 300
 """Pixels of a scatter's height."""
+LETTER = 0.0088
+"""Share of the width that a half-width letter takes at most, on a page of 820 pixels."""
+MARGIN = 20
 CELL = 40
 INSIDE = 0.09
 """A bar narrower than this share of the width holds no number: on a phone it would not fit."""
@@ -95,7 +98,7 @@ def histogram(title: str, bars: Sequence[tuple[str, str, int]], axis: str) -> st
 
 
 def scores(title: str, rows: Sequence[tuple[str, float, float | None, float | None]], largest: float = 1.0) -> str:
-    """Return one bar a row (label, score from 0, bounds of its interval or None), the interval as a line over its end."""
+    """Return one bar a row (label, score from 0, bounds of its interval or None), the interval a line over its end."""
     marks = []
     for place, (label, score, low, high) in enumerate(rows):
         top = place * ROW
@@ -103,19 +106,19 @@ def scores(title: str, rows: Sequence[tuple[str, float, float | None, float | No
         marks.append(_line(label, shown, top))
         marks.append(_bar(0, max(score, 0) / largest, top + 20, "bar", f"{label}: {shown}"))
         if low is not None and high is not None:
-            ends = [_percent(min(max(end, 0) / largest, 1)) for end in (low, high)]
-            marks.append(_rule(ends[0], ends[1], top + 31, top + 31))
-            marks += [_rule(end, end, top + 26, top + 36) for end in ends]
+            left, right = (_percent(min(max(end, 0) / largest, 1)) for end in (low, high))
+            marks.append(_rule(left, right, top + 31, top + 31))
+            marks += [_rule(end, end, top + 26, top + 36) for end in (left, right)]
     return _svg(title, len(rows) * ROW, marks)
 
 
 def scatter(title: str, points: Sequence[tuple[str, float, float]], across: str, up: str) -> str:
     """Return a dot a point (label, x, y), both axes from just below the least value to just above the greatest.
 
-    A label that would lie on one before it is left to the hint of its dot.
+    A label stands where it covers no dot and no other label; one that has no such place is left to the hint of its dot.
     """
     left, right, top, bottom = 0.1, 0.9, 34, 34 + SQUARE
-    xs, ys = (_scale([point[place] for point in points]) for place in (1, 2))
+    xs, ys = _scale([x for _, x, _ in points]), _scale([y for _, _, y in points])
     marks = [
         _rule(_percent(left), _percent(right), bottom, bottom),
         _rule(_percent(left), _percent(left), top, bottom),
@@ -124,28 +127,38 @@ def scatter(title: str, points: Sequence[tuple[str, float, float]], across: str,
     ]
     marks += [_text(left + share * (right - left), bottom + 20, text, "number", "middle") for share, text in xs.ticks]
     marks += [_text(left - 0.01, bottom - share * SQUARE + 4, text, "number", "end") for share, text in ys.ticks]
-    taken: list[tuple[float, float]] = []
-    for label, x, y in sorted(points, key=lambda point: -point[2]):
-        across_, down = left + xs.share(x) * (right - left), bottom - ys.share(y) * SQUARE
+    places = [(left + xs.share(x) * (right - left), bottom - ys.share(y) * SQUARE) for _, x, y in points]
+    for (label, x, y), (start, down) in zip(points, places, strict=True):
         hint = escape(f"{label}: {across} {x:.4g}, {up} {y:.4g}")
-        marks.append(f'<circle class="bar" cx="{_percent(across_)}" cy="{down:g}" r="6"><title>{hint}</title></circle>')
-        if all(abs(across_ - one) > 0.22 or abs(down - other) > 15 for one, other in taken):
-            taken.append((across_, down))
-            end = across_ > 0.7
-            marks.append(
-                _text(
-                    across_ + (-0.015 if end else 0.015), down - 9, short(label, 24), "label", "end" if end else "start"
-                )
-            )
-    return _svg(title, bottom + 50, marks)
+        marks.append(f'<circle class="bar" cx="{_percent(start)}" cy="{down:g}" r="6"><title>{hint}</title></circle>')
+    return _svg(title, bottom + 50, [*marks, *_labels([label for label, _, _ in points], places)])
+
+
+def _labels(labels: Sequence[str], places: Sequence[tuple[float, float]]) -> Iterator[str]:
+    """Yield the labels of dots, the uppermost first, each at the first of four places that is free."""
+    taken = [(start - 0.01, start + 0.01, down) for start, down in places]
+    for label, (start, down) in sorted(zip(labels, places, strict=True), key=lambda each: each[1][1]):
+        text = short(label, 24)
+        wide = LETTER * sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+        for below, sign in ((-9, 1), (-9, -1), (19, 1), (19, -1)):
+            near = start + sign * 0.012
+            box = (min(near, near + sign * wide), max(near, near + sign * wide), down + below - 5)
+            free = all(box[1] < one or box[0] > other or abs(box[2] - middle) > 14 for one, other, middle in taken)
+            if free and box[0] >= 0 and box[1] <= 1:
+                taken.append(box)
+                yield _text(near, down + below, text, "label", "start" if sign > 0 else "end")
+                break
 
 
 def alone(svg: str, style: str, width: int = 820) -> str:
-    """Return a chart as a file of its own: so wide, on white, with the colours that `style` gives to its classes."""
-    sized = svg.replace(' width="100%"', f' xmlns="http://www.w3.org/2000/svg" width="{width}"', 1)
-    head, rest = sized.split("</title>", 1)
+    """Return a chart as a file of its own: so wide, on a ground, with the colours that `style` gives to its classes."""
+    height = int(svg.split('height="', 1)[1].split('"', 1)[0])
+    inner = svg.replace("<svg ", f'<svg x="{MARGIN}" y="{MARGIN}" ', 1).replace(
+        'width="100%"', f'width="{width - 2 * MARGIN}"', 1
+    )
+    size = f'width="{width}" height="{height + 2 * MARGIN}"'
     ground = f'<style>{style}</style>\n<rect class="ground" width="100%" height="100%"/>'
-    return f"{head}</title>\n{ground}{rest}\n"
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n{ground}\n{inner}\n</svg>\n'
 
 
 def short(text: str, size: int = 12) -> str:

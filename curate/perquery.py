@@ -1,8 +1,8 @@
 """Scores of single queries from what a model found: nDCG and average precision, under three readings of doubt.
 
-*stock* counts a pair in doubt as not relevant, as every tool does that knows only the qrels. *condensed* takes the pairs
-in doubt out of the ranking first. *optimistic* counts a contested pair as relevant, in the ranking and in the best
-ranking that there could be, so that it may also be the lowest of the three.
+*stock* counts a pair in doubt as not relevant, as every tool does that knows only the qrels. *condensed* takes pairs in
+doubt out of the ranking first. *optimistic* counts a contested pair as relevant, in the ranking and in the best ranking
+that there could be, so that it may also be the lowest of the three.
 """
 
 import math

@@ -1,9 +1,10 @@
 """Batches as large as fit: on a GPU a model is fastest with the largest batch that its memory holds."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+
+from curate.evaluating.tasks import Foreign
 
 FIRST, LARGEST = 32, 1024
 
@@ -14,14 +15,14 @@ class Growing:
     Rows come back as float32, whatever the precision of the weights.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Foreign) -> None:
         self.model, self.mteb_model_meta, self.size = model, model.mteb_model_meta, 0
 
-    def encode(self, inputs: Any, **named: Any) -> Any:
+    def encode(self, inputs: Foreign, **named: Foreign) -> Foreign:
         """Return the rows of all inputs; after an `OutOfMemoryError` with batches half as large."""
         from torch.utils.data import DataLoader
 
-        def run(rows: Any, size: int) -> Any:
+        def run(rows: Foreign, size: int) -> Foreign:
             loader = DataLoader(rows, batch_size=size, collate_fn=inputs.collate_fn)
             found = self.model.encode(loader, **{**named, "batch_size": size})
             return np.asarray(found.cpu() if hasattr(found, "cpu") else found, dtype=np.float32)
@@ -33,15 +34,15 @@ class Growing:
             self.size = largest(lambda size: run(rows.select(longest[:size].tolist()), size), len(rows))
         return self._fitting(lambda size: run(rows, size))
 
-    def similarity(self, one: Any, other: Any) -> Any:
+    def similarity(self, one: Foreign, other: Foreign) -> Foreign:
         """Return the similarity of all rows of one side with all of the other."""
         return self.model.similarity(one, other)
 
-    def similarity_pairwise(self, one: Any, other: Any) -> Any:
+    def similarity_pairwise(self, one: Foreign, other: Foreign) -> Foreign:
         """Return the similarity of every row of one side with that of the other."""
         return self.model.similarity_pairwise(one, other)
 
-    def _fitting(self, run: Callable[[int], Any]) -> Any:
+    def _fitting(self, run: Callable[[int], Foreign]) -> Foreign:
         while True:
             try:
                 return run(self.size)

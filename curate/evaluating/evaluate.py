@@ -114,14 +114,16 @@ def _notes(found: dict[str, Any], unmatched: Sequence[str]) -> list[str]:
             f"circular: {', '.join(circular)} judged this benchmark, so that the labels are partly its own and its "
             "score proves nothing"
         )
-    for task in found["tasks"]:
-        if task["queries"] < FEW:
-            notes.append(f"{task['name']}: {task['queries']} queries, under {FEW}: these intervals are too narrow")
-    for each in found["legacy"]:
-        if each["spearman"] is None and each["models"] < each["fewest"]:
-            notes.append(
-                f"{each['new']} and {each['old']}: the orders of {each['models']} models are not compared; that takes "
-                f"{each['fewest']}, and says little even then"
-            )
+    notes += [
+        f"{task['name']}: {task['queries']} queries, under {FEW}: these intervals are too narrow"
+        for task in found["tasks"]
+        if task["queries"] < FEW
+    ]
+    notes += [
+        f"{each['new']} and {each['old']}: the orders of {each['models']} models are not compared; that takes "
+        f"{each['fewest']}, and says little even then"
+        for each in found["legacy"]
+        if each["models"] < each["fewest"]
+    ]
     notes += [f"{source}: no task of the same kind to compare with" for source in unmatched]
     return notes

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def _figure(scored: Scored, reading: str, seed: int) -> Figure:
     return measured(sums, lambda each: np.expand_dims(scored.statistic(each), -1), seed)[0]
 
 
-def _pairs(board: Board, seed: int) -> list[Json]:
+def _pairs(board: Board, seed: int) -> list[dict[str, Any]]:
     found = significance.compare(
         [each.model for each in board.scored],
         [each.sums() for each in board.scored],
@@ -87,11 +88,11 @@ def _pairs(board: Board, seed: int) -> list[Json]:
     return [{name: _rounded(value) for name, value in asdict(pair).items()} for pair in found]
 
 
-def _enough(board: Board, pairs: Sequence[Json]) -> dict[str, Json]:
+def _enough(board: Board, pairs: Sequence[dict[str, Any]]) -> dict[str, Json]:
     """Return what neighbours in the order need: the queries that would tell the hardest of them apart."""
     order = [each.model for each in board.ranked]
-    beside = {frozenset(both) for both in zip(order, order[1:], strict=False)}
-    rows: list[Any] = [pair for pair in pairs if frozenset((pair["one"], pair["other"])) in beside]  # type: ignore[index,call-overload]
+    beside = {frozenset(both) for both in pairwise(order)}
+    rows = [pair for pair in pairs if {pair["one"], pair["other"]} in beside]
     rows.sort(key=lambda pair: order.index(pair["one"]))
     return {
         "neighbours": rows,

@@ -6,7 +6,6 @@ from functools import cached_property
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from curate.encoders.dense import Config as DenseConfig
 from curate.encoders.dense import Dense
 from curate.errors import ConfigError
 from curate.evaluating.batches import Growing
-from curate.evaluating.tasks import imported
+from curate.evaluating.tasks import Foreign, imported
 from curate.protocols import Encoder, Kit, quiet
 from curate.records import Document, Query
 from curate.retrievers.bm25 import Bm25, Config
@@ -37,7 +36,7 @@ class Model:
     name: str
     revision: str
     """Whatever changes its scores."""
-    load: Callable[[], Any]
+    load: Callable[[], Foreign]
     scores_pairs: bool = True
     """Whether it can say how similar two sentences are: BM25 cannot."""
     device: str | None = None
@@ -48,7 +47,7 @@ class Model:
         return "float16" if (self.device or "").startswith("cuda") else "float32"
 
     @cached_property
-    def loaded(self) -> Any:  # noqa: ANN401 - mteb's protocols are not ours
+    def loaded(self) -> Foreign:
         """Return the model as `mteb.evaluate` takes it."""
         return self.load()
 
@@ -94,7 +93,7 @@ def _of_mteb(name: str, device: str | None) -> Model:
     return Model(name, revision, lambda: _fitted(mteb.get_model(name, device=device), device), device=device)
 
 
-def _from_folder(folder: str, device: str | None) -> Any:  # noqa: ANN401
+def _from_folder(folder: str, device: str | None) -> Foreign:
     from mteb.models import SentenceTransformerEncoderWrapper
     from sentence_transformers import SentenceTransformer
 
@@ -104,16 +103,17 @@ def _from_folder(folder: str, device: str | None) -> Any:  # noqa: ANN401
     return _fitted(model, device)
 
 
-def _fitted(model: Any, device: str | None) -> Any:  # noqa: ANN401
+def _fitted(model: Foreign, device: str | None) -> Foreign:
     """Return a model in half precision and with batches that grow, on a GPU; else as it is."""
     if not (device or "").startswith("cuda") or not hasattr(model, "encode"):
         return model
-    if hasattr(weights := getattr(model, "model", None), "half"):
+    weights: Foreign = getattr(model, "model", None)
+    if hasattr(weights, "half"):
         weights.half()
     return Growing(model)
 
 
-def _encoder(encoder: Encoder) -> Any:  # noqa: ANN401
+def _encoder(encoder: Encoder) -> Foreign:
     """Return an encoder of ours for mteb; sentences of STS are encoded as queries, which e5's authors advise.
 
     Documents come from the cache of embeddings where they are in it. Queries never do, so that their speed is measured.
@@ -122,7 +122,7 @@ def _encoder(encoder: Encoder) -> Any:  # noqa: ANN401
 
     cached = CachedEncoder(encoder, default_folder(home()))
 
-    def encode(_self: object, inputs: Any, *, prompt_type: Any = None, **_named: Any) -> Any:
+    def encode(_self: object, inputs: Foreign, *, prompt_type: Foreign = None, **_named: Foreign) -> Foreign:
         texts = [text for batch in inputs for text in batch["text"]]
         if getattr(prompt_type, "value", None) == "document":
             return cached.encode(texts, "document")
@@ -130,18 +130,18 @@ def _encoder(encoder: Encoder) -> Any:  # noqa: ANN401
         return np.concatenate(parts)
 
     encoder.encode(["."], "query")  # loads the weights, which is no part of its speed
-    made = type("Ours", (AbsEncoder,), {"encode": encode, "__init__": lambda self: None})()
+    made = type("Ours", (AbsEncoder,), {"encode": encode, "__init__": lambda _self: None})()
     made.mteb_model_meta = _meta(encoder.name)
     return made
 
 
-def _searcher(bm25: Bm25) -> Any:  # noqa: ANN401
+def _searcher(bm25: Bm25) -> Foreign:
     searcher = Searcher(bm25)
     searcher.mteb_model_meta = _meta(BM25)
     return searcher
 
 
-def _meta(name: str) -> Any:  # noqa: ANN401
+def _meta(name: str) -> Foreign:
     from mteb.models.model_meta import ModelMeta
 
     return ModelMeta.create_empty({"name": f"curate/{name}", "revision": "local"})
@@ -151,10 +151,10 @@ class Searcher:
     """BM25 as mteb's search protocol has it: it indexes a corpus, then answers queries or reranks candidates."""
 
     def __init__(self, bm25: Bm25) -> None:
-        self.mteb_model_meta: Any = None
+        self.mteb_model_meta: Foreign = None
         self._bm25, self._corpus = bm25, _Listed([])
 
-    def index(self, corpus: Any, **_named: Any) -> None:
+    def index(self, corpus: Foreign, **_named: Foreign) -> None:
         """Take the corpus over, and build the index or find it in the cache."""
         titles = corpus["title"] if "title" in corpus.column_names else [""] * len(corpus)
         rows = zip(corpus["id"], titles, corpus["text"], strict=True)
@@ -162,7 +162,7 @@ class Searcher:
         list(self._bm25.search(self._corpus, [Query("", "")], 1, quiet))
 
     def search(
-        self, queries: Any, *, top_k: int, top_ranked: Mapping[str, Sequence[str]] | None = None, **_named: Any
+        self, queries: Foreign, *, top_k: int, top_ranked: Mapping[str, Sequence[str]] | None = None, **_named: Foreign
     ) -> dict[str, dict[str, float]]:
         """Return query -> document -> score; candidates that share no word with their query score 0."""
         asked = [Query(key, text) for key, text in zip(queries["id"], queries["text"], strict=True)]

@@ -9,7 +9,7 @@ from curate.evaluating.tasks import SHOWN
 
 Figures = Mapping[str, Any]
 STYLE = (
-    ".ground{fill:#fff} .bar{fill:#2b7f77} .axis{stroke:#5a646b} text{fill:#1d2327} "
+    ".ground{fill:#fff} rect.bar{fill:#63b3a8} circle.bar{fill:#2b7f77} .axis{stroke:#1d2327} text{fill:#1d2327} "
     ".number{font-variant-numeric:tabular-nums}"
 )
 SPEED = "queries a second"
@@ -20,7 +20,7 @@ CLEAR = 0.05
 def files(found: Figures) -> dict[str, str]:
     """Return name -> text of every file: `README.md` and its pictures."""
     pictures = dict(_pictures(found))
-    text = "\n".join([*_head(found), *(line for task in found["tasks"] for line in _task(task, found, pictures))])
+    text = "\n".join([*_head(found), *(line for task in found["tasks"] for line in _task(task, pictures))])
     rest = "\n".join([*_legacy(found, pictures), *_missed(found["missed"]), *_notes(found)])
     return {"README.md": f"{text}\n{rest}\n", **pictures}
 
@@ -35,27 +35,23 @@ def table(rows: Sequence[Mapping[str, object]]) -> str:
 
 def overview(found: Figures, bold: str = "**") -> list[dict[str, object]]:
     """Return one row a model, with its score on every task, the best of each between marks, and the mean."""
-    rows: list[dict[str, object]] = []
-    for model in found["models"]:
-        row: dict[str, object] = {"model": model["model"] + (" (circular)" if model["circular"] else "")}
-        scores = []
-        for task in found["tasks"]:
-            mine = next((each for each in task["scores"] if each["model"] == model["model"]), None)
-            scores.append(mine["main"] if mine else None)
-            shown = f"{100 * mine['main']:.2f}" if mine else None
-            row[f"{task['name']}, {SHOWN[task['measure']]}"] = (
-                f"{bold}{shown}{bold}" if mine and mine["best"] else shown
-            )
-        row["mean"] = None if None in scores else f"{100 * sum(scores) / len(scores):.2f}"
-        speeds = [
-            each["queries_a_second"]
-            for task in found["tasks"][:1]
-            for each in task["scores"]
-            if each["model"] == model["model"]
-        ]
-        row[SPEED] = f"{speeds[0]:,.0f}" if speeds and speeds[0] else None
-        rows.append(row)
-    return rows
+    return [_line(model, found["tasks"], bold) for model in found["models"]]
+
+
+def _line(model: Figures, tasks: Sequence[Figures], bold: str) -> dict[str, object]:
+    mine = [next((row for row in task["scores"] if row["model"] == model["model"]), None) for task in tasks]
+    line: dict[str, object] = {"model": model["model"] + (" (circular)" if model["circular"] else "")}
+    for task, row in zip(tasks, mine, strict=True):
+        mark = bold if row and row["best"] else ""
+        line[f"{task['name']}, {SHOWN[task['measure']]}"] = f"{mark}{100 * row['main']:.2f}{mark}" if row else None
+    scores = [row["main"] for row in mine if row]
+    line["mean"] = f"{100 * sum(scores) / len(scores):.2f}" if len(scores) == len(tasks) else None
+    speed = mine[0]["queries_a_second"] if mine and mine[0] else None
+    return {**line, SPEED: _speed(speed)}
+
+
+def _speed(figure: float | None) -> str | None:
+    return None if figure is None else f"{figure:,.0f}"
 
 
 def ranged(figure: Mapping[str, Any] | None, factor: float = 100, digits: int = 2) -> str | None:
@@ -80,7 +76,7 @@ def _head(found: Figures) -> Iterator[str]:
         )
 
 
-def _task(task: Figures, found: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
+def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
     what = "pairs" if task["kind"] == "STS" else "queries"
     yield f"\n## {task['name']}\n\n{SHOWN[task['measure']]}, {task['queries']:,} {what}.\n"
     yield table(list(_scores(task)))
@@ -89,9 +85,12 @@ def _task(task: Figures, found: Figures, pictures: Mapping[str, str]) -> Iterato
             "\nStock counts contested pairs as not relevant; condensed takes contested and incomplete ones out of the "
             "ranking; optimistic counts contested ones as relevant, also in the best ranking there could be."
         )
-    name = f"{plain(task['name'])}-scores.svg"
-    if name in pictures:
-        yield f"\n![Scores and intervals]({name})"
+    for name, what_it_shows in (
+        (f"{plain(task['name'])}-scores.svg", "Scores and intervals"),
+        (f"{plain(task['name'])}-speed.svg", "Scores and speed"),
+    ):
+        if name in pictures:
+            yield f"\n![{what_it_shows}]({name})"
     yield "\n### Which differences are real\n"
     yield from _pairs(task, what)
     yield from _headroom(task)
@@ -108,7 +107,7 @@ def _scores(task: Figures) -> Iterator[dict[str, object]]:
                 "never judged @10": f"{100 * each['holes_at_10']:.1f} %",
                 "in doubt @10": f"{100 * each['doubtful_at_10']:.1f} %",
             }
-        yield row | {SPEED: f"{each['queries_a_second']:,.0f}" if each["queries_a_second"] else None}
+        yield row | {SPEED: _speed(each["queries_a_second"])}
 
 
 def _pairs(task: Figures, what: str) -> Iterator[str]:
@@ -197,7 +196,7 @@ def _missed(missed: Figures) -> Iterator[str]:
             f"{ranged(each['recall']) or 'not known'} % of all relevant pairs of the pool."
         )
     if capture := missed.get("capture"):
-        yield f"Outside the pool: at least {ranged(capture['missed'], 1, 0)} relevant pairs more, by `curate check pool`."
+        yield f"Outside the pool: at least {ranged(capture['missed'], 1, 0)} relevant pairs more (`curate check pool`)."
     for sample in missed.get("below", ()):
         yield f"Of all relevant pairs {ranged(sample['recall'])} % are in the pool, by the sample {sample['source']}."
 

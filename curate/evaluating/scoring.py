@@ -14,7 +14,7 @@ from curate import perquery
 from curate.config import Json, digest
 from curate.errors import RunFailed
 from curate.evaluating.models import Model
-from curate.evaluating.tasks import Task, imported
+from curate.evaluating.tasks import Foreign, Task, imported
 from curate.files import read_json, write_json
 from curate.perquery import READINGS
 from curate.significance import Statistic, mean, means, pearson, products
@@ -119,7 +119,7 @@ def _score(model: Model, task: Task) -> Scored:
     return made
 
 
-def _of_rankings(saved: Mapping[str, Any], task: Task, data: Any) -> dict[str, Any]:  # noqa: ANN401
+def _of_rankings(saved: Mapping[str, Any], task: Task, data: Foreign) -> dict[str, Any]:
     """Return the fields of `Scored` that come from rankings; a query without a ranking scores 0, as mteb has it."""
     rankings = saved[task.subset][task.made.metadata.eval_splits[0]]
     labels = {query: gains for query, gains in data["relevant_docs"].items() if any(g > 0 for g in gains.values())}
@@ -137,7 +137,7 @@ def _of_rankings(saved: Mapping[str, Any], task: Task, data: Any) -> dict[str, A
     }
 
 
-def _of_pairs(saved: Mapping[str, Any], task: Task, data: Any) -> dict[str, Any]:  # noqa: ANN401
+def _of_pairs(saved: Mapping[str, Any], task: Task, data: Foreign) -> dict[str, Any]:
     """Return the fields of `Scored` that come from similarities of sentences."""
     cosines = [float(each) for each in saved[task.subset][task.made.metadata.eval_splits[0]]["cosine_scores"]]
     values = {"similarity": cosines, "label": [float(each) for each in data["score"]]}

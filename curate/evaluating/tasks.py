@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
 import yaml
@@ -17,6 +17,8 @@ from curate.files import sha256
 if TYPE_CHECKING:
     from mteb.abstasks import AbsTask
 
+Foreign: TypeAlias = Any
+"""A thing of mteb, `datasets` or torch, which have no types for us."""
 Kind = Literal["Retrieval", "Reranking", "STS"]
 MAIN: Mapping[Kind, str] = {"Retrieval": "ndcg_at_10", "Reranking": "map_at_10", "STS": "cosine_pearson"}
 """Kind of a task -> the measure that counts, by mteb's name."""
@@ -43,7 +45,7 @@ class Task:
         return MAIN[self.kind]
 
     @cached_property
-    def data(self) -> Any:  # noqa: ANN401 - mteb's own mapping, or a dataset of pairs
+    def data(self) -> Foreign:
         """Return the one split that is scored; UserError if there are several subsets or splits."""
         if not self.made.data_loaded:
             self.made.load_data()
@@ -121,7 +123,7 @@ def legacy(source: str) -> list[Task]:
     return [Task(made.metadata.name, cast("Kind", kind), source, content, made)]
 
 
-def imported() -> Any:  # noqa: ANN401 - mteb has no types for us
+def imported() -> Foreign:
     """Return mteb; MissingExtra says how to install it."""
     try:
         import mteb
