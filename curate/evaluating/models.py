@@ -95,10 +95,11 @@ def _of_mteb(name: str, device: str | None) -> Model:
 
 def _from_folder(folder: str, device: str | None) -> Foreign:
     from mteb.models import SentenceTransformerEncoderWrapper
-    from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     path = Path(folder).expanduser()
-    model = SentenceTransformerEncoderWrapper(SentenceTransformer(str(path), device=device))
+    model = SentenceTransformerEncoderWrapper(str(path), device=device)
     model.mteb_model_meta = _meta(path.name)
     return _fitted(model, device)
 
@@ -159,7 +160,7 @@ class Searcher:
         titles = corpus["title"] if "title" in corpus.column_names else [""] * len(corpus)
         rows = zip(corpus["id"], titles, corpus["text"], strict=True)
         self._corpus = _Listed([Document(key, title or "", text) for key, title, text in rows])
-        list(self._bm25.search(self._corpus, [Query("", "")], 1, quiet))
+        list(self._bm25.search(self._corpus, [Query("", "a")], 1, quiet))  # also reads the dictionary of words
 
     def search(
         self, queries: Foreign, *, top_k: int, top_ranked: Mapping[str, Sequence[str]] | None = None, **_named: Foreign

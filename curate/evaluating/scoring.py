@@ -88,6 +88,7 @@ def _score(model: Model, task: Task) -> Scored:
     """Run mteb on one task and look at the rankings, or similarities, that it saved."""
     _quiet()
     data, loaded = task.data, model.loaded
+    trying = getattr(loaded, "trying", 0.0)
     with tempfile.TemporaryDirectory() as place:
         result = imported().evaluate(
             loaded,
@@ -104,6 +105,7 @@ def _score(model: Model, task: Task) -> Scored:
     scores = next(row for row in whole.scores[split] if row["hf_subset"] == task.subset)
     found = _of_pairs(saved, task, data) if task.kind == "STS" else _of_rankings(saved, task, data)
     asked = sum(each["end"] - each["start"] for each in whole.evaluation_phases or () if each["name"] in ASKED)
+    asked -= getattr(loaded, "trying", 0.0) - trying
     answered = 2 * len(found["queries"]) if task.kind == "STS" else len(found["queries"])
     made = Scored(
         model=model.name,
@@ -112,7 +114,7 @@ def _score(model: Model, task: Task) -> Scored:
         batch=getattr(loaded, "size", None),
         main=float(scores[task.measure]),
         metrics={name: value for name, value in scores.items() if _worth(name, value)},
-        queries_a_second=round(answered / asked, 3) if asked else None,
+        queries_a_second=round(answered / asked, 3) if asked > 0 else None,
         **found,
     )
     _agree(made, task)
