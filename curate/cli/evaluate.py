@@ -58,10 +58,8 @@ def _text(found: Figures) -> Iterator[str]:
     yield "points of 100, the best between asterisks"
     for task in found["tasks"]:
         enough, left = task["enough"], task["headroom"]
-        yield (
-            f"{task['name']}: {enough['told_apart']} of {len(enough['neighbours'])} neighbours told apart; the best "
-            f"leaves {100 * left['left']:.2f} points"
-        )
+        apart = f"{enough['told_apart']} of {len(enough['neighbours'])} neighbours in the order told apart"
+        yield f"{task['name']}: {apart}; the best leaves {100 * left['left']:.2f} points"
     for each in found["legacy"]:
         value = each["spearman"]
         shown = (

@@ -49,8 +49,9 @@ def evaluate(order: Order, tell: Callable[[str], None] = lambda _line: None) -> 
     models = named(names, origin.definitions(run), order.device)
     new = tasks.in_folder(order.folder)
     old = [task for source in order.legacy for task in tasks.legacy(source)]
-    unmatched = sorted({task.source for task in old if task.kind not in {each.kind for each in new}})
-    boards, before = ([_board(task, models, tell) for task in group] for group in (new, old))
+    kinds = {task.kind for task in new}
+    boards = [_board(task, models, tell) for task in new]
+    before = [_board(task, models, tell) for task in old if task.kind in kinds]
     known = [board for board in boards if board.scored]
     found: dict[str, Any] = {
         "models": _made_by(models, new, run),
@@ -63,7 +64,7 @@ def evaluate(order: Order, tell: Callable[[str], None] = lambda _line: None) -> 
         ],
         "missed": origin.missed(run),
     }
-    found["notes"] = _notes(found, unmatched)
+    found["notes"] = _notes(found, sorted({task.source for task in old if task.kind not in kinds}))
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "evaluation.json", found)
@@ -111,8 +112,8 @@ def _notes(found: dict[str, Any], unmatched: Sequence[str]) -> list[str]:
     notes = []
     if circular := [each["model"] for each in found["models"] if each["circular"]]:
         notes.append(
-            f"circular: {', '.join(circular)} judged this benchmark, so that the labels are partly its own and its "
-            "score proves nothing"
+            f"circular: {', '.join(circular)} judged this benchmark: the labels are partly their own, and their "
+            "scores prove nothing"
         )
     notes += [
         f"{task['name']}: {task['queries']} queries, under {FEW}: these intervals are too narrow"
