@@ -147,6 +147,24 @@ def test_headroom_and_difficulty_add_up(folder: Path) -> None:
     assert evaluate(asked(folder, models=("use",)))["tasks"][0]["difficulty"] is None, "without BM25 there are no bands"
 
 
+def test_a_query_that_shares_no_word_with_any_document_scores_0(tmp_path: Path) -> None:
+    made = benchmark()
+    lost = pl.when(pl.col("query_id") == made.queries["query_id"][0]).then(pl.lit("zyxw")).otherwise("text")
+    folder = written(replace(made, queries=made.queries.with_columns(text=lost)), tmp_path / "small")
+    found = evaluate(asked(folder))
+    queries = pl.read_parquet(folder.parent / "evaluation" / "queries.parquet")
+    of_it = queries.filter(model="bm25", query_id=made.queries["query_id"][0], task="small-retrieval")
+    assert of_it.select("stock", "first_relevant").rows() == [(0.0, None)]
+    assert "not found" in [band["best_rank"] for band in found["tasks"][0]["difficulty"]]
+
+
+def test_two_folders_of_one_name_are_refused(tmp_path: Path) -> None:
+    for place in ("a", "b"):
+        (tmp_path / place / "model").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="several models named model"):
+        models.named([str(tmp_path / place / "model") for place in ("a", "b")])
+
+
 def test_pairs_of_sentences_are_scored_by_pearson_and_not_by_bm25(tmp_path: Path) -> None:
     found = evaluate(asked(sentences(tmp_path / "sts")))
     assert [each["model"] for each in found["tasks"][0]["scores"]] == ["use"]

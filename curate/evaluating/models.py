@@ -60,7 +60,11 @@ def named(
     `definitions` are the encoders that a pipeline defines. ConfigError names the nearest known one.
     """
     _need(device)
-    return [_model(name, definitions or {}, device) for name in dict.fromkeys(names)]
+    found = [_model(name, definitions or {}, device) for name in dict.fromkeys(names)]
+    shown = [each.name for each in found]
+    if twice := sorted({name for name in shown if shown.count(name) > 1}):
+        raise ConfigError(f"--models: found several models named {', '.join(twice)}; rename their folders")
+    return found
 
 
 def _model(name: str, definitions: Mapping[str, Settings], device: str | None) -> Model:
