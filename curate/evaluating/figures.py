@@ -21,6 +21,8 @@ from curate.retrievers.tokens import cutter
 from curate.totals import Figure, measured
 
 DIGITS = 6
+CLEAR = 0.05
+"""Adjusted p up to which two models are told apart."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,10 @@ def _pairs(board: Board, seed: int) -> list[dict[str, Any]]:
 
 
 def _enough(board: Board, pairs: Sequence[dict[str, Any]]) -> dict[str, Json]:
-    """Return what neighbours in the order need: the queries that would tell the hardest of them apart."""
+    """Return what neighbours in the order need, and how many of them, and of all pairs, are told apart.
+
+    `most` are the queries that would tell the hardest of the neighbours apart.
+    """
     order = [each.model for each in board.ranked]
     beside = {frozenset(both) for both in pairwise(order)}
     rows = [pair for pair in pairs if {pair["one"], pair["other"]} in beside]
@@ -97,7 +102,10 @@ def _enough(board: Board, pairs: Sequence[dict[str, Any]]) -> dict[str, Json]:
     return {
         "neighbours": rows,
         "most": max((pair["enough"] for pair in rows if pair["enough"] is not None), default=None),
-        "told_apart": sum(pair["adjusted"] < 1 - significance.LEVEL for pair in rows),
+        **{
+            name: sum(pair["adjusted"] <= CLEAR for pair in some)
+            for name, some in (("told_apart", rows), ("of_all", pairs))
+        },
     }
 
 

@@ -13,8 +13,6 @@ STYLE = (
     ".number{font-variant-numeric:tabular-nums}"
 )
 SPEED = "queries a second"
-CLEAR = 0.05
-"""Adjusted p below which two models are told apart."""
 
 
 def files(found: Figures) -> dict[str, str]:
@@ -100,7 +98,10 @@ def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
 def _scores(task: Figures) -> Iterator[dict[str, object]]:
     for each in task["scores"]:
         mark = "**" if each["best"] else ""
-        row: dict[str, object] = {"model": each["model"], "stock": f"{mark}{ranged(each['stock'])}{mark}"}
+        row: dict[str, object] = {
+            "model": each["model"],
+            "stock": f"{mark}{ranged(each['stock']) or 'not defined'}{mark}",
+        }
         if task["verdicts"]:
             row |= {name: ranged(each.get(name)) for name in ("condensed", "optimistic")}
             shares = {"never judged @10": each["holes_at_10"], "in doubt @10": each["doubtful_at_10"]}
@@ -127,10 +128,9 @@ def _pairs(task: Figures, what: str) -> Iterator[str]:
             for pair in neighbours
         ]
     )
-    clear = sum(pair["adjusted"] < CLEAR for pair in task["pairs"])
     yield (
-        f"\nNeighbours in the order. Of all {len(task['pairs'])} pairs of models {clear} are told apart at 5 % "
-        "(paired randomisation, Holm); how many would show it: 80 % power, two-sided 5 %, one pair alone."
+        f"\nNeighbours in the order. Of all {len(task['pairs'])} pairs of models {task['enough']['of_all']} are told "
+        "apart at 5 % (paired randomisation, Holm); how many would show it: 80 % power, two-sided 5 %, one pair alone."
     )
 
 

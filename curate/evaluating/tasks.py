@@ -1,6 +1,6 @@
 """The tasks of a folder or a name, as mteb knows them, with the identity of their content."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -175,8 +175,3 @@ def _front(folder: Path) -> Mapping[str, Any]:
     parts = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     front = yaml.safe_load(parts[1]) if len(parts) == 3 and not parts[0] else None
     return front if isinstance(front, dict) else {}
-
-
-def measures(kinds: Sequence[Kind]) -> list[str]:
-    """Return what people call the measures of these kinds."""
-    return [SHOWN[MAIN[kind]] for kind in kinds]
