@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from curate.intervals import resamples
-from curate.significance import Statistic
+from curate.significance import Statistic, resampled
 from curate.tally import Floats
 from curate.totals import DIGITS, divided
 
@@ -102,11 +101,9 @@ def _drawn(new: Side, old: Side, seed: int, replicates: int, *, same_queries: bo
     """Return the scores of resampled models on resampled queries; both of shape (replicates, models)."""
     models = len(new.sums)
     chosen = np.random.default_rng([seed, 1]).integers(0, models, size=(replicates, models))
-    sides = []
-    for side, salt in ((new, seed), (old, seed if same_queries else seed + 1)):
-        columns = [
-            np.concatenate([side.statistic(weights @ each) for weights in resamples(len(each), replicates, salt)])
-            for each in side.sums
-        ]
-        sides.append(np.take_along_axis(np.stack(columns, axis=1), chosen, axis=1))
-    return sides[0], sides[1]
+    salts = (seed, seed if same_queries else seed + 1)
+    one, other = (
+        np.take_along_axis(resampled(side.sums, side.statistic, salt, replicates), chosen, axis=1)
+        for side, salt in zip((new, old), salts, strict=True)
+    )
+    return one, other

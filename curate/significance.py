@@ -81,11 +81,12 @@ def compare(
     pairs = list(combinations(range(len(names)), 2))
     scores = [float(statistic(each.sum(axis=0))) for each in sums]
     chance = _chances(pairs, sums, scores, statistic, seed, draws)
+    drawn = resampled(sums, statistic, seed)
     found = []
     for (one, other), p, adjusted in zip(pairs, chance, holm(chance), strict=True):
         high, low = (one, other) if scores[one] >= scores[other] else (other, one)
         difference = scores[high] - scores[low]
-        spread = _spread(sums[high], sums[low], statistic, seed)
+        spread = float(np.nanstd(drawn[:, high] - drawn[:, low])) * math.sqrt(len(sums[one]))
         enough, smallest = needed(difference, spread, len(sums[one]))
         found.append(Pair(names[high], names[low], difference, p, adjusted, enough, smallest))
     return sorted(found, key=lambda pair: (pair.p, -pair.difference, pair.one, pair.other))
@@ -132,12 +133,15 @@ def _chances(
     return [float(each) for each in (1 + far) / (1 + draws)]
 
 
-def _spread(one: Floats, other: Floats, statistic: Statistic, seed: int, replicates: int = 1000) -> float:
-    """Return the standard deviation of the difference that one query alone would have."""
-    both = np.concatenate([one, other], axis=1)
-    width = one.shape[1]
+def resampled(sums: Sequence[Floats], statistic: Statistic, seed: int, replicates: int = 1000) -> Floats:
+    """Return every model's score on resampled queries, the same ones for all; shape (replicates, models)."""
+    beside = np.concatenate(sums, axis=1)
     drawn = [
-        statistic(total[:, :width]) - statistic(total[:, width:])
-        for total in (weights @ both for weights in resamples(len(both), replicates, seed))
+        side_by_side(statistic, len(sums))(weights @ beside) for weights in resamples(len(beside), replicates, seed)
     ]
-    return float(np.nanstd(np.concatenate(drawn)) * math.sqrt(len(both)))
+    return np.concatenate(drawn)
+
+
+def side_by_side(statistic: Statistic, models: int) -> Statistic:
+    """Return the statistic of several models whose sums stand side by side, shape (..., models x columns)."""
+    return lambda sums: statistic(sums.reshape(*sums.shape[:-1], models, -1))

@@ -48,7 +48,7 @@ def of_task(board: Board, seed: int) -> dict[str, Json]:
         "measure": task.measure,
         "queries": len(first.queries),
         "verdicts": bool(task.verdicts),
-        "scores": [_row(each, board.ranked[0].main, seed) for each in board.ranked],
+        "scores": _rows(board, seed),
         "pairs": pairs,
         "enough": _enough(board, pairs),
         "headroom": _headroom(board),
@@ -56,28 +56,35 @@ def of_task(board: Board, seed: int) -> dict[str, Json]:
     }
 
 
-def _row(scored: Scored, best: float, seed: int) -> dict[str, Json]:
-    """Return one model's line; readings of doubt where a panel's verdicts are known."""
-    figures: dict[str, Json] = {}
-    for reading in READINGS if scored.shown else READINGS[:1]:
-        figures[reading] = _figure(scored, reading, seed).shown()
-    at_ten = {"holes_at_10": scored.holes, "doubtful_at_10": scored.doubtful}
-    return {
-        "model": scored.model,
-        "main": scored.main,
-        "best": scored.main == best,
-        **figures,
-        **{name: round(count / scored.shown, DIGITS) if scored.shown else None for name, count in at_ten.items()},
-        "queries_a_second": scored.queries_a_second,
-        "precision": scored.precision,
-        "batch": scored.batch,
-        "metrics": dict(scored.metrics),
-    }
+def _rows(board: Board, seed: int) -> list[Json]:
+    """Return every model's line, best first; readings of doubt where a panel's verdicts are known."""
+    known = READINGS if board.task.verdicts else READINGS[:1]
+    by_reading = {reading: _intervals(board.ranked, reading, seed) for reading in known}
+    rows: list[Json] = []
+    for place, scored in enumerate(board.ranked):
+        at_ten = {"holes_at_10": scored.holes, "doubtful_at_10": scored.doubtful}
+        rows.append(
+            {
+                "model": scored.model,
+                "main": scored.main,
+                "best": scored.main == board.ranked[0].main,
+                **{reading: figures[place].shown() for reading, figures in by_reading.items()},
+                **{
+                    name: round(found / scored.shown, DIGITS) if scored.shown else None
+                    for name, found in at_ten.items()
+                },
+                "queries_a_second": scored.queries_a_second,
+                "precision": scored.precision,
+                "batch": scored.batch,
+                "metrics": dict(scored.metrics),
+            }
+        )
+    return rows
 
 
-def _figure(scored: Scored, reading: str, seed: int) -> Figure:
-    sums = scored.sums(reading)
-    return measured(sums, lambda each: np.expand_dims(scored.statistic(each), -1), seed)[0]
+def _intervals(models: Sequence[Scored], reading: str, seed: int) -> list[Figure]:
+    sums = np.concatenate([each.sums(reading) for each in models], axis=1)
+    return measured(sums, significance.side_by_side(models[0].statistic, len(models)), seed)
 
 
 def _pairs(board: Board, seed: int) -> list[dict[str, Any]]:

@@ -103,7 +103,7 @@ def _scores(task: Figures) -> Iterator[dict[str, object]]:
             "stock": f"{mark}{ranged(each['stock']) or 'not defined'}{mark}",
         }
         if task["verdicts"]:
-            row |= {name: ranged(each.get(name)) for name in ("condensed", "optimistic")}
+            row |= {name: ranged(each[name]) for name in ("condensed", "optimistic")}
             shares = {"never judged @10": each["holes_at_10"], "in doubt @10": each["doubtful_at_10"]}
             row |= {name: None if share is None else f"{100 * share:.1f} %" for name, share in shares.items()}
         yield row | {SPEED: _speed(each["queries_a_second"])}
