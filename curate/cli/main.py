@@ -12,6 +12,7 @@ from curate.cli import (
     check,
     doctor,
     embed,
+    evaluate,
     init,
     ledger,
     look,
@@ -37,6 +38,7 @@ agree.add_to(app)
 review.add_to(app)
 check.add_to(app)
 analyze.add_to(app)
+evaluate.add_to(app)
 models.add_to(app)
 ledger.add_to(app)
 anonymise.add_to(app)
