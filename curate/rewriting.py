@@ -72,7 +72,7 @@ class Rules:
             "length": not self.fits(size, len(text)),
             "form": self.asks(text) != self.asks(task.query),
             "same": bare_text == bare(task.query),
-            "duplicate": bare_text in taken,
+            "duplicate": bare_text in taken and bare_text != bare(task.query),
         }
         return [rule for rule in RULES if found.get(rule)]
 

@@ -77,13 +77,15 @@ def test_a_word_that_no_lexicon_knows_is_marked_or_a_fault() -> None:
     assert reasons(rows("乙干 乙型干炎 - - both"), lexicon) == []
 
 
+YAML = """\
+version: 1
+synonyms:
+- {term: 心梗, synonym: 心肌梗死, kind: abbreviation, source: book, not_in: [心梗阻, 假心梗], unseen: term}
+"""
 READ: dict[str, tuple[str, str]] = {
     ".tsv": (HEAD + "心梗\t心肌梗死\tabbreviation\tbook\t\t心梗阻|假心梗\tterm\n", "a.tsv"),
     ".csv": ("term,synonym,kind,source,not_in,unseen\n心梗,心肌梗死,abbreviation,book,心梗阻|假心梗,term\n", "a.csv"),
-    ".yaml": (
-        "version: 1\nsynonyms:\n- term: 心梗\n  synonym: 心肌梗死\n  kind: abbreviation\n  source: book\n  not_in: [心梗阻, 假心梗]\n  unseen: term\n",
-        "a.yaml",
-    ),
+    ".yaml": (YAML, "a.yaml"),
 }
 
 

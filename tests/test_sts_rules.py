@@ -32,7 +32,7 @@ RULES_ZH = Rules(LEXER, ZH.asks, 0.3)
 TASK = Task("q1", "心梗以后能喝酒吗", "心梗", "心肌梗死")
 
 CASES: dict[str, tuple[Kind, str, list[str]]] = {
-    "a positive": ("positive", "心肌梗死以后可以喝酒吗", []),
+    "a positive": ("positive", "心肌梗死以后可喝酒吗", []),
     "a hard negative": ("hard", "喝酒会引起心肌梗死吗", []),
     "an easy negative": ("easy", "心梗以后能坐飞机吗", []),
     "its word is missing": ("hard", "喝酒会引起心脏病吗", ["word"]),
@@ -67,7 +67,7 @@ def test_rules_again_by_plain_means(text: str, kind: Kind, taken: set[str]) -> N
     assert ("length" in broken) == (not 5.6 <= len(text) <= 10.4)
     assert ("form" in broken) == (not ("吗" in text or "？" in text))
     assert ("same" in broken) == (letters == "心梗以后能喝酒吗")
-    assert ("duplicate" in broken) == (letters in taken)
+    assert ("duplicate" in broken) == (letters in taken and letters != "心梗以后能喝酒吗")
 
 
 def test_questions_are_known_by_their_form() -> None:

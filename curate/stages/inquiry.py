@@ -96,6 +96,8 @@ class Talk(Generic[Answer]):
     """Any name -> what is asked; equal requests are sent once."""
     none: Callable[[str], Answer]
     """Makes an answer of a status that is none."""
+    replicate: int = 0
+    """Which time the same is asked: a further one is another question to the ledger."""
 
 
 @dataclass
@@ -176,7 +178,8 @@ class Desk:
         """Return request digest -> what the ledger has of it: the first answer, else what came last."""
         asked = {key: talk.asks[name] for name, key in named.items()}
         found: dict[str, Answer] = {}
-        for key, finish, raw in self.ledger.generations(self.ledger.register(talk.model.identity), talk.digest):
+        judge = self.ledger.register(talk.model.identity)
+        for key, finish, raw in self.ledger.generations(judge, talk.digest, talk.replicate):
             if key in asked and (key not in found or found[key].status in NONE):
                 found[key] = _read(talk, asked[key], finish, raw)
         return found
@@ -209,7 +212,7 @@ class Desk:
     def _job(self, talk: Talk[Answer], tasks: Sequence[ask.Task]) -> ask.Job:
         model = talk.model
         judge = self.ledger.register(model.identity)
-        account = ask.Account(judge, talk.digest, run=self.context.run_id, purpose=model.purpose)
+        account = ask.Account(judge, talk.digest, talk.replicate, self.context.run_id, model.purpose)
         limits = spending.limits(model.settings, mixed_models=self.mixed_models)
         return ask.Job(talk.label, tasks, provider(model.settings), account, limits, len(tasks))
 

@@ -212,7 +212,7 @@ class Writer:
         for attempt in range(1, self.config.again + 2):
             if not open_:
                 return
-            answers = self._ask(open_, model, prompt, desk)
+            answers = self._ask(open_, model, prompt, desk, attempt - 1)
             unanswered = [task for task in open_ if task.query_id not in answers]
             if desk.dry:
                 self._stand_in({task: open_[task] for task in unanswered})
@@ -223,14 +223,14 @@ class Writer:
             }
 
     def _ask(
-        self, open_: Mapping[Task, Mapping[Kind, Sequence[Rule]]], model: Model, prompt: Prompt, desk: Desk
+        self, open_: Mapping[Task, Mapping[Kind, Sequence[Rule]]], model: Model, prompt: Prompt, desk: Desk, times: int
     ) -> dict[str, Written]:
         spelled, thinking = self.rules.lexer.spelled, model.settings.thinking_tokens
         asks = {
             task.query_id: Ask(prompt.request(task, spelled, kinds, thinking), partial(read, list(kinds)))
             for task, kinds in open_.items()
         }
-        return desk.answers([Talk(f"sts.generator={model.name}", model, prompt.digest, asks, _written)])[0]
+        return desk.answers([Talk(f"sts.generator={model.name}", model, prompt.digest, asks, _written, times)])[0]
 
     def _read(
         self, task: Task, kinds: Mapping[Kind, Sequence[Rule]], answer: Written, attempt: int
