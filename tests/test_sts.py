@@ -16,11 +16,13 @@ from curate.errors import BudgetError, ConfigError, DataError, UserError
 from curate.files import digests, frame, write_table
 from curate.ledger import Ledger
 from curate.ledger.check import check as findings
+from curate.page import strings
 from curate.rewriting import KINDS
 from curate.synonyms import Lexer, groups
 from curate.synonyms import read as entries
 from tests.pools import step, table
 from tests.runs import curate, tiny
+from tests.test_report import Read
 from tests.vendor import Call, Fault, Vendor, error, refusal, says, vendor
 
 HEAD = "term\tsynonym\tkind\tsource\tunseen\n"
@@ -451,6 +453,11 @@ def test_the_command_runs_plans_and_is_skipped(tmp_path: Path, serve: Callable[[
     assert "sts: note: templates wrote these pairs" in done.stderr
     shown = curate(tmp_path, "show", "pairs", "--run", "runs/tiny")
     assert shown.returncode == 0, shown.stderr
+    page = (tmp_path / "runs/tiny/report.html").read_text(encoding="utf-8")
+    read, words = Read(page), strings("zh")["sts"]
+    assert read.row("测试集：正例")[0] == "1"
+    assert [read.row(words[name])[0] for name in ("pairs", "positive_share")] == ["2", "0.500"]
+    assert words["unconfirmed"] in read.text
     again = curate(tmp_path, "sts", "--run", "runs/tiny")
     assert "sts: up to date, skipped" in again.stderr
     judges = [
@@ -467,3 +474,13 @@ def test_the_command_runs_plans_and_is_skipped(tmp_path: Path, serve: Callable[[
     assert stopped.returncode == 2
     assert "making an STS set would send:" in stopped.stderr
     assert server.calls == []
+    judges += ["--set", f"judges.b={{kind: openai, model: gamma-1, base_url: '{server.url}'}}"]
+    asked = curate(tmp_path, "sts", "--run", "runs/tiny", *judges, "--generator", "g", "--panel", "a,b", "--yes")
+    assert asked.returncode == 0, asked.stderr
+    assert server.calls
+    shown = curate(tmp_path, "report", "--run", "runs/tiny")
+    assert shown.returncode == 0, shown.stderr
+    read = Read((tmp_path / "runs/tiny/report.html").read_text(encoding="utf-8"))
+    assert words["unconfirmed"] not in read.text
+    assert words["agreement_caption"] in read.text
+    assert sum(row[:1] == ["Fleiss κ"] for row in read.rows) == 2
