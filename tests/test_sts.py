@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.config import Settings
 from curate.context import Report
 from curate.errors import BudgetError, ConfigError, DataError, UserError
 from curate.files import digests, frame, write_table
@@ -29,7 +30,7 @@ HEAD = "term\tsynonym\tkind\tsource\tunseen\n"
 WORDS = {"胃溃疡": "消化性胃溃", "痛风": "尿酸病", "偏头痛": "偏头疼", "白内障": "白内之障", "青光眼": "绿光眼"}
 BODIES = ("能喝酒抽烟吃辣吗", "早期疼起来怎么办")
 QUERIES = {f"q{n}{m}": f"{word}{body}" for n, word in enumerate(WORDS) for m, body in enumerate(BODIES)}
-PRICE = {"input": 2.0, "output": 10.0, "date": "2026-01-01"}
+PRICE: Settings = {"input": 2.0, "output": 10.0, "date": "2026-01-01"}
 SHORT = {"test": 4, "train": 2}
 
 
@@ -54,7 +55,7 @@ def prepared(folder: Path, queries: Mapping[str, str], dictionary: str) -> Path:
 
 def sts(run: Path, server: Vendor | None = None, consent: Mapping[str, Any] | None = None, **settings: Any) -> Report:
     """Run the stage with a generator `g` and judges `a` and `b`, all on one server, unless it says otherwise."""
-    judges = {}
+    judges: dict[str, Settings] = {}
     if server is not None:
         settings = {"generator": "g", "panel": ["a", "b"], **settings}
         for name, model in (("g", "alpha-1"), ("a", "beta-1"), ("b", "gamma-1"), ("kin", "alpha-2")):
