@@ -5,7 +5,7 @@ Answers are kept nowhere but in the replies, so a killed or repeated stage reads
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar, get_args
 
 from curate import ask, clones
 from curate.budget import Plan, plan
@@ -18,7 +18,8 @@ from curate.providers import identity, provider, reader
 from curate.providers.presets import LanguageModel
 from curate.stages import build, leaving, spending
 
-NONE = ("failed", "refused", "unparsed")
+Missing = Literal["failed", "refused", "unparsed"]
+NONE: tuple[Missing, ...] = get_args(Missing)
 """Statuses of what is no answer."""
 
 
@@ -47,9 +48,12 @@ class Model:
         """Return the language model that a setting `key` names; ConfigError if the name means no such thing."""
         settings = build.language_model(context, name)
         if settings is None:
-            raise ConfigError(f"{key}: {name!r} is no language model; `curate models` lists those there are")
+            raise ConfigError(f"{key}: {name!r} is no language model; `curate models` lists those that can be asked")
         if reader(settings.kind) is None:
-            raise ConfigError(f"{key}: the provider {settings.kind!r} cannot read its replies again; choose another")
+            raise ConfigError(
+                f"{key}: the provider {settings.kind!r} cannot read its replies again; give its class a method "
+                "`reply(raw)`, or choose another model"
+            )
         return cls(name, settings, purpose)
 
     @property
@@ -70,10 +74,13 @@ class Ask(Generic[Answer]):
 
     request: Request
     read: Callable[[Reply], Answer]
+    query_digest: str = ""
+    slots: tuple[str, ...] = ()
+    """Digests of the other texts that it is about."""
 
     def task(self) -> ask.Task:
         """Return it as the door to a model takes it."""
-        return ask.Task(self.request, self._reading, _failed)
+        return ask.Task(self.request, self._reading, _failed, query_digest=self.query_digest, slots=self.slots)
 
     def _reading(self, reply: Reply) -> ask.Reading:
         status = self.read(reply).status
@@ -94,7 +101,7 @@ class Talk(Generic[Answer]):
     """Of the prompt."""
     asks: Mapping[str, Ask[Answer]]
     """Any name -> what is asked; equal requests are sent once."""
-    none: Callable[[str], Answer]
+    none: Callable[[Missing], Answer]
     """Makes an answer of a status that is none."""
     replicate: int = 0
     """Which time the same is asked: a further one is another question to the ledger."""

@@ -151,7 +151,7 @@ def _asked(
                 )
                 for name, texts in pairs.items()
             },
-            _said,
+            Said,
         )
         for model in panel
     ]
@@ -160,14 +160,6 @@ def _asked(
         for name, said in answers.items():
             found[name][model.name] = said.label or said.status
     return {name: votes for name, votes in found.items() if len(votes) == len(panel)}
-
-
-def _said(status: str) -> Said:
-    return Said(status)  # type: ignore[arg-type]
-
-
-def _written(status: str) -> Written:
-    return Written(status)  # type: ignore[arg-type]
 
 
 @dataclass
@@ -230,7 +222,7 @@ class Writer:
             task.query_id: Ask(prompt.request(task, spelled, kinds, thinking), partial(read, list(kinds)))
             for task, kinds in open_.items()
         }
-        return desk.answers([Talk(f"sts.generator={model.name}", model, prompt.digest, asks, _written, times)])[0]
+        return desk.answers([Talk(f"sts.generator={model.name}", model, prompt.digest, asks, Written, times)])[0]
 
     def _read(
         self, task: Task, kinds: Mapping[Kind, Sequence[Rule]], answer: Written, attempt: int
