@@ -15,9 +15,9 @@ from pydantic import model_validator
 
 from curate import parse
 from curate.config import Json, Section, check, digest
+from curate.lexer import Lexer
 from curate.prompts import block, check_template, fence, fill
 from curate.protocols import Message, Reply, Request
-from curate.synonyms import Lexer
 
 Kind = Literal["positive", "hard", "easy"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

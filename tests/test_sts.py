@@ -1,6 +1,10 @@
 """The stage `sts`: a model writes, rules and a panel check, quotas draw; every answer is paid once and read again."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -17,15 +21,18 @@ from curate.errors import BudgetError, ConfigError, DataError, UserError
 from curate.files import digests, frame, write_table
 from curate.ledger import Ledger
 from curate.ledger.check import check as findings
+from curate.lexer import Lexer
 from curate.page import strings
 from curate.rewriting import KINDS
-from curate.synonyms import Lexer, groups
+from curate.synonyms import groups
 from curate.synonyms import read as entries
 from tests.pools import step, table
 from tests.runs import curate, tiny
+from tests.steps import beir
 from tests.test_report import Read
 from tests.vendor import Call, Fault, Vendor, error, refusal, says, vendor
 
+KILLER = Path(__file__).with_name("killer.py")
 HEAD = "term\tsynonym\tkind\tsource\tunseen\n"
 WORDS = {"胃溃疡": "消化性胃溃", "痛风": "尿酸病", "偏头痛": "偏头疼", "白内障": "白内之障", "青光眼": "绿光眼"}
 BODIES = ("能喝酒抽烟吃辣吗", "早期疼起来怎么办")
@@ -331,6 +338,38 @@ def test_small_edits_spare_a_model_its_negatives(run: Path, serve: Callable[[Beh
     assert {way for way in found["ways"] if way != "model"} <= {"negation", "laterality", "dose", "hypernym"}
     asked = [kind for call in server.calls if "term" in call.passages for kind in wanted(call)]
     assert len(asked) == found["ways"]["model"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed_after", [1, 13])
+def test_a_kill_and_a_second_try_pay_nothing_twice(
+    tmp_path: Path, serve: Callable[[Behaviour], Vendor], killed_after: int
+) -> None:
+    server = serve(honest)
+    rows = [{"_id": name, "text": text} for name, text in QUERIES.items()]
+    beir(tmp_path / "data", rows, [{"_id": "d1", "title": "", "text": "多喝水。"}])
+    (tmp_path / "words.tsv").write_text(rows_of(WORDS), encoding="utf-8")
+    judges = {
+        name: {"kind": "openai", "model": model, "base_url": server.url, "concurrency": 1}
+        for name, model in (("g", "alpha-1"), ("a", "beta-1"))
+    }
+    head = {"version": 1, "name": "killed", "judges": judges, "diversify": {"enabled": False}}
+    section = {"dictionary": "words.tsv", "generator": "g", "panel": ["a"], **SHORT}
+    settings = {**head, "ingest": {"source": "data"}, "stages": ["ingest", "mask", "diversify", "sts"], "sts": section}
+    (tmp_path / "killed.yaml").write_text(json.dumps(settings), encoding="utf-8")
+    assert curate(tmp_path, "run", "killed.yaml").returncode == 2  # nothing is allowed yet
+    environment = {**os.environ, "CURATE_HOME": str(tmp_path / "home")}
+    words = ["sts", "--run", "runs/killed", "--yes"]
+    killed = subprocess.run(
+        [sys.executable, KILLER, "after", str(killed_after + 1), *words], cwd=tmp_path, env=environment, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    sent = len(server.calls)
+    assert 0 < sent < 40
+    done = curate(tmp_path, *words)
+    assert done.returncode == 0, done.stderr
+    assert len(server.calls) == 10 + 30
+    assert len({json.dumps(call.body, sort_keys=True) for call in server.calls}) == 40
 
 
 # Without a model

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from curate import config, resources
 from curate.context import Context
 from curate.errors import ConfigError, DataError
-from curate.stages.sts import Config, dictionary
-from curate.synonyms import KINDS, Entry, Lexer, faults, groups, plain, read
+from curate.lexer import Lexer
+from curate.stages.sts import Config
+from curate.stages.words import dictionary
+from curate.synonyms import KINDS, Entry, faults, groups, plain, read
 
 HEAD = "term\tsynonym\tkind\tsource\tmeaning\tnot_in\tunseen\n"
 

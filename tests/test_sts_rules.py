@@ -14,12 +14,12 @@ from curate import balance, resources
 from curate.config import read_yaml
 from curate.errors import ConfigError
 from curate.files import frame
+from curate.lexer import Lexer
 from curate.protocols import Reply
 from curate.quotas import draw, most, quotas, split
 from curate.rewriting import KINDS, RULES, Kind, Rules, Task, bare, prompt, read
 from curate.stages.sentences import Sentence, Writer, choose
 from curate.stages.sts import Config
-from curate.synonyms import Lexer
 from curate.synonyms import read as entries
 from curate.wording import EDITS, Wording
 

@@ -11,11 +11,12 @@ from functools import partial
 from typing import Protocol
 
 from curate import questions
+from curate.lexer import Lexer
 from curate.questions import Question, Said
 from curate.rewriting import KINDS, Kind, Prompt, Rule, Rules, Task, Written, bare, read
 from curate.sampling import shuffled
 from curate.stages.inquiry import Ask, Desk, Model, Talk
-from curate.synonyms import Entry, Lexer
+from curate.synonyms import Entry
 from curate.wording import Wording
 
 YES, NO = "yes", "no"
