@@ -17,7 +17,7 @@ import pytest
 
 from curate.config import Settings
 from curate.context import Report
-from curate.errors import BudgetError, ConfigError, DataError, UserError
+from curate.errors import BudgetError, ConfigError, DataError, RunFailed, UserError
 from curate.files import digests, frame, write_table
 from curate.ledger import Ledger
 from curate.ledger.check import check as findings
@@ -249,6 +249,28 @@ def test_wrong_pairs_of_a_noisy_dictionary_are_rejected_by_the_panel(
     without: Any = sts(run, server, test=4, train=0).facts
     assert without["dictionary"]["asked"] == 0
     assert "十二指肠溃疡" in table(run, "sts", "sentences")["synonym"].to_list()
+
+
+def test_words_that_nobody_answered_for_stop_before_more_is_paid(
+    run: Path, serve: Callable[[Behaviour], Vendor]
+) -> None:
+    down = True
+
+    def shaky(call: Call) -> Fault:
+        asked_of_words = "term" not in call.passages and len(call.query) < 8
+        if asked_of_words:
+            return error(400, "bad", "no") if down and call.query == "痛风" else vote(same(call))
+        return honest(call)
+
+    server = serve(shaky)
+    with pytest.raises(RunFailed, match="2 questions about words failed; run `curate sts` again"):
+        sts(run, server, confirm_dictionary=True)
+    assert not any("term" in call.passages for call in server.calls)
+    down = False
+    before = len(server.calls)
+    found: Any = sts(run, server, confirm_dictionary=True).facts
+    assert found["dictionary"]["rejected"] == 0
+    assert len(server.calls) == before + 2 + 10 + 60
 
 
 def test_refusals_and_nonsense_are_no_sentence_and_no_vote(run: Path, serve: Callable[[Behaviour], Vendor]) -> None:

@@ -126,7 +126,7 @@ class Desk:
     spent: float = 0.0
 
     def answers(self, talks: Sequence[Talk[Answer]]) -> list[dict[str, Answer]]:
-        """Return name -> answer for each talk, after asking for what the ledger lacks; a dry desk leaves that out."""
+        """Return name -> answer for each talk, after asking for what is left to ask; a dry desk leaves that out."""
         for talk in talks:
             self.used[talk.model.name] = talk.model
             self.prompts.setdefault(talk.model.name, set()).add(talk.digest)
@@ -138,6 +138,9 @@ class Desk:
             known = [self._known(talk, named) for talk, named in zip(talks, keys, strict=True)]
         elif self.dry:
             self._plan([(talk, tasks) for talk, tasks in zip(talks, left, strict=True) if tasks])
+            for found, tasks in zip(known, left, strict=True):
+                for task in tasks:
+                    found.pop(task.key, None)
         return [
             {name: found[key] for name, key in named.items() if key in found}
             for named, found in zip(keys, known, strict=True)
