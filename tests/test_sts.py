@@ -15,7 +15,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from curate.config import Settings
+from curate import resources
+from curate.config import Settings, read_yaml
 from curate.context import Report
 from curate.errors import BudgetError, ConfigError, DataError, RunFailed, UserError
 from curate.files import digests, frame, write_table
@@ -429,6 +430,22 @@ def test_offline_there_is_a_set_and_it_says_what_it_is(tmp_path: Path) -> None:
     assert found["agreement"] is None
     other, _ = offline(tmp_path / "again", many(300), test=60, train=40)
     assert digests(other / "sts") == digests(run / "sts")
+
+
+def test_the_settings_of_the_demo_make_a_set_of_its_queries(tmp_path: Path) -> None:
+    lines = (resources.demo() / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    queries = {row["_id"]: row["text"] for row in map(json.loads, lines)}
+    section: Any = read_yaml(resources.find("pipelines", "demo.yaml"))["sts"]
+    run, report = offline(tmp_path, queries, **section)
+    assert Counter(pairs(run).select("split", "kind").iter_rows()) == {
+        ("test", "positive"): 14,
+        ("test", "hard"): 8,
+        ("test", "easy"): 8,
+        ("train", "positive"): 5,
+        ("train", "hard"): 2,
+        ("train", "easy"): 3,
+    }
+    assert len(report.notes) == 1
 
 
 def test_the_splits_share_no_query_no_word_and_no_pair(tmp_path: Path) -> None:
