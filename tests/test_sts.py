@@ -325,6 +325,24 @@ def test_nothing_is_sent_without_permission(run: Path, serve: Callable[[Behaviou
     assert max(Counter(json.dumps(call.body) for call in server.calls).values()) == 1
 
 
+def test_a_plan_counts_every_round(run: Path, serve: Callable[[Behaviour], Vendor]) -> None:
+    tries = Counter[str]()
+
+    def shaky(call: Call) -> Fault:
+        """Fail on two words, and on a third when it is asked for again."""
+        if "term" not in call.passages:
+            return vote(same(call))
+        tries[call.query] += 1
+        failing = call.query.startswith(("偏头痛", "青光眼")) or tries[call.query] > 1
+        broken = write(call, hard="x") if call.query.startswith("痛风") else write(call)
+        return error(400, "bad", "no") if failing else broken
+
+    server = serve(shaky)
+    assert sts(run, server).unfinished == "6 questions failed; run `curate sts` again to retry them"
+    with pytest.raises(BudgetError, match=r"sts.generator=g: 6 calls[\s\S]*judges.a, sentences: 14 calls"):
+        sts(run, server, {})
+
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "nobody confirms": ({"panel": []}, "sts.panel: found nobody"),
     "the family alone": ({"panel": ["kin"]}, r"generator's family \(alpha\)"),

@@ -201,7 +201,8 @@ class Desk:
 
     def _plan(self, left: Sequence[tuple[Talk[Answer], Sequence[ask.Task]]]) -> None:
         for talk, tasks in left:
-            self.plans[talk.label] = plan((task.request for task in tasks), talk.model.settings.price)
+            found = plan((task.request for task in tasks), talk.model.settings.price)
+            self.plans[talk.label] = self.plans[talk.label].plus(found) if talk.label in self.plans else found
             self.models[talk.label] = talk.model
 
     def _send(self, left: Sequence[tuple[Talk[Answer], Sequence[ask.Task]]]) -> None:
