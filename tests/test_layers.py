@@ -39,6 +39,7 @@ PURE = {
     "holes",
     "integrity",
     "intervals",
+    "leaks",
     "leniency",
     "measures",
     "page",
@@ -75,6 +76,7 @@ SERVICES = {
     "recording",
     "review",
     "sharing",
+    "splits",
 }
 LAYERS = [
     GROUND,

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from curate.cli import agree, analyze, anonymise, audit, check, embed, ledger, look, models, review, stages
+from curate.cli import agree, analyze, anonymise, audit, check, embed, ledger, look, models, review, stages, train_set
 from curate.errors import CurateError, UserError
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ stages.add_to(app)
 embed.add_to(app)
 look.add_to(app)
 audit.add_to(app)
+train_set.add_to(app)
 agree.add_to(app)
 review.add_to(app)
 check.add_to(app)

@@ -8,7 +8,7 @@ from curate.errors import ConfigError, suggestion
 
 NAMES = ("ingest", "mask", "diversify", "pool", "judge", "consensus", "resolve", "export", "report")
 """What a pipeline runs, unless it lists its stages."""
-KNOWN = (*NAMES, "audit")
+KNOWN = (*NAMES, "audit", "train_set")
 """All stages, each behind those whose tables it reads."""
 
 
