@@ -7,6 +7,7 @@ of both is no leak by itself. It is one if the queries it answers are near to on
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -17,8 +18,13 @@ from curate.protocols import Vectors
 from curate.records import TABLES
 from curate.search import Rows, Scores, error_bound, lengths
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
 BLOCK, CHUNK = 1024, 8192
 """Texts compared at once: a matrix of similarities has at most BLOCK x CHUNK x 4 bytes."""
+QUERY_RUN, DOCUMENT_RUN = 2, 4
+"""Signs in a run: of long texts shorter runs are in all of them, and make the comparison slow."""
 
 
 def form(text: str) -> str:
@@ -49,73 +55,107 @@ class Side:
     pairs: pl.DataFrame
 
 
-def find(train: Side, test: Side, queries: float, documents: float, related: float) -> pl.DataFrame:
+@dataclass(frozen=True)
+class Rule:
+    """When texts are alike: similarity above a threshold, which belongs to an encoder, or so many signs in common.
+
+    `overlap` is the Jaccard index of the runs of 2 signs of two queries' forms, and of 4 signs of two documents'. An
+    encoder alone misses edits of short texts.
+    """
+
+    queries: float
+    documents: float
+    overlap: float
+    related: float
+    """Two queries whose similarity is above it may share no positive."""
+
+
+def find(train: Side, test: Side, rule: Rule) -> pl.DataFrame:
     """Return the `leaks` table: what of a training split is known from a test split, sorted.
 
-    Two queries are alike if their similarity is above `queries`, two documents above `documents`, or if their `form`
-    is the same; similarities and thresholds have 5 digits. A row of kind `query` names the most similar test query of
-    a training query that has one alike. A row of kind `document` is a further training pair whose document is alike to
-    a positive of a test query, the nearest such query being named; it is a leak (`removed`) if the similarity of the
-    two queries is above `related`.
+    A row of kind `query` names the most similar test query of a training query that has one alike. A row of kind
+    `document` is a further training pair whose document is alike to a positive of a test query, the nearest such query
+    being named; it is a leak (`removed`) if the similarity of the two queries is above `related`. An overlap is null
+    where it is below the rule's.
     """
-    same = alike(train.queries, test.queries, queries)
-    order = ["same_text", "similarity"]
     asked = (
-        same.sort(*order, "right", descending=[True, True, False])
+        alike(train.queries, test.queries, rule.queries, rule.overlap, QUERY_RUN)
+        .sort("similarity", "overlap", "right", descending=[True, True, False], nulls_last=True)
         .unique("left", keep="first", maintain_order=True)
-        .select(
-            query_id="left", test_query_id="right", kind=pl.lit("query"), same_text="same_text",
-            similarity="similarity", removed=pl.lit(value=True),
-        )
-    )  # fmt: skip
-    rows = [asked, _documents(train, test, asked, documents, related)]
-    schema = pl.Schema(TABLES["leaks"])
-    found = pl.concat(rows, how="diagonal_relaxed").with_columns(
-        pl.lit(None, kind).alias(name) for name, kind in schema.items() if not any(name in each for each in rows)
+        .select("similarity", "overlap", query_id="left", test_query_id="right")
+        .with_columns(kind=pl.lit("query"), removed=pl.lit(value=True))
     )
-    return found.select(schema.names()).cast(schema).sort("query_id", "doc_id", nulls_last=False)
+    found = pl.concat([asked, _documents(train, test, asked, rule)], how="diagonal_relaxed")
+    return found.select(*TABLES["leaks"]).cast(dict(TABLES["leaks"])).sort("query_id", "doc_id")  # type: ignore[arg-type]
 
 
-def _documents(train: Side, test: Side, asked: pl.DataFrame, documents: float, related: float) -> pl.DataFrame:
+def _documents(train: Side, test: Side, asked: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     """Return the rows of kind `document`."""
     left = train.pairs.select("query_id", "doc_id").join(asked, on="query_id", how="anti")
     right = test.pairs.select(test_query_id="query_id", test_doc_id="doc_id")
-    both = (
-        left.join(alike(train.documents, test.documents, documents), left_on="doc_id", right_on="left")
-        .rename({"right": "test_doc_id", "similarity": "doc_similarity"})
-        .join(right, on="test_doc_id")
+    same = alike(train.documents, test.documents, rule.documents, rule.overlap, DOCUMENT_RUN).select(
+        doc_id="left", test_doc_id="right", doc_similarity="similarity", doc_overlap="overlap"
     )
+    both = left.join(same, on="doc_id").join(right, on="test_doc_id")
     places = [_places(side.queries, both[name]) for side, name in ((train, "query_id"), (test, "test_query_id"))]
-    near = pl.Series("similarity", _products(train.queries.vectors, test.queries.vectors, *places), pl.Float64)
+    near = _products(train.queries.vectors, test.queries.vectors, *places)
     order = ["similarity", "doc_similarity"]
     return (
-        both.with_columns(near)
+        both.with_columns(similarity=pl.Series(near, dtype=pl.Float64))
         .sort(*order, "test_query_id", "test_doc_id", descending=[True, True, False, False])
         .unique(["query_id", "doc_id"], keep="first", maintain_order=True)
-        .with_columns(kind=pl.lit("document"), removed=pl.col("similarity") > round(related, DIGITS))
+        .with_columns(kind=pl.lit("document"), removed=pl.col("similarity") > round(rule.related, DIGITS))
     )
 
 
-def alike(left: Texts, right: Texts, t: float) -> pl.DataFrame:
-    """Return all pairs of texts that are alike: left, right (ids), similarity, and whether their form is the same.
+def alike(left: Texts, right: Texts, t: float, overlap: float, run: int) -> pl.DataFrame:
+    """Return all pairs of texts that are alike: left, right (ids), similarity, and overlap, null where it is lower.
 
-    A float32 product screens; whatever it finds is decided by the float64 product of the stored vectors.
+    The similarity is above t, or the overlap of runs of so many signs not below `overlap`. A float32 product screens;
+    what it finds is decided by the float64 product of the stored vectors, rounded to 5 digits.
     """
-    one, other = _above(left.vectors, right.vectors, t)
-    near = pl.DataFrame({"left_at": one, "right_at": other}, schema={"left_at": pl.Int64, "right_at": pl.Int64})
-    forms = [
-        pl.DataFrame({"form": list(side.forms)}, {"form": pl.String}).with_row_index(name).cast({name: pl.Int64})
-        for side, name in ((left, "left_at"), (right, "right_at"))
-    ]
-    copies = forms[0].join(forms[1], on="form").select("left_at", "right_at", same_text=pl.lit(value=True))
-    found = near.join(copies, on=["left_at", "right_at"], how="full", coalesce=True).sort("left_at", "right_at")
-    rows = found["left_at"].to_numpy(), found["right_at"].to_numpy()
-    return found.select(
-        left=pl.Series(left.ids, dtype=pl.String).gather(found["left_at"]),
-        right=pl.Series(right.ids, dtype=pl.String).gather(found["right_at"]),
-        similarity=pl.Series(_products(left.vectors, right.vectors, *rows), dtype=pl.Float64),
-        same_text=pl.col("same_text").fill_null(value=False),
+    by_vector = pl.DataFrame(_above(left.vectors, right.vectors, t), {"l": pl.Int64, "r": pl.Int64})
+    by_signs = pl.DataFrame(
+        _overlapping(left.forms, right.forms, overlap, run), {"l": pl.Int64, "r": pl.Int64, "overlap": pl.Float64}
     )
+    found = by_vector.join(by_signs, on=["l", "r"], how="full", coalesce=True).sort("l", "r")
+    rows = found["l"].to_numpy(), found["r"].to_numpy()
+    return found.select(
+        left=pl.Series(left.ids, dtype=pl.String).gather(found["l"]),
+        right=pl.Series(right.ids, dtype=pl.String).gather(found["r"]),
+        similarity=pl.Series(_products(left.vectors, right.vectors, *rows), dtype=pl.Float64),
+        overlap="overlap",
+    )
+
+
+def _overlapping(left: Sequence[str], right: Sequence[str], least: float, run: int) -> tuple[Rows, Rows, Scores]:
+    """Return the rows of all pairs whose runs of signs overlap by `least` or more, and by how much."""
+    known: dict[str, int] = {}
+    one, other = _runs(left, run, known), _runs(right, run, known)
+    one.resize(len(left), len(known))
+    sizes, others = (np.diff(matrix.indptr) for matrix in (one, other))
+    turned = other.T.tocsr()
+    found: list[tuple[Rows, Rows, Scores]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+    for start in range(0, len(left), BLOCK):
+        common = (one[start : start + BLOCK] @ turned).tocoo()
+        rows, columns = common.row + start, common.col
+        share = np.round(common.data / (sizes[rows] + others[columns] - common.data), DIGITS)
+        enough = share >= round(least, DIGITS)
+        found.append((rows[enough], columns[enough], share[enough]))
+    rows, columns, shares = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return rows.astype(np.int64), columns.astype(np.int64), shares
+
+
+def _runs(forms: Sequence[str], run: int, known: dict[str, int]) -> "csr_matrix":
+    """Return which runs of signs each form has, a row a form; new runs are added to the known ones."""
+    from scipy.sparse import csr_matrix
+
+    ends, columns = [0], []
+    for text in forms:
+        runs = {text[at : at + run] for at in range(max(1, len(text) - run + 1))}
+        columns += sorted(known.setdefault(each, len(known)) for each in runs)
+        ends.append(len(columns))
+    return csr_matrix((np.ones(len(columns), np.int32), columns, ends), (len(forms), len(known)))
 
 
 def _above(left: Vectors, right: Vectors, t: float) -> tuple[Rows, Rows]:

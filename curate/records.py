@@ -194,8 +194,9 @@ TABLES: Mapping[str, Columns] = {
         "test_doc_id": _TEXT,
         "kind": _TEXT,
         "similarity": pl.Float64,
+        "overlap": pl.Float64,
         "doc_similarity": pl.Float64,
-        "same_text": pl.Boolean,
+        "doc_overlap": pl.Float64,
         "removed": pl.Boolean,
     },
     "patch": {

@@ -79,9 +79,9 @@ def test_it_is_a_run_of_its_own_that_is_not_done_twice(folder: Path) -> None:
 def test_what_the_test_set_knows_is_taken_out(folder: Path) -> None:
     run = folder / "runs" / "train-data"
     gone = table(run, "train_set", "leaks").filter("removed")
-    assert gone.filter(pl.col("kind") == "query").select("query_id", "test_query_id", "same_text").rows() == [
-        ("q3", "t1", False),
-        ("q4", "t1", True),
+    assert gone.filter(pl.col("kind") == "query").select("query_id", "test_query_id", "overlap").rows() == [
+        ("q3", "t1", None),
+        ("q4", "t1", 1.0),
     ]
     used = lines(run / "train_set/triples/triples.jsonl")
     assert len(used) == 3
@@ -99,11 +99,10 @@ def test_the_check_finds_what_the_stage_took_out_and_nothing_afterwards(folder: 
     assert "data leaks into held" in raw.stderr
     found = json.loads(raw.stdout)
     assert (found["train_queries"], found["test_queries"], found["leaking_queries"]) == (5, 2, 2)
-    assert found["leaking_pairs"] == 1  # q0 is near to t0, and both have d00
-    rows = pl.read_parquet(folder / "found/leaks.parquet")
-    assert rows.filter("removed", pl.col("doc_id") == "d00").select("query_id", "test_query_id").rows() == [
-        ("q0", "t0")
-    ]
+    rows = pl.read_parquet(folder / "found/leaks.parquet").filter("removed", kind="document")
+    assert found["leaking_pairs"] == len(rows) == 3  # the document of t0, and two that differ from it in a name
+    nearest = [("q0", "d00", "t0", "d00"), ("q1", "d04", "t1", "d16"), ("q2", "d08", "t1", "d16")]
+    assert rows.select("query_id", "doc_id", "test_query_id", "test_doc_id").rows() == nearest
     strict = curate(folder, "check", "leaks", "data", "held", "--t", "0.95", "--json")
     assert json.loads(strict.stdout)["leaking_queries"] == 1
     clean = curate(folder, "check", "leaks", "runs/train-data", "held", "--set", "leaks.related=0.99")

@@ -40,7 +40,6 @@ def leaks(
         typer.echo(f"{found['train_queries']:,} training queries, {found['test_queries']:,} test queries")
         typer.echo(leaking(found))
         if found["nearest"]:
-            rows = [{**each, "same_text": "yes" if each["same_text"] else "no"} for each in found["nearest"]]
-            typer.echo(as_table(rows, digits=3))
+            typer.echo(as_table(found["nearest"], digits=3))
     if found["leaking_queries"] or found["leaking_pairs"]:
         raise RunFailed(f"{train} leaks into {test}; `curate train-set` removes such queries and pairs")

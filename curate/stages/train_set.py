@@ -44,9 +44,16 @@ class Leaks(Section):
     encoder: str = "use"
     queries: float = Field(default=0.85, ge=-1, le=1, description="similarity above which a training query is removed")
     documents: float = Field(default=0.9, ge=-1, le=1, description="similarity above which documents are alike")
+    overlap: float = Field(
+        default=0.6, gt=0, le=1, description="share of runs of signs in common from which on texts are alike too"
+    )
     related: float = Field(
         default=0.7, ge=-1, le=1, description="similarity of two queries above which they may share no positive"
     )
+
+    def rule(self) -> leaks.Rule:
+        """Return the thresholds."""
+        return leaks.Rule(**self.model_dump(exclude={"encoder"}))
 
 
 class Negatives(Section):
@@ -185,7 +192,7 @@ def _leaks(config: Config, context: Context, queries: pl.DataFrame, verdicts: pl
 def compare(train: splits.Split, test: splits.Split, rule: Leaks, context: Context) -> pl.DataFrame:
     """Return the `leaks` table of two splits."""
     encoder = build.encoder(context, rule.encoder)
-    return leaks.find(train.side(encoder), test.side(encoder), rule.queries, rule.documents, rule.related)
+    return leaks.find(train.side(encoder), test.side(encoder), rule.rule())
 
 
 def _counted(config: Config, leaking: pl.DataFrame) -> dict[str, Json] | None:
