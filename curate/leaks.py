@@ -129,33 +129,38 @@ def alike(left: Texts, right: Texts, t: float, overlap: float, run: int) -> pl.D
 
 
 def _overlapping(left: Sequence[str], right: Sequence[str], least: float, run: int) -> tuple[Rows, Rows, Scores]:
-    """Return the rows of all pairs whose runs of signs overlap by `least` or more, and by how much."""
+    """Return the rows of all pairs whose runs of signs overlap by `least` or more, and by how much.
+
+    Only the runs of `right` are kept in memory.
+    """
     known: dict[str, int] = {}
-    one, other = _runs(left, run, known), _runs(right, run, known)
-    one.resize(len(left), len(known))
-    sizes, others = (np.diff(matrix.indptr) for matrix in (one, other))
+    other, others = _runs(right, run, known, learn=True)
     turned = other.T.tocsr()
     found: list[tuple[Rows, Rows, Scores]] = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
     for start in range(0, len(left), BLOCK):
-        common = (one[start : start + BLOCK] @ turned).tocoo()
-        rows, columns = common.row + start, common.col
-        share = np.round(common.data / (sizes[rows] + others[columns] - common.data), DIGITS)
+        one, sizes = _runs(left[start : start + BLOCK], run, known, learn=False)
+        common = (one @ turned).tocoo()
+        share = np.round(common.data / (sizes[common.row] + others[common.col] - common.data), DIGITS)
         enough = share >= round(least, DIGITS)
-        found.append((rows[enough], columns[enough], share[enough]))
+        found.append((common.row[enough].astype(np.int64) + start, common.col[enough].astype(np.int64), share[enough]))
     rows, columns, shares = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return rows.astype(np.int64), columns.astype(np.int64), shares
+    return rows, columns, shares
 
 
-def _runs(forms: Sequence[str], run: int, known: dict[str, int]) -> "csr_matrix":
-    """Return which runs of signs each form has, a row a form; new runs are added to the known ones."""
+def _runs(forms: Sequence[str], run: int, known: dict[str, int], *, learn: bool) -> tuple["csr_matrix", Rows]:
+    """Return which known runs of signs each form has, a row a form, and how many runs it has, known or not."""
     from scipy.sparse import csr_matrix
 
-    ends, columns = [0], []
-    for text in forms:
+    ends, columns, sizes = [0], [], np.empty(len(forms), np.int64)
+    for place, text in enumerate(forms):
         runs = {text[at : at + run] for at in range(max(1, len(text) - run + 1))}
-        columns += sorted(known.setdefault(each, len(known)) for each in runs)
+        if learn:
+            for each in sorted(runs):
+                known.setdefault(each, len(known))
+        columns += sorted(known[each] for each in runs if each in known)
         ends.append(len(columns))
-    return csr_matrix((np.ones(len(columns), np.int32), columns, ends), (len(forms), len(known)))
+        sizes[place] = len(runs)
+    return csr_matrix((np.ones(len(columns), np.int32), columns, ends), (len(forms), len(known))), sizes
 
 
 def _above(left: Vectors, right: Vectors, t: float) -> tuple[Rows, Rows]:

@@ -42,6 +42,7 @@ PURE = {
     "leaks",
     "leniency",
     "measures",
+    "mining",
     "page",
     "parse",
     "passages",

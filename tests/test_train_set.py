@@ -10,9 +10,10 @@ import pytest
 
 from curate.exporters.triples import export
 from curate.files import frame
+from curate.mining import mined
 from curate.protocols import Benchmark
 from curate.stages.ingest import Part
-from curate.stages.train_set import Negatives, mined, train_set
+from curate.stages.train_set import Negatives, train_set
 from tests.pools import table
 from tests.runs import Done, curate, tiny
 from tests.small import Listed, minilm

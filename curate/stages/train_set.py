@@ -13,7 +13,7 @@ from typing import Any, Literal
 import polars as pl
 from pydantic import Field
 
-from curate import figures, leaks, ratios, splits, voting
+from curate import figures, leaks, mining, splits, voting
 from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.corpus import TableCorpus
@@ -21,21 +21,12 @@ from curate.errors import ConfigError, DataError
 from curate.exporters import EXPORTERS
 from curate.files import frame, read_json, write_json, write_table
 from curate.protocols import Benchmark
-from curate.records import CUT, GRADES, Grade
+from curate.records import CUT, Grade
 from curate.stages import build, leaving
 from curate.voting import PAIR
 
 UNCHECKED = "none"
-BAND = 10
-"""Positions of the pool for which the share of mined negatives that are relevant is given together."""
-
-_PLACES: Mapping[str, int] = {grade: place for place, grade in enumerate(GRADES)}
-BEST = (
-    pl.col("votes")
-    .list.eval(pl.element().struct.field("grade").replace_strict(_PLACES, default=None, return_dtype=pl.Int64))
-    .list.min()
-)
-"""Place of a pair's best grade, 0 for S; null without a grade."""
+"""In place of a test set: there is none."""
 
 
 class Leaks(Section):
@@ -89,8 +80,8 @@ def train_set(
     relevant, with a grade that is asked for; of several judges the best grade counts. What a judge failed to grade, or
     judges disagree on, is neither.
     """
-    pairs = verdicts.join(pool.select(*PAIR, "position"), on=PAIR).with_columns(best=BEST)
-    wanted = pl.col("best").is_in([_PLACES[grade] for grade in negatives.grades])
+    pairs = verdicts.join(pool.select(*PAIR, "position"), on=PAIR).with_columns(best=mining.BEST)
+    wanted = pl.col("best").is_in([mining.PLACES[grade] for grade in negatives.grades])
     order = ["position", "best"] if negatives.draw == "by_rank" else ["best", "position"]
     found = [
         pairs.filter(kind)
@@ -114,34 +105,6 @@ def train_set(
     return chosen.sort(PAIR), dropped
 
 
-def mined(verdicts: pl.DataFrame, pool: pl.DataFrame, labels: pl.DataFrame, seed: int) -> list[dict[str, Json]]:
-    """Return how many negatives mined without a judge would be wrong, by ten positions of the pool, then in all.
-
-    Mined are the judged candidates of a query that the source does not label as its positives. The share of them that
-    the judge found relevant has a 95 % interval that resamples queries; None without a pair.
-    """
-    known = verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"]))
-    pairs = known.join(labels, on=PAIR, how="anti").join(pool.select(*PAIR, "position"), on=PAIR)
-    pairs = pairs.with_columns(band=(pl.col("position") - 1) // BAND).sort("band", "query_id", "doc_id")
-    bands = [
-        {"positions": f"{part['band'][0] * BAND + 1}-{part['band'][0] * BAND + BAND}", **_turned(part, seed)}
-        for part in pairs.partition_by("band", maintain_order=True)
-    ]
-    return [*bands, {"positions": "all", **_turned(pairs, seed)}]
-
-
-def _turned(pairs: pl.DataFrame, seed: int) -> dict[str, Json]:
-    relevant = pairs["verdict"] == "relevant"
-    found = ratios.mean(relevant.to_numpy(), ratios.numbered(pairs["query_id"]), seed)
-    bounds = (found.value, found.low, found.high) if found else (None, None, None)
-    rounded = (None if each is None else round(each, 5) for each in bounds)
-    return {
-        "pairs": len(pairs),
-        "relevant": int(relevant.sum()),
-        **dict(zip(("share", "low", "high"), rounded, strict=True)),
-    }
-
-
 def run(config: Config, context: Context) -> Report:
     """Decide every pair, take out what the test set knows, choose, and write."""
     panel = sorted(read_json(context.folder("judge") / "panel.json"))
@@ -163,8 +126,8 @@ def run(config: Config, context: Context) -> Report:
         "verdicts": dict(verdicts.group_by("verdict").len().sort("verdict").iter_rows()),
         "positives": int((chosen["score"] == 1).sum()),
         "negatives": int((chosen["score"] == 0).sum()),
-        "negatives_by_grade": _by_grade(chosen, verdicts),
-        "mined": mined(verdicts, pool, labels, context.seed),
+        "negatives_by_grade": mining.by_grade(chosen, verdicts),
+        "mined": mining.mined(verdicts, pool, labels, context.seed),
     }
     if chosen.is_empty():
         raise DataError(f"train_set: no query has a positive and a negative: {found['queries']}; see `curate show`")
@@ -223,13 +186,6 @@ def _dropped(queries: pl.DataFrame, chosen: pl.DataFrame, why: Mapping[str, str]
 
 def _reasons(dropped: pl.DataFrame) -> dict[str, int]:
     return dict(dropped.group_by("reason").len().sort("reason").iter_rows())
-
-
-def _by_grade(chosen: pl.DataFrame, verdicts: pl.DataFrame) -> dict[str, int]:
-    """Return how many negatives have each best grade, those that occur."""
-    negatives = verdicts.join(chosen.filter(pl.col("score") == 0), on=PAIR, how="semi")
-    best = negatives.select(best=BEST)["best"].value_counts().sort("best")
-    return {GRADES[at]: count for at, count in best.iter_rows()}
 
 
 def _suspicious(context: Context, chosen: pl.DataFrame) -> int:
