@@ -51,7 +51,8 @@ def digests(place: Path) -> dict[str, Json]:
         tables = ("diversify/queries", "diversify/corpus", f"{_labels(place)}/qrels")
         return {name: sha256(place / f"{name}.parquet") for name in tables}
     found = sources(Input(source=str(place)))
-    return {name: [[source.name, source.digest()] for source in group] for name, group in found.tables.items()}
+    groups = [*found.tables.items(), ("other_qrels", found.other_qrels)]
+    return {name: [[source.name, source.digest()] for source in group] for name, group in groups}
 
 
 def _is_run(place: Path) -> bool:

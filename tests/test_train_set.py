@@ -35,10 +35,12 @@ def write_test_set(folder: Path) -> None:
     (held / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nt0\td00\t1\nt1\td16\t1\n", encoding="utf-8")
 
 
-def made(folder: Path, *words: str) -> Done:
+def made(folder: Path, *words: str, **variables: str) -> Done:
     """Make a training set from the tiny folder, graded by one heuristic."""
     options = ["--set", "retrievers.words={kind: bm25}", "--set", "diversify.enabled=false"]
-    return curate(folder, "train-set", "data", "--retrievers", "words", "--depth", "12", *options, *RULE, *words)
+    return curate(
+        folder, "train-set", "data", "--retrievers", "words", "--depth", "12", *options, *RULE, *words, **variables
+    )
 
 
 def figures(folder: Path) -> dict[str, Any]:
@@ -297,6 +299,17 @@ def test_an_export_of_any_benchmark_has_triples_too(tmp_path: Path) -> None:
     none = curate(tmp_path, "run", name, "--set", "export.formats=[triples]", "--set", "export.rerank.enabled=false")
     assert none.returncode == 2
     assert "triples: found 0 queries with candidates" in none.stderr
+
+
+def test_a_paid_judge_is_planned_and_not_asked_without_consent(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    planned = made(tmp_path, "--test", "none", "--judge", "deepseek-v3", "--plan")
+    assert planned.returncode == 0, planned.stderr
+    assert "deepseek-v3" in planned.stdout
+    assert not (tmp_path / "runs/train-data/train_set").exists()
+    refused = made(tmp_path, "--test", "none", "--judge", "deepseek-v3", LKEAP_API_KEY="none")
+    assert refused.returncode == 2
+    assert "--max-cost" in refused.stderr
 
 
 def test_negatives_above_the_cut_are_refused(tmp_path: Path) -> None:
