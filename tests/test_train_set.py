@@ -307,7 +307,7 @@ def test_a_paid_judge_is_planned_and_not_asked_without_consent(tmp_path: Path) -
     assert planned.returncode == 0, planned.stderr
     assert "deepseek-v3" in planned.stdout
     assert not (tmp_path / "runs/train-data/train_set").exists()
-    refused = made(tmp_path, "--test", "none", "--judge", "deepseek-v3", LKEAP_API_KEY="none")
+    refused = made(tmp_path, "--test", "none", "--judge", "deepseek-v3", LKEAP_API_KEY="key-of-a-test")
     assert refused.returncode == 2
     assert "--max-cost" in refused.stderr
 
