@@ -108,6 +108,7 @@ def train_set(
 def run(config: Config, context: Context) -> Report:
     """Decide every pair, take out what the test set knows, choose, and write."""
     panel = sorted(read_json(context.folder("judge") / "panel.json"))
+    judged: dict[str, Any] = dict(context.done("judge").facts)
     verdicts = voting.unanimous(context.read("judge", "ratings"), panel)
     queries, pool = context.read("diversify", "queries"), context.read("pool", "pool")
     leaking = _leaks(config, context, queries, verdicts)
@@ -122,7 +123,7 @@ def run(config: Config, context: Context) -> Report:
         "leaks": _counted(config, leaking),
         "queries": {"before": len(queries), "after": chosen["query_id"].n_unique(), **_reasons(dropped)},
         "panel": panel,
-        "heuristic": figures.only_heuristics(panel, context.done("judge").facts["heuristic"]),  # type: ignore[arg-type]
+        "heuristic": figures.only_heuristics(panel, judged["heuristic"]),
         "verdicts": dict(verdicts.group_by("verdict").len().sort("verdict").iter_rows()),
         "positives": int((chosen["score"] == 1).sum()),
         "negatives": int((chosen["score"] == 0).sum()),
