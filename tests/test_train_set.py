@@ -56,6 +56,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = made(folder, "--test", "held")
     assert done.returncode == 0, done.stderr
     assert "THE JUDGES ARE HEURISTICS" in done.stdout
+    assert (
+        "3 of 5 queries, 20 positives, 16 negatives\nleft out, resembles a test query: 2\nleaks: 2 queries"
+        in done.stdout
+    )
+    assert ["1-10", "45", "27"] in [line.split()[:3] for line in done.stdout.splitlines()]
     return folder
 
 

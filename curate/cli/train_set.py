@@ -76,17 +76,19 @@ def _lines(found: Mapping[str, Any], work: "Run") -> Iterator[str]:
     """Yield the figures that people look at first, and where the rest lies."""
     if found["heuristic"]:
         yield "THE JUDGES ARE HEURISTICS: this shows the machinery, and nothing should be trained on it"
-    before, after, *reasons = found["queries"].items()
-    yield f"{after[1]:,} of {before[1]:,} queries, {found['positives']:,} positives, {found['negatives']:,} negatives"
-    yield from (f"left out, {reason}: {count:,}" for reason, count in reasons)
+    queries = dict(found["queries"])
+    after, before = queries.pop("after"), queries.pop("before")
+    yield f"{after:,} of {before:,} queries, {found['positives']:,} positives, {found['negatives']:,} negatives"
+    yield from (f"left out, {reason}: {count:,}" for reason, count in queries.items())
     if found["leaks"] is None:
         yield "NOT CHECKED FOR LEAKS: name the test set with --test"
     else:
         yield leaking(found["leaks"])
     if found["mined"][-1]["pairs"]:
         yield "\nMined negatives (candidates without a label) that the judge found relevant"
-        yield as_table(found["mined"], digits=3)
-        yield from too_few(found["queries"]["before"])
+        columns = ("positions", "pairs", "relevant", "share", "low", "high")
+        yield as_table([{name: band[name] for name in columns} for band in found["mined"]], digits=3)
+        yield from too_few(before)
     yield f"triples: {work.folder / 'train_set' / 'triples'}"
 
 
