@@ -187,6 +187,18 @@ TABLES: Mapping[str, Columns] = {
         "votes": _VOTES,
     },
     "audited": {"query_id": _TEXT, **dict.fromkeys(AUDITED, pl.Int32)},
+    "leaks": {
+        "query_id": _TEXT,
+        "doc_id": _TEXT,
+        "test_query_id": _TEXT,
+        "test_doc_id": _TEXT,
+        "kind": _TEXT,
+        "similarity": pl.Float64,
+        "overlap": pl.Float64,
+        "doc_similarity": pl.Float64,
+        "doc_overlap": pl.Float64,
+        "removed": pl.Boolean,
+    },
     "patch": {
         "sign": _TEXT,
         "query_id": _TEXT,

@@ -149,10 +149,16 @@ def labelled_by_mteb(folder: Path) -> list[tuple[str, ...]]:
     return [(row["query-id"], row["corpus-id"]) for row in rows]
 
 
+def labelled_by_triples(folder: Path) -> list[tuple[str, ...]]:
+    (path,) = folder.glob("train-*.parquet")
+    return [pair for query, *docs in pl.read_parquet(path).iter_rows() for pair in ((query, doc) for doc in docs)]
+
+
 LABELLED: dict[str, Callable[[Path], list[tuple[str, ...]]]] = {
     "beir": lambda folder: [tuple(line.split("\t")[:2]) for line in lines(folder / "qrels" / "test.tsv")[1:]],
     "mteb": labelled_by_mteb,
     "trec": lambda folder: [tuple(line.split()[:3:2]) for line in lines(folder / "qrels.txt")],
+    "triples": labelled_by_triples,
 }
 
 

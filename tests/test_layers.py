@@ -43,9 +43,11 @@ PURE = {
     "integrity",
     "intervals",
     "leading",
+    "leaks",
     "leniency",
     "lexer",
     "measures",
+    "mining",
     "page",
     "parse",
     "passages",
@@ -88,6 +90,7 @@ SERVICES = {
     "recording",
     "review",
     "sharing",
+    "splits",
 }
 LAYERS = [
     GROUND,

@@ -19,6 +19,7 @@ from curate.cli import (
     models,
     review,
     stages,
+    train_set,
 )
 from curate.errors import CurateError, UserError
 
@@ -34,6 +35,7 @@ stages.add_to(app)
 embed.add_to(app)
 look.add_to(app)
 audit.add_to(app)
+train_set.add_to(app)
 agree.add_to(app)
 review.add_to(app)
 check.add_to(app)
