@@ -9,7 +9,7 @@ import pytest
 
 from curate.files import frame, read_table
 from curate.records import VERDICTS
-from curate.stages.export import Rerank, candidates
+from curate.reranking import Rerank, candidates
 from tests.runs import curate, tiny
 
 GRADE = {"relevant": "S", "not relevant": "D", "contested": "S", "incomplete": None, "not positive": None}

@@ -26,6 +26,7 @@ PURE = {
     "coverage",
     "dawid_skene",
     "deeper",
+    "differences",
     "difficulty",
     "diversity",
     "duplicates",
@@ -51,6 +52,7 @@ PURE = {
     "questions",
     "ranking",
     "ratios",
+    "reranking",
     "sampling",
     "search",
     "sheets",
@@ -71,10 +73,12 @@ SERVICES = {
     "folder",
     "judging",
     "ledger",
+    "manifest",
     "ratings_file",
     "recording",
     "review",
     "sharing",
+    "verifying",
 }
 LAYERS = [
     GROUND,

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from curate.cli import agree, analyze, anonymise, audit, check, embed, ledger, look, models, review, stages
+from curate.cli import agree, analyze, anonymise, audit, check, embed, ledger, look, models, review, stages, verify
 from curate.errors import CurateError, UserError
 
 app = typer.Typer(
@@ -15,6 +15,7 @@ app = typer.Typer(
     help="Turn raw queries and documents into a retrieval benchmark whose labels can be trusted.",
 )
 stages.add_to(app)
+verify.add_to(app)
 embed.add_to(app)
 look.add_to(app)
 audit.add_to(app)

@@ -17,21 +17,24 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from curate.config import Json
 from curate.protocols import Benchmark
 from curate.resources import template
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 _OWN = frozenset(
     {"license", "source", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement", "counts"}
 )
-_CATEGORIES = {"Retrieval": "text-retrieval", "Reranking": "text-ranking"}
+_CATEGORIES = {"Retrieval": "text-retrieval", "Reranking": "text-ranking", "STS": "sentence-similarity"}
 
 
 @dataclass(frozen=True)
 class Task:
-    """What mteb must know of a folder: its kind is Retrieval or Reranking, `language` a code such as cmn-Hans."""
+    """What mteb must know of a folder: its kind is Retrieval, Reranking or STS, `language` a code such as cmn-Hans."""
 
     name: str
     kind: str
@@ -47,6 +50,7 @@ class Table:
     file: str
     rows: int
     columns: Sequence[str]
+    split: str = "test"
 
 
 def card(benchmark: Benchmark, task: Task, tables: Sequence[Table], counts: Mapping[str, Json]) -> str:
@@ -54,56 +58,99 @@ def card(benchmark: Benchmark, task: Task, tables: Sequence[Table], counts: Mapp
 
     `counts` are the figures of this folder, as shown in its first table.
     """
-    import yaml
+    facts = benchmark.facts
+    front = _front(benchmark, task, tables)
+    return (
+        _environment()
+        .from_string(template("card.md.j2"))
+        .render(
+            front=_yaml(front),
+            name=benchmark.name,
+            language=benchmark.language,
+            policies=benchmark.verdicts["policy"].unique().sort().to_list(),
+            task=task,
+            tables=tables,
+            counts=counts,
+            prompt=front["mteb"]["prompt"],
+            description=front["mteb"]["description"],
+            facts={key: facts.get(key) for key in _OWN},
+            construction={key: value for key, value in facts.items() if key not in _OWN},
+        )
+    )
+
+
+def _environment() -> "Environment":
     from jinja2 import Environment, StrictUndefined
 
-    facts = benchmark.facts
-    environment = Environment(  # noqa: S701 - Markdown, not HTML; `_cell` escapes what a cell must not hold
+    made = Environment(  # noqa: S701 - Markdown, not HTML; `_cell` escapes what a cell must not hold
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
     )
-    environment.filters["cell"] = _cell
-    environment.filters["quoted"] = partial(json.dumps, ensure_ascii=False)
-    environment.filters["table"] = markdown
-    front = _front(benchmark, task, tables)
-    return environment.from_string(template("card.md.j2")).render(
-        front=yaml.safe_dump(front, allow_unicode=True, sort_keys=False, width=1000),
-        name=benchmark.name,
-        language=benchmark.language,
-        policies=benchmark.verdicts["policy"].unique().sort().to_list(),
-        task=task,
-        tables=tables,
-        counts=counts,
-        instruction=front["mteb"]["prompt"]["query"],
-        description=front["mteb"]["description"],
-        facts={key: facts.get(key) for key in _OWN},
-        construction={key: value for key, value in facts.items() if key not in _OWN},
-    )
+    made.filters |= {"cell": _cell, "quoted": partial(json.dumps, ensure_ascii=False), "table": markdown}
+    return made
+
+
+def _yaml(front: Mapping[str, Any]) -> str:
+    import yaml
+
+    text: str = yaml.safe_dump(dict(front), allow_unicode=True, sort_keys=False, width=1000)
+    return text
 
 
 def _front(benchmark: Benchmark, task: Task, tables: Sequence[Table]) -> dict[str, Any]:
     """Return the YAML block; `mteb` is a key of our own, which other readers ignore."""
-    licence, words = benchmark.facts.get("license"), _words(benchmark.language)
-    files = [
-        {"config_name": table.config, "data_files": [{"split": "test", "path": table.file}]}
-        | ({"default": True} if table.config == "qrels" else {})
-        for table in tables
-    ]
+    words = _words(benchmark.language)
+    asked: Any = words["similar"]
+    if task.kind != "STS":
+        asked = {"query": str(benchmark.facts.get("instruction") or words["instruction"])}
     return {
-        "pretty_name": f"{benchmark.name} ({task.kind.lower()})",
-        "language": [benchmark.language.partition("-")[0]],
-        **({"license": str(licence)} if licence else {}),
-        "task_categories": [_CATEGORIES[task.kind]],
-        "tags": ["mteb", "text"],
-        "configs": files,
+        **_head(benchmark, f"{benchmark.name} ({task.kind.lower()})", [task.kind]),
+        "configs": _configs(tables, default="pairs" if task.kind == "STS" else "qrels"),
         "mteb": {
             "name": task.name,
             "type": task.kind,
             "eval_langs": [task.language],
             "main_score": task.main_score,
             "description": words["description"][task.kind],
-            "prompt": {"query": str(benchmark.facts.get("instruction") or words["instruction"])},
+            "prompt": asked,
         },
     }
+
+
+def _head(benchmark: Benchmark, title: str, kinds: Sequence[str]) -> dict[str, Any]:
+    """Return the keys by which a hub files a data set."""
+    licence = benchmark.facts.get("license")
+    return {
+        "pretty_name": title,
+        "language": [benchmark.language.partition("-")[0]],
+        **({"license": str(licence)} if licence else {}),
+        "task_categories": [_CATEGORIES[kind] for kind in kinds],
+        "tags": ["mteb", "text"],
+    }
+
+
+def _configs(tables: Sequence[Table], folder: str = "", default: str = "") -> list[dict[str, Any]]:
+    """Return a configuration a table, with the file of each of its splits; a name in a folder begins with it."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for table in tables:
+        file = {"split": table.split, "path": f"{folder}/{table.file}" if folder else table.file}
+        found.setdefault(f"{folder}-{table.config}" if folder else table.config, []).append(file)
+    return [
+        {"config_name": name, "data_files": files} | ({"default": True} if name == default else {})
+        for name, files in found.items()
+    ]
+
+
+def overview(benchmark: Benchmark, tasks: Mapping[Task, Sequence[Table]]) -> str:
+    """Return the README above the folders of the tasks: every table as a configuration, and where the cards are."""
+    configs = [
+        each for task, tables in tasks.items() for each in _configs(tables, task.kind.lower(), "retrieval-qrels")
+    ]
+    front = {**_head(benchmark, benchmark.name, [task.kind for task in tasks]), "configs": configs}
+    return (
+        _environment()
+        .from_string(template("overview.md.j2"))
+        .render(front=_yaml(front), name=benchmark.name, tasks=tasks, weak=benchmark.facts.get("weak_judges"))
+    )
 
 
 def _words(language: str) -> dict[str, Any]:

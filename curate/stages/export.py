@@ -5,14 +5,15 @@ and `dropped` (queries left out, with the reason). The same run gives the same b
 written while `mask` lists places that still look like personal data in a text that would be.
 """
 
+from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 from pydantic import Field
 
-from curate import figures, integrity, sampling
-from curate.config import Json, Section
+from curate import figures, integrity, manifest
+from curate.config import Json, Section, digest
 from curate.context import Context, Report, Stage
 from curate.corpus import KeptCorpus, TableCorpus
 from curate.errors import ConfigError, DataError
@@ -22,18 +23,9 @@ from curate.files import frame, read_json, write_table
 from curate.measures import measure
 from curate.protocols import Benchmark
 from curate.records import GRADES
+from curate.reranking import Rerank, candidates
 from curate.stages import leaving
-
-
-class Rerank(Section):
-    """How a reranker's candidates are drawn."""
-
-    enabled: bool = True
-    positives: int = Field(default=10, ge=1, description="of a query, at most; beyond 10 MAP@10 cannot reach 1")
-    negatives: int = Field(default=20, ge=1, description="negatives of a query, exactly")
-    draw: Literal["uniform", "by_grade", "by_rank"] = Field(
-        default="uniform", description="by_grade takes the best-graded negatives first, by_rank the best-ranked"
-    )
+from curate.voting import EXPERTS, PAIR
 
 
 class Config(Section):
@@ -44,46 +36,6 @@ class Config(Section):
     license: str | None = None
     source: str = Field(default="", description="one sentence for the card: where queries and documents come from")
     instruction: str | None = Field(default=None, description="how instruction-following models are asked")
-
-
-def candidates(verdicts: pl.DataFrame, pool: pl.DataFrame, rerank: Rerank, seed: int) -> tuple[pl.DataFrame, list[str]]:
-    """Return a reranker's candidates (query_id, doc_id, score) and the queries that have too few negatives.
-
-    A query gives at most `positives` of its positives and exactly `negatives` of its negatives, both
-    drawn by seed; contested and incomplete pairs are never candidates.
-    """
-    position = pool.select("query_id", "doc_id", "position")
-    judged = verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"])).join(
-        position, on=["query_id", "doc_id"]
-    )
-    rows: list[dict[str, object]] = []
-    short: list[str] = []
-    for (query_id,), pairs in judged.sort("query_id", "doc_id").group_by("query_id", maintain_order=True):
-        kinds = {
-            bool(key[0]): part for key, part in pairs.group_by(pl.col("verdict") == "relevant", maintain_order=True)
-        }
-        if True not in kinds:
-            continue
-        if False not in kinds or len(kinds[False]) < rerank.negatives:
-            short.append(str(query_id))
-            continue
-        positives = sampling.shuffled(kinds[True]["doc_id"].to_list(), seed, "rerank", "positives", str(query_id))
-        negatives = _ordered(kinds[False], rerank.draw, seed, str(query_id))
-        for score, chosen in ((1, positives[: rerank.positives]), (0, negatives[: rerank.negatives])):
-            rows.extend({"query_id": query_id, "doc_id": doc_id, "score": score} for doc_id in sorted(chosen))
-    return frame("qrels", rows).sort("query_id", "doc_id"), short
-
-
-def _ordered(negatives: pl.DataFrame, draw: str, seed: int, query_id: str) -> list[str]:
-    """Return a query's negatives, those that are drawn first in front; chance decides between equals."""
-    rows = sampling.shuffled(
-        list(negatives.select("doc_id", "votes", "position").iter_rows()), seed, "rerank", query_id
-    )
-    if draw == "by_grade":
-        rows.sort(key=lambda row: sum(GRADES.index(vote["grade"]) for vote in row[1] if vote["grade"]))
-    elif draw == "by_rank":
-        rows.sort(key=lambda row: row[2])
-    return [row[0] for row in rows]
 
 
 def run(config: Config, context: Context) -> Report:
@@ -119,10 +71,12 @@ def run(config: Config, context: Context) -> Report:
         verdicts=verdicts.join(queries, on="query_id", how="semi"),
         facts=_facts(config, context, agreed, mix),
         duplicates=context.duplicates,
+        pairs=context.read("sts", "pairs") if context.report("sts") else None,
     )
     benchmark, renamed = prefixed(benchmark)
     integrity.check(benchmark)
-    _write(config, context, benchmark, renamed)
+    labels = _made_from(config, context, benchmark, judged, prefixed=renamed is not None)
+    _write(config, context, benchmark, renamed, labels)
     left_out = _left_out(context, queries, short)
     write_table(context.out, "dropped", left_out)
     counts: dict[str, Json] = {
@@ -159,14 +113,59 @@ def _counts(benchmark: Benchmark) -> dict[str, Json]:
     }
 
 
-def _write(config: Config, context: Context, benchmark: Benchmark, renamed: pl.DataFrame | None) -> None:
-    """Write every format, and the map of the ids that were renamed."""
+def _write(
+    config: Config, context: Context, benchmark: Benchmark, renamed: pl.DataFrame | None, labels: dict[str, Json]
+) -> None:
+    """Write every format with its verdicts and its manifest, and the map of the ids that were renamed."""
+    rows: dict[str, Json] = {"queries": len(benchmark.queries), "corpus": len(benchmark.corpus)}
     for name in config.formats:
         folder = context.out / name
         folder.mkdir()
         EXPORTERS.load(name)(benchmark, folder)
+        write_table(folder, "verdicts", benchmark.verdicts.sort(PAIR))
+        body: dict[str, Json] = {"name": benchmark.name, "language": benchmark.language, "format": name, "rows": rows}
+        manifest.write(folder, {**body, "labels": labels})
     if renamed is not None:
         renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
+
+
+def _made_from(
+    config: Config, context: Context, benchmark: Benchmark, judged: pl.DataFrame, *, prefixed: bool
+) -> dict[str, Json]:
+    """Return what `curate verify` derives the labels from, beside the ledger."""
+    panel, facts = read_json(context.folder("judge") / "panel.json"), context.done("judge").facts
+    experts = pl.col("policy") == EXPERTS
+    policies = judged.filter(~experts)["policy"].unique().sort().to_list()
+    if len(policies) > 1:
+        raise DataError(f"export: found verdicts by the policies {', '.join(policies)}; run `curate consensus` again")
+    return {
+        "panel": {name: _key(identity) for name, identity in panel.items()},
+        "shown": facts["shown"],
+        "cascade": facts["cascade"] is not None,
+        "policy": policies[0] if policies else "unanimous",
+        "outside": _outside(judged, benchmark, prefixed=prefixed) if "dawid-skene" in policies else [],
+        "experts": benchmark.verdicts.filter(experts).height,
+        "rerank": config.rerank.model_dump(),
+        "seed": context.seed,
+        "prefixed": prefixed,
+    }
+
+
+def _key(identity: Mapping[str, Json]) -> dict[str, Json]:
+    """Return under what the ledger keeps a judge's ratings; recorded grades are in none."""
+    read = identity.get("rubric")
+    judge = digest({name: value for name, value in identity.items() if name != "rubric"})
+    rubric = read["digest"] if isinstance(read, Mapping) else ""
+    recorded = {"assessor": identity["assessor"]} if "replay" in identity else None
+    return {"judge": judge, "rubric": rubric, "recorded": recorded}
+
+
+def _outside(judged: pl.DataFrame, benchmark: Benchmark, *, prefixed: bool) -> list[Json]:
+    """Return the votes on pairs that were judged and are in no export, each pattern with its number of pairs."""
+    exported = benchmark.verdicts.select(pl.col(name).str.slice(2 if prefixed else 0) for name in PAIR)
+    left = judged.join(exported, on=PAIR, how="anti")["votes"]
+    patterns = Counter(tuple((vote["judge"], vote["grade"]) for vote in votes) for votes in left)
+    return [{"votes": dict(votes), "pairs": count} for votes, count in sorted(patterns.items(), key=str)]
 
 
 def _described(judge: str, judged: Mapping[str, Any]) -> str:
@@ -275,5 +274,5 @@ def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.D
     return frame("dropped", rows)
 
 
-AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve")
-STAGE = Stage("export", Config, AFTER, run, fingerprint, version=4)
+AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", "sts")
+STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=("sts",), version=5)

@@ -18,9 +18,7 @@ from curate.errors import ConfigError, suggestion
 from curate.files import frame, write_table
 from curate.records import CUT, TABLES
 from curate.review import ADJUDICATED, Desk, Sample, texts
-from curate.voting import PAIR
-
-POLICY = "expert-over-panel"
+from curate.voting import EXPERTS, PAIR
 
 
 class Config(Section):
@@ -56,7 +54,7 @@ def resolve(verdicts: pl.DataFrame, experts: pl.DataFrame) -> tuple[pl.DataFrame
     changed = both.filter(read & (pl.col("expert") != pl.col("verdict")))
     overrides = changed.select(*PAIR, "grades", "assessors", panel="verdict", verdict="expert")
     decided = both.with_columns(
-        verdict=pl.coalesce("expert", "verdict"), policy=pl.when(read).then(pl.lit(POLICY)).otherwise("policy")
+        verdict=pl.coalesce("expert", "verdict"), policy=pl.when(read).then(pl.lit(EXPERTS)).otherwise("policy")
     )
     return decided.select(*TABLES["verdicts"]), overrides.select(*TABLES["overrides"]).sort(PAIR)
 
