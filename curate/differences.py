@@ -14,6 +14,8 @@ SHOWN = 3
 def differences(place: str, found: pl.DataFrame, wanted: pl.DataFrame) -> Iterator[str]:
     """Yield what a table holds that it must not, what it lacks, and where it says otherwise."""
     keys = [name for name in PAIR if name in wanted.columns]
+    if wanted.columns == found.columns and found.sort(keys).equals(wanted.sort(keys)):
+        return  # as it should be, in a tenth of the time
     found, wanted = _comparable(found), _comparable(wanted)
     twice = found.filter(pl.struct(keys).is_duplicated())
     columns = wanted.columns

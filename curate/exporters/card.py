@@ -1,15 +1,19 @@
 """The dataset card: one README.md that says what a folder holds, how it was made and how it is loaded.
 
-Keys of `Benchmark.facts` that the card knows (all may be absent; any other key is listed under "Construction"):
+Keys of `Benchmark.facts` that the card knows (all may be absent; any other key is listed under "How it was made"):
 
 license       identifier such as `cc-by-nc-sa-4.0`
 source        one sentence on where queries and documents come from
+citation      how to cite the set; else a BibTeX entry of its name
 instruction   what an instruction-tuned encoder is told before a query; else that of templates/tasks.yaml
 repaired      how the labels came about, where a legacy set was repaired and not judged as a whole
 weak_judges   true where every judge is a heuristic: the card then opens with a warning
-judges        the panel, as a list of mappings (name, provider, model, ...) or of names
+judges        the panel, as a list of mappings (name, kind, model, ...) or of names
 prompts       the rubrics and templates, as a list of mappings (name, version, digest)
 agreement     figures by name, nested at will; None is shown as "not defined"
+experts       what a sample that people read proves of the labels: a list of mappings
+privacy       what was done about personal data, a list of sentences
+sts           how the pairs of sentences were made
 counts        figures of the whole run, such as what each stage dropped
 """
 
@@ -26,9 +30,10 @@ from curate.resources import template
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-_OWN = frozenset(
-    {"license", "source", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement", "counts"}
-)
+_SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
+_OWN = frozenset((*_SAID, "experts", "privacy", "sts", "counts"))
+_SIZES = {"1K": 10**3, "10K": 10**4, "100K": 10**5, "1M": 10**6, "10M": 10**7, "100M": 10**8}
+"""Bounds of the hub's classes of size."""
 _CATEGORIES = {"Retrieval": "text-retrieval", "Reranking": "text-ranking", "STS": "sentence-similarity"}
 
 
@@ -53,10 +58,10 @@ class Table:
     split: str = "test"
 
 
-def card(benchmark: Benchmark, task: Task, tables: Sequence[Table], counts: Mapping[str, Json]) -> str:
+def card(benchmark: Benchmark, task: Task, tables: Sequence[Table], counts: Json) -> str:
     """Return the README: YAML that `datasets` and mteb read, then the card for people; the same input, the same text.
 
-    `counts` are the figures of this folder, as shown in its first table.
+    `counts` are the figures of this folder, as shown in its first table: a mapping, or one a row.
     """
     facts = benchmark.facts
     front = _front(benchmark, task, tables)
@@ -103,7 +108,7 @@ def _front(benchmark: Benchmark, task: Task, tables: Sequence[Table]) -> dict[st
     if task.kind != "STS":
         asked = {"query": str(benchmark.facts.get("instruction") or words["instruction"])}
     return {
-        **_head(benchmark, f"{benchmark.name} ({task.kind.lower()})", [task.kind]),
+        **_head(benchmark, f"{benchmark.name} ({task.kind.lower()})", {task: tables}),
         "configs": _configs(tables, default="pairs" if task.kind == "STS" else "qrels"),
         "mteb": {
             "name": task.name,
@@ -116,16 +121,29 @@ def _front(benchmark: Benchmark, task: Task, tables: Sequence[Table]) -> dict[st
     }
 
 
-def _head(benchmark: Benchmark, title: str, kinds: Sequence[str]) -> dict[str, Any]:
+def _head(benchmark: Benchmark, title: str, tasks: Mapping[Task, Sequence[Table]]) -> dict[str, Any]:
     """Return the keys by which a hub files a data set."""
-    licence = benchmark.facts.get("license")
+    licence, experts = benchmark.facts.get("license"), benchmark.facts.get("experts")
+    rows = max(table.rows for tables in tasks.values() for table in tables if table.config in ("corpus", "pairs"))
     return {
         "pretty_name": title,
         "language": [benchmark.language.partition("-")[0]],
         **({"license": str(licence)} if licence else {}),
-        "task_categories": [_CATEGORIES[kind] for kind in kinds],
+        "annotations_creators": ["machine-generated", *(["expert-generated"] if experts else [])],
+        "multilinguality": ["monolingual"],
+        "size_categories": [_size(rows)],
+        "task_categories": [_CATEGORIES[task.kind] for task in tasks],
         "tags": ["mteb", "text"],
     }
+
+
+def _size(rows: int) -> str:
+    """Return the hub's class of a number of rows: `n<1K`, `1K<n<10K`, and so on."""
+    below = [name for name, bound in _SIZES.items() if rows >= bound]
+    above = [name for name, bound in _SIZES.items() if rows < bound]
+    if not (below and above):
+        return f"n<{above[0]}" if above else f"n>{below[-1]}"
+    return f"{below[-1]}<n<{above[0]}"
 
 
 def _configs(tables: Sequence[Table], folder: str = "", default: str = "") -> list[dict[str, Any]]:
@@ -145,7 +163,7 @@ def overview(benchmark: Benchmark, tasks: Mapping[Task, Sequence[Table]]) -> str
     configs = [
         each for task, tables in tasks.items() for each in _configs(tables, task.kind.lower(), "retrieval-qrels")
     ]
-    front = {**_head(benchmark, benchmark.name, [task.kind for task in tasks]), "configs": configs}
+    front = {**_head(benchmark, benchmark.name, tasks), "configs": configs}
     return (
         _environment()
         .from_string(template("overview.md.j2"))

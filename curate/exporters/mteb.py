@@ -17,6 +17,7 @@ from curate.errors import DataError
 from curate.exporters import mteb_tasks
 from curate.exporters.card import Table, Task, card, overview
 from curate.files import BATCH, sha256, write_text
+from curate.lengths import SAMPLE, Lengths
 from curate.protocols import Benchmark, Corpus
 from curate.records import Document
 
@@ -85,6 +86,7 @@ class _Content:
 
     queries: pl.DataFrame
     documents: Iterable[Document]
+    size: int
     qrels: pl.DataFrame
     ranked: pl.DataFrame | None
     verdicts: pl.DataFrame
@@ -92,7 +94,8 @@ class _Content:
 
 def _retrieval(benchmark: Benchmark) -> _Content:
     """Return the whole corpus, all queries, the positives and every judged pair."""
-    return _Content(benchmark.queries, _rows(benchmark.corpus), benchmark.qrels, None, benchmark.verdicts)
+    corpus = benchmark.corpus
+    return _Content(benchmark.queries, _rows(corpus), len(corpus), benchmark.qrels, None, benchmark.verdicts)
 
 
 def _reranking(benchmark: Benchmark) -> _Content:
@@ -104,6 +107,7 @@ def _reranking(benchmark: Benchmark) -> _Content:
     return _Content(
         queries=benchmark.queries.join(qrels, on="query_id", how="semi", maintain_order="left"),
         documents=(item for item in _rows(benchmark.corpus) if item.doc_id in wanted),
+        size=len(wanted),
         qrels=qrels,
         ranked=ranked,
         verdicts=benchmark.verdicts.join(qrels, on="query_id", how="semi"),
@@ -113,8 +117,9 @@ def _reranking(benchmark: Benchmark) -> _Content:
 def _write_task(benchmark: Benchmark, folder: Path, task: Task, content: _Content) -> list[Table]:
     """Write one task's folder: its tables first, then the README that names them."""
     folder.mkdir()
+    lengths = Lengths(content.size)
     tables = [
-        _write(folder, "corpus", _frames(content.documents)),
+        _write(folder, "corpus", _frames(lengths.passing(content.documents))),
         _write(folder, "queries", [content.queries.select(id="query_id", text="text")]),
         _write(folder, "qrels", [_keyed(content.qrels, "score")]),
     ]
@@ -126,7 +131,7 @@ def _write_task(benchmark: Benchmark, folder: Path, task: Task, content: _Conten
     tables.append(_write(folder, "grades", [_keyed(grades, "verdict", "votes")]))
     if contested.height:  # `datasets` cannot read a file without rows
         tables.append(_write(folder, "contested", [_keyed(contested, "votes")]))
-    counts = _counts(content, tables[0].rows)
+    counts = _counts(content, lengths)
     write_text(folder / "README.md", card(benchmark, task, tables, counts))
     return tables
 
@@ -140,12 +145,7 @@ def _write_sts(benchmark: Benchmark, folder: Path, task: Task, pairs: pl.DataFra
         for split, part in parts.items()
         if part.height
     ]
-    counts: dict[str, Json] = {}
-    for split, part in parts.items():
-        counts |= {f"{split} pairs": part.height, f"{split} pairs with label 1": int(part["label"].sum())}
-        counts |= {
-            f"{split} pairs, {kind}": count for kind, count in part["kind"].value_counts().sort("kind").iter_rows()
-        }
+    counts = [_pair_counts(split, part) for split, part in parts.items() if part.height]
     write_text(folder / "README.md", card(benchmark, task, tables, counts))
     return tables
 
@@ -201,18 +201,40 @@ def _write(folder: Path, config: str, frames: Iterable[pl.DataFrame], split: str
     return Table(config, path.name, rows, schema.names, split)
 
 
-def _counts(content: _Content, documents: int) -> dict[str, Json]:
-    """Return the figures of one folder; a mean over no query is None."""
+def _counts(content: _Content, lengths: Lengths) -> dict[str, Json]:
+    """Return the figures of one folder; a mean over nothing is None."""
     queries = content.queries.height
     positives = content.qrels.filter(pl.col("score") > 0).height
     negatives = content.qrels.height - positives
     of_verdict = dict(content.verdicts["verdict"].value_counts().sort("verdict").iter_rows())
+    counted = f"{min(queries, SAMPLE):,} queries and {len(lengths.counts):,} documents, by cl100k_base"
     return {
         "queries": queries,
-        "documents": documents,
+        "documents": content.size,
         "positives": positives,
         "positives a query": positives / queries if queries else None,
         **({"negatives": negatives, "negatives a query": negatives / queries} if queries and negatives else {}),
+        "tokens a query": _one(lengths.mean_of(content.queries["text"].to_list())),
+        "tokens a document": _one(lengths.mean),
+        "tokens were counted in": counted,
         "judged pairs": content.verdicts.height,
         **{f"judged pairs, {verdict}": count for verdict, count in of_verdict.items()},
     }
+
+
+def _pair_counts(split: str, pairs: pl.DataFrame) -> dict[str, Json]:
+    """Return the figures of one split of the pairs of sentences."""
+    lengths = Lengths(0)
+    kinds = dict(pairs["kind"].value_counts().sort("kind").iter_rows())
+    return {
+        "split": split,
+        "pairs": pairs.height,
+        "label 1": f"{pairs['label'].sum() / pairs.height:.2%}",
+        **kinds,
+        "tokens of sentence1": _one(lengths.mean_of(pairs["sentence1"].to_list())),
+        "tokens of sentence2": _one(lengths.mean_of(pairs["sentence2"].to_list())),
+    }
+
+
+def _one(figure: float | None) -> float | None:
+    return None if figure is None else round(figure, 2)

@@ -19,7 +19,7 @@ from curate.corpus import TableCorpus
 from curate.duplicates import Firsts
 from curate.errors import ConfigError, DataError
 from curate.exporters import EXPORTERS
-from curate.files import digests, frame, read_json, sha256, write_json, write_table, write_text
+from curate.files import frame, read_json, write_json, write_table, write_text
 from curate.intervals import FEW
 from curate.ledger import Ledger, default_path
 from curate.protocols import Benchmark
@@ -232,10 +232,7 @@ def fingerprint(config: Config, context: Context) -> Json:
             "audit: expected every text of the set under its own id; set ingest.duplicates: keep and "
             "diversify.enabled: false, as pipelines/audit.yaml does"
         )
-    answers: dict[str, Json] = {
-        desk.sample.design.name: [sha256(desk.sample.folder / "design.json"), digests(desk.sample.folder / "answers")]
-        for desk in _desks(context)
-    }
+    answers: dict[str, Json] = {desk.sample.design.name: desk.digest for desk in _desks(context)}
     return {"systems": {name: build.retriever(context, name).identity for name in config.systems}, "answers": answers}
 
 

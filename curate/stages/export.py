@@ -24,6 +24,8 @@ from curate.measures import measure
 from curate.protocols import Benchmark
 from curate.records import GRADES
 from curate.reranking import Rerank, candidates
+from curate.review import relevance_desks
+from curate.review.proof import prove
 from curate.stages import leaving
 from curate.voting import EXPERTS, PAIR
 
@@ -36,6 +38,26 @@ class Config(Section):
     license: str | None = None
     source: str = Field(default="", description="one sentence for the card: where queries and documents come from")
     instruction: str | None = Field(default=None, description="how instruction-following models are asked")
+    citation: str | None = Field(default=None, description="how the set is cited, in Markdown")
+
+
+KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
+"""Key of a judge's identity -> what kind of judge has it."""
+TOLD = (
+    "diversify.encoder",
+    "diversify.queries",
+    "diversify.corpus",
+    "pool.retrievers",
+    "pool.method",
+    "pool.depth",
+    "pool.size",
+    "judge.batch",
+    "judge.passage_tokens",
+    "judge.cascade",
+    "consensus.policy",
+    "consensus.corpus",
+)
+"""Settings that the card shows where the pipeline names them; none holds a path."""
 
 
 def run(config: Config, context: Context) -> Report:
@@ -69,7 +91,7 @@ def run(config: Config, context: Context) -> Report:
         qrels=positives,
         candidates=chosen,
         verdicts=verdicts.join(queries, on="query_id", how="semi"),
-        facts=_facts(config, context, agreed, mix),
+        facts=_facts(config, context, agreed, mix, suspicious),
         duplicates=context.duplicates,
         pairs=context.read("sts", "pairs") if context.report("sts") else None,
     )
@@ -197,6 +219,8 @@ def fingerprint(config: Config, context: Context) -> Json:
         "duplicates": context.duplicates,
         "rubric": judged.facts.get("rubric") if judged else None,
         "residual": [may.residual, *sorted(may.accept)],
+        "experts": {desk.sample.design.name: desk.digest for desk in relevance_desks(context.run)},
+        "told": _settings(context),
     }
 
 
@@ -215,20 +239,28 @@ def _on_candidates(context: Context, chosen: pl.DataFrame, panel: list[str]) -> 
     return measure(context.read("judge", "ratings").join(chosen, on=figures.PAIR, how="semi"), panel, context.seed)
 
 
-def _facts(config: Config, context: Context, agreed: Mapping[str, Any], mix: dict[str, Json]) -> dict[str, Json]:
+def _facts(
+    config: Config, context: Context, agreed: Mapping[str, Any], mix: dict[str, Json], suspicious: int
+) -> dict[str, Json]:
     """Return what the card says: no times, no paths."""
     judged: dict[str, Any] = dict(context.done("judge").facts)
     resolved = context.done("resolve").facts
     panel: list[str] = agreed["panel"]
+    sts = context.report("sts")
     return {
         "license": config.license,
         "source": config.source,
+        "citation": config.citation,
         "instruction": config.instruction,
         "weak_judges": figures.only_heuristics(panel, judged["heuristic"]),
-        "judges": [_described(name, judged) for name in panel],
+        "judges": _judges(context, judged, panel),
         "prompts": [judged["rubric"]] if judged["rubric"] else [],
         "agreement": _agreement(agreed),
+        "experts": _experts(context),
+        "privacy": _privacy(context, suspicious),
+        "sts": dict(sts.facts) if sts else None,
         "counts": agreed["counts"],
+        **_settings(context),
         "labels": resolved["policy"],
         "pairs that experts read": resolved["reviewed"],
         "verdicts that experts changed": resolved["overridden"],
@@ -236,6 +268,72 @@ def _facts(config: Config, context: Context, agreed: Mapping[str, Any], mix: dic
         "reranking negatives, drawn": config.rerank.draw,
         "reranking negatives, best grade of a vote": ", ".join(f"{grade} {count}" for grade, count in mix.items()),
     }
+
+
+def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> list[Json]:
+    """Return a row a judge: what it is, and of a language model how it was asked and what its replies call it."""
+    identities, rows = read_json(context.folder("judge") / "panel.json"), list[Json]()
+    for name in panel:
+        identity = identities[name]
+        kind = (
+            "recorded grades" if "replay" in identity else "heuristic" if "heuristic" in identity else "language model"
+        )
+        asked = {key: identity[key] for key in ("model", "temperature") if key in identity}
+        replied = (judged.get("models") or {}).get(name)
+        names = {"in replies": ", ".join(replied)} if replied else {}
+        rows.append({"judge": _described(name, judged), "kind": kind, **asked, **names})
+    return rows
+
+
+def _settings(context: Context) -> dict[str, Json]:
+    """Return the settings that a reader needs to judge the set by, as the pipeline gives them."""
+    found: dict[str, Json] = {}
+    for place in TOLD:
+        stage, _, name = place.partition(".")
+        section = context.settings.get(stage)
+        if isinstance(section, Mapping) and section.get(name) is not None:
+            found[place] = section[name]
+    thinned = context.report("diversify")
+    for table in ("queries", "corpus"):
+        counts = thinned.facts.get(table) if thinned else None
+        if isinstance(counts, Mapping):
+            found[f"{table} before and after diversify"] = f"{counts['items']:,} and {counts['kept']:,}"
+    return found
+
+
+def _experts(context: Context) -> list[Json]:
+    """Return what every sample of judged pairs that people read proves; see `curate review report`."""
+    rows: list[Json] = []
+    for desk in relevance_desks(context.run):
+        found = prove(desk)
+        row = {"sample": found["sample"], "pairs read": found["read"]}
+        shares = {"agreement": found["agreement"], "recall": found["recall"]}
+        shares |= {f"{verdict}, confirmed": share for verdict, share in found["confirmed"].items()}
+        if found["read"]:
+            rows.append({**row, **{name: _interval(share) for name, share in shares.items()}})
+    return rows
+
+
+def _interval(share: Mapping[str, Any] | None) -> str | None:
+    return None if share is None else figures.ranged(share["value"], (share["low"], share["high"]))
+
+
+def _privacy(context: Context, suspicious: int) -> list[Json]:
+    """Return what was done about personal data, in sentences."""
+    section, report = context.settings.get("mask"), context.report("mask")
+    settings = section if isinstance(section, Mapping) else {}
+    if settings.get("enabled") is False or report is None:
+        return ["The texts were not masked by this pipeline."]
+    changed = f"{report.facts['masked_queries']:,} queries and {report.facts['masked_corpus']:,} documents"
+    looked = "Rules and a local language model" if settings.get("model") else "Rules"
+    lines: list[Json] = [
+        f"{looked} looked for names, addresses, telephone and identity numbers and the like, and masked them.",
+        f"Something was masked in {changed}, of all that were read.",
+        "A second scan looked for what was missed; no such scan finds everything.",
+    ]
+    if suspicious:
+        lines.append(f"{suspicious:,} texts hold what looks like personal data to that scan, and were allowed.")
+    return lines
 
 
 def _agreement(agreed: Mapping[str, Any]) -> dict[str, Json]:

@@ -11,7 +11,6 @@ from typing import Literal
 
 import polars as pl
 
-from curate import files
 from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.errors import ConfigError, suggestion
@@ -126,10 +125,7 @@ def _desks(config: Config, context: Context) -> list[Desk]:
 
 def fingerprint(config: Config, context: Context) -> Json:
     """Return the digests of everything that experts said."""
-    folders = [desk.sample.folder for desk in _desks(config, context)]
-    return {
-        folder.name: [files.digests(folder / "answers"), files.sha256(folder / "design.json")] for folder in folders
-    }
+    return {desk.sample.folder.name: desk.digest for desk in _desks(config, context)}
 
 
 STAGE = Stage("resolve", Config, ("diversify", "consensus"), run, fingerprint, head=())
