@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -121,27 +122,13 @@ def sentences(run: Path) -> None:
     draw, rows = random.Random(3), []
     for number in range(15_000):
         kind = draw.choices(["positive", "hard", "easy"], [48, 26, 26])[0]
-        row = {
-            "pair_id": f"p{number:05d}",
-            "query_id": f"s{number:05d}",
-            "kind": kind,
-            "label": int(kind == "positive"),
-        }
-        one, two = (f"第{number}个问题要注意什么", f"第{number}个问题该注意什么")
+        row = {"pair_id": f"p{number:05d}", "query_id": f"s{number:05d}", "term": "注意", "synonym": "当心"}
+        row |= {"sentence1": f"第{number}个问题要注意什么", "sentence2": f"第{number}个问题该当心什么"}
         split = "test" if number < 5_000 else "train"
-        rows.append(
-            {
-                **row,
-                "label": int(kind == "positive"),
-                "sentence1": one,
-                "sentence2": two,
-                "split": split,
-                "term": "注意",
-                "synonym": "当心",
-            }
-        )
+        rows.append({**row, "kind": kind, "label": int(kind == "positive"), "split": split})
     (run / "sts").mkdir()
-    pl.DataFrame(rows).write_parquet(run / "sts" / "pairs.parquet")
+    write_json(run / "sts" / "stage.json", {"report": {"rows_in": 0, "rows_out": len(rows)}})
+    write_table(run / "sts", "pairs", frame("pairs", rows))
 
 
 def make(folder: Path, documents: int, queries: int, depth: int) -> None:
@@ -150,13 +137,15 @@ def make(folder: Path, documents: int, queries: int, depth: int) -> None:
         return
     texts(folder / "run", documents, queries)
     judged(folder / "run", folder / "home", grades(documents, queries, depth))
+    sentences(folder / "run")
     (folder / "done").touch()
 
 
 def exported(folder: Path) -> dict[str, dict[str, float]]:
     """Export, and return the steps."""
     clock, out = paper.Clock(), folder / "run" / "export"
-    out.mkdir(exist_ok=True)
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
     context = Context(folder / "run", out, folder / "home", name="paper", seed=7, progress=clock)
     export.run(export.Config(license="cc-by-nc-sa-4.0"), context)
     clock.book("export")

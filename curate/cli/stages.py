@@ -10,6 +10,7 @@ from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
     from curate.context import Consent
+    from curate.exporters.hub import Upload
     from curate.run import Run
 
 File = Annotated[str | None, typer.Option("--pipeline", help="Pipeline file, or the name of a packaged one.")]
@@ -28,7 +29,6 @@ HELP = {
     "diversify": "Drop texts that are too similar to those already kept.",
     "consensus": "Turn ratings into verdicts and measure agreement.",
     "resolve": "Write the final labels: the panel's, or experts' over them.",
-    "export": "Check the benchmark and write it in the formats asked for.",
     "report": "Write the run's report as one HTML file.",
 }
 
@@ -40,6 +40,8 @@ def add_to(app: typer.Typer) -> None:
         app.command(name, help=text)(_plain(name))
         if name == "ingest":
             app.command("mask")(mask)
+        if name == "resolve":
+            app.command("export")(export)
         if name == "diversify":  # keep `--help` in the order of the pipeline
             app.command("pool")(pool)
             app.command("judge")(judge)
@@ -124,6 +126,35 @@ def judge(
         from curate.recording import record as write
 
         typer.echo(f"ratings: {write(folder, record):,} in {record}")
+
+
+def export(
+    pipeline: File = None,
+    run: Folder = None,
+    assign: Assign = None,
+    force: Force = False,
+    push: Annotated[str | None, typer.Option(help="Then send the format mteb to the hub as ORGANISATION/NAME.")] = None,
+    public: Annotated[bool, typer.Option("--public", help="Let everybody see what is pushed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what --push would send; send nothing.")] = False,
+) -> None:
+    """Check the benchmark and write it in the formats asked for."""
+    folder = _go(["export"], pipeline, run, assign or [], force)
+    if push is not None:
+        from curate.exporters import hub
+
+        made = folder / "export" / "mteb"
+        sent = (hub.planned if dry_run else hub.push)(made, push, private=not public)
+        _uploaded(sent)
+
+
+def _uploaded(sent: "Upload") -> None:
+    for path, size in sent.files.items():
+        typer.echo(f"{size:>12,}  {path}")
+    whole = f"{len(sent.files)} files, {sum(sent.files.values()):,} bytes"
+    seen = "private" if sent.private else "public"
+    typer.echo(
+        f"sent: {sent.url}, {seen}, {whole}" if sent.url else f"would send to {sent.repository}, {seen}: {whole}"
+    )
 
 
 def _plain(name: str) -> Callable[..., None]:
