@@ -96,7 +96,7 @@ def _labels(
         said = f"{found.by_experts:,} labels are said to be experts'"
         say.append(f"verdicts.parquet: {said}, the manifest says {made['experts']:,}")
     given = next((table for kind, table in written.tables.values() if kind == "reranking qrels"), verdicts.clear())
-    chosen = candidates(derived.verdicts, given, made)
+    chosen = candidates(derived.verdicts, given, made) if given.height else given.select(PAIR)
     wanted = expected(derived.verdicts, written.queries, texts.contents, chosen)
     for place, (kind, table) in {"verdicts.parquet": ("verdicts", verdicts), **written.tables}.items():
         say += differences(place, table, wanted[kind]) if kind in wanted else contradictions(place, table)

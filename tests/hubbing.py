@@ -76,29 +76,25 @@ def reply(state: Hub, path: str, body: bytes) -> tuple[int, Any]:
     _, _, kind, organisation, name, *rest = path.split("/")
     repository = f"{organisation}/{name}"
     files = state.repositories[repository]
-    if kind != "datasets":
-        return 404, {}
-    if rest[:1] == ["preupload"]:
-        asked = json.loads(body)["files"]
-        return 200, {
-            "files": [{"path": each["path"], "uploadMode": "regular", "shouldIgnore": False} for each in asked]
-        }
-    if rest[:1] == ["commit"]:
-        for line in body.splitlines():
-            item = json.loads(line)
-            if item["key"] == "file":
-                files[item["value"]["path"]] = base64.b64decode(item["value"]["content"])
-            elif item["key"] == "deletedFile":
-                files.pop(item["value"]["path"])
-        return 200, {"commitUrl": f"{state.url}/datasets/{repository}/commit/1", "commitOid": "1", "success": True}
-    if rest[:1] == ["tree"]:
-        return 200, [{"type": "file", "path": each, "size": len(files[each]), "oid": "1"} for each in files]
-    return 200, {
-        "id": repository,
-        "private": state.private[repository],
-        "sha": "1",
-        "siblings": [{"rfilename": each} for each in files],
-        "tags": [],
-        "downloads": 0,
-        "likes": 0,
+    step = rest[0] if rest else ""
+    answers: dict[str, Any] = {
+        "": {"id": repository, "private": state.private[repository], "sha": "1", "siblings": [], "tags": []},
+        "tree": [{"type": "file", "path": each, "size": len(files[each]), "oid": "1"} for each in files],
+        "commit": {"commitUrl": f"{state.url}/datasets/{repository}/commit/1", "commitOid": "1", "success": True},
     }
+    if step == "preupload":
+        asked = [each["path"] for each in json.loads(body)["files"]]
+        answers[step] = {"files": [{"path": each, "uploadMode": "regular", "shouldIgnore": False} for each in asked]}
+    if step == "commit":
+        commit(files, body)
+    return (200, answers[step]) if kind == "datasets" else (404, {})
+
+
+def commit(files: dict[str, bytes], body: bytes) -> None:
+    """Do what the lines of a commit say."""
+    for line in body.splitlines():
+        item = json.loads(line)
+        if item["key"] == "file":
+            files[item["value"]["path"]] = base64.b64decode(item["value"]["content"])
+        elif item["key"] == "deletedFile":
+            files.pop(item["value"]["path"])

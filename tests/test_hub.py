@@ -66,7 +66,7 @@ def test_a_dry_run_shows_every_file_and_sends_nothing(made: Path) -> None:
         done = pushed(made, server, "--dry-run", token="")
     assert done.returncode == 0, done.stderr
     assert server.requests == []
-    assert f"would send to {NAME}, private: " in done.stdout
+    assert f"would send to {NAME}: private, " in done.stdout
     for path in digests(made / "runs" / "tiny" / "export" / "mteb"):
         assert f"  {path}\n" in done.stdout
 

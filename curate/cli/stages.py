@@ -150,11 +150,8 @@ def export(
 def _uploaded(sent: "Upload") -> None:
     for path, size in sent.files.items():
         typer.echo(f"{size:>12,}  {path}")
-    whole = f"{len(sent.files)} files, {sum(sent.files.values()):,} bytes"
-    seen = "private" if sent.private else "public"
-    typer.echo(
-        f"sent: {sent.url}, {seen}, {whole}" if sent.url else f"would send to {sent.repository}, {seen}: {whole}"
-    )
+    whole = f"{'private' if sent.private else 'public'}, {len(sent.files)} files, {sum(sent.files.values()):,} bytes"
+    typer.echo(f"sent: {sent.url}, {whole}" if sent.url else f"would send to {sent.repository}: {whole}")
 
 
 def _plain(name: str) -> Callable[..., None]:

@@ -5,15 +5,13 @@ and `dropped` (queries left out, with the reason). The same run gives the same b
 written while `mask` lists places that still look like personal data in a text that would be.
 """
 
-from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 import polars as pl
 from pydantic import Field
 
 from curate import figures, integrity, manifest
-from curate.config import Json, Section, digest
+from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.corpus import KeptCorpus, TableCorpus
 from curate.errors import ConfigError, DataError
@@ -25,9 +23,9 @@ from curate.protocols import Benchmark
 from curate.records import GRADES
 from curate.reranking import Rerank, candidates
 from curate.review import relevance_desks
-from curate.review.proof import prove
-from curate.stages import leaving
-from curate.voting import EXPERTS, PAIR
+from curate.stages import leaving, telling
+from curate.stages.provenance import made_from
+from curate.voting import PAIR
 
 
 class Config(Section):
@@ -39,25 +37,6 @@ class Config(Section):
     source: str = Field(default="", description="one sentence for the card: where queries and documents come from")
     instruction: str | None = Field(default=None, description="how instruction-following models are asked")
     citation: str | None = Field(default=None, description="how the set is cited, in Markdown")
-
-
-KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
-"""Key of a judge's identity -> what kind of judge has it."""
-TOLD = (
-    "diversify.encoder",
-    "diversify.queries",
-    "diversify.corpus",
-    "pool.retrievers",
-    "pool.method",
-    "pool.depth",
-    "pool.size",
-    "judge.batch",
-    "judge.passage_tokens",
-    "judge.cascade",
-    "consensus.policy",
-    "consensus.corpus",
-)
-"""Settings that the card shows where the pipeline names them; none holds a path."""
 
 
 def run(config: Config, context: Context) -> Report:
@@ -91,13 +70,13 @@ def run(config: Config, context: Context) -> Report:
         qrels=positives,
         candidates=chosen,
         verdicts=verdicts.join(queries, on="query_id", how="semi"),
-        facts=_facts(config, context, agreed, mix, suspicious),
+        facts={**telling.facts(context, agreed, suspicious), **_chosen(config, mix)},
         duplicates=context.duplicates,
         pairs=context.read("sts", "pairs") if context.report("sts") else None,
     )
     benchmark, renamed = prefixed(benchmark)
     integrity.check(benchmark)
-    labels = _made_from(config, context, benchmark, judged, prefixed=renamed is not None)
+    labels = made_from(context, benchmark, judged, config.rerank, prefixed=renamed is not None)
     _write(config, context, benchmark, renamed, labels)
     left_out = _left_out(context, queries, short)
     write_table(context.out, "dropped", left_out)
@@ -151,51 +130,6 @@ def _write(
         renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
 
 
-def _made_from(
-    config: Config, context: Context, benchmark: Benchmark, judged: pl.DataFrame, *, prefixed: bool
-) -> dict[str, Json]:
-    """Return what `curate verify` derives the labels from, beside the ledger."""
-    panel, facts = read_json(context.folder("judge") / "panel.json"), context.done("judge").facts
-    experts = pl.col("policy") == EXPERTS
-    policies = judged.filter(~experts)["policy"].unique().sort().to_list()
-    if len(policies) > 1:
-        raise DataError(f"export: found verdicts by the policies {', '.join(policies)}; run `curate consensus` again")
-    return {
-        "panel": {name: _key(identity) for name, identity in panel.items()},
-        "shown": facts["shown"],
-        "cascade": facts["cascade"] is not None,
-        "policy": policies[0] if policies else "unanimous",
-        "outside": _outside(judged, benchmark, prefixed=prefixed) if "dawid-skene" in policies else [],
-        "experts": benchmark.verdicts.filter(experts).height,
-        "rerank": config.rerank.model_dump(),
-        "seed": context.seed,
-        "prefixed": prefixed,
-    }
-
-
-def _key(identity: Mapping[str, Json]) -> dict[str, Json]:
-    """Return under what the ledger keeps a judge's ratings; recorded grades are in none."""
-    read = identity.get("rubric")
-    judge = digest({name: value for name, value in identity.items() if name != "rubric"})
-    rubric = read["digest"] if isinstance(read, Mapping) else ""
-    recorded = {"assessor": identity["assessor"]} if "replay" in identity else None
-    return {"judge": judge, "rubric": rubric, "recorded": recorded}
-
-
-def _outside(judged: pl.DataFrame, benchmark: Benchmark, *, prefixed: bool) -> list[Json]:
-    """Return the votes on pairs that were judged and are in no export, each pattern with its number of pairs."""
-    exported = benchmark.verdicts.select(pl.col(name).str.slice(2 if prefixed else 0) for name in PAIR)
-    left = judged.join(exported, on=PAIR, how="anti")["votes"]
-    patterns = Counter(tuple((vote["judge"], vote["grade"]) for vote in votes) for votes in left)
-    return [{"votes": dict(votes), "pairs": count} for votes, count in sorted(patterns.items(), key=str)]
-
-
-def _described(judge: str, judged: Mapping[str, Any]) -> str:
-    """Return a judge's name with what a reader of the card must know of it."""
-    heuristic = " (heuristic)" if judge in judged["heuristic"] else ""
-    return f"{judge}{heuristic}{' (did not pass its controls)' if judge in figures.failed(judged) else ''}"
-
-
 def _notes(config: Config, short: list[str], renamed: pl.DataFrame | None, suspicious: int) -> list[str]:
     notes = []
     if suspicious:
@@ -220,7 +154,16 @@ def fingerprint(config: Config, context: Context) -> Json:
         "rubric": judged.facts.get("rubric") if judged else None,
         "residual": [may.residual, *sorted(may.accept)],
         "experts": {desk.sample.design.name: desk.digest for desk in relevance_desks(context.run)},
-        "told": _settings(context),
+        "told": telling.settings(context),
+    }
+
+
+def _chosen(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]:
+    """Return what the card says of the settings of this stage."""
+    return {
+        **{name: getattr(config, name) for name in ("license", "source", "citation", "instruction")},
+        "reranking negatives, drawn": config.rerank.draw,
+        "reranking negatives, best grade of a vote": ", ".join(f"{grade} {count}" for grade, count in mix.items()),
     }
 
 
@@ -237,130 +180,6 @@ def _on_candidates(context: Context, chosen: pl.DataFrame, panel: list[str]) -> 
     if chosen.is_empty():
         return None
     return measure(context.read("judge", "ratings").join(chosen, on=figures.PAIR, how="semi"), panel, context.seed)
-
-
-def _facts(
-    config: Config, context: Context, agreed: Mapping[str, Any], mix: dict[str, Json], suspicious: int
-) -> dict[str, Json]:
-    """Return what the card says: no times, no paths."""
-    judged: dict[str, Any] = dict(context.done("judge").facts)
-    resolved = context.done("resolve").facts
-    panel: list[str] = agreed["panel"]
-    sts = context.report("sts")
-    return {
-        "license": config.license,
-        "source": config.source,
-        "citation": config.citation,
-        "instruction": config.instruction,
-        "weak_judges": figures.only_heuristics(panel, judged["heuristic"]),
-        "judges": _judges(context, judged, panel),
-        "prompts": [judged["rubric"]] if judged["rubric"] else [],
-        "agreement": _agreement(agreed),
-        "experts": _experts(context),
-        "privacy": _privacy(context, suspicious),
-        "sts": dict(sts.facts) if sts else None,
-        "counts": agreed["counts"],
-        **_settings(context),
-        "labels": resolved["policy"],
-        "pairs that experts read": resolved["reviewed"],
-        "verdicts that experts changed": resolved["overridden"],
-        "equal texts": "kept under their own ids" if context.duplicates == "keep" else "merged",
-        "reranking negatives, drawn": config.rerank.draw,
-        "reranking negatives, best grade of a vote": ", ".join(f"{grade} {count}" for grade, count in mix.items()),
-    }
-
-
-def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> list[Json]:
-    """Return a row a judge: what it is, and of a language model how it was asked and what its replies call it."""
-    identities, rows = read_json(context.folder("judge") / "panel.json"), list[Json]()
-    for name in panel:
-        identity = identities[name]
-        kind = (
-            "recorded grades" if "replay" in identity else "heuristic" if "heuristic" in identity else "language model"
-        )
-        asked = {key: identity[key] for key in ("model", "temperature") if key in identity}
-        replied = (judged.get("models") or {}).get(name)
-        names = {"in replies": ", ".join(replied)} if replied else {}
-        rows.append({"judge": _described(name, judged), "kind": kind, **asked, **names})
-    return rows
-
-
-def _settings(context: Context) -> dict[str, Json]:
-    """Return the settings that a reader needs to judge the set by, as the pipeline gives them."""
-    found: dict[str, Json] = {}
-    for place in TOLD:
-        stage, _, name = place.partition(".")
-        section = context.settings.get(stage)
-        if isinstance(section, Mapping) and section.get(name) is not None:
-            found[place] = section[name]
-    thinned = context.report("diversify")
-    for table in ("queries", "corpus"):
-        counts = thinned.facts.get(table) if thinned else None
-        if isinstance(counts, Mapping):
-            found[f"{table} before and after diversify"] = f"{counts['items']:,} and {counts['kept']:,}"
-    return found
-
-
-def _experts(context: Context) -> list[Json]:
-    """Return what every sample of judged pairs that people read proves; see `curate review report`."""
-    rows: list[Json] = []
-    for desk in relevance_desks(context.run):
-        found = prove(desk)
-        row = {"sample": found["sample"], "pairs read": found["read"]}
-        shares = {"agreement": found["agreement"], "recall": found["recall"]}
-        shares |= {f"{verdict}, confirmed": share for verdict, share in found["confirmed"].items()}
-        if found["read"]:
-            rows.append({**row, **{name: _interval(share) for name, share in shares.items()}})
-    return rows
-
-
-def _interval(share: Mapping[str, Any] | None) -> str | None:
-    return None if share is None else figures.ranged(share["value"], (share["low"], share["high"]))
-
-
-def _privacy(context: Context, suspicious: int) -> list[Json]:
-    """Return what was done about personal data, in sentences."""
-    section, report = context.settings.get("mask"), context.report("mask")
-    settings = section if isinstance(section, Mapping) else {}
-    if settings.get("enabled") is False or report is None:
-        return ["The texts were not masked by this pipeline."]
-    changed = f"{report.facts['masked_queries']:,} queries and {report.facts['masked_corpus']:,} documents"
-    looked = "Rules and a local language model" if settings.get("model") else "Rules"
-    lines: list[Json] = [
-        f"{looked} looked for names, addresses, telephone and identity numbers and the like, and masked them.",
-        f"Something was masked in {changed}, of all that were read.",
-        "A second scan looked for what was missed; no such scan finds everything.",
-    ]
-    if suspicious:
-        lines.append(f"{suspicious:,} texts hold what looks like personal data to that scan, and were allowed.")
-    return lines
-
-
-def _agreement(agreed: Mapping[str, Any]) -> dict[str, Json]:
-    """Return the card's figures of agreement, with their intervals, on each set of pairs that they were measured on.
-
-    On the candidates agreement at the cut is complete by construction, so that only the five grades are shown.
-    """
-    words = {
-        "fleiss": "Fleiss' kappa",
-        "alpha_ordinal": "Krippendorff's alpha (ordinal)",
-        "percent": "percent agreement",
-    }
-    top, rerank = agreed["top_50"] or {}, agreed["rerank"] or {}
-    levels = {
-        "five grades": agreed["five_grades"],
-        "relevant or not": agreed["cut"],
-        "five grades, top 50": top.get("five_grades"),
-        "relevant or not, top 50": top.get("cut"),
-        "five grades, reranking candidates": rerank.get("five_grades"),
-    }
-    shown: dict[str, Json] = {
-        f"{word}, {level}": figures.ranged(found[name], found["intervals"][name])
-        for level, found in levels.items()
-        for name, word in words.items()
-        if found and not (level.startswith("relevant") and name == "alpha_ordinal")
-    }
-    return {**shown, "queries resampled for the 95 % intervals in brackets": agreed["five_grades"]["clusters"]}
 
 
 def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.DataFrame:
