@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from curate.errors import DataError
-from curate.files import BATCH
+from curate.files import BATCH, frame
 
 Frames = Iterator[pl.DataFrame]
 _QRELS = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Int32}
@@ -75,9 +75,8 @@ READERS: Mapping[str, Callable[[Path], Written]] = {"beir": beir, "mteb": mteb, 
 
 def _add(tables: dict[str, tuple[str, pl.DataFrame]], folder: Path, config: str, kind: str) -> None:
     if config == "contested" and not list(folder.glob("contested-*.parquet")):  # without rows there is no file
-        votes = pl.List(pl.Struct({"judge": pl.String, "grade": pl.String}))
-        schema = {"query_id": pl.String, "doc_id": pl.String, "votes": votes}
-        tables[f"{folder.name}/contested"] = (kind, pl.DataFrame(schema=schema))
+        empty = frame("contested").select("query_id", "doc_id", "votes")
+        tables[f"{folder.name}/contested"] = (kind, empty)
         return
     path = _only(folder, config)
     found = pl.read_parquet(path)

@@ -87,7 +87,7 @@ def _experts(context: Context) -> list[Json]:
     """Return what every sample of judged pairs that people read proves; see `curate review report`."""
     rows: list[Json] = []
     for desk in relevance_desks(context.run):
-        found = prove(desk)
+        found: dict[str, Any] = prove(desk)
         row = {"sample": found["sample"], "pairs read": found["read"]}
         shares = {"agreement": found["agreement"], "recall": found["recall"]}
         shares |= {f"{verdict}, confirmed": share for verdict, share in found["confirmed"].items()}
