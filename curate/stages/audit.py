@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 from pydantic import Field
 
-from curate import audit, audit_page, consequences, figures, ranking
+from curate import audit, audit_page, consequences, figures, manifest, ranking
 from curate.config import Json, Section, check
 from curate.context import Context, Report, Stage
 from curate.corpus import TableCorpus
@@ -187,6 +187,7 @@ def _export(context: Context, repaired: pl.DataFrame, *, weak: bool) -> None:
     )
     (context.out / "mteb").mkdir()
     EXPORTERS.load("mteb")(benchmark, context.out / "mteb")
+    manifest.write(context.out / "mteb", {"name": benchmark.name, "language": context.language, "format": "repaired"})
 
 
 def _page(
