@@ -286,12 +286,15 @@ def test_pairs_of_sentences_of_the_stage_sts_are_exported(tmp_path: Path) -> Non
     pair = {"query_id": "q0", "sentence1": "高血压能喝茶吗", "sentence2": "血压高能喝茶吗", "term": "高血压"}
     rows = [{**pair, "pair_id": "p1", "label": 1, "kind": "positive", "split": "test", "synonym": "血压高"}]
     write_table(run / "sts", "pairs", frame("pairs", rows))
-    write_json(run / "sts" / "stage.json", {"report": {"rows_in": 1, "rows_out": 1, "facts": {"kappa": 0.5}}})
+    write_json(
+        run / "sts" / "stage.json", {"report": {"rows_in": 1, "rows_out": 1, "facts": {"kappa": 0.5, "panel": []}}}
+    )
     context = Context(run, tmp_path / "out", tmp_path / "home", name="tiny")
     context.out.mkdir()
     STAGE.run(Config(formats=("mteb",)), context)
     card = (tmp_path / "out" / "mteb" / "sts" / "README.md").read_text(encoding="utf-8")
     assert "| kappa | 0.5 |" in card
+    assert "**Nobody confirmed these pairs.**" in card
     assert "| test | 1 | 100.00% | 1 |" in card
     [path] = (tmp_path / "out" / "mteb" / "sts").glob("pairs-*.parquet")
     assert pl.read_parquet(path)["score"].to_list() == [1]
