@@ -95,8 +95,12 @@ def _labels(
     if found.by_experts != made["experts"]:
         said = f"{found.by_experts:,} labels are said to be experts'"
         say.append(f"verdicts.parquet: {said}, the manifest says {made['experts']:,}")
-    given = next((table for kind, table in written.tables.values() if kind == "reranking qrels"), verdicts.clear())
-    chosen = candidates(derived.verdicts, given, made) if given.height else given.select(PAIR)
+    given = next((table for kind, table in written.tables.values() if kind == "reranking qrels"), None)
+    chosen = verdicts.select(PAIR).clear()
+    if written.reranks:
+        chosen = candidates(derived.verdicts, chosen if given is None else given, made)
+    if given is None and chosen.height:
+        say.append(f"reranking: {chosen.height:,} candidates should be there, and the whole folder is missing")
     wanted = expected(derived.verdicts, written.queries, texts.contents, chosen)
     for place, (kind, table) in {"verdicts.parquet": ("verdicts", verdicts), **written.tables}.items():
         say += differences(place, table, wanted[kind]) if kind in wanted else contradictions(place, table)

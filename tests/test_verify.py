@@ -129,6 +129,13 @@ def test_a_removed_row_is_found(export: Path, table: str) -> None:
     assert "1 rows are missing" in said(export, "mteb")
 
 
+def test_candidates_that_were_all_removed_are_found(export: Path) -> None:
+    change(parquet(export / "mteb" / "reranking", "qrels"), lambda rows: rows.clear())
+    assert "12 rows are missing" in said(export, "mteb")
+    shutil.rmtree(export / "mteb" / "reranking")
+    assert "reranking: 12 candidates should be there, and the whole folder is missing" in said(export, "mteb")
+
+
 def test_a_removed_row_of_text_files_is_found(export: Path) -> None:
     edit(export / "trec" / "qrels.txt", lambda lines: lines[:-1])
     edit(export / "beir" / "qrels" / "test.tsv", lambda lines: lines[:-1])

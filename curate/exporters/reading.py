@@ -24,7 +24,9 @@ class Written:
     documents: Callable[[], Frames]
     """doc_id, title, text, in batches."""
     tables: Mapping[str, tuple[str, pl.DataFrame]]
-    """File -> which labels it must hold (see `verifying.expected`), and those it holds."""
+    """File -> which labels it must hold (see `deriving.expected`), and those it holds."""
+    reranks: bool = False
+    """Whether the format has a reranker's candidates, where there are any."""
 
 
 def mteb(folder: Path) -> Written:
@@ -39,7 +41,7 @@ def mteb(folder: Path) -> Written:
     for path in sorted((folder / "sts").glob("pairs-*.parquet")):
         tables[f"sts/{path.name}"] = ("pairs", pl.read_parquet(path))
     queries = pl.read_parquet(_only(one, "queries")).select(query_id="id", text="text")
-    return Written(queries, lambda: _batches(_only(one, "corpus")), tables)
+    return Written(queries, lambda: _batches(_only(one, "corpus")), tables, reranks=True)
 
 
 def beir(folder: Path) -> Written:
