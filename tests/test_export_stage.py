@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from curate.context import Context
+from curate.errors import UserError
 from curate.files import frame, read_table, write_json, write_table
 from curate.ledger import Ledger
 from curate.ranking import mean_ndcg
@@ -303,6 +304,22 @@ def test_pairs_of_sentences_of_the_stage_sts_are_exported(tmp_path: Path) -> Non
     with Ledger(tmp_path / "home" / "ledger.db") as ledger:
         [found] = verify(tmp_path / "out" / "mteb", ledger)
     assert f"sts/{path.name}: 1 labels contradict their kind, for example 'p1'" in found.differences
+
+
+def test_a_pair_may_not_carry_out_what_masking_missed(tmp_path: Path) -> None:
+    """Its query need not be one of those that have a positive."""
+    tiny(tmp_path)
+    run = exported(tmp_path)
+    (run / "sts").mkdir()
+    pair = {"query_id": "alone", "sentence1": "姓名：王五", "sentence2": "王五", "term": "a", "synonym": "b"}
+    write_table(run / "sts", "pairs", frame("pairs", [{**pair, "pair_id": "p1", "label": 1, "kind": "positive"}]))
+    write_json(run / "sts" / "stage.json", {"report": {"rows_in": 1, "rows_out": 1}})
+    place = {"table": "queries", "id": "alone", "field": "text", "start": 3, "end": 5, "reason": "name"}
+    write_table(run / "mask", "residual", frame("residual", [place]))
+    context = Context(run, tmp_path / "out", tmp_path / "home", name="tiny")
+    context.out.mkdir()
+    with pytest.raises(UserError, match="export: 1 texts still hold what looks like personal data"):
+        STAGE.run(Config(formats=("mteb",)), context)
 
 
 def test_pytrec_eval_and_ir_measures_agree_with_our_ndcg_on_the_files(tmp_path: Path) -> None:

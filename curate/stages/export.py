@@ -51,7 +51,9 @@ def run(config: Config, context: Context) -> Report:
             "`curate show verdicts`"
         )
     removed = frozenset(dropped.filter(pl.col("table") == "corpus")["id"])
-    suspicious = _suspicious(context, queries, removed)
+    pairs = context.read("sts", "pairs") if context.report("sts") else None
+    asked = queries["query_id"] if pairs is None else pl.concat([queries["query_id"], pairs["query_id"]])
+    suspicious = _suspicious(context, asked, removed)
     # Whatever is made below knows only documents that the corpus still holds.
     verdicts = judged.filter(~pl.col("doc_id").is_in(sorted(removed)))
     chosen, short = (
@@ -72,7 +74,7 @@ def run(config: Config, context: Context) -> Report:
         verdicts=verdicts.join(queries, on="query_id", how="semi"),
         facts={**telling.facts(context, agreed, suspicious), **_chosen(config, mix)},
         duplicates=context.duplicates,
-        pairs=context.read("sts", "pairs") if context.report("sts") else None,
+        pairs=pairs,
     )
     benchmark, renamed = prefixed(benchmark)
     integrity.check(benchmark)
@@ -92,14 +94,14 @@ def run(config: Config, context: Context) -> Report:
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
-def _suspicious(context: Context, queries: pl.DataFrame, removed: frozenset[str]) -> int:
-    """Return in how many texts of the benchmark something looks like personal data that was not accepted.
+def _suspicious(context: Context, queries: pl.Series, removed: frozenset[str]) -> int:
+    """Return in how many of these queries and of the corpus's texts something looks like personal data that was not accepted.
 
     UserError unless that is allowed.
     """
     corpus = pl.scan_parquet(context.folder("diversify") / "corpus.parquet").select("doc_id").collect()["doc_id"]
     left = leaving.residual(context)
-    asked = (pl.col("table") == "queries") & pl.col("id").is_in(queries["query_id"].implode())
+    asked = (pl.col("table") == "queries") & pl.col("id").is_in(queries.implode())
     found = (pl.col("table") == "corpus") & pl.col("id").is_in(corpus.implode()) & ~pl.col("id").is_in(sorted(removed))
     return leaving.stop("export", left.filter(asked | found), context)
 
