@@ -95,9 +95,9 @@ def run(config: Config, context: Context) -> Report:
 
 
 def _suspicious(context: Context, queries: pl.Series, removed: frozenset[str]) -> int:
-    """Return in how many of these queries and of the corpus's texts something looks like personal data that was not accepted.
+    """Return in how many of these queries and of the corpus's texts something still looks like personal data.
 
-    UserError unless that is allowed.
+    Texts that were accepted do not count; UserError unless the others are allowed.
     """
     corpus = pl.scan_parquet(context.folder("diversify") / "corpus.parquet").select("doc_id").collect()["doc_id"]
     left = leaving.residual(context)
