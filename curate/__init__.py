@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from curate.agreement import Agreement, measure
     from curate.errors import CurateError, UserError
-    from curate.exporters.mteb import load_task
+    from curate.exporters.loading import load_task, load_tasks
     from curate.ledger import Ledger
     from curate.pipeline import Pipeline
     from curate.protocols import Benchmark, Encoder, Exporter, Hits, Judge, Provider, Retriever
@@ -36,7 +36,8 @@ _HOMES = {
     "Retriever": "protocols",
     "Run": "run",
     "UserError": "errors",
-    "load_task": "exporters.mteb",
+    "load_task": "exporters.loading",
+    "load_tasks": "exporters.loading",
     "measure": "agreement",
 }
 
@@ -59,6 +60,7 @@ __all__ = [
     "Run",
     "UserError",
     "load_task",
+    "load_tasks",
     "measure",
 ]
 

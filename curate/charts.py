@@ -5,15 +5,21 @@ Colours are classes (`g-S`, `v-relevant`, `bar`, ...), which the page's style sh
 Every chart has a title, read aloud and shown as a hint; so has every mark in it. Labels are escaped.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from unicodedata import east_asian_width
 
-FONTS = "'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', sans-serif"
-ROW, BAR = 50, 22
-"""Pixels of a row with its label, and of the bar in it."""
+from curate.marks import ROW, bar, dot, heading, letters, percent, rule, share_of, short, svg
+
 PLOT = 150
 """Pixels of a histogram's tallest bar."""
+SQUARE = 300
+"""Pixels of a scatter's height."""
+LETTER = 0.0088
+"""Share of the width that a half-width letter takes at most, on a page of 820 pixels."""
+MARGIN = 20
 DOTS, LINE = 28, 19
 """Pixels of a row of dots, and of a line of figures."""
 INSIDE = 0.09
@@ -25,10 +31,10 @@ def funnel(title: str, steps: Sequence[tuple[str, int]]) -> str:
     largest = max((count for _, count in steps), default=0)
     marks = []
     for place, (label, count) in enumerate(steps):
-        top, share = place * ROW, _over(count, largest)
-        marks.append(_line(label, f"{count:,}", top))
-        marks.append(_bar(0, share, top + 20, "bar", f"{label}: {count:,} ({_percent(share)})"))
-    return _svg(title, len(steps) * ROW, marks)
+        top, share = place * ROW, share_of(count, largest)
+        marks.append(heading(label, f"{count:,}", top))
+        marks.append(bar(0, share, top + 20, "bar", f"{label}: {count:,} ({percent(share)})"))
+    return svg(title, len(steps) * ROW, marks)
 
 
 def stacked(
@@ -41,16 +47,34 @@ def stacked(
     marks = []
     for place, (label, counts) in enumerate(rows):
         top, total, start = place * ROW, sum(counts.values()), 0.0
-        marks.append(_line(label, f"{total:,}", top))
+        marks.append(heading(label, f"{total:,}", top))
         for kind, style in kinds.items():
-            share = _over(counts.get(kind, 0), total)
-            hint = f"{label}, {names.get(kind, kind)}: {counts.get(kind, 0):,} ({_percent(share)})"
+            share = share_of(counts.get(kind, 0), total)
+            hint = f"{label}, {names.get(kind, kind)}: {counts.get(kind, 0):,} ({percent(share)})"
             if share:
-                marks.append(_bar(start, share, top + 20, style, hint))
+                marks.append(bar(start, share, top + 20, style, hint))
             if share >= INSIDE:
-                marks.append(_text(start + share / 2, top + 36, f"{counts[kind]:,}", f"on {style}", "middle"))
+                marks.append(letters(start + share / 2, top + 36, f"{counts[kind]:,}", f"on {style}", "middle"))
             start += share
-    return _svg(title, len(rows) * ROW, marks)
+    return svg(title, len(rows) * ROW, marks)
+
+
+def histogram(title: str, bars: Sequence[tuple[str, str, int]], axis: str) -> str:
+    """Return one upright bar a (short label, full label, count), the counts above them and `axis` below them."""
+    largest, wide = max((count for _, _, count in bars), default=0), 1 / max(len(bars), 1)
+    every = 1 if all(len(label) <= 4 for label, _, _ in bars) else 2
+    marks = []
+    for place, (label, full, count) in enumerate(bars):
+        height = round(PLOT * share_of(count, largest), 1)
+        middle = (place + 0.5) * wide
+        marks.append(bar(place * wide, wide * 0.94, 18 + PLOT - height, "bar", f"{full}: {count:,}", height=height))
+        marks.append(
+            letters(middle - 0.03 * wide, 12 + PLOT - height, f"{count:,}" if count else "", "number", "middle")
+        )
+        if place % every == 0:
+            marks.append(letters(middle - 0.03 * wide, PLOT + 36, label, "number", "middle"))
+    base = rule(0, PLOT + 18.5, 1, PLOT + 18.5, "axis")
+    return svg(title, PLOT + 62, [*marks, base, letters(0.5, PLOT + 56, axis, "label", "middle")])
 
 
 def upset(title: str, sets: Sequence[tuple[str, int]], groups: Sequence[tuple[Sequence[str], int]]) -> str:
@@ -64,19 +88,19 @@ def upset(title: str, sets: Sequence[tuple[str, int]], groups: Sequence[tuple[Se
     marks, base = [], PLOT + 26
     for place, (name, size) in enumerate(sets):
         top = base + place * DOTS
-        marks.append(_bar(0, 1, top, "band" if place % 2 else "band odd", f"{name}: {size:,}", height=DOTS))
+        marks.append(bar(0, 1, top, "band" if place % 2 else "band odd", f"{name}: {size:,}", height=DOTS))
         marks.append(
-            _bar(0, (left - 0.03) * _over(size, largest), top + DOTS - 8, "bar", f"{name}: {size:,}", height=4)
+            bar(0, (left - 0.03) * share_of(size, largest), top + DOTS - 8, "bar", f"{name}: {size:,}", height=4)
         )
-        marks.append(_text(0.005, top + 17, short(name), "label", "start", hint=name))
-        marks.append(_text(left - 0.03, top + 17, f"{size:,}", "number", "end"))
+        marks.append(letters(0.005, top + 17, short(name), "label", "start", hint=name))
+        marks.append(letters(left - 0.03, top + 17, f"{size:,}", "number", "end"))
     for place, (members, count) in enumerate(groups):
-        middle, height = left + (place + 0.5) * wide, round(PLOT * _over(count, most), 1)
+        middle, height = left + (place + 0.5) * wide, round(PLOT * share_of(count, most), 1)
         hint = f"{' + '.join(members)}: {count:,}"
-        marks.append(_bar(middle - 0.35 * wide, 0.7 * wide, 18 + PLOT - height, "bar", hint, height=height))
-        marks.append(_text(middle, 12 + PLOT - height, f"{count:,}", "number", "middle"))
+        marks.append(bar(middle - 0.35 * wide, 0.7 * wide, 18 + PLOT - height, "bar", hint, height=height))
+        marks.append(letters(middle, 12 + PLOT - height, f"{count:,}", "number", "middle"))
         marks += _dots(middle, base, [name in members for name, _ in sets])
-    return _svg(title, base + len(sets) * DOTS, marks)
+    return svg(title, base + len(sets) * DOTS, marks)
 
 
 def forest(
@@ -95,93 +119,118 @@ def forest(
 
     height = sum(LINE * (1 + len(entries)) + 4 for _, entries in rows)
     for tick in [0.0, 0.5, 1.0] if low > -0.25 else [low, 0.0, 1.0]:
-        marks.append(_rule(at(tick), 0, at(tick), height, "axis"))
-        marks.append(_text(at(tick), height + 16, f"{tick:.3g}", "number", "middle"))
+        marks.append(rule(at(tick), 0, at(tick), height, "axis"))
+        marks.append(letters(at(tick), height + 16, f"{tick:.3g}", "number", "middle"))
     for label, entries in rows:
-        marks.append(_text(0, top + 14, label, "label strong", "start"))
+        marks.append(letters(0, top + 14, label, "label strong", "start"))
         for place, (name, figure, bounds, said) in enumerate(entries):
             middle, style = top + LINE * (place + 1) + 8, f"l-{place}"
-            marks.append(_text(1, middle + 5, said, "number", "end", hint=f"{label}, {name}: {said}"))
+            marks.append(letters(1, middle + 5, said, "number", "end", hint=f"{label}, {name}: {said}"))
             if figure is not None:
                 ends = bounds or (figure, figure)
-                marks.append(_rule(at(ends[0]), middle, at(ends[1]), middle, f"whisker {style}"))
-                marks.append(_dot(at(figure), middle, style, f"{label}, {name}: {said}"))
+                marks.append(rule(at(ends[0]), middle, at(ends[1]), middle, f"whisker {style}"))
+                marks.append(dot(at(figure), middle, style, f"{label}, {name}: {said}"))
         top += LINE * (1 + len(entries)) + 4
-    return _svg(title, height + 22, marks)
+    return svg(title, height + 22, marks)
 
 
-def histogram(title: str, bars: Sequence[tuple[str, str, int]], axis: str) -> str:
-    """Return one upright bar a (short label, full label, count), the counts above them and `axis` below them."""
-    largest, wide = max((count for _, _, count in bars), default=0), 1 / max(len(bars), 1)
-    every = 1 if all(len(label) <= 4 for label, _, _ in bars) else 2
+def scores(title: str, rows: Sequence[tuple[str, float, float | None, float | None]], largest: float = 1.0) -> str:
+    """Return one bar a row (label, score from 0, bounds of its interval or None), the interval a line over its end."""
     marks = []
-    for place, (label, full, count) in enumerate(bars):
-        height = round(PLOT * _over(count, largest), 1)
-        middle = (place + 0.5) * wide
-        marks.append(_bar(place * wide, wide * 0.94, 18 + PLOT - height, "bar", f"{full}: {count:,}", height=height))
-        marks.append(_text(middle - 0.03 * wide, 12 + PLOT - height, f"{count:,}" if count else "", "number", "middle"))
-        if place % every == 0:
-            marks.append(_text(middle - 0.03 * wide, PLOT + 36, label, "number", "middle"))
-    base = _rule(0, PLOT + 18.5, 1, PLOT + 18.5, "axis")
-    return _svg(title, PLOT + 62, [*marks, base, _text(0.5, PLOT + 56, axis, "label", "middle")])
+    for place, (label, score, low, high) in enumerate(rows):
+        top = place * ROW
+        shown = f"{score:.3f}" if low is None or high is None else f"{score:.3f} ({low:.3f} to {high:.3f})"
+        marks.append(heading(label, shown, top))
+        marks.append(bar(0, max(score, 0) / largest, top + 20, "bar", f"{label}: {shown}"))
+        if low is not None and high is not None:
+            left, right = (min(max(end, 0) / largest, 1) for end in (low, high))
+            marks.append(rule(left, top + 31, right, top + 31, "axis"))
+            marks += [rule(end, top + 26, end, top + 36, "axis") for end in (left, right)]
+    return svg(title, len(rows) * ROW, marks)
 
 
-def short(text: str, size: int = 12) -> str:
-    """Return a label of at most `size` half-width letters (a Chinese one counts twice), with … if it was cut."""
-    width = 0
-    for place, letter in enumerate(text):
-        width += 2 if east_asian_width(letter) in "WF" else 1
-        if width > size:
-            return text[: max(place - 1, 1)] + "…"
-    return text
+def scatter(title: str, points: Sequence[tuple[str, float, float]], across: str, up: str) -> str:
+    """Return a dot a point (label, x, y), both axes from just below the least value to just above the greatest.
+
+    A label stands where it covers no dot and no other label; one that has no such place is left to the hint of its dot.
+    """
+    left, right, top, bottom = 0.1, 0.9, 34, 34 + SQUARE
+    xs, ys = _scale([x for _, x, _ in points]), _scale([y for _, _, y in points])
+    marks = [
+        rule(left, bottom, right, bottom, "axis"),
+        rule(left, top, left, bottom, "axis"),
+        letters(0, 18, up, "label", "start"),
+        letters(right, bottom + 42, across, "label", "end"),
+    ]
+    marks += [letters(left + share * (right - left), bottom + 20, text, "number", "middle") for share, text in xs.ticks]
+    marks += [letters(left - 0.01, bottom - share * SQUARE + 4, text, "number", "end") for share, text in ys.ticks]
+    places = [(left + xs.share(x) * (right - left), bottom - ys.share(y) * SQUARE) for _, x, y in points]
+    for (label, x, y), (start, down) in zip(points, places, strict=True):
+        hint = escape(f"{label}: {across} {x:.4g}, {up} {y:.4g}")
+        marks.append(f'<circle class="bar" cx="{percent(start)}" cy="{down:g}" r="6"><title>{hint}</title></circle>')
+    return svg(title, bottom + 50, [*marks, *_labels([label for label, _, _ in points], places)])
 
 
-def _svg(title: str, height: int, marks: Sequence[str]) -> str:
-    name = escape(title)
-    head = f'<svg role="img" aria-label="{name}" width="100%" height="{height}"'
-    return "\n".join([f'{head} font-family="{FONTS}" font-size="13">', f"<title>{name}</title>", *marks, "</svg>"])
-
-
-def _over(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0
-
-
-def _bar(start: float, width: float, top: float, style: str, hint: str, *, height: float = BAR) -> str:
-    place = f'x="{_percent(start)}" y="{top:g}" width="{_percent(width)}" height="{height:g}"'
-    return f'<rect class="{escape(style)}" {place}><title>{escape(hint)}</title></rect>'
+def alone(svg: str, style: str, width: int = 820) -> str:
+    """Return a chart as a file of its own: so wide, on a ground, with the colours that `style` gives to its classes."""
+    height = int(svg.split('height="', 1)[1].split('"', 1)[0])
+    inner = svg.replace("<svg ", f'<svg x="{MARGIN}" y="{MARGIN}" ', 1).replace(
+        'width="100%"', f'width="{width - 2 * MARGIN}"', 1
+    )
+    size = f'width="{width}" height="{height + 2 * MARGIN}"'
+    ground = f'<style>{style}</style>\n<rect class="ground" width="100%" height="100%"/>'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n{ground}\n{inner}\n</svg>\n'
 
 
 def _dots(middle: float, base: float, members: Sequence[bool]) -> list[str]:
     """Return a column of dots, filled for the members and joined from the first of them to the last."""
     tops = [base + (place + 0.5) * DOTS for place in range(len(members))]
     filled = [top for top, member in zip(tops, members, strict=True) if member]
-    line = [_rule(middle, filled[0], middle, filled[-1], "joint")] if filled else []
+    line = [rule(middle, filled[0], middle, filled[-1], "joint")] if filled else []
     dots = zip(tops, members, strict=True)
-    return [*line, *(_dot(middle, top, "member" if member else "other", "") for top, member in dots)]
+    return [*line, *(dot(middle, top, "member" if member else "other", "") for top, member in dots)]
 
 
-def _dot(middle: float, top: float, style: str, hint: str) -> str:
-    said = f"<title>{escape(hint)}</title>" if hint else ""
-    return f'<circle class="{style}" cx="{_percent(middle)}" cy="{top:g}" r="5">{said}</circle>'
+def _labels(labels: Sequence[str], places: Sequence[tuple[float, float]]) -> Iterator[str]:
+    """Yield the labels of dots, the uppermost first, each at the first of four places that is free."""
+    taken = [(start - 0.01, start + 0.01, down) for start, down in places]
+    for label, (start, down) in sorted(zip(labels, places, strict=True), key=lambda each: each[1][1]):
+        text = short(label, 24)
+        wide = LETTER * sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+        for below, sign in ((-9, 1), (-9, -1), (19, 1), (19, -1)):
+            near = start + sign * 0.012
+            box = (min(near, near + sign * wide), max(near, near + sign * wide), down + below - 5)
+            free = all(box[1] < one or box[0] > other or abs(box[2] - middle) > 14 for one, other, middle in taken)
+            if free and box[0] >= 0 and box[1] <= 1:
+                taken.append(box)
+                yield letters(near, down + below, text, "label", "start" if sign > 0 else "end")
+                break
 
 
-def _rule(x1: float, y1: float, x2: float, y2: float, style: str) -> str:
-    ends = f'x1="{_percent(x1)}" y1="{y1:g}" x2="{_percent(x2)}" y2="{y2:g}"'
-    return f'<line class="{style}" {ends} stroke="currentColor"/>'
+@dataclass(frozen=True)
+class _Scale:
+    """Values as shares of an axis."""
+
+    low: float
+    high: float
+    step: float
+
+    def share(self, value: float) -> float:
+        return (value - self.low) / (self.high - self.low)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Return share and text of every round value."""
+        count = round((self.high - self.low) / self.step)
+        values = [self.low + place * self.step for place in range(count + 1)]
+        return [(self.share(value), f"{round(value, 6):,.10g}") for value in values]
 
 
-def _line(label: str, number: str, top: int) -> str:
-    """Return what stands above a bar: its label on the left, its number on the right."""
-    name = _text(0, top + 14, short(label, 36), "label", "start", hint=label)
-    return name + _text(1, top + 14, number, "number", "end")
-
-
-def _text(start: float, top: float, text: str, style: str, anchor: str, *, hint: str = "") -> str:
-    full = f"<title>{escape(hint)}</title>" if hint and hint != text else ""
-    place = f'x="{_percent(start)}" y="{top:g}" text-anchor="{anchor}"'
-    return f'<text class="{escape(style)}" {place} fill="currentColor">{full}{escape(text)}</text>' if text else ""
-
-
-def _percent(share: float) -> str:
-    """Return a share as a percentage with at most two digits, the same on every machine."""
-    return f"{round(100 * share, 2):g}%"
+def _scale(values: Sequence[float]) -> _Scale:
+    """Return an axis of four to ten round steps that holds all values."""
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    wide = (high - low) or abs(high) or 1.0
+    power = 10.0 ** math.floor(math.log10(wide / 4))
+    step = next(power * factor for factor in (1, 2, 5, 10) if wide / (power * factor) <= 6)
+    start, end = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+    return _Scale(start, end if end > start else start + step, step)

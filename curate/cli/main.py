@@ -12,12 +12,15 @@ from curate.cli import (
     check,
     doctor,
     embed,
+    evaluate,
     init,
     ledger,
     look,
     models,
     review,
     stages,
+    train_set,
+    verify,
 )
 from curate.errors import CurateError, UserError
 
@@ -30,13 +33,16 @@ app = typer.Typer(
 )
 init.add_to(app)
 stages.add_to(app)
+verify.add_to(app)
 embed.add_to(app)
 look.add_to(app)
 audit.add_to(app)
+train_set.add_to(app)
 agree.add_to(app)
 review.add_to(app)
 check.add_to(app)
 analyze.add_to(app)
+evaluate.add_to(app)
 models.add_to(app)
 ledger.add_to(app)
 anonymise.add_to(app)

