@@ -92,7 +92,7 @@ LAYERS = [
     {"models"},
     {"run"},
     {"status"},
-    {"doctor", "embedding", "init"},
+    {"doctor", "embedding", "init", "testing"},
     {"checks"},
     {"analysis"},
     {"web"},
