@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check fix accept bench clean
+.PHONY: demo test check fix docs accept bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/curate run demo --run runs/demo
@@ -25,6 +25,11 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The pages of docs/, with the reference made from the program, in site/.
+docs: $(VENV)/.dev
+	$(BIN)/python docs/reference/make.py
+	$(BIN)/mkdocs build --strict --quiet
 
 fix: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -18,6 +18,12 @@ class Plan:
     currency: str = "USD"
     """Of the cost, if there is one."""
 
+    def plus(self, other: "Plan") -> "Plan":
+        """Return the plan of both, of one model; the cost is None if one is unknown."""
+        total = None if self.cost is None or other.cost is None else self.cost + other.cost
+        tokens = self.prompt_tokens + other.prompt_tokens, self.output_tokens + other.output_tokens
+        return Plan(self.calls + other.calls, *tokens, total, self.currency)
+
     def said(self) -> str:
         """Return the plan as a clause for a user."""
         price = "price unknown" if self.cost is None else f"at most {self.cost:.2f} {self.currency}"

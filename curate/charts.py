@@ -5,7 +5,9 @@ Colours are classes (`g-S`, `v-relevant`, `bar`, ...), which the page's style sh
 Every chart has a title, read aloud and shown as a hint; so has every mark in it. Labels are escaped.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from unicodedata import east_asian_width
 
@@ -14,6 +16,11 @@ ROW, BAR = 50, 22
 """Pixels of a row with its label, and of the bar in it."""
 PLOT = 150
 """Pixels of a histogram's tallest bar."""
+SQUARE = 300
+"""Pixels of a scatter's height."""
+LETTER = 0.0088
+"""Share of the width that a half-width letter takes at most, on a page of 820 pixels."""
+MARGIN = 20
 CELL = 40
 INSIDE = 0.09
 """A bar narrower than this share of the width holds no number: on a phone it would not fit."""
@@ -86,8 +93,72 @@ def histogram(title: str, bars: Sequence[tuple[str, str, int]], axis: str) -> st
         marks.append(_text(middle - 0.03 * wide, 12 + PLOT - height, f"{count:,}" if count else "", "number", "middle"))
         if place % every == 0:
             marks.append(_text(middle - 0.03 * wide, PLOT + 36, label, "number", "middle"))
-    base = f'<line class="axis" x1="0" x2="100%" y1="{PLOT + 18.5}" y2="{PLOT + 18.5}" stroke="currentColor"/>'
+    base = _rule("0", "100%", PLOT + 18.5, PLOT + 18.5)
     return _svg(title, PLOT + 62, [*marks, base, _text(0.5, PLOT + 56, axis, "label", "middle")])
+
+
+def scores(title: str, rows: Sequence[tuple[str, float, float | None, float | None]], largest: float = 1.0) -> str:
+    """Return one bar a row (label, score from 0, bounds of its interval or None), the interval a line over its end."""
+    marks = []
+    for place, (label, score, low, high) in enumerate(rows):
+        top = place * ROW
+        shown = f"{score:.3f}" if low is None or high is None else f"{score:.3f} ({low:.3f} to {high:.3f})"
+        marks.append(_line(label, shown, top))
+        marks.append(_bar(0, max(score, 0) / largest, top + 20, "bar", f"{label}: {shown}"))
+        if low is not None and high is not None:
+            left, right = (_percent(min(max(end, 0) / largest, 1)) for end in (low, high))
+            marks.append(_rule(left, right, top + 31, top + 31))
+            marks += [_rule(end, end, top + 26, top + 36) for end in (left, right)]
+    return _svg(title, len(rows) * ROW, marks)
+
+
+def scatter(title: str, points: Sequence[tuple[str, float, float]], across: str, up: str) -> str:
+    """Return a dot a point (label, x, y), both axes from just below the least value to just above the greatest.
+
+    A label stands where it covers no dot and no other label; one that has no such place is left to the hint of its dot.
+    """
+    left, right, top, bottom = 0.1, 0.9, 34, 34 + SQUARE
+    xs, ys = _scale([x for _, x, _ in points]), _scale([y for _, _, y in points])
+    marks = [
+        _rule(_percent(left), _percent(right), bottom, bottom),
+        _rule(_percent(left), _percent(left), top, bottom),
+        _text(0, 18, up, "label", "start"),
+        _text(right, bottom + 42, across, "label", "end"),
+    ]
+    marks += [_text(left + share * (right - left), bottom + 20, text, "number", "middle") for share, text in xs.ticks]
+    marks += [_text(left - 0.01, bottom - share * SQUARE + 4, text, "number", "end") for share, text in ys.ticks]
+    places = [(left + xs.share(x) * (right - left), bottom - ys.share(y) * SQUARE) for _, x, y in points]
+    for (label, x, y), (start, down) in zip(points, places, strict=True):
+        hint = escape(f"{label}: {across} {x:.4g}, {up} {y:.4g}")
+        marks.append(f'<circle class="bar" cx="{_percent(start)}" cy="{down:g}" r="6"><title>{hint}</title></circle>')
+    return _svg(title, bottom + 50, [*marks, *_labels([label for label, _, _ in points], places)])
+
+
+def _labels(labels: Sequence[str], places: Sequence[tuple[float, float]]) -> Iterator[str]:
+    """Yield the labels of dots, the uppermost first, each at the first of four places that is free."""
+    taken = [(start - 0.01, start + 0.01, down) for start, down in places]
+    for label, (start, down) in sorted(zip(labels, places, strict=True), key=lambda each: each[1][1]):
+        text = short(label, 24)
+        wide = LETTER * sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+        for below, sign in ((-9, 1), (-9, -1), (19, 1), (19, -1)):
+            near = start + sign * 0.012
+            box = (min(near, near + sign * wide), max(near, near + sign * wide), down + below - 5)
+            free = all(box[1] < one or box[0] > other or abs(box[2] - middle) > 14 for one, other, middle in taken)
+            if free and box[0] >= 0 and box[1] <= 1:
+                taken.append(box)
+                yield _text(near, down + below, text, "label", "start" if sign > 0 else "end")
+                break
+
+
+def alone(svg: str, style: str, width: int = 820) -> str:
+    """Return a chart as a file of its own: so wide, on a ground, with the colours that `style` gives to its classes."""
+    height = int(svg.split('height="', 1)[1].split('"', 1)[0])
+    inner = svg.replace("<svg ", f'<svg x="{MARGIN}" y="{MARGIN}" ', 1).replace(
+        'width="100%"', f'width="{width - 2 * MARGIN}"', 1
+    )
+    size = f'width="{width}" height="{height + 2 * MARGIN}"'
+    ground = f'<style>{style}</style>\n<rect class="ground" width="100%" height="100%"/>'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n{ground}\n{inner}\n</svg>\n'
 
 
 def short(text: str, size: int = 12) -> str:
@@ -112,6 +183,39 @@ def _bar(
     place = f'x="{_percent(start)}" y="{top:g}" width="{_percent(width)}" height="{height:g}"'
     faint = "" if opacity is None else f' fill-opacity="{opacity:.3f}"'
     return f'<rect class="{escape(style)}" {place}{faint}><title>{escape(hint)}</title></rect>'
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Values as shares of an axis."""
+
+    low: float
+    high: float
+    step: float
+
+    def share(self, value: float) -> float:
+        return (value - self.low) / (self.high - self.low)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Return share and text of every round value."""
+        count = round((self.high - self.low) / self.step)
+        values = [self.low + place * self.step for place in range(count + 1)]
+        return [(self.share(value), f"{round(value, 6):,.10g}") for value in values]
+
+
+def _scale(values: Sequence[float]) -> _Scale:
+    """Return an axis of four to ten round steps that holds all values."""
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    wide = (high - low) or abs(high) or 1.0
+    power = 10.0 ** math.floor(math.log10(wide / 4))
+    step = next(power * factor for factor in (1, 2, 5, 10) if wide / (power * factor) <= 6)
+    start, end = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
+    return _Scale(start, end if end > start else start + step, step)
+
+
+def _rule(left: str, right: str, top: float, bottom: float) -> str:
+    return f'<line class="axis" x1="{left}" x2="{right}" y1="{top:g}" y2="{bottom:g}" stroke="currentColor"/>'
 
 
 def _line(label: str, number: str, top: int) -> str:

@@ -34,7 +34,7 @@ def parse_yaml(text: str) -> object:
 class Section(BaseModel):
     """Settings that travel together: frozen, and an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), use_attribute_docstrings=True)
 
 
 Model = TypeVar("Model", bound=BaseModel)

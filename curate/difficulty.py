@@ -79,10 +79,19 @@ def best_ranks(rankings: pl.DataFrame, qrels: pl.DataFrame) -> dict[str, int]:
 
 def by_rank(queries: Sequence[Measured], seed: int) -> list[Group]:
     """Return the queries by the band of their best BM25 rank, bands without a query left out."""
+    return grouped(queries, bands(queries), _names(), seed)
+
+
+def bands(queries: Sequence[Measured]) -> dict[str, str]:
+    """Return query -> the name of the band of its best BM25 rank."""
+    names = _names()
+    return {each.query_id: names[_band(each.rank)] for each in queries}
+
+
+def _names() -> list[str]:
     starts = (1, *(end + 1 for end in RANKS[:-1]))
     names = [f"{low}-{high}" if low < high else f"{low}" for low, high in zip(starts, RANKS, strict=True)]
-    names += [f"below {RANKS[-1]}", "not found"]
-    return grouped(queries, {each.query_id: names[_band(each.rank)] for each in queries}, names, seed)
+    return [*names, f"below {RANKS[-1]}", "not found"]
 
 
 def grouped(queries: Sequence[Measured], group_of: Mapping[str, str], names: Sequence[str], seed: int) -> list[Group]:

@@ -81,6 +81,13 @@ class Run:
         self.need_ancestors("diversify")
         return forecast(self.pipeline.sections["diversify"], self._context(self.folder))  # type: ignore[arg-type]
 
+    def quote_sts(self) -> list[dict[str, Json]]:
+        """Return what an STS set would ask, a row a question and model; nothing is sent."""
+        from curate.stages.sts import planned
+
+        self.need_ancestors("sts")
+        return planned(self.pipeline.sections["sts"], self._context(self.folder))  # type: ignore[arg-type]
+
     def beside(self, stage: str) -> Context:
         """Return the context of a check on what a stage works with; UserError unless that is up to date.
 

@@ -29,8 +29,10 @@ def texts(svg: str) -> list[str]:
         charts.stacked(HOSTILE, [(HOSTILE, {"S": 1})], KINDS, {"S": HOSTILE}),
         charts.heat(HOSTILE, [HOSTILE], [[(1.0, HOSTILE)]]),
         charts.histogram(HOSTILE, [(HOSTILE, HOSTILE, 1)], HOSTILE),
+        charts.scores(HOSTILE, [(HOSTILE, 0.5, 0.4, 0.6)]),
+        charts.scatter(HOSTILE, [(HOSTILE, 0.1, 0.2)], HOSTILE, HOSTILE),
     ],
-    ids=["funnel", "stacked", "heat", "histogram"],
+    ids=["funnel", "stacked", "heat", "histogram", "scores", "scatter"],
 )
 def test_every_chart_is_named_and_keeps_labels_as_text(svg: str) -> None:
     root = drawn(svg)
@@ -93,3 +95,43 @@ def test_charts_of_nothing_are_still_charts() -> None:
 )
 def test_long_labels_are_cut_by_their_width(text: str, shown: str) -> None:
     assert charts.short(text) == shown
+
+
+def test_a_score_is_a_bar_with_its_interval_over_the_end() -> None:
+    svg = charts.scores("nDCG@10", [("e5", 0.5, 0.4, 0.65), ("bm25", 0.25, None, None)])
+    assert widths(svg) == [50, 25]
+    assert texts(svg) == ["e5", "0.500 (0.400 to 0.650)", "bm25", "0.250"]
+    spans = [(line.attrib["x1"], line.attrib["x2"]) for line in drawn(svg).iter("line")]
+    assert spans == [("40%", "65%"), ("40%", "40%"), ("65%", "65%")]
+
+
+def test_dots_stand_where_their_values_are_and_axes_hold_them_all() -> None:
+    svg = charts.scatter("alt und neu", [("a", 0.0, 10.0), ("b", 1.0, 20.0), ("c", 0.5, 15.0)], "old", "new")
+    dots = [(float(dot.attrib["cx"].rstrip("%")), float(dot.attrib["cy"])) for dot in drawn(svg).iter("circle")]
+    assert dots == [(10, 34 + charts.SQUARE), (90, 34), (50, 34 + charts.SQUARE / 2)]
+    assert {"0", "1", "10", "20", "a", "b", "c", "old", "new"} <= set(texts(svg))
+
+
+@pytest.mark.parametrize("points", [[], [("a", 0.3, 0.3)], [("a", -1e-9, 1e6), ("b", 1e-9, 1e6)]])
+def test_axes_of_no_one_and_equal_values(points: list[tuple[str, float, float]]) -> None:
+    svg = charts.scatter("few", points, "x", "y")
+    for dot in drawn(svg).iter("circle"):
+        assert 10 <= float(dot.attrib["cx"].rstrip("%")) <= 90
+        assert 34 <= float(dot.attrib["cy"]) <= 34 + charts.SQUARE
+
+
+def test_labels_of_a_scatter_never_lie_on_one_another() -> None:
+    same = [(f"model-{number}", 0.5, 0.5) for number in range(9)]
+    svg = charts.scatter("crowded", same, "x", "y")
+    shown = [text for text in texts(svg) if text.startswith("model-")]
+    assert len(shown) == 4, "four places around a dot; the others are in its hint"
+    assert len(list(drawn(svg).iter("circle"))) == 9
+
+
+def test_a_chart_alone_is_a_file_with_ground_and_colours() -> None:
+    svg = charts.alone(charts.scores("nDCG", [("e5", 0.5, None, None)]), ".bar{fill:#123}", width=400)
+    root = drawn(svg)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert root.attrib["width"] == "400"
+    assert ".bar{fill:#123}" in svg
+    assert '100%" font' not in svg, "the width of the chart itself is a number"

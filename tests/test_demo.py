@@ -98,3 +98,9 @@ def test_a_second_run_folder_encodes_nothing_and_exports_the_same_bytes(demo: Pa
 def test_stock_mteb_scores_a_real_encoder(demo: Path, task: str, score: str, low: float) -> None:
     found = scores(demo / "export" / "mteb" / task)[score]
     assert low < found <= 1.0  # circular on purpose: USE retrieved and judged here
+
+
+def test_sentence_pairs_are_made_of_it(demo: Path) -> None:
+    pairs = table(demo, "sts", "pairs")
+    assert dict(pairs.group_by("split").len().iter_rows()) == {"test": 30, "train": 10}
+    assert pairs.filter(pl.col("split") == "test")["label"].sum() == 14

@@ -100,10 +100,17 @@ def labelled_in(file: Path) -> list[tuple[str, str, int]]:
     return [(row[0], row[-2], int(row[-1])) for row in rows if row[-1].isdigit()]
 
 
+def labelled_by_triples(folder: Path) -> list[tuple[str, str, int]]:
+    (path,) = folder.glob("train-*.parquet")
+    rows = pl.read_parquet(path).iter_rows()
+    return [(query, doc, int(place == 0)) for query, *docs in rows for place, doc in enumerate(docs)]
+
+
 LABELLED: dict[str, Callable[[Path], list[tuple[str, str, int]]]] = {
     "beir": lambda folder: labelled_in(folder / "qrels" / "test.tsv"),
     "mteb": labelled_by_mteb,
     "trec": lambda folder: labelled_in(folder / "qrels.txt"),
+    "triples": labelled_by_triples,
 }
 
 

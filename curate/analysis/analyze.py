@@ -5,14 +5,14 @@ Nothing is sent unless a model is named, and then only what the ledger lacks. Th
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import cast
 
 import polars as pl
 
 from curate import difficulty, estimates, passages, resources
 from curate.analysis import asking, labelfree
-from curate.analysis.asking import PURPOSE, Inquiry, Item, Model
+from curate.analysis.asking import PURPOSE, Inquiry, Item
 from curate.analysis.labelfree import Counted
 from curate.checks.pool import heuristic, label_stage, plain
 from curate.config import Json, read_yaml
@@ -22,12 +22,12 @@ from curate.errors import ConfigError
 from curate.files import write_json
 from curate.folder import locked
 from curate.ledger import Ledger, default_path
-from curate.questions import STATUSES, Question, question
+from curate.questions import STATUSES, Question, Said, question
 from curate.run import Run
 from curate.sampling import shuffled
+from curate.stages.inquiry import Desk, Model
 from curate.stages.judge import Config as JudgeConfig
 from curate.stages.pool import Config as PoolConfig
-from curate.stages.spending import permit
 from curate.voting import PAIR
 
 SAMPLE = 100
@@ -50,19 +50,17 @@ def planned(run: Run, order: Order) -> list[dict[str, Json]]:
     context = run.beside("resolve")
     if order.model is None:
         raise ConfigError("--plan: without a model nothing is sent; name one with --model")
-    model = Model.named(context, order.model)
+    model = _model(context, order.model)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        found = asking.plans(model, _inquiries(run, context, order), ledger, retry=context.consent.retry)
-    return [
-        {"question": name, **asdict(each), "currency": None if each.cost is None else each.currency}
-        for name, each in found.items()
-    ]
+        desk = Desk(ledger, context, dry=True)
+        asking.said(model, _inquiries(run, context, order), desk)
+        return desk.rows()
 
 
 def analyze(run: Run, order: Order) -> dict[str, Json]:
     """Return all figures as plain mappings, ask for what they lack, and write them to `checks/analyze.json`."""
     context = run.beside("resolve")
-    model = None if order.model is None else Model.named(context, order.model)
+    model = None if order.model is None else _model(context, order.model)
     with locked(run.folder):  # so that two processes do not pay for the same sample
         stage = label_stage(run.folder)
         qrels = context.read(stage, "qrels")
@@ -92,21 +90,26 @@ def _label_free(counted: Counted, seed: int) -> dict[str, Json]:
 def _asked(run: Run, context: Context, order: Order, model: Model, counted: Counted) -> dict[str, Json]:
     inquiries = _inquiries(run, context, order)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        found = asking.plans(model, inquiries, ledger, retry=context.consent.retry)
-        permit("analyzing", model.name, model.settings, found, context.consent)
+        dry = Desk(ledger, context, dry=True)
+        asking.said(model, inquiries, dry)
+        dry.permit("analyzing")
         config = cast("JudgeConfig", run.pipeline.sections["judge"])
-        asking.collect(model, inquiries, ledger, context, mixed_models=config.mixed_models)
+        found = asking.said(model, inquiries, Desk(ledger, context, mixed_models=config.mixed_models))
         names = (REASONS, DIFFICULTY)
         return {
-            name: _answered(model, inquiry, ledger, counted if name == DIFFICULTY else None, context.seed)
-            for name, inquiry in zip(names, inquiries, strict=True)
+            name: _answered(model, inquiry, said, counted if name == DIFFICULTY else None, context.seed)
+            for name, inquiry, said in zip(names, inquiries, found, strict=True)
         }
 
 
-def _answered(model: Model, inquiry: Inquiry, ledger: Ledger, counted: Counted | None, seed: int) -> dict[str, Json]:
+def _model(context: Context, name: str) -> Model:
+    return Model.named(context, name, "--model", PURPOSE)
+
+
+def _answered(
+    model: Model, inquiry: Inquiry, said: Sequence[tuple[Item, Said]], counted: Counted | None, seed: int
+) -> dict[str, Json]:
     """Return the shares of the labels among what was labelled, with Wilson intervals; the rest is counted apart."""
-    known = asking.said(model, inquiry, ledger)
-    said = [(item, known[asking.task(model, inquiry, item).key]) for item in inquiry.items]
     given = [each.label for _, each in said if each.label]
     groups = {item.query_id: each.label for item, each in said if each.label}
     labels = list(inquiry.question.labels)

@@ -6,13 +6,16 @@ from typing import Annotated
 
 import typer
 
-from curate.cli import check_mask, check_pool
+from curate.cli import check_leaks, check_mask, check_pool
 from curate.cli.stages import AllowWeak, Assign, File, Folder, MaxCost, Yes, open_run
 from curate.cli.tables import as_table, too_few
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check judges, pool and masking of a run.")
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Check judges, pool and masking of a run, and splits for leaks."
+)
 check_pool.add_to(app)
 check_mask.add_to(app)
+check_leaks.add_to(app)
 
 
 def add_to(program: typer.Typer) -> None:

@@ -12,12 +12,14 @@ from curate.cli import (
     check,
     doctor,
     embed,
+    evaluate,
     init,
     ledger,
     look,
     models,
     review,
     stages,
+    train_set,
 )
 from curate.errors import CurateError, UserError
 
@@ -33,10 +35,12 @@ stages.add_to(app)
 embed.add_to(app)
 look.add_to(app)
 audit.add_to(app)
+train_set.add_to(app)
 agree.add_to(app)
 review.add_to(app)
 check.add_to(app)
 analyze.add_to(app)
+evaluate.add_to(app)
 models.add_to(app)
 ledger.add_to(app)
 anonymise.add_to(app)

@@ -40,6 +40,8 @@ def add_to(app: typer.Typer) -> None:
         if name == "ingest":  # keep `--help` in the order of the pipeline
             for command in (mask, diversify, pool, judge):
                 app.command(command.__name__)(command)
+        if name == "resolve":
+            app.command("sts")(sts)
 
 
 def run(
@@ -136,6 +138,33 @@ def judge(
         from curate.recording import record as write
 
         typer.echo(f"ratings: {write(folder, record):,} in {record}")
+
+
+def sts(
+    pipeline: File = None,
+    run: Folder = None,
+    assign: Assign = None,
+    force: Force = False,
+    generator: Annotated[str | None, typer.Option(help="A language model, or `templates`.")] = None,
+    panel: Annotated[str | None, typer.Option(help="Who confirms: names of models, separated by commas.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Ask again what was refused or unparsed.")] = False,
+    max_cost: MaxCost = None,
+    yes: Yes = False,
+    offline: Offline = False,
+) -> None:
+    """Make sentence pairs around synonyms: the same meaning, or another."""
+    from curate.context import Consent
+
+    changes = [*(assign or []), *listed("sts.panel", panel)]
+    changes += [] if generator is None else [f"sts.generator={generator}"]
+    if plan:
+        work = open_run(pipeline, run, changes)
+        work.consent = Consent(retry=retry)
+        rows = work.quote_sts()
+        typer.echo(as_table(rows, digits=4) if rows else "nothing is left to send")
+        return
+    _go(["sts"], pipeline, run, changes, force or retry, Consent(max_cost, yes, retry, offline))
 
 
 def _plain(name: str) -> Callable[..., None]:

@@ -9,6 +9,7 @@ EXPORTERS: Registry[Exporter] = Registry(
         "beir": "curate.exporters.beir:export",
         "mteb": "curate.exporters.mteb:export",
         "trec": "curate.exporters.trec:export",
+        "triples": "curate.exporters.triples:export",
     },
 )
 """Exporters by name; other packages add theirs under the entry-point group `curate.exporters`."""

@@ -8,7 +8,7 @@ from curate.errors import ConfigError, suggestion
 
 NAMES = ("ingest", "mask", "diversify", "pool", "judge", "consensus", "resolve", "export", "report")
 """What a pipeline runs, unless it lists its stages."""
-KNOWN = (*NAMES, "audit")
+KNOWN = (*NAMES[:-2], "sts", *NAMES[-2:], "audit", "train_set")
 """All stages, each behind those whose tables it reads."""
 
 

@@ -15,25 +15,39 @@ import polars as pl
 from pydantic import Field
 
 from curate import files, records
-from curate.config import Json
+from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.duplicates import Firsts, follow_aliases, follow_qrels
 from curate.errors import ConfigError, DataError
+from curate.leaks import form
 from curate.readers import Problem, Row, Source, Table
 from curate.readers.items import Item, Names, Pair, check_header, item, pair, plain, shown, wanted
 from curate.readers.settings import Input, Sources, sources
 from curate.readers.text import FIX
-from curate.sampling import shuffled
+from curate.sampling import generator, shuffled
 
 LISTED = 10
 """Problems of one file that are shown together."""
 _EVERY = 2_000
 
 
+class Part(Section):
+    """One of two splits; the text of a query decides, so that more queries move none, and copies stay together."""
+
+    take: Literal["train", "test"]
+    test: float = Field(default=0.1, gt=0, lt=1, description="share of the queries that are for tests")
+    seed: int = Field(default=7, description="another seed divides otherwise; both runs need the same")
+
+    def holds(self, text: str) -> bool:
+        """Say whether a query of this text is taken."""
+        return (generator(self.seed, "split", form(text)).random() < self.test) == (self.take == "test")
+
+
 class Config(Input):
     """Where the input is, and what to do about duplicates and mistakes in it."""
 
     ids: list[str] | None = Field(default=None, description="ids of the queries to take; all without it")
+    part: Part | None = Field(default=None, description="take the queries of one split; all without it")
     sample: int | None = Field(default=None, ge=1, description="take so many queries, drawn by `sample_seed`")
     sample_seed: int = Field(default=7, description="another seed draws other queries")
     on_error: Literal["stop", "drop"] = Field(
@@ -106,7 +120,7 @@ class _Reading:
         if len(reasons) > LISTED:
             parts.append(f"{sum(reasons.values()) - sum(count for _, count in reasons.most_common(LISTED)):,} x others")
         left_out = (
-            [f"{len(seen.left_out):,} left out by ingest.ids, by ingest.sample or as of another split"]
+            [f"{len(seen.left_out):,} left out by ingest.ids, by ingest.sample or as of another split or part"]
             if seen.left_out
             else []
         )
@@ -229,14 +243,18 @@ def _row(table: Table, found: Item, source: str) -> dict[str, str]:
 
 
 def _choice(config: Config, found: Sources) -> Callable[[str], bool]:
-    """Return which queries are taken: those of `_named`, or a sample of them."""
-    taken = _named(config, found)
-    if config.sample is None:
+    """Return which queries are taken: those of `_named`, or of these one part, or a sample."""
+    taken, part = _named(config, found), config.part
+    if config.sample is None and part is None:
         return taken
     names = config.names("queries")
     rows = (row for source in found.tables["queries"] for row in source.rows(wanted(names)) if isinstance(row, Row))
     read = (item(row, names) for row in rows)
-    known = {each.id for each in read if isinstance(each, Item) and not each.empty() and taken(each.id)}
+    known = {
+        each.id
+        for each in read
+        if isinstance(each, Item) and not each.empty() and taken(each.id) and (part is None or part.holds(each.text))
+    }
     return frozenset(shuffled(sorted(known), config.sample_seed, "ingest")[: config.sample]).__contains__
 
 

@@ -1,8 +1,8 @@
 """Report: one HTML file that shows a whole run and asks nothing of any network.
 
-In: the tables and figures of every stage from `mask` on (those of `export` if it has run), and what `ingest` counted.
-Out: report.html. Nothing is dropped. The same run gives the same bytes: the page holds no times and no paths of a
-machine. Full rows stay in the tables.
+In: the tables and figures of every stage from `mask` on (those of `sts` and `export` if they have run), and what
+`ingest` counted. Out: report.html. Nothing is dropped. The same run gives the same bytes: the page holds no times and
+no paths of a machine. Full rows stay in the tables.
 """
 
 import re
@@ -23,10 +23,10 @@ from curate.files import frame, read_json, write_text
 from curate.page import STATUSES, Pair, Shown, Step, page
 from curate.records import VERDICTS
 from curate.sampling import generator
-from curate.stages import NAMES
 
-READ = ("mask", "diversify", "pool", "judge", "consensus", "export")
+READ = ("mask", "diversify", "pool", "judge", "consensus", "sts", "export")
 """Stages whose tables are read. Not `ingest`: its raw texts are gone by now, and `mask` hands on its `dropped`."""
+OPTIONAL = ("sts", "export")
 COUNTED = ("ingest", *READ)
 
 
@@ -59,12 +59,12 @@ def run(config: Config, context: Context) -> Report:
 
 def gather(config: Config, context: Context) -> Shown:
     """Read what the page shows; corpus texts stream, and only the beginnings of those in sample pairs are kept."""
-    exported = context.report("export") is not None
-    steps = {name: _step(context.done(name)) for name in COUNTED if name != "export" or exported}
+    absent = [name for name in OPTIONAL if context.report(name) is None]
+    steps = {name: _step(context.done(name)) for name in COUNTED if name not in absent}
     agreed = read_json(context.folder("consensus") / "agreement.json")
     queries, pool = context.read("diversify", "queries"), context.read("pool", "pool")
     verdicts = context.read("consensus", "verdicts")
-    left_out = context.read("export", "dropped") if exported else frame("dropped")
+    left_out = context.read("export", "dropped") if "export" in steps else frame("dropped")
     drawn = figures.stratified(verdicts, config.pairs, context.seed)
     passages, of_documents = _documents(config, context, {doc_id for _, doc_id, _ in drawn})
     return Shown(
@@ -96,9 +96,10 @@ def _step(did: Report) -> Step:
 
 def _drops(context: Context, steps: Mapping[str, Step]) -> list[Drop]:
     """Return what every stage left behind and why, in the order of the stages."""
-    tables = [context.read(name, "dropped") for name in ("mask", "diversify", "consensus", "export") if name in steps]
+    keeping = ("mask", "diversify", "consensus", *OPTIONAL)
+    tables = [context.read(name, "dropped") for name in keeping if name in steps]
     rows = figures.drops(tables) + _counted(steps)
-    return sorted(rows, key=lambda drop: NAMES.index(drop.stage))
+    return sorted(rows, key=lambda drop: COUNTED.index(drop.stage))
 
 
 def _counted(steps: Mapping[str, Step]) -> list[Drop]:
@@ -171,4 +172,4 @@ def _pairs(
     ]
 
 
-STAGE = Stage("report", Config, READ, run, fingerprint, optional=("export",), version=2)
+STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, version=3)

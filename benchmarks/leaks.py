@@ -1,0 +1,129 @@
+"""How many planted near-duplicates the leak check finds between 20,000 training and 734 test queries, and how fast.
+
+    python -m benchmarks.leaks FOLDER LEXICON     queries.jsonl, corpus.jsonl and qrels.tsv of real questions and
+                                                  answers, and a TSV of terms
+
+The test split is 734 of the real questions and the answers to them. The training split is the others, and questions
+made of terms, up to 20,000; edited copies of test questions and, under questions of their own, of test answers are
+planted. The vectors are USE's; those of the documents are in the cache once a pool was made.
+"""
+
+import json
+import os
+import resource
+import sys
+import time
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from curate import leaks, splits
+from curate.context import Context
+from curate.stages import build
+from curate.stages.train_set import Leaks
+
+TEST, TRAIN, PLANTED = 734, 20_000, 100
+FORMS = ("{}怎么治疗", "{}有什么症状", "{}平时要注意什么", "得了{}能运动吗", "{}要做哪些检查")
+EDITS: dict[str, Callable[[str], str]] = {
+    "punctuation": lambda text: "".join(" " if unicodedata.category(sign)[0] == "P" else sign for sign in text) + "！",
+    "full width": lambda text: "".join(chr(ord(sign) + 0xFEE0) if "!" <= sign <= "~" else sign for sign in text),
+    "greeting": lambda text: f"请问{text}谢谢",
+    "particle": lambda text: text.rstrip("？?。 ") + "呢",
+    "a sign lost": lambda text: text[: len(text) // 2] + text[len(text) // 2 + 1 :],
+    "halves swapped": lambda text: text[len(text) // 2 :] + "，" + text[: len(text) // 2],
+}
+
+
+def lines(path: Path) -> list[dict[str, str]]:
+    """Return the objects of a JSONL file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def clock() -> tuple[float, float]:
+    """Return seconds on the wall and of this process."""
+    return time.perf_counter(), sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+
+
+def made(folder: Path, lexicon: Path) -> tuple[splits.Split, splits.Split, dict[str, str], dict[str, str]]:
+    """Return both splits, and for every planted query and document which edit it is."""
+    real = pl.DataFrame(lines(folder / "queries.jsonl")).select(query_id="_id", text="text")
+    answers = {row["_id"]: row["text"] for row in lines(folder / "corpus.jsonl")}
+    qrels = pl.read_csv(folder / "qrels.tsv", separator="\t").select(query_id="query-id", doc_id="corpus-id")
+    mixed = real.sample(fraction=1, shuffle=True, seed=7)
+    test, others = mixed.head(TEST), mixed.slice(TEST)
+    terms = [line.split("\t")[0] for line in lexicon.read_text(encoding="utf-8").splitlines()[1:]]
+    texts, planted_queries, planted_documents, extra = [], {}, {}, {}
+    pairs = list(qrels.join(others, on="query_id", how="semi").rows())
+    known = dict(test.iter_rows())
+    labels = qrels.join(test, on="query_id", how="semi")
+    for place, (edit, change) in enumerate(EDITS.items()):
+        for number in range(PLANTED):
+            at = (place * PLANTED + number) % TEST
+            planted_queries[f"pq-{edit}-{number}"] = edit
+            texts.append((f"pq-{edit}-{number}", change(test["text"][at])))
+            doc, own = f"pd-{edit}-{number}", f"own-{edit}-{number}"
+            planted_documents[doc] = edit
+            extra[doc] = change(answers[labels["doc_id"][at]])
+            texts.append((own, f"{terms[at]}和{terms[-at - 1 - place]}有关系吗"))
+            pairs.append((own, doc))
+    made_up = (form.format(term) for form in FORMS for term in terms)
+    left = TRAIN - len(others) - len(texts)
+    texts += [(f"made-{number}", text) for number, text in zip(range(left), made_up, strict=False)]
+    train = pl.concat([others, pl.DataFrame(texts, {"query_id": pl.String, "text": pl.String}, orient="row")])
+    answers |= extra
+
+    def split(queries: pl.DataFrame, rows: pl.DataFrame) -> splits.Split:
+        wanted = rows["doc_id"].unique().sort()
+        documents = pl.DataFrame({"doc_id": wanted, "text": [answers[doc] for doc in wanted]})
+        return splits.Split(queries, rows, documents)
+
+    assert len(train) == TRAIN
+    assert len(known) == TEST
+    schema = {"query_id": pl.String, "doc_id": pl.String}
+    return (
+        split(train, pl.DataFrame(pairs, schema, orient="row")),
+        split(test, labels),
+        planted_queries,
+        planted_documents,
+    )
+
+
+def main() -> None:
+    """Plant, check, print."""
+    folder, lexicon = map(Path, sys.argv[1:3])
+    train, test, queries, documents = made(folder, lexicon)
+    rule, home = Leaks(), Path(os.environ.get("CURATE_HOME", ".curate"))
+    context = Context(run=home, out=home, home=home)
+    encoder = build.encoder(context, rule.encoder)
+    for label in ("encoding what the cache lacks, and reading", "reading cached vectors"):
+        wall, cpu = clock()
+        sides = train.side(encoder), test.side(encoder)
+        print(f"{label}: {clock()[0] - wall:.1f} s, {clock()[1] - cpu:.1f} s of CPU")
+    wall, cpu = clock()
+    found = leaks.find(*sides, rule.rule())
+    print(f"check of {len(train.queries):,} + {len(test.queries):,} queries, {len(train.documents):,} + ", end="")
+    print(f"{len(test.documents):,} documents: {clock()[0] - wall:.1f} s, {clock()[1] - cpu:.1f} s of CPU; ", end="")
+    print(f"load {os.getloadavg()[0]:.1f}, peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+    for kind, planted, name in (("query", queries, "query_id"), ("document", documents, "doc_id")):
+        seen = set(found.filter(pl.col("kind") == kind)[name])
+        for edit in EDITS:
+            each = [one for one, how in planted.items() if how == edit]
+            print(f"{kind}, {edit}: {sum(one in seen for one in each)} of {len(each)} found")
+    asked = found.filter(pl.col("kind") == "query")["query_id"]
+    real = asked.filter(~asked.str.starts_with("pq-"))
+    print(f"besides these {len(real):,} training queries resemble a test query, ", end="")
+    print(f"{real.str.starts_with('sq').sum():,} of them of {len(train.queries) - 15_708:,} or so real ones")
+    wide = np.random.default_rng(7).standard_normal((106_000, 512), dtype=np.float32)
+    wide /= np.linalg.norm(wide, axis=1, keepdims=True)
+    ids = [str(number) for number in range(len(wide))]
+    left, right = (leaks.Texts(ids[part], ids[part], wide[part]) for part in (slice(6_000, None), slice(6_000)))
+    wall, cpu = clock()
+    leaks.alike(left, right, rule.documents, rule.overlap, leaks.DOCUMENT_RUN)
+    print(f"100,000 + 6,000 random documents: {clock()[0] - wall:.1f} s, {clock()[1] - cpu:.1f} s of CPU")
+
+
+if __name__ == "__main__":
+    main()

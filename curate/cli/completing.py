@@ -1,0 +1,68 @@
+"""What a shell offers when Tab is pressed: runs, tables, pipelines, models, retrievers, settings."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import typer
+
+
+def runs() -> list[str]:
+    """Return the run folders of the working directory."""
+    return sorted(str(path.parent) for path in Path("runs").glob("*/pipeline.yaml"))
+
+
+def tables(context: typer.Context) -> list[str]:
+    """Return the tables of the run that was typed, else of the newest: pool, and pool/pool."""
+    from curate.errors import UserError
+    from curate.status import newest, table_names
+
+    try:
+        return table_names(Path(context.params.get("run") or newest()))
+    except UserError:  # there is no run yet, so there is nothing to offer
+        return []
+
+
+def pipelines(incomplete: str) -> list[str]:
+    """Return the packaged pipelines, and the YAML files and folders that what was typed may become."""
+    from curate.resources import names
+
+    place = Path(incomplete).parent
+    here = [path for path in place.iterdir() if path.is_dir() or path.suffix == ".yaml"] if place.is_dir() else []
+    shown = (f"{path}/" if path.is_dir() else str(path) for path in here if not path.name.startswith("."))
+    return sorted({*names("pipelines"), *shown})
+
+
+def models() -> list[str]:
+    """Return the names of the language models that have a preset."""
+    from curate.providers.presets import presets
+
+    return sorted(presets())
+
+
+def judges(incomplete: str) -> list[str]:
+    """Return what was typed with every judge behind its last comma: presets, heuristics, encoders."""
+    from curate.encoders import ENCODERS
+    from curate.judges import JUDGES
+
+    return _listed(incomplete, [*models(), *JUDGES.names(), *ENCODERS.names()])
+
+
+def retrievers(incomplete: str) -> list[str]:
+    """Return what was typed with every retriever behind its last comma; an encoder's name is one."""
+    from curate.encoders import ENCODERS
+    from curate.retrievers import RETRIEVERS
+
+    return _listed(incomplete, [*RETRIEVERS.names(), *ENCODERS.names()])
+
+
+def settings() -> list[str]:
+    """Return `stage.setting=` for every setting of every stage."""
+    from curate import stages
+
+    return [f"{name}.{field}=" for name in stages.NAMES for field in stages.stage(name).config.model_fields]
+
+
+def _listed(incomplete: str, names: Iterable[str]) -> list[str]:
+    """Return the last of several names, separated by commas, completed by each that is not there yet."""
+    before, comma, _ = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in sorted(set(names) - {*before.split(",")})]

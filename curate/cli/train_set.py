@@ -1,0 +1,101 @@
+"""`curate train-set`: graded candidates to train on, without what a test set knows."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from curate.cli.stages import Assign, File, Folder, Force, MaxCost, Yes, listed, open_run
+from curate.cli.tables import as_table, too_few
+
+if TYPE_CHECKING:
+    from curate.run import Run
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    app.command("train-set")(train_set)
+
+
+def train_set(
+    source: Annotated[
+        str | None, typer.Argument(help="Folder in BEIR or MTEB layout, or name of an MTEB task; without it the run's.")
+    ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(help="Folder of the test set's run, or of an export of it; `none` checks for no leaks."),
+    ] = None,
+    retrievers: Annotated[str | None, typer.Option(help="Names, separated by commas: bm25,e5,use.")] = None,
+    depth: Annotated[int | None, typer.Option(min=1, help="Candidates of a query that are graded.")] = None,
+    judge: Annotated[str | None, typer.Option(help="Who grades them.")] = None,
+    queries: Annotated[int | None, typer.Option(min=1, help="A sample of so many queries; all without it.")] = None,
+    language: Annotated[str | None, typer.Option(help="Of the texts: zh, en.")] = None,
+    plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,
+    max_cost: MaxCost = None,
+    yes: Yes = False,
+    pipeline: File = None,
+    run: Folder = None,
+    assign: Assign = None,
+    force: Force = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+) -> None:
+    """Have one judge grade what retrievers find; write positives and hard negatives to train on."""
+    from curate.cli.progress import bars
+    from curate.context import Consent
+    from curate.errors import UserError
+    from curate.files import read_json
+
+    changes = listed("pool.retrievers", retrievers) + listed("judge.models", judge)
+    given = {
+        "train_set.test": test, "pool.depth": depth, "pool.size": depth, "ingest.sample": queries, "language": language
+    }  # fmt: skip
+    changes += [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
+    if source is not None:
+        name = f"train-{re.sub(r'[^A-Za-z0-9_.-]+', '-', Path(source).name).strip('-') or 'set'}"
+        changes = [f"ingest.source={json.dumps(source)}", f"name={name}", *changes]
+        pipeline = pipeline or "train-set"
+    work = open_run(pipeline, run, [*changes, *(assign or [])])
+    if "train_set" not in work.pipeline.head.stages:
+        raise UserError(f"{work.folder}: no run of a train set; name a folder or a task, or give --run")
+    work.consent = Consent(max_cost, yes)
+    with bars() as (work.progress, work.tell):
+        stages = work.pipeline.head.stages
+        work.execute(stages[: stages.index("judge")] if plan else None, force=force and not plan)
+    if plan:
+        rows = work.quote()
+        typer.echo(json.dumps(rows) if as_json else as_table(rows) if rows else "nothing is left to send")
+        return
+    found = read_json(work.folder / "train_set" / "train_set.json")
+    typer.echo(json.dumps(found, ensure_ascii=False, indent=1) if as_json else "\n".join(_lines(found, work)))
+
+
+def _lines(found: Mapping[str, Any], work: "Run") -> Iterator[str]:
+    """Yield the figures that people look at first, and where the rest lies."""
+    if found["heuristic"]:
+        yield "THE JUDGES ARE HEURISTICS: this shows the machinery, and nothing should be trained on it"
+    queries = dict(found["queries"])
+    after, before = queries.pop("after"), queries.pop("before")
+    yield f"{after:,} of {before:,} queries, {found['positives']:,} positives, {found['negatives']:,} negatives"
+    yield from (f"left out, {reason}: {count:,}" for reason, count in queries.items())
+    if found["leaks"] is None:
+        yield "NOT CHECKED FOR LEAKS: name the test set with --test"
+    else:
+        yield leaking(found["leaks"])
+    if found["mined"][-1]["pairs"]:
+        yield "\nMined negatives (candidates without a label) that the judge found relevant"
+        columns = ("positions", "pairs", "relevant", "share", "low", "high")
+        yield as_table([{name: band[name] for name in columns} for band in found["mined"]], digits=3)
+        yield from too_few(before)
+    yield f"triples: {work.folder / 'train_set' / 'triples'}"
+
+
+def leaking(found: Mapping[str, Any]) -> str:
+    """Return what a leak check found, as one sentence."""
+    return (
+        f"leaks: {found['leaking_queries']:,} queries (above {found['queries']:g} by {found['encoder']}) and "
+        f"{found['leaking_pairs']:,} positives of queries near to a test query (above {found['related']:g}); "
+        f"{found['shared_pairs']:,} more positives are documents of the test set too"
+    )

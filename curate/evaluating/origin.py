@@ -1,0 +1,80 @@
+"""What the run that a benchmark came from says of it: who retrieved, who judged, and how much was missed."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from curate.config import Json, Settings
+from curate.files import read_json
+from curate.pipeline import Pipeline
+from curate.review.desk import Desk
+from curate.review.proof import prove
+from curate.review.sample import Sample
+from curate.stages.pool import Config as Pool
+
+
+def run_of(folder: Path) -> Path | None:
+    """Return the run folder that a folder is, or lies in; None for an export by itself."""
+    whole = folder.resolve()
+    return next((each for each in (whole, *whole.parents[:4]) if (each / "pipeline.yaml").is_file()), None)
+
+
+def definitions(run: Path | None) -> Mapping[str, Settings]:
+    """Return the encoders that the run's pipeline defines."""
+    return cast("Mapping[str, Settings]", Pipeline.load(run / "pipeline.yaml").head.encoders) if run else {}
+
+
+def roles(models: Sequence[str], judges: Iterable[str], run: Path | None) -> dict[str, list[str]]:
+    """Return model -> what part it had in making the benchmark: `retriever`, `judge`, both or none.
+
+    `judges` are those who voted. Of an export by itself nobody knows the retrievers. An encoder of the pipeline counts
+    under its own name and under that of its model.
+    """
+    parts = {"retriever": set[str](), "judge": set(judges)}
+    if run is not None:
+        head = Pipeline.load(run / "pipeline.yaml")
+        pool = head.sections["pool"]
+        assert isinstance(pool, Pool)
+        for name in pool.retrievers:
+            settings = head.head.retrievers.get(name, {})
+            parts["retriever"] |= {name, str(settings.get("kind", name)), str(settings.get("encoder", name))}
+        panel = _read(run / "judge" / "panel.json")
+        parts["judge"] |= {str(each["encoder"]) for each in panel.values() if "encoder" in each}
+        for name, settings in head.head.encoders.items():
+            for found in parts.values():
+                if name in found and "model" in settings:
+                    found.add(str(settings["model"]))
+    return {model: [part for part, names in parts.items() if model in names] for model in models}
+
+
+def missed(run: Path | None) -> dict[str, Json]:
+    """Return what is known of relevant documents that count as not relevant; empty where nobody looked.
+
+    `samples`: of every review sample the share of negatives and of contested pairs that people found relevant, and of
+    all relevant pairs of the pool the share that the panel found. `capture` and `below`: what lies outside the pool, by
+    `curate check pool`.
+    """
+    if run is None:
+        return {}
+    found: dict[str, Json] = {}
+    desks = (Desk(Sample.load(path.parent)) for path in sorted((run / "reviews").glob("*/design.json")))
+    if samples := [_proved(prove(desk)) for desk in desks if desk.sample.design.facts.get("of") != "audit"]:
+        found["samples"] = samples
+    checked = _read(run / "checks" / "pool.json")
+    return found | {name: checked[name] for name in ("capture", "below") if checked.get(name)}
+
+
+def _proved(proof: Mapping[str, Any]) -> dict[str, Json]:
+    negatives = proof["confirmed"].get("not relevant")
+    wrong = negatives and {
+        "value": round(1 - negatives["value"], 4),
+        "low": round(1 - negatives["high"], 4),
+        "high": round(1 - negatives["low"], 4),
+        "answered": negatives["answered"],
+    }
+    contested = proof["relevant"].get("contested")
+    return {"sample": proof["sample"], "negatives": wrong, "contested": contested, "recall": proof["recall"]}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return read_json(path) if path.is_file() else {}

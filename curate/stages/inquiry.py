@@ -1,0 +1,240 @@
+"""What a stage asks language models beside ratings: known from the ledger, planned, asked side by side, read again.
+
+Answers are kept nowhere but in the replies, so a killed or repeated stage reads what was answered and pays it once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Generic, Literal, Protocol, TypeVar, get_args
+
+from curate import ask, clones
+from curate.budget import Plan, plan
+from curate.config import Json
+from curate.context import Context
+from curate.errors import BudgetError, ConfigError, ProviderError
+from curate.ledger import Ledger
+from curate.protocols import Reply, Request
+from curate.providers import identity, provider, reader
+from curate.providers.presets import LanguageModel
+from curate.stages import build, leaving, spending
+
+Missing = Literal["failed", "refused", "unparsed"]
+NONE: tuple[Missing, ...] = get_args(Missing)
+"""Statuses of what is no answer."""
+
+
+class Answered(Protocol):
+    """What a reply came to."""
+
+    @property
+    def status(self) -> str:
+        """Return failed, refused, unparsed, or a word of its own for an answer."""
+        ...
+
+
+Answer = TypeVar("Answer", bound=Answered)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A language model, and what it is asked for."""
+
+    name: str
+    settings: LanguageModel
+    purpose: str
+
+    @classmethod
+    def named(cls, context: Context, name: str, key: str, purpose: str) -> "Model":
+        """Return the language model that a setting `key` names; ConfigError if the name means no such thing."""
+        settings = build.language_model(context, name)
+        if settings is None:
+            raise ConfigError(f"{key}: {name!r} is no language model; `curate models` lists those that can be asked")
+        if reader(settings.kind) is None:
+            raise ConfigError(
+                f"{key}: the provider {settings.kind!r} cannot read its replies again; give its class a method "
+                "`reply(raw)`, or choose another model"
+            )
+        return cls(name, settings, purpose)
+
+    @property
+    def identity(self) -> dict[str, Json]:
+        """Return what can change an answer; the purpose keeps these calls out of the bills and figures of judging."""
+        thinking = self.settings.thinking_tokens
+        return {"model": dict(identity(self.settings)), "thinking_tokens": thinking, "purpose": self.purpose}
+
+    @property
+    def family(self) -> str | None:
+        """Return the family that is declared, or what the model's name begins with."""
+        return self.settings.family or clones.family(self.settings.model)
+
+
+@dataclass(frozen=True)
+class Ask(Generic[Answer]):
+    """One request, and what reads its reply."""
+
+    request: Request
+    read: Callable[[Reply], Answer]
+    query_digest: str = ""
+    slots: tuple[str, ...] = ()
+    """Digests of the other texts that it is about."""
+
+    def task(self) -> ask.Task:
+        """Return it as the door to a model takes it."""
+        return ask.Task(self.request, self._reading, _failed, query_digest=self.query_digest, slots=self.slots)
+
+    def _reading(self, reply: Reply) -> ask.Reading:
+        status = self.read(reply).status
+        return ask.Reading(form=status, fruitful=status not in NONE)
+
+
+def _failed(_error: ProviderError) -> ask.Reading:
+    return ask.Reading(form="failed", fruitful=False)
+
+
+@dataclass(frozen=True)
+class Talk(Generic[Answer]):
+    """All that one model is asked with one prompt."""
+
+    label: str
+    model: Model
+    digest: str
+    """Of the prompt."""
+    asks: Mapping[str, Ask[Answer]]
+    """Any name -> what is asked; equal requests are sent once."""
+    none: Callable[[Missing], Answer]
+    """Makes an answer of a status that is none."""
+    replicate: int = 0
+    """Which time the same is asked: a further one is another question to the ledger."""
+
+
+@dataclass
+class Desk:
+    """Where a stage asks: the ledger first, then the models; `dry` plans in place of sending."""
+
+    ledger: Ledger
+    context: Context
+    dry: bool = False
+    mixed_models: bool = False
+    plans: dict[str, Plan] = field(default_factory=dict)
+    """What would be sent, by label; of a dry desk alone."""
+    models: dict[str, Model] = field(default_factory=dict)
+    """Who would be asked, by label."""
+    used: dict[str, Model] = field(default_factory=dict)
+    """Everybody whose answers were looked for, by name."""
+    prompts: dict[str, set[str]] = field(default_factory=dict)
+    """The digests of the prompts that they were asked with, by name."""
+    spent: float = 0.0
+
+    def answers(self, talks: Sequence[Talk[Answer]]) -> list[dict[str, Answer]]:
+        """Return name -> answer for each talk, after asking for what is left to ask; a dry desk leaves that out."""
+        for talk in talks:
+            self.used[talk.model.name] = talk.model
+            self.prompts.setdefault(talk.model.name, set()).add(talk.digest)
+        keys = [{name: each.task().key for name, each in talk.asks.items()} for talk in talks]
+        known = [self._known(talk, named) for talk, named in zip(talks, keys, strict=True)]
+        left = [self._left(*each) for each in zip(talks, keys, known, strict=True)]
+        if any(left) and not self.dry:
+            self._send([(talk, tasks) for talk, tasks in zip(talks, left, strict=True) if tasks])
+            known = [self._known(talk, named) for talk, named in zip(talks, keys, strict=True)]
+        elif self.dry:
+            self._plan([(talk, tasks) for talk, tasks in zip(talks, left, strict=True) if tasks])
+            for found, tasks in zip(known, left, strict=True):
+                for task in tasks:
+                    found.pop(task.key, None)
+        return [
+            {name: found[key] for name, key in named.items() if key in found}
+            for named, found in zip(keys, known, strict=True)
+        ]
+
+    def permit(self, verb: str) -> None:
+        """Stop with the plan of a dry desk, unless the user allows to spend within a cap that can be kept."""
+        consent = self.context.consent
+        for model in self.models.values():
+            spending.permit(verb, model.name, model.settings, self.plans, consent)
+        prices = {model.settings.price.currency for model in self.models.values() if model.settings.price}
+        if consent.max_cost is not None and len(prices) > 1:
+            raise BudgetError(f"--max-cost: found prices in {' and '.join(sorted(prices))}; give all in one currency")
+
+    def rows(self) -> list[dict[str, Json]]:
+        """Return a row a label of what would be sent: calls, tokens and cost at most, None without a price."""
+        return [
+            {"question": name, **asdict(each), "currency": None if each.cost is None else each.currency}
+            for name, each in self.plans.items()
+        ]
+
+    def cost(self) -> float | None:
+        """Return what the run has paid for these models; None if a price is unknown or there are several currencies."""
+        digests = [self.ledger.register(model.identity) for model in self.used.values()]
+        bill = self.ledger.bill(self.context.run_id, digests)["cost"] if digests else None
+        prices = {model.settings.price.currency for model in self.used.values() if model.settings.price}
+        if bill is None or bill.is_empty():
+            return 0.0
+        return None if bill.has_nulls() or len(prices) > 1 else float(bill.sum())
+
+    def named(self) -> dict[str, Json]:
+        """Return name -> the models that answered, as their vendors call them."""
+        return {
+            name: sorted(
+                {
+                    said
+                    for digest in self.prompts[name]
+                    for said in self.ledger.models(self.ledger.register(model.identity), digest)
+                }
+            )
+            for name, model in sorted(self.used.items())
+        }
+
+    def _known(self, talk: Talk[Answer], named: Mapping[str, str]) -> dict[str, Answer]:
+        """Return request digest -> what the ledger has of it: the first answer, else what came last."""
+        asked = {key: talk.asks[name] for name, key in named.items()}
+        found: dict[str, Answer] = {}
+        judge = self.ledger.register(talk.model.identity)
+        for key, finish, raw in self.ledger.generations(judge, talk.digest, talk.replicate):
+            if key in asked and (key not in found or found[key].status in NONE):
+                found[key] = _read(talk, asked[key], finish, raw)
+        return found
+
+    def _left(self, talk: Talk[Answer], named: Mapping[str, str], known: Mapping[str, Answer]) -> list[ask.Task]:
+        again = NONE if self.context.consent.retry else NONE[:1]
+        wanted = {key: talk.asks[name] for name, key in named.items()}
+        return [each.task() for key, each in wanted.items() if key not in known or known[key].status in again]
+
+    def _plan(self, left: Sequence[tuple[Talk[Answer], Sequence[ask.Task]]]) -> None:
+        for talk, tasks in left:
+            found = plan((task.request for task in tasks), talk.model.settings.price)
+            self.plans[talk.label] = self.plans[talk.label].plus(found) if talk.label in self.plans else found
+            self.models[talk.label] = talk.model
+
+    def _send(self, left: Sequence[tuple[Talk[Answer], Sequence[ask.Task]]]) -> None:
+        context = self.context
+        for talk, _ in left:
+            leaving.may_ask(f"judges.{talk.model.name}", talk.model.settings.base_url, context)
+        jobs = [self._job(talk, tasks) for talk, tasks in left]
+        cap = context.consent.max_cost
+        bills = ask.ask(
+            jobs,
+            self.ledger,
+            max_cost=None if cap is None else max(cap - self.spent, 0.0),
+            progress=context.progress,
+            tell=context.tell,
+        )
+        self.spent += sum(bill.spent for bill in bills.values())
+
+    def _job(self, talk: Talk[Answer], tasks: Sequence[ask.Task]) -> ask.Job:
+        model = talk.model
+        judge = self.ledger.register(model.identity)
+        account = ask.Account(judge, talk.digest, talk.replicate, self.context.run_id, model.purpose)
+        limits = spending.limits(model.settings, mixed_models=self.mixed_models)
+        return ask.Job(talk.label, tasks, provider(model.settings), account, limits, len(tasks))
+
+
+def _read(talk: Talk[Answer], asked: Ask[Answer], finish: str, raw: str) -> Answer:
+    """Return what a call of the ledger came to."""
+    if finish == "error":
+        return talk.none("failed")
+    read = reader(talk.model.settings.kind)
+    assert read is not None  # `named` takes no other model
+    reply = read(raw)
+    if reply is None:  # a content filter's words are in no form of replies
+        return talk.none("refused" if finish == "refusal" else "unparsed")
+    return asked.read(reply)

@@ -1,0 +1,156 @@
+"""Write the reference pages from the program itself: commands, settings, tables. `make docs` runs it.
+
+Run: python docs/reference/make.py [--check]
+"""
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import click
+import typer
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from curate import records, stages
+from curate.cli.main import app
+from curate.encoders import ENCODERS
+from curate.engines import ENGINES
+from curate.judges import JUDGES
+from curate.pipeline import Head
+from curate.providers.presets import LanguageModel
+from curate.registry import Registry
+from curate.retrievers import RETRIEVERS
+
+HERE = Path(__file__).parent
+MADE = "<!-- Made by docs/reference/make.py from the program: change that, not this. -->\n"
+FAMILIES: dict[str, Registry[Any]] = {
+    "encoders": ENCODERS,
+    "retrievers": RETRIEVERS,
+    "judges": JUDGES,
+    "engine": ENGINES,
+}
+
+
+def commands() -> str:
+    """Return every command with its help, as the program prints it."""
+    lines = [MADE, "# Commands\n", "Every command has `--help`. `--set section.key=value` reaches every setting.\n"]
+    for path, command in _walk(typer.main.get_command(app), "curate"):
+        context = click.Context(command, info_name=path, terminal_width=100, max_content_width=100)
+        lines.append(f"## {path}\n\n```text\n{command.get_help(context)}\n```\n")
+    return "\n".join(lines)
+
+
+def _walk(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    yield path, command
+    for name, child in getattr(command, "commands", {}).items():
+        yield from _walk(child, f"{path} {name}")
+
+
+def settings() -> str:
+    """Return every setting of a pipeline file: key, type, default, what it is."""
+    lines = [MADE, "# Settings\n", "What a pipeline file may say. A key that is not here is an error.\n"]
+    lines += ["## The head of the file\n", _fields(Head)]
+    for name in stages.KNOWN:
+        config = stages.stage(name).config
+        lines += [f"## {name}\n", _said(config), _fields(config)]
+    for family, registry in FAMILIES.items():
+        for kind in registry.names():
+            config = import_module(registry.load(kind).__module__).Config
+            lines += [f"## {family}, kind: {kind}\n", _said(config), _fields(config)]
+    lines += ["## judges, a language model\n", _said(LanguageModel), _fields(LanguageModel)]
+    return "\n".join(lines)
+
+
+def _said(model: type[BaseModel]) -> str:
+    return f"{(model.__doc__ or '').strip().splitlines()[0] if model.__doc__ else ''}\n"
+
+
+def _fields(model: type[BaseModel]) -> str:
+    rows = ["| key | type | default | |", "| --- | --- | --- | --- |", *_rows(model, "")]
+    return "\n".join(rows) + "\n" if len(rows) > 2 else "No settings.\n"
+
+
+def _rows(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        nested = _section(field.annotation)
+        if nested is not None and nested is not model:
+            yield from _rows(nested, f"{prefix}{name}.")
+        else:
+            said = " ".join((field.description or "").split())
+            yield f"| `{prefix}{name}` | {_cell(_type(field.annotation))} | {_cell(_default(field))} | {_cell(said)} |"
+
+
+def _section(annotation: object) -> type[BaseModel] | None:
+    found = [
+        each for each in (annotation, *get_args(annotation)) if isinstance(each, type) and issubclass(each, BaseModel)
+    ]
+    return found[0] if len(found) == 1 and get_origin(annotation) not in (list, tuple, dict) else None
+
+
+def _type(annotation: object) -> str:
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _type(inner[0])
+    if origin is Literal:
+        return " \\| ".join(f"`{each}`" for each in inner)
+    if origin in (Union, UnionType):
+        return " \\| ".join("null" if each is type(None) else _type(each) for each in inner)
+    if origin in (list, tuple):
+        return f"list of {_type(inner[0])}" if inner else "list"
+    if origin is dict or annotation is dict:
+        return "mapping"
+    names = {"str": "text", "int": "whole number", "float": "number", "bool": "true \\| false"}
+    return names.get(getattr(annotation, "__name__", ""), getattr(annotation, "__name__", "value"))
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.default if field.default is not PydanticUndefined else field.default_factory()  # type: ignore[misc,call-arg]
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple | dict):
+        return f"`{', '.join(map(str, value))}`" if value else "empty"
+    return f"`{value}`" if str(value) else "empty"
+
+
+def _cell(text: str) -> str:
+    return text.replace("\n", " ").replace("|", "\\|").replace("\\\\|", "\\|")
+
+
+def tables() -> str:
+    """Return every table of a run with its columns and their types."""
+    lines = [
+        MADE,
+        "# Tables\n",
+        "Parquet files in the folder of the stage that writes them; `curate show TABLE` prints one.\n",
+    ]
+    for name, columns in records.TABLES.items():
+        rows = "\n".join(f"| `{column}` | {kind} |" for column, kind in columns.items())
+        lines.append(f"## {name}\n\n| column | type |\n| --- | --- |\n{rows}\n")
+    return "\n".join(lines)
+
+
+PAGES = {"commands.md": commands, "settings.md": settings, "tables.md": tables}
+
+
+def main() -> int:
+    """Write the pages, or with --check say which are out of date."""
+    old = [name for name, make in PAGES.items() if not (HERE / name).is_file() or (HERE / name).read_text() != make()]
+    if "--check" in sys.argv:
+        print("\n".join(f"{name}: out of date; run make docs" for name in old) or "the reference is up to date")
+        return bool(old)
+    for name, make in PAGES.items():
+        (HERE / name).write_text(make(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
