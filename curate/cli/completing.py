@@ -12,21 +12,22 @@ def runs() -> list[str]:
 
 
 def tables(context: typer.Context) -> list[str]:
-    """Return the tables of the run that was typed, else of the newest: pool, and pool/pool."""
+    """Return the tables of the run that was typed, else of the newest: queries, and mask/queries."""
     from curate.errors import UserError
-    from curate.status import newest, table_names
+    from curate.status import newest, table_paths
 
     try:
-        return table_names(Path(context.params.get("run") or newest()))
+        paths = table_paths(context.params.get("run") or newest())
     except UserError:  # there is no run yet, so there is nothing to offer
         return []
+    return sorted({path.stem for path in paths} | {f"{path.parent.name}/{path.stem}" for path in paths})
 
 
 def pipelines(incomplete: str) -> list[str]:
     """Return the packaged pipelines, and the YAML files and folders that what was typed may become."""
     from curate.resources import names
 
-    place = Path(incomplete).parent
+    place = Path(incomplete) if incomplete.endswith("/") else Path(incomplete).parent
     here = [path for path in place.iterdir() if path.is_dir() or path.suffix == ".yaml"] if place.is_dir() else []
     shown = (f"{path}/" if path.is_dir() else str(path) for path in here if not path.name.startswith("."))
     return sorted({*names("pipelines"), *shown})
