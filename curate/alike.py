@@ -10,7 +10,7 @@ import numpy as np
 from curate.leading import RARE, leading
 from curate.protocols import Vectors
 from curate.screen import FLOAT32, Rows, Scores, Screen
-from curate.search import lengths, products
+from curate.search import lengths, pair_products, products
 
 DIGITS = 5
 """Similarities are rounded to this many digits before they meet the threshold, so that reruns agree."""
@@ -111,12 +111,7 @@ class Alike:
 
     def _exact(self, left: Rows, right: Rows) -> Scores:
         """Return the rounded float64 similarities of pairs of items."""
-        found = np.empty(len(left))
-        for start in range(0, len(left), CHUNK):
-            part = slice(start, start + CHUNK)
-            pair = (self._vectors[items[part]].astype(np.float64) for items in (left, right))
-            found[part] = np.einsum("ij,ij->i", *pair)
-        return np.round(found, DIGITS)
+        return np.round(pair_products(self._vectors, left, self._vectors, right), DIGITS)
 
     def nearest(self, item: int, items: Rows, screen: Scores) -> tuple[int, float]:
         """Return the first of the most similar items, and its similarity."""

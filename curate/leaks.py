@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from curate.diversity import DIGITS, HALF
+from curate.alike import DIGITS, HALF
 from curate.errors import DataError
 from curate.protocols import Vectors
 from curate.records import TABLES
-from curate.search import Rows, Scores, error_bound, lengths
+from curate.screen import FLOAT32, Rows, Scores
+from curate.search import lengths, pair_products
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -97,8 +98,8 @@ def _documents(train: Side, test: Side, asked: pl.DataFrame, rule: Rule) -> pl.D
         doc_id="left", test_doc_id="right", doc_similarity="similarity", doc_overlap="overlap"
     )
     both = left.join(same, on="doc_id").join(right, on="test_doc_id")
-    places = [_places(side.queries, both[name]) for side, name in ((train, "query_id"), (test, "test_query_id"))]
-    near = _products(train.queries.vectors, test.queries.vectors, *places)
+    rows, others = _places(train.queries, both["query_id"]), _places(test.queries, both["test_query_id"])
+    near = np.round(pair_products(train.queries.vectors, rows, test.queries.vectors, others), DIGITS)
     order = ["similarity", "doc_similarity"]
     return (
         both.with_columns(similarity=pl.Series(near, dtype=pl.Float64))
@@ -119,11 +120,11 @@ def alike(left: Texts, right: Texts, t: float, overlap: float, run: int) -> pl.D
         _overlapping(left.forms, right.forms, overlap, run), {"l": pl.Int64, "r": pl.Int64, "overlap": pl.Float64}
     )
     found = by_vector.join(by_signs, on=["l", "r"], how="full", coalesce=True).sort("l", "r")
-    rows = found["l"].to_numpy(), found["r"].to_numpy()
+    near = pair_products(left.vectors, found["l"].to_numpy(), right.vectors, found["r"].to_numpy())
     return found.select(
         left=pl.Series(left.ids, dtype=pl.String).gather(found["l"]),
         right=pl.Series(right.ids, dtype=pl.String).gather(found["r"]),
-        similarity=pl.Series(_products(left.vectors, right.vectors, *rows), dtype=pl.Float64),
+        similarity=pl.Series(np.round(near, DIGITS), dtype=pl.Float64),
         overlap="overlap",
     )
 
@@ -170,26 +171,16 @@ def _above(left: Vectors, right: Vectors, t: float) -> tuple[Rows, Rows]:
     if left.shape[1] != right.shape[1]:
         raise DataError(f"vectors of one split have {left.shape[1]} dimensions, of the other {right.shape[1]}")
     longest = [float(lengths(vectors, name).max()) for vectors, name in ((left, "training"), (right, "test"))]
-    least = round(t, DIGITS) + HALF - error_bound(left.shape[1], *longest)
+    least = round(t, DIGITS) + HALF - FLOAT32.error(left.shape[1], *longest)
     found: list[tuple[Rows, Rows]] = []
     for start in range(0, len(left), BLOCK):
         for first in range(0, len(right), CHUNK):
             rows, columns = np.nonzero(left[start : start + BLOCK] @ right[first : first + CHUNK].T > least)
             rows, columns = rows + start, columns + first
-            above = _products(left, right, rows, columns) > round(t, DIGITS)
+            above = np.round(pair_products(left, rows, right, columns), DIGITS) > round(t, DIGITS)
             found.append((rows[above], columns[above]))
     one, other = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return one, other
-
-
-def _products(left: Vectors, right: Vectors, rows: Rows, columns: Rows) -> Scores:
-    """Return the rounded float64 similarities of pairs of rows."""
-    found = np.empty(len(rows))
-    for start in range(0, len(rows), CHUNK):
-        part = slice(start, start + CHUNK)
-        wide = (left[rows[part]].astype(np.float64), right[columns[part]].astype(np.float64))
-        found[part] = np.einsum("ij,ij->i", *wide)
-    return np.round(found, DIGITS)
 
 
 def _places(texts: Texts, ids: pl.Series) -> Rows:

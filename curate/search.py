@@ -14,6 +14,8 @@ QUERIES, DOCUMENTS = 1024, 16_384
 """A block of scores is at most QUERIES x DOCUMENTS x 4 bytes: 64 MB."""
 RESCORED = 1024
 """Documents whose float64 rows are held at once."""
+PAIRS = 8192
+"""Pairs whose float64 rows are held at once."""
 
 
 def top_k(
@@ -105,6 +107,16 @@ def products(vector: Vectors, matrix: Vectors, rows: Rows) -> Scores:
     for start in range(0, len(rows), RESCORED):
         part = matrix[rows[start : start + RESCORED]].astype(np.float64)
         found[start : start + len(part)] = np.einsum("ij,j->i", part, wide)
+    return found
+
+
+def pair_products(left: Vectors, rows: Rows, right: Vectors, columns: Rows) -> Scores:
+    """Return the float64 inner product of each named row of one matrix with the one of the other beside it."""
+    found = np.empty(len(rows))
+    for start in range(0, len(rows), PAIRS):
+        part = slice(start, start + PAIRS)
+        first, second = left[rows[part]].astype(np.float64), right[columns[part]].astype(np.float64)
+        found[part] = np.einsum("ij,ij->i", first, second)
     return found
 
 
