@@ -9,14 +9,12 @@ from curate.retrievers import RETRIEVERS
 from tests.runs import curate, tiny
 
 
-def offered(folder: Path, typed: str, shell: str = "bash") -> list[str]:
-    """Return what is offered for the last word of a line, which may be empty."""
-    words = typed.split(" ")
-    line = {"COMP_WORDS": typed, "COMP_CWORD": str(len(words) - 1)} if shell == "bash" else {}
-    zsh = {"_TYPER_COMPLETE_ARGS": typed}
-    done = curate(folder, _CURATE_COMPLETE=f"complete_{shell}", **line, **zsh)
+def offered(folder: Path, typed: str) -> list[str]:
+    """Return what bash is offered for the last word of a line, which may be empty."""
+    line = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    done = curate(folder, _CURATE_COMPLETE="complete_bash", **line)
     assert done.stderr == ""
-    return done.stdout.splitlines()
+    return done.stdout.split()
 
 
 @pytest.fixture(scope="module")
@@ -77,4 +75,5 @@ def test_settings(work: Path) -> None:
 
 
 def test_another_shell(work: Path) -> None:
-    assert offered(work, "curate pool --retrievers bm", "fish") == ["bm25"]
+    line = {"_TYPER_COMPLETE_ARGS": "curate pool --retrievers bm", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    assert curate(work, _CURATE_COMPLETE="complete_fish", **line).stdout.split() == ["bm25"]
