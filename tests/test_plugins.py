@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,11 +13,13 @@ import polars as pl
 import pytest
 
 from curate import registry
+from curate.config import parse_yaml
 from curate.encoders import ENCODERS
 from curate.errors import ConfigError
 from curate.exporters import EXPORTERS
 from curate.judges.llm import LlmJudge
 from curate.pii import RECOGNISERS
+from curate.pipeline import Pipeline
 from curate.protocols import Judge
 from curate.records import Document, Query
 from curate.retrievers import RETRIEVERS
@@ -128,6 +131,16 @@ def test_the_example_is_short() -> None:
     files = sorted((EXAMPLE / "curate_example").glob("*.py"))
     assert [path.stem for path in files] == ["__init__", "exporter", "judge", "retriever"]
     assert all(len(path.read_text(encoding="utf-8").splitlines()) < 70 for path in files)
+
+
+def test_the_page_shows_the_files_and_a_pipeline_that_loads() -> None:
+    page = EXAMPLE.parents[1].joinpath("docs", "extend.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    files = [EXAMPLE / "pyproject.toml", *(EXAMPLE / "curate_example").glob("[!_]*.py")]
+    assert {path.read_text(encoding="utf-8") for path in files} < {text for _, text in shown}
+    [pipeline] = [parse_yaml(text) for kind, text in shown if kind == "yaml"]
+    assert isinstance(pipeline, dict)
+    assert Pipeline.check(pipeline, "extend.md").head.retrievers["pairs"] == {"kind": "ngrams", "size": 2}
 
 
 # Packages that are made here, with what an installer leaves of them

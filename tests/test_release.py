@@ -8,7 +8,6 @@ import sysconfig
 import tarfile
 import venv
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
@@ -69,17 +68,13 @@ def files(folder: Path) -> dict[str, Path]:
     return {path.relative_to(folder).as_posix(): path for path in found}
 
 
-def contents(archive: zipfile.ZipFile) -> Mapping[str, bytes]:
-    return {name: archive.read(name) for name in archive.namelist()}
-
-
 def test_the_wheel_holds_all_of_the_package_and_nothing_else(wheel: Path) -> None:
     expected = {f"curate/{name}": path.read_bytes() for name, path in files(ROOT / "curate").items()}
     for folder, inside in KINDS.items():
         expected |= {f"curate/{inside}/{name}": path.read_bytes() for name, path in files(ROOT / folder).items()}
     info = f"{NAME}.dist-info"
     with zipfile.ZipFile(wheel) as archive:
-        found = contents(archive)
+        found = {name: archive.read(name) for name in archive.namelist()}
     beside = {name: found.pop(name) for name in list(found) if name.startswith(f"{info}/")}
     assert found.keys() == expected.keys()
     assert found == expected
@@ -127,6 +122,7 @@ def test_from_init_to_report_in_an_empty_folder(installed: Path, tmp_path: Path)
 
 
 @pytest.mark.accept
+@pytest.mark.timeout(7200)
 def test_the_demo_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     done = typed(installed, tmp_path, "run", "demo")
     assert done.returncode == 0, done.stderr
@@ -135,6 +131,7 @@ def test_the_demo_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.accept
+@pytest.mark.timeout(7200)
 def test_real_data_from_init_to_report(installed: Path, tmp_path: Path, shared_data: Path) -> None:
     made = typed(installed, tmp_path, "init", str(shared_data / "zh_legacy"), "--name", "legacy")
     assert made.returncode == 0, made.stderr
