@@ -23,6 +23,10 @@ class Registry(Generic[Thing]):
         """Return every known name, sorted."""
         return sorted({*self.builtin, *(point.name for point in self._points())})
 
+    def others(self) -> dict[str, str]:
+        """Return the names that come from packages of others, with the packages' names and versions."""
+        return {point.name: _owner(point) for point in self._points() if point.name not in self.builtin}
+
     def load(self, name: str) -> Thing:
         """Import and return what is registered under `name`; a built-in comes before a package of others.
 

@@ -219,6 +219,15 @@ def test_an_unknown_name_says_what_is_installed(site: Path, tmp_path: Path) -> N
         build.retriever(context(tmp_path), "splad")
 
 
+def test_the_doctor_names_plugins_and_says_which_is_broken(site: Path, tmp_path: Path) -> None:
+    package(site, "maker", "encoders", "lengths = others:Lengths", ENCODER)
+    package(site, "sadly", "judges", "gone = lost:Thing")
+    found = {each["what"]: each for each in json.loads(curate(tmp_path, "doctor", "--json").stdout)}
+    assert (found["encoder lengths"]["state"], found["encoder lengths"]["found"]) == ("good", "of maker 0.3")
+    assert found["judge gone"]["state"] == "missing"
+    assert "repair the package sadly 0.3" in found["judge gone"]["remedy"]
+
+
 ENCODER = """\
 import numpy as np
 from curate import Section
