@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from curate.agreement import Agreement, measure
     from curate.config import Section
     from curate.errors import CurateError, UserError
-    from curate.exporters.mteb import load_task
+    from curate.exporters.loading import load_task, load_tasks
     from curate.ledger import Ledger
     from curate.pipeline import Pipeline
     from curate.protocols import Benchmark, Corpus, Encoder, Exporter, Hits, Judge, Kit, Progress, Provider, Retriever
@@ -41,7 +41,8 @@ _HOMES = {
     "Run": "run",
     "Section": "config",
     "UserError": "errors",
-    "load_task": "exporters.mteb",
+    "load_task": "exporters.loading",
+    "load_tasks": "exporters.loading",
     "measure": "agreement",
 }
 
@@ -68,6 +69,7 @@ __all__ = [
     "Section",
     "UserError",
     "load_task",
+    "load_tasks",
     "measure",
 ]
 

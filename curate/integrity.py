@@ -50,6 +50,7 @@ def problems(benchmark: Benchmark) -> list[str]:
         *_pairs("candidates", benchmark.candidates, known, [0, 1]),
         *_against("candidates", benchmark.candidates, benchmark.verdicts),
         *_say("queries", without["query_id"].to_list(), "queries have no positive in the qrels", "leave them out"),
+        *([] if benchmark.pairs is None else _sentences(benchmark.pairs)),
     ]
 
 
@@ -113,6 +114,18 @@ def _against(table: str, pairs: pl.DataFrame, verdicts: pl.DataFrame) -> Iterato
     kinds = ", ".join(f"{verdict} {count}" for verdict, count in sorted(Counter(wrong["verdict"]).items()))
     remedy = "label only pairs that the panel decided so"
     yield from _say(table, _names(wrong), f"pairs contradict their verdict ({kinds})", remedy)
+
+
+def _sentences(pairs: pl.DataFrame) -> Iterator[str]:
+    """Yield what is wrong with pairs of sentences."""
+    shorter = pl.min_horizontal(pl.col("sentence1", "sentence2").str.strip_chars())
+    found = _scan(pairs.select("pair_id", shorter).iter_rows())
+    yield from _say("pairs", found.repeated, "ids stand there twice", "give every pair an id of its own")
+    yield from _say("pairs", found.empty, "pairs have an empty sentence", "drop them")
+    odd = pairs.filter(pl.col("label").ne_missing((pl.col("kind") == "positive").cast(pl.Int32)))
+    yield from _say("pairs", odd["pair_id"].to_list(), "labels are not their kind's", "1 is for positives alone")
+    train, test = (set(pairs.filter(pl.col("split") == split)["query_id"]) for split in ("train", "test"))
+    yield from _say("pairs", sorted(train & test), "queries are in both splits", "split by query")
 
 
 def _names(pairs: pl.DataFrame) -> list[str]:

@@ -61,12 +61,18 @@ def shown(document: Document, limit: int | None) -> Passage:
 
 def bounded(text: str, limit: int | None) -> Passage:
     """Return a text, a query for example, in at most `limit` tokens; ValueError for a limit in which nothing fits."""
+    kept, whole = cut(text, limit), tokens(text)
+    shorter = len(kept) < len(text)
+    return Passage(kept, text_digest(kept), tokens(kept) if shorter else whole, whole, shorter, flags(kept))
+
+
+def cut(text: str, limit: int | None) -> str:
+    """Return what is shown of a text in at most `limit` tokens; ValueError for a limit in which nothing fits."""
     if limit is not None and limit < LEAST:
         raise ValueError(f"expected a limit of at least {LEAST} tokens, found {limit}")
-    whole = tokens(text)
-    kept = text if limit is None else text[: _end(text, whole, limit)]
-    cut = len(kept) < len(text)
-    return Passage(kept, text_digest(kept), tokens(kept) if cut else whole, whole, cut, flags(kept))
+    if limit is None or LEAST * len(text) <= limit:  # most texts are that short, and to estimate takes time
+        return text
+    return text[: _end(text, tokens(text), limit)]
 
 
 def _end(text: str, whole: int, limit: int) -> int:

@@ -272,6 +272,8 @@ class Benchmark:
     """Figures for the card: agreement, counts, judges, settings; no times and no paths."""
     duplicates: Literal["merge", "keep"] = "merge"
     """Whether one text may stand under several ids: `keep` says that it was asked for."""
+    pairs: pl.DataFrame | None = None
+    """Pairs of sentences with label 0 or 1: columns of the table `pairs`; None where none were made."""
 
 
 class Exporter(Protocol):

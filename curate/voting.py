@@ -14,6 +14,8 @@ PAIR = ["query_id", "doc_id"]
 Policy = Literal["unanimous", "unanimous-grade", "majority", "dawid-skene"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 """Ways from votes to verdicts, the strictest of the simple ones first; `unanimous` is the default."""
+EXPERTS = "expert-over-panel"
+"""Written in the place of a policy where people decided, over the panel."""
 Codes = npt.NDArray[np.int64]
 
 

@@ -105,3 +105,9 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
             done = curate(tmp_path, *shlex.split(line))
             assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
     assert (tmp_path / "runs" / "qa" / "report.html").is_file()
+
+
+def test_every_decision_is_listed() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = re.findall(r"\((\d{4}-[\w-]+\.md)\)", (folder / "index.md").read_text(encoding="utf-8"))
+    assert listed == sorted(path.name for path in folder.glob("0*.md"))

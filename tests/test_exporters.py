@@ -1,6 +1,9 @@
 """Exports are read again by the tools they are for: mteb and `datasets` offline, pytrec_eval, ir_measures, JSON."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import log2
@@ -16,7 +19,8 @@ from curate import testing
 from curate.errors import DataError
 from curate.exporters import EXPORTERS
 from curate.exporters.card import markdown
-from curate.exporters.mteb import load_task, mteb_language
+from curate.exporters.loading import load_task, load_tasks
+from curate.exporters.mteb import mteb_language
 from curate.integrity import check
 from curate.protocols import Benchmark
 from curate.records import Document
@@ -51,6 +55,32 @@ def write(name: str, benchmark: Benchmark, folder: Path) -> Path:
     return folder
 
 
+SENTENCES = [
+    ("t1", "热咳", "热咳", 1, "positive", "test"),
+    ("t2", "热咳", "热痛", 0, "hard", "test"),
+    ("t3", "药", "疹", 0, "easy", "test"),
+    ("u1", "疹", "疹", 1, "positive", "train"),
+]
+
+
+@pytest.fixture
+def with_pairs(benchmark: Benchmark) -> Benchmark:
+    """The benchmark with pairs of sentences, the last one first; the encoder below knows cosines 1, 1/2 and 0."""
+    names = ("pair_id", "sentence1", "sentence2", "label", "kind", "split")
+    rows = [
+        {
+            **dict(zip(names, row, strict=True)),
+            "query_id": "002" if row[-1] == "train" else "001",
+            "term": "热",
+            "synonym": "烧",
+        }
+        for row in reversed(SENTENCES)
+    ]
+    made = replace(benchmark, pairs=pl.DataFrame(rows))
+    check(made)
+    return made
+
+
 @pytest.fixture
 def mteb_folder(benchmark: Benchmark, tmp_path: Path) -> Path:
     return write("mteb", benchmark, tmp_path / "export")
@@ -64,7 +94,6 @@ def counts(texts: Sequence[str]) -> Any:
 
 def evaluate(folder: Path) -> dict[str, float]:
     """Return the scores that stock mteb gives the counting encoder on a written folder."""
-    import mteb
     from mteb.models.abs_encoder import AbsEncoder
     from mteb.models.model_meta import ModelMeta
 
@@ -74,7 +103,13 @@ def evaluate(folder: Path) -> dict[str, float]:
         def encode(self, inputs: Any, **_: Any) -> Any:
             return counts([text for batch in inputs for text in batch["text"]])
 
-    result = mteb.evaluate(Counting(), [load_task(folder)], cache=None, show_progress_bar=False)
+    return score(Counting(), load_task(folder))
+
+
+def score(model: Any, task: Any) -> dict[str, float]:
+    import mteb
+
+    result = mteb.evaluate(model, [task], cache=None, show_progress_bar=False)
     scores: dict[str, float] = result.task_results[0].scores["test"][0]
     return scores
 
@@ -131,6 +166,104 @@ def test_mteb_evaluates_the_reranking_folder_on_its_candidates_only(mteb_folder:
     assert scores["main_score"] == scores["map_at_10"]
     # Document d5 would rank between d4 and the rest for query 002; it is contested and no candidate.
     assert [row["id"] for row in load(mteb_folder / "reranking", "corpus")] == ["007", "008", "009", "d4", "d6"]
+
+
+def test_mteb_evaluates_the_pairs_of_sentences(with_pairs: Benchmark, tmp_path: Path) -> None:
+    folder = write("mteb", with_pairs, tmp_path / "export") / "sts"
+    scores = evaluate(folder)
+    assert scores["cosine_pearson"] == pytest.approx(np.corrcoef([1, 1 / 2, 0], [1, 0, 0])[0, 1], abs=1e-5)
+    assert scores["main_score"] == scores["cosine_pearson"]
+
+
+def test_datasets_reads_both_splits_of_the_pairs(with_pairs: Benchmark, tmp_path: Path) -> None:
+    import datasets
+
+    folder = write("mteb", with_pairs, tmp_path / "export") / "sts"
+    found = datasets.load_dataset(str(folder))
+    assert {name: part["pair-id"] for name, part in found.items()} == {"test": ["t1", "t2", "t3"], "train": ["u1"]}
+    assert found["test"].features["score"].dtype == "int32"
+    assert found["test"][1] == {
+        "sentence1": "热咳",
+        "sentence2": "热痛",
+        "score": 0,
+        "kind": "hard",
+        "pair-id": "t2",
+        "query-id": "001",
+        "term": "热",
+        "synonym": "烧",
+    }
+
+
+def test_load_tasks_finds_all_tasks_in_any_folder_above_them(with_pairs: Benchmark, tmp_path: Path) -> None:
+    folder = write("mteb", with_pairs, tmp_path / "export" / "mteb")
+    expected = [("fever-retrieval", "Retrieval"), ("fever-reranking", "Reranking"), ("fever-sts", "STS")]
+    for place in (folder, folder.parent):
+        assert [(task.metadata.name, task.metadata.type) for task in load_tasks(place)] == expected
+    [one] = load_tasks(str(folder / "sts"))
+    assert (one.metadata.name, one.metadata.main_score) == ("fever-sts", "cosine_pearson")
+    assert one.metadata.prompt == "检索意思相同的问句"
+
+
+ALONE = """
+import sys
+import mteb
+import tasks
+assert not [name for name in sys.modules if name.split(".")[0] == "curate"]
+for name in ("fever-retrieval", "fever-reranking", "fever-sts"):
+    task = mteb.get_task(name)
+    task.load_data()
+    print(name, task.metadata.type, task.metadata.main_score)
+"""
+
+
+def test_tasks_py_registers_the_tasks_in_mteb_without_curate(with_pairs: Benchmark, tmp_path: Path) -> None:
+    folder = write("mteb", with_pairs, tmp_path / "export")
+    environment = {**os.environ, "HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"}
+    # Isolated, so that the folder of tasks.py is the only one of ours on the path.
+    code = f"import sys; sys.path.insert(0, {str(folder)!r})\n{ALONE}"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code], env=environment, cwd="/", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-3:] == [
+        "fever-retrieval Retrieval ndcg_at_10",
+        "fever-reranking Reranking map_at_10",
+        "fever-sts STS cosine_pearson",
+    ]
+
+
+@pytest.mark.parametrize("config", ["corpus", "qrels"])
+def test_a_file_that_was_edited_in_place_is_noticed(mteb_folder: Path, config: str) -> None:
+    before = load(mteb_folder / "retrieval", config)
+    [path] = (mteb_folder / "retrieval").glob(f"{config}-*.parquet")
+    pl.read_parquet(path)[1:].write_parquet(path)
+    assert load(mteb_folder / "retrieval", config) == before, "datasets alone does not notice it"
+    for loaded in (lambda: load_tasks(mteb_folder), lambda: load_task(mteb_folder / "retrieval")):
+        with pytest.raises(DataError, match=f"{path.name}: its content is not what its name says"):
+            loaded()
+    path.unlink()
+    with pytest.raises(DataError, match="is missing; export again"):
+        load_tasks(mteb_folder)
+
+
+def test_every_table_is_a_configuration_of_the_whole_folder(with_pairs: Benchmark, tmp_path: Path) -> None:
+    folder = write("mteb", with_pairs, tmp_path / "export")
+    assert load(folder, "retrieval-qrels") == load(folder / "retrieval", "qrels")
+    assert load(folder, "reranking-top_ranked") == load(folder / "reranking", "top_ranked")
+    assert len(load(folder, "sts-pairs")) == 3
+
+
+def test_contested_pairs_have_a_table_of_their_own(mteb_folder: Path) -> None:
+    rows = load(mteb_folder / "retrieval", "contested")
+    assert [(row["query-id"], row["corpus-id"]) for row in rows] == [("001", "d4"), ("002", "d5")]
+    assert {vote["grade"] for vote in rows[0]["votes"]} == {"A", "B"}
+
+
+def test_a_benchmark_without_contested_pairs_has_no_table_of_them(benchmark: Benchmark, tmp_path: Path) -> None:
+    kept = benchmark.verdicts.filter(pl.col("verdict") != "contested")
+    folder = write("mteb", replace(benchmark, verdicts=kept), tmp_path / "export")
+    assert not list(folder.rglob("contested*")), "datasets cannot read a file without rows"
+    evaluate(folder / "retrieval")
 
 
 def test_mteb_agrees_with_trec_eval_on_the_trec_files(benchmark: Benchmark, mteb_folder: Path, tmp_path: Path) -> None:
@@ -264,7 +397,7 @@ def test_a_corpus_of_several_batches_streams_whole(benchmark: Benchmark, tmp_pat
 
 def test_without_candidates_there_is_no_reranking_folder(benchmark: Benchmark, tmp_path: Path) -> None:
     folder = write("mteb", replace(benchmark, candidates=benchmark.candidates.clear()), tmp_path / "export")
-    assert [path.name for path in folder.iterdir()] == ["retrieval"]
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "retrieval", "tasks.py"]
 
 
 def test_the_card_says_how_the_set_was_made_and_loaded(mteb_folder: Path) -> None:
@@ -273,7 +406,13 @@ def test_the_card_says_how_the_set_was_made_and_loaded(mteb_folder: Path) -> Non
     assert front["license"] == "cc-by-nc-sa-4.0"
     assert front["language"] == ["zh"]
     assert front["mteb"]["eval_langs"] == ["cmn-Hans"]
-    assert [item["config_name"] for item in front["configs"]] == ["corpus", "queries", "qrels", "grades"]
+    assert [item["config_name"] for item in front["configs"]] == [
+        "corpus",
+        "queries",
+        "qrels",
+        "grades",
+        "contested",
+    ]
     for line in (
         "| fleiss kappa.five grades | 0.7313 |",
         "| fleiss kappa.cut | not defined |",
@@ -293,7 +432,7 @@ def test_the_card_warns_of_heuristic_judges(benchmark: Benchmark, tmp_path: Path
     for part in ("retrieval", "reranking"):
         text = (folder / part / "README.md").read_text(encoding="utf-8")
         assert "**Heuristic judges only.**" in text
-        assert "Licence: none stated" in text
+        assert "None stated; ask whoever gave you this folder." in text
         assert "license" not in yaml.safe_load(text.split("---\n")[1])
 
 

@@ -28,9 +28,8 @@ def pipelines(incomplete: str) -> list[str]:
     from curate.resources import names
 
     place = Path(incomplete) if incomplete.endswith("/") else Path(incomplete).parent
-    here = [path for path in place.iterdir() if path.is_dir() or path.suffix == ".yaml"] if place.is_dir() else []
-    shown = (f"{path}/" if path.is_dir() else str(path) for path in here if not path.name.startswith("."))
-    return sorted({*names("pipelines"), *shown})
+    folders = (f"{path}/" for path in place.glob("[!.]*") if path.is_dir())
+    return sorted({*names("pipelines"), *map(str, place.glob("[!.]*.yaml")), *folders})
 
 
 def models() -> list[str]:
@@ -60,7 +59,7 @@ def settings() -> list[str]:
     """Return `stage.setting=` for every setting of every stage."""
     from curate import stages
 
-    return [f"{name}.{field}=" for name in stages.NAMES for field in stages.stage(name).config.model_fields]
+    return [f"{name}.{field}=" for name in stages.KNOWN for field in stages.stage(name).config.model_fields]
 
 
 def _listed(incomplete: str, names: Iterable[str]) -> list[str]:

@@ -30,7 +30,7 @@ def stats(as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] 
     """Print calls, ratings, tokens and cost of every judge and rubric."""
     from curate.ledger.stats import stats as figures
 
-    with _ledger() as ledger:
+    with opened() as ledger:
         rows = figures(ledger)
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
@@ -42,7 +42,7 @@ def export(folder: Annotated[Path, typer.Argument(help="Folder to write to.")]) 
     """Write the ledger as Parquet files."""
     from curate.ledger.exchange import export as write
 
-    with _ledger() as ledger:
+    with opened() as ledger:
         _counts("written", write(ledger, folder))
 
 
@@ -50,7 +50,7 @@ def import_(folder: Annotated[Path, typer.Argument(help="A folder that `curate l
     """Add what another ledger's export holds; what is here already is left as it is."""
     from curate.ledger.exchange import import_ as read
 
-    with _ledger(new=True) as ledger:
+    with opened(new=True) as ledger:
         _counts("new", read(ledger, folder))
 
 
@@ -58,7 +58,7 @@ def check() -> None:
     """Look for rows that contradict one another; exit code 1 if there are any."""
     from curate.ledger.check import check as findings
 
-    with _ledger() as ledger:
+    with opened() as ledger:
         found = findings(ledger)
     for each in found:
         typer.echo(str(each))
@@ -67,12 +67,13 @@ def check() -> None:
 
 
 @contextmanager
-def _ledger(*, new: bool = False) -> Iterator["Ledger"]:
+def opened(where: str | None = None, *, new: bool = False) -> Iterator["Ledger"]:
+    """Give the ledger at a file or URL, without one that of the environment; one that is not there only if `new`."""
     from curate.context import ledger_place
     from curate.errors import DataError
     from curate.ledger import Ledger
 
-    place = ledger_place()
+    place = ledger_place() if where is None else where if "://" in where else Path(where)
     if isinstance(place, Path) and not place.exists() and not new:
         raise DataError(f"{place}: no ledger yet; judge something first, or set CURATE_HOME or CURATE_LEDGER")
     with Ledger(place) as ledger:

@@ -20,6 +20,7 @@ from curate.cli import (
     review,
     stages,
     train_set,
+    verify,
 )
 from curate.errors import CurateError, UserError
 
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 init.add_to(app)
 stages.add_to(app)
+verify.add_to(app)
 embed.add_to(app)
 look.add_to(app)
 audit.add_to(app)

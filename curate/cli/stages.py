@@ -11,6 +11,7 @@ from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
     from curate.context import Consent
+    from curate.exporters.hub import Upload
     from curate.run import Run
 
 File = Annotated[
@@ -47,7 +48,6 @@ HELP = {
     "ingest": "Read queries, corpus and qrels; merge exact duplicates.",
     "consensus": "Turn ratings into verdicts and measure agreement.",
     "resolve": "Write the final labels: the panel's, or experts' over them.",
-    "export": "Check the benchmark and write it in the formats asked for.",
     "report": "Write the run's report as one HTML file.",
 }
 
@@ -62,6 +62,7 @@ def add_to(app: typer.Typer) -> None:
                 app.command(command.__name__)(command)
         if name == "resolve":
             app.command("sts")(sts)
+            app.command("export")(export)
 
 
 def run(
@@ -193,6 +194,32 @@ def sts(
         typer.echo(as_table(rows, digits=4) if rows else "nothing is left to send")
         return
     _go(["sts"], pipeline, run, changes, force or retry, Consent(max_cost, yes, retry, offline))
+
+
+def export(
+    pipeline: File = None,
+    run: Folder = None,
+    assign: Assign = None,
+    force: Force = False,
+    push: Annotated[str | None, typer.Option(help="Then send the format mteb to the hub as ORGANISATION/NAME.")] = None,
+    public: Annotated[bool, typer.Option("--public", help="Let everybody see what is pushed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what --push would send; send nothing.")] = False,
+) -> None:
+    """Check the benchmark and write it in the formats asked for."""
+    folder = _go(["export"], pipeline, run, assign or [], force)
+    if push is not None:
+        from curate.exporters import hub
+
+        made = folder / "export" / "mteb"
+        sent = (hub.planned if dry_run else hub.push)(made, push, private=not public)
+        _uploaded(sent)
+
+
+def _uploaded(sent: "Upload") -> None:
+    for path, size in sent.files.items():
+        typer.echo(f"{size:>12,}  {path}")
+    whole = f"{'private' if sent.private else 'public'}, {len(sent.files)} files, {sum(sent.files.values()):,} bytes"
+    typer.echo(f"sent: {sent.url}, {whole}" if sent.url else f"would send to {sent.repository}: {whole}")
 
 
 def _plain(name: str) -> Callable[..., None]:

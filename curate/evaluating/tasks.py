@@ -11,7 +11,7 @@ import yaml
 
 from curate.config import digest
 from curate.errors import DataError, MissingExtra, UserError
-from curate.exporters.mteb import load_task
+from curate.exporters.loading import load_task
 from curate.files import sha256
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Task:
 def in_folder(folder: Path) -> list[Task]:
     """Return the tasks of a run folder, an export, its folder `mteb`, or one task's folder; UserError if none is there.
 
-    DataError if a file is not the one that its name says: somebody edited it, and `datasets` would not notice.
+    DataError if a file is missing or is not the one that its name says, because somebody edited it.
     """
     for place in (folder, folder / "mteb", folder / "export" / "mteb"):
         if found := [each for each in (place, *(place / name for name in PLACES)) if _has_block(each)]:
@@ -138,32 +138,14 @@ def _task(folder: Path, source: str) -> Task:
     kind = block["type"]
     if kind not in MAIN:
         raise DataError(f"{folder}: a task of the kind {kind!r}; expected {', '.join(MAIN)}")
-    made = _sts(folder, block) if kind == "STS" else load_task(folder)
+    made = load_task(folder)
     return Task(block["name"], kind, source, _content(folder), made, folder)
-
-
-def _sts(folder: Path, block: Mapping[str, Any]) -> "AbsTask":
-    from mteb.abstasks.sts import AbsTaskSTS
-    from mteb.abstasks.task_metadata import TaskMetadata
-
-    dataset = {"path": str(folder.resolve()), "revision": sha256(folder / "README.md")}
-    metadata = TaskMetadata(dataset=dataset, eval_splits=["test"], **block)
-    return type("Exported", (AbsTaskSTS,), {"metadata": metadata, "min_score": 0, "max_score": 1})()
 
 
 def _content(folder: Path) -> str:
     """Return the digest of the README and of every file that it names."""
     named = [data["path"] for config in _front(folder)["configs"] for data in config["data_files"]]
-    found = {}
-    for name in named:
-        if not (folder / name).is_file():
-            raise DataError(f"{folder / name}: the README names this file and it is missing; export again")
-        found[name] = sha256(folder / name)
-        if found[name][:16] != Path(name).stem.rpartition("-")[2]:
-            raise DataError(
-                f"{folder / name}: its content is not what its name says, so somebody edited it; export again"
-            )
-    return digest([sha256(folder / "README.md"), found])
+    return digest([sha256(folder / "README.md"), {name: sha256(folder / name) for name in named}])
 
 
 def _has_block(folder: Path) -> bool:

@@ -1,15 +1,19 @@
 """The dataset card: one README.md that says what a folder holds, how it was made and how it is loaded.
 
-Keys of `Benchmark.facts` that the card knows (all may be absent; any other key is listed under "Construction"):
+Keys of `Benchmark.facts` that the card knows (all may be absent; any other key is listed under "How it was made"):
 
 license       identifier such as `cc-by-nc-sa-4.0`
 source        one sentence on where queries and documents come from
+citation      how to cite the set; else a BibTeX entry of its name
 instruction   what an instruction-tuned encoder is told before a query; else that of templates/tasks.yaml
 repaired      how the labels came about, where a legacy set was repaired and not judged as a whole
 weak_judges   true where every judge is a heuristic: the card then opens with a warning
-judges        the panel, as a list of mappings (name, provider, model, ...) or of names
+judges        the panel, as a list of mappings (name, kind, model, ...) or of names
 prompts       the rubrics and templates, as a list of mappings (name, version, digest)
 agreement     figures by name, nested at will; None is shown as "not defined"
+experts       what a sample that people read proves of the labels: a list of mappings
+privacy       what was done about personal data, a list of sentences
+sts           how the pairs of sentences were made
 counts        figures of the whole run, such as what each stage dropped
 """
 
@@ -17,21 +21,25 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from curate.config import Json
 from curate.protocols import Benchmark
 from curate.resources import template
 
-_OWN = frozenset(
-    {"license", "source", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement", "counts"}
-)
-_CATEGORIES = {"Retrieval": "text-retrieval", "Reranking": "text-ranking"}
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
+_OWN = frozenset((*_SAID, "experts", "privacy", "sts", "counts"))
+_SIZES = {"1K": 10**3, "10K": 10**4, "100K": 10**5, "1M": 10**6, "10M": 10**7, "100M": 10**8}
+"""Bounds of the hub's classes of size."""
+_CATEGORIES = {"Retrieval": "text-retrieval", "Reranking": "text-ranking", "STS": "sentence-similarity"}
 
 
 @dataclass(frozen=True)
 class Task:
-    """What mteb must know of a folder: its kind is Retrieval or Reranking, `language` a code such as cmn-Hans."""
+    """What mteb must know of a folder: its kind is Retrieval, Reranking or STS, `language` a code such as cmn-Hans."""
 
     name: str
     kind: str
@@ -47,63 +55,120 @@ class Table:
     file: str
     rows: int
     columns: Sequence[str]
+    split: str = "test"
 
 
-def card(benchmark: Benchmark, task: Task, tables: Sequence[Table], counts: Mapping[str, Json]) -> str:
+def card(benchmark: Benchmark, task: Task, tables: Sequence[Table], counts: Json) -> str:
     """Return the README: YAML that `datasets` and mteb read, then the card for people; the same input, the same text.
 
-    `counts` are the figures of this folder, as shown in its first table.
+    `counts` are the figures of this folder, as shown in its first table: a mapping, or one a row.
     """
-    import yaml
+    facts = benchmark.facts
+    front = _front(benchmark, task, tables)
+    return (
+        _environment()
+        .from_string(template("card.md.j2"))
+        .render(
+            front=_yaml(front),
+            name=benchmark.name,
+            language=benchmark.language,
+            policies=benchmark.verdicts["policy"].unique().sort().to_list(),
+            task=task,
+            tables=tables,
+            counts=counts,
+            prompt=front["mteb"]["prompt"],
+            description=front["mteb"]["description"],
+            facts={key: facts.get(key) for key in _OWN},
+            construction={key: value for key, value in facts.items() if key not in _OWN},
+        )
+    )
+
+
+def _environment() -> "Environment":
     from jinja2 import Environment, StrictUndefined
 
-    facts = benchmark.facts
-    environment = Environment(  # noqa: S701 - Markdown, not HTML; `_cell` escapes what a cell must not hold
+    made = Environment(  # noqa: S701 - Markdown, not HTML; `_cell` escapes what a cell must not hold
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
     )
-    environment.filters["cell"] = _cell
-    environment.filters["quoted"] = partial(json.dumps, ensure_ascii=False)
-    environment.filters["table"] = markdown
-    front = _front(benchmark, task, tables)
-    return environment.from_string(template("card.md.j2")).render(
-        front=yaml.safe_dump(front, allow_unicode=True, sort_keys=False, width=1000),
-        name=benchmark.name,
-        language=benchmark.language,
-        policies=benchmark.verdicts["policy"].unique().sort().to_list(),
-        task=task,
-        tables=tables,
-        counts=counts,
-        instruction=front["mteb"]["prompt"]["query"],
-        description=front["mteb"]["description"],
-        facts={key: facts.get(key) for key in _OWN},
-        construction={key: value for key, value in facts.items() if key not in _OWN},
-    )
+    made.filters |= {"cell": _cell, "quoted": partial(json.dumps, ensure_ascii=False), "table": markdown}
+    return made
+
+
+def _yaml(front: Mapping[str, Any]) -> str:
+    import yaml
+
+    text: str = yaml.safe_dump(dict(front), allow_unicode=True, sort_keys=False, width=1000)
+    return text
 
 
 def _front(benchmark: Benchmark, task: Task, tables: Sequence[Table]) -> dict[str, Any]:
     """Return the YAML block; `mteb` is a key of our own, which other readers ignore."""
-    licence, words = benchmark.facts.get("license"), _words(benchmark.language)
-    files = [
-        {"config_name": table.config, "data_files": [{"split": "test", "path": table.file}]}
-        | ({"default": True} if table.config == "qrels" else {})
-        for table in tables
-    ]
+    words = _words(benchmark.language)
+    asked: Any = words["similar"]
+    if task.kind != "STS":
+        asked = {"query": str(benchmark.facts.get("instruction") or words["instruction"])}
     return {
-        "pretty_name": f"{benchmark.name} ({task.kind.lower()})",
-        "language": [benchmark.language.partition("-")[0]],
-        **({"license": str(licence)} if licence else {}),
-        "task_categories": [_CATEGORIES[task.kind]],
-        "tags": ["mteb", "text"],
-        "configs": files,
+        **_head(benchmark, f"{benchmark.name} ({task.kind.lower()})", {task: tables}),
+        "configs": _configs(tables, default="pairs" if task.kind == "STS" else "qrels"),
         "mteb": {
             "name": task.name,
             "type": task.kind,
             "eval_langs": [task.language],
             "main_score": task.main_score,
             "description": words["description"][task.kind],
-            "prompt": {"query": str(benchmark.facts.get("instruction") or words["instruction"])},
+            "prompt": asked,
         },
     }
+
+
+def _head(benchmark: Benchmark, title: str, tasks: Mapping[Task, Sequence[Table]]) -> dict[str, Any]:
+    """Return the keys by which a hub files a data set."""
+    licence, experts = benchmark.facts.get("license"), benchmark.facts.get("experts")
+    rows = max(table.rows for tables in tasks.values() for table in tables if table.config in ("corpus", "pairs"))
+    return {
+        "pretty_name": title,
+        "language": [benchmark.language.partition("-")[0]],
+        **({"license": str(licence)} if licence else {}),
+        "annotations_creators": ["machine-generated", *(["expert-generated"] if experts else [])],
+        "multilinguality": ["monolingual"],
+        "size_categories": [_size(rows)],
+        "task_categories": [_CATEGORIES[task.kind] for task in tasks],
+        "tags": ["mteb", "text"],
+    }
+
+
+def _size(rows: int) -> str:
+    """Return the hub's class of a number of rows: `n<1K`, `1K<n<10K`, and so on."""
+    below = [name for name, bound in _SIZES.items() if rows >= bound]
+    above = [name for name, bound in _SIZES.items() if rows < bound]
+    if not (below and above):
+        return f"n<{above[0]}" if above else f"n>{below[-1]}"
+    return f"{below[-1]}<n<{above[0]}"
+
+
+def _configs(tables: Sequence[Table], folder: str = "", default: str = "") -> list[dict[str, Any]]:
+    """Return a configuration a table, with the file of each of its splits; a name in a folder begins with it."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for table in tables:
+        file = {"split": table.split, "path": f"{folder}/{table.file}" if folder else table.file}
+        found.setdefault(f"{folder}-{table.config}" if folder else table.config, []).append(file)
+    return [
+        {"config_name": name, "data_files": files} | ({"default": True} if name == default else {})
+        for name, files in found.items()
+    ]
+
+
+def overview(benchmark: Benchmark, tasks: Mapping[Task, Sequence[Table]]) -> str:
+    """Return the README above the folders of the tasks: every table as a configuration, and where the cards are."""
+    configs = [
+        each for task, tables in tasks.items() for each in _configs(tables, task.kind.lower(), "retrieval-qrels")
+    ]
+    front = {**_head(benchmark, benchmark.name, tasks), "configs": configs}
+    return (
+        _environment()
+        .from_string(template("overview.md.j2"))
+        .render(front=_yaml(front), name=benchmark.name, tasks=tasks, weak=benchmark.facts.get("weak_judges"))
+    )
 
 
 def _words(language: str) -> dict[str, Any]:

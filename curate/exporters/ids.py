@@ -27,6 +27,7 @@ def prefixed(benchmark: Benchmark) -> tuple[Benchmark, pl.DataFrame | None]:
         qrels=benchmark.qrels.with_columns(**new),
         candidates=benchmark.candidates.with_columns(**new),
         verdicts=benchmark.verdicts.with_columns(**new),
+        pairs=None if benchmark.pairs is None else benchmark.pairs.with_columns(query_id=new["query_id"]),
     )
     rows = [("queries", key, f"q-{key}") for key in queries] + [("corpus", key, f"d-{key}") for key in documents]
     return renamed, pl.DataFrame(rows, schema=["table", "old_id", "new_id"], orient="row")

@@ -1,28 +1,28 @@
-"""Write a benchmark as folders that stock mteb and `datasets` load offline, and load them again.
+"""Write a benchmark as folders that stock mteb and `datasets` load offline, a folder a task.
 
 `datasets` caches a local folder by its base name and the text of its README alone, so every Parquet file carries a hash
 of its content in its name: another export is another README.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
-import yaml
 
 from curate.config import Json
-from curate.errors import DataError, MissingExtra
-from curate.exporters.card import Table, Task, card
+from curate.errors import DataError
+from curate.exporters import mteb_tasks
+from curate.exporters.card import Table, Task, card, overview
 from curate.files import BATCH, sha256, write_text
+from curate.lengths import SAMPLE, Lengths
 from curate.protocols import Benchmark, Corpus
 from curate.records import Document
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from mteb.abstasks.retrieval import AbsTaskRetrieval
 
 LANGUAGES: Mapping[str, str] = {
     "ar": "ara-Arab",
@@ -43,16 +43,28 @@ LANGUAGES: Mapping[str, str] = {
 
 _KEYS = {"query-id": pl.col("query_id"), "corpus-id": pl.col("doc_id")}
 _RANKED = {"query-id": pl.col("query_id"), "corpus-ids": pl.col("doc_id")}
+_PAIRS = {"score": pl.col("label"), "query-id": pl.col("query_id"), "pair-id": pl.col("pair_id")}
+_STS = ("sentence1", "sentence2", "score", "kind", "pair-id", "query-id", "term", "synonym")
+SPLITS = ("test", "train")
+"""Of pairs of sentences; all other tables have `test` alone."""
 
 
 def export(benchmark: Benchmark, folder: Path) -> None:
-    """Write `retrieval/` and, if there are candidates, `reranking/`, each with a README and its Parquet files."""
+    """Write `retrieval/`, `reranking/` if there are candidates and `sts/` if there are pairs of sentences.
+
+    Each has a README and its Parquet files; `tasks.py` registers them in mteb, and a README above them names them all.
+    """
     language, name = mteb_language(benchmark.language), benchmark.name
     task = Task(f"{name}-retrieval", "Retrieval", language, "ndcg_at_10")
-    _write_task(benchmark, folder / "retrieval", task, _retrieval(benchmark))
+    tables = {task: _write_task(benchmark, folder / "retrieval", task, _retrieval(benchmark))}
     if benchmark.candidates.height:
         task = Task(f"{name}-reranking", "Reranking", language, "map_at_10")
-        _write_task(benchmark, folder / "reranking", task, _reranking(benchmark))
+        tables[task] = _write_task(benchmark, folder / "reranking", task, _reranking(benchmark))
+    if benchmark.pairs is not None and benchmark.pairs.height:
+        task = Task(f"{name}-sts", "STS", language, "cosine_pearson")
+        tables[task] = _write_sts(benchmark, folder / "sts", task, benchmark.pairs)
+    write_text(folder / "tasks.py", Path(mteb_tasks.__file__).read_text(encoding="utf-8"))
+    write_text(folder / "README.md", overview(benchmark, tables))
 
 
 def mteb_language(language: str) -> str:
@@ -74,6 +86,7 @@ class _Content:
 
     queries: pl.DataFrame
     documents: Iterable[Document]
+    size: int
     qrels: pl.DataFrame
     ranked: pl.DataFrame | None
     verdicts: pl.DataFrame
@@ -81,7 +94,8 @@ class _Content:
 
 def _retrieval(benchmark: Benchmark) -> _Content:
     """Return the whole corpus, all queries, the positives and every judged pair."""
-    return _Content(benchmark.queries, _rows(benchmark.corpus), benchmark.qrels, None, benchmark.verdicts)
+    corpus = benchmark.corpus
+    return _Content(benchmark.queries, _rows(corpus), len(corpus), benchmark.qrels, None, benchmark.verdicts)
 
 
 def _reranking(benchmark: Benchmark) -> _Content:
@@ -93,17 +107,19 @@ def _reranking(benchmark: Benchmark) -> _Content:
     return _Content(
         queries=benchmark.queries.join(qrels, on="query_id", how="semi", maintain_order="left"),
         documents=(item for item in _rows(benchmark.corpus) if item.doc_id in wanted),
+        size=len(wanted),
         qrels=qrels,
         ranked=ranked,
         verdicts=benchmark.verdicts.join(qrels, on="query_id", how="semi"),
     )
 
 
-def _write_task(benchmark: Benchmark, folder: Path, task: Task, content: _Content) -> None:
+def _write_task(benchmark: Benchmark, folder: Path, task: Task, content: _Content) -> list[Table]:
     """Write one task's folder: its tables first, then the README that names them."""
     folder.mkdir()
+    lengths = Lengths(content.size)
     tables = [
-        _write(folder, "corpus", _frames(content.documents)),
+        _write(folder, "corpus", _frames(lengths.passing(content.documents))),
         _write(folder, "queries", [content.queries.select(id="query_id", text="text")]),
         _write(folder, "qrels", [_keyed(content.qrels, "score")]),
     ]
@@ -111,9 +127,27 @@ def _write_task(benchmark: Benchmark, folder: Path, task: Task, content: _Conten
         tables.append(_write(folder, "top_ranked", [content.ranked.select(**_RANKED)]))
     by_judge = pl.element().sort_by(pl.element().struct.field("judge"))
     grades = content.verdicts.with_columns(pl.col("votes").list.eval(by_judge))
+    contested = grades.filter(pl.col("verdict") == "contested")
     tables.append(_write(folder, "grades", [_keyed(grades, "verdict", "votes")]))
-    counts = _counts(content, tables[0].rows)
+    if contested.height:  # `datasets` cannot read a file without rows
+        tables.append(_write(folder, "contested", [_keyed(contested, "votes")]))
+    counts = _counts(content, lengths)
     write_text(folder / "README.md", card(benchmark, task, tables, counts))
+    return tables
+
+
+def _write_sts(benchmark: Benchmark, folder: Path, task: Task, pairs: pl.DataFrame) -> list[Table]:
+    """Write the pairs of sentences, a file a split, sorted by id: the score is the label."""
+    folder.mkdir()
+    parts = {split: pairs.filter(pl.col("split") == split).sort("pair_id") for split in SPLITS}
+    tables = [
+        _write(folder, "pairs", [part.select(**{name: _PAIRS.get(name, pl.col(name)) for name in _STS})], split)
+        for split, part in parts.items()
+        if part.height
+    ]
+    counts = [_pair_counts(split, part) for split, part in parts.items() if part.height]
+    write_text(folder / "README.md", card(benchmark, task, tables, counts))
+    return tables
 
 
 def _keyed(pairs: pl.DataFrame, *columns: str) -> pl.DataFrame:
@@ -146,11 +180,13 @@ def _schema(config: str) -> "pa.Schema":
         "qrels": pair | {"score": pa.int32()},
         "top_ranked": {"query-id": text, "corpus-ids": pa.list_(text)},
         "grades": pair | {"verdict": text, "votes": votes},
+        "contested": pair | {"votes": votes},
+        "pairs": dict.fromkeys(_STS, text) | {"score": pa.int32()},
     }
     return pa.schema(schemas[config])
 
 
-def _write(folder: Path, config: str, frames: Iterable[pl.DataFrame]) -> Table:
+def _write(folder: Path, config: str, frames: Iterable[pl.DataFrame], split: str = "test") -> Table:
     """Stream frames into one Parquet file, then name it by its content."""
     import pyarrow.parquet as pq
 
@@ -159,57 +195,46 @@ def _write(folder: Path, config: str, frames: Iterable[pl.DataFrame]) -> Table:
         for frame in frames:
             writer.write_table(frame.to_arrow().cast(schema))
             rows += frame.height
-    path = folder / f"{config}-{sha256(beside)[:16]}.parquet"
+    name = config if split == "test" else f"{config}-{split}"
+    path = folder / f"{name}-{sha256(beside)[:16]}.parquet"
     beside.rename(path)
-    return Table(config, path.name, rows, schema.names)
+    return Table(config, path.name, rows, schema.names, split)
 
 
-def _counts(content: _Content, documents: int) -> dict[str, Json]:
-    """Return the figures of one folder; a mean over no query is None."""
+def _counts(content: _Content, lengths: Lengths) -> dict[str, Json]:
+    """Return the figures of one folder; a mean over nothing is None."""
     queries = content.queries.height
     positives = content.qrels.filter(pl.col("score") > 0).height
     negatives = content.qrels.height - positives
     of_verdict = dict(content.verdicts["verdict"].value_counts().sort("verdict").iter_rows())
+    counted = f"{min(queries, SAMPLE):,} queries and {len(lengths.counts):,} documents, by cl100k_base"
     return {
         "queries": queries,
-        "documents": documents,
+        "documents": content.size,
         "positives": positives,
         "positives a query": positives / queries if queries else None,
         **({"negatives": negatives, "negatives a query": negatives / queries} if queries and negatives else {}),
+        "tokens a query": _one(lengths.mean_of(content.queries["text"].to_list())),
+        "tokens a document": _one(lengths.mean),
+        "tokens were counted in": counted,
         "judged pairs": content.verdicts.height,
         **{f"judged pairs, {verdict}": count for verdict, count in of_verdict.items()},
     }
 
 
-def load_task(folder: str | Path) -> "AbsTaskRetrieval":
-    """Return the mteb task of a written folder (`retrieval/` or `reranking/`), ready for `mteb.evaluate`.
-
-    Name, type, description, language, main score and instruction come from the README. The revision is the README's
-    digest, so that results of two exports cannot be mixed up; mteb's own cache ignores it, so evaluate with
-    `cache=None`.
-    """
-    try:
-        from mteb.abstasks.retrieval import AbsTaskRetrieval
-        from mteb.abstasks.task_metadata import TaskMetadata
-    except ImportError as error:
-        raise MissingExtra("mteb is not installed; install it with: pip install 'curate-ir[eval]'") from error
-    folder = Path(folder)
-    readme = folder / "README.md"
-    block = _front(readme)
-    metadata = TaskMetadata(
-        dataset={"path": str(folder.resolve()), "revision": sha256(readme)},
-        eval_splits=["test"],
-        **block,
-    )
-    made: AbsTaskRetrieval = type("Exported", (AbsTaskRetrieval,), {"metadata": metadata})()
-    return made
+def _pair_counts(split: str, pairs: pl.DataFrame) -> dict[str, Json]:
+    """Return the figures of one split of the pairs of sentences."""
+    lengths = Lengths(0)
+    kinds = dict(pairs["kind"].value_counts().sort("kind").iter_rows())
+    return {
+        "split": split,
+        "pairs": pairs.height,
+        "label 1": f"{pairs['label'].sum() / pairs.height:.2%}",
+        **kinds,
+        "tokens of sentence1": _one(lengths.mean_of(pairs["sentence1"].to_list())),
+        "tokens of sentence2": _one(lengths.mean_of(pairs["sentence2"].to_list())),
+    }
 
 
-def _front(readme: Path) -> dict[str, Sequence[str] | Mapping[str, str] | str]:
-    """Return the `mteb` mapping of a README's YAML block; DataError if there is none."""
-    parts = readme.read_text(encoding="utf-8").split("---\n", 2) if readme.is_file() else []
-    front = yaml.safe_load(parts[1]) if len(parts) == 3 and not parts[0] else None
-    block = front.get("mteb") if isinstance(front, dict) else None
-    if not isinstance(block, dict):
-        raise DataError(f"{readme}: no YAML block with a key `mteb`; give a folder that the exporter `mteb` wrote")
-    return block
+def _one(figure: float | None) -> float | None:
+    return None if figure is None else round(figure, 2)

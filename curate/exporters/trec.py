@@ -1,4 +1,4 @@
-"""Write a benchmark as TREC files: qrels.txt, topics.tsv and docs.jsonl."""
+"""Write a benchmark as TREC files: qrels.txt, topics.tsv, topics.jsonl and docs.jsonl."""
 
 import json
 from pathlib import Path
@@ -13,10 +13,13 @@ def export(benchmark: Benchmark, folder: Path) -> None:
 
     `qrels.txt` (`qid 0 docid rel`) holds the positives as 1 and the negatives as 0. Contested and incomplete
     pairs have no line, so that measures that tell judged from unjudged (bpref, condensed lists) treat them as
-    unjudged. `topics.tsv` is `qid<tab>text` with white space inside a text made single spaces; `docs.jsonl` holds
-    {docno, title, text}. The corpus streams.
+    unjudged. `topics.tsv` is `qid<tab>text` with white space inside a text made single spaces, `topics.jsonl`
+    {qid, text} as it is; `docs.jsonl` holds {docno, title, text}. The corpus streams.
     """
     documents = _write_documents(folder / "docs.jsonl", benchmark.corpus)
+    topics = benchmark.queries.select(qid="query_id", text="text")
+    with (folder / "topics.jsonl").open("w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in topics.iter_rows(named=True))
     with (folder / "topics.tsv").open("w", encoding="utf-8", newline="\n") as stream:
         for key, text in benchmark.queries.select("query_id", "text").iter_rows():
             stream.write(f"{key}\t{' '.join(text.split())}\n")

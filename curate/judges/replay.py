@@ -47,7 +47,7 @@ NOTHING = Recorded(None, "failed")
 class Replay:
     """Give back what was recorded, by query and document id; a pair that is not recorded is `failed`."""
 
-    def __init__(self, name: str, config: Config, kit: Kit) -> None:  # noqa: ARG002 - every judge is given the kit
+    def __init__(self, name: str, config: Config, kit: Kit | None = None) -> None:  # noqa: ARG002 - judges are given it
         self.name, self.path, self._assessor, self.family = name, config.path, config.assessor, config.family
         if not self.path.is_file():
             raise DataError(f"judges.{name}.path: {self.path}: no such file; give a file of recorded grades or replies")

@@ -8,7 +8,7 @@ A sample lives in `reviews/NAME` of a run folder, which no stage ever replaces:
 """
 
 from curate.review.answers import ADJUDICATED, Answer
-from curate.review.desk import Desk
+from curate.review.desk import Desk, relevance_desks
 from curate.review.sample import Design, Row, Sample
 
-__all__ = ["ADJUDICATED", "Answer", "Design", "Desk", "Row", "Sample"]
+__all__ = ["ADJUDICATED", "Answer", "Design", "Desk", "Row", "Sample", "relevance_desks"]

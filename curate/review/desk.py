@@ -6,11 +6,13 @@ The page and the files of a spreadsheet write through it, so both write the same
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import polars as pl
 
+from curate.config import Json
 from curate.errors import ConfigError, suggestion
-from curate.files import frame
+from curate.files import digests, frame, sha256
 from curate.review import answers
 from curate.review.answers import ADJUDICATED, Answer, Heard
 from curate.review.sample import Row, Sample
@@ -91,6 +93,11 @@ class Desk:
         ]
         return frame("reviews", rows).sort("query_id", "doc_id", "assessor")
 
+    @property
+    def digest(self) -> list[Json]:
+        """Return what identifies the sample and everything that was said of it."""
+        return [digests(self.sample.folder / "answers"), sha256(self.sample.folder / "design.json")]
+
     def _known(self, person: str) -> None:
         if person not in (*self.assessors, ADJUDICATED):
             raise ConfigError(f"assessor {person!r}: {suggestion(person, self.assessors)}")
@@ -99,3 +106,9 @@ class Desk:
 def _differs(answer: Answer, before: Answer | None) -> bool:
     said = (before.answer, before.note) if before else (None, "")
     return (answer.answer, answer.note) != said
+
+
+def relevance_desks(run: Path) -> list[Desk]:
+    """Return the samples of a run in which people were asked what the panel was asked, by name."""
+    found = [Sample.load(path.parent) for path in sorted((run / "reviews").glob("*/design.json"))]
+    return [Desk(each) for each in found if each.design.form == "relevance" and each.design.facts.get("of") != "audit"]

@@ -55,7 +55,7 @@ def checked(desk: Desk) -> list[Checked]:
             continue
         grades = {who: kept[row["row_id"]].answer for who, kept in said.items() if row["row_id"] in kept}
         given = {who: grade for who, grade in grades.items() if grade}
-        votes = {vote["judge"]: vote["grade"] for vote in row["votes"]}
+        votes = {vote["judge"]: vote["grade"] for vote in row["votes"] or ()}
         settled = desk.settled(row["assessors"], given)
         rows.append(Checked(row["row_id"], row["ids"], row["stratum"], row["verdict"], votes, given, settled))
     return rows

@@ -12,14 +12,14 @@ from typing import Any
 import polars as pl
 from pydantic import Field
 
-from curate import audit, audit_page, consequences, figures, ranking
+from curate import audit, audit_page, consequences, figures, manifest, ranking
 from curate.config import Json, Section, check
 from curate.context import Context, Report, Stage
 from curate.corpus import TableCorpus
 from curate.duplicates import Firsts
 from curate.errors import ConfigError, DataError
 from curate.exporters import EXPORTERS
-from curate.files import digests, frame, read_json, sha256, write_json, write_table, write_text
+from curate.files import frame, read_json, write_json, write_table, write_text
 from curate.intervals import FEW
 from curate.ledger import Ledger, default_path
 from curate.protocols import Benchmark
@@ -187,6 +187,7 @@ def _export(context: Context, repaired: pl.DataFrame, *, weak: bool) -> None:
     )
     (context.out / "mteb").mkdir()
     EXPORTERS.load("mteb")(benchmark, context.out / "mteb")
+    manifest.write(context.out / "mteb", {"name": benchmark.name, "language": context.language, "format": "repaired"})
 
 
 def _page(
@@ -232,10 +233,7 @@ def fingerprint(config: Config, context: Context) -> Json:
             "audit: expected every text of the set under its own id; set ingest.duplicates: keep and "
             "diversify.enabled: false, as pipelines/audit.yaml does"
         )
-    answers: dict[str, Json] = {
-        desk.sample.design.name: [sha256(desk.sample.folder / "design.json"), digests(desk.sample.folder / "answers")]
-        for desk in _desks(context)
-    }
+    answers: dict[str, Json] = {desk.sample.design.name: desk.digest for desk in _desks(context)}
     return {"systems": {name: build.retriever(context, name).identity for name in config.systems}, "answers": answers}
 
 

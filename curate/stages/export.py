@@ -6,12 +6,11 @@ written while `mask` lists places that still look like personal data in a text t
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
 
 import polars as pl
 from pydantic import Field
 
-from curate import figures, integrity, sampling
+from curate import figures, integrity, manifest
 from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.corpus import KeptCorpus, TableCorpus
@@ -22,18 +21,11 @@ from curate.files import frame, read_json, write_table
 from curate.measures import measure
 from curate.protocols import Benchmark
 from curate.records import GRADES
-from curate.stages import leaving
-
-
-class Rerank(Section):
-    """How a reranker's candidates are drawn."""
-
-    enabled: bool = True
-    positives: int = Field(default=10, ge=1, description="of a query, at most; beyond 10 MAP@10 cannot reach 1")
-    negatives: int = Field(default=20, ge=1, description="negatives of a query, exactly")
-    draw: Literal["uniform", "by_grade", "by_rank"] = Field(
-        default="uniform", description="by_grade takes the best-graded negatives first, by_rank the best-ranked"
-    )
+from curate.reranking import Rerank, candidates
+from curate.review import relevance_desks
+from curate.stages import leaving, telling
+from curate.stages.provenance import made_from
+from curate.voting import PAIR
 
 
 class Config(Section):
@@ -44,46 +36,7 @@ class Config(Section):
     license: str | None = None
     source: str = Field(default="", description="one sentence for the card: where queries and documents come from")
     instruction: str | None = Field(default=None, description="how instruction-following models are asked")
-
-
-def candidates(verdicts: pl.DataFrame, pool: pl.DataFrame, rerank: Rerank, seed: int) -> tuple[pl.DataFrame, list[str]]:
-    """Return a reranker's candidates (query_id, doc_id, score) and the queries that have too few negatives.
-
-    A query gives at most `positives` of its positives and exactly `negatives` of its negatives, both
-    drawn by seed; contested and incomplete pairs are never candidates.
-    """
-    position = pool.select("query_id", "doc_id", "position")
-    judged = verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"])).join(
-        position, on=["query_id", "doc_id"]
-    )
-    rows: list[dict[str, object]] = []
-    short: list[str] = []
-    for (query_id,), pairs in judged.sort("query_id", "doc_id").group_by("query_id", maintain_order=True):
-        kinds = {
-            bool(key[0]): part for key, part in pairs.group_by(pl.col("verdict") == "relevant", maintain_order=True)
-        }
-        if True not in kinds:
-            continue
-        if False not in kinds or len(kinds[False]) < rerank.negatives:
-            short.append(str(query_id))
-            continue
-        positives = sampling.shuffled(kinds[True]["doc_id"].to_list(), seed, "rerank", "positives", str(query_id))
-        negatives = _ordered(kinds[False], rerank.draw, seed, str(query_id))
-        for score, chosen in ((1, positives[: rerank.positives]), (0, negatives[: rerank.negatives])):
-            rows.extend({"query_id": query_id, "doc_id": doc_id, "score": score} for doc_id in sorted(chosen))
-    return frame("qrels", rows).sort("query_id", "doc_id"), short
-
-
-def _ordered(negatives: pl.DataFrame, draw: str, seed: int, query_id: str) -> list[str]:
-    """Return a query's negatives, those that are drawn first in front; chance decides between equals."""
-    rows = sampling.shuffled(
-        list(negatives.select("doc_id", "votes", "position").iter_rows()), seed, "rerank", query_id
-    )
-    if draw == "by_grade":
-        rows.sort(key=lambda row: sum(GRADES.index(vote["grade"]) for vote in row[1] if vote["grade"]))
-    elif draw == "by_rank":
-        rows.sort(key=lambda row: row[2])
-    return [row[0] for row in rows]
+    citation: str | None = Field(default=None, description="how the set is cited, in Markdown")
 
 
 def run(config: Config, context: Context) -> Report:
@@ -98,7 +51,9 @@ def run(config: Config, context: Context) -> Report:
             "`curate show verdicts`"
         )
     removed = frozenset(dropped.filter(pl.col("table") == "corpus")["id"])
-    suspicious = _suspicious(context, queries, removed)
+    pairs = context.read("sts", "pairs") if context.report("sts") else None
+    asked = queries["query_id"] if pairs is None else pl.concat([queries["query_id"], pairs["query_id"]])
+    suspicious = _suspicious(context, asked, removed)
     # Whatever is made below knows only documents that the corpus still holds.
     verdicts = judged.filter(~pl.col("doc_id").is_in(sorted(removed)))
     chosen, short = (
@@ -117,12 +72,14 @@ def run(config: Config, context: Context) -> Report:
         qrels=positives,
         candidates=chosen,
         verdicts=verdicts.join(queries, on="query_id", how="semi"),
-        facts=_facts(config, context, agreed, mix),
+        facts={**telling.facts(context, agreed, suspicious), **_chosen(config, mix)},
         duplicates=context.duplicates,
+        pairs=pairs,
     )
     benchmark, renamed = prefixed(benchmark)
     integrity.check(benchmark)
-    _write(config, context, benchmark, renamed)
+    labels = made_from(context, benchmark, judged, config.rerank, prefixed=renamed is not None)
+    _write(config, context, benchmark, renamed, labels)
     left_out = _left_out(context, queries, short)
     write_table(context.out, "dropped", left_out)
     counts: dict[str, Json] = {
@@ -137,14 +94,14 @@ def run(config: Config, context: Context) -> Report:
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
-def _suspicious(context: Context, queries: pl.DataFrame, removed: frozenset[str]) -> int:
-    """Return in how many texts of the benchmark something looks like personal data that was not accepted.
+def _suspicious(context: Context, queries: pl.Series, removed: frozenset[str]) -> int:
+    """Return in how many of these queries and of the corpus's texts something still looks like personal data.
 
-    UserError unless that is allowed.
+    Texts that were accepted do not count; UserError unless the others are allowed.
     """
     corpus = pl.scan_parquet(context.folder("diversify") / "corpus.parquet").select("doc_id").collect()["doc_id"]
     left = leaving.residual(context)
-    asked = (pl.col("table") == "queries") & pl.col("id").is_in(queries["query_id"].implode())
+    asked = (pl.col("table") == "queries") & pl.col("id").is_in(queries.implode())
     found = (pl.col("table") == "corpus") & pl.col("id").is_in(corpus.implode()) & ~pl.col("id").is_in(sorted(removed))
     return leaving.stop("export", left.filter(asked | found), context)
 
@@ -159,20 +116,20 @@ def _counts(benchmark: Benchmark) -> dict[str, Json]:
     }
 
 
-def _write(config: Config, context: Context, benchmark: Benchmark, renamed: pl.DataFrame | None) -> None:
-    """Write every format, and the map of the ids that were renamed."""
+def _write(
+    config: Config, context: Context, benchmark: Benchmark, renamed: pl.DataFrame | None, labels: dict[str, Json]
+) -> None:
+    """Write every format with its verdicts and its manifest, and the map of the ids that were renamed."""
+    rows: dict[str, Json] = {"queries": len(benchmark.queries), "corpus": len(benchmark.corpus)}
     for name in config.formats:
         folder = context.out / name
         folder.mkdir()
         EXPORTERS.load(name)(benchmark, folder)
+        write_table(folder, "verdicts", benchmark.verdicts.sort(PAIR))
+        body: dict[str, Json] = {"name": benchmark.name, "language": benchmark.language, "format": name, "rows": rows}
+        manifest.write(folder, {**body, "labels": labels})
     if renamed is not None:
         renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
-
-
-def _described(judge: str, judged: Mapping[str, Any]) -> str:
-    """Return a judge's name with what a reader of the card must know of it."""
-    heuristic = " (heuristic)" if judge in judged["heuristic"] else ""
-    return f"{judge}{heuristic}{' (did not pass its controls)' if judge in figures.failed(judged) else ''}"
 
 
 def _notes(config: Config, short: list[str], renamed: pl.DataFrame | None, suspicious: int) -> list[str]:
@@ -198,6 +155,17 @@ def fingerprint(config: Config, context: Context) -> Json:
         "duplicates": context.duplicates,
         "rubric": judged.facts.get("rubric") if judged else None,
         "residual": [may.residual, *sorted(may.accept)],
+        "experts": {desk.sample.design.name: desk.digest for desk in relevance_desks(context.run)},
+        "told": telling.settings(context),
+    }
+
+
+def _chosen(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]:
+    """Return what the card says of the settings of this stage."""
+    return {
+        **{name: getattr(config, name) for name in ("license", "source", "citation", "instruction")},
+        "reranking negatives, drawn": config.rerank.draw,
+        "reranking negatives, best grade of a vote": ", ".join(f"{grade} {count}" for grade, count in mix.items()),
     }
 
 
@@ -216,56 +184,6 @@ def _on_candidates(context: Context, chosen: pl.DataFrame, panel: list[str]) -> 
     return measure(context.read("judge", "ratings").join(chosen, on=figures.PAIR, how="semi"), panel, context.seed)
 
 
-def _facts(config: Config, context: Context, agreed: Mapping[str, Any], mix: dict[str, Json]) -> dict[str, Json]:
-    """Return what the card says: no times, no paths."""
-    judged: dict[str, Any] = dict(context.done("judge").facts)
-    resolved = context.done("resolve").facts
-    panel: list[str] = agreed["panel"]
-    return {
-        "license": config.license,
-        "source": config.source,
-        "instruction": config.instruction,
-        "weak_judges": figures.only_heuristics(panel, judged["heuristic"]),
-        "judges": [_described(name, judged) for name in panel],
-        "prompts": [judged["rubric"]] if judged["rubric"] else [],
-        "agreement": _agreement(agreed),
-        "counts": agreed["counts"],
-        "labels": resolved["policy"],
-        "pairs that experts read": resolved["reviewed"],
-        "verdicts that experts changed": resolved["overridden"],
-        "equal texts": "kept under their own ids" if context.duplicates == "keep" else "merged",
-        "reranking negatives, drawn": config.rerank.draw,
-        "reranking negatives, best grade of a vote": ", ".join(f"{grade} {count}" for grade, count in mix.items()),
-    }
-
-
-def _agreement(agreed: Mapping[str, Any]) -> dict[str, Json]:
-    """Return the card's figures of agreement, with their intervals, on each set of pairs that they were measured on.
-
-    On the candidates agreement at the cut is complete by construction, so that only the five grades are shown.
-    """
-    words = {
-        "fleiss": "Fleiss' kappa",
-        "alpha_ordinal": "Krippendorff's alpha (ordinal)",
-        "percent": "percent agreement",
-    }
-    top, rerank = agreed["top_50"] or {}, agreed["rerank"] or {}
-    levels = {
-        "five grades": agreed["five_grades"],
-        "relevant or not": agreed["cut"],
-        "five grades, top 50": top.get("five_grades"),
-        "relevant or not, top 50": top.get("cut"),
-        "five grades, reranking candidates": rerank.get("five_grades"),
-    }
-    shown: dict[str, Json] = {
-        f"{word}, {level}": figures.ranged(found[name], found["intervals"][name])
-        for level, found in levels.items()
-        for name, word in words.items()
-        if found and not (level.startswith("relevant") and name == "alpha_ordinal")
-    }
-    return {**shown, "queries resampled for the 95 % intervals in brackets": agreed["five_grades"]["clusters"]}
-
-
 def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.DataFrame:
     """Return the queries that are in no export, or not among the reranking ones, with the reason."""
     asked = context.read("diversify", "queries").join(queries, on="query_id", how="anti")["query_id"]
@@ -275,5 +193,5 @@ def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.D
     return frame("dropped", rows)
 
 
-AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve")
-STAGE = Stage("export", Config, AFTER, run, fingerprint, version=4)
+AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", "sts")
+STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=("sts",), version=5)

@@ -84,6 +84,7 @@ def run(config: Config, context: Context) -> Report:
         "models": models,
         "replies": {seat.name: forms.get(seat.key.judge_digest, {}) for seat in paid(panel)},
         "rubric": next((f"{asked.name} ({asked.digest[:12]})" for asked in _rubrics(panel)), None),
+        "shown": {"query_tokens": config.query_tokens, "passage_tokens": config.passage_tokens},
         "cascade": _savings(config, wanted, len(pool.pairs)),
         "gate": gate.facts(passed, config),
     }
@@ -239,4 +240,4 @@ def _unfinished(ratings: pl.DataFrame) -> str:
     )
 
 
-STAGE = Stage("judge", Config, ("diversify", "pool"), run, fingerprint, preflight, head=("seed",))
+STAGE = Stage("judge", Config, ("diversify", "pool"), run, fingerprint, preflight, head=("seed",), version=2)

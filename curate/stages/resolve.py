@@ -11,16 +11,13 @@ from typing import Literal
 
 import polars as pl
 
-from curate import files
 from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.errors import ConfigError, suggestion
 from curate.files import frame, write_table
 from curate.records import CUT, TABLES
 from curate.review import ADJUDICATED, Desk, Sample, texts
-from curate.voting import PAIR
-
-POLICY = "expert-over-panel"
+from curate.voting import EXPERTS, PAIR
 
 
 class Config(Section):
@@ -56,7 +53,7 @@ def resolve(verdicts: pl.DataFrame, experts: pl.DataFrame) -> tuple[pl.DataFrame
     changed = both.filter(read & (pl.col("expert") != pl.col("verdict")))
     overrides = changed.select(*PAIR, "grades", "assessors", panel="verdict", verdict="expert")
     decided = both.with_columns(
-        verdict=pl.coalesce("expert", "verdict"), policy=pl.when(read).then(pl.lit(POLICY)).otherwise("policy")
+        verdict=pl.coalesce("expert", "verdict"), policy=pl.when(read).then(pl.lit(EXPERTS)).otherwise("policy")
     )
     return decided.select(*TABLES["verdicts"]), overrides.select(*TABLES["overrides"]).sort(PAIR)
 
@@ -128,10 +125,7 @@ def _desks(config: Config, context: Context) -> list[Desk]:
 
 def fingerprint(config: Config, context: Context) -> Json:
     """Return the digests of everything that experts said."""
-    folders = [desk.sample.folder for desk in _desks(config, context)]
-    return {
-        folder.name: [files.digests(folder / "answers"), files.sha256(folder / "design.json")] for folder in folders
-    }
+    return {desk.sample.folder.name: desk.digest for desk in _desks(config, context)}
 
 
 STAGE = Stage("resolve", Config, ("diversify", "consensus"), run, fingerprint, head=())

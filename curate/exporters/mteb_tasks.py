@@ -1,0 +1,87 @@
+"""The tasks of this folder for mteb 2.26 or later: it needs no other program, and no network.
+
+With the folder on Python's path `import tasks` registers them, and `mteb.get_task(NAME)` finds them; `tasks.load()`
+returns them. What mteb must know of a task stands in the README.md of its folder.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+KINDS = ("retrieval", "reranking", "sts")
+"""Folders of tasks."""
+
+_NAMED = re.compile(r"-([0-9a-f]{16})\.parquet$")
+
+
+def load(folder: str | Path | None = None) -> list[Any]:
+    """Return the tasks of a folder, or of the one that this file is in, ready for `mteb.evaluate(..., cache=None)`.
+
+    ValueError if a file's content is not what its name says: `datasets` would load an edited file from its cache.
+    """
+    folder = Path(folder or Path(__file__).parent)
+    return [task_class(folder / kind)() for kind in KINDS if (folder / kind / "README.md").is_file()]
+
+
+def register(folder: str | Path | None = None) -> list[str]:
+    """Make the tasks known to `mteb.get_task` and return their names; a task of the same name is replaced."""
+    from mteb.get_tasks import _TASKS_REGISTRY
+
+    found = [type(task) for task in load(folder)]
+    _TASKS_REGISTRY.update({each.metadata.name: each for each in found})
+    return [each.metadata.name for each in found]
+
+
+def task_class(folder: Path) -> Any:  # noqa: ANN401 - mteb has no types
+    """Return the class of one task's folder. Its revision is the README's digest, which names every file's content."""
+    from mteb.abstasks.retrieval import AbsTaskRetrieval
+    from mteb.abstasks.sts import AbsTaskSTS
+    from mteb.abstasks.task_metadata import TaskMetadata
+
+    front = front_matter(folder)
+    need_unedited(folder, front)
+    revision = hashlib.sha256((folder / "README.md").read_bytes()).hexdigest()
+    dataset = {"path": str(folder.resolve()), "revision": revision}
+    metadata = TaskMetadata(dataset=dataset, eval_splits=["test"], **front["mteb"])
+    if metadata.type == "STS":
+        return type("Exported", (AbsTaskSTS,), {"metadata": metadata, "min_score": 0, "max_score": 1})
+    return type("Exported", (AbsTaskRetrieval,), {"metadata": metadata})
+
+
+def front_matter(folder: Path) -> dict[str, Any]:
+    """Return the YAML block of a task's README; ValueError if it has no key `mteb`."""
+    readme = folder / "README.md"
+    parts = readme.read_text(encoding="utf-8").split("---\n", 2) if readme.is_file() else []
+    front = yaml.safe_load(parts[1]) if len(parts) == 3 and not parts[0] else None
+    if not isinstance(front, dict) or not isinstance(front.get("mteb"), dict):
+        raise ValueError(  # noqa: TRY004 - what is wrong is the text
+            f"{readme}: no YAML block with a key `mteb`; give a folder that the exporter `mteb` wrote"
+        )
+    return front
+
+
+def need_unedited(folder: Path, front: dict[str, Any]) -> None:
+    """Raise ValueError unless every file that a README names is there, with the content that its name says."""
+    for path in data_files(front):
+        named = _NAMED.search(path)
+        if not (folder / path).is_file():
+            raise ValueError(f"{folder / path}: the README names this file and it is missing; export again")
+        with (folder / path).open("rb") as stream:
+            found = hashlib.file_digest(stream, "sha256").hexdigest()
+        if named and not found.startswith(named[1]):
+            raise ValueError(
+                f"{folder / path}: its content is not what its name says, so somebody edited it; export again"
+            )
+
+
+def data_files(front: dict[str, Any]) -> Sequence[str]:
+    """Return the files that a README names, in order."""
+    return [item["path"] for config in front["configs"] for item in config["data_files"]]
+
+
+if __name__ == "tasks":
+    register()

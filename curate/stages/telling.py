@@ -1,0 +1,151 @@
+"""What the card of an export tells of its run: judges, agreement, experts, settings, personal data."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from curate import figures
+from curate.config import Json
+from curate.context import Context
+from curate.files import read_json
+from curate.review import relevance_desks
+from curate.review.proof import prove
+
+KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
+"""Key of a judge's identity -> what kind of judge has it."""
+TOLD = (
+    "diversify.encoder",
+    "diversify.queries",
+    "diversify.corpus",
+    "pool.retrievers",
+    "pool.method",
+    "pool.depth",
+    "pool.size",
+    "judge.batch",
+    "judge.passage_tokens",
+    "judge.cascade",
+    "consensus.policy",
+    "consensus.corpus",
+)
+"""Settings that the card shows where the pipeline names them; none holds a path."""
+
+
+def facts(context: Context, agreed: Mapping[str, Any], suspicious: int) -> dict[str, Json]:
+    """Return what the card says of a run: no times, no paths. `suspicious` is what the scan of `mask` left."""
+    judged: dict[str, Any] = dict(context.done("judge").facts)
+    resolved = context.done("resolve").facts
+    panel: list[str] = agreed["panel"]
+    sts = context.report("sts")
+    return {
+        "weak_judges": figures.only_heuristics(panel, judged["heuristic"]),
+        "judges": _judges(context, judged, panel),
+        "prompts": [judged["rubric"]] if judged["rubric"] else [],
+        "agreement": _agreement(agreed),
+        "experts": _experts(context),
+        "privacy": _privacy(context, suspicious),
+        "sts": dict(sts.facts) if sts else None,
+        "counts": agreed["counts"],
+        **settings(context),
+        "labels": resolved["policy"],
+        "pairs that experts read": resolved["reviewed"],
+        "verdicts that experts changed": resolved["overridden"],
+        "equal texts": "kept under their own ids" if context.duplicates == "keep" else "merged",
+    }
+
+
+def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> list[Json]:
+    """Return a row a judge: what it is, and of a language model how it was asked and what its replies call it."""
+    identities, rows = read_json(context.folder("judge") / "panel.json"), list[Json]()
+    for name in panel:
+        identity = identities[name]
+        kind = (
+            "recorded grades" if "replay" in identity else "heuristic" if "heuristic" in identity else "language model"
+        )
+        asked = {key: identity[key] for key in ("model", "temperature") if key in identity}
+        replied = (judged.get("models") or {}).get(name)
+        names = {"in replies": ", ".join(replied)} if replied else {}
+        rows.append({"judge": _described(name, judged), "kind": kind, **asked, **names})
+    return rows
+
+
+def settings(context: Context) -> dict[str, Json]:
+    """Return the settings that a reader needs to judge the set by, as the pipeline gives them."""
+    found: dict[str, Json] = {}
+    for place in TOLD:
+        stage, _, name = place.partition(".")
+        section = context.settings.get(stage)
+        if isinstance(section, Mapping) and section.get(name) is not None:
+            found[place] = section[name]
+    thinned = context.report("diversify")
+    for table in ("queries", "corpus"):
+        counts = thinned.facts.get(table) if thinned else None
+        if isinstance(counts, Mapping):
+            found[f"{table} before and after diversify"] = f"{counts['items']:,} and {counts['kept']:,}"
+    return found
+
+
+def _experts(context: Context) -> list[Json]:
+    """Return what every sample of judged pairs that people read proves; see `curate review report`."""
+    rows: list[Json] = []
+    for desk in relevance_desks(context.run):
+        found: dict[str, Any] = prove(desk)
+        row = {"sample": found["sample"], "pairs read": found["read"]}
+        shares = {"agreement": found["agreement"], "recall": found["recall"]}
+        shares |= {f"{verdict}, confirmed": share for verdict, share in found["confirmed"].items()}
+        if found["read"]:
+            rows.append({**row, **{name: _interval(share) for name, share in shares.items()}})
+    return rows
+
+
+def _interval(share: Mapping[str, Any] | None) -> str | None:
+    return None if share is None else figures.ranged(share["value"], (share["low"], share["high"]))
+
+
+def _privacy(context: Context, suspicious: int) -> list[Json]:
+    """Return what was done about personal data, in sentences."""
+    section, report = context.settings.get("mask"), context.report("mask")
+    said = section if isinstance(section, Mapping) else {}
+    if said.get("enabled") is False or report is None:
+        return ["The texts were not masked by this pipeline."]
+    changed = f"{report.facts['masked_queries']:,} queries and {report.facts['masked_corpus']:,} documents"
+    looked = "Rules and a local language model" if said.get("model") else "Rules"
+    lines: list[Json] = [
+        f"{looked} looked for names, addresses, telephone and identity numbers and the like, and masked them.",
+        f"Something was masked in {changed}, of all that were read.",
+        "A second scan looked for what was missed; no such scan finds everything.",
+    ]
+    if suspicious:
+        lines.append(f"{suspicious:,} texts hold what looks like personal data to that scan, and were allowed.")
+    return lines
+
+
+def _agreement(agreed: Mapping[str, Any]) -> dict[str, Json]:
+    """Return the card's figures of agreement, with their intervals, on each set of pairs that they were measured on.
+
+    On the candidates agreement at the cut is complete by construction, so that only the five grades are shown.
+    """
+    words = {
+        "fleiss": "Fleiss' kappa",
+        "alpha_ordinal": "Krippendorff's alpha (ordinal)",
+        "percent": "percent agreement",
+    }
+    top, rerank = agreed["top_50"] or {}, agreed["rerank"] or {}
+    levels = {
+        "five grades": agreed["five_grades"],
+        "relevant or not": agreed["cut"],
+        "five grades, top 50": top.get("five_grades"),
+        "relevant or not, top 50": top.get("cut"),
+        "five grades, reranking candidates": rerank.get("five_grades"),
+    }
+    shown: dict[str, Json] = {
+        f"{word}, {level}": figures.ranged(found[name], found["intervals"][name])
+        for level, found in levels.items()
+        for name, word in words.items()
+        if found and not (level.startswith("relevant") and name == "alpha_ordinal")
+    }
+    return {**shown, "queries resampled for the 95 % intervals in brackets": agreed["five_grades"]["clusters"]}
+
+
+def _described(judge: str, judged: Mapping[str, Any]) -> str:
+    """Return a judge's name with what a reader of the card must know of it."""
+    heuristic = " (heuristic)" if judge in judged["heuristic"] else ""
+    return f"{judge}{heuristic}{' (did not pass its controls)' if judge in figures.failed(judged) else ''}"

@@ -1,0 +1,302 @@
+"""`curate verify`: every label of an export is derived again from the ledger, whoever wrote the manifest."""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from curate import manifest
+from curate.errors import DataError
+from curate.files import sha256
+from curate.ledger import Ledger
+from curate.verifying import Verified, verify
+from tests.runs import curate, tiny
+
+FORMATS = ("beir", "mteb", "trec")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run the small pipeline, whose verdicts are of every kind but incomplete."""
+    folder = tmp_path_factory.mktemp("verify")
+    tiny(folder)
+    done = curate(folder, "run", "tiny.yaml")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def export(made: Path, tmp_path: Path) -> Path:
+    """Return a copy of the export, and of the ledger beside it."""
+    shutil.copytree(made / "runs" / "tiny" / "export", tmp_path / "export")
+    shutil.copytree(made / "home", tmp_path / "home")
+    return tmp_path / "export"
+
+
+def verified(export: Path) -> dict[str, Verified]:
+    with Ledger(export.parent / "home" / "ledger.db") as ledger:
+        return {each.folder.name: each for each in verify(export, ledger)}
+
+
+def signed_again(folder: Path) -> None:
+    """Write the manifest anew, as whoever wants to deceive would."""
+    body = manifest.read(folder)
+    manifest.write(folder, {name: body[name] for name in body if name not in ("files", "version")})
+
+
+def said(export: Path, name: str) -> str:
+    """Return the differences of one format, all in one, with the files' own hashes forged first."""
+    signed_again(export / name)
+    return "\n".join(verified(export)[name].differences)
+
+
+def parquet(folder: Path, config: str) -> Path:
+    [path] = folder.glob(f"{config}*.parquet")
+    return path
+
+
+def change(path: Path, made: Callable[[pl.DataFrame], pl.DataFrame]) -> None:
+    """Put another table in the place of one."""
+    made(pl.read_parquet(path)).write_parquet(path)
+
+
+def edit(path: Path, made: Callable[[list[str]], list[str]]) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("".join(f"{line}\n" for line in made(lines)), encoding="utf-8")
+
+
+def test_an_export_verifies_in_every_format(export: Path) -> None:
+    found = verified(export)
+    assert {name: each.differences for name, each in found.items()} == {name: [] for name in FORMATS}
+    assert {each.pairs for each in found.values()} == {40}
+    assert found["mteb"].labels > found["trec"].labels > 0
+
+
+def test_it_verifies_where_it_was_moved_to_and_one_format_alone(export: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere" / "copy"
+    shutil.copytree(export / "mteb", elsewhere)
+    with Ledger(tmp_path / "home" / "ledger.db") as ledger:
+        [found] = verify(elsewhere, ledger)
+    assert found.differences == []
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_manifest_names_every_file_with_its_digest(export: Path, name: str) -> None:
+    folder = export / name
+    files = manifest.read(folder)["files"]
+    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert set(files) == there - {"MANIFEST.json"}
+    assert {sha256(folder / path) for path in files} == set(files.values())
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_changed_a_missing_and_a_foreign_file_are_noticed(export: Path, name: str) -> None:
+    (export / name / "notes.txt").write_text("mine")
+    first, second = list(manifest.read(export / name)["files"])[:2]
+    (export / name / first).unlink()
+    with (export / name / second).open("ab") as stream:
+        stream.write(b" ")
+    found = verified(export)[name].differences
+    assert f"{first}: the manifest names it and it is missing" in found
+    assert f"{second}: it is not the file that was exported, for its SHA-256 is another" in found
+    assert "notes.txt: it is no part of the export" in found
+
+
+def test_a_flipped_label_is_found(export: Path) -> None:
+    flip = pl.when(pl.int_range(pl.len()) == 0).then(1 - pl.col("score")).otherwise("score").alias("score")
+    change(parquet(export / "mteb" / "retrieval", "qrels"), lambda table: table.with_columns(flip))
+    change(parquet(export / "mteb" / "reranking", "qrels"), lambda table: table.with_columns(flip))
+    edit(export / "trec" / "qrels.txt", lambda lines: [lines[0][:-1] + str(1 - int(lines[0][-1])), *lines[1:]])
+    edit(export / "beir" / "qrels" / "test.tsv", lambda lines: [lines[0], lines[1][:-1] + "0", *lines[2:]])
+    mteb = said(export, "mteb")
+    assert mteb.count("1 rows say otherwise than the ledger") == 2
+    assert "retrieval/qrels" in mteb
+    assert "reranking/qrels" in mteb
+    assert "qrels.txt: 1 rows say otherwise than the ledger, for example 'q0 d" in said(export, "trec")
+    assert "qrels/test.tsv: 1 rows say otherwise than the ledger" in said(export, "beir")
+
+
+@pytest.mark.parametrize("table", ["retrieval/qrels", "retrieval/grades", "reranking/qrels", "reranking/top_ranked"])
+def test_a_removed_row_is_found(export: Path, table: str) -> None:
+    folder, _, config = table.partition("/")
+    change(parquet(export / "mteb" / folder, config), lambda rows: rows[1:])
+    assert f"{table}" in said(export, "mteb")
+    assert "1 rows are missing" in said(export, "mteb")
+
+
+def test_candidates_that_were_all_removed_are_found(export: Path) -> None:
+    change(parquet(export / "mteb" / "reranking", "qrels"), lambda rows: rows.clear())
+    assert "12 rows are missing" in said(export, "mteb")
+    shutil.rmtree(export / "mteb" / "reranking")
+    assert "reranking: 12 candidates should be there, and the whole folder is missing" in said(export, "mteb")
+
+
+def test_a_removed_row_of_text_files_is_found(export: Path) -> None:
+    edit(export / "trec" / "qrels.txt", lambda lines: lines[:-1])
+    edit(export / "beir" / "qrels" / "test.tsv", lambda lines: lines[:-1])
+    assert "qrels.txt: 1 rows are missing" in said(export, "trec")
+    assert "qrels/test.tsv: 1 rows are missing" in said(export, "beir")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_edited_text_is_found(export: Path, name: str) -> None:
+    marked = pl.when(pl.col("id") == "d00").then(pl.col("text") + "。").otherwise("text").alias("text")
+    if name == "mteb":
+        change(parquet(export / "mteb" / "retrieval", "corpus"), lambda table: table.with_columns(marked))
+    else:
+        path = export / name / {"beir": "corpus.jsonl", "trec": "docs.jsonl"}[name]
+        edit(path, lambda lines: [lines[0].replace("咖啡", "可乐", 1), *lines[1:]])
+    assert "the ledger holds no rating by lexical of" in said(export, name)
+    assert " d00'" in said(export, name)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_edited_query_is_found(export: Path, name: str) -> None:
+    more = pl.col("text") + "？"
+    if name == "mteb":
+        change(parquet(export / "mteb" / "retrieval", "queries"), lambda table: table.with_columns(more))
+    else:
+        path = export / name / {"beir": "queries.jsonl", "trec": "topics.jsonl"}[name]
+        edit(path, lambda lines: [line.replace("咖啡", "茶") for line in lines])
+    assert "the ledger holds no rating by lexical of 40 pairs" in said(export, name)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_swapped_ids_are_found(export: Path, name: str) -> None:
+    swap = pl.col("id").replace({"d00": "d01", "d01": "d00"})
+    if name == "mteb":
+        change(parquet(export / "mteb" / "retrieval", "corpus"), lambda table: table.with_columns(swap))
+    else:
+        path = export / name / {"beir": "corpus.jsonl", "trec": "docs.jsonl"}[name]
+        edit(path, lambda lines: [lines[0].replace('"d00"', '"d01"'), lines[1].replace('"d01"', '"d00"'), *lines[2:]])
+    assert "the ledger" in said(export, name)
+
+
+def test_swapped_ids_in_the_qrels_are_found(export: Path) -> None:
+    swap = pl.col("query-id").replace({"q0": "q1", "q1": "q0"})
+    change(parquet(export / "mteb" / "retrieval", "qrels"), lambda table: table.with_columns(swap))
+    assert "rows should not be there" in said(export, "mteb")
+    assert "rows are missing" in said(export, "mteb")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_changed_grade_in_the_ledger_is_found(export: Path, name: str) -> None:
+    with closing(sqlite3.connect(export.parent / "home" / "ledger.db")) as database, database:
+        [rating] = database.execute("SELECT rating_id FROM ratings WHERE grade = 'S' ORDER BY 1 LIMIT 1").fetchone()
+        database.execute("UPDATE ratings SET grade = 'D' WHERE rating_id = ?", (rating,))
+    found = "\n".join(verified(export)[name].differences)
+    assert "verdicts.parquet: 1 votes of" in found
+    assert "S here, D there" in found
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_ledger_without_the_ratings_verifies_nothing(export: Path, tmp_path: Path, name: str) -> None:
+    with Ledger(tmp_path / "other.db") as ledger:
+        found = {each.folder.name: each.differences for each in verify(export, ledger)}
+    assert "the ledger holds no rating by lexical of 40 pairs" in "\n".join(found[name])
+
+
+def test_a_label_that_pretends_to_be_an_experts_is_found(export: Path) -> None:
+    people = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("expert-over-panel")).otherwise("policy")
+    change(export / "beir" / "verdicts.parquet", lambda table: table.with_columns(policy=people))
+    assert "1 labels are said to be experts', the manifest says 0" in said(export, "beir")
+
+
+def test_the_command_says_what_differs_and_exits_with_1(made: Path, export: Path) -> None:
+    done = curate(made, "verify", "runs/tiny/export")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(": verified\n") == 3
+    edit(export / "trec" / "qrels.txt", lambda lines: lines[1:])
+    done = curate(made, "verify", str(export / "trec"), "--ledger", str(made / "home" / "ledger.db"))
+    assert done.returncode == 1
+    assert "qrels.txt: it is not the file that was exported" in done.stdout
+    assert "qrels.txt: 1 rows are missing" in done.stdout
+
+
+def test_no_ledger_and_no_export_are_said(made: Path, tmp_path: Path) -> None:
+    done = curate(made, "verify", "runs/tiny/export", "--ledger", "nowhere.db")
+    assert done.returncode == 2
+    assert "nowhere.db: no ledger" in done.stderr
+    assert not (made / "nowhere.db").exists()
+    with Ledger(tmp_path / "new.db") as ledger, pytest.raises(DataError, match="give a folder that `curate export`"):
+        verify(tmp_path, ledger)
+
+
+def replayed(folder: Path, *settings: str) -> Path:
+    """Run the small pipeline with three replayed judges that disagree; return its export."""
+    tiny(folder)
+    for number, judge in enumerate(("one", "two", "three")):
+        rows = [
+            f"q{n}\td{m:02}\t{'SABCD'[(n * 7 + m * (number + 3)) % 5] if n else 'D'}"
+            for n in range(5)
+            for m in range(20)
+        ]
+        (folder / f"{judge}.tsv").write_text("\n".join(["query_id\tdoc_id\tgrade", *rows, ""]), encoding="utf-8")
+    judges = ", ".join(f"{name}: {{kind: replay, path: {name}.tsv}}" for name in ("one", "two", "three"))
+    words = [f"judges={{{judges}}}", "judge.models=[one, two, three]", *settings]
+    done = curate(folder, "run", "tiny.yaml", *[word for setting in words for word in ("--set", setting)])
+    assert done.returncode == 0, done.stderr
+    return folder / "runs" / "tiny" / "export"
+
+
+RECORDED = tuple(word for name in ("one", "two", "three") for word in ("--recorded", f"{name}={name}.tsv"))
+
+
+@pytest.mark.parametrize("policy", ["unanimous", "unanimous-grade", "majority", "dawid-skene"])
+def test_labels_of_every_policy_are_derived_again(tmp_path: Path, policy: str) -> None:
+    export = replayed(tmp_path, f"consensus.policy={policy}", "consensus.corpus=refined")
+    done = curate(tmp_path, "verify", "runs/tiny/export", *RECORDED)
+    assert done.returncode == 0, done.stdout
+    outside = manifest.read(export / "mteb")["labels"]["outside"]
+    assert bool(outside) == (policy == "dawid-skene"), "a query without a positive, or a document that was left out"
+
+
+def test_a_judge_that_replays_needs_its_file(tmp_path: Path) -> None:
+    replayed(tmp_path)
+    done = curate(tmp_path, "verify", "runs/tiny/export")
+    assert done.returncode == 1
+    assert "one replayed recorded grades, which no ledger holds; give its file: --recorded one=FILE" in done.stdout
+    with (tmp_path / "two.tsv").open("a", encoding="utf-8") as stream:
+        stream.write("q9\td99\tS\n")
+    done = curate(tmp_path, "verify", "runs/tiny/export", *RECORDED)
+    assert "two.tsv: not the file that two replayed" in done.stdout
+    assert curate(tmp_path, "verify", "runs/tiny/export", "--recorded", "one").returncode == 2
+
+
+def test_ids_with_prefixes_are_verified(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    queries = tmp_path / "data" / "queries.jsonl"
+    rows = [json.loads(line) for line in queries.read_text(encoding="utf-8").splitlines()]
+    rows[0]["_id"] = "d00"
+    queries.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    qrels = tmp_path / "data" / "qrels" / "test.tsv"
+    qrels.write_text(qrels.read_text().replace("q0\t", "d00\t"))
+    assert curate(tmp_path, "run", "tiny.yaml").returncode == 0
+    assert manifest.read(tmp_path / "runs" / "tiny" / "export" / "mteb")["labels"]["prefixed"]
+    done = curate(tmp_path, "verify", "runs/tiny/export")
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_text_that_judges_saw_cut_is_verified(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    corpus = tmp_path / "data" / "corpus.jsonl"
+    rows = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]
+    for row in rows:
+        row["text"] += "这是一句话。" * 30
+    corpus.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    assert curate(tmp_path, "run", "tiny.yaml", "--set", "judge.passage_tokens=50").returncode == 0
+    done = curate(tmp_path, "verify", "runs/tiny/export")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("draw", ["by_grade", "by_rank"])
+def test_candidates_of_every_draw_are_verified(tmp_path: Path, draw: str) -> None:
+    tiny(tmp_path)
+    assert curate(tmp_path, "run", "tiny.yaml", "--set", f"export.rerank.draw={draw}").returncode == 0
+    done = curate(tmp_path, "verify", "runs/tiny/export")
+    assert done.returncode == 0, done.stdout
