@@ -5,13 +5,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from curate.config import Json
-from curate.protocols import Benchmark, Corpus, Progress
-from curate.records import Document, Hit, Outcome, Query
+from curate.protocols import Benchmark, Corpus, Exporter, Progress
+from curate.records import GRADES, Document, Hit, Outcome, Query
 from curate.testing import check_exporter, check_judge, check_retriever
 
 Ranked = list[tuple[str, float]]
@@ -31,7 +32,8 @@ RANKINGS: dict[str, tuple[Callable[[list[str], int], Ranked], str]] = {
 class Ranking:
     """A retriever that ranks all documents by a function of their ids and the depth."""
 
-    name, identity = "ranking", None
+    name = "ranking"
+    identity: Json = None
 
     def __init__(self, rank: Callable[[list[str], int], Ranked]) -> None:
         self._rank = rank
@@ -67,12 +69,12 @@ def test_progress_that_does_not_end() -> None:
         check_retriever(lambda: Halfway(lambda ids, depth: [(name, 1.0) for name in sorted(ids)[:depth]]))
 
 
-GRADINGS: dict[str, tuple[Callable[[Sequence[Document]], list[Outcome]], str]] = {
+GRADINGS: dict[str, tuple[Callable[[Sequence[Document]], Any], str]] = {
     "one less": (lambda passages: [Outcome("A")] * (len(passages) - 1), "every passage"),
-    "grades": (lambda passages: ["A"] * len(passages), "gives outcomes"),  # type: ignore[list-item,return-value]
+    "grades": (lambda passages: ["A"] * len(passages), "gives outcomes"),
     "by place": (lambda passages: [Outcome("S"), *[Outcome("D")] * (len(passages) - 1)], "order"),
     "by company": (lambda passages: [Outcome("S" if len(passages) > 1 else "D")] * len(passages), "other passages"),
-    "anew": (lambda passages: [Outcome("SABCD"[next(turns) // 6 % 5])] * len(passages), "order|other|the same"),  # type: ignore[arg-type]
+    "anew": (lambda passages: [Outcome(GRADES[next(turns) // 6 % 5])] * len(passages), "order|other|the same"),
     "of nothing": (lambda passages: [Outcome("A")] * max(1, len(passages)), "of no passage"),
 }
 
@@ -82,13 +84,14 @@ class Grading:
 
     name = "grading"
 
-    def __init__(self, grade: Callable[[Sequence[Document]], list[Outcome]], **identity: Json) -> None:
+    def __init__(self, grade: Callable[[Sequence[Document]], Any], **identity: Json) -> None:
         self._grade, self.identity = grade, identity
 
     identity: Mapping[str, Json]
 
     def rate(self, query: Query, passages: Sequence[Document]) -> list[Outcome]:
-        return self._grade(passages)
+        said: list[Outcome] = self._grade(passages)
+        return said
 
 
 @pytest.mark.parametrize("name", GRADINGS)
@@ -104,8 +107,8 @@ def test_a_judge_of_no_identity() -> None:
 
 
 def labels(folder: Path) -> list[tuple[str, str, int]]:
-    return [(query, document, score) for query, document, score in pl.read_csv(folder / "q.csv", infer_schema_length=0)
-            .with_columns(pl.col("score").cast(pl.Int64)).iter_rows()]  # fmt: skip
+    rows = pl.read_csv(folder / "q.csv", infer_schema=False).iter_rows()
+    return [(query, document, int(score)) for query, document, score in rows]
 
 
 def right(benchmark: Benchmark, folder: Path) -> None:
@@ -147,7 +150,7 @@ def lazy(benchmark: Benchmark, folder: Path) -> None:
     del benchmark, folder
 
 
-WRITERS = {
+WRITERS: dict[Exporter, str] = {
     unsorted: "the same bytes",
     timed: "the same bytes",
     placed: "names a path",
@@ -158,8 +161,8 @@ WRITERS = {
 }
 
 
-@pytest.mark.parametrize("export", WRITERS, ids=lambda export: export.__name__)
-def test_a_broken_exporter(export: Callable[[Benchmark, Path], None]) -> None:
+@pytest.mark.parametrize("export", WRITERS)
+def test_a_broken_exporter(export: Exporter) -> None:
     with pytest.raises(AssertionError, match=WRITERS[export]):
         check_exporter(export, labels)
 
