@@ -71,7 +71,10 @@ def test_pipelines_packaged_and_here(work: Path) -> None:
 
 
 def test_settings(work: Path) -> None:
+    assert offered(work, "curate run demo --set ") == [f"{name}." for name in stages.KNOWN]
+    assert offered(work, "curate run demo --set po") == ["pool."]
     assert offered(work, "curate run demo --set pool.dep") == ["pool.depth="]
+    assert offered(work, "curate run demo --set seed.") == []
 
 
 def test_another_shell(work: Path) -> None:

@@ -55,11 +55,14 @@ def retrievers(incomplete: str) -> list[str]:
     return _listed(incomplete, [*RETRIEVERS.names(), *ENCODERS.names()])
 
 
-def settings() -> list[str]:
-    """Return `stage.setting=` for every setting of every stage."""
+def settings(incomplete: str) -> list[str]:
+    """Return `stage.` for every stage, and behind the dot its settings: to import all stages takes too long for Tab."""
     from curate import stages
 
-    return [f"{name}.{field}=" for name in stages.KNOWN for field in stages.stage(name).config.model_fields]
+    name, dot, _ = incomplete.partition(".")
+    if not dot or name not in stages.KNOWN:
+        return [f"{each}." for each in stages.KNOWN]
+    return [f"{name}.{setting}=" for setting in stages.stage(name).config.model_fields]
 
 
 def _listed(incomplete: str, names: Iterable[str]) -> list[str]:
