@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from curate.agreement import Agreement, measure
+    from curate.config import Section
     from curate.errors import CurateError, UserError
     from curate.exporters.loading import load_task, load_tasks
     from curate.ledger import Ledger
     from curate.pipeline import Pipeline
-    from curate.protocols import Benchmark, Encoder, Exporter, Hits, Judge, Provider, Retriever
+    from curate.protocols import Benchmark, Corpus, Encoder, Exporter, Hits, Judge, Kit, Progress, Provider, Retriever
     from curate.records import Document, Hit, Outcome, Query
     from curate.run import Run
 
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Agreement": "agreement",
     "Benchmark": "protocols",
+    "Corpus": "protocols",
     "CurateError": "errors",
     "Document": "records",
     "Encoder": "protocols",
@@ -28,13 +30,16 @@ _HOMES = {
     "Hit": "records",
     "Hits": "protocols",
     "Judge": "protocols",
+    "Kit": "protocols",
     "Ledger": "ledger",
     "Outcome": "records",
     "Pipeline": "pipeline",
+    "Progress": "protocols",
     "Provider": "protocols",
     "Query": "records",
     "Retriever": "protocols",
     "Run": "run",
+    "Section": "config",
     "UserError": "errors",
     "load_task": "exporters.loading",
     "load_tasks": "exporters.loading",
@@ -44,6 +49,7 @@ _HOMES = {
 __all__ = [
     "Agreement",
     "Benchmark",
+    "Corpus",
     "CurateError",
     "Document",
     "Encoder",
@@ -51,13 +57,16 @@ __all__ = [
     "Hit",
     "Hits",
     "Judge",
+    "Kit",
     "Ledger",
     "Outcome",
     "Pipeline",
+    "Progress",
     "Provider",
     "Query",
     "Retriever",
     "Run",
+    "Section",
     "UserError",
     "load_task",
     "load_tasks",

@@ -10,11 +10,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from curate.errors import CurateError
+from curate.encoders import ENCODERS
+from curate.errors import ConfigError, CurateError
+from curate.exporters import EXPORTERS
+from curate.judges import JUDGES
 from curate.ledger import Ledger
 from curate.ledger.check import check
+from curate.pii import RECOGNISERS
 from curate.processes import cores
 from curate.providers.presets import presets
+from curate.retrievers import RETRIEVERS
 from curate.vectors import default_folder
 
 NAME = "curate-ir"
@@ -56,6 +61,7 @@ def examine(home: Path, ledger: Path | str, environment: Mapping[str, str]) -> I
         remedy = f"pip install '{NAME}[{extra}]' for {PURPOSE[extra]}"
         found = f"without {', '.join(absent)}" if absent else "installed"
         yield Finding(f"extra {extra}", "missing" if absent else "good", found, remedy if absent else "")
+    yield from _plugins()
     yield _keys(environment)
     yield _disk(home)
     yield _memory()
@@ -70,6 +76,19 @@ def _package() -> Finding:
         return Finding(
             NAME, "bad", "not installed, only imported", f"pip install {NAME}, or pip install -e . in a checkout"
         )
+
+
+def _plugins() -> Iterator[Finding]:
+    """Yield a finding for every plugin of another package; one that is broken stops only what asks for it."""
+    for registry in (RETRIEVERS, JUDGES, EXPORTERS, ENCODERS, RECOGNISERS):
+        for name, owner in registry.others().items():
+            what = f"{registry.family} {name}"
+            try:
+                registry.load(name)
+            except ConfigError as error:
+                yield Finding(what, "missing", f"of {owner}", str(error))
+            else:
+                yield Finding(what, "good", f"of {owner}")
 
 
 def _keys(environment: Mapping[str, str]) -> Finding:

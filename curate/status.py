@@ -42,16 +42,21 @@ def status_rows(run: Run) -> list[dict[str, str | int | float | None]]:
     return rows
 
 
+def table_paths(run: Path) -> list[Path]:
+    """Return the files of all tables and figures of a run, in the order of its stages; UserError if it is none."""
+    if not run.is_dir():
+        raise UserError(f"{run}: no such run folder; give one with --run")
+    files = [path for each in stages.KNOWN for path in (run / each).glob("*.*") if path.suffix in SHOWN]
+    return [path for path in files if path.name != "stage.json"]
+
+
 def table_path(run: Path, table: str) -> Path:
     """Return the file of a run's table, of its last stage that has one, or of the stage in `stage/table`.
 
     Figures that are no table, such as agreement, are a JSON file.
     """
-    if not run.is_dir():
-        raise UserError(f"{run}: no such run folder; give one with --run")
     stage, _, name = table.rpartition("/")
-    files = [path for each in stages.KNOWN for path in (run / each).glob("*.*") if path.suffix in SHOWN]
-    tables = [path for path in files if path.name != "stage.json"]
+    tables = table_paths(run)
     found = [path for path in tables if path.stem == name and stage in ("", path.parent.name)]
     if not found:
         raise UserError(f"{run}: no table {table!r}; {suggestion(name, {path.stem for path in tables})}")

@@ -12,7 +12,7 @@ from curate.exporters import EXPORTERS
 from curate.files import frame, sha256
 from curate.protocols import Benchmark
 from curate.resources import demo
-from tests.small import Listed
+from curate.testing import Listed
 
 PAIRS = [("发烧怎么办", "发热怎么办", 1), ("发烧怎么办", "骨折怎么办", 0), ("胃疼", "胃痛", 1), ("胃疼", "耳鸣", 0)]
 

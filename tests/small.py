@@ -1,4 +1,4 @@
-"""Small corpora, an encoder whose vectors can be read by eye, and a server that gives its vectors over HTTP."""
+"""Queries, an encoder whose vectors can be read by eye, and a server that gives its vectors over HTTP."""
 
 import importlib.util
 import json
@@ -14,28 +14,12 @@ import numpy as np
 
 from curate.config import Settings, digest
 from curate.context import Context
-from curate.protocols import Corpus, Retriever, Vectors, quiet
-from curate.ranking import ask
-from curate.records import Document, Hit, Query, Role
+from curate.protocols import Vectors
+from curate.records import Query, Role
 from curate.search import unit
 from tests.conftest import need
 
 DIM = 64
-
-
-class Listed:
-    """A corpus in a list, read two documents at a time."""
-
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self.documents = [Document(doc_id, "", text) for doc_id, text in texts.items()]
-        self.digest = digest(list(texts.items()))
-
-    def __len__(self) -> int:
-        return len(self.documents)
-
-    def batches(self) -> Iterator[list[Document]]:
-        for start in range(0, len(self), 2):
-            yield self.documents[start : start + 2]
 
 
 def asked(texts: Mapping[str, str]) -> list[Query]:
@@ -151,14 +135,3 @@ def minilm() -> str:
 def context(folder: Path, **definitions: Mapping[str, Settings]) -> Context:
     """Return a context in which plugins can be built: their definitions by family and name."""
     return Context(run=folder, out=folder / "out", home=folder / "home", definitions=definitions)
-
-
-def listed(retriever: Retriever, corpus: Corpus, queries: Mapping[str, str], depth: int) -> list[list[Hit]]:
-    """Return what a retriever finds as a list of hits a query."""
-    found: list[list[Hit]] = []
-    for _, hits in ask(retriever, corpus, asked(queries), depth, quiet):
-        ends = np.cumsum(hits.counts)
-        for start, end in zip(ends - hits.counts, ends, strict=True):
-            here = zip(hits.rows[start:end].tolist(), hits.scores[start:end].tolist(), strict=True)
-            found.append([Hit(hits.ids[row], rank, score) for rank, (row, score) in enumerate(here, start=1)])
-    return found

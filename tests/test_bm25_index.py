@@ -12,7 +12,8 @@ from curate.protocols import Kit
 from curate.retrievers import bm25_index
 from curate.retrievers.bm25 import Bm25, Config, best_scores
 from curate.retrievers.tokens import Kind, bigrams, cut_all
-from tests.small import Listed, asked
+from curate.testing import Listed
+from tests.small import asked
 
 TEXTS = {"d2": "小儿发热可以物理降温。", "d1": "高血压患者能喝咖啡吗？", "d3": "Coffee and gout.", "d4": "。"}
 QUERIES = {"zh": "小儿发热", "en": "coffee", "none": "⁂"}

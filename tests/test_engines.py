@@ -21,10 +21,11 @@ from curate.protocols import Engine, Kit, Vectors
 from curate.records import Hit, Role
 from curate.retrievers.dense import Config, Dense
 from curate.stages import build
+from curate.testing import Listed, listed
 from curate.vectors import BLOCK, CachedEncoder
 from tests.conftest import need
 from tests.runs import curate, tiny
-from tests.small import Letters, Listed, Neighbours, context, listed
+from tests.small import Letters, Neighbours, context
 
 TEXTS = {f"d{number * 7919 % 3001}": f"{number % 40} " + "x" * (number % 9) for number in range(2 * BLOCK + 300)}
 """More than two blocks; every text stands there several times, so many products are equal."""

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import log2
 from pathlib import Path
@@ -15,82 +15,28 @@ import polars as pl
 import pytest
 import yaml
 
+from curate import testing
 from curate.errors import DataError
 from curate.exporters import EXPORTERS
 from curate.exporters.card import markdown
 from curate.exporters.loading import load_task, load_tasks
 from curate.exporters.mteb import mteb_language
-from curate.files import digests, frame
 from curate.integrity import check
 from curate.protocols import Benchmark
 from curate.records import Document
+from curate.testing import FEVER, Listed
 
 WORDS = "热咳痛疹药"
-DOCUMENTS = [
-    Document("007", "", "热"),
-    Document("008", "", "热咳"),
-    Document("009", "热", "咳热"),
-    Document("d4", "", "咳"),
-    Document("d5", "", "咳咳痛"),
-    Document("d6", "", "痛"),
-    Document("d7", "药", "疹"),
-]
 # What the encoder below ranks, by eye: 热 -> 007 (1), 009 (0.89), 008 (0.71); 咳 -> d4 (1), d5 (0.89), 008 (0.71).
 NDCG = ((1 / log2(3) + 1 / 2) / (1 + 1 / log2(3)) + 1) / 2  # query 001 has its positives at ranks 2 and 3, 002 at 1
 MAP = ((1 / 2 + 2 / 3) / 2 + 1) / 2
 
 
-class Memory:
-    """A corpus in a list, read in batches of a chosen size."""
-
-    def __init__(self, documents: Sequence[Document] = DOCUMENTS, size: int = 2) -> None:
-        self.documents, self.size, self.digest = documents, size, "memory"
-
-    def __len__(self) -> int:
-        return len(self.documents)
-
-    def batches(self) -> Iterator[Sequence[Document]]:
-        for start in range(0, len(self.documents), self.size):
-            yield self.documents[start : start + self.size]
-
-
-def verdict(query: str, document: str, decided: str, grades: str) -> dict[str, object]:
-    """Return one row of verdicts; `-` stands for a judge that gave no grade, and the judges are not in order."""
-    names = ("judge-b", "judge-a", "judge-c")
-    votes = [
-        {"judge": name, "grade": None if grade == "-" else grade} for name, grade in zip(names, grades, strict=True)
-    ]
-    return {"query_id": query, "doc_id": document, "verdict": decided, "votes": votes, "policy": "unanimous"}
-
-
 @pytest.fixture
 def benchmark() -> Benchmark:
     """Two queries of seven documents; ids look like numbers; one contested and one incomplete pair a query at most."""
-    labels = [("001", "009", 1), ("001", "008", 1), ("002", "d4", 1)]
-    negatives = [("001", "007", 0), ("002", "d6", 0)]
-    keys = ("query_id", "doc_id", "score")
-    made = Benchmark(
-        name="fever",
-        language="zh",
-        queries=frame(
-            "queries", [{"query_id": key, "text": text, "source": ""} for key, text in (("001", "热"), ("002", "咳"))]
-        ),
-        corpus=Memory(),
-        qrels=frame("qrels", [dict(zip(keys, row, strict=True)) for row in labels]),
-        candidates=frame("qrels", [dict(zip(keys, row, strict=True)) for row in labels + negatives]),
-        verdicts=frame(
-            "verdicts",
-            [
-                verdict("001", "007", "not relevant", "BCD"),
-                verdict("001", "009", "relevant", "SSA"),
-                verdict("001", "008", "relevant", "AAA"),
-                verdict("001", "d4", "contested", "ABB"),
-                verdict("002", "d4", "relevant", "SAS"),
-                verdict("002", "d5", "contested", "SDD"),
-                verdict("002", "d6", "not relevant", "DDD"),
-                verdict("002", "008", "incomplete", "A-A"),
-            ],
-        ),
+    made = replace(
+        testing.benchmark(),
         facts={
             "license": "cc-by-nc-sa-4.0",
             "agreement": {"fleiss kappa": {"five grades": 0.7313, "cut": None}},
@@ -179,56 +125,33 @@ def lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
 
-def labelled_by_mteb(folder: Path) -> list[tuple[str, ...]]:
+def labelled_by_mteb(folder: Path) -> list[tuple[str, str, int]]:
     rows = load(folder / "retrieval", "qrels") + load(folder / "reranking", "qrels")
-    return [(row["query-id"], row["corpus-id"]) for row in rows]
+    return [(row["query-id"], row["corpus-id"], row["score"]) for row in rows]
 
 
-def labelled_by_triples(folder: Path) -> list[tuple[str, ...]]:
+def labelled_in(file: Path) -> list[tuple[str, str, int]]:
+    rows = [line.split() for line in lines(file)]
+    return [(row[0], row[-2], int(row[-1])) for row in rows if row[-1].isdigit()]
+
+
+def labelled_by_triples(folder: Path) -> list[tuple[str, str, int]]:
     (path,) = folder.glob("train-*.parquet")
-    return [pair for query, *docs in pl.read_parquet(path).iter_rows() for pair in ((query, doc) for doc in docs)]
+    rows = pl.read_parquet(path).iter_rows()
+    return [(query, doc, int(place == 0)) for query, *docs in rows for place, doc in enumerate(docs)]
 
 
-LABELLED: dict[str, Callable[[Path], list[tuple[str, ...]]]] = {
-    "beir": lambda folder: [tuple(line.split("\t")[:2]) for line in lines(folder / "qrels" / "test.tsv")[1:]],
+LABELLED: dict[str, Callable[[Path], list[tuple[str, str, int]]]] = {
+    "beir": lambda folder: labelled_in(folder / "qrels" / "test.tsv"),
     "mteb": labelled_by_mteb,
-    "trec": lambda folder: [tuple(line.split()[:3:2]) for line in lines(folder / "qrels.txt")],
+    "trec": lambda folder: labelled_in(folder / "qrels.txt"),
     "triples": labelled_by_triples,
 }
 
 
-@pytest.mark.parametrize("name", EXPORTERS.names())
-def test_same_benchmark_gives_same_bytes_however_its_corpus_is_batched(
-    benchmark: Benchmark, tmp_path: Path, name: str
-) -> None:
-    first = write(name, benchmark, tmp_path / "a" / "one")
-    shuffled = replace(
-        benchmark,
-        corpus=Memory(size=5),
-        qrels=benchmark.qrels.reverse(),
-        candidates=benchmark.candidates.reverse(),
-        verdicts=benchmark.verdicts.reverse(),
-    )
-    second = write(name, shuffled, tmp_path / "b" / "two")
-    assert digests(first)
-    assert digests(first) == digests(second)
-
-
-@pytest.mark.parametrize("name", EXPORTERS.names())
-def test_no_path_and_no_hidden_file_is_left_in_an_export(benchmark: Benchmark, tmp_path: Path, name: str) -> None:
-    folder = write(name, benchmark, tmp_path / "export")
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    assert files
-    assert not [path for path in files if path.name.startswith(".")]
-    assert not [path for path in files if str(tmp_path).encode() in path.read_bytes()]
-
-
-@pytest.mark.parametrize("name", EXPORTERS.names())
-def test_contested_and_incomplete_pairs_never_reach_the_qrels(benchmark: Benchmark, tmp_path: Path, name: str) -> None:
-    folder = write(name, benchmark, tmp_path / "export")
-    labelled = LABELLED[name](folder)
-    assert ("002", "d4") in labelled
-    assert not {("001", "d4"), ("002", "d5"), ("002", "008")} & set(labelled)
+@pytest.mark.parametrize("name", EXPORTERS.builtin)
+def test_the_contract(name: str) -> None:
+    testing.check_exporter(EXPORTERS.load(name), LABELLED[name])
 
 
 def test_mteb_evaluates_the_retrieval_folder(mteb_folder: Path) -> None:
@@ -373,7 +296,7 @@ def test_ir_measures_reads_the_trec_qrels_with_negatives_as_zero(benchmark: Benc
 
 
 def test_trec_drops_negatives_that_a_refined_corpus_no_longer_holds(benchmark: Benchmark, tmp_path: Path) -> None:
-    refined = replace(benchmark, corpus=Memory([item for item in DOCUMENTS if item.doc_id != "d6"]))
+    refined = replace(benchmark, corpus=Listed([item for item in FEVER if item.doc_id != "d6"]))
     folder = write("trec", refined, tmp_path / "trec")
     assert lines(folder / "qrels.txt") == ["001 0 007 0", "001 0 008 1", "001 0 009 1", "002 0 d4 1"]
 
@@ -445,8 +368,8 @@ def test_exports_in_folders_of_one_name_do_not_share_a_cache(
     benchmark: Benchmark, mteb_folder: Path, tmp_path: Path
 ) -> None:
     before = evaluate(mteb_folder / "retrieval")["ndcg_at_10"]
-    corpus = [replace(item, text="热") if item.doc_id == "d4" else item for item in DOCUMENTS]
-    other = write("mteb", replace(benchmark, corpus=Memory(corpus)), tmp_path / "other" / "export")
+    corpus = [replace(item, text="热") if item.doc_id == "d4" else item for item in FEVER]
+    other = write("mteb", replace(benchmark, corpus=Listed(corpus)), tmp_path / "other" / "export")
     after = evaluate(other / "retrieval")["ndcg_at_10"]
     assert load(other / "retrieval", "corpus")[3]["text"] == "热"
     assert load(mteb_folder / "retrieval", "corpus")[3]["text"] == "咳"
@@ -467,9 +390,9 @@ def test_file_names_carry_the_hash_of_their_content(benchmark: Benchmark, mteb_f
 
 def test_a_corpus_of_several_batches_streams_whole(benchmark: Benchmark, tmp_path: Path) -> None:
     more = [Document(f"x{number}", "", f"药{number}") for number in range(4_500)]
-    folder = write("mteb", replace(benchmark, corpus=Memory([*DOCUMENTS, *more], size=999)), tmp_path / "export")
+    folder = write("mteb", replace(benchmark, corpus=Listed([*FEVER, *more], size=999)), tmp_path / "export")
     ids = [row["id"] for row in load(folder / "retrieval", "corpus")]
-    assert ids == [item.doc_id for item in (*DOCUMENTS, *more)]
+    assert ids == [item.doc_id for item in (*FEVER, *more)]
 
 
 def test_without_candidates_there_is_no_reranking_folder(benchmark: Benchmark, tmp_path: Path) -> None:

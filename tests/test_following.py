@@ -16,7 +16,8 @@ from curate.following import Ids, ranked
 from curate.protocols import Corpus, Hits, Progress, quiet
 from curate.ranking import columns
 from curate.records import TABLES, Hit, Query
-from tests.small import Listed, asked
+from curate.testing import Listed
+from tests.small import asked
 
 NOW: Mapping[str, str | None] = {"a": "a", "b": "b", "c": "c", "é": "é", "old": "b", "copy": "a", "x": None, "y": None}
 Lists = Sequence[Sequence[tuple[str, float]]]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +23,11 @@ from curate.ledger import Ledger
 from curate.prompts import rubric
 from curate.protocols import Encoder, Judge, Kit, Vectors
 from curate.records import GRADES, Document, Outcome, Query, Role
+from curate.testing import PASSAGES, QUERY, check_judge
 from tests.asking import RUBRIC, llm
 from tests.vendor import Vendor, missing, vendor
 
-QUERY = Query("q1", "高血压能喝咖啡吗")
 # What each says of the query, by eye: the question and an answer, its topic, a word of it, nothing.
-TEXTS = {
-    "d1": "高血压能喝咖啡吗？可以少量喝。",
-    "d2": "高血压患者要少吃盐。",
-    "d3": "咖啡豆的产地。",
-    "d4": "今天天气很好。",
-}
-DOCUMENTS = [Document(doc_id, "", text) for doc_id, text in TEXTS.items()]
 SECRET = "sk-secret-0123456789"
 WORDS = "高血压咖啡"
 WIDE = Thresholds(S=0.8, A=0.6, B=0.4, C=0.2)
@@ -122,24 +116,38 @@ def outcomes(judge: Judge | LlmJudge, documents: Sequence[Document], server: Ven
     return [Outcome(row["grade"], row["status"]) for row in rows]
 
 
+class Asked:
+    """A language model as a judge that answers on its own: every question goes through `ask` and a new ledger."""
+
+    def __init__(self, judge: LlmJudge, server: Vendor, folder: Path) -> None:
+        self.name, self.identity = judge.name, judge.identity
+        self._rate = partial(outcomes, judge, server=server, folder=folder)
+
+    def rate(self, query: Query, passages: Sequence[Document]) -> list[Outcome]:
+        assert query == QUERY
+        return self._rate(documents=passages)
+
+
 def test_every_kind_of_judge_is_under_contract() -> None:
     assert {kind.partition(" ")[0] for kind in KINDS} == {*JUDGES.builtin, "llm"}
 
 
-def test_one_outcome_a_passage_in_order(judge: Judge | LlmJudge, server: Vendor, tmp_path: Path) -> None:
-    forwards = outcomes(judge, DOCUMENTS, server, tmp_path)
-    assert [outcome.status for outcome in forwards] == ["rated"] * 4
-    places = [GRADES.index(outcome.grade) for outcome in forwards if outcome.grade]
+def test_the_contract(judge: Judge | LlmJudge, server: Vendor, tmp_path: Path) -> None:
+    if isinstance(judge, LlmJudge):
+        check_judge(lambda: Asked(judge, server, tmp_path))
+    else:
+        check_judge(lambda: judge)
+
+
+def test_grades_fall_with_what_is_said_of_the_query(judge: Judge | LlmJudge, server: Vendor, tmp_path: Path) -> None:
+    said = outcomes(judge, PASSAGES, server, tmp_path)
+    assert [outcome.status for outcome in said] == ["rated"] * 4
+    places = [GRADES.index(outcome.grade) for outcome in said if outcome.grade]
     assert places == sorted(places)
-    assert (forwards[0].grade, forwards[3].grade) == ("S", "D")
-    assert outcomes(judge, DOCUMENTS[::-1], server, tmp_path) == forwards[::-1]
+    assert (said[0].grade, said[3].grade) == ("S", "D")
 
 
-def test_the_same_question_twice_has_the_same_answer(judge: Judge | LlmJudge, server: Vendor, tmp_path: Path) -> None:
-    assert outcomes(judge, DOCUMENTS, server, tmp_path) == outcomes(judge, DOCUMENTS, server, tmp_path)
-
-
-def test_of_no_passage_nothing_is_said(judge: Judge | LlmJudge, server: Vendor, tmp_path: Path) -> None:
+def test_of_no_passage_nothing_is_asked(judge: Judge | LlmJudge, server: Vendor, tmp_path: Path) -> None:
     assert outcomes(judge, [], server, tmp_path) == []
     assert server.calls == []
 
@@ -169,7 +177,7 @@ def test_a_failure_is_never_a_grade(tmp_path: Path, server: Vendor) -> None:
     """What can fail is a recording that lacks a pair, and a model that leaves a label out."""
     unknown = Document("d9", "", "不在记录里")
     for path in (grades(tmp_path), replies(tmp_path, recorded_reply("d1", "d2"))):
-        [known, lacking] = Replay("x", ReplayConfig(path=path), kit(tmp_path)).rate(QUERY, [DOCUMENTS[0], unknown])
+        [known, lacking] = Replay("x", ReplayConfig(path=path), kit(tmp_path)).rate(QUERY, [PASSAGES[0], unknown])
         assert (known, lacking) == (Outcome("S"), Outcome(None, "failed"))
     server.faults = lambda _call: missing("P1")
     asked = llm(server, key_env="TEST_KEY")[0]
@@ -190,7 +198,7 @@ def test_lexical_coverage_is_the_share_of_the_querys_bigrams(tmp_path: Path) -> 
 def test_similarity_is_the_cosine(tmp_path: Path) -> None:
     similarity = Similarity("x", HeuristicConfig(encoder="characters", thresholds=WIDE), kit(tmp_path))
     scores = similarity.scores(
-        Query("q", "高血压"), [Document("1", "高", "血压"), Document("2", "", "高"), DOCUMENTS[3]]
+        Query("q", "高血压"), [Document("1", "高", "血压"), Document("2", "", "高"), PASSAGES[3]]
     )
     assert scores == pytest.approx([1.0, 1 / 3**0.5, 0.0])
 
@@ -225,7 +233,7 @@ def test_replay_takes_the_rows_of_one_assessor(tmp_path: Path) -> None:
     for column in ("assessor", "judge"):
         path = grades(tmp_path, rows, f"query_id\tdoc_id\t{column}\tgrade")
         rated = {
-            name: Replay("x", ReplayConfig(path=path, assessor=name), kit(tmp_path)).rate(QUERY, DOCUMENTS[:2])
+            name: Replay("x", ReplayConfig(path=path, assessor=name), kit(tmp_path)).rate(QUERY, PASSAGES[:2])
             for name in ("an", "bo")
         }
         assert rated == {"an": [Outcome("S"), Outcome(None, "failed")], "bo": [Outcome("D"), Outcome("C")]}
@@ -244,7 +252,7 @@ def test_a_recorded_rating_without_a_grade_says_why(tmp_path: Path) -> None:
         "d3": (None, "unparsed", 2, 9),
         "d4": (None, "stopped", 3, 9),
     }
-    assert [each.status for each in judge.rate(QUERY, DOCUMENTS)] == ["rated", "refused", "unparsed", "failed"]
+    assert [each.status for each in judge.rate(QUERY, PASSAGES)] == ["rated", "refused", "unparsed", "failed"]
 
 
 def test_a_recorded_reply_is_read_as_strictly_as_a_fresh_one(tmp_path: Path) -> None:
@@ -255,7 +263,7 @@ def test_a_recorded_reply_is_read_as_strictly_as_a_fresh_one(tmp_path: Path) -> 
     ]
     judge = Replay("x", ReplayConfig(path=replies(tmp_path, *rows)), kit(tmp_path))
     lost = Outcome(None, "unparsed")
-    assert judge.rate(QUERY, DOCUMENTS) == [Outcome("S"), lost, Outcome("B"), lost]
+    assert judge.rate(QUERY, PASSAGES) == [Outcome("S"), lost, Outcome("B"), lost]
 
 
 def test_replay_changes_its_identity_with_its_file(tmp_path: Path) -> None:
@@ -302,7 +310,7 @@ def test_a_wrong_table_is_named_by_its_place(tmp_path: Path, text: str, assessor
     path.write_bytes(text.encode("gb18030"))
     judge = Replay("x", ReplayConfig(path=path, assessor=assessor), kit(tmp_path))
     with pytest.raises(DataError) as caught:
-        judge.rate(QUERY, DOCUMENTS)
+        judge.rate(QUERY, PASSAGES)
     assert words in str(caught.value)
 
 
@@ -318,7 +326,7 @@ def test_a_wrong_table_is_named_by_its_place(tmp_path: Path, text: str, assessor
 def test_a_wrong_reply_is_named_by_its_place(tmp_path: Path, row: object) -> None:
     judge = Replay("x", ReplayConfig(path=replies(tmp_path, recorded_reply("d1"), row)), kit(tmp_path))
     with pytest.raises(DataError, match=r"replies.jsonl:2: expected a JSON object with query_id"):
-        judge.rate(QUERY, DOCUMENTS)
+        judge.rate(QUERY, PASSAGES)
 
 
 def test_a_missing_file_is_found_before_anything_runs(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ LAYERS = [
     {"models"},
     {"run"},
     {"status"},
-    {"doctor", "embedding", "init"},
+    {"doctor", "embedding", "init", "testing"},
     {"checks"},
     {"analysis"},
     {"evaluating"},

@@ -18,18 +18,9 @@ from curate.retrievers.bm25 import Bm25
 from curate.retrievers.bm25 import Config as Bm25Config
 from curate.retrievers.tokens import _tokenizer, bigrams, words
 from curate.stages import build
-from tests.small import Listed, asked, context, embedding_server, letters, listed, minilm
+from curate.testing import CORPUS, QUERIES, Listed, check_retriever, listed
+from tests.small import asked, context, embedding_server, letters, minilm
 
-CORPUS = {
-    "d9": "高血压患者能喝咖啡吗？可以少量喝咖啡，要注意血压。",
-    "d10": "小儿发热可以先物理降温，多喝水。",
-    "d2": "小儿发热可以先物理降温，多喝水。",
-    "d3": "痛风病人要少吃海鲜，少喝啤酒。",
-    "d4": "Coffee raises the blood pressure for a short time.",
-    "d5": "Gout patients should avoid seafood and beer.",
-    "d6": "今天的股市行情上涨。",
-}
-QUERIES = {"zh": "小儿发热", "en": "gout and beer", "mixed": "痛风 gout", "none": "⁂⁂"}
 BEST = {"zh": ["d10", "d2"], "en": ["d5"]}
 """What everybody should find first; d10 stands before d2, which has the same text, because ids are texts."""
 SCORES = {
@@ -90,22 +81,9 @@ def found(retriever: Retriever, depth: int, queries: Mapping[str, str] = QUERIES
 
 @pytest.mark.parametrize("name", KINDS)
 def test_the_contract(name: str, make: Callable[[str], Retriever], capfd: pytest.CaptureFixture[str]) -> None:
-    retriever = make(name)
-    assert retriever.name == name
-    json.dumps(retriever.identity)
-    whole = found(retriever, 1000)
-    for hits in whole.values():
-        assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
-        assert [(-hit.score, hit.doc_id) for hit in hits] == sorted((-hit.score, hit.doc_id) for hit in hits)
-        assert len({hit.doc_id for hit in hits}) == len(hits) <= len(CORPUS)
-        assert {hit.doc_id for hit in hits} <= set(CORPUS)
-        assert all(isinstance(hit.score, float) and math.isfinite(hit.score) for hit in hits)
-    assert len(whole["none"]) == (0 if name in LEXICAL else len(CORPUS))
-    for depth in (1, 2):
-        cut = whole if name in FILES else {query: hits[:depth] for query, hits in whole.items()}
-        assert found(retriever, depth) == cut
-    assert found(make(name), 1000) == whole, "the same again"
-    assert found(retriever, 5, {}) == {}
+    check_retriever(lambda: make(name), cuts=name not in FILES)
+    assert make(name).name == name
+    assert len(found(make(name), 1000)["none"]) == (0 if name in LEXICAL else len(CORPUS))
     assert capfd.readouterr() == ("", "")
 
 
@@ -117,25 +95,19 @@ def test_what_is_meant_is_found_first(name: str, make: Callable[[str], Retriever
             assert [hit.doc_id for hit in whole[query_id]][: len(best)] == best
 
 
-@pytest.mark.parametrize("name", ["words", "bigrams", "dense"])
-def test_a_corpus_of_nothing(name: str, make: Callable[[str], Retriever]) -> None:
-    assert listed(make(name), Listed({}), QUERIES, 5) == [[]] * 4
-
-
-def test_progress_ends_at_the_total(make: Callable[[str], Retriever]) -> None:
+def test_progress_says_whose_it_is(make: Callable[[str], Retriever]) -> None:
     for name in DEFINED:
-        seen: dict[str, tuple[int, int]] = {}
+        seen: set[str] = set()
 
-        def note(label: str, total: int, done: int, seen: dict[str, tuple[int, int]] = seen) -> None:
-            seen[label] = total, done
+        def note(label: str, _total: int, _done: int, seen: set[str] = seen) -> None:
+            seen.add(label)
 
         list(make(name).search(Listed(CORPUS), asked(QUERIES), 5, note))
-        assert all(total == done for total, done in seen.values())
         assert any(name in label for label in seen)
 
 
 def test_every_kind_is_under_the_contract() -> None:
-    assert {str(settings["kind"]) for settings in DEFINED.values()} == set(RETRIEVERS.names())
+    assert {str(settings["kind"]) for settings in DEFINED.values()} == set(RETRIEVERS.builtin)
 
 
 # BM25

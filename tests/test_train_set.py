@@ -14,9 +14,10 @@ from curate.mining import mined
 from curate.protocols import Benchmark
 from curate.stages.ingest import Part
 from curate.stages.train_set import Negatives, train_set
+from curate.testing import Listed
 from tests.pools import table
 from tests.runs import Done, curate, tiny
-from tests.small import Listed, minilm
+from tests.small import minilm
 
 TEST = ["贫血患者能喝咖啡吗", "痛风患者 能喝咖啡吗？"]
 """One query of its own, and one of the training queries, written otherwise."""

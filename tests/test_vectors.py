@@ -14,10 +14,11 @@ import pytest
 from curate.errors import DataError, RunFailed
 from curate.protocols import Vectors, quiet
 from curate.records import Role
+from curate.testing import Listed
 from curate.vectors import BLOCK, GROUP, CachedEncoder, default_folder, encode_part, of_corpus, span
 from curate.vectors.shard import checksum
 from curate.vectors.store import MANY, Store
-from tests.small import DIM, Letters, Listed, Neighbours, letters
+from tests.small import DIM, Letters, Neighbours, letters
 
 TEXTS = [f"第{number}篇 " + "document " * (number % 7) + str(number) for number in range(2 * BLOCK + 300)]
 DOCUMENTS = {f"d{number}": text for number, text in enumerate([*TEXTS, TEXTS[5], TEXTS[BLOCK + 5]])}
@@ -150,7 +151,8 @@ import os, signal, sys
 from pathlib import Path
 from curate.vectors import GROUP, CachedEncoder, encode_part
 from curate.protocols import quiet
-from tests.small import Listed, Neighbours
+from curate.testing import Listed
+from tests.small import Neighbours
 from tests.test_vectors import DOCUMENTS
 
 class Doomed(Neighbours):

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from curate.cli import completing
 from curate.cli.check_pool import ranged
 from curate.cli.stages import File, Folder, MaxCost, Yes, open_run
 from curate.cli.tables import as_table, too_few
@@ -22,7 +23,10 @@ def analyze(
     pipeline: File = None,
     run: Folder = None,
     model: Annotated[
-        str | None, typer.Option(help="A language model that labels a sample; without it nothing is sent.")
+        str | None,
+        typer.Option(
+            help="A language model that labels a sample; without it nothing is sent.", autocompletion=completing.models
+        ),
     ] = None,
     sample: Annotated[int, typer.Option(min=1, help="Contested pairs, and queries, that it is asked about.")] = 100,
     plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curate.cli.stages import Assign, File, Folder, Force, MaxCost, Yes, listed, open_run
+from curate.cli.stages import Assign, File, Folder, Force, MaxCost, Panel, Retrievers, Yes, listed, open_run
 from curate.cli.tables import as_table, too_few
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ def audit(
     source: Annotated[
         str | None, typer.Argument(help="Folder in BEIR or MTEB layout, or name of an MTEB task; without it the run's.")
     ] = None,
-    retrievers: Annotated[str | None, typer.Option(help="Names, separated by commas: bm25,e5,use.")] = None,
+    retrievers: Retrievers = None,
     depth: Annotated[int | None, typer.Option(min=1, help="Documents that each retriever gives a query.")] = None,
-    models: Annotated[str | None, typer.Option(help="The panel: names of judges, separated by commas.")] = None,
+    models: Panel = None,
     queries: Annotated[int | None, typer.Option(min=1, help="A sample of so many queries; all without it.")] = None,
     runs: Annotated[
         list[Path] | None, typer.Option("--score", help="Run file to be scored on old and new labels; may be repeated.")

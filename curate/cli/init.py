@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from curate.cli import completing
+
 
 def add_to(app: typer.Typer) -> None:
     """Add the command to the program."""
@@ -20,7 +22,10 @@ def init(
     qrels: Annotated[str | None, typer.Option(help="File of known relevant pairs, if there is one.")] = None,
     name: Annotated[str | None, typer.Option(help="Of the benchmark, and of its run folder.")] = None,
     language: Annotated[str | None, typer.Option(help="Of the texts, such as zh; else it is guessed.")] = None,
-    models: Annotated[str | None, typer.Option(help="Judges, separated by commas; else those with a key.")] = None,
+    models: Annotated[
+        str | None,
+        typer.Option(help="Judges, separated by commas; else those with a key.", autocompletion=completing.judges),
+    ] = None,
     file: Annotated[Path | None, typer.Option(help="Where the pipeline file is written; else NAME.yaml.")] = None,
 ) -> None:
     """Look at queries and documents, and write a pipeline file for them."""

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from curate.cli import completing
 from curate.cli.stages import File, Folder, open_run
 from curate.cli.tables import as_table
 
@@ -29,7 +30,11 @@ def status(
 
 def show(
     table: Annotated[
-        str, typer.Argument(help="Name of a table, or stage/table: pool, verdicts, mask/queries, agreement.")
+        str,
+        typer.Argument(
+            help="Name of a table, or stage/table: pool, verdicts, mask/queries, agreement.",
+            autocompletion=completing.tables,
+        ),
     ],
     run: Folder = None,
     rows: Annotated[int, typer.Option(min=0, help="How many rows.")] = 10,

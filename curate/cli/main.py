@@ -52,7 +52,7 @@ doctor.add_to(app)
 def main() -> None:
     """Run the command line; a user's mistake is a sentence, not a traceback."""
     try:
-        app()
+        app(prog_name="curate")
     except UserError as error:
         complain(error)
         sys.exit(2)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from curate.cli import completing
 from curate.cli.stages import File, Folder, announce_presets, open_run
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def models(context: typer.Context, pipeline: File = None, run: Folder = None, as
 
 @commands.command("test")
 def attempt(
-    name: Annotated[str, typer.Argument(help="A model that `curate models` lists.")],
+    name: Annotated[str, typer.Argument(help="A model that `curate models` lists.", autocompletion=completing.models)],
     pipeline: File = None,
     run: Folder = None,
     as_json: AsJson = False,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from curate.cli import completing
 from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
@@ -13,9 +14,28 @@ if TYPE_CHECKING:
     from curate.exporters.hub import Upload
     from curate.run import Run
 
-File = Annotated[str | None, typer.Option("--pipeline", help="Pipeline file, or the name of a packaged one.")]
-Folder = Annotated[Path | None, typer.Option("--run", help="Run folder; without it runs/NAME, or the newest run.")]
-Assign = Annotated[list[str] | None, typer.Option("--set", help="section.key=value; may be repeated.")]
+File = Annotated[
+    str | None,
+    typer.Option(
+        "--pipeline", help="Pipeline file, or the name of a packaged one.", autocompletion=completing.pipelines
+    ),
+]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--run", help="Run folder; without it runs/NAME, or the newest run.", autocompletion=completing.runs),
+]
+Assign = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="section.key=value; may be repeated.", autocompletion=completing.settings),
+]
+Panel = Annotated[
+    str | None,
+    typer.Option("--models", help="The panel: names of judges, separated by commas.", autocompletion=completing.judges),
+]
+Retrievers = Annotated[
+    str | None,
+    typer.Option("--retrievers", help="Names, separated by commas: bm25,e5,use.", autocompletion=completing.retrievers),
+]
 Force = Annotated[bool, typer.Option("--force", help="Do it again though it is up to date.")]
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop before the calls cost more than this.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Spend without a cap.")]
@@ -46,7 +66,12 @@ def add_to(app: typer.Typer) -> None:
 
 
 def run(
-    pipeline: Annotated[str, typer.Argument(help="Pipeline file, or the name of a packaged one (demo).")],
+    pipeline: Annotated[
+        str,
+        typer.Argument(
+            help="Pipeline file, or the name of a packaged one (demo).", autocompletion=completing.pipelines
+        ),
+    ],
     run: Folder = None,
     assign: Assign = None,
     force: Force = False,
@@ -65,7 +90,10 @@ def mask(
     run: Folder = None,
     assign: Assign = None,
     force: Force = False,
-    model: Annotated[str | None, typer.Option(help="A language model on this machine that looks first.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="A language model on this machine that looks first.", autocompletion=completing.models),
+    ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Ask it again what it refused or garbled.")] = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
@@ -98,7 +126,7 @@ def pool(
     run: Folder = None,
     assign: Assign = None,
     force: Force = False,
-    retrievers: Annotated[str | None, typer.Option(help="Names, separated by commas: bm25,e5,use.")] = None,
+    retrievers: Retrievers = None,
     depth: Annotated[int | None, typer.Option(help="Documents that each retriever gives a query.")] = None,
 ) -> None:
     """Choose every query's candidates from several rankings."""
@@ -111,7 +139,7 @@ def judge(
     run: Folder = None,
     assign: Assign = None,
     force: Force = False,
-    models: Annotated[str | None, typer.Option(help="The panel: names of judges, separated by commas.")] = None,
+    models: Panel = None,
     retry: Annotated[bool, typer.Option("--retry", help="Ask again what was refused or unparsed.")] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,
     max_cost: MaxCost = None,

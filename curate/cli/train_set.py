@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curate.cli.stages import Assign, File, Folder, Force, MaxCost, Yes, listed, open_run
+from curate.cli import completing
+from curate.cli.stages import Assign, File, Folder, Force, MaxCost, Retrievers, Yes, listed, open_run
 from curate.cli.tables import as_table, too_few
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ def train_set(
         str | None,
         typer.Option(help="Folder of the test set's run, or of an export of it; `none` checks for no leaks."),
     ] = None,
-    retrievers: Annotated[str | None, typer.Option(help="Names, separated by commas: bm25,e5,use.")] = None,
+    retrievers: Retrievers = None,
     depth: Annotated[int | None, typer.Option(min=1, help="Candidates of a query that are graded.")] = None,
-    judge: Annotated[str | None, typer.Option(help="Who grades them.")] = None,
+    judge: Annotated[str | None, typer.Option(help="Who grades them.", autocompletion=completing.judges)] = None,
     queries: Annotated[int | None, typer.Option(min=1, help="A sample of so many queries; all without it.")] = None,
     language: Annotated[str | None, typer.Option(help="Of the texts: zh, en.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,

@@ -120,5 +120,7 @@ def _resolve(
         found = repr(kind) if kind != name else "nothing"
         raise ConfigError(f"{family}.{name}.kind: found {found}; {suggestion(str(kind), [*kinds, *more_kinds])}")
     make = registry.load(str(kind))
-    config: type[Section] = import_module(make.__module__).Config
+    config = getattr(import_module(make.__module__), "Config", None)
+    if not (isinstance(config, type) and issubclass(config, Section)):
+        raise ConfigError(f"{family}.{name}: {make.__module__} has no class Config(curate.Section) for its settings")
     return make, check(config, settings, f"{family}.{name}")

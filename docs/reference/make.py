@@ -59,7 +59,7 @@ def settings() -> str:
         config = stages.stage(name).config
         lines += [f"## {name}\n", _said(config), _fields(config)]
     for family, registry in FAMILIES.items():
-        for kind in registry.names():
+        for kind in sorted(registry.builtin):  # not what others have installed here
             config = import_module(registry.load(kind).__module__).Config
             lines += [f"## {family}, kind: {kind}\n", _said(config), _fields(config)]
     lines += ["## judges, a language model\n", _said(LanguageModel), _fields(LanguageModel)]
