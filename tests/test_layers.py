@@ -52,6 +52,7 @@ PURE = {
     "mining",
     "page",
     "parse",
+    "parts",
     "passages",
     "pauses",
     "perquery",
