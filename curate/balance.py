@@ -49,14 +49,20 @@ def pearson(one: Sequence[float], other: Sequence[float]) -> float | None:
 
 
 def _shortcuts(pairs: pl.DataFrame) -> dict[str, float | None]:
-    rows = list(pairs.select("sentence1", "sentence2", "synonym").iter_rows())
+    rows = list(pairs.select("sentence1", "sentence2").iter_rows())
     signs = (
-        [float(synonym.lower() in second.lower()) for _, second, synonym in rows],
-        [overlap(first, second) or 0.0 for first, second, _ in rows],
-        [abs(len(second) / len(first) - 1) for first, second, _ in rows],
+        [float(_holds(*each)) for each in pairs.select("sentence2", "term", "synonym").iter_rows()],
+        [overlap(first, second) or 0.0 for first, second in rows],
+        [abs(len(second) / len(first) - 1) for first, second in rows],
     )
     labels = pairs["label"].to_list()
     return {name: pearson(labels, sign) for name, sign in zip(SHORTCUTS, signs, strict=True)}
+
+
+def _holds(text: str, term: str, synonym: str) -> bool:
+    """Say whether the synonym stands in a text, and not only as a part of a longer term."""
+    text, term, synonym = text.lower(), term.lower(), synonym.lower()
+    return synonym in (text.replace(term, "") if synonym in term else text)
 
 
 def _lengths(pairs: pl.DataFrame) -> dict[str, Json]:

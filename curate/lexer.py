@@ -1,7 +1,7 @@
 """Where the words of a dictionary of synonyms stand in a text, and the text with one of them for another."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +22,8 @@ class Lexer:
     """Finds the words of a dictionary in a text: from the left, the longest that begins there, Latin ones whole."""
 
     entries: Sequence[Entry]
+    others: Collection[str] = ()
+    """Further words, inside which a shorter one is not meant either."""
 
     def find(self, text: str) -> list[Found]:
         """Return the words in a text, in order, without overlap; words inside those of `not_in` are not found."""
@@ -71,7 +73,7 @@ class Lexer:
     def _words(self) -> Mapping[str, Sequence[str]]:
         """Return first letter -> words that begin with it, longest first."""
         found: defaultdict[str, list[str]] = defaultdict(list)
-        every = {word for entry in self.entries for word in (*entry.words, *entry.not_in)}
+        every = {word for entry in self.entries for word in (*entry.words, *entry.not_in)} | set(self.others)
         for word in sorted(every, key=lambda each: (-len(each), each)):
             found[word[0]].append(word)
         return dict(found)

@@ -1,13 +1,14 @@
 """Evaluation of a run that was really made: who had a part in it, what people and the pool's check say is missed."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from curate.evaluating import origin
+from curate.evaluating import origin, tasks
+from curate.parts import parts
 from curate.review.answers import Answer
 from curate.review.desk import Desk
 from curate.review.sample import Sample
@@ -52,27 +53,35 @@ def test_the_run_is_found_from_inside_its_export(run: Path) -> None:
     assert {origin.run_of(each) for each in (run, run / "export", task.parent, task)} == {run.resolve()}
 
 
-def test_parts_are_those_of_the_pipeline_and_the_panel(run: Path, tmp_path: Path) -> None:
-    assert origin.roles(["words", "bm25", "use", "lexical"], ["lexical"], run) == {
-        "words": ["retriever"],
-        "bm25": ["retriever"],
-        "use": [],
-        "lexical": ["judge"],
+def test_parts_are_those_of_the_pipeline_and_the_panel_wherever_the_export_lies(run: Path, tmp_path: Path) -> None:
+    alone = shutil.copytree(run / "export" / "mteb", tmp_path / "alone")
+    assert origin.run_of(alone) is None
+    for folder in (run, alone):
+        assert origin.roles(["words", "bm25", "use", "lexical"], tasks.in_folder(folder)) == {
+            "words": ["retriever"],
+            "bm25": ["retriever"],
+            "use": [],
+            "lexical": ["judge"],
+        }
+    lines = (alone / "retrieval" / "README.md").read_text(encoding="utf-8").splitlines()
+    (said,) = [line for line in lines if line.startswith("- Circular: as judge ")]
+    assert "lexical" in said
+
+
+def test_a_part_is_known_by_every_name_of_its_model() -> None:
+    model = "Alibaba-NLP/gte-multilingual-base"
+    definitions: dict[str, Any] = {
+        "encoders": {
+            "gte": {"kind": "dense", "model": model},
+            "own": {"kind": "dense", "model": "/home/me/models/tuned/"},
+        },
+        "retrievers": {"near": {"kind": "dense", "encoder": "gte"}, "words": {"kind": "bm25"}},
     }
-    assert origin.roles(["use"], ["use"], None) == {"use": ["judge"]}
-    settings = {
-        "version": 1,
-        "encoders": {"gte": {"kind": "dense", "model": "Alibaba-NLP/gte-multilingual-base"}},
-        "retrievers": {"near": {"kind": "dense", "encoder": "gte"}},
-        "pool": {"retrievers": ["near"]},
-        "judge": {"models": ["lexical"]},
+    panel: dict[str, Any] = {"close": {"heuristic": "similarity 1", "encoder": "gte"}, "lexical": {}}
+    assert parts(["near", "words", "own"], panel, definitions) == {
+        "retriever": [model, "bm25", "gte", "near", "own", "tuned", "words"],
+        "judge": [model, "close", "gte", "lexical"],
     }
-    (tmp_path / "pipeline.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-    (tmp_path / "judge").mkdir()
-    panel = {"close": {"kind": "similarity", "encoder": "gte"}}
-    (tmp_path / "judge" / "panel.json").write_text(json.dumps(panel), encoding="utf-8")
-    parts = origin.roles(["Alibaba-NLP/gte-multilingual-base", "BAAI/bge-m3"], ["close"], tmp_path)
-    assert parts == {"Alibaba-NLP/gte-multilingual-base": ["retriever", "judge"], "BAAI/bge-m3": []}
 
 
 def test_an_export_by_itself_knows_of_nothing_missed(tmp_path: Path) -> None:

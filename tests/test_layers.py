@@ -54,6 +54,7 @@ PURE = {
     "mining",
     "page",
     "parse",
+    "parts",
     "passages",
     "pauses",
     "perquery",

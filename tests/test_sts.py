@@ -134,6 +134,7 @@ def test_written_confirmed_drawn_and_paid_once(run: Path, serve: Callable[[Behav
     assert (found["agreement"]["items"], found["agreement"]["clusters"]) == (30, 10)
     assert found["models"] == {"a": ["beta-1"], "b": ["gamma-1"], "g": ["alpha-1"]}
     assert found["panel"] == ["a", "b"]
+    assert [each.split(" (")[0] for each in found["prompts"]] == ["sts-write-zh", "sts-sentences-zh"]
     rows = pairs(run)
     assert Counter(rows["split"]) == {"test": 4, "train": 2}
     assert found["splits"]["test"]["kinds"] == {"positive": 2, "hard": 1, "easy": 1}
@@ -250,6 +251,17 @@ def test_wrong_pairs_of_a_noisy_dictionary_are_rejected_by_the_panel(
     without: Any = sts(run, server, test=4, train=0).facts
     assert without["dictionary"]["asked"] == 0
     assert "十二指肠溃疡" in table(run, "sts", "sentences")["synonym"].to_list()
+
+
+def test_a_word_inside_a_rejected_one_is_not_used_unasked(tmp_path: Path, serve: Callable[[Behaviour], Vendor]) -> None:
+    words = {"胃溃疡出血": "十二指肠出血", "胃溃疡": "消化性胃溃"}
+    run = prepared(tmp_path, {"q0": "胃溃疡出血早期疼起来怎么办呢"}, rows_of(words))
+    server = serve(lambda call: write(call) if "term" in call.passages else vote(False))
+    found: Any = sts(run, server, confirm_dictionary=True, test=1, train=0).facts
+    assert (found["dictionary"]["asked"], found["dictionary"]["rejected"]) == (1, 1)
+    assert reasons(run)["no synonym that fits into its length and is not there already"] == 0
+    assert reasons(run)["no word of the dictionary"] == 1
+    assert len(server.calls) == 2, "nobody wrote anything"
 
 
 def test_words_that_nobody_answered_for_stop_before_more_is_paid(
@@ -444,7 +456,7 @@ def test_offline_there_is_a_set_and_it_says_what_it_is(tmp_path: Path) -> None:
     assert set(table(run, "sts", "sentences")["outcome"]) == {"unconfirmed"}
     assert report.cost == 0
     found: Any = report.facts
-    assert found["models"] == {}
+    assert (found["models"], found["prompts"]) == ({}, [])
     assert found["agreement"] is None
     other, _ = offline(tmp_path / "again", many(300), test=60, train=40)
     assert digests(other / "sts") == digests(run / "sts")
@@ -575,6 +587,9 @@ def test_the_command_runs_plans_and_is_skipped(tmp_path: Path, serve: Callable[[
     asked = curate(tmp_path, "sts", "--run", "runs/tiny", *judges, "--generator", "g", "--panel", "a,b", "--yes")
     assert asked.returncode == 0, asked.stderr
     assert server.calls
+    stale = curate(tmp_path, "report", "--run", "runs/tiny")
+    assert "the stage 'export' is not up to date" in stale.stderr, "the pairs that it holds are others now"
+    assert curate(tmp_path, "export", "--run", "runs/tiny").returncode == 0
     shown = curate(tmp_path, "report", "--run", "runs/tiny")
     assert shown.returncode == 0, shown.stderr
     read = Read((tmp_path / "runs/tiny/report.html").read_text(encoding="utf-8"))

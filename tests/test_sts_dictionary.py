@@ -233,3 +233,35 @@ def test_the_packaged_one_is_checked_against_a_lexicon_and_long_words(tmp_path: 
     assert 0 < len(found.entries) < 400
     with pytest.raises(ConfigError, match="no annotation named"):
         book("zh", dictionary="nowhere.tsv")
+
+
+TRAPS = (
+    "病人流鼻血怎么办",
+    "晚上感到心里发紧",
+    "吃多囊卵巢的药",
+    "查血尿酸要空腹吗",
+    "每周血透析几次",
+    "艾司奥美拉唑怎么吃",
+    "左西替利嗪可以天天吃吗",
+    "沙库巴曲缬沙坦的用法",
+    "吃药以便血压正常",
+    "小肠镜检查疼不疼",
+    "强迫症状严重",
+    "当地贫困人口",
+    "每天 100 mg 够吗",
+    "结节 5 mm 要紧吗",
+    "月经来得时候没有规律",
+)
+"""Texts in which signs of a word of the dictionary stand and none of its words is meant."""
+
+
+@pytest.mark.parametrize("text", TRAPS)
+def test_no_word_of_the_packaged_dictionary_is_found_where_it_is_not_meant(text: str) -> None:
+    assert Lexer(book("zh").entries).find(text) == []
+
+
+def test_no_word_is_found_that_ends_within_the_word_for_symptoms() -> None:
+    lexer = Lexer(book("zh").entries)
+    found = [word for word in lexer.partners if word.endswith("症") and lexer.holds(f"{word}状", word)]
+    assert found == []
+    assert [each.word for each in lexer.find("高血压症状有哪些")] == ["高血压"]

@@ -138,6 +138,13 @@ def test_one_detail_is_changed(query: str, expected: str) -> None:
     assert expected in texts
 
 
+@pytest.mark.parametrize("query", ["高血压影响肝功能吗", "高血压有可能好吗", "高血压的人去社会上跑步好吗"])
+def test_a_sign_within_another_word_is_not_reworded(query: str) -> None:
+    pieces = LEXER.apart(query, "高血压")
+    texts = [text for _, text in ZH.positives(pieces, "高血压病", 7)]
+    assert not any(wrong in text for text in texts for wrong in ("功可以", "可可以", "社有可能"))
+
+
 def test_what_is_in_the_word_is_not_changed() -> None:
     """The dose in the name of a disease, levofloxacin and "about three days" are no dose and no sides."""
     for query in ("2型糖尿病怎么办", "左氧氟沙星好吗", "感冒左右为难", "感冒请回电15900003826", "感冒回kl8@x.com"):
@@ -328,6 +335,15 @@ def test_figures_by_hand() -> None:
     assert found["shortcuts"]["length_difference"] == pytest.approx(
         np.corrcoef([1, 0, 0], [1 / 3, 0, 1 / 3])[0, 1], abs=1e-4
     )
+
+
+def test_a_synonym_inside_its_term_is_not_there() -> None:
+    rows = pairs(
+        ("高血压病能喝酒吗", "高血压能喝酒吗", "positive", "高血压"),
+        ("高血压病能喝酒吗", "高血压病疼吗", "easy", "高血压"),
+    ).with_columns(term=pl.lit("高血压病"))
+    found: Any = balance.figures(rows)
+    assert found["shortcuts"]["synonym_present"] == 1
 
 
 def test_what_is_not_defined_is_none() -> None:

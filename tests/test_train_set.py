@@ -132,6 +132,17 @@ def test_positives_near_to_a_test_query_go_when_that_is_asked_for(folder: Path) 
     assert clean.returncode == 0, clean.stderr
 
 
+def test_the_triples_have_a_manifest_that_notices_an_edit(folder: Path) -> None:
+    triples = folder / "runs/train-data/train_set/triples"
+    done = curate(folder, "verify", str(triples))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "only the files were compared" in done.stdout
+    (triples / "triples.jsonl").write_text("", encoding="utf-8")
+    edited = curate(folder, "verify", str(triples))
+    assert edited.returncode == 1
+    assert "triples.jsonl: it is not the file that was exported" in edited.stdout
+
+
 def test_another_test_set_is_checked_again(folder: Path) -> None:
     path = folder / "held/queries.jsonl"
     path.write_text(

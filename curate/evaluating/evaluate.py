@@ -54,7 +54,7 @@ def evaluate(order: Order, tell: Callable[[str], None] = lambda _line: None) -> 
     before = [_board(task, models, tell) for task in old if task.kind in kinds]
     known = [board for board in boards if board.scored]
     found: dict[str, Any] = {
-        "models": _made_by(models, new, run),
+        "models": _made_by(models, new),
         "tasks": [figures.of_task(board, order.seed) for board in known],
         "legacy": [
             figures.of_legacy(_only(one, other), _only(other, one), order.seed)
@@ -92,9 +92,8 @@ def _only(board: Board, other: Board) -> Board:
     return Board(board.task, [each for each in board.scored if each.model in there])
 
 
-def _made_by(models: Sequence[Model], new: Sequence[Task], run: Path | None) -> list[Json]:
-    judges = {name for task in new for name in task.judges}
-    parts = origin.roles([model.name for model in models], judges, run)
+def _made_by(models: Sequence[Model], new: Sequence[Task]) -> list[Json]:
+    parts = origin.roles([model.name for model in models], new)
     return [
         {
             "model": model.name,

@@ -1,16 +1,17 @@
 """What the run that a benchmark came from says of it: who retrieved, who judged, and how much was missed."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from curate.config import Json, Settings
+from curate.evaluating.tasks import Task
 from curate.files import read_json
+from curate.parts import ROLES
 from curate.pipeline import Pipeline
 from curate.review.desk import Desk
 from curate.review.proof import prove
 from curate.review.sample import Sample
-from curate.stages.pool import Config as Pool
 
 
 def run_of(folder: Path) -> Path | None:
@@ -24,27 +25,9 @@ def definitions(run: Path | None) -> Mapping[str, Settings]:
     return cast("Mapping[str, Settings]", Pipeline.load(run / "pipeline.yaml").head.encoders) if run else {}
 
 
-def roles(models: Sequence[str], judges: Iterable[str], run: Path | None) -> dict[str, list[str]]:
-    """Return model -> what part it had in making the benchmark: `retriever`, `judge`, both or none.
-
-    `judges` are those who voted. Of an export by itself nobody knows the retrievers. An encoder of the pipeline counts
-    under its own name and under that of its model.
-    """
-    parts = {"retriever": set[str](), "judge": set(judges)}
-    if run is not None:
-        head = Pipeline.load(run / "pipeline.yaml")
-        pool = head.sections["pool"]
-        assert isinstance(pool, Pool)
-        for name in pool.retrievers:
-            settings = head.head.retrievers.get(name, {})
-            parts["retriever"] |= {name, str(settings.get("kind", name)), str(settings.get("encoder", name))}
-        panel = _read(run / "judge" / "panel.json")
-        parts["judge"] |= {str(each["encoder"]) for each in panel.values() if "encoder" in each}
-        for name, settings in head.head.encoders.items():
-            for found in parts.values():
-                if name in found and "model" in settings:
-                    found.add(str(settings["model"]))
-    return {model: [part for part, names in parts.items() if model in names] for model in models}
+def roles(models: Sequence[str], tasks: Sequence[Task]) -> dict[str, list[str]]:
+    """Return model -> what part it had in making these tasks: `retriever`, `judge`, both or none."""
+    return {model: [role for role in ROLES if any(model in task.parts[role] for task in tasks)] for model in models}
 
 
 def missed(run: Path | None) -> dict[str, Json]:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import polars as pl
-import yaml
 
 from curate.config import digest
 from curate.errors import DataError, MissingExtra, UserError
+from curate.exporters import mteb_tasks
 from curate.exporters.loading import load_task
 from curate.files import sha256
+from curate.parts import ROLES
 
 if TYPE_CHECKING:
     from mteb.abstasks import AbsTask
@@ -23,7 +24,6 @@ Kind = Literal["Retrieval", "Reranking", "STS"]
 MAIN: Mapping[Kind, str] = {"Retrieval": "ndcg_at_10", "Reranking": "map_at_10", "STS": "cosine_pearson"}
 """Kind of a task -> the measure that counts, by mteb's name."""
 SHOWN = {"ndcg_at_10": "nDCG@10", "map_at_10": "MAP@10", "cosine_pearson": "Pearson"}
-PLACES = ("retrieval", "reranking", "sts")
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,15 @@ class Task:
         return found
 
     @cached_property
-    def judges(self) -> frozenset[str]:
-        """Return the judges who voted."""
+    def parts(self) -> Mapping[str, frozenset[str]]:
+        """Return role -> names of those who had it, by the README and the votes."""
+        said = _front(self.folder).get("curate", {}) if self.folder else {}
+        return {
+            role: frozenset(said.get(role, ())) | (self._voted if role == "judge" else frozenset()) for role in ROLES
+        }
+
+    @property
+    def _voted(self) -> frozenset[str]:
         grades = self._grades()
         if grades is None or grades.is_empty():
             return frozenset()
@@ -99,11 +106,11 @@ def in_folder(folder: Path) -> list[Task]:
     DataError if a file is missing or is not the one that its name says, because somebody edited it.
     """
     for place in (folder, folder / "mteb", folder / "export" / "mteb"):
-        if found := [each for each in (place, *(place / name for name in PLACES)) if _has_block(each)]:
+        if found := [each for each in (place, *(place / name for name in mteb_tasks.KINDS)) if _front(each)]:
             return [_task(each, str(folder)) for each in found]
     raise UserError(
         f"{folder}: found no task; give a run folder that was exported as `mteb`, or a folder that holds "
-        f"{', '.join(PLACES)}, each with a README.md"
+        f"{', '.join(mteb_tasks.KINDS)}, each with a README.md"
     )
 
 
@@ -144,16 +151,13 @@ def _task(folder: Path, source: str) -> Task:
 
 def _content(folder: Path) -> str:
     """Return the digest of the README and of every file that it names."""
-    named = [data["path"] for config in _front(folder)["configs"] for data in config["data_files"]]
+    named = mteb_tasks.data_files(_front(folder))
     return digest([sha256(folder / "README.md"), {name: sha256(folder / name) for name in named}])
 
 
-def _has_block(folder: Path) -> bool:
-    return (folder / "README.md").is_file() and "mteb" in _front(folder)
-
-
-def _front(folder: Path) -> Mapping[str, Any]:
-    """Return the YAML block of a README, empty if it has none."""
-    parts = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
-    front = yaml.safe_load(parts[1]) if len(parts) == 3 and not parts[0] else None
-    return front if isinstance(front, dict) else {}
+def _front(folder: Path) -> dict[str, Any]:
+    """Return the YAML block of a task's README, empty if the folder is no task's."""
+    try:
+        return mteb_tasks.front_matter(folder)
+    except ValueError:
+        return {}

@@ -9,6 +9,7 @@ instruction   what an instruction-tuned encoder is told before a query; else tha
 repaired      how the labels came about, where a legacy set was repaired and not judged as a whole
 weak_judges   true where every judge is a heuristic: the card then opens with a warning
 judges        the panel, as a list of mappings (name, kind, model, ...) or of names
+parts         role (`retriever`, `judge`) -> names of those who had it: a model of that name scores too well here
 prompts       the rubrics and templates, as a list of mappings (name, version, digest)
 agreement     figures by name, nested at will; None is shown as "not defined"
 experts       what a sample that people read proves of the labels: a list of mappings
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
-_OWN = frozenset((*_SAID, "experts", "privacy", "sts", "counts"))
+_OWN = frozenset((*_SAID, "parts", "experts", "privacy", "sts", "counts"))
 _SIZES = {"1K": 10**3, "10K": 10**4, "100K": 10**5, "1M": 10**6, "10M": 10**7, "100M": 10**8}
 """Bounds of the hub's classes of size."""
 _CATEGORIES = {"Retrieval": "text-retrieval", "Reranking": "text-ranking", "STS": "sentence-similarity"}
@@ -66,10 +67,10 @@ def card(benchmark: Benchmark, task: Task, tables: Sequence[Table], counts: Json
     facts = benchmark.facts
     front = _front(benchmark, task, tables)
     return (
-        _environment()
+        environment()
         .from_string(template("card.md.j2"))
         .render(
-            front=_yaml(front),
+            front=front_matter(front),
             name=benchmark.name,
             language=benchmark.language,
             policies=benchmark.verdicts["policy"].unique().sort().to_list(),
@@ -84,7 +85,8 @@ def card(benchmark: Benchmark, task: Task, tables: Sequence[Table], counts: Json
     )
 
 
-def _environment() -> "Environment":
+def environment() -> "Environment":
+    """Return what fills the templates of cards."""
     from jinja2 import Environment, StrictUndefined
 
     made = Environment(  # noqa: S701 - Markdown, not HTML; `_cell` escapes what a cell must not hold
@@ -94,7 +96,8 @@ def _environment() -> "Environment":
     return made
 
 
-def _yaml(front: Mapping[str, Any]) -> str:
+def front_matter(front: Mapping[str, Any]) -> str:
+    """Return the YAML block of a card."""
     import yaml
 
     text: str = yaml.safe_dump(dict(front), allow_unicode=True, sort_keys=False, width=1000)
@@ -102,13 +105,15 @@ def _yaml(front: Mapping[str, Any]) -> str:
 
 
 def _front(benchmark: Benchmark, task: Task, tables: Sequence[Table]) -> dict[str, Any]:
-    """Return the YAML block; `mteb` is a key of our own, which other readers ignore."""
+    """Return the YAML block; `mteb` and `curate` (who had a part) are keys of our own, which other readers ignore."""
     words = _words(benchmark.language)
     asked: Any = words["similar"]
     if task.kind != "STS":
         asked = {"query": str(benchmark.facts.get("instruction") or words["instruction"])}
+    parts: Any = benchmark.facts.get("parts")
     return {
         **_head(benchmark, f"{benchmark.name} ({task.kind.lower()})", {task: tables}),
+        **({"curate": parts} if parts and task.kind != "STS" else {}),
         "configs": _configs(tables, default="pairs" if task.kind == "STS" else "qrels"),
         "mteb": {
             "name": task.name,
@@ -165,9 +170,9 @@ def overview(benchmark: Benchmark, tasks: Mapping[Task, Sequence[Table]]) -> str
     ]
     front = {**_head(benchmark, benchmark.name, tasks), "configs": configs}
     return (
-        _environment()
+        environment()
         .from_string(template("overview.md.j2"))
-        .render(front=_yaml(front), name=benchmark.name, tasks=tasks, weak=benchmark.facts.get("weak_judges"))
+        .render(front=front_matter(front), name=benchmark.name, tasks=tasks, weak=benchmark.facts.get("weak_judges"))
     )
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from curate.config import Json
 from curate.errors import DataError
-from curate.exporters.card import Table, markdown
+from curate.exporters.card import Table, environment, front_matter, markdown
 from curate.files import sha256, write_text
 from curate.protocols import Benchmark
 from curate.records import GRADES
@@ -109,9 +109,6 @@ def _write(folder: Path, config: str, table: pl.DataFrame) -> Table:
 
 def _card(benchmark: Benchmark, lists: pl.DataFrame, tables: list[Table]) -> str:
     """Return the README."""
-    import yaml
-    from jinja2 import Environment, StrictUndefined
-
     facts = benchmark.facts
     front = {
         "pretty_name": f"{benchmark.name} (triples)",
@@ -130,15 +127,15 @@ def _card(benchmark: Benchmark, lists: pl.DataFrame, tables: list[Table]) -> str
         "positives": pairs["pos"],
         "negatives": pairs["neg"],
     }
-    environment = Environment(  # noqa: S701 - Markdown, not HTML; `markdown` escapes what a cell must not hold
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
-    )
-    environment.filters["table"] = markdown
-    return environment.from_string(template("triples.md.j2")).render(
-        front=yaml.safe_dump(front, allow_unicode=True, sort_keys=False, width=1000),
-        name=markdown(benchmark.name),
-        facts={key: facts.get(key) for key in _OWN},
-        construction={key: value for key, value in facts.items() if key not in _OWN},
-        counts=counts,
-        tables=tables,
+    return (
+        environment()
+        .from_string(template("triples.md.j2"))
+        .render(
+            front=front_matter(front),
+            name=markdown(benchmark.name),
+            facts={key: facts.get(key) for key in _OWN},
+            construction={key: value for key, value in facts.items() if key not in _OWN},
+            counts=counts,
+            tables=tables,
+        )
     )

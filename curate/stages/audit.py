@@ -26,7 +26,7 @@ from curate.protocols import Benchmark
 from curate.records import Query
 from curate.review import Desk, Sample
 from curate.review.correcting import correct
-from curate.stages import build, judge
+from curate.stages import build, judge, telling
 from curate.stages.seats import paid
 from curate.voting import PAIR
 
@@ -181,6 +181,7 @@ def _export(context: Context, repaired: pl.DataFrame, *, weak: bool) -> None:
             "weak_judges": weak,
             "judges": sorted(read_json(context.folder("judge") / "panel.json")),
             "prompts": [rubric] if rubric else [],
+            "parts": telling.had_a_part(context),
             "repaired": LABELS,
         },
         duplicates="keep",

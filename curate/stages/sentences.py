@@ -129,6 +129,8 @@ def confirmed(
 def confirm(sentences: Sequence[Sentence], panel: Sequence[Model], question: Question, desk: Desk) -> int:
     """Note what every judge says of every sentence; return how many questions failed."""
     pairs = {str(at): (each.task.query, each.text) for at, each in enumerate(sentences)}
+    for each in sentences:
+        each.votes = {model.name: None for model in panel}
     failed = 0
     for name, votes in _asked(pairs, panel, question, desk, "sentences").items():
         failed += list(votes.values()).count("failed")

@@ -3,8 +3,9 @@
 In: queries of `diversify`, a dictionary of synonyms. Out: `pairs`, the set; `sentences`, everything that was written,
 with what the panel said of it; `dropped`, the queries that gave no pair, and rows of the dictionary that were left out.
 For a query with a word that has a synonym three sentences are written: the same meaning with the synonym, another
-meaning with the synonym, another meaning with the query's own word. Judges of other families confirm them; kept is what
-all of them agree on. Of a query one sentence is taken, by exact quotas. No word stands in both splits.
+meaning with the synonym, another meaning with the query's own word. A panel confirms them, not all of the writer's
+family; kept is what all agree on. Of a query one sentence is taken, by exact quotas. No word that a pair of one split
+is about is that of a pair of the other.
 """
 
 from collections import Counter
@@ -93,7 +94,8 @@ def run(config: Config, context: Context) -> Report:
     write_table(context.out, "sentences", pairing.sentences(made.draft.sentences, spelled))
     left_out = {**made.choice.left_out, **pairing.lost(made), **undrawn}
     write_table(context.out, "dropped", pairing.dropped(left_out, made))
-    facts = {"generator": config.generator, "models": models, **pairing.facts(made, pairs, config.panel, context.seed)}
+    told = {"generator": config.generator, "models": models, "prompts": _prompts(config, context)}
+    facts = {**told, **pairing.facts(made, pairs, config.panel, context.seed)}
     failed = made.draft.failed
     return Report(
         len(queries),
@@ -128,7 +130,8 @@ def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], d
         votes = confirmed(sorted(met, key=lambda each: each.line), panel, words.panel_question(context, "words"), desk)
         _refuse_failed(votes)
         entries = [each for each in entries if set(votes.get(each.line, {YES: YES}).values()) == {YES}]
-    rules = Rules(Lexer(entries), asks, config.length)
+    # Words that were not confirmed still end where they end: a shorter one inside them was not asked about.
+    rules = Rules(Lexer(entries, [word for each in book.entries for word in each.words]), asks, config.length)
     choice = choose(queries, rules.lexer, rules, context.seed, config.queries)
     writer = Writer(rules, wording, config, context.seed, {bare(text) for _, text in queries})
     if config.generator == TEMPLATES:
@@ -199,6 +202,14 @@ def _models(config: Config, context: Context) -> list[Model]:
     generator = [] if config.generator == TEMPLATES else [config.generator]
     names = [*((name, "sts.generator") for name in generator), *((name, "sts.panel") for name in config.panel)]
     return [Model.named(context, name, key, PURPOSE) for name, key in names]
+
+
+def _prompts(config: Config, context: Context) -> list[Json]:
+    """Return name and digest of every prompt that somebody was asked with."""
+    used = [words.generator_prompt(context)] if config.generator != TEMPLATES else []
+    names = [name for name in ASKED if config.panel and (name == "sentences" or config.confirm_dictionary)]
+    asked = [words.panel_question(context, name) for name in names]
+    return [f"{each.name} ({each.digest[:12]})" for each in (*used, *asked)]
 
 
 def _notes(config: Config, made: Made, pairs: pl.DataFrame) -> list[str]:

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+import polars as pl
+
 from curate import figures
 from curate.config import Json
 from curate.context import Context
 from curate.files import read_json
+from curate.parts import parts
 from curate.review import relevance_desks
 from curate.review.proof import prove
 
@@ -38,6 +41,7 @@ def facts(context: Context, agreed: Mapping[str, Any], suspicious: int) -> dict[
     return {
         "weak_judges": figures.only_heuristics(panel, judged["heuristic"]),
         "judges": _judges(context, judged, panel),
+        "parts": had_a_part(context),
         "prompts": [judged["rubric"]] if judged["rubric"] else [],
         "agreement": _agreement(agreed),
         "experts": _experts(context),
@@ -50,6 +54,14 @@ def facts(context: Context, agreed: Mapping[str, Any], suspicious: int) -> dict[
         "verdicts that experts changed": resolved["overridden"],
         "equal texts": "kept under their own ids" if context.duplicates == "keep" else "merged",
     }
+
+
+def had_a_part(context: Context) -> dict[str, Json]:
+    """Return role -> names of those who retrieved and judged; see `parts`."""
+    rankings = pl.scan_parquet(context.folder("pool") / "rankings.parquet")
+    retrievers = rankings.select(pl.col("retriever").unique()).collect()["retriever"]
+    panel = read_json(context.folder("judge") / "panel.json")
+    return {**parts(retrievers, panel, context.definitions)}
 
 
 def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> list[Json]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import polars as pl
 from pydantic import Field
 
-from curate import figures, leaks, mining, splits, voting
+from curate import figures, leaks, manifest, mining, splits, voting
 from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.corpus import TableCorpus
@@ -222,6 +222,7 @@ def _export(
         duplicates=context.duplicates,
     )
     EXPORTERS.load("triples")(benchmark, folder)
+    manifest.write(folder, {"name": benchmark.name, "language": benchmark.language, "format": "triples"})
 
 
 def _notes(found: Mapping[str, Any], suspicious: int) -> list[str]:
@@ -252,4 +253,4 @@ def fingerprint(config: Config, context: Context) -> Json:
     return known
 
 
-STAGE = Stage("train_set", Config, ("mask", "diversify", "pool", "judge"), run, fingerprint)
+STAGE = Stage("train_set", Config, ("mask", "diversify", "pool", "judge"), run, fingerprint, version=2)
