@@ -94,7 +94,7 @@ def run(config: Config, context: Context) -> Report:
     write_table(context.out, "sentences", pairing.sentences(made.draft.sentences, spelled))
     left_out = {**made.choice.left_out, **pairing.lost(made), **undrawn}
     write_table(context.out, "dropped", pairing.dropped(left_out, made))
-    told = {"generator": config.generator, "models": models, "prompts": _prompts(config, context)}
+    told: dict[str, Json] = {"generator": config.generator, "models": models, "prompts": _prompts(config, context)}
     facts = {**told, **pairing.facts(made, pairs, config.panel, context.seed)}
     failed = made.draft.failed
     return Report(
@@ -206,10 +206,12 @@ def _models(config: Config, context: Context) -> list[Model]:
 
 def _prompts(config: Config, context: Context) -> list[Json]:
     """Return name and digest of every prompt that somebody was asked with."""
-    used = [words.generator_prompt(context)] if config.generator != TEMPLATES else []
     names = [name for name in ASKED if config.panel and (name == "sentences" or config.confirm_dictionary)]
-    asked = [words.panel_question(context, name) for name in names]
-    return [f"{each.name} ({each.digest[:12]})" for each in (*used, *asked)]
+    used = [(each.name, each.digest) for each in (words.panel_question(context, name) for name in names)]
+    if config.generator != TEMPLATES:
+        writing = words.generator_prompt(context)
+        used.insert(0, (writing.name, writing.digest))
+    return [f"{name} ({digest[:12]})" for name, digest in used]
 
 
 def _notes(config: Config, made: Made, pairs: pl.DataFrame) -> list[str]:
