@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from curate.config import Json
@@ -28,6 +30,15 @@ class Drop:
 
 
 @dataclass(frozen=True)
+class Together:
+    """What exactly these retrievers found, and no other one."""
+
+    retrievers: tuple[str, ...]
+    pairs: int
+    relevant: int
+
+
+@dataclass(frozen=True)
 class Overlap:
     """Who found the pairs of a pool; every list is in the order of `retrievers`."""
 
@@ -40,8 +51,8 @@ class Overlap:
     relevant: list[int]
     """Relevant pairs among those found."""
     relevant_alone: list[int]
-    both: list[list[int]]
-    """Pairs that two retrievers found; the diagonal is `found`."""
+    together: list[Together]
+    """Every pair of the pool once, by who found it; the largest group first."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +114,19 @@ def overlap(pool: pl.DataFrame, verdicts: pl.DataFrame) -> Overlap:
         alone=alone.sum(axis=0).tolist(),
         relevant=hits[good].sum(axis=0).tolist(),
         relevant_alone=alone[good].sum(axis=0).tolist(),
-        both=(hits.T @ hits).tolist(),
+        together=_together(names, hits, good),
     )
+
+
+def _together(names: Sequence[str], hits: npt.NDArray[np.int64], good: npt.NDArray[np.bool_]) -> list[Together]:
+    """Return the groups of pairs that the same retrievers found; `hits` is pairs x retrievers, `good` the relevant."""
+    kinds, which = np.unique(hits @ (1 << np.arange(len(names))), return_inverse=True)
+    counts = zip(kinds.tolist(), np.bincount(which), np.bincount(which[good], minlength=len(kinds)), strict=True)
+    found = [
+        Together(tuple(name for place, name in enumerate(names) if kind >> place & 1), int(size), int(relevant))
+        for kind, size, relevant in counts
+    ]
+    return sorted(found, key=lambda group: (-group.pairs, group.retrievers))
 
 
 def per_query(queries: pl.DataFrame, pool: pl.DataFrame, verdicts: pl.DataFrame) -> list[QueryCounts]:
@@ -133,15 +155,27 @@ def spread(numbers: Sequence[int], most: int = 14) -> Spread:
     )
 
 
-def stratified(verdicts: pl.DataFrame, size: int, seed: int) -> list[tuple[str, str, str]]:
-    """Draw `size` pairs (query_id, doc_id, verdict), as equally from every verdict as there are pairs."""
+def stratified(verdicts: pl.DataFrame, size: int, seed: int, *purpose: str) -> list[tuple[str, str, str]]:
+    """Draw `size` pairs (query_id, doc_id, verdict), as equally from every verdict as there are pairs.
+
+    `purpose` makes draws of one seed independent of one another.
+    """
     sizes: dict[str, int] = {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
     drawn: list[tuple[str, str, str]] = []
     for name, quota in _quotas(sizes, size).items():
         rows = verdicts.filter(pl.col("verdict") == name).select(*PAIR, "verdict").sort(PAIR)
-        places = generator(seed, "report", "pairs", name).sample(range(len(rows)), quota)
+        places = generator(seed, "report", "pairs", *purpose, name).sample(range(len(rows)), quota)
         drawn.extend(rows.row(place) for place in places)
     return drawn
+
+
+def by_query(verdicts: pl.DataFrame, queries: int, pairs: int, seed: int) -> list[tuple[str, str, str]]:
+    """Draw queries, and of each of them pairs as `stratified` does; those of a query together, the plain ones last."""
+    names = sorted(verdicts["query_id"].unique())
+    chosen = sorted(generator(seed, "report", "queries to read").sample(names, min(queries, len(names))))
+    parts = verdicts.filter(pl.col("query_id").is_in(chosen)).partition_by("query_id", as_dict=True)
+    drawn = [stratified(parts[(name,)], pairs, seed, name) for name in chosen]
+    return [pair for each in drawn for pair in sorted(each, key=lambda pair: pair[2] == "not relevant")]
 
 
 def excerpt(text: str, size: int) -> str:

@@ -1,22 +1,31 @@
 """The report page: figures of a run in, one HTML file out, in the words of a language.
 
 Every text is escaped by the template engine; a figure that is None is shown as "not defined", never as 0.
+The one script is named by its digest in the page's policy, so that nothing else can run, whatever a text holds.
 """
 
+import json
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import yaml
 
 from curate import charts, figures, resources
 from curate.config import Json
+from curate.confusion import Confusion
 from curate.figures import Bin, Drop, Overlap, QueryCounts, Spread
 from curate.intervals import FEW
 from curate.records import GRADES, VERDICTS
 
 STATUSES = ("refused", "unparsed", "failed", "stopped")
 MEASURES = ("percent", "fleiss", "alpha_nominal", "alpha_ordinal", "ac1")
+GROUPS = 12
+"""Groups of retrievers that the plot of their overlap shows, the largest ones; the table beside it has all of them."""
+Levels = list[tuple[str, Mapping[str, Any]]]
+"""What agreement was measured on, in words, and its figures."""
 KEYS = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
 """What a bill counts, besides the cost."""
 
@@ -70,7 +79,10 @@ class Shown:
     """queries, corpus -> lengths in cl100k tokens, of all texts or of a sample."""
     sizes: dict[str, int]
     """queries, corpus -> number of texts."""
+    confusions: list[Confusion]
     pairs: list[Pair]
+    read: list[Pair]
+    """Pairs of some queries, those of a query together: what the browser of queries opens."""
     queries: list[QueryCounts]
     settings: str
     """The configuration as YAML."""
@@ -90,21 +102,27 @@ def page(shown: Shown, language: str) -> str:
     environment.filters["share"] = lambda part, whole: f"{part / whole:.1%}" if whole else words["undefined"]
     positives = figures.spread([row.verdicts[0] for row in shown.queries])
     said = shown.agreed["grades"].values()
+    script, levels = resources.template("report.js"), _levels(shown, words)
     return environment.from_string(resources.template("report.html.j2")).render(
         words=words,
         language=language,
         css=resources.template("report.css"),
+        script=script,
+        script_digest=b64encode(sha256(script.encode()).digest()).decode(),
+        data=_data(shown, words),
         shown=shown,
         panel=shown.agreed["panel"],
         weak=figures.only_heuristics(shown.agreed["panel"], _heuristics(shown)),
         failed=figures.failed(shown.steps["judge"].facts),
         unfinished=[step.unfinished for step in shown.steps.values() if step.unfinished],
-        levels=_levels(shown, words),
+        levels=levels,
         few=FEW,
         positives=positives,
-        charts=_charts(shown, positives, words),
+        charts=_charts(shown, positives, levels, words),
         grades=[*GRADES, *(name for name in STATUSES if any(name in counts for counts in said))],
         verdicts=_verdicts(shown),
+        edges=_edges,
+        kappas=_kappas(shown.agreed),
         measures=MEASURES,
         keys=KEYS,
     )
@@ -121,7 +139,7 @@ def _verdicts(shown: Shown) -> tuple[str, ...]:
     return VERDICTS if shown.agreed["counts"][VERDICTS[-1]] else VERDICTS[:-1]
 
 
-def _levels(shown: Shown, words: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+def _levels(shown: Shown, words: Mapping[str, Any]) -> Levels:
     """Return the columns of the table of agreement: its head and its figures, on all pairs and on parts of them."""
     sides, export = ("five_grades", "cut"), shown.steps.get("export")
     rerank: Any = export.facts.get("rerank_agreement") if export else None
@@ -138,10 +156,11 @@ def strings(language: str) -> dict[str, Any]:
     return known.get(language.partition("-")[0], known["en"])
 
 
-def _charts(shown: Shown, positives: Spread, words: Mapping[str, Any]) -> dict[str, str]:
+def _charts(shown: Shown, positives: Spread, levels: Levels, words: Mapping[str, Any]) -> dict[str, str]:
     """Return the charts by name, as SVG."""
     titles, axes = words["charts"], words["axes"]
     votes: dict[str, str] = {name: f"g-{name}" for name in (*GRADES, *STATUSES)}
+    sets = list(zip(shown.overlap.retrievers, shown.overlap.found, strict=True))
     kinds: dict[str, str] = {name: f"v-{name.replace(' ', '-')}" for name in VERDICTS}
     decided: dict[str, int] = {name: shown.agreed["counts"][name] for name in _verdicts(shown)}
     return {
@@ -149,7 +168,8 @@ def _charts(shown: Shown, positives: Spread, words: Mapping[str, Any]) -> dict[s
         "pairs": charts.funnel(titles["pairs"], _pairs(shown, words["funnel"])),
         "grades": charts.stacked(titles["grades"], list(shown.agreed["grades"].items()), votes, words["grades"]),
         "verdicts": charts.stacked(titles["verdicts"], [(words["all_pairs"], decided)], kinds, words["verdicts"]),
-        "overlap": charts.heat(titles["overlap"], shown.overlap.retrievers, _shares(shown.overlap, words["undefined"])),
+        "agreement": _forest(levels[:2], words),
+        "overlap": charts.upset(titles["overlap"], sets, _together(shown.overlap)),
         "positives": _histogram(titles["positives"], positives, axes["positives"]),
         "queries": _histogram(titles["queries"], shown.lengths["queries"], axes["queries"]),
         "corpus": _histogram(titles["corpus"], shown.lengths["corpus"], axes["corpus"]),
@@ -177,12 +197,45 @@ def _pairs(shown: Shown, names: Mapping[str, str]) -> list[tuple[str, int]]:
     ]
 
 
-def _shares(overlap: Overlap, undefined: str) -> list[list[tuple[float | None, str]]]:
-    """Return the share of a row's pairs that a column found too."""
-    return [
-        [(both / found, f"{both / found:.0%}") if found else (None, undefined) for both in row]
-        for row, found in zip(overlap.both, overlap.found, strict=True)
-    ]
+def _together(overlap: Overlap) -> list[tuple[tuple[str, ...], int]]:
+    return [(group.retrievers, group.pairs) for group in overlap.together[:GROUPS]]
+
+
+def _forest(levels: Levels, words: Mapping[str, Any]) -> str:
+    """Return the measures of agreement as a chart, with a line for each level."""
+    rows = []
+    for name in MEASURES:
+        found = [(level, agreed[name], agreed["intervals"][name]) for level, agreed in levels]
+        said = [figures.ranged(figure, bounds) or words["undefined"] for _, figure, bounds in found]
+        rows.append((words["measures"][name], [(*each, text) for each, text in zip(found, said, strict=True)]))
+    return charts.forest(words["charts"]["agreement"], rows)
+
+
+def _kappas(agreed: Mapping[str, Any]) -> dict[tuple[str, ...], list[str | None]]:
+    """Return two judges -> Cohen's kappa with its interval: weighted on the five grades, and plain at the cut."""
+    found: dict[tuple[str, ...], list[str | None]] = {}
+    for side, weights in (("five_grades", "quadratic"), ("cut", "nominal")):
+        for pair in agreed[side].get("pairs_of_raters") or ():
+            kappa = figures.ranged(pair[weights], pair["intervals"][weights])
+            found.setdefault(tuple(pair["raters"]), []).append(kappa)
+    return found
+
+
+def _edges(row: QueryCounts) -> str:
+    """Return where the parts of a query's bar end, in percent, as properties for the style sheet."""
+    ends = [100 * sum(row.verdicts[: place + 1]) / row.pool if row.pool else 0 for place in range(len(row.verdicts))]
+    return ";".join(f"--{name}:{round(end, 1):g}%" for name, end in zip("abcde", ends, strict=True))
+
+
+def _data(shown: Shown, words: Mapping[str, Any]) -> str:
+    """Return what the page's script reads, as JSON that cannot end its element: pairs by query, and words."""
+    pairs: dict[str, list[Json]] = {}
+    for pair in shown.read:
+        said: list[Json] = [word or "none" for _, word in pair.votes]
+        pairs.setdefault(pair.query_id, []).append([pair.doc_id, pair.verdict, pair.passage, said])
+    known = {name: words[name] for name in ("verdicts", "grades", "matching", "passage", "votes")}
+    found = {"pairs": pairs, "panel": shown.agreed["panel"], "words": known}
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _histogram(title: str, spread: Spread, axis: str) -> str:

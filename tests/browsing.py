@@ -29,6 +29,10 @@ class Page:
         """Return the text of the first such element, empty if there is none."""
         return str(self.see(f"document.querySelector('{selector}')?.innerText ?? ''"))
 
+    def log(self, kind: str) -> list[str]:
+        """Return what the browser has noted of a kind (browser: its console, performance) since this was asked last."""
+        return [entry["message"] for entry in self.browser.get_log(kind)]  # type: ignore[no-untyped-call]
+
     def wait(self, script: str) -> None:
         """Wait until a script's expression is true."""
         WebDriverWait(self.browser, PATIENCE_S, poll_frequency=0.02).until(lambda _: self.see(script), script)
@@ -62,7 +66,7 @@ def browsing(profile: Path) -> Iterator[Page]:
     quiet += ["--disable-background-networking", "--disable-component-update", f"--user-data-dir={profile}"]
     for argument in quiet:
         options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = Chrome(options=options, service=Service(str(DRIVER)))
     try:
         yield Page(browser)

@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from curate import charts
+from curate import charts, marks
 
 KINDS = {"S": "g-S", "A": "g-A", "D": "g-D"}
 HOSTILE = "<script>alert('x')</script>&\""
@@ -19,7 +19,7 @@ def widths(svg: str) -> list[float]:
 
 
 def texts(svg: str) -> list[str]:
-    return [text.text or "" for text in drawn(svg).iter("text")]
+    return [(text[-1].tail if len(text) else text.text) or "" for text in drawn(svg).iter("text")]
 
 
 @pytest.mark.parametrize(
@@ -27,12 +27,13 @@ def texts(svg: str) -> list[str]:
     [
         charts.funnel(HOSTILE, [(HOSTILE, 2)]),
         charts.stacked(HOSTILE, [(HOSTILE, {"S": 1})], KINDS, {"S": HOSTILE}),
-        charts.heat(HOSTILE, [HOSTILE], [[(1.0, HOSTILE)]]),
+        charts.upset(HOSTILE, [(HOSTILE, 1)], [([HOSTILE], 1)]),
+        charts.forest(HOSTILE, [(HOSTILE, [(HOSTILE, 0.5, [0.1, 0.9], HOSTILE)])]),
         charts.histogram(HOSTILE, [(HOSTILE, HOSTILE, 1)], HOSTILE),
         charts.scores(HOSTILE, [(HOSTILE, 0.5, 0.4, 0.6)]),
         charts.scatter(HOSTILE, [(HOSTILE, 0.1, 0.2)], HOSTILE, HOSTILE),
     ],
-    ids=["funnel", "stacked", "heat", "histogram", "scores", "scatter"],
+    ids=["funnel", "stacked", "upset", "forest", "histogram", "scores", "scatter"],
 )
 def test_every_chart_is_named_and_keeps_labels_as_text(svg: str) -> None:
     root = drawn(svg)
@@ -63,10 +64,31 @@ def test_a_row_without_counts_has_no_bar() -> None:
     assert texts(svg) == ["silent", "0"]
 
 
-def test_heat_leaves_an_undefined_cell_empty() -> None:
-    svg = charts.heat("重合", ["a", "b"], [[(1.0, "100%"), (0.5, "50%")], [(None, "未定义"), (None, "未定义")]])
-    assert [bar.attrib["fill-opacity"] for bar in drawn(svg).iter("rect")] == ["1.000", "0.550"]
-    assert texts(svg) == ["a", "b", "a", "100%", "50%", "b", "未定义", "未定义"]
+def test_upset_shows_who_is_in_a_group_and_how_large_it_is() -> None:
+    svg = charts.upset("重合", [("a", 30), ("b", 60), ("c", 1)], [(["a", "c"], 8), (["b"], 4)])
+    dots = [dot.attrib["class"] for dot in drawn(svg).iter("circle")]
+    assert dots == ["member", "other", "member", "other", "member", "other"]
+    joints = list(drawn(svg).iter("line"))
+    ends = [float(line.attrib["y2"]) - float(line.attrib["y1"]) for line in joints]
+    assert ends == [2 * charts.DOTS, 0], "a line from the first member to the last"
+    bars = [float(bar.attrib["height"]) for bar in drawn(svg).iter("rect") if bar.attrib["class"] == "bar"]
+    assert bars == [4, 4, 4, charts.PLOT, charts.PLOT / 2], "a thin bar a set, then an upright one a group"
+    assert texts(svg) == ["a", "30", "b", "60", "c", "1", "8", "4"]
+
+
+def test_forest_draws_figures_between_their_bounds_and_nothing_for_none() -> None:
+    rows = [("kappa", [("cut", 0.5, [0.25, 0.75], "0.5"), ("grades", None, None, "not defined")])]
+    svg = charts.forest("agreement", rows)
+    [dot], [whisker] = drawn(svg).iter("circle"), [x for x in drawn(svg).iter("line") if "whisker" in x.attrib["class"]]
+    left, middle, right = (float(x.rstrip("%")) for x in (whisker.attrib["x1"], dot.attrib["cx"], whisker.attrib["x2"]))
+    assert middle - left == pytest.approx(right - middle, abs=0.02)
+    assert texts(svg) == ["0", "0.5", "1", "kappa", "0.5", "not defined"]
+
+
+def test_forest_reaches_below_zero_where_a_bound_does() -> None:
+    svg = charts.forest("agreement", [("kappa", [("cut", -0.2, [-0.5, 0.1], "")])])
+    assert texts(svg) == ["-0.5", "0", "1", "kappa"]
+    assert all(float(dot.attrib["cx"].rstrip("%")) > 0 for dot in drawn(svg).iter("circle"))
 
 
 def test_histogram_bars_stand_on_one_line() -> None:
@@ -78,7 +100,12 @@ def test_histogram_bars_stand_on_one_line() -> None:
 
 
 def test_charts_of_nothing_are_still_charts() -> None:
-    for svg in (charts.funnel("x", []), charts.stacked("x", [], KINDS, {}), charts.heat("x", [], [])):
+    for svg in (
+        charts.funnel("x", []),
+        charts.stacked("x", [], KINDS, {}),
+        charts.upset("x", [], []),
+        charts.forest("x", []),
+    ):
         assert drawn(svg).findtext("title") == "x"
     assert texts(charts.histogram("x", [], "axis")) == ["axis"]
 
@@ -94,7 +121,7 @@ def test_charts_of_nothing_are_still_charts() -> None:
     ],
 )
 def test_long_labels_are_cut_by_their_width(text: str, shown: str) -> None:
-    assert charts.short(text) == shown
+    assert marks.short(text) == shown
 
 
 def test_a_score_is_a_bar_with_its_interval_over_the_end() -> None:

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from curate import figures
-from curate.figures import Bin, Drop
+from curate.figures import Bin, Drop, Together
 from curate.files import frame
 from curate.records import VERDICTS
 
@@ -38,7 +38,7 @@ def test_overlap_counts_who_found_what() -> None:
     assert found.pairs == 5
     assert (found.found, found.alone) == ([4, 3], [2, 1])
     assert (found.relevant, found.relevant_alone) == ([2, 1], [1, 0])
-    assert found.both == [[4, 2], [2, 3]]
+    assert found.together == [Together(("a",), 2, 1), Together(("a", "b"), 2, 1), Together(("b",), 1, 0)]
 
 
 def test_overlap_of_an_empty_pool_names_no_retriever() -> None:
@@ -99,6 +99,24 @@ def test_sample_takes_as_much_of_every_verdict_as_there_is() -> None:
     assert len(set(drawn)) == 20
     assert figures.stratified(table.reverse(), 20, seed=7) == drawn, "the draw depends on ids, not on their order"
     assert figures.stratified(table, 20, seed=8) != drawn
+
+
+def test_queries_to_read_are_drawn_whole_and_their_pairs_by_verdict() -> None:
+    rows = [(query, f"d{n:02}", "relevant" if n < 2 else "contested") for query in "abcde" for n in range(9)]
+    table = frame("verdicts", ({"query_id": q, "doc_id": d, "verdict": v} for q, d, v in rows))
+    drawn = figures.by_query(table, 3, 5, seed=7)
+    queries = [query for query, _, _ in drawn]
+    assert queries == sorted(queries)
+    assert Counter(Counter(queries).values()) == {5: 3}
+    assert Counter(verdict for _, _, verdict in drawn) == {"relevant": 6, "contested": 9}
+    assert drawn == figures.by_query(table.reverse(), 3, 5, seed=7)
+    assert sorted(figures.by_query(table, 99, 99, seed=7)) == sorted(rows)
+    assert figures.by_query(table, 0, 5, seed=7) == []
+
+
+def test_of_a_query_what_is_not_relevant_is_read_last() -> None:
+    drawn = figures.by_query(verdicts("not relevant", "contested", "relevant", "not relevant"), 1, 9, seed=7)
+    assert [verdict for _, _, verdict in drawn] == ["relevant", "contested", "not relevant", "not relevant"]
 
 
 def test_a_small_table_is_shown_whole_and_once() -> None:

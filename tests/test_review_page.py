@@ -42,7 +42,7 @@ def page(server: Server, two: tuple[Page, Page]) -> Iterator[Page]:
     opened = entered(two[0], server, ZHANG)
     opened.size(1280, 800)
     yield opened
-    complaints = [entry["message"] for entry in opened.browser.get_log("browser")]  # type: ignore[no-untyped-call]
+    complaints = opened.log("browser")
     assert not [text for text in complaints if "net::ERR_" not in text]  # of a killed server
     opened.browser.get("about:blank")
 

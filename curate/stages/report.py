@@ -15,6 +15,7 @@ from pydantic import Field
 
 from curate import figures
 from curate.config import Json, Section
+from curate.confusion import confusions
 from curate.context import Context, Report, Stage
 from curate.corpus import TableCorpus
 from curate.figures import Drop, Spread
@@ -34,6 +35,8 @@ class Config(Section):
     """How much is shown."""
 
     pairs: int = Field(default=20, ge=0, description="sample pairs, spread over the verdicts")
+    queries: int = Field(default=60, ge=0, description="queries, drawn by seed, whose pairs can be read one by one")
+    pairs_per_query: int = Field(default=20, ge=0, description="pairs of each of them, spread over the verdicts")
     excerpt: int = Field(default=200, ge=1, description="characters of a passage that are shown")
     lengths: int = Field(default=5_000, ge=1, description="queries, and documents, whose tokens are counted, at most")
 
@@ -66,7 +69,9 @@ def gather(config: Config, context: Context) -> Shown:
     verdicts = context.read("consensus", "verdicts")
     left_out = context.read("export", "dropped") if "export" in steps else frame("dropped")
     drawn = figures.stratified(verdicts, config.pairs, context.seed)
-    passages, of_documents = _documents(config, context, {doc_id for _, doc_id, _ in drawn})
+    read = figures.by_query(verdicts, config.queries, config.pairs_per_query, context.seed)
+    passages, of_documents = _documents(config, context, {doc_id for _, doc_id, _ in (*drawn, *read)})
+    ratings = context.read("judge", "ratings")
     return Shown(
         name=context.name,
         description=str(context.settings.get("description") or ""),
@@ -78,7 +83,9 @@ def gather(config: Config, context: Context) -> Shown:
         overlap=figures.overlap(pool, verdicts),
         lengths={"queries": _of_queries(config, context, queries["text"].to_list()), "corpus": of_documents},
         sizes={"queries": len(queries), "corpus": len(TableCorpus(context.folder("diversify")))},
-        pairs=_pairs(context, drawn, passages, agreed["panel"]),
+        confusions=confusions(ratings, agreed["panel"]),
+        pairs=_pairs(queries, ratings, drawn, passages, agreed["panel"]),
+        read=_pairs(queries, ratings, read, passages, agreed["panel"]),
         queries=figures.per_query(queries, pool, verdicts),
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
     )
@@ -139,12 +146,16 @@ def _documents(config: Config, context: Context, wanted: set[str]) -> tuple[dict
 
 
 def _pairs(
-    context: Context, drawn: Sequence[tuple[str, str, str]], passages: Mapping[str, str], panel: Sequence[str]
+    queries: pl.DataFrame,
+    ratings: pl.DataFrame,
+    drawn: Sequence[tuple[str, str, str]],
+    passages: Mapping[str, str],
+    panel: Sequence[str],
 ) -> list[Pair]:
     """Return the sample pairs with their texts and votes."""
-    asked = dict(context.read("diversify", "queries").select("query_id", "text").iter_rows())
+    asked = dict(queries.select("query_id", "text").iter_rows())
     keys = pl.DataFrame([row[:2] for row in drawn], schema=dict.fromkeys(figures.PAIR, pl.String), orient="row")
-    said = context.read("judge", "ratings").join(keys, on=figures.PAIR, how="semi")
+    said = ratings.join(keys, on=figures.PAIR, how="semi")
     rows = said.select(*figures.PAIR, "judge", pl.coalesce("grade", "status")).iter_rows()
     votes: dict[tuple[str, str, str], str] = {(query, doc, judge): word for query, doc, judge, word in rows}
     return [
@@ -155,4 +166,4 @@ def _pairs(
     ]
 
 
-STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, version=3)
+STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, version=4)

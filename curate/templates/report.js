@@ -1,0 +1,119 @@
+"use strict";
+// Search, filters and order of the table of queries, their pairs to read, and the theme. Without it the page shows all
+// queries and nothing is lost but the pairs. Texts become text nodes, never markup.
+{
+  const STEP = 50;
+  const find = (selector) => document.querySelector(selector);
+  const make = (tag, style, ...content) => {
+    const made = document.createElement(tag);
+    made.className = style;
+    made.append(...content);
+    return made;
+  };
+  const plain = (text) => text.normalize("NFKC").toLowerCase();
+  const { pairs, panel, words } = JSON.parse(find("#data").textContent);
+  const readings = new Map(Object.entries(pairs));
+
+  const theme = find("#theme");
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const said = () => {
+    const chosen = document.documentElement.dataset.theme;
+    theme.setAttribute("aria-pressed", String(chosen ? chosen === "dark" : dark.matches));
+  };
+  theme.addEventListener("click", () => {
+    document.documentElement.dataset.theme = theme.getAttribute("aria-pressed") === "true" ? "light" : "dark";
+    said();
+  });
+  dark.addEventListener("change", said);
+  said();
+
+  const [table, search, filter, readable, found, more] = ["#queries table", "#search", "#filter", "#readable", "#found", "#more"].map(find);
+  const body = table.tBodies[0];
+  const number = (cell) => Number(cell.textContent.replaceAll(",", ""));
+  const queries = [...body.rows].map((row) => {
+    const [id, text] = [row.cells[0].textContent, row.cells[1].textContent];
+    return { row, own: readings.get(id) ?? [], text: plain(`${id} ${text}`), shown: null };
+  });
+  let limit = STEP;
+  let order = { column: -1, sign: 1 };
+
+  const matches = (query, wanted) => {
+    const value = filter.value;
+    const counted = value && number(query.row.cells[Number(value.replace("!", ""))]) > 0;
+    const passes = !value || (value.startsWith("!") ? !counted : counted);
+    return passes && (!readable?.checked || query.own.length > 0) && wanted.every((word) => query.text.includes(word));
+  };
+  const compared = (one, other) => {
+    const [a, b] = [one, other].map((query) => query.row.cells[order.column]);
+    const apart = order.column < 2 ? a.textContent.localeCompare(b.textContent, document.documentElement.lang, { numeric: true }) : number(a) - number(b);
+    return order.sign * apart;
+  };
+  const show = () => {
+    const wanted = plain(search.value).split(/\s+/).filter(Boolean);
+    const left = queries.filter((query) => matches(query, wanted));
+    if (order.column >= 0) left.sort(compared);
+    const some = left.slice(0, limit);
+    body.replaceChildren(...some.flatMap((query) => (query.shown ? [query.row, query.shown] : [query.row])));
+    more.hidden = some.length === left.length;
+    const counts = { found: left.length, all: queries.length, shown: some.length };
+    found.textContent = words.matching.replace(/\{(\w+)\}/g, (_, name) => counts[name].toLocaleString("en"));
+  };
+  const again = () => {
+    limit = STEP;
+    show();
+  };
+
+  const card = ([doc, verdict, passage, votes]) => {
+    const badge = make("span", `badge v-${verdict.replaceAll(" ", "-")}`, words.verdicts[verdict]);
+    const head = make("header", "", badge, make("span", "", `${words.passage} `, make("code", "", doc)));
+    const given = votes.map((word, place) => make("li", "", panel[place], make("b", `g-${word}`, words.grades[word])));
+    const list = make("ul", "votes", ...given);
+    list.setAttribute("aria-label", words.votes);
+    return make("article", "pair", head, make("p", "passage", passage), list);
+  };
+  const openable = (query) => {
+    const button = make("button", "open", ...query.row.cells[1].childNodes);
+    button.type = "button";
+    button.setAttribute("aria-expanded", "false");
+    button.addEventListener("click", () => {
+      if (query.shown) query.shown.remove();
+      const cell = make("td", "opened", make("div", "cards", ...(query.shown ? [] : query.own.map(card))));
+      cell.colSpan = query.row.cells.length;
+      query.shown = query.shown ? null : make("tr", "", cell);
+      if (query.shown) query.row.after(query.shown);
+      button.setAttribute("aria-expanded", String(query.shown !== null));
+    });
+    query.row.cells[1].append(button);
+  };
+  queries.filter((query) => query.own.length).forEach(openable);
+
+  [...table.tHead.rows[0].cells].slice(0, -1).forEach((head, column) => {
+    const button = make("button", "sort", ...head.childNodes);
+    button.type = "button";
+    button.addEventListener("click", () => {
+      order = { column, sign: order.column === column ? -order.sign : column < 2 ? 1 : -1 };
+      for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", order.sign > 0 ? "ascending" : "descending");
+      again();
+    });
+    head.append(button);
+  });
+
+  search.addEventListener("input", again);
+  filter.addEventListener("change", again);
+  readable?.addEventListener("change", again);
+  find("#controls").addEventListener("submit", (event) => event.preventDefault());
+  more.addEventListener("click", () => {
+    limit += STEP;
+    show();
+    if (more.hidden) search.focus();
+  });
+  // Paper shows every query that matches, and all of the configuration.
+  addEventListener("beforeprint", () => {
+    limit = Infinity;
+    show();
+  });
+  addEventListener("afterprint", again);
+  find("#controls").hidden = theme.hidden = false;
+  show();
+}
