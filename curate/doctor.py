@@ -132,9 +132,7 @@ def _gpu() -> Finding:
     if torch.cuda.is_available():
         names = ", ".join(torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count()))
         return Finding("GPU", "good", names)
-    return Finding(
-        "GPU", "missing", "none that torch can use", "not needed; large models encode some 100 times faster on one"
-    )
+    return Finding("GPU", "missing", "none that torch can use", "not needed; large models encode much faster on one")
 
 
 def _ledger(place: Path | str) -> Finding:

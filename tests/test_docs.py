@@ -90,7 +90,7 @@ def test_words_are_spelled() -> None:
 
 @pytest.mark.slow
 def test_the_tutorial_runs(tmp_path: Path) -> None:
-    """Its commands, on a tenth of the demo's data under the names of the tutorial's files."""
+    """Its commands, on a small part of the demo's data in the tutorial's folder."""
     (tmp_path / "data").mkdir()
     texts = {name: pl.read_ndjson(resources.demo() / f"{name}.jsonl") for name in ("queries", "corpus")}
     asked = texts["queries"].head(8)
@@ -98,8 +98,8 @@ def test_the_tutorial_runs(tmp_path: Path) -> None:
         pl.col("query-id").is_in(asked["_id"].implode())
     )
     answers = texts["corpus"].sort(~pl.col("_id").is_in(known["corpus-id"].implode()), maintain_order=True).head(60)
-    asked.select(qid="_id", question="text").write_csv(tmp_path / "data" / "questions.csv")
-    answers.select(id="_id", answer="text").write_csv(tmp_path / "data" / "answers.csv")
+    asked.write_ndjson(tmp_path / "data" / "queries.jsonl")
+    answers.write_ndjson(tmp_path / "data" / "corpus.jsonl")
     for line in commands(ROOT / "docs" / "tutorial.md"):
         if not line.startswith("review serve"):
             done = curate(tmp_path, *shlex.split(line))
