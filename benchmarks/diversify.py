@@ -4,9 +4,9 @@
 tested. Contenders: `curate`; the rule literally, with one product of a vector and a matrix an item (numpy); and the
 products that `curate` needs, without any decision. Decisions of the first two must be the same. semhash, if it is
 installed, drops whatever resembles anything: another rule with other answers, by an approximate index. Then the shapes
-that a corpus may have: nothing alike, clusters, few dimensions, all identical, all just below t; with the bound on
-leading dimensions, where it pays, and without. `--vectors` measures the same on vectors of real texts, at a threshold
-that drops a tenth. Time in processor seconds too, for a machine may be shared.
+that a corpus may have: nothing alike, clusters, few dimensions, all identical, all just below t. `--vectors` measures
+the same on vectors of real texts, at a threshold that drops a tenth. Time in processor seconds too, for a machine may
+be shared.
 
 Run: python -m benchmarks.diversify [--items 60000] [--large 229457] [--no-literal] [--vectors FILE.npy ...]
 """
@@ -20,10 +20,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from curate import alike
 from curate.alike import CHUNK
 from curate.diversity import BLOCK, Kept, diversify, threshold
-from curate.leading import leading
 from curate.protocols import Vectors
 from curate.search import unit
 
@@ -129,19 +127,10 @@ def compare(items: int, *, with_literal: bool) -> None:
         print(f"| {name} | {wall:.1f} | {cpu:.1f} |")
 
 
-def bounded(name: str, vectors: Vectors, t: float) -> None:
-    """Print the time with the bound on leading dimensions and without, the faster of two runs each."""
-    times: dict[int, list[tuple[float, float]]] = {0: [], len(vectors) + 1: []}
-    kept = set()
-    for alike.LEADING in (*times, *times):
-        decided, *taken = timed(lambda: diversify(vectors, t, N))
-        times[alike.LEADING].append((taken[0], taken[1]))
-        kept.add(decided.kept.tobytes())
-    assert len(kept) == 1, "the bound decides nothing"
-    figures = " | ".join(f"{min(column):.1f}" for each in times.values() for column in zip(*each, strict=True))
-    directions = leading(vectors, t)
-    width = directions.basis.shape[1] if directions else "none"
-    print(f"| {name} | {t:g} | {decided.kept.sum():,} of {len(vectors):,} | {width} | {figures} |", flush=True)
+def shaped(name: str, vectors: Vectors, t: float) -> None:
+    """Print the time of one shape."""
+    decided, wall, cpu = timed(lambda: diversify(vectors, t, N))
+    print(f"| {name} | {t:g} | {decided.kept.sum():,} of {len(vectors):,} | {wall:.1f} | {cpu:.1f} |", flush=True)
 
 
 def main() -> None:
@@ -153,13 +142,12 @@ def main() -> None:
     options.add_argument("--vectors", nargs="*", default=[], help="files of unit vectors of real texts, by numpy.save")
     given = options.parse_args()
     compare(given.items, with_literal=not given.no_literal)
-    print("\n| vectors | t | kept | directions | wall s | cpu s | wall s, no bound | cpu s, no bound |")
-    print("| --- | --: | --: | --: | --: | --: | --: | --: |")
+    print("\n| vectors | t | kept | wall s | cpu s |\n| --- | --: | --: | --: | --: |")
     for name, make in SHAPES.items():
-        bounded(name, make(given.items), T)
+        shaped(name, make(given.items), T)
     for path in given.vectors:
         vectors = np.load(path)
-        bounded(Path(path).stem, vectors, threshold(vectors, N, 0.1))
+        shaped(Path(path).stem, vectors, threshold(vectors, N, 0.1))
     if given.large:
         vectors = near_duplicates(given.large)
         decided, wall, cpu = timed(lambda: diversify(vectors, T, N))

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from curate.leading import RARE, leading
 from curate.protocols import Vectors
-from curate.screen import FLOAT32, Rows, Scores, Screen
+from curate.screen import Rows, Scores, Screen
 from curate.search import lengths, pair_products, products
 
 DIGITS = 5
@@ -19,8 +18,6 @@ CHUNK = 8192
 """With how many kept items a block is compared at once."""
 CROWDED = 1 / 50
 """Share of doubtful similarities of a matrix from which on the whole matrix is computed in float64."""
-LEADING = 20_000
-"""Items from which on it is worth a try to bound similarities by leading dimensions."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,6 @@ class _Part:
     items: Rows
     loaded: Any
     """Their vectors, as the screen takes them; None where there is no room, then they are read again and again."""
-    lead: Vectors | None
 
 
 class Alike:
@@ -42,7 +38,6 @@ class Alike:
         self._bound = self._t + HALF
         self._longest = 0.0
         self._parts: list[_Part] = []
-        self._leading = leading(self._vectors, self._bound) if len(vectors) >= LEADING and screen is FLOAT32 else None
 
     def keep(self, items: Rows) -> None:
         """Append items, in order."""
@@ -51,14 +46,13 @@ class Alike:
         for part in (items[at : at + CHUNK] for at in range(0, len(items), CHUNK)):
             room = (len(self._parts) + 1) * CHUNK * self._vectors.shape[1] * 4 <= self._screen.room
             vectors = self._vectors[part]
-            lead = None if self._leading is None else self._leading.rows(vectors)
-            self._parts.append(_Part(part, self._screen.load(vectors) if room else None, lead))
+            self._parts.append(_Part(part, self._screen.load(vectors) if room else None))
 
     def before(self, items: Rows) -> Iterator[tuple[int, Rows, Scores]]:
         """Yield each of some items that resembles anything before it, what it resembles, and how much, roughly."""
         block = self._vectors[items]
         self._longest = max(self._longest, float(lengths(block, "item", int(items[0])).max()))
-        own = _Part(items, self._screen.load(block), None if self._leading is None else self._leading.rows(block))
+        own = _Part(items, self._screen.load(block))
         rows, columns, screen = self._close(own, own)
         before = np.flatnonzero(columns < rows)
         found = [(rows[before], items[columns[before]], screen[before])]
@@ -78,8 +72,6 @@ class Alike:
 
         A rough product screens. Where much lies within its error of the threshold, a float64 product does.
         """
-        if (found := self._by_lead(left, right)) is not None:
-            return found
         loaded = self._screen.load(self._vectors[right.items]) if right.loaded is None else right.loaded
         error = self._screen.error(self._vectors.shape[1], self._longest, self._longest)
         rows, columns, values = self._screen.above(self._screen.product(left.loaded, loaded), self._bound - error)
@@ -92,22 +84,6 @@ class Alike:
         above = np.ones(len(rows), bool)
         above[doubtful] = self._exact(left.items[rows[doubtful]], right.items[columns[doubtful]]) > self._t
         return rows[above], columns[above], values[above]
-
-    def _by_lead(self, left: _Part, right: _Part) -> tuple[Rows, Rows, Scores] | None:
-        """Return the same by the leading dimensions alone, and the few pairs that these leave open.
-
-        None, from then on, if they leave many.
-        """
-        if self._leading is None or left.lead is None or right.lead is None:
-            return None
-        at = np.flatnonzero(left.lead @ right.lead.T > np.float32(self._bound - self._leading.slack))
-        if len(at) > RARE * len(left.items) * len(right.items) + len(left.items):
-            self._leading = None
-            return None
-        rows, columns = np.divmod(at, len(right.items))
-        exact = self._exact(left.items[rows], right.items[columns])
-        above = exact > self._t
-        return rows[above], columns[above], exact[above]
 
     def _exact(self, left: Rows, right: Rows) -> Scores:
         """Return the rounded float64 similarities of pairs of items."""

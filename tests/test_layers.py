@@ -44,7 +44,6 @@ PURE = {
     "holes",
     "integrity",
     "intervals",
-    "leading",
     "leaks",
     "lengths",
     "leniency",
