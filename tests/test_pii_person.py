@@ -163,7 +163,12 @@ WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 
 SURE, GIVEN = "".join(sorted(known().sure)), "".join(sorted(known().given - set("男女")))
 NAME = st.builds(str.__add__, st.sampled_from(SURE), st.text(GIVEN, min_size=1, max_size=2)).filter(
-    lambda name: name not in known().words and not known().stems.after(name, 0) and not known().titles.after(name, 1)
+    lambda name: (
+        name not in known().words
+        and not known().stems.after(name, 0)
+        and not known().titles.after(name, 1)
+        and name[1:] not in lists().compounds.sure  # a doctor of the name 欧阳, with a word before it
+    )
 )
 WRITTEN = [
     "我叫{}，",
