@@ -41,6 +41,7 @@ class Alike:
 
     def keep(self, items: Rows) -> None:
         """Append items, in order."""
+        self._measure(items)  # those that a journal knows were never compared
         if self._parts and len(self._parts[-1].items) < CHUNK:
             items = np.concatenate([self._parts.pop().items, items])
         for part in (items[at : at + CHUNK] for at in range(0, len(items), CHUNK)):
@@ -50,9 +51,8 @@ class Alike:
 
     def before(self, items: Rows) -> Iterator[tuple[int, Rows, Scores]]:
         """Yield each of some items that resembles anything before it, what it resembles, and how much, roughly."""
-        block = self._vectors[items]
-        self._longest = max(self._longest, float(lengths(block, "item", int(items[0])).max()))
-        own = _Part(items, self._screen.load(block))
+        self._measure(items)
+        own = _Part(items, self._screen.load(self._vectors[items]))
         rows, columns, screen = self._close(own, own)
         before = np.flatnonzero(columns < rows)
         found = [(rows[before], items[columns[before]], screen[before])]
@@ -66,6 +66,12 @@ class Alike:
         for low, high in pairwise(edges):
             if low < high:
                 yield int(items[rows[low]]), others[low:high], screen[low:high]
+
+    def _measure(self, items: Rows) -> None:
+        """Let the error bound hold for these items too; DataError if a vector holds NaN or infinity."""
+        if len(items):
+            longest = float(lengths(self._vectors[items], "item", int(items[0])).max())
+            self._longest = max(self._longest, longest)
 
     def _close(self, left: _Part, right: _Part) -> tuple[Rows, Rows, Scores]:
         """Return places in both of what is more similar than t, and a product of each pair that is near the exact one.

@@ -48,11 +48,14 @@ class Journal(Protocol):
 
 
 class _Forgetful:
+    """Remember nothing."""
+
     def known(self, _block: int) -> Decisions:
+        """Return no decision."""
         return np.empty(0, DECISION)
 
     def add(self, _decisions: Decisions) -> None:
-        pass
+        """Do nothing."""
 
 
 FORGETFUL: Journal = _Forgetful()

@@ -144,6 +144,15 @@ def test_a_work_that_was_killed_goes_on_where_it_was(
     assert len(decided) == 900 - 64 * after + 900 % 64, "of a work that is done only the last block, which is not whole"
 
 
+def test_the_error_bound_holds_for_what_a_journal_knew() -> None:
+    """Items that were decided before a kill are kept without being compared: they count all the same."""
+    rule = Alike(np.array([[3.0, 4.0], [1.0, 0.0]], np.float32), 0.9, Float32())
+    rule.keep(np.array([0]))
+    assert rule._longest == 5.0
+    rule.keep(np.array([], dtype=np.int64))
+    assert rule._longest == 5.0
+
+
 def test_a_damaged_block_and_what_follows_is_decided_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors, journal = clustered(900), FileJournal(tmp_path / "memory")
     monkeypatch.setattr(diversity, "BLOCK", 64)

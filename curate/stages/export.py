@@ -44,12 +44,7 @@ def run(config: Config, context: Context) -> Report:
     judged = context.read("resolve", "verdicts")
     positives = context.read("resolve", "qrels")
     dropped = context.read("resolve", "dropped")
-    queries = context.read("diversify", "queries").join(positives, on="query_id", how="semi", maintain_order="left")
-    if queries.is_empty():
-        raise DataError(
-            "export: no query has a positive, so there is no benchmark to write; see `curate report`, or "
-            "`curate show verdicts`"
-        )
+    queries = _with_a_positive(context, positives)
     removed = frozenset(dropped.filter(pl.col("table") == "corpus")["id"])
     pairs = context.read("sts", "pairs") if context.report("sts") else None
     asked = queries["query_id"] if pairs is None else pl.concat([queries["query_id"], pairs["query_id"]])
@@ -92,6 +87,17 @@ def run(config: Config, context: Context) -> Report:
     }
     notes = _notes(config, short, renamed, suspicious)
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
+
+
+def _with_a_positive(context: Context, positives: pl.DataFrame) -> pl.DataFrame:
+    """Return the queries that have a positive; DataError if none has."""
+    queries = context.read("diversify", "queries").join(positives, on="query_id", how="semi", maintain_order="left")
+    if queries.is_empty():
+        raise DataError(
+            "export: no query has a positive, so there is no benchmark to write; see `curate report`, or "
+            "`curate show verdicts`"
+        )
+    return queries
 
 
 def _suspicious(context: Context, queries: pl.Series, removed: frozenset[str]) -> int:
