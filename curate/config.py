@@ -46,7 +46,7 @@ _WORDS = {
     "list_type": "expected a list, such as [one, two]",
     "dict_type": "expected a mapping of settings",
     "model_type": "expected a mapping of settings",
-    "string_pattern_mismatch": "has characters that are not allowed here",
+    "string_pattern_mismatch": "has characters that are not allowed here, expected what {pattern} allows",
 }
 
 
@@ -125,7 +125,8 @@ def _complaint(model: type[BaseModel], path: Sequence[str], problem: Mapping[str
     found = problem["input"]
     shown = kind_of(found) if isinstance(found, dict | list) else repr(found)
     plain = str(problem["msg"]).removeprefix("Value error, ").replace("Input should be", "expected")
-    return f"{_WORDS.get(problem['type'], plain)} (found {shown})"
+    words = _WORDS.get(problem["type"])
+    return f"{plain if words is None else words.format(**problem.get('ctx', {}))} (found {shown})"
 
 
 def _keys(model: type[BaseModel], path: Sequence[str]) -> list[str]:

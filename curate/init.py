@@ -3,19 +3,23 @@
 import json
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from curate.budget import Plan, plan
-from curate.config import Json, Settings, check
+from curate.config import Json, Settings, check, parse_yaml
 from curate.context import Context
 from curate.errors import ConfigError
 from curate.files import write_text
 from curate.judges.llm import LlmJudge
+from curate.pipeline import Pipeline
 from curate.providers.presets import presets
 from curate.readers import TABLES, Problem, Table
 from curate.readers.guess import Guess, guess
+from curate.readers.layout import find
 from curate.readers.settings import Input, sources
 from curate.resources import template
 from curate.stages import build, judge
@@ -35,6 +39,8 @@ class Found:
     guesses: Mapping[Table, Guess]
     counts: Mapping[Table, int]
     """Rows that can be read."""
+    problems: Sequence[str]
+    """What is wrong with the first row of every table that cannot be read: `curate run` stops at it."""
 
     @property
     def language(self) -> str:
@@ -59,21 +65,48 @@ def look(source: str | None, queries: str | None, corpus: str | None, qrels: str
 
     ConfigError or DataError, saying what to give, if something is missing or no column can hold what is needed.
     """
+    _there(source)
     files = {"queries": queries, "corpus": corpus, "qrels": qrels}
     settings: Settings = {name: {"path": [path]} for name, path in files.items() if path}
     config = check(Input, settings | ({"source": source} if source else {}), "ingest")
     found = sources(config)
     tables: list[Table] = [table for table in TABLES if found.tables[table]]
     guesses = {table: guess(found.tables[table][0], table) for table in tables}
-    counts = {
-        table: sum(not isinstance(row, Problem) for each in found.tables[table] for row in each.rows())
-        for table in tables
-    }
-    return Found(config, guesses, counts)
+    counts: dict[Table, int] = dict.fromkeys(tables, 0)
+    problems: dict[Table, str] = {}
+    for table in tables:
+        for each in found.tables[table]:
+            for row in each.rows():
+                if isinstance(row, Problem):
+                    problems.setdefault(table, row.sentence(each.place))
+                else:
+                    counts[table] += 1
+    return Found(config, guesses, counts, list(problems.values()))
+
+
+def _there(source: str | None) -> None:
+    """Raise ConfigError if a folder holds no queries or corpus, or is a file, saying what to type instead."""
+    place = None if source is None else Path(source).expanduser()
+    how = "for two files: curate init --queries FILE --corpus FILE"
+    if place is None or not place.exists():
+        return
+    if not place.is_dir():
+        raise ConfigError(f"{place}: found a file, expected a folder; {how}")
+    parts = find(place, None)
+    absent = [table for table in ("queries", "corpus") if not parts.of(table)]
+    if absent:
+        names = sorted(path.name for path in place.iterdir() if not path.name.startswith("."))
+        held = ", ".join([*names[:8], *(["..."] if len(names) > 8 else [])]) or "nothing"
+        raise ConfigError(
+            f"{place}: found {held}, expected {' and '.join(f'{table}.jsonl' for table in absent)} (or .csv, .tsv, "
+            f".parquet), or a README.md with `configs:`; {how}"
+        )
 
 
 def start(found: Found, path: Path, name: str, language: str | None, models: Sequence[str] | None) -> Started:
-    """Write a commented pipeline file and return what it will lead to; ConfigError if the file is there already.
+    """Write a commented pipeline file and return what it will lead to.
+
+    ConfigError, and nothing is written, if the file is there already, or the name, the language or a model is none.
 
     Without `models` the panel is up to three language models whose keys are in the environment, of different families
     first, else the offline heuristics.
@@ -81,31 +114,39 @@ def start(found: Found, path: Path, name: str, language: str | None, models: Seq
     if path.exists():
         raise ConfigError(f"{path}: is there already; give another name with --file, or delete it")
     chosen = list(models) if models is not None else panel(os.environ)
-    depth = min(DEPTH, found.counts["corpus"])
+    language = language or found.language
+    queries, depth = found.counts["queries"], min(DEPTH, found.counts["corpus"])
+    sample = TRIAL if queries > 2 * TRIAL else None
+    text = _rendered(
+        path=shlex.quote(str(path)),
+        name=name,
+        description=f"{queries} queries, {found.counts['corpus']} documents",
+        language=language,
+        source=found.input.source,
+        tables=[_table(found, table) for table in found.guesses],
+        queries=queries,
+        sample=sample,
+        depth=depth,
+        models=chosen,
+        keys=sorted({str(each["key_env"]) for each in presets().values() if "key_env" in each})[:3],
+    )
+    Pipeline.check(cast("Settings", parse_yaml(text)), "init")  # a name or a language may be none
+    if not path.parent.is_dir():
+        raise ConfigError(f"{path.parent}: no such folder; make it, or give another place with --file")
+    quotes = [(model, _quote(model, found, (sample or queries) * depth, language)) for model in chosen]
+    write_text(path, text)
+    return Started(path, found.counts, chosen, [(model, each) for model, each in quotes if each is not None])
+
+
+def _rendered(**values: object) -> str:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(  # noqa: S701 - YAML, not HTML
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
     )
     environment.filters["quoted"] = lambda value: json.dumps(value, ensure_ascii=False)
-    queries = found.counts["queries"]
-    text = environment.from_string(template("pipeline.yaml.j2")).render(
-        path=path,
-        name=name,
-        description=f"{queries} queries, {found.counts['corpus']} documents",
-        language=language or found.language,
-        source=found.input.source,
-        tables=[_table(found, table) for table in found.guesses],
-        queries=queries,
-        sample=TRIAL if queries > 2 * TRIAL else None,
-        depth=depth,
-        models=chosen,
-        keys=sorted({str(each["key_env"]) for each in presets().values() if "key_env" in each})[:3],
-    )
-    write_text(path, text)
-    pairs = min(queries, TRIAL if queries > 2 * TRIAL else queries) * depth
-    quotes = [(model, _quote(model, found, pairs, language or found.language)) for model in chosen]
-    return Started(path, found.counts, chosen, [(model, each) for model, each in quotes if each is not None])
+    environment.filters["listed"] = lambda names: " ".join(", ".join(names).split())  # a comment has one line
+    return environment.from_string(template("pipeline.yaml.j2")).render(**values)
 
 
 def panel(environment: Mapping[str, str]) -> list[str]:
@@ -122,6 +163,7 @@ def _table(found: Found, table: Table) -> dict[str, Json]:
         "name": table,
         "path": section.path[0] if section else None,
         "columns": dict(guessed.columns),
+        "usual": [f"{field} is {column}" for field, column in guessed.usual.items()],
         "others": list(guessed.others[:5]) if table != "qrels" else [],
     }
 

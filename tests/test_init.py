@@ -75,7 +75,8 @@ def test_a_folder_with_other_columns_of_text(tmp_path: Path) -> None:
     assert found.guesses["queries"].others == ["meta.title"]
     made = start(found, tmp_path / "mine.yaml", "mine", None, ["gpt-4o"])
     text = made.path.read_text()
-    assert "queries: {text: meta.title}" in text
+    assert "# queries: id is _id, text is text; also there: meta.title, one is taken with" in text
+    assert "columns: {queries: {text: meta.title}}" in text
     section = yaml.safe_load(text)
     assert section["ingest"] == {"source": str(tmp_path), "sample": 50}
     assert section["pool"]["size"] == 500
@@ -103,6 +104,83 @@ def test_nothing_that_can_be_an_id_or_a_text(tmp_path: Path) -> None:
     (tmp_path / "corpus.csv").write_text("id,text\n")
     with pytest.raises(DataError, match=r"corpus\.csv: found no row"):
         look(None, str(tmp_path / "corpus.csv"), str(tmp_path / "corpus.csv"), None)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            "问题\n头痛怎么办\n",
+            r"columns 问题, none of which looks like the id of queries; .*'id', or add one; between",
+        ),
+        ("question,answer\n头痛,休息\n发烧,喝水\n", "columns question, answer, none of which looks like the id of"),
+        ("id;text\n1;头痛\n", "columns id;text, none .* a CSV file has commas"),
+        (
+            "7,头痛怎么办\n8,发烧怎么办\n",
+            r"q\.csv:1: found the columns 7, .*, expected names; put a line such as id,text",
+        ),
+        ("1,儿童反复发烧三天不退烧应该怎么办才能好起来\n2,发烧\n", "columns 1, one of 21 characters, expected names"),
+    ],
+)
+def test_what_a_table_lacks_is_said(content: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=said):
+        look(None, str(tmp_path / "q.csv"), str(tmp_path / "q.csv"), None)
+
+
+def test_one_file_of_questions_and_answers_is_both(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("question_id,question,answer\n1,头痛,休息\n2,发烧,喝水\n", encoding="utf-8")
+    found = look(None, str(path), str(path), None)
+    assert [found.guesses[table].columns["text"] for table in ("queries", "corpus")] == ["question", "answer"]
+
+
+def test_a_row_that_stops_a_run_is_said_before(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"id": "1", "text": "a"}\n{"id": 2,\n')
+    found = look(None, str(path), str(path), None)
+    assert found.counts["queries"] == 1
+    assert found.problems[0].startswith(f"{path}:2: found a line that is not valid JSON")
+    path.write_text('[{"id": "1", "text": "a"}]\n')
+    with pytest.raises(DataError, match="1: found a list, expected one JSON object"):
+        look(None, str(path), str(path), None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--name", "a/b"), "curate: init.name: has characters that are not allowed here, expected what"),
+        (("--language", "Chinese"), "curate: init.language: has characters that are not allowed here, expected what"),
+        (("--models", "gpt-4oo"), "curate: unknown judge 'gpt-4oo': did you mean 'gpt-4o'?"),
+        (("--file", "none/mine.yaml"), "curate: none: no such folder; make it, or give another place with --file"),
+    ],
+)
+def test_what_cannot_be_is_not_written(arguments: tuple[str, str], said: str, tmp_path: Path) -> None:
+    done = curate(tmp_path, "init", "demo", *arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith(said)
+    assert list(tmp_path.glob("*.yaml")) == []
+
+
+def test_words_that_yaml_reads_as_something_else(tmp_path: Path) -> None:
+    found = look("demo", None, None, None)
+    made = start(found, tmp_path / "on e.yaml", "2024", "no", ["lexical"])
+    section = yaml.safe_load(made.path.read_text())
+    assert (section["name"], section["language"]) == ("2024", "no")
+    assert "curate run '" in made.path.read_text().splitlines()[0], "a path with a space is quoted"
+
+
+def test_a_folder_of_other_files_is_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "questions.csv"
+    path.write_text("id,text\n1,x\n")
+    with pytest.raises(
+        ConfigError, match=r"found questions\.csv, expected queries\.jsonl and corpus\.jsonl .* --queries"
+    ):
+        look(str(tmp_path), None, None, None)
+    with pytest.raises(
+        ConfigError, match=r"found a file, expected a folder; for two files: curate init --queries FILE"
+    ):
+        look(str(path), None, None, None)
 
 
 def test_the_command_asks_for_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

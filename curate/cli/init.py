@@ -1,5 +1,6 @@
 """`curate init`: a first pipeline file for one's own data."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -38,13 +39,16 @@ def init(
     path = file or Path(f"{called}.yaml")
     made = start(found, path, called, language, models.split(",") if models else None)
     for table, count in made.counts.items():
-        columns = ", ".join(f"{field}: {column}" for field, column in found.guesses[table].columns.items())
-        typer.echo(f"{table:8} {count:>9,} rows{f'   columns {columns}' if columns else ''}")
+        named = {**found.guesses[table].usual, **found.guesses[table].columns}
+        columns = ", ".join(f"{field}: {column}" for field, column in named.items())
+        typer.echo(f"{table:8} {count:>9,} rows   columns {columns}")
     for model, plan in made.quote:
         typer.echo(f"{model}: {plan.said()}")
     if not made.models:
         typer.echo("no key of a language model was found, so heuristics will grade: good for a trial, for nothing else")
-    typer.echo(f"written: {path}; look at it, then: curate run {path}")
+    for problem in found.problems:
+        typer.echo(f"note: {problem}")
+    typer.echo(f"written: {path}; look at it, then: curate run {shlex.quote(str(path))}")
 
 
 def _asked(queries: str | None, corpus: str | None) -> tuple[str | None, str | None, str | None]:
