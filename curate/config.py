@@ -17,7 +17,17 @@ Settings = dict[str, Json]
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML in which a date stays the text that was typed: settings must have a JSON form."""
+    """Safe YAML in which a date stays the text that was typed, for settings have a JSON form; no key stands twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names: set[str] = set()
+        for key, _ in node.value:
+            if key.value in names:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key.value!r} stands twice", key.start_mark
+                )
+            names.update([key.value] if isinstance(key, yaml.ScalarNode) else [])
+        return super().construct_mapping(node, deep)
 
 
 _Loader.yaml_implicit_resolvers = {

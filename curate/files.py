@@ -26,6 +26,10 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield beside
         beside.replace(path)
+    except OSError as error:
+        if error.filename == str(beside):
+            error.filename = str(path)  # the name that the user knows
+        raise
     finally:
         beside.unlink(missing_ok=True)
 

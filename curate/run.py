@@ -65,7 +65,13 @@ class Run:
                 files.write_text(self.folder / ".id", uuid.uuid4().hex)
             files.write_text(self.folder / "pipeline.yaml", dump(self.pipeline.settings))
             for name in names:
-                self._ensure(name, force=force, alone=len(names) == 1)
+                try:
+                    self._ensure(name, force=force, alone=len(names) == 1)
+                except KeyboardInterrupt as error:
+                    raise RunFailed(
+                        f"stopped in the stage {name!r} of {self.folder}; what was finished is kept, and the same "
+                        "command goes on from there"
+                    ) from error
 
     def quote(self) -> list[dict[str, Json]]:
         """Return what judging would send and cost, a row a judge (see `stages.quote`); nothing is sent."""

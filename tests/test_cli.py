@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from functools import partial
@@ -12,9 +13,10 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from curate.cli.main import app
+from curate.cli.main import app, complain
 from curate.config import parse_yaml
 from curate.context import Context
+from curate.files import write_text
 from curate.pipeline import Pipeline, find
 from curate.stages import NAMES, build, judge
 from curate.stages.judge import load_rubric
@@ -49,6 +51,44 @@ def test_help_lists_the_stages_in_order() -> None:
     output = CliRunner().invoke(app, ["--help"]).output
     places = [output.index(f" {name} ") for name in NAMES]
     assert places == sorted(places)
+
+
+def test_help_says_whole_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for words in ([], ["check"], ["review"], ["ledger"], ["models"]):
+        shown = CliRunner().invoke(app, [*words, "--help"], terminal_width=80).stdout
+        assert "..." not in shown.replace("[ARGS]...", "")
+
+
+def test_ctrl_c_says_where_it_stopped_and_how_to_go_on(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    rows = (json.dumps({"_id": f"d{n:06}", "text": f"text {n}"}) for n in range(200_000))
+    (tmp_path / "data" / "corpus.jsonl").write_text("\n".join(rows) + "\n")
+    (tmp_path / "data" / "qrels" / "test.tsv").unlink()
+    command = [sys.executable, "-m", "curate", "run", "tiny.yaml"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert process.stderr.readline() == "ingest: started\n"
+    process.send_signal(signal.SIGINT)
+    said = process.communicate()[1]
+    kept = "what was finished is kept, and the same command goes on from there"
+    assert said == f"curate: stopped in the stage 'ingest' of runs/tiny; {kept}\n"
+    assert process.returncode == 1
+
+
+def test_an_error_of_a_file_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "none" / "mine.yaml"
+    with pytest.raises(FileNotFoundError) as raised:
+        write_text(path, "version: 1\n")
+    complain(raised.value)
+    assert capsys.readouterr().err == f"curate: {path}: No such file or directory\n"
+
+
+def test_a_key_that_stands_twice_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("version: 1\npool: {size: 9}\njudge: {batch: 3}\npool: {depth: 3}\n")
+    done = curate(tmp_path, "run", "mine.yaml")
+    said = "curate: mine.yaml:4: not valid YAML (the key 'pool' stands twice)\n"
+    assert (done.returncode, done.stderr) == (2, said)
 
 
 def test_help_imports_nothing_heavy() -> None:

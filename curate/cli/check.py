@@ -7,11 +7,15 @@ from typing import Annotated
 import typer
 
 from curate.cli import check_leaks, check_mask, check_pool
+from curate.cli.group import Group
 from curate.cli.stages import AllowWeak, Assign, File, Folder, MaxCost, Yes, open_run
 from curate.cli.tables import as_table, too_few
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Check judges, pool and masking of a run, and splits for leaks."
+    cls=Group,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Check judges, pool and masking of a run, and splits for leaks.",
 )
 check_pool.add_to(app)
 check_mask.add_to(app)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from curate.cli.group import Group
+
 if TYPE_CHECKING:
     from curate.config import Json
     from curate.ledger import Ledger
@@ -18,7 +20,7 @@ TOKENS = ("prompt", "cached", "written", "output", "reasoning")
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands to the program."""
-    commands = typer.Typer(no_args_is_help=True, help="The ledger of all runs: figures, copies, checks.")
+    commands = typer.Typer(cls=Group, no_args_is_help=True, help="The ledger of all runs: figures, copies, checks.")
     commands.command("stats")(stats)
     commands.command("export")(export)
     commands.command("import")(import_)

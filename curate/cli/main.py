@@ -22,9 +22,11 @@ from curate.cli import (
     train_set,
     verify,
 )
+from curate.cli.group import STOPPED, Group
 from curate.errors import CurateError, UserError
 
 app = typer.Typer(
+    cls=Group,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -59,12 +61,13 @@ def main() -> None:
     except (CurateError, OSError) as error:
         complain(error)
         sys.exit(1)
-    except KeyboardInterrupt:
-        typer.echo("stopped; what was finished is kept: the same command goes on from there", err=True)
+    except KeyboardInterrupt:  # before a command has begun
+        complain(KeyboardInterrupt(STOPPED))
         sys.exit(1)
 
 
-def complain(error: Exception) -> None:
-    """Print every line of an error's message to standard error."""
-    for line in str(error).splitlines() or [type(error).__name__]:
+def complain(error: BaseException) -> None:
+    """Print every line of an error's message to standard error; of one about a file, the file and what is wrong."""
+    said = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+    for line in said.splitlines() or [type(error).__name__]:
         typer.echo(f"curate: {line}", err=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from curate.cli import completing
+from curate.cli.group import Group
 from curate.cli.stages import File, Folder, announce_presets, open_run
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="For scripts.")]
 
-commands = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+commands = typer.Typer(cls=Group, invoke_without_command=True, rich_markup_mode=None)
 
 
 def add_to(app: typer.Typer) -> None:

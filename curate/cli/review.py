@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
+from curate.cli.group import Group
 from curate.cli.stages import Folder, open_run
 from curate.cli.tables import as_table
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 Named = Annotated[str | None, typer.Option("--sample", help="Name of the sample; without it the newest of the run.")]
 Json = Annotated[bool, typer.Option("--json", help="For scripts.")]
 
-app = typer.Typer(no_args_is_help=True, help="Have people check a sample of the labels, and say what it proves.")
+app = typer.Typer(
+    cls=Group, no_args_is_help=True, help="Have people check a sample of the labels, and say what it proves."
+)
 
 
 def add_to(program: typer.Typer) -> None:

@@ -1,0 +1,28 @@
+"""How a group of commands lists them, and what it says when Ctrl-C is pressed."""
+
+from typing import Any
+
+from typer.core import TyperGroup
+
+from curate.errors import RunFailed
+
+STOPPED = "stopped; what was finished is kept, and the same command goes on from there"
+
+
+class Group(TyperGroup):
+    """A command with commands of its own."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own copy of click has them
+        """List every command with its first sentence, which typer would cut off at the end of a line."""
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and command.help:
+                command.short_help = command.help.split("\n\n")[0]
+        super().format_commands(ctx, formatter)
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
+        """Run a command; RunFailed, which says how to go on, if it is stopped: typer would leave without a word."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise RunFailed(STOPPED) from error
