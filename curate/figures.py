@@ -188,7 +188,11 @@ def ranged(figure: float | None, bounds: Sequence[float] | None) -> str | None:
     """Return a figure with its interval, such as `0.731 (0.70–0.76)`; the figure alone without one, None for None."""
     if figure is None:
         return None
-    return f"{figure:.3f} ({bounds[0]:.2f}–{bounds[1]:.2f})" if bounds else f"{figure:.3f}"
+    if not bounds:
+        return f"{figure:.3f}"
+    low, high = (f"{round(bound, 2) + 0.0:.2f}" for bound in bounds)  # no minus in front of nothing
+    dash = " – " if "-" in low + high else "–"  # between a dash and a minus one cannot tell
+    return f"{figure:.3f} ({low}{dash}{high})"
 
 
 def failed(facts: Mapping[str, Json]) -> list[str]:

@@ -120,11 +120,11 @@ def start(found: Found, path: Path, name: str, language: str | None, models: Seq
     text = _rendered(
         path=shlex.quote(str(path)),
         name=name,
-        description=f"{queries} queries, {found.counts['corpus']} documents",
         language=language,
         source=found.input.source,
         tables=[_table(found, table) for table in found.guesses],
         queries=queries,
+        documents=found.counts["corpus"],
         sample=sample,
         depth=depth,
         models=chosen,

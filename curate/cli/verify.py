@@ -27,6 +27,8 @@ def verify(
     from curate.errors import UserError
     from curate.verifying import verify as compare
 
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder; give one that `curate export` wrote, or a run's `export`")
     files: dict[str, Path] = {}
     for each in recorded or []:
         name, sign, path = each.partition("=")
