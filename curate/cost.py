@@ -68,6 +68,10 @@ class Price(Section):
     date: dt.date
     """Day on which the prices were read."""
 
+    def free(self) -> bool:
+        """Say whether nothing is paid, so that the currency does not matter."""
+        return not (self.input or self.output or self.cached or self.written)
+
 
 def tokens(text: str) -> int:
     """Return about how many cl100k_base tokens a text has; 0 for the empty text only."""

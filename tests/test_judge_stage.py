@@ -126,6 +126,20 @@ def test_two_currencies_have_no_cap_and_no_sum(tmp_path: Path) -> None:
     assert (report.cost, report.facts["currency"]) == (None, None)
 
 
+def test_a_judge_of_ones_own_costs_nothing_in_any_currency(tmp_path: Path) -> None:
+    run = pooled(tmp_path, TEXTS)
+    with vendor(script) as server:
+        free = {"input": 0, "output": 0, "date": PRICE["date"]}
+        judges = {
+            "m": model(server, price={**PRICE, "currency": "CNY"}),
+            "n": model(server, model="m-2", price=free),
+        }
+        report = step(run, "judge", {"models": ["m", "n"]}, judges, max_cost=9.0)
+    bill: Any = report.facts["bill"]
+    assert report.cost == bill["m"]["cost"] > bill["n"]["cost"] == 0
+    assert report.facts["currency"] == "CNY"
+
+
 # What is asked, and what is not
 
 

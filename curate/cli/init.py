@@ -44,6 +44,8 @@ def init(
         typer.echo(f"{table:8} {count:>9,} rows   columns {columns}")
     for model, plan in made.quote:
         typer.echo(f"{model}: {plan.said()}")
+    if len({None if plan.cost is None else plan.currency for _, plan in made.quote}) > 1:
+        typer.echo("note: a cap (--max-cost) needs every judge's price in one currency: judges.NAME.price in the file")
     if not made.models:
         typer.echo("no key of a language model was found, so heuristics will grade: good for a trial, for nothing else")
     for problem in found.problems:

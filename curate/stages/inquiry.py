@@ -151,7 +151,8 @@ class Desk:
         consent = self.context.consent
         for model in self.models.values():
             spending.permit(verb, model.name, model.settings, self.plans, consent)
-        prices = {model.settings.price.currency for model in self.models.values() if model.settings.price}
+        known = [model.settings.price for model in self.models.values() if model.settings.price]
+        prices = {price.currency for price in known if not price.free()}
         if consent.max_cost is not None and len(prices) > 1:
             raise BudgetError(f"--max-cost: found prices in {' and '.join(sorted(prices))}; give all in one currency")
 
@@ -166,7 +167,8 @@ class Desk:
         """Return what the run has paid for these models; None if a price is unknown or there are several currencies."""
         digests = [self.ledger.register(model.identity) for model in self.used.values()]
         bill = self.ledger.bill(self.context.run_id, digests)["cost"] if digests else None
-        prices = {model.settings.price.currency for model in self.used.values() if model.settings.price}
+        known = [model.settings.price for model in self.used.values() if model.settings.price]
+        prices = {price.currency for price in known if not price.free()}
         if bill is None or bill.is_empty():
             return 0.0
         return None if bill.has_nulls() or len(prices) > 1 else float(bill.sum())

@@ -75,7 +75,7 @@ def run(config: Config, context: Context) -> Report:
     found = dict(ratings.group_by("status").len().iter_rows())
     counts: dict[str, int] = {status: found.get(status, 0) for status in (*STATUSES, STOPPED)}
     bills = _bills(panel, bill)
-    spent = {row["currency"] for row in bills.values()} - {None}
+    spent = {row["currency"] for row in bills.values() if row["cost"] != 0} - {None}
     facts: dict[str, Json] = {
         **counts,
         "bill": bills,

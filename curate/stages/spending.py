@@ -54,10 +54,15 @@ def need_consent(table: Table, panel: Sequence[AnySeat], consent: Consent) -> No
     if consent.offline:
         calls = ", ".join(f"{seat.label}: {len(seat.work):,}" for seat in seats)
         raise UserError(f"the ledger lacks the answers of some calls ({calls}), and --offline sends none")
-    priced = {seat.settings.price.currency: seat.name for seat in seats if seat.settings.price}
+    prices = [(seat.settings.price, seat.name) for seat in seats if seat.settings.price]
+    priced = {price.currency: name for price, name in prices if not price.free()}
     if consent.max_cost is not None and len(priced) > 1:
         each = " and ".join(f"{currency} (judges.{name}.price)" for currency, name in priced.items())
-        raise BudgetError(f"--max-cost: found prices in {each}, expected one currency; give all prices in one")
+        raise BudgetError(
+            f"--max-cost: found prices in {each}, expected one currency; write those of one again in the other's "
+            "(judges: {NAME: {price: {input: ..., output: ..., currency: ..., date: ...}}} in the pipeline file), or "
+            "give --yes in place of the cap"
+        )
     if consent.yes:
         return
     found = plans(table, panel, batches=consent.batch)
