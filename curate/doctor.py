@@ -5,13 +5,14 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 from curate.encoders import ENCODERS
-from curate.errors import ConfigError, CurateError
+from curate.errors import ConfigError, CurateError, MissingExtra
 from curate.exporters import EXPORTERS
 from curate.judges import JUDGES
 from curate.ledger import Ledger
@@ -38,6 +39,7 @@ PURPOSE = {
     "postgres": "a ledger that several machines share",
     "ray": "a corpus on a cluster",
 }
+OFFLINE = ("e5", "use")
 GB = 10**9
 LITTLE_DISK, LITTLE_MEMORY = 5 * GB, 4 * GB
 
@@ -61,6 +63,7 @@ def examine(home: Path, ledger: Path | str, environment: Mapping[str, str]) -> I
         remedy = f"pip install '{NAME}[{extra}]' for {PURPOSE[extra]}"
         found = f"without {', '.join(absent)}" if absent else "installed"
         yield Finding(f"extra {extra}", "missing" if absent else "good", found, remedy if absent else "")
+    yield _encoders()
     yield from _plugins()
     yield _keys(environment)
     yield _disk(home)
@@ -76,6 +79,21 @@ def _package() -> Finding:
         return Finding(
             NAME, "bad", "not installed, only imported", f"pip install {NAME}, or pip install -e . in a checkout"
         )
+
+
+def _encoders() -> Finding:
+    """Try the encoders whose weights come inside packages; others are fetched by whoever names them."""
+    others = "others are fetched when they are first used"
+    for name in OFFLINE:
+        make = ENCODERS.load(name)
+        try:
+            make(name, import_module(make.__module__).Config()).encode(["一"], "query")
+        except MissingExtra as error:
+            return Finding("encoders", "missing", f"{name} is not there; {others}", str(error))
+        except (ImportError, OSError, RuntimeError, ValueError) as error:
+            remedy = f"pip install --force-reinstall '{NAME}[offline]'"
+            return Finding("encoders", "bad", f"{name} does not work ({type(error).__name__}: {error})", remedy)
+    return Finding("encoders", "good", f"{' and '.join(OFFLINE)} encode; {others}")
 
 
 def _plugins() -> Iterator[Finding]:

