@@ -34,6 +34,7 @@ COUNTED = ("ingest", *READ)
 class Config(Section):
     """How much is shown."""
 
+    language: str | None = Field(default=None, description="of the page, zh or en; without it that of the texts")
     pairs: int = Field(default=20, ge=0, description="sample pairs, spread over the verdicts")
     queries: int = Field(default=60, ge=0, description="queries, drawn by seed, whose pairs can be read one by one")
     pairs_per_query: int = Field(default=20, ge=0, description="pairs of each of them, spread over the verdicts")
@@ -55,7 +56,7 @@ def portable(value: Json) -> Json:
 def run(config: Config, context: Context) -> Report:
     """Gather the figures and write the page."""
     shown = gather(config, context)
-    write_text(context.out / "report.html", page(shown, context.language))
+    write_text(context.out / "report.html", page(shown, config.language or context.language))
     rows = shown.steps["consensus"].rows_in
     return Report(rows, rows, facts={"sample_pairs": len(shown.pairs)})
 
