@@ -9,7 +9,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -19,6 +19,9 @@ from curate.confusion import Confusion
 from curate.figures import Bin, Drop, Overlap, QueryCounts, Spread
 from curate.intervals import FEW
 from curate.records import GRADES, VERDICTS
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 STATUSES = ("refused", "unparsed", "failed", "stopped")
 MEASURES = ("percent", "fleiss", "alpha_nominal", "alpha_ordinal", "ac1")
@@ -88,11 +91,48 @@ class Shown:
     """The configuration as YAML."""
 
 
-def page(shown: Shown, language: str) -> str:
-    """Return the page as HTML; the same figures give the same text."""
+@dataclass(frozen=True)
+class Body:
+    """What stands on the page in one language."""
+
+    lang: str
+    title: str
+    html: str
+
+
+def page(shown: Shown, language: str, other: str | None = None) -> str:
+    """Return the page as HTML; the same figures give the same text.
+
+    With another language a button turns the page into it: what holds words is there twice, queries and pairs once.
+    """
+    tags = {name: "zh-CN" if name == "zh" else name for name in (language, other) if name is not None}
+    words = {name: strings(name) for name in tags}
+    script = resources.template("report.js")
+    return (
+        _environment(words[language])
+        .from_string(resources.template("report.html.j2"))
+        .render(
+            bodies=[
+                Body(
+                    lang=tag,
+                    title=f"{shown.name} · {words[name]['title']}",
+                    html=_body(
+                        shown, words[name], [each for each in tags.values() if each != tag], whole=name == language
+                    ),
+                )
+                for name, tag in tags.items()
+            ],
+            css=resources.template("report.css"),
+            script=script,
+            script_digest=b64encode(sha256(script.encode()).digest()).decode(),
+            data=_data(shown, {tag: words[name] for name, tag in tags.items()}),
+        )
+    )
+
+
+def _environment(words: Mapping[str, Any]) -> "Environment":
     from jinja2 import Environment, StrictUndefined
 
-    words = strings(language)
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     environment.filters["number"] = lambda value: words["undefined"] if value is None else f"{value:,}"
     environment.filters["figure"] = lambda value: words["undefined"] if value is None else f"{value:,.3f}"
@@ -100,16 +140,19 @@ def page(shown: Shown, language: str) -> str:
     environment.filters["mean"] = lambda value: words["undefined"] if value is None else f"{value:,.1f}"
     environment.filters["named"] = lambda keys, names: [names[key] for key in keys]
     environment.filters["share"] = lambda part, whole: f"{part / whole:.1%}" if whole else words["undefined"]
+    return environment
+
+
+def _body(shown: Shown, words: Mapping[str, Any], others: list[str], *, whole: bool) -> str:
+    """Return what holds words; the rows of queries, which hold none, stand only in a `whole` one."""
     positives = figures.spread([row.verdicts[0] for row in shown.queries])
     said = shown.agreed["grades"].values()
-    script, levels = resources.template("report.js"), _levels(shown, words)
-    return environment.from_string(resources.template("report.html.j2")).render(
+    levels = _levels(shown, words)
+    environment = _environment(words)
+    return environment.from_string(resources.template("report_body.html.j2")).render(
         words=words,
-        language=language,
-        css=resources.template("report.css"),
-        script=script,
-        script_digest=b64encode(sha256(script.encode()).digest()).decode(),
-        data=_data(shown, words),
+        other=others[0] if others else None,
+        with_queries=whole,
         shown=shown,
         panel=shown.agreed["panel"],
         weak=figures.only_heuristics(shown.agreed["panel"], _heuristics(shown)),
@@ -227,13 +270,14 @@ def _edges(row: QueryCounts) -> str:
     return ";".join(f"--{name}:{round(end, 1):g}%" for name, end in zip("abcde", ends, strict=True))
 
 
-def _data(shown: Shown, words: Mapping[str, Any]) -> str:
-    """Return what the page's script reads, as JSON that cannot end its element: pairs by query, and words."""
+def _data(shown: Shown, words: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return what the page's script reads, as JSON that cannot end its element: pairs by query, words by language."""
     pairs: dict[str, list[Json]] = {}
     for pair in shown.read:
         said: list[Json] = [word or "none" for _, word in pair.votes]
         pairs.setdefault(pair.query_id, []).append([pair.doc_id, pair.verdict, pair.passage, said])
-    known = {name: words[name] for name in ("verdicts", "grades", "matching", "passage", "votes")}
+    needed = ("verdicts", "grades", "matching", "passage", "votes")
+    known = {tag: {name: each[name] for name in needed} for tag, each in words.items()}
     found = {"pairs": pairs, "panel": shown.agreed["panel"], "words": known}
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 

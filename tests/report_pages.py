@@ -17,7 +17,8 @@ def write(folder: Path, run: Path, config: Config) -> None:
     context = Context(run=run, out=run, home=folder, name="tiny", settings=read_yaml(run / "pipeline.yaml"))
     shown = gather(config, context)
     for language in LANGUAGES:
-        (folder / f"{language}.html").write_text(page(shown, language), encoding="utf-8")
+        other = next(each for each in LANGUAGES if each != language)
+        (folder / f"{language}.html").write_text(page(shown, language, other), encoding="utf-8")
 
 
 def visit(browser: Page, path: Path, *, theme: str = "light", size: tuple[int, int] = (1280, 800)) -> None:

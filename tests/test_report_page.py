@@ -50,6 +50,31 @@ def test_nothing_leaves_the_file_and_the_console_is_silent(folder: Path, browser
     assert all(url.startswith(("file:", "data:")) for url in asked), asked
 
 
+def test_a_button_turns_the_page_into_the_other_language_and_back(folder: Path, browser: Page) -> None:
+    visit(browser, folder / "zh.html")
+    zh, en = strings("zh"), strings("en")
+    browser.see("document.querySelector('.open').click()")
+    browser.see("document.querySelector('#search').value = 'q'")
+    browser.see("document.querySelector('#theme').click()")
+    counts = "[...document.querySelectorAll('#queries td.n')].map(cell => cell.innerText).join()"
+    before = browser.see(counts)
+    assert browser.text("#language") == "English"
+    for words, tag, button in ((en, "en", "中文"), (zh, "zh-CN", "English"), (en, "en", "中文")):
+        browser.see("document.querySelector('#language').click()")
+        assert browser.see("[document.documentElement.lang, document.title]") == [tag, f"tiny · {words['title']}"]
+        assert browser.text("h2") == words["sections"]["funnel"]
+        assert browser.text("#language") == button
+        assert browser.see("document.activeElement.id") == "language"
+        assert browser.see("document.querySelector('#search').value") == "q", "what was typed stays"
+        assert browser.see("document.querySelector('#theme').getAttribute('aria-pressed')") == "true"
+        assert browser.see("document.querySelectorAll('.opened').length") == 0, "a card holds words of one language"
+        assert browser.see(counts) == before
+        browser.see("document.querySelector('.open').click()")
+        assert words["passage"] in browser.text(".opened")
+        browser.see("document.querySelector('#queries .sort').click()")
+    assert browser.log("browser") == []
+
+
 def test_no_other_script_runs(folder: Path, browser: Page, tmp_path: Path) -> None:
     """A script that got into the page all the same is refused by the page's policy."""
     html = (folder / "zh.html").read_text(encoding="utf-8")

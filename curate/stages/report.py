@@ -56,7 +56,9 @@ def portable(value: Json) -> Json:
 def run(config: Config, context: Context) -> Report:
     """Gather the figures and write the page."""
     shown = gather(config, context)
-    write_text(context.out / "report.html", page(shown, config.language or context.language))
+    language = config.language or context.language
+    other = "en" if language.partition("-")[0] == "zh" else "zh"
+    write_text(context.out / "report.html", page(shown, language, other))
     rows = shown.steps["consensus"].rows_in
     return Report(rows, rows, facts={"sample_pairs": len(shown.pairs)})
 

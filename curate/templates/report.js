@@ -1,6 +1,6 @@
 "use strict";
-// Search, filters and order of the table of queries, their pairs to read, and the theme. Without it the page shows all
-// queries and nothing is lost but the pairs. Texts become text nodes, never markup.
+// Search, filters and order of the table of queries, their pairs to read, the theme and the language. Without it the page
+// shows all queries and nothing is lost but the pairs. Texts become text nodes, never markup.
 {
   const STEP = 50;
   const find = (selector) => document.querySelector(selector);
@@ -13,62 +13,28 @@
   const plain = (text) => text.normalize("NFKC").toLowerCase();
   const { pairs, panel, words } = JSON.parse(find("#data").textContent);
   const readings = new Map(Object.entries(pairs));
+  const root = document.documentElement;
+  const spoken = () => words[root.lang];
 
-  const theme = find("#theme");
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const said = () => {
-    const chosen = document.documentElement.dataset.theme;
-    theme.setAttribute("aria-pressed", String(chosen ? chosen === "dark" : dark.matches));
+    const chosen = root.dataset.theme;
+    find("#theme").setAttribute("aria-pressed", String(chosen ? chosen === "dark" : dark.matches));
   };
-  theme.addEventListener("click", () => {
-    document.documentElement.dataset.theme = theme.getAttribute("aria-pressed") === "true" ? "light" : "dark";
-    said();
-  });
   dark.addEventListener("change", said);
-  said();
 
-  const [table, search, filter, readable, found, more] = ["#queries table", "#search", "#filter", "#readable", "#found", "#more"].map(find);
-  const body = table.tBodies[0];
   const number = (cell) => Number(cell.textContent.replaceAll(",", ""));
-  const queries = [...body.rows].map((row) => {
+  const queries = [...find("#queries table").tBodies[0].rows].map((row) => {
     const [id, text] = [row.cells[0].textContent, row.cells[1].textContent];
     return { row, own: readings.get(id) ?? [], text: plain(`${id} ${text}`), shown: null };
   });
-  let limit = STEP;
-  let order = { column: -1, sign: 1 };
-
-  const matches = (query, wanted) => {
-    const value = filter.value;
-    const counted = value && number(query.row.cells[Number(value.replace("!", ""))]) > 0;
-    const passes = !value || (value.startsWith("!") ? !counted : counted);
-    return passes && (!readable?.checked || query.own.length > 0) && wanted.every((word) => query.text.includes(word));
-  };
-  const compared = (one, other) => {
-    const [a, b] = [one, other].map((query) => query.row.cells[order.column]);
-    const apart = order.column < 2 ? a.textContent.localeCompare(b.textContent, document.documentElement.lang, { numeric: true }) : number(a) - number(b);
-    return order.sign * apart;
-  };
-  const show = () => {
-    const wanted = plain(search.value).split(/\s+/).filter(Boolean);
-    const left = queries.filter((query) => matches(query, wanted));
-    if (order.column >= 0) left.sort(compared);
-    const some = left.slice(0, limit);
-    body.replaceChildren(...some.flatMap((query) => (query.shown ? [query.row, query.shown] : [query.row])));
-    more.hidden = some.length === left.length;
-    const counts = { found: left.length, all: queries.length, shown: some.length };
-    found.textContent = words.matching.replace(/\{(\w+)\}/g, (_, name) => counts[name].toLocaleString("en"));
-  };
-  const again = () => {
-    limit = STEP;
-    show();
-  };
 
   const card = ([doc, verdict, passage, votes]) => {
-    const badge = make("span", `badge v-${verdict.replaceAll(" ", "-")}`, words.verdicts[verdict]);
-    const head = make("header", "", badge, make("span", "", `${words.passage} `, make("code", "", doc)));
-    const given = votes.map((word, place) => make("li", "", panel[place], make("b", `g-${word}`, words.grades[word])));
+    const badge = make("span", `badge v-${verdict.replaceAll(" ", "-")}`, spoken().verdicts[verdict]);
+    const head = make("header", "", badge, make("span", "", `${spoken().passage} `, make("code", "", doc)));
+    const given = votes.map((word, place) => make("li", "", panel[place], make("b", `g-${word}`, spoken().grades[word])));
     const list = make("ul", "votes", ...given);
-    list.setAttribute("aria-label", words.votes);
+    list.setAttribute("aria-label", spoken().votes);
     return make("article", "pair", head, make("p", "passage", passage), list);
   };
   const openable = (query) => {
@@ -87,33 +53,94 @@
   };
   queries.filter((query) => query.own.length).forEach(openable);
 
-  [...table.tHead.rows[0].cells].slice(0, -1).forEach((head, column) => {
-    const button = make("button", "sort", ...head.childNodes);
-    button.type = "button";
-    button.addEventListener("click", () => {
-      order = { column, sign: order.column === column ? -order.sign : column < 2 ? 1 : -1 };
-      for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-      head.setAttribute("aria-sort", order.sign > 0 ? "ascending" : "descending");
-      again();
-    });
-    head.append(button);
-  });
+  // What belongs to the elements of one language; the rows of queries belong to both.
+  const start = () => {
+    const [table, search, filter, readable, found, more] = ["#queries table", "#search", "#filter", "#readable", "#found", "#more"].map(find);
+    const body = table.tBodies[0];
+    let limit = STEP;
+    let order = { column: -1, sign: 1 };
 
-  search.addEventListener("input", again);
-  filter.addEventListener("change", again);
-  readable?.addEventListener("change", again);
-  find("#controls").addEventListener("submit", (event) => event.preventDefault());
-  more.addEventListener("click", () => {
-    limit += STEP;
-    show();
-    if (more.hidden) search.focus();
-  });
+    const matches = (query, wanted) => {
+      const value = filter.value;
+      const counted = value && number(query.row.cells[Number(value.replace("!", ""))]) > 0;
+      const passes = !value || (value.startsWith("!") ? !counted : counted);
+      return passes && (!readable?.checked || query.own.length > 0) && wanted.every((word) => query.text.includes(word));
+    };
+    const compared = (one, other) => {
+      const [a, b] = [one, other].map((query) => query.row.cells[order.column]);
+      const apart = order.column < 2 ? a.textContent.localeCompare(b.textContent, root.lang, { numeric: true }) : number(a) - number(b);
+      return order.sign * apart;
+    };
+    const show = () => {
+      const wanted = plain(search.value).split(/\s+/).filter(Boolean);
+      const left = queries.filter((query) => matches(query, wanted));
+      if (order.column >= 0) left.sort(compared);
+      const some = left.slice(0, limit);
+      body.replaceChildren(...some.flatMap((query) => (query.shown ? [query.row, query.shown] : [query.row])));
+      more.hidden = some.length === left.length;
+      const counts = { found: left.length, all: queries.length, shown: some.length };
+      found.textContent = spoken().matching.replace(/\{(\w+)\}/g, (_, name) => counts[name].toLocaleString("en"));
+    };
+    const again = () => {
+      limit = STEP;
+      show();
+    };
+
+    [...table.tHead.rows[0].cells].slice(0, -1).forEach((head, column) => {
+      const button = make("button", "sort", ...head.childNodes);
+      button.type = "button";
+      button.addEventListener("click", () => {
+        order = { column, sign: order.column === column ? -order.sign : column < 2 ? 1 : -1 };
+        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", order.sign > 0 ? "ascending" : "descending");
+        again();
+      });
+      head.append(button);
+    });
+
+    search.addEventListener("input", again);
+    filter.addEventListener("change", again);
+    readable?.addEventListener("change", again);
+    find("#controls").addEventListener("submit", (event) => event.preventDefault());
+    more.addEventListener("click", () => {
+      limit += STEP;
+      show();
+      if (more.hidden) search.focus();
+    });
+    find("#theme").addEventListener("click", () => {
+      root.dataset.theme = find("#theme").getAttribute("aria-pressed") === "true" ? "light" : "dark";
+      said();
+    });
+    find("#language")?.addEventListener("click", turn);
+    for (const each of ["#controls", "#theme", "#language"]) if (find(each)) find(each).hidden = false;
+    return (most) => {
+      limit = most;
+      show();
+    };
+  };
+
+  const started = new Map();
+  let list;
+  const open = () => {
+    if (!started.has(root.lang)) started.set(root.lang, start());
+    list = started.get(root.lang);
+    said();
+    list(STEP);
+  };
+  const turn = () => {
+    const [page, next] = [find("#page"), find("#other").content.firstElementChild];
+    for (const query of queries) if (query.shown) query.row.querySelector(".open").click(); // its words are of one language
+    page.replaceWith(next);
+    find("#other").content.append(page);
+    root.lang = next.lang;
+    document.title = next.dataset.title;
+    for (const each of ["#search", "#filter"]) next.querySelector(each).value = page.querySelector(each).value;
+    if (find("#readable")) find("#readable").checked = page.querySelector("#readable").checked;
+    open();
+    find("#language").focus();
+  };
   // Paper shows every query that matches, and all of the configuration.
-  addEventListener("beforeprint", () => {
-    limit = Infinity;
-    show();
-  });
-  addEventListener("afterprint", again);
-  find("#controls").hidden = theme.hidden = false;
-  show();
+  addEventListener("beforeprint", () => list(Infinity));
+  addEventListener("afterprint", () => list(STEP));
+  open();
 }
