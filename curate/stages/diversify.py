@@ -128,7 +128,7 @@ def fingerprint(config: Config, context: Context) -> Json:
 def _decided(texts: Texts, side: Side) -> Diversity:
     """Apply a side's settings to its texts; what was decided before a kill is not decided again."""
     seeds = _seeds(texts, side) if side.enabled else None
-    screen = screen_on(build.device(texts.context))
+    screen = screen_on(build.device(texts.context), len(texts))
     return decide(side, len(texts), texts.vectors, seeds, screen, partial(_journal, texts, side, seeds))
 
 

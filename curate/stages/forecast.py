@@ -11,6 +11,7 @@ from curate.config import Json
 from curate.context import Context
 from curate.diversity import BLOCK
 from curate.records import Role
+from curate.screen import Screen
 from curate.screens import screen_on
 from curate.stages import build
 from curate.stages.diversify import Config
@@ -38,7 +39,7 @@ def forecast(config: Config, context: Context) -> list[dict[str, Json]]:
         texts, encoder = Texts(context, name, config.encoder), build.encoder(context, config.encoder)
         missing = encoder.missing(keys_of((text for _, text in texts.items()), ROLES[name]))
         each = None if isinstance(encoder.encoder, Guarded) else _encoding(texts, encoder) if missing else 0.0
-        pairs = len(texts) ** 2 / 2 * _comparing(context, encoder.dim)
+        pairs = len(texts) ** 2 / 2 * _comparing(screen_on(build.device(context), len(texts)), encoder.dim)
         rows.append(
             {
                 "table": name,
@@ -60,10 +61,9 @@ def _encoding(texts: Texts, encoder: CachedEncoder) -> float:
     return _seconds(lambda: encoder.encoder.encode(sample, role)) / len(sample)
 
 
-def _comparing(context: Context, dim: int) -> float:
+def _comparing(screen: Screen, dim: int) -> float:
     """Return the seconds that one pair of vectors takes."""
-    screen = screen_on(build.device(context))
-    left, right = (screen.load(np.full((rows, dim), dim**-0.5, dtype=np.float32)) for rows in (BLOCK, CHUNK))
+    left, right = (screen.load(np.full((rows, dim), dim**-0.5, dtype=np.float32), 1.0) for rows in (BLOCK, CHUNK))
 
     def block() -> None:
         screen.above(screen.product(left, right), 2.0)
