@@ -21,7 +21,7 @@ from curate.testing import CORPUS, QUERIES, Listed, check_retriever, listed
 from tests import qdrant
 from tests.qdrant import Server, fill, one_more
 from tests.runs import Done, curate, tiny
-from tests.small import DIM, context, embedding_server
+from tests.small import DIM, context, embedding_server, letters
 from tests.test_pool import diversified, pooled, table
 
 KEY = "qd-not-to-be-shown"
@@ -95,6 +95,27 @@ def test_ties_at_the_end_are_read_to_their_end(order: int, made: Made, server: S
         assert ids(asked, ALIKE, "咖啡", depth) == sorted(ALIKE)[:depth]
         assert facts(asked) == (0, 0, 0)
     assert [search[0]["limit"] for search in server.searches[:3]] == [21, 42, 60]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_rule_on_small_collections(seed: int, made: Made, server: Server) -> None:
+    """Points that tie, documents in several points, and others' documents: every list is the rule's, whole or cut."""
+    draw = np.random.default_rng(seed)
+    texts = ["咖", "啡", "咖啡", "茶咖", "茶"]
+    points = [(f"d{draw.integers(40)}", texts[draw.integers(5)]) for _ in range(draw.integers(1, 80))]
+    corpus = {f"d{number}": "" for number in range(40) if draw.random() < 0.6} | {"d0": ""}
+    fill(server.client, [*points, ("d0", "茶")], "drawn")
+    asked = made(collection="drawn")
+    everything = server.client.query_points("drawn", letters(["咖啡"])[0].tolist(), limit=100, with_payload=True).points
+    best: dict[str, float] = {}
+    for point in everything:
+        doc_id, score = point.payload["doc_id"], round(point.score, 6)
+        if doc_id in corpus:
+            best[doc_id] = max(score, best.get(doc_id, score))
+    literal = sorted(best, key=lambda doc_id: (-best[doc_id], doc_id))
+    for depth in (1, 2, 5, 100):
+        (hits,) = listed(asked, Listed(corpus), {"q": "咖啡"}, depth)
+        assert [(hit.doc_id, hit.score) for hit in hits] == [(each, best[each]) for each in literal[:depth]]
 
 
 def test_documents_of_others_take_nobodys_place(made: Made) -> None:
@@ -192,7 +213,7 @@ def test_what_cannot_be_compared_is_refused(made: Made, server: Server) -> None:
     fill(server.client, [("d1", "")], "short", vectors=short)
     with pytest.raises(
         ConfigError,
-        match=r"mine\.encoder: letters gives vectors of length 64, expected 3; name the encoder that short was made with",
+        match=r"mine\.encoder: letters gives vectors of length 64, expected 3; name the encoder that short",
     ):
         ids(made(collection="short"), {"d1": ""}, "咖啡", 3)
     assert server.searches == []
@@ -282,6 +303,14 @@ def test_a_server_that_is_not_there(tmp_path: Path, encoders: dict[str, Settings
     mine: Settings = {"kind": "qdrant", "url": url, "collection": "c", "encoder": "letters", "attempts": 2}
     with pytest.raises(DataError, match=rf"mine: no answer from {url} \(ConnectError\); start the server, or mend url"):
         build.retriever(context(tmp_path, encoders=encoders, retrievers={"mine": mine}), "mine")
+
+
+def test_another_server(tmp_path: Path, encoders: dict[str, Settings]) -> None:
+    """An address of something else is a mistake in the pipeline file."""
+    with embedding_server() as other:
+        mine: Settings = {"kind": "qdrant", "url": other.url, "collection": "c", "encoder": "letters", "attempts": 1}
+        with pytest.raises(DataError, match=r"mine: http.*/v1 answered HTTP 501; check url and key$"):
+            build.retriever(context(tmp_path, encoders=encoders, retrievers={"mine": mine}), "mine")
 
 
 STRANGE = "is none of a Qdrant server's; check url"

@@ -132,10 +132,10 @@ class Collection:
 
     def _id(self, point: Any) -> str:  # noqa: ANN401
         """Return the id of a point's document."""
-        field, found = self._config.id_field, point.id
+        field = self._config.id_field
+        found: object = point.payload if field else point.id
         for key in field.split(".") if field else ():
-            payload = found if found is not point.id else point.payload
-            found = payload.get(key) if isinstance(payload, dict) else None
+            found = found.get(key) if isinstance(found, dict) else None
         if not isinstance(found, str | int) or isinstance(found, bool):
             raise DataError(
                 f"{self._place}.id_field: point {point.id} of {self._config.collection} holds {kind_of(found)} in "
@@ -182,33 +182,28 @@ def opened(place: str, config: Config) -> Iterator[Collection]:
 
     MissingExtra without the package, ConfigError without the key, DataError for a folder that cannot be opened.
     """
-    try:
-        from qdrant_client import QdrantClient
-    except ImportError as error:
-        raise MissingExtra("the retriever qdrant needs a package: pip install 'curate-ir[qdrant]'") from error
-    key = servers.key(place, config.key_env)
-    if config.url:
-        headers = {"api-key": key} if key else {}
-        client = QdrantClient(
-            url=config.url, headers=headers, timeout=config.timeout_s, check_compatibility=False
-        )  # the check is a request and a thread of its own, which print
-    else:
-        client = _embedded(place, config)
+    client = _client(place, config)
     try:
         yield Collection(place, config, client)
     finally:
         client.close()
 
 
-def _embedded(place: str, config: Config) -> "QdrantClient":
-    from qdrant_client import QdrantClient
-
+def _client(place: str, config: Config) -> "QdrantClient":
+    try:
+        from qdrant_client import QdrantClient
+    except ImportError as error:
+        raise MissingExtra("the retriever qdrant needs a package: pip install 'curate-ir[qdrant]'") from error
+    if config.url:
+        key = servers.key(place, config.key_env)
+        headers = {"api-key": key} if key else {}
+        # its check of versions is a request in a thread of its own, which prints
+        return QdrantClient(url=config.url, headers=headers, timeout=config.timeout_s, check_compatibility=False)
     assert config.path is not None
     if not (config.path / _MARK).is_file():  # the client would make a new one
         raise DataError(f"{place}.path: {config.path} is no folder of Qdrant's embedded mode; give the one it wrote")
     try:
         return QdrantClient(path=str(config.path))
     except (OSError, RuntimeError, ValueError) as error:
-        raise DataError(
-            f"{place}.path: {config.path} cannot be opened ({str(error).splitlines()[0]}); close it elsewhere"
-        ) from error
+        why = str(error).splitlines()[0]
+        raise DataError(f"{place}.path: {config.path} cannot be opened ({why}); close it elsewhere") from error

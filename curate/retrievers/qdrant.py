@@ -45,7 +45,7 @@ class Qdrant:
         except AccessError:
             raise
         except ProviderError as error:  # as a file that is not there: what was pooled before stands, unchecked
-            raise DataError(f"{error}; start the server, or mend url") from None
+            raise DataError(f"{error}{'' if error.fatal else '; start the server, or mend url'}") from None
 
     def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[list[Hit]]:
         """Yield each query's best `depth` documents of the corpus, by rounded score, ties by document id.
@@ -68,11 +68,10 @@ class Qdrant:
             reading = _Reading(found, about.points, here, depth, max(self.config.most, depth))
             for start in range(0, len(queries), self.config.batch_size):
                 yield from map(tally.ranked, reading.read(vectors[start : start + self.config.batch_size]))
-                tally.cut += reading.cut
                 progress(f"search, {self.name}", len(queries), min(start + self.config.batch_size, len(queries)))
-        self._tell(tally, about)
+        self._tell(tally, about, reading.cut)
 
-    def _tell(self, tally: "_Tally", about: About) -> None:
+    def _tell(self, tally: "_Tally", about: About, cut: int) -> None:
         name, here = self.config.collection, len(tally.here)
         if tally.outside and here and not tally.hits:
             raise DataError(
@@ -86,13 +85,13 @@ class Qdrant:
             "search": "exact" if exact else "approximate (HNSW)",
             "hits_outside_the_corpus": tally.outside,
             "queries_with_fewer": tally.short,
-            "queries_cut": tally.cut,
+            "queries_cut": cut,
         }
         said = {
             "what an approximate search finds may change with the index; `exact: true` compares every point": not exact,
             f"hits that are no documents of the corpus, left out: {tally.outside:,}": tally.outside,
             f"queries with fewer than {tally.wanted:,} documents: {tally.short:,}": tally.short,
-            f"queries with more to read after {self.config.most:,} points: {tally.cut:,}; raise `most`": tally.cut,
+            f"queries with more to read after {self.config.most:,} points: {cut:,}; raise `most`": cut,
         }
         self.notes = [f"{self._place}: {sentence}" for sentence, holds in said.items() if holds]
 
@@ -106,7 +105,7 @@ class _Reading:
         self._whole = self._last >= points
         self._first = min(self._last, depth * points // max(len(here), 1) + SLACK)
         self.cut = 0
-        """Queries, of those read last, that had more to read."""
+        """Queries that had more to read."""
 
     def read(self, vectors: Vectors) -> list[Points]:
         """Return what was read for each query."""
@@ -121,7 +120,7 @@ class _Reading:
             if limit == self._last:
                 break
             limit = min(2 * limit, self._last)
-        self.cut = 0 if self._whole else len(waiting)
+        self.cut += 0 if self._whole else len(waiting)
         return found
 
     def _enough(self, points: Points, limit: int) -> bool:
@@ -139,7 +138,7 @@ class _Tally:
     def __init__(self, here: Set[str], depth: int) -> None:
         self.here, self._depth = here, depth
         self.wanted = min(depth, len(here))
-        self.hits = self.outside = self.short = self.cut = 0
+        self.hits = self.outside = self.short = 0
 
     def ranked(self, points: Points) -> list[Hit]:
         """Return the best documents of the corpus; a document's score is that of its best point."""
