@@ -79,8 +79,8 @@ PURE = {
     "voting",
     "wording",
 }
-SHARED = {"vectors", "corpus", "screens"}
-"""Services that plugins may use: they know only protocols and files."""
+SHARED = {"vectors", "corpus", "screens", "servers"}
+"""Services that plugins may use: they know only protocols, files and what is pure."""
 PLUGINS = {"encoders", "engines", "retrievers", "judges", "providers", "exporters", "pii", "readers"}
 SERVICES = {
     "anonymise",
