@@ -112,11 +112,15 @@ def diversify(
     assign: Assign = None,
     force: Force = False,
     plan: Annotated[bool, typer.Option("--plan", help="Say how long it will take; do nothing.")] = False,
+    sweep: Annotated[
+        str | None, typer.Option(help="Say what thresholds would keep of a sample: t=0.7:0.9; do nothing.")
+    ] = None,
 ) -> None:
     """Drop texts that are too similar to those already kept."""
-    if plan:
-        rows = open_run(pipeline, run, assign or []).forecast()
-        typer.echo(as_table(rows) if rows else "nothing is to be compared")
+    if plan or sweep is not None:
+        work = open_run(pipeline, run, assign or [])
+        rows = work.forecast() if sweep is None else work.sweep(sweep)
+        typer.echo(as_table(rows, digits=1 if sweep is None else 3) if rows else "nothing is to be compared")
         return
     _go(["diversify"], pipeline, run, assign or [], force)
 
