@@ -133,7 +133,7 @@ def _order(size: int, seeds: int | Rows) -> tuple[Rows, int]:
     return np.concatenate([first, np.setdiff1d(np.arange(size), first)]), len(first)
 
 
-def threshold(vectors: Vectors, n: int, target_drop: float) -> float:
+def threshold(vectors: Vectors, n: int, target_drop: float, screen: Screen = FLOAT32) -> float:
     """Return a t, to 3 digits, at which the rule drops at most `target_drop` of the first 20,000 items.
 
     It is found by bisection: 0.001 less would drop more than that. Of a longer list a larger share has a near
@@ -143,7 +143,7 @@ def threshold(vectors: Vectors, n: int, target_drop: float) -> float:
     low, high = -1000, 1000  # nothing is more similar than 1, so `high` drops nothing
     while low < high:
         middle = (low + high) // 2
-        kept = diversify(sample, middle / 1000, n).kept
+        kept = diversify(sample, middle / 1000, n, screen=screen).kept
         low, high = (middle + 1, high) if len(kept) - kept.sum() > target_drop * len(kept) else (low, middle)
     return low / 1000
 

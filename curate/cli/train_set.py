@@ -7,8 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curate.cli import completing
-from curate.cli.composition import assigned, carry_out, of_source
-from curate.cli.stages import Assign, File, Folder, Force, MaxCost, Retrievers, Yes, listed, open_run
+from curate.cli.running import (
+    Assign,
+    File,
+    Folder,
+    Force,
+    MaxCost,
+    Retrievers,
+    Yes,
+    assigned,
+    carry_out,
+    listed,
+    of_source,
+    open_run,
+)
 from curate.cli.tables import as_table, too_few
 
 if TYPE_CHECKING:

@@ -95,7 +95,7 @@ def decide(
     if not side.enabled:
         return everything(size)
     vectors = encode()
-    t = threshold(vectors, side.n, side.target_drop) if side.t == "auto" else side.t
+    t = threshold(vectors, side.n, side.target_drop, screen) if side.t == "auto" else side.t
     first, k = seed_size(side, size) if seeds is None else seeds, side.k if approximate else 0
     decided = diversify(vectors, t, side.n, first, screen, journal(t), k)
     return replace(decided, disagreement=disagreement(vectors, decided, side.n, first, SAMPLE)) if k else decided
