@@ -1,10 +1,8 @@
 """Plug-ins of other packages: the example is installed as a user would, and keeps the contracts that ours keep."""
 
 import csv
-import importlib.util
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,11 +26,10 @@ from curate.stages import build
 from curate.stages import judge as judging
 from curate.stages.judge import load_rubric
 from curate.testing import CORPUS, Listed, check_exporter, check_judge, check_retriever, listed
-from tests.conftest import need
+from tests.conftest import EXAMPLE
 from tests.runs import curate, tiny
 from tests.small import context
 
-EXAMPLE = Path(__file__).with_name("plugin")
 PIPELINE = """\
 version: 1
 name: mine
@@ -58,21 +55,10 @@ def fresh() -> Iterator[None]:
             del sys.modules[name]
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the example package by pip and return where."""
-    need(importlib.util.find_spec("hatchling") is not None, "the package hatchling")
-    target = tmp_path_factory.mktemp("site")
-    options = ("--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(target))
-    done = subprocess.run([sys.executable, "-m", "pip", "install", *options, str(EXAMPLE)], check=False)
-    assert done.returncode == 0
-    return target
-
-
 @pytest.fixture
-def example(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def example(plugin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the installed package on the path."""
-    monkeypatch.syspath_prepend(str(installed))
+    monkeypatch.syspath_prepend(str(plugin))
 
 
 def judge(folder: Path) -> Judge:
