@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
@@ -27,7 +27,7 @@ from tests.small import minilm
 
 ROOT = Path(__file__).resolve().parents[1]
 QUERIES, DOCUMENTS = slice(8, 24), 40
-"""Of the demo; of the queries two are in a part of a tenth. The documents are short ones, which are encoded fast."""
+"""Of the demo; of the queries three are in a part of a tenth. The documents are short ones, which are encoded fast."""
 ANSWERS = {"wang": "A", "li": "D", "back": "clean"}
 """What stands in every row of a sheet that a person brings back, by the file's name."""
 NOTES = {
@@ -91,9 +91,7 @@ def shown(folder: Path, page: str, url: str) -> None:
     A model of the hub is one that is on this machine, a server at the usual port one that is there.
     """
     for block in re.findall(r"^```yaml\n(version: .*?)^```", page, re.MULTILINE | re.DOTALL):
-        text = block.replace("http://localhost:8000/v1", url)
-        if "Alibaba-NLP/gte-multilingual-base" in text:
-            text = text.replace("Alibaba-NLP/gte-multilingual-base", minilm())
+        text = block.replace("http://localhost:8000/v1", url).replace("Alibaba-NLP/gte-multilingual-base", minilm())
         (folder / f"{yaml.safe_load(block)['name']}.yaml").write_text(text, encoding="utf-8")
 
 
@@ -110,8 +108,9 @@ class Reader:
         self.variables["HOME"] = str(self.folder)
 
     def type(self, line: str) -> Done:
-        """Do what a line of a page says."""
+        """Do what a line of a page says; AssertionError for what is neither `curate` nor `export`."""
         words = shlex.split(line)
+        assert words[0] in ("curate", "export"), f"{line}: neither run nor listed in NOT_RUN"
         if words[0] == "export":
             for name, _, value in (word.partition("=") for word in words[1:]):
                 self.variables[name] = self.values.get(name, Template(value).safe_substitute(self.values))
@@ -126,28 +125,15 @@ class Reader:
         return run(self.folder, *words, **self.variables)
 
     def _shell(self, line: str) -> Done:
-        # Two lines, for the last one of a script may take the shell's place.
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        environment = {**os.environ, "CURATE_HOME": str(self.folder / "home"), "PATH": path, **self.variables}
-        done = subprocess.run(
-            ["bash", "-c", f"{line}\nexit $?"],
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return Done(done.returncode, done.stdout, done.stderr)
+        command = ["bash", "-c", f"{line}\nexit $?"]  # the last line of a script may take the shell's place
+        with self._process(command) as process:
+            out, err = process.communicate()
+        return Done(process.returncode, out, err)
 
     def _serve(self, words: Iterable[str]) -> Done:
         """Open the page at the address that the command prints, then press Ctrl-C."""
         command = [sys.executable, "-m", "curate", *words, "--port", "0"]  # the usual port may be taken
-        environment = {**os.environ, "CURATE_HOME": str(self.folder / "home"), **self.variables}
-        pipe = subprocess.PIPE
-        with (
-            subprocess.Popen(command, cwd=self.folder, env=environment, stdout=pipe, stderr=pipe, text=True) as process,
-            httpx.Client(follow_redirects=True, trust_env=False) as browser,
-        ):
+        with self._process(command) as process, httpx.Client(follow_redirects=True, trust_env=False) as browser:
             assert process.stdout
             said = process.stdout.readline()
             try:
@@ -155,7 +141,14 @@ class Reader:
             finally:
                 process.send_signal(signal.SIGINT)
             out, err = process.communicate()
-        return Done(process.returncode, said + out, err)
+        assert "Traceback" not in err
+        return Done(0, said + out, err)  # whoever stops a page is done with it, whatever the exit code
+
+    def _process(self, command: Sequence[str]) -> "subprocess.Popen[str]":
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        environment = {**os.environ, "CURATE_HOME": str(self.folder / "home"), "PATH": path, **self.variables}
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=self.folder, env=environment, stdout=pipe, stderr=pipe, text=True)
 
     def _bring(self, words: Iterable[str]) -> None:
         """Fill in the sheets that a command takes back, as the people who were asked would."""

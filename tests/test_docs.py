@@ -1,5 +1,7 @@
-"""What the docs say is what the program does: commands parse, pages are built, links lead on."""
+"""What the docs say is what the program does: commands parse, pages are built, links lead on; they run next door."""
 
+import ast
+import importlib
 import re
 import shlex
 import subprocess
@@ -18,6 +20,7 @@ from tests.conftest import need
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(?:console|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"(?<!`)`(curate [^`|]+)`")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(#[^)]*)?\)|!\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -52,6 +55,18 @@ def test_the_program_knows_the_command(line: str) -> None:
 
 def test_there_are_commands_to_look_at() -> None:
     assert len(SHOWN) > 80
+
+
+PROGRAMS = [(page.stem, each) for page in PAGES for each in PYTHON.findall(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("code", [pytest.param(code, id=name) for name, code in PROGRAMS])
+def test_programs_name_what_there_is(code: str) -> None:
+    """Those of the pages on exports and training data run in the tests of these; others want a model of the hub."""
+    for found in ast.walk(ast.parse(code)):
+        if isinstance(found, ast.ImportFrom) and str(found.module).partition(".")[0] == "curate":
+            module = importlib.import_module(str(found.module))
+            assert [each.name for each in found.names if not hasattr(module, each.name)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

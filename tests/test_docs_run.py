@@ -28,7 +28,6 @@ NOT_RUN = {
 ENDS = {
     r"curate run my-benchmark\.yaml": (2, "judging would send"),
     r"curate judge --models \S+": (2, "judging would send"),
-    r"curate review serve": (130, ""),  # somebody pressed Ctrl-C
 }
 """Commands that are meant to end otherwise than with 0: exit code, and what they complain of."""
 
