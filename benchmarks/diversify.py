@@ -1,12 +1,13 @@
 """How fast redundant texts are found, beside the same rule one item at a time and beside the product alone.
 
 60,000 vectors of 768 dimensions of which about 40 % are near-duplicates of an earlier one; t 0.78, n 1, every item is
-tested. Contenders: `curate`; the rule literally, with one product of a vector and a matrix an item (numpy); and the
-products that `curate` needs, without any decision. Decisions of the first two must be the same. semhash, if it is
-installed, drops whatever resembles anything: another rule with other answers, by an approximate index. Then the shapes
-that a corpus may have: nothing alike, clusters, few dimensions, all identical, all just below t. `--vectors` measures
-the same on vectors of real texts, at a threshold that drops a tenth. Time in processor seconds too, for a machine may
-be shared.
+tested. Contenders: `curate`, with the screen that it chooses on this processor and with single precision; the products
+that the rule in blocks needs in single precision, without any decision; the rule literally, with one product of a
+vector and a matrix an item (numpy); and `curate`'s approximate index. Decisions of all but the last must be the same.
+semhash, if it is installed, drops whatever resembles anything: another rule with other answers, by an approximate
+index. Then the shapes that a corpus may have: nothing alike, clusters, few dimensions, all identical, all just below t.
+`--vectors` measures the same on vectors of real texts, at a threshold that drops a tenth. Time in processor seconds
+too, for a machine may be shared.
 
 Run: python -m benchmarks.diversify [--items 60000] [--large 229457] [--no-literal] [--vectors FILE.npy ...]
 """
@@ -15,17 +16,21 @@ import argparse
 import importlib.util
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from curate.alike import CHUNK
-from curate.diversity import BLOCK, Kept, diversify, threshold
+from curate.diversity import BLOCK, Kept, disagreement, diversify, threshold
 from curate.protocols import Vectors
+from curate.screen import FLOAT32
+from curate.screens import WORTHWHILE, screen_on
 from curate.search import unit
 
 DIM, T, N = 768, 0.78, 1
+CHOSEN = partial(screen_on, "cpu", WORTHWHILE)
 Thing = TypeVar("Thing")
 
 
@@ -113,12 +118,19 @@ def semhash(vectors: Vectors) -> int:
 def compare(items: int, *, with_literal: bool) -> None:
     """Print the contenders' times on near-duplicates."""
     vectors = near_duplicates(items)
-    decided, *own = timed(lambda: diversify(vectors, T, N))
+    screen = screen_on("cpu", items)
+    decided, *own = timed(lambda: diversify(vectors, T, N, screen=screen))
+    single, *plain = timed(lambda: diversify(vectors, T, N))
     _, *bare = timed(lambda: products(vectors, decided.kept))
-    rows = [("curate", own), ("the same products", bare)]
+    other = np.count_nonzero(single.kept != decided.kept)
+    rows = [(f"curate, {type(screen).__name__}", own), (f"curate, Float32, {other} other decisions", plain)]
+    rows.append(("the products alone, float32", bare))
     if with_literal:
         kept, *slow = timed(lambda: literal(vectors))
         rows.append((f"one item at a time, {np.count_nonzero(kept != decided.kept)} other decisions", slow))
+        near, *graph = timed(lambda: diversify(vectors, T, N, approximate=5))
+        missed = disagreement(vectors, near, N, 0, 1_000)
+        rows.append((f"curate, approximate, {missed:.1%} of a sample decided otherwise", graph))
     if importlib.util.find_spec("semhash"):
         count, *other = timed(lambda: semhash(vectors))
         rows.append((f"semhash, which keeps {count:,}", other))
@@ -128,9 +140,12 @@ def compare(items: int, *, with_literal: bool) -> None:
 
 
 def shaped(name: str, vectors: Vectors, t: float) -> None:
-    """Print the time of one shape."""
-    decided, wall, cpu = timed(lambda: diversify(vectors, t, N))
-    print(f"| {name} | {t:g} | {decided.kept.sum():,} of {len(vectors):,} | {wall:.1f} | {cpu:.1f} |", flush=True)
+    """Print the times of one shape: the screen that is chosen, and single precision."""
+    found = [timed(lambda chosen=chosen: diversify(vectors, t, N, screen=chosen)) for chosen in (CHOSEN(), FLOAT32)]
+    (own, *times), (plain, *others) = found
+    same = "same decisions" if np.array_equal(own.nearest, plain.nearest) else "OTHER DECISIONS"
+    cells = [name, f"{t:g}", f"{own.kept.sum():,} of {len(vectors):,}", *(f"{s:.1f}" for s in (*times, *others)), same]
+    print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def main() -> None:
@@ -142,7 +157,8 @@ def main() -> None:
     options.add_argument("--vectors", nargs="*", default=[], help="files of unit vectors of real texts, by numpy.save")
     given = options.parse_args()
     compare(given.items, with_literal=not given.no_literal)
-    print("\n| vectors | t | kept | wall s | cpu s |\n| --- | --: | --: | --: | --: |")
+    print("\n| vectors | t | kept | wall s | cpu s | Float32, wall s | cpu s | |")
+    print("| --- | --: | --: | --: | --: | --: | --: | --- |")
     for name, make in SHAPES.items():
         shaped(name, make(given.items), T)
     for path in given.vectors:
@@ -150,7 +166,7 @@ def main() -> None:
         shaped(Path(path).stem, vectors, threshold(vectors, N, 0.1))
     if given.large:
         vectors = near_duplicates(given.large)
-        decided, wall, cpu = timed(lambda: diversify(vectors, T, N))
+        decided, wall, cpu = timed(lambda: diversify(vectors, T, N, screen=CHOSEN()))
         kept = decided.kept.sum()
         print(f"\n{given.large:,} items, 40 % near-duplicates: {kept:,} kept in {wall:.1f} s, {cpu:.1f} CPU s")
 

@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks import paper, pool
 from curate.diversity import diversify
 from curate.files import write_text
+from curate.screens import screen_on
 
 THRESHOLD, SEED_SIZE = 0.78, 5_000
 Times = dict[str, list[float]]
@@ -33,7 +34,7 @@ def diversified(folder: Path) -> dict[str, dict[str, float]]:
     """Diversify the first file of vectors, and return the one step."""
     vectors = np.load(folder / f"{pool.DENSE[0]}.npy", mmap_mode="r")
     clock = paper.Clock()
-    diversify(vectors, THRESHOLD, 1, min(SEED_SIZE, len(vectors) // 10))
+    diversify(vectors, THRESHOLD, 1, min(SEED_SIZE, len(vectors) // 10), screen_on("cpu", len(vectors)))
     clock.book("diversify")
     return clock.steps
 

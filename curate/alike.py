@@ -6,18 +6,21 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from curate.protocols import Vectors
-from curate.screen import Rows, Scores, Screen
+from curate.screen import FLOAT32, Rows, Scores, Screen
 from curate.search import lengths, pair_products, products
 
 DIGITS = 5
 """Similarities are rounded to this many digits before they meet the threshold, so that reruns agree."""
 HALF = 0.5 * 10.0**-DIGITS
 CHUNK = 8192
-"""With how many kept items a block is compared at once."""
-CROWDED = 1 / 50
-"""Share of doubtful similarities of a matrix from which on the whole matrix is computed in float64."""
+"""With about how many kept items a block is compared at once."""
+RECENT = 8
+"""Blocks of items kept last that become one part; to load a part again with each of them would take long."""
+CROWDED = 1 / 200
+"""Share of doubtful similarities of a matrix from which on a finer product of all is cheaper than one of each."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class _Part:
     """Some items that were kept."""
 
     items: Rows
+    longest: float
+    """The length of the longest of their vectors."""
     loaded: Any
     """Their vectors, as the screen takes them; None where there is no room, then they are read again and again."""
 
@@ -36,27 +41,39 @@ class Alike:
         self._vectors, self._screen = vectors.view(np.ndarray), screen
         self._t = round(t, DIGITS)
         self._bound = self._t + HALF
-        self._longest = 0.0
+        self._error = 0.0
+        """How far a product that was handed out can be from the exact one."""
         self._parts: list[_Part] = []
+        self._recent: list[_Part] = []
+        self._looks = self._crowds = 0
+        """How often the screen was tried, and did not do."""
 
     def keep(self, items: Rows) -> None:
         """Append items, in order."""
-        self._measure(items)  # those that a journal knows were never compared
-        if self._parts and len(self._parts[-1].items) < CHUNK:
-            items = np.concatenate([self._parts.pop().items, items])
-        for part in (items[at : at + CHUNK] for at in range(0, len(items), CHUNK)):
-            room = (len(self._parts) + 1) * CHUNK * self._vectors.shape[1] * 4 <= self._screen.room
-            vectors = self._vectors[part]
-            self._parts.append(_Part(part, self._screen.load(vectors) if room else None))
+        if len(items):
+            self._recent.append(self._part(items))
+        if len(self._recent) == RECENT:
+            self._recent = [self._part(np.concatenate([part.items for part in self._recent]))]
+            if len(self._recent[0].items) >= CHUNK:
+                self._parts.append(self._recent.pop())
+
+    def _part(self, items: Rows) -> _Part:
+        """Return items with their vectors, which are loaded if there is room; DataError for NaN and infinity."""
+        vectors = self._vectors[items]
+        longest = float(lengths(vectors, "item", int(items[0])).max())
+        held = sum(len(part.items) for part in (*self._parts, *self._recent))
+        room = (held + len(items)) * vectors.shape[1] * 4 <= self._screen.room
+        return _Part(items, longest, self._screen.load(vectors, longest) if room else None)
 
     def before(self, items: Rows) -> Iterator[tuple[int, Rows, Scores]]:
         """Yield each of some items that resembles anything before it, what it resembles, and how much, roughly."""
-        self._measure(items)
-        own = _Part(items, self._screen.load(self._vectors[items]))
+        if self._crowds * 8 > self._looks + 8:
+            self._settle()
+        own = self._part(items)
         rows, columns, screen = self._close(own, own)
         before = np.flatnonzero(columns < rows)
         found = [(rows[before], items[columns[before]], screen[before])]
-        for part in self._parts:
+        for part in (*self._parts, *self._recent):
             rows, columns, screen = self._close(own, part)
             found.append((rows, part.items[columns], screen))
         rows, others, screen = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -67,26 +84,47 @@ class Alike:
             if low < high:
                 yield int(items[rows[low]]), others[low:high], screen[low:high]
 
-    def _measure(self, items: Rows) -> None:
-        """Let the error bound hold for these items too; DataError if a vector holds NaN or infinity."""
-        if len(items):
-            longest = float(lengths(self._vectors[items], "item", int(items[0])).max())
-            self._longest = max(self._longest, longest)
+    def _settle(self) -> None:
+        """Go on in single precision: the rough screen fails too often to pay."""
+        self._screen, self._looks, self._crowds = FLOAT32, 0, 0
+        self._parts = [self._part(part.items) for part in self._parts]
+        self._recent = [self._part(part.items) for part in self._recent]
 
     def _close(self, left: _Part, right: _Part) -> tuple[Rows, Rows, Scores]:
         """Return places in both of what is more similar than t, and a product of each pair that is near the exact one.
 
-        A rough product screens. Where much lies within its error of the threshold, a float64 product does.
+        A rough product screens. Where much lies within its error of the threshold, one in single precision does, and
+        where that is not enough, in double.
         """
-        loaded = self._screen.load(self._vectors[right.items]) if right.loaded is None else right.loaded
-        error = self._screen.error(self._vectors.shape[1], self._longest, self._longest)
-        rows, columns, values = self._screen.above(self._screen.product(left.loaded, loaded), self._bound - error)
+        for screen in dict.fromkeys((self._screen, FLOAT32)):
+            blocks = [self._block(part, screen) for part in (left, right)]
+            error = screen.error(*blocks)
+            found = screen.above(screen.product(*blocks), self._bound - error)
+            if not self._crowded(screen, left, right, found[2] <= self._bound + error):
+                return self._decided(left, right, found, error)
+        exact, error = _product(self._vectors[left.items], self._vectors[right.items]), error * 2.0**-29
+        rows, columns = np.nonzero(exact > self._bound - error)
+        return self._decided(left, right, (rows, columns, exact[rows, columns]), error)
+
+    def _crowded(self, screen: Screen, left: _Part, right: _Part, doubtful: npt.NDArray[np.bool_]) -> bool:
+        """Say whether too much of a matrix is doubtful, and remember how often that was so."""
+        crowded = bool(np.count_nonzero(doubtful) > CROWDED * len(left.items) * len(right.items))
+        if screen is not FLOAT32:
+            self._looks, self._crowds = self._looks + 1, self._crowds + crowded
+        return crowded
+
+    def _block(self, part: _Part, screen: Screen) -> Any:  # noqa: ANN401 - what a screen loads is its own
+        if screen is self._screen and part.loaded is not None:
+            return part.loaded
+        return screen.load(self._vectors[part.items], part.longest)
+
+    def _decided(
+        self, left: _Part, right: _Part, found: tuple[Rows, Rows, Scores], error: float
+    ) -> tuple[Rows, Rows, Scores]:
+        """Return what of a screen's pairs is above t for certain; the doubtful ones are computed again."""
+        rows, columns, values = found
+        self._error = max(self._error, error)
         doubtful = np.flatnonzero(values <= self._bound + error)
-        if len(doubtful) > CROWDED * len(left.items) * len(right.items):
-            exact, error = _product(self._vectors[left.items], self._vectors[right.items]), error * 2.0**-29
-            rows, columns = np.nonzero(exact > self._bound - error)
-            values = exact[rows, columns]
-            doubtful = np.flatnonzero(values <= self._bound + error)
         above = np.ones(len(rows), bool)
         above[doubtful] = self._exact(left.items[rows[doubtful]], right.items[columns[doubtful]]) > self._t
         return rows[above], columns[above], values[above]
@@ -97,8 +135,7 @@ class Alike:
 
     def nearest(self, item: int, items: Rows, screen: Scores) -> tuple[int, float]:
         """Return the first of the most similar items, and its similarity."""
-        error = self._screen.error(self._vectors.shape[1], self._longest, self._longest)
-        items = items[screen >= screen.max() - 2 * (HALF + error)]
+        items = items[screen >= screen.max() - 2 * (HALF + self._error)]
         exact = np.round(products(self._vectors[item], self._vectors, items), DIGITS)
         best = int(exact.argmax())
         return int(items[best]), float(exact[best])

@@ -7,8 +7,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from curate.alike import Alike
+from curate.alike import CHUNK, DIGITS, Alike
 from curate.duplicates import Firsts
+from curate.graph import Graph
 from curate.protocols import Vectors
 from curate.screen import FLOAT32, Rows, Screen
 
@@ -33,6 +34,8 @@ class Diversity:
     """Similarity to that item, rounded; NaN for a kept item."""
     t: float | None
     """The threshold that was used; None if the rule was not applied."""
+    disagreement: float | None = None
+    """Of an approximate index, the share of a sample that the exact rule decides otherwise; None if not measured."""
 
 
 class Journal(Protocol):
@@ -73,6 +76,7 @@ def diversify(
     seeds: int | Rows = 0,
     screen: Screen = FLOAT32,
     journal: Journal = FORGETFUL,
+    approximate: int = 0,
 ) -> Diversity:
     """Keep each item, in order, unless more than n of the items kept before it have a similarity above t.
 
@@ -81,10 +85,12 @@ def diversify(
     untested. `vectors` has one L2-normalised row an item, and may be mapped from disk; similarity is the float64 inner
     product, and it and t are rounded to 5 digits. A rough product screens: whatever lies within its error of the
     threshold is rescored, so no block or machine can change a decision. Blocks that the journal knows are not decided
-    again. DataError if a vector holds NaN or infinity.
+    again. `approximate`, if it is not 0, is how many neighbours are looked up in a graph that may miss some (see
+    `Graph`). DataError if a vector holds NaN or infinity.
     """
     order, seed_size = _order(len(vectors), seeds)
-    rule, decided = Alike(vectors, t, screen), np.empty(len(vectors), DECISION)
+    rule = Graph(vectors, t, approximate) if approximate else Alike(vectors, t, screen)
+    decided = np.empty(len(vectors), DECISION)
     decided[:] = (True, -1, np.nan)
     known = journal.known(BLOCK)[: len(vectors)]
     for start in range(0, len(vectors), BLOCK):
@@ -102,13 +108,32 @@ def diversify(
     return Diversity(decided["kept"], decided["nearest"], decided["similarity"], t)
 
 
+def disagreement(vectors: Vectors, decided: Diversity, n: int, seeds: int | Rows, sample: int) -> float | None:
+    """Return the share of tested items, of a random sample, that the exact rule decides otherwise.
+
+    For decisions by an approximate index: each is compared with all that were kept before it, in single precision. None
+    if no item was tested.
+    """
+    if decided.t is None:
+        return None
+    order, seed_size = _order(len(vectors), seeds)
+    place = np.argsort(order)
+    drawn = np.random.default_rng(0).permutation(order[seed_size:])[:sample]
+    kept, asked, alike = np.flatnonzero(decided.kept), vectors[drawn], np.zeros(len(drawn), np.int64)
+    for start in range(0, len(kept), CHUNK):
+        part = kept[start : start + CHUNK]
+        close = np.round(asked @ vectors[part].T, DIGITS) > round(decided.t, DIGITS)
+        alike += np.count_nonzero(close & (place[part] < place[drawn][:, None]), axis=1)
+    return float(np.mean((alike <= n) != decided.kept[drawn])) if len(drawn) else None
+
+
 def _order(size: int, seeds: int | Rows) -> tuple[Rows, int]:
     """Return all items in the order in which they are looked at, and how many of the first are seeds."""
     first = np.arange(min(seeds, size)) if isinstance(seeds, int) else seeds
     return np.concatenate([first, np.setdiff1d(np.arange(size), first)]), len(first)
 
 
-def threshold(vectors: Vectors, n: int, target_drop: float) -> float:
+def threshold(vectors: Vectors, n: int, target_drop: float, screen: Screen = FLOAT32) -> float:
     """Return a t, to 3 digits, at which the rule drops at most `target_drop` of the first 20,000 items.
 
     It is found by bisection: 0.001 less would drop more than that. Of a longer list a larger share has a near
@@ -118,7 +143,7 @@ def threshold(vectors: Vectors, n: int, target_drop: float) -> float:
     low, high = -1000, 1000  # nothing is more similar than 1, so `high` drops nothing
     while low < high:
         middle = (low + high) // 2
-        kept = diversify(sample, middle / 1000, n).kept
+        kept = diversify(sample, middle / 1000, n, screen=screen).kept
         low, high = (middle + 1, high) if len(kept) - kept.sum() > target_drop * len(kept) else (low, middle)
     return low / 1000
 

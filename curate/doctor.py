@@ -29,6 +29,7 @@ EXTRAS = {
     "eval": ("mteb",),
     "review": ("openpyxl", "starlette", "uvicorn"),
     "postgres": ("psycopg",),
+    "qdrant": ("qdrant_client",),
     "ray": ("ray",),
 }
 """Extra -> the modules that it brings."""
@@ -37,6 +38,7 @@ PURPOSE = {
     "eval": "evaluation, and data sets by their mteb name",
     "review": "the review page, and xlsx sheets",
     "postgres": "a ledger that several machines share",
+    "qdrant": "a retriever that asks a Qdrant collection",
     "ray": "a corpus on a cluster",
 }
 OFFLINE = ("e5", "use")

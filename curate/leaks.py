@@ -16,7 +16,7 @@ from curate.alike import DIGITS, HALF
 from curate.errors import DataError
 from curate.protocols import Vectors
 from curate.records import TABLES
-from curate.screen import FLOAT32, Rows, Scores
+from curate.screen import Rows, Scores, single
 from curate.search import lengths, pair_products
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _above(left: Vectors, right: Vectors, t: float) -> tuple[Rows, Rows]:
     if left.shape[1] != right.shape[1]:
         raise DataError(f"vectors of one split have {left.shape[1]} dimensions, of the other {right.shape[1]}")
     longest = [float(lengths(vectors, name).max()) for vectors, name in ((left, "training"), (right, "test"))]
-    least = round(t, DIGITS) + HALF - FLOAT32.error(left.shape[1], *longest)
+    least = round(t, DIGITS) + HALF - single(left.shape[1], *longest)
     found: list[tuple[Rows, Rows]] = []
     for start in range(0, len(left), BLOCK):
         for first in range(0, len(right), CHUNK):

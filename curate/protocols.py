@@ -83,7 +83,11 @@ class Hits:
 
 
 class Retriever(Protocol):
-    """Rank documents of a corpus for queries."""
+    """Rank documents of a corpus for queries.
+
+    One whose search is worth a word, as of an index of somebody else's, has it afterwards in attributes `facts` (a
+    mapping) and `notes` (sentences); the pool reports both.
+    """
 
     name: str
     identity: Json
@@ -114,6 +118,10 @@ class Engine(Protocol):
         ...
 
 
+def freely(_who: str, _address: str) -> None:
+    """Let everything be sent."""
+
+
 @dataclass(frozen=True)
 class Kit:
     """What a stage hands to the plugins it builds: encoders by name, a folder for caches, an engine, a device."""
@@ -124,6 +132,8 @@ class Kit:
     """What works on a corpus in parts; None for in one piece, in this process."""
     device: str = "cpu"
     """Where vectors are compared, as `engine.device` names it."""
+    may_send: Callable[[str, str], None] = freely
+    """Called with who sends, and the address, before anything made of texts goes there; UserError if it must not."""
 
 
 class Judge(Protocol):

@@ -87,6 +87,15 @@ class Run:
         self.need_ancestors("diversify")
         return forecast(self.pipeline.sections["diversify"], self._context(self.folder))  # type: ignore[arg-type]
 
+    def sweep(self, asked: str) -> list[dict[str, Json]]:
+        """Return what diversify would keep at thresholds such as `t=0.7:0.9` (see `stages.forecast.swept`)."""
+        from curate.stages.forecast import swept
+        from curate.sweep import thresholds
+
+        ts = thresholds(asked)
+        self.need_ancestors("diversify")
+        return swept(self.pipeline.sections["diversify"], self._context(self.folder), ts)  # type: ignore[arg-type]
+
     def quote_sts(self) -> list[dict[str, Json]]:
         """Return what an STS set would ask, a row a question and model; nothing is sent."""
         from curate.stages.sts import planned

@@ -1,6 +1,7 @@
 """Rough products of many vectors at once, with a bound on how rough they are: what cannot matter is screened out."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,8 +20,8 @@ class Screen(Protocol):
     room: int
     """Bytes of vectors, as float32, that may stay loaded."""
 
-    def load(self, rows: Vectors) -> Any:  # noqa: ANN401 - only the screen that made it looks inside
-        """Return rows, shape (n, dim), as `product` takes them."""
+    def load(self, rows: Vectors, longest: float) -> Any:  # noqa: ANN401 - only the screen that made it looks inside
+        """Return rows, shape (n, dim), none longer than `longest`, as `product` takes them."""
         ...
 
     def product(self, left: Any, right: Any) -> Any:  # noqa: ANN401
@@ -39,9 +40,17 @@ class Screen(Protocol):
         """Return rows, columns and products of all that is not below one floor, row by row."""
         ...
 
-    def error(self, dim: int, left: float, right: float) -> float:
-        """Return how far a product of two vectors of at most these lengths can be from the exact one."""
+    def error(self, left: Any, right: Any) -> float:  # noqa: ANN401
+        """Return how far a product of two rows of these blocks can be from the exact one."""
         ...
+
+
+@dataclass(frozen=True)
+class Rows32:
+    """Rows in one piece of memory, and a length that none exceeds."""
+
+    rows: Vectors
+    longest: float
 
 
 class Float32:
@@ -49,13 +58,13 @@ class Float32:
 
     room = GIB
 
-    def load(self, rows: Vectors) -> Vectors:
+    def load(self, rows: Vectors, longest: float) -> Rows32:
         """Return the rows in one piece of memory."""
-        return np.ascontiguousarray(rows)
+        return Rows32(np.ascontiguousarray(rows), longest)
 
-    def product(self, left: Vectors, right: Vectors) -> Vectors:
+    def product(self, left: Rows32, right: Rows32) -> Vectors:
         """Return left times right transposed."""
-        found: Vectors = left @ right.T
+        found: Vectors = left.rows @ right.rows.T
         return found
 
     def kth(self, scores: Vectors, k: int) -> Scores:
@@ -75,12 +84,18 @@ class Float32:
         rows, columns = np.divmod(at, scores.shape[1])
         return rows, columns, scores.ravel()[at].astype(np.float64)
 
-    def error(self, dim: int, left: float, right: float) -> float:
-        """Return dim * 2^-24 * |l| * |r| (Higham, Accuracy and Stability of Numerical Algorithms, 3.1), doubled.
+    def error(self, left: Rows32, right: Rows32) -> float:
+        """Return the bound of single precision."""
+        return single(left.rows.shape[1], left.longest, right.longest)
 
-        Twice the bound leaves room for a floor that is rounded to float32.
-        """
-        return dim * 2.0**-23 * left * right
+
+def single(dim: int, left: float, right: float) -> float:
+    """Return how far a float32 product of two vectors of at most these lengths can be from the exact one.
+
+    dim * 2^-24 * |l| * |r| (Higham, Accuracy and Stability of Numerical Algorithms, 3.1), doubled: that leaves room for
+    a floor that is rounded to float32.
+    """
+    return dim * 2.0**-23 * left * right
 
 
 def rounded_down(floors: Scores) -> Vectors:

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from curate.errors import ConfigError, DataError, MissingExtra
+from curate.errors import ConfigError, DataError
+from curate.int8 import Int8, int8_pays
 from curate.protocols import Vectors
 from curate.screen import FLOAT32, GIB, Rows, Scores, Screen, rounded_down
 
@@ -17,21 +19,22 @@ HALF = 2.0**-11
 """How far float16 is from a number, relative to it; below 2^-14 it is 2^-25 at most."""
 LONGEST = 100.0
 """Longer vectors could have products that float16 cannot hold."""
+WORTHWHILE = 20_000
+"""From so many vectors on that are compared with each other, loading torch is paid back."""
 
 
-def screen_on(device: str) -> Screen:
+def screen_on(device: str, compared: int = 0) -> Screen:
     """Return the screen of a device: `cpu`, a GPU such as `cuda` or `cuda:1`, or `auto` for a GPU if there is one.
 
-    ConfigError if torch cannot use the device, MissingExtra without torch.
+    `compared` is how many vectors will be compared with each other: for many, a processor multiplies whole numbers if
+    it is faster at that. ConfigError if torch cannot use the device.
     """
     if device == "cpu":
-        return FLOAT32
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingExtra("engine.device: a GPU needs torch: pip install 'curate-ir[dense]'") from error
+        return Int8() if compared >= WORTHWHILE and int8_pays() else FLOAT32
+    import torch
+
     if device == "auto" and not torch.cuda.is_available():
-        return FLOAT32
+        return screen_on("cpu", compared)
     try:
         return Float16(torch.zeros(1, device="cuda" if device == "auto" else device).device)
     except (RuntimeError, AssertionError) as error:  # torch raises both for a device that is not there
@@ -39,6 +42,14 @@ def screen_on(device: str) -> Screen:
         raise ConfigError(
             f"engine.device: {device!r} cannot be used ({words}); give cpu, cuda or cuda:N, or auto"
         ) from error
+
+
+@dataclass(frozen=True)
+class Rows16:
+    """Rows on a device, and a length that none exceeds."""
+
+    rows: "torch.Tensor"
+    longest: float
 
 
 class Float16:
@@ -52,13 +63,15 @@ class Float16:
 
             self.room = torch.cuda.mem_get_info(device)[0]  # half of what is free, for a number takes two bytes there
 
-    def load(self, rows: Vectors) -> "torch.Tensor":
-        """Return the rows on the device."""
+    def load(self, rows: Vectors, longest: float) -> Rows16:
+        """Return the rows on the device; DataError for vectors that float16 cannot hold."""
         import torch
 
-        return torch.tensor(rows, dtype=torch.float16, device=self._device)
+        if longest > LONGEST:
+            raise DataError(f"a vector is longer than {LONGEST:g}; normalise the vectors, or set engine.device=cpu")
+        return Rows16(torch.tensor(rows, dtype=torch.float16, device=self._device), longest)
 
-    def product(self, left: "torch.Tensor", right: "torch.Tensor") -> "torch.Tensor":
+    def product(self, left: Rows16, right: Rows16) -> "torch.Tensor":
         """Return left times right transposed, summed in single precision, in half precision."""
         import torch
 
@@ -66,7 +79,7 @@ class Float16:
         before = settings.allow_fp16_reduced_precision_reduction
         settings.allow_fp16_reduced_precision_reduction = False
         try:
-            return left @ right.T
+            return left.rows @ right.rows.T
         finally:
             settings.allow_fp16_reduced_precision_reduction = before
 
@@ -94,13 +107,13 @@ class Float16:
         rows, columns = places.T.cpu().numpy()
         return rows, columns, values
 
-    def error(self, dim: int, left: float, right: float) -> float:
+    def error(self, left: Rows16, right: Rows16) -> float:
         """Return a bound from rounding both vectors, summing in float32 and rounding the product.
 
         Rounding moves a vector by HALF of its length and 2^-25 a number at most. The sum is wrong by dim * 2^-24, which
-        is doubled, for tensor cores cut off where others round. DataError for vectors that float16 cannot hold.
+        is doubled, for tensor cores cut off where others round.
         """
-        if max(left, right) > LONGEST:
-            raise DataError(f"a vector is longer than {LONGEST:g}; normalise the vectors, or set engine.device=cpu")
-        first, second = (length * (1 + HALF) + 2.0**-25 * math.sqrt(dim) for length in (left, right))
-        return first * second * (1 + HALF + dim * 2.0**-23) - left * right + 2.0**-24
+        dim, lengths = left.rows.shape[1], (left.longest, right.longest)
+        first, second = (length * (1 + HALF) + 2.0**-25 * math.sqrt(dim) for length in lengths)
+        found: float = first * second * (1 + HALF + dim * 2.0**-23) - lengths[0] * lengths[1] + 2.0**-24
+        return found

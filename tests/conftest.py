@@ -1,7 +1,10 @@
 """Shared fixtures: a home and ledgers of its own for every test, no network but loopback, real data where it is."""
 
+import importlib.util
 import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ settings.register_profile("explore", max_examples=2000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+EXAMPLE = Path(__file__).with_name("plugin")
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -60,6 +64,17 @@ def shared_data() -> Path:
     if not DATA.is_dir():
         pytest.skip("the folder of real data is not beside this checkout")
     return DATA
+
+
+@pytest.fixture(scope="session")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the example package by pip and return where."""
+    need(importlib.util.find_spec("hatchling") is not None, "the package hatchling")
+    target = tmp_path_factory.mktemp("site")
+    options = ("--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(target))
+    done = subprocess.run([sys.executable, "-m", "pip", "install", *options, str(EXAMPLE)], check=False)
+    assert done.returncode == 0
+    return target
 
 
 @pytest.fixture(scope="session")

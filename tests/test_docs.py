@@ -1,5 +1,7 @@
-"""What the docs say is what the program does: commands parse, the tutorial runs, pages are built, links lead on."""
+"""What the docs say is what the program does: commands parse, pages are built, links lead on; they run next door."""
 
+import ast
+import importlib
 import re
 import shlex
 import subprocess
@@ -9,28 +11,28 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
-import polars as pl
 import pytest
 import typer
 
-from curate import resources
 from curate.cli.main import app
 from tests.conftest import need
-from tests.runs import curate
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(?:console|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"(?<!`)`(curate [^`|]+)`")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(#[^)]*)?\)|!\[[^\]]*\]\(([^)\s]+)\)")
 
 
 def commands(page: Path) -> Iterator[str]:
-    """Yield every line of a page's shell blocks that calls the program, without its comment."""
-    for block in BLOCK.findall(page.read_text(encoding="utf-8")):
-        for line in block.replace("\\\n", " ").splitlines():
-            words = shlex.split(line.removeprefix("$ "), comments=True)
-            if words[:1] == ["curate"]:
-                yield shlex.join(words[1:])
+    """Yield every line of a page's shell blocks, and of its text, that calls the program, without its comment."""
+    text = page.read_text(encoding="utf-8")
+    lines = [line for block in BLOCK.findall(text) for line in block.replace("\\\n", " ").splitlines()]
+    for line in [*lines, *INLINE.findall(BLOCK.sub("", text))]:
+        words = shlex.split(line.removeprefix("$ "), comments=True)
+        if words[:1] == ["curate"]:
+            yield shlex.join(words[1:])
 
 
 SHOWN = [pytest.param(line, id=f"{page.stem}: {line}") for page in PAGES for line in dict.fromkeys(commands(page))]
@@ -52,7 +54,19 @@ def test_the_program_knows_the_command(line: str) -> None:
 
 
 def test_there_are_commands_to_look_at() -> None:
-    assert len(SHOWN) > 20
+    assert len(SHOWN) > 80
+
+
+PROGRAMS = [(page.stem, each) for page in PAGES for each in PYTHON.findall(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("code", [pytest.param(code, id=name) for name, code in PROGRAMS])
+def test_programs_name_what_there_is(code: str) -> None:
+    """Those of the pages on exports and training data run in the tests of these; others want a model of the hub."""
+    for found in ast.walk(ast.parse(code)):
+        if isinstance(found, ast.ImportFrom) and str(found.module).partition(".")[0] == "curate":
+            module = importlib.import_module(str(found.module))
+            assert [each.name for each in found.names if not hasattr(module, each.name)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -86,25 +100,6 @@ def test_words_are_spelled() -> None:
     need(typos.is_file(), "typos")
     done = subprocess.run([str(typos)], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout[-3000:]
-
-
-@pytest.mark.slow
-def test_the_tutorial_runs(tmp_path: Path) -> None:
-    """Its commands, on a small part of the demo's data in the tutorial's folder."""
-    (tmp_path / "data").mkdir()
-    texts = {name: pl.read_ndjson(resources.demo() / f"{name}.jsonl") for name in ("queries", "corpus")}
-    asked = texts["queries"].head(8)
-    known = pl.read_csv(resources.demo() / "qrels" / "test.tsv", separator="\t").filter(
-        pl.col("query-id").is_in(asked["_id"].implode())
-    )
-    answers = texts["corpus"].sort(~pl.col("_id").is_in(known["corpus-id"].implode()), maintain_order=True).head(60)
-    asked.write_ndjson(tmp_path / "data" / "queries.jsonl")
-    answers.write_ndjson(tmp_path / "data" / "corpus.jsonl")
-    for line in commands(ROOT / "docs" / "tutorial.md"):
-        if not line.startswith("review serve"):
-            done = curate(tmp_path, *shlex.split(line))
-            assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
-    assert (tmp_path / "runs" / "qa" / "report.html").is_file()
 
 
 def test_every_decision_is_listed() -> None:

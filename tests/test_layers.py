@@ -39,6 +39,7 @@ PURE = {
     "following",
     "forms",
     "fusion",
+    "graph",
     "guide",
     "highlight",
     "holes",
@@ -73,14 +74,15 @@ PURE = {
     "sheets",
     "survey",
     "suspicion",
+    "sweep",
     "synonyms",
     "tally",
     "totals",
     "voting",
     "wording",
 }
-SHARED = {"vectors", "corpus", "screens"}
-"""Services that plugins may use: they know only protocols and files."""
+SHARED = {"vectors", "corpus", "int8", "screens", "servers"}
+"""Services that plugins may use: they know only protocols, files and what is pure."""
 PLUGINS = {"encoders", "engines", "retrievers", "judges", "providers", "exporters", "pii", "readers"}
 SERVICES = {
     "anonymise",

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from curate import resources
 from curate.errors import ConfigError
 from curate.pii import RECOGNISERS
+from curate.pii.listing import examples
 from curate.pii.masking import resolve
 from curate.pii.phone import email, landline, mobile
 from curate.pii.resident_id import resident_id, valid
 from curate.pii.settings import Masking, masker
 from curate.records import Span
+from curate.testing import check_recogniser
 
 MASKER = masker(Masking(), "zh", b"key")
 LABELS = {
@@ -41,6 +43,12 @@ def lines(path: Path) -> list[dict[str, object]]:
 
 def values(recogniser: Callable[[str], list[Span]], text: str) -> list[str]:
     return [text[span.start : span.end] for span in recogniser(text)]
+
+
+@pytest.mark.parametrize("name", RECOGNISERS.builtin)
+def test_the_contract(name: str) -> None:
+    recognise = RECOGNISERS.load(name)
+    check_recogniser(recognise, {text: values(recognise, text) for text in examples()})
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,11 @@
 """Plug-ins of other packages: the example is installed as a user would, and keeps the contracts that ours keep."""
 
 import csv
-import importlib.util
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import polars as pl
@@ -14,7 +13,6 @@ import pytest
 
 from curate import registry
 from curate.config import parse_yaml
-from curate.encoders import ENCODERS
 from curate.errors import ConfigError
 from curate.exporters import EXPORTERS
 from curate.judges.llm import LlmJudge
@@ -27,12 +25,20 @@ from curate.retrievers.bm25 import Bm25
 from curate.stages import build
 from curate.stages import judge as judging
 from curate.stages.judge import load_rubric
-from curate.testing import CORPUS, Listed, check_exporter, check_judge, check_retriever, listed
-from tests.conftest import need
+from curate.testing import (
+    CORPUS,
+    Listed,
+    check_encoder,
+    check_exporter,
+    check_judge,
+    check_recogniser,
+    check_retriever,
+    listed,
+)
+from tests.conftest import EXAMPLE
 from tests.runs import curate, tiny
 from tests.small import context
 
-EXAMPLE = Path(__file__).with_name("plugin")
 PIPELINE = """\
 version: 1
 name: mine
@@ -58,21 +64,10 @@ def fresh() -> Iterator[None]:
             del sys.modules[name]
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install the example package by pip and return where."""
-    need(importlib.util.find_spec("hatchling") is not None, "the package hatchling")
-    target = tmp_path_factory.mktemp("site")
-    options = ("--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(target))
-    done = subprocess.run([sys.executable, "-m", "pip", "install", *options, str(EXAMPLE)], check=False)
-    assert done.returncode == 0
-    return target
-
-
 @pytest.fixture
-def example(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def example(plugin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the installed package on the path."""
-    monkeypatch.syspath_prepend(str(installed))
+    monkeypatch.syspath_prepend(str(plugin))
 
 
 def judge(folder: Path) -> Judge:
@@ -109,6 +104,15 @@ def test_the_examples_exporter_keeps_the_contract() -> None:
 
 
 @pytest.mark.usefixtures("example")
+def test_the_examples_encoder_keeps_the_contract_and_retrieves(tmp_path: Path) -> None:
+    folders = count()
+    check_encoder(lambda: build.encoder(context(tmp_path / str(next(folders))), "bigrams"))  # a cache for each
+    check_retriever(lambda: build.retriever(context(tmp_path), "bigrams"))
+    one, half, none = build.encoder(context(tmp_path), "bigrams").encode(["发热", "发热咳", "痛"], "query")
+    assert (one @ half, none @ none) == (pytest.approx(0.5**0.5), 0)
+
+
+@pytest.mark.usefixtures("example")
 def test_a_pipeline_of_plugins_runs_to_its_report(tmp_path: Path) -> None:
     tiny(tmp_path)
     (tmp_path / "mine.yaml").write_text(PIPELINE, encoding="utf-8")
@@ -129,7 +133,7 @@ def test_a_pipeline_of_plugins_runs_to_its_report(tmp_path: Path) -> None:
 
 def test_the_example_is_short() -> None:
     files = sorted((EXAMPLE / "curate_example").glob("*.py"))
-    assert [path.stem for path in files] == ["__init__", "exporter", "judge", "retriever"]
+    assert [path.stem for path in files] == ["__init__", "encoder", "exporter", "judge", "retriever"]
     assert all(len(path.read_text(encoding="utf-8").splitlines()) < 70 for path in files)
 
 
@@ -220,7 +224,7 @@ def test_an_unknown_name_says_what_is_installed(site: Path, tmp_path: Path) -> N
 
 
 def test_the_doctor_names_plugins_and_says_which_is_broken(site: Path, tmp_path: Path) -> None:
-    package(site, "maker", "encoders", "lengths = others:Lengths", ENCODER)
+    package(site, "maker", "encoders", "lengths = others:Lengths", "class Lengths: ...")
     package(site, "sadly", "judges", "gone = lost:Thing")
     found = {each["what"]: each for each in json.loads(curate(tmp_path, "doctor", "--json").stdout)}
     assert (found["encoder lengths"]["state"], found["encoder lengths"]["found"]) == ("good", "of maker 0.3")
@@ -228,29 +232,35 @@ def test_the_doctor_names_plugins_and_says_which_is_broken(site: Path, tmp_path:
     assert "repair the package sadly 0.3" in found["judge gone"]["remedy"]
 
 
-ENCODER = """\
-import numpy as np
-from curate import Section
+PROVIDER = """\
+from curate.protocols import Reply
 
-class Config(Section):
-    pass
+class Flatterer:
+    '''A model that finds everything relevant.'''
 
-class Lengths:
-    revision, dim = "1", 2
+    def __init__(self, config):
+        self.name, self.identity = config.model, self.identify(config)
 
-    def __init__(self, name, config):
-        self.name = name
+    @classmethod
+    def identify(cls, config):
+        return {"kind": "flatterer", "model": config.model}
 
-    def encode(self, texts, role):
-        rows = np.array([[len(text), 1] for text in texts], dtype=np.float32).reshape(-1, 2)
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    async def answer(self, request):
+        return Reply('{"P1": "S"}', "stop", self.name, None)
+
+    async def close(self):
+        pass
 """
 
 
-def test_an_encoders_name_means_dense_retrieval_by_it(site: Path, tmp_path: Path) -> None:
-    package(site, "maker", "encoders", "lengths = others:Lengths", ENCODER)
-    assert "lengths" in ENCODERS.names()
-    check_retriever(lambda: build.retriever(context(tmp_path), "lengths"))
+def test_a_provider_of_others_judges(site: Path, tmp_path: Path) -> None:
+    package(site, "maker", "providers", "flatterer = others:Flatterer", PROVIDER)
+    name = tiny(tmp_path)
+    judges = ["--set", "judges.mine={kind: flatterer, model: m-1}", "--set", "judge.models=[lexical, mine]"]
+    done = curate(tmp_path, "run", name, "--run", "run", *judges, "--set", "judge.batch=1", "--yes")
+    assert done.returncode == 0, done.stderr
+    ratings = pl.read_parquet(tmp_path / "run" / "judge" / "ratings.parquet").filter(pl.col("judge") == "mine")
+    assert set(ratings["grade"]) == {"S"}
 
 
 RECOGNISER = """\
@@ -259,13 +269,13 @@ from curate.records import Span
 
 def badge(text):
     '''Return badges of visitors, such as V-1234.'''
-    return [Span(*each.span(), "permit", "badge") for each in re.finditer(r"V-\\d{4}", text)]
+    return [Span(*each.span(), "permit", "badge") for each in re.finditer(r"V-\\d{4}(?!\\d)", text)]
 """
 
 
 def test_a_recogniser_of_others_masks(site: Path, tmp_path: Path) -> None:
     package(site, "maker", "recognisers", "badge = others:badge", RECOGNISER)
-    assert "badge" in RECOGNISERS.names()
+    check_recogniser(RECOGNISERS.load("badge"), {"来访者V-1234已经登记，V-12345没有": ["V-1234"], "V1234": []})
     (tmp_path / "in.txt").write_text("来访者V-1234已经登记\n", encoding="utf-8")
     done = curate(tmp_path, "anonymise", "in.txt", "out.txt")
     assert done.returncode == 0, done.stderr

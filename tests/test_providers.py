@@ -17,6 +17,7 @@ from curate.protocols import Reply, Request, Usage
 from curate.providers import PROVIDERS, provider
 from curate.providers.settings import ProviderConfig
 from curate.records import Outcome
+from curate.testing import check_provider
 from tests import vendor as fake
 from tests.vendor import Fault, Vendor, vendor
 
@@ -76,6 +77,14 @@ def test_a_judge_that_reads_our_prompt_is_understood(kind: str) -> None:
     [call] = server.calls
     assert (call.query, list(call.passages.values())) == (QUERY, PASSAGES)
     assert set(server.paid.values()) == {1}
+
+
+@both
+def test_the_contract(kind: str) -> None:
+    with vendor(script, key=KEY) as server:
+        there, away = config(kind, server), config(kind, server, base_url="http://127.0.0.1:9/v1")
+        request = JUDGE.build(QUERY, PASSAGES)
+        check_provider(lambda: provider(there), lambda: provider(away), request, key=KEY)
 
 
 @both

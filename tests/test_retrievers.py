@@ -19,6 +19,7 @@ from curate.retrievers.bm25 import Config as Bm25Config
 from curate.retrievers.tokens import _tokenizer, bigrams, words
 from curate.stages import build
 from curate.testing import CORPUS, QUERIES, Listed, check_retriever, listed
+from tests import qdrant
 from tests.small import asked, context, embedding_server, letters, minilm
 
 BEST = {"zh": ["d10", "d2"], "en": ["d5"]}
@@ -38,6 +39,13 @@ DEFINED: dict[str, Settings] = {
     "trec": {"kind": "runfile", "path": "run.trec"},
     "mteb": {"kind": "runfile", "path": "Task_predictions.json"},
     "dense": {"kind": "dense", "encoder": "letters"},
+    "index": {
+        "kind": "qdrant",
+        "path": "index",
+        "collection": "texts",
+        "encoder": "letters",
+        "id_field": "doc_id",
+    },
 }
 SLOW = {"e5", "use", "minilm"}
 KINDS = [*DEFINED, *(pytest.param(name, marks=pytest.mark.slow) for name in sorted(SLOW))]
@@ -68,6 +76,9 @@ def make(tmp_path: Path, shared: Path, url: str, monkeypatch: pytest.MonkeyPatch
     encoders: dict[str, Settings] = {"letters": {"kind": "api", "base_url": url, "model": "m", "dim": 64}}
 
     def made(name: str) -> Retriever:
+        if name == "index" and not Path("index").exists():
+            with qdrant.folder(Path("index")) as client:
+                qdrant.fill(client, list(CORPUS.items()))
         if name == "minilm":
             encoders["minilm"] = {"kind": "dense", "model": minilm(), "device": "cpu"}
         return build.retriever(context(shared, encoders=encoders, retrievers=DEFINED), name)

@@ -1,19 +1,31 @@
 """The contracts catch what they are for: each promise is broken once."""
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import polars as pl
 import pytest
 
 from curate.config import Json
-from curate.protocols import Benchmark, Corpus, Exporter, Progress
-from curate.records import GRADES, Document, Hit, Outcome, Query
-from curate.testing import check_exporter, check_judge, check_retriever
+from curate.errors import ProviderError
+from curate.protocols import Benchmark, Corpus, Exporter, Progress, Reply, Request, Usage, Vectors
+from curate.records import GRADES, Document, Hit, Outcome, Query, Role, Span
+from curate.testing import (
+    check_encoder,
+    check_exporter,
+    check_judge,
+    check_provider,
+    check_recogniser,
+    check_retriever,
+)
+from tests.small import Letters, letters
 
 Ranked = list[tuple[str, float]]
 turns = count()
@@ -169,3 +181,164 @@ def test_a_broken_exporter(export: Exporter) -> None:
 
 def test_an_exporter_that_keeps_the_contract() -> None:
     check_exporter(right, labels)
+
+
+ENCODINGS: dict[str, tuple[Callable[[Vectors, Sequence[str], Role], Any], str]] = {
+    "float64": (lambda rows, _texts, _role: rows.astype(np.float64), "float32"),
+    "a row less": (lambda rows, _texts, _role: rows[1:], "a row a text"),
+    "too long": (lambda rows, _texts, _role: rows * 2, "length 1"),
+    "not finite": (lambda rows, _texts, _role: rows * np.float32(np.nan), "finite"),
+    "one for all": (lambda rows, _texts, _role: letters(["a"] * len(rows)), "different texts"),
+    "by place": (lambda rows, _texts, _role: np.roll(rows, np.arange(len(rows)).sum(), axis=1), "other texts"),
+    "by order": (lambda rows, texts, _role: rows[np.argsort(list(map(len, texts)))], "order"),
+    "anew": (lambda rows, _texts, _role: np.roll(rows, next(turns), axis=1), "order|other|the same"),
+    "no queries": (lambda rows, _texts, role: rows if role == "document" else rows[:0], "a row a text"),
+}
+
+
+class Encoding(Letters):
+    """An encoder whose rows a function has changed."""
+
+    def __init__(self, change: Callable[[Vectors, Sequence[str], Role], Any], revision: str = "1") -> None:
+        super().__init__("encoding", revision)
+        self._change = change
+
+    def encode(self, texts: Sequence[str], role: Role) -> Vectors:
+        changed: Vectors = self._change(super().encode(texts, role), texts, role)
+        return changed
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_a_broken_encoder(name: str) -> None:
+    change, promise = ENCODINGS[name]
+    with pytest.raises(AssertionError, match=promise):
+        check_encoder(lambda: Encoding(change))
+
+
+def test_an_encoder_whose_revision_says_nothing() -> None:
+    with pytest.raises(AssertionError, match="a revision says"):
+        check_encoder(lambda: Letters(revision=""))
+    with pytest.raises(AssertionError, match="the same revision"):
+        check_encoder(lambda: Letters(revision=str(next(turns))))
+
+
+def test_an_encoder_that_keeps_the_contract() -> None:
+    check_encoder(Letters)
+
+
+FOUND = {"来访者V1和V2已经登记": ["V1", "V2"], "没有": []}
+
+
+def badges(text: str) -> list[Span]:
+    return [Span(*each.span(), "permit", "badge") for each in re.finditer(r"V\d", text)]
+
+
+RECOGNISERS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "tuples": (lambda text: [each.span() for each in re.finditer(r"V\d", text)], "whole spans"),
+    "no kind": (lambda text: [replace(span, kind="") for span in badges(text)], "whole spans"),
+    "last first": (lambda text: badges(text)[::-1], "first one first"),
+    "empty": (lambda text: [replace(span, end=span.start) for span in badges(text)], "hold something"),
+    "overlapping": (lambda text: [span for span in badges(text) for _ in "ab"], "never overlap"),
+    "too much": (lambda text: [replace(span, end=span.end + 1) for span in badges(text)], "what is expected"),
+    "too little": (lambda text: badges(text)[:1], "what is expected"),
+    "anew": (lambda text: badges(text) if next(turns) % 2 else [], "expected|the same spans|code points"),
+    "in UTF-16": (
+        lambda text: [
+            replace(span, start=span.start + wide, end=span.end + wide)
+            for span in badges(text)
+            for wide in [sum(ord(char) > 0xFFFF for char in text[: span.start])]
+        ],
+        "code points",
+    ),
+    "the mask": (lambda text: badges(text) or [Span(0, 1, "m", "m")] * ("[" in text), "left alone"),
+    "nothing": (lambda text: badges(text) or ([] if text else [Span(0, 0, "m", "m")]), "in nothing"),
+}
+
+
+@pytest.mark.parametrize("name", RECOGNISERS)
+def test_a_broken_recogniser(name: str) -> None:
+    recognise, promise = RECOGNISERS[name]
+    with pytest.raises(AssertionError, match=promise):
+        check_recogniser(recognise, FOUND)
+
+
+def test_a_recogniser_that_keeps_the_contract() -> None:
+    check_recogniser(badges, FOUND)
+    with pytest.raises(AssertionError, match="one text at least"):
+        check_recogniser(badges, {"没有": []})
+
+
+KEY = "sk-0123456789"
+USED = Usage(prompt=100, cached=60, written=30, output=20, reasoning=10)
+REPLY = Reply("yes", "stop", "m-1", USED)
+
+
+class Saying:
+    """A provider that gives a reply or raises an error."""
+
+    name = "saying"
+
+    def __init__(self, said: Any, **identity: Json) -> None:
+        self._said, self.identity = said, identity
+
+    identity: Mapping[str, Json]
+
+    async def answer(self, request: Request) -> Reply:
+        if isinstance(self._said, Exception):
+            raise self._said
+        if callable(self._said):
+            raise ProviderError(self._said(request))
+        said: Reply = self._said
+        return said
+
+    async def close(self) -> None:
+        """There is nothing to give back."""
+
+
+REPLIES: dict[str, tuple[Any, str]] = {
+    "a text": ("yes", "gives replies"),
+    "cut": (replace(REPLY, finish="length"), "to its end"),
+    "thoughts only": (replace(REPLY, text=None), "answered"),
+    "nobody": (replace(REPLY, model=""), "names its model"),
+    "cached beside": (replace(REPLY, usage=replace(USED, prompt=80)), "parts of the prompt"),
+    "thoughts beside": (replace(REPLY, usage=replace(USED, output=5)), "part of the output"),
+    "tokens as text": (replace(REPLY, usage=replace(USED, cached=cast("int", "60"))), "are counted"),
+    "its key": (replace(REPLY, raw=f"Bearer {KEY}"), "no key comes out"),
+}
+AWAY: dict[str, tuple[Any, str]] = {
+    "an answer": (REPLY, "is a ProviderError, found None"),
+    "another error": (OSError("refused"), "is a ProviderError, found OSError"),
+    "the key": (ProviderError(f"no answer, {KEY}"), "holds the key"),
+    "the text": (lambda request: f"no answer to {request.messages[-1].content}", "holds a text"),
+}
+GONE = ProviderError("no answer")
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_a_broken_provider(name: str) -> None:
+    said, promise = REPLIES[name]
+    with pytest.raises(AssertionError, match=promise):
+        check_provider(lambda: Saying(said, model="m"), lambda: Saying(GONE), key=KEY)
+
+
+@pytest.mark.parametrize("name", AWAY)
+def test_a_provider_that_fails_badly(name: str) -> None:
+    said, promise = AWAY[name]
+    with pytest.raises(AssertionError, match=promise):
+        check_provider(lambda: Saying(REPLY, model="m"), lambda: Saying(said, model="m"), key=KEY)
+
+
+@pytest.mark.parametrize(("identity", "promise"), [({}, "an identity says"), ({"key": KEY}, "no key comes out")])
+def test_a_provider_whose_identity_says_nothing_or_too_much(identity: Mapping[str, Json], promise: str) -> None:
+    with pytest.raises(AssertionError, match=promise):
+        check_provider(lambda: Saying(REPLY, **identity), lambda: Saying(GONE), key=KEY)
+
+
+def test_a_provider_whose_identity_changes() -> None:
+    with pytest.raises(AssertionError, match="the same identity"):
+        check_provider(lambda: Saying(REPLY, model=next(turns)), lambda: Saying(GONE))
+
+
+@pytest.mark.parametrize("usage", [USED, None])
+def test_a_provider_that_keeps_the_contract(usage: Usage | None) -> None:
+    check_provider(lambda: Saying(replace(REPLY, usage=usage), model="m"), lambda: Saying(GONE), key=KEY)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from curate.cli.stages import Folder, open_run
+from curate.cli.running import Folder, open_run
 from curate.cli.tables import as_table, too_few
 
 COUNTS = {

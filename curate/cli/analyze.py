@@ -8,7 +8,7 @@ import typer
 
 from curate.cli import completing
 from curate.cli.check_pool import ranged
-from curate.cli.stages import File, Folder, MaxCost, Yes, open_run
+from curate.cli.running import File, Folder, MaxCost, Yes, open_run
 from curate.cli.tables import as_table, too_few
 
 Figures = Mapping[str, Any]

@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curate.cli.stages import Assign, File, Folder, Force, MaxCost, Panel, Retrievers, Yes, listed, open_run
+from curate.cli.running import (
+    Assign,
+    File,
+    Folder,
+    Force,
+    MaxCost,
+    Panel,
+    Retrievers,
+    Yes,
+    assigned,
+    carry_out,
+    listed,
+    of_source,
+    open_run,
+)
 from curate.cli.tables import as_table, too_few
 
 if TYPE_CHECKING:
@@ -42,32 +56,20 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
     """Judge what retrievers find, compare it with a set's labels, and write a repaired set."""
-    from curate.cli.progress import bars
     from curate.context import Consent
     from curate.errors import UserError
     from curate.files import read_json
 
     changes = listed("pool.retrievers", retrievers) + listed("judge.models", models)
     given = {"pool.depth": depth, "ingest.sample": queries, "language": language}
-    changes += [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
-    changes += _scored(runs or [])
+    changes += [*assigned(given), *_scored(runs or [])]
     if source is not None:
-        name = f"audit-{re.sub(r'[^A-Za-z0-9_.-]+', '-', Path(source).name).strip('-') or 'set'}"
-        changes = [f"ingest.source={json.dumps(source)}", f"name={name}", *changes]
+        changes = of_source("audit", source) + changes
         pipeline = pipeline or "audit"
     work = open_run(pipeline, run, [*changes, *(assign or [])])
     if "audit" not in work.pipeline.head.stages:
         raise UserError(f"{work.folder}: no run of an audit; name a folder or a task, or give --run")
-    work.consent = Consent(max_cost, yes)
-    with bars() as (work.progress, work.tell):
-        if plan:
-            stages = work.pipeline.head.stages
-            work.execute(stages[: stages.index("judge")])
-        else:
-            work.execute(force=force)
-    if plan:
-        rows = work.quote()
-        typer.echo(json.dumps(rows) if as_json else as_table(rows) if rows else "nothing is left to send")
+    if not carry_out(work, Consent(max_cost, yes), plan=plan, force=force, as_json=as_json):
         return
     found = read_json(work.folder / "audit" / "audit.json")
     typer.echo(json.dumps(found, ensure_ascii=False, indent=1) if as_json else "\n".join(_lines(found, work)))

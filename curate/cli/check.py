@@ -8,7 +8,7 @@ import typer
 
 from curate.cli import check_leaks, check_mask, check_pool
 from curate.cli.group import Group
-from curate.cli.stages import AllowWeak, Assign, File, Folder, MaxCost, Yes, open_run
+from curate.cli.running import AllowWeak, Assign, File, Folder, MaxCost, Yes, open_run
 from curate.cli.tables import as_table, too_few
 
 app = typer.Typer(

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli.stages import Assign
+from curate.cli.running import Assign
 from curate.cli.tables import as_table
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curate.cli.stages import Folder, run_folder
+from curate.cli.running import Folder, run_folder
 from curate.cli.tables import as_table
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from curate.cli.stages import Folder, run_folder
+from curate.cli.running import Folder, run_folder
 from curate.cli.tables import as_table, too_few
 
 Figures = Mapping[str, Any]

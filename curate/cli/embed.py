@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from curate.cli.stages import Assign, File, Folder, open_run
+from curate.cli.running import Assign, File, Folder, open_run
 from curate.cli.tables import as_table
 
 

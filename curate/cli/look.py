@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from curate.cli import completing
-from curate.cli.stages import File, Folder, open_run
+from curate.cli.running import File, Folder, open_run
 from curate.cli.tables import as_table
 
 

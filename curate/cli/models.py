@@ -9,7 +9,7 @@ import typer
 
 from curate.cli import completing
 from curate.cli.group import Group
-from curate.cli.stages import File, Folder, announce_presets, open_run
+from curate.cli.running import File, Folder, announce_presets, open_run
 
 if TYPE_CHECKING:
     from curate.models import Trial

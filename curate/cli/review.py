@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import typer
 
 from curate.cli.group import Group
-from curate.cli.stages import Folder, open_run
+from curate.cli.running import Folder, open_run
 from curate.cli.tables import as_table
 
 if TYPE_CHECKING:

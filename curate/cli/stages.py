@@ -1,48 +1,31 @@
 """`curate run` and one command a stage."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from curate.cli import completing
+from curate.cli.running import (
+    AllowWeak,
+    Assign,
+    File,
+    Folder,
+    Force,
+    MaxCost,
+    Offline,
+    Panel,
+    Retrievers,
+    Yes,
+    go,
+    listed,
+    open_run,
+)
 from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
-    from curate.context import Consent
     from curate.exporters.hub import Upload
-    from curate.run import Run
-
-File = Annotated[
-    str | None,
-    typer.Option(
-        "--pipeline", help="Pipeline file, or the name of a packaged one.", autocompletion=completing.pipelines
-    ),
-]
-Folder = Annotated[
-    Path | None,
-    typer.Option("--run", help="Run folder; without it runs/NAME, or the newest run.", autocompletion=completing.runs),
-]
-Assign = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="section.key=value; may be repeated.", autocompletion=completing.settings),
-]
-Panel = Annotated[
-    str | None,
-    typer.Option("--models", help="The panel: names of judges, separated by commas.", autocompletion=completing.judges),
-]
-Retrievers = Annotated[
-    str | None,
-    typer.Option("--retrievers", help="Names, separated by commas: bm25,e5,use.", autocompletion=completing.retrievers),
-]
-Force = Annotated[bool, typer.Option("--force", help="Do it again though it is up to date.")]
-MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop before the calls cost more than this.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Spend without a cap.")]
-Offline = Annotated[bool, typer.Option("--offline", help="Send nothing; the ledger holds every answer.")]
-AllowWeak = Annotated[
-    bool, typer.Option("--allow-weak-judges", help="Go on with judges that did not pass their controls.")
-]
 
 HELP = {
     "ingest": "Read queries, corpus and qrels; merge exact duplicates.",
@@ -82,7 +65,7 @@ def run(
     """Run all stages of a pipeline; what is up to date is skipped."""
     from curate.context import Consent
 
-    _go(None, pipeline, run, assign or [], force, Consent(max_cost, yes, allow_weak_judges=allow_weak_judges))
+    go(None, pipeline, run, assign or [], force, Consent(max_cost, yes, allow_weak_judges=allow_weak_judges))
 
 
 def mask(
@@ -103,7 +86,7 @@ def mask(
     from curate.context import Consent
 
     changes = [*(assign or []), *([] if model is None else [f"mask.model={model}"])]
-    _go(["mask"], pipeline, run, changes, force or retry, Consent(max_cost, yes, retry, offline))
+    go(["mask"], pipeline, run, changes, force or retry, Consent(max_cost, yes, retry, offline))
 
 
 def diversify(
@@ -112,13 +95,17 @@ def diversify(
     assign: Assign = None,
     force: Force = False,
     plan: Annotated[bool, typer.Option("--plan", help="Say how long it will take; do nothing.")] = False,
+    sweep: Annotated[
+        str | None, typer.Option(help="Say what thresholds would keep of a sample: t=0.7:0.9; do nothing.")
+    ] = None,
 ) -> None:
     """Drop texts that are too similar to those already kept."""
-    if plan:
-        rows = open_run(pipeline, run, assign or []).forecast()
-        typer.echo(as_table(rows) if rows else "nothing is to be compared")
+    if plan or sweep is not None:
+        work = open_run(pipeline, run, assign or [])
+        rows = work.forecast() if sweep is None else work.sweep(sweep)
+        typer.echo(as_table(rows, digits=1 if sweep is None else 3) if rows else "nothing is to be compared")
         return
-    _go(["diversify"], pipeline, run, assign or [], force)
+    go(["diversify"], pipeline, run, assign or [], force)
 
 
 def pool(
@@ -131,7 +118,7 @@ def pool(
 ) -> None:
     """Choose every query's candidates from several rankings."""
     changes = listed("pool.retrievers", retrievers) + ([f"pool.depth={depth}"] if depth is not None else [])
-    _go(["pool"], pipeline, run, [*(assign or []), *changes], force)
+    go(["pool"], pipeline, run, [*(assign or []), *changes], force)
 
 
 def judge(
@@ -162,7 +149,7 @@ def judge(
         typer.echo(as_table(rows) if rows else "nothing is left to send")
         return
     consent = Consent(max_cost, yes, retry, offline, batch, allow_weak_judges)
-    folder = _go(["judge"], pipeline, run, changes, force or retry, consent)
+    folder = go(["judge"], pipeline, run, changes, force or retry, consent)
     if record is not None:
         from curate.recording import record as write
 
@@ -193,7 +180,7 @@ def sts(
         rows = work.quote_sts()
         typer.echo(as_table(rows, digits=4) if rows else "nothing is left to send")
         return
-    _go(["sts"], pipeline, run, changes, force or retry, Consent(max_cost, yes, retry, offline))
+    go(["sts"], pipeline, run, changes, force or retry, Consent(max_cost, yes, retry, offline))
 
 
 def export(
@@ -206,7 +193,7 @@ def export(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what --push would send; send nothing.")] = False,
 ) -> None:
     """Check the benchmark and write it in the formats asked for."""
-    folder = _go(["export"], pipeline, run, assign or [], force)
+    folder = go(["export"], pipeline, run, assign or [], force)
     if push is not None:
         from curate.exporters import hub
 
@@ -224,74 +211,6 @@ def _uploaded(sent: "Upload") -> None:
 
 def _plain(name: str) -> Callable[..., None]:
     def command(pipeline: File = None, run: Folder = None, assign: Assign = None, force: Force = False) -> None:
-        _go([name], pipeline, run, assign or [], force)
+        go([name], pipeline, run, assign or [], force)
 
     return command
-
-
-def listed(key: str, names: str | None) -> list[str]:
-    """Return the assignment of names, separated by commas, to a list of the pipeline; none for None."""
-    return [] if names is None else [f"{key}=[{names}]"]
-
-
-def _go(
-    names: Sequence[str] | None,
-    pipeline: str | None,
-    folder: Path | None,
-    assign: Sequence[str],
-    force: bool,
-    consent: "Consent | None" = None,
-) -> Path:
-    from curate.cli.progress import bars
-
-    work = open_run(pipeline, folder, assign)
-    if consent is not None:
-        work.consent = consent
-    with bars() as (work.progress, work.tell):
-        work.execute(names, force=force)
-    typer.echo(f"run folder: {work.folder}")
-    last = (names or work.pipeline.head.stages)[-1]
-    for label, place in (("benchmark", work.folder / "export"), ("report", work.folder / "report.html")):
-        if last in ("export", "report") and place.exists():
-            typer.echo(f"{label}: {place}")
-    if last == "audit":
-        typer.echo(f"report: {work.folder / 'audit.html'}")
-    return work.folder
-
-
-def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = ()) -> "Run":
-    """Return the run that the common options mean; without any, the newest, and say which."""
-    from curate.pipeline import Pipeline, find
-    from curate.resources import packaged
-    from curate.run import Run
-
-    if pipeline is None:
-        folder = run_folder(folder, "give --pipeline as well")
-        pipeline = str(folder / "pipeline.yaml")
-    path = find(pipeline)
-    if str(path) != pipeline and not packaged(path):
-        typer.echo(f"using {path} of the working directory", err=True)
-    announce_presets()
-    loaded = Pipeline.load(path, assign)
-    return Run(folder or Path("runs") / loaded.head.name, loaded)
-
-
-def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Path:
-    """Return a run folder, without one the newest, which is said; UserError with the remedy if it is none."""
-    from curate.errors import UserError
-    from curate.status import newest
-
-    if folder is None:
-        folder = newest()
-        typer.echo(f"working in {folder}", err=True)
-    if not (folder / "pipeline.yaml").is_file():
-        raise UserError(f"{folder}: not a run folder, for it has no pipeline.yaml; {remedy}")
-    return folder
-
-
-def announce_presets() -> None:
-    """Say it if the working directory changes the presets."""
-    from curate.providers.presets import OVERRIDES
-
-    if OVERRIDES.is_file():
-        typer.echo(f"using {OVERRIDES} of the working directory", err=True)

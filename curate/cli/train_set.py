@@ -1,15 +1,26 @@
 """`curate train-set`: graded candidates to train on, without what a test set knows."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from curate.cli import completing
-from curate.cli.stages import Assign, File, Folder, Force, MaxCost, Retrievers, Yes, listed, open_run
+from curate.cli.running import (
+    Assign,
+    File,
+    Folder,
+    Force,
+    MaxCost,
+    Retrievers,
+    Yes,
+    assigned,
+    carry_out,
+    listed,
+    of_source,
+    open_run,
+)
 from curate.cli.tables import as_table, too_few
 
 if TYPE_CHECKING:
@@ -44,7 +55,6 @@ def train_set(
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
     """Have one judge grade what retrievers find; write positives and hard negatives to train on."""
-    from curate.cli.progress import bars
     from curate.context import Consent
     from curate.errors import UserError
     from curate.files import read_json
@@ -53,21 +63,14 @@ def train_set(
     given = {
         "train_set.test": test, "pool.depth": depth, "pool.size": depth, "ingest.sample": queries, "language": language
     }  # fmt: skip
-    changes += [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
+    changes += assigned(given)
     if source is not None:
-        name = f"train-{re.sub(r'[^A-Za-z0-9_.-]+', '-', Path(source).name).strip('-') or 'set'}"
-        changes = [f"ingest.source={json.dumps(source)}", f"name={name}", *changes]
+        changes = of_source("train", source) + changes
         pipeline = pipeline or "train-set"
     work = open_run(pipeline, run, [*changes, *(assign or [])])
     if "train_set" not in work.pipeline.head.stages:
         raise UserError(f"{work.folder}: no run of a train set; name a folder or a task, or give --run")
-    work.consent = Consent(max_cost, yes)
-    with bars() as (work.progress, work.tell):
-        stages = work.pipeline.head.stages
-        work.execute(stages[: stages.index("judge")] if plan else None, force=force and not plan)
-    if plan:
-        rows = work.quote()
-        typer.echo(json.dumps(rows) if as_json else as_table(rows) if rows else "nothing is left to send")
+    if not carry_out(work, Consent(max_cost, yes), plan=plan, force=force, as_json=as_json):
         return
     found = read_json(work.folder / "train_set" / "train_set.json")
     typer.echo(json.dumps(found, ensure_ascii=False, indent=1) if as_json else "\n".join(_lines(found, work)))

@@ -1,17 +1,14 @@
 """A server that speaks the OpenAI embeddings protocol: a vendor, vLLM, Ollama, text-embeddings-inference."""
 
-import datetime as dt
-import os
 from collections.abc import Sequence
 
 import httpx
 import numpy as np
 from pydantic import Field
-from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
-from curate import pauses
+from curate import servers
 from curate.config import Section, digest
-from curate.errors import AccessError, ConfigError, ProviderError
+from curate.errors import ConfigError, ProviderError
 from curate.protocols import Vectors
 from curate.records import Role
 from curate.search import unit
@@ -20,7 +17,7 @@ from curate.search import unit
 class Config(Section):
     """Where the server is and how it is asked."""
 
-    base_url: str = Field(pattern=r"^https?://[^/@?#]+[^@?#]*$")
+    base_url: str = Field(pattern=servers.ADDRESS)
     """Address that `/embeddings` is added to, for example https://api.example.com/v1."""
     model: str = Field(min_length=1)
     dim: int = Field(ge=1)
@@ -44,7 +41,8 @@ class Api:
         self.name, self.config, self.dim = name, config, config.dim
         self.revision = digest(config.model_dump(exclude={"key_env", "batch_size", "timeout_s", "attempts"}))[:16]
         self._url = f"{config.base_url.rstrip('/')}/embeddings"
-        self._headers = {"Authorization": f"Bearer {_key(name, config.key_env)}"} if config.key_env else {}
+        key = servers.key(f"encoders.{name}", config.key_env)
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     def __reduce__(self) -> tuple[type["Api"], tuple[str, Config]]:
         return type(self), (self.name, self.config)  # a copy in another process reads its key from there
@@ -63,13 +61,7 @@ class Api:
         return unit(rows)
 
     def _batch(self, client: httpx.Client, texts: Sequence[str]) -> Vectors:
-        retrying = Retrying(
-            stop=stop_after_attempt(self.config.attempts),
-            wait=_wait,
-            retry=retry_if_exception(lambda error: isinstance(error, ProviderError) and not error.fatal),
-            reraise=True,
-        )
-        rows: Vectors = retrying(self._post, client, texts)
+        rows: Vectors = servers.again(self.config.attempts)(self._post, client, texts)
         return rows
 
     def _post(self, client: httpx.Client, texts: Sequence[str]) -> Vectors:
@@ -78,16 +70,14 @@ class Api:
             response = client.post(self._url, json={"model": self.config.model, "input": list(texts)})
         except httpx.HTTPError as error:
             raise ProviderError(f"encoders.{self.name}: no answer from {self._url} ({type(error).__name__})") from None
-        status = response.status_code
-        if status != httpx.codes.OK:
-            fatal = not pauses.may_pass(status)
-            denied = status in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
-            kind = AccessError if denied else ProviderError
-            remedy = f"; {_remedy(denied, self.config.key_env)}" if fatal else ""
-            raise kind(
-                f"encoders.{self.name}: {self._url} answered HTTP {status}{remedy}",
-                fatal=fatal,
-                retry_after=pauses.asked(response.headers, dt.datetime.now(dt.UTC)),
+        if response.status_code != httpx.codes.OK:
+            raise servers.refused(
+                f"encoders.{self.name}",
+                self._url,
+                response.status_code,
+                response.headers,
+                self.config.key_env,
+                "base_url, model and key",
             )
         return self._read(response, len(texts))
 
@@ -106,25 +96,3 @@ class Api:
         if rows.shape[1] != self.dim:
             raise ConfigError(f"encoders.{self.name}.dim: found vectors of length {rows.shape[1]}, expected {self.dim}")
         return rows
-
-
-def _key(name: str, variable: str) -> str:
-    key = os.environ.get(variable, "").strip()
-    if not key:
-        raise ConfigError(f"encoders.{name}.key_env: no key in ${variable}; set it with: export {variable}=...")
-    if not (key.isascii() and key.isprintable()):
-        raise ConfigError(f"encoders.{name}.key_env: ${variable} holds characters that no key has; set it again")
-    return key
-
-
-def _remedy(denied: bool, variable: str | None) -> str:
-    if not denied:
-        return "check base_url, model and key"
-    return f"check the key in ${variable}" if variable else "it wants a key: name its environment variable with key_env"
-
-
-def _wait(state: RetryCallState) -> float:
-    """Return the seconds the server asked for, 300 at most, else a random time that doubles with each attempt."""
-    error = state.outcome.exception() if state.outcome else None
-    asked = error.retry_after if isinstance(error, ProviderError) else None
-    return wait_exponential_jitter(multiplier=0.5, max=30)(state) if asked is None else min(asked, pauses.LONGEST_S)

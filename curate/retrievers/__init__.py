@@ -10,6 +10,7 @@ RETRIEVERS: Registry[Callable[..., Retriever]] = Registry(
     {
         "bm25": "curate.retrievers.bm25:Bm25",
         "dense": "curate.retrievers.dense:Dense",
+        "qdrant": "curate.retrievers.qdrant:Qdrant",
         "runfile": "curate.retrievers.runfile:RunFile",
     },
 )

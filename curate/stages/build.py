@@ -70,7 +70,8 @@ def language_model(context: Context, name: str) -> LanguageModel | None:
 
 def kit(context: Context) -> Kit:
     """Return what plugins may ask for."""
-    return Kit(partial(encoder, context), context.home / "cache", engine(context), device(context))
+    may_send = partial(leaving.may_ask, context=context)
+    return Kit(partial(encoder, context), context.home / "cache", engine(context), device(context), may_send)
 
 
 def engine(context: Context) -> Engine | None:

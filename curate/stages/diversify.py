@@ -6,6 +6,7 @@ names for each the nearest kept text and their similarity. The rule is the one o
 
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,7 +18,7 @@ from pydantic import Field, model_validator
 from curate import sampling
 from curate.config import Json, Section, digest
 from curate.context import Context, Report, Stage
-from curate.diversity import FORGETFUL, Diversity, Journal, diversify, everything, threshold, twins
+from curate.diversity import FORGETFUL, Diversity, Journal, disagreement, diversify, everything, threshold, twins
 from curate.duplicates import follow_qrels
 from curate.errors import ConfigError, DataError, UserError
 from curate.files import frame, sha256, write_table
@@ -29,6 +30,8 @@ from curate.stages import build
 from curate.stages.texts import TABLES, Texts
 
 SEED_FROM, SEED_SIZE = 50_000, 5_000
+SAMPLE = 1_000
+"""Items on which an approximate index is compared with the exact rule."""
 VERSION = 1
 """Of decisions that are remembered; raised when the same settings would give others."""
 MEMORY = ".diversify"
@@ -66,6 +69,10 @@ class Config(Section):
 
     enabled: bool = True
     encoder: str = "use"
+    approximate: bool = Field(
+        default=False,
+        description="look up the k nearest in an HNSW graph, which may miss some; for over 10 million texts",
+    )
     queries: Side = Side()
     corpus: Side = Side()
     max_drop: float = Field(default=0.5, ge=0, le=1, description="a larger share dropped stops the run")
@@ -78,6 +85,8 @@ def decide(
     seeds: Rows | None = None,
     screen: Screen = FLOAT32,
     journal: Callable[[float], Journal] = lambda _t: FORGETFUL,
+    *,
+    approximate: bool = False,
 ) -> Diversity:
     """Apply one side's settings to `size` items; without `seeds` the first ones are kept untested.
 
@@ -86,8 +95,10 @@ def decide(
     if not side.enabled:
         return everything(size)
     vectors = encode()
-    t = threshold(vectors, side.n, side.target_drop) if side.t == "auto" else side.t
-    return diversify(vectors, t, side.n, seed_size(side, size) if seeds is None else seeds, screen, journal(t))
+    t = threshold(vectors, side.n, side.target_drop, screen) if side.t == "auto" else side.t
+    first, k = seed_size(side, size) if seeds is None else seeds, side.k if approximate else 0
+    decided = diversify(vectors, t, side.n, first, screen, journal(t), k)
+    return replace(decided, disagreement=disagreement(vectors, decided, side.n, first, SAMPLE)) if k else decided
 
 
 def seed_size(side: Side, size: int) -> int:
@@ -99,7 +110,7 @@ def seed_size(side: Side, size: int) -> int:
 def run(config: Config, context: Context) -> Report:
     """Decide both sides, write what is kept, and let qrels follow."""
     texts = {name: Texts(context, name, config.encoder) for name in TABLES}
-    sides = {name: _decided(texts[name], _side(config, name)) for name in TABLES}
+    sides = {name: _decided(texts[name], _side(config, name), config.approximate) for name in TABLES}
     _refuse_too_many(config, sides)
     for name in TABLES:
         texts[name].copy(sides[name].kept)
@@ -112,9 +123,11 @@ def run(config: Config, context: Context) -> Report:
     facts: dict[str, Json] = {
         name: {"items": side.kept.size, "kept": int(side.kept.sum()), "t": side.t} for name, side in sides.items()
     }
+    if config.approximate:
+        facts["approximate"] = {name: side.disagreement for name, side in sides.items()}
     total = sum(side.kept.size for side in sides.values())
     facts |= {"encoder": config.encoder, "qrels_lost": len(lost)}
-    return Report(total, total - len(dropped), len(dropped), facts=facts)
+    return Report(total, total - len(dropped), len(dropped), facts=facts, notes=_notes(sides))
 
 
 def fingerprint(config: Config, context: Context) -> Json:
@@ -125,11 +138,12 @@ def fingerprint(config: Config, context: Context) -> Json:
     return [revision, files] if files else revision
 
 
-def _decided(texts: Texts, side: Side) -> Diversity:
+def _decided(texts: Texts, side: Side, approximate: bool) -> Diversity:
     """Apply a side's settings to its texts; what was decided before a kill is not decided again."""
     seeds = _seeds(texts, side) if side.enabled else None
-    screen = screen_on(build.device(texts.context))
-    return decide(side, len(texts), texts.vectors, seeds, screen, partial(_journal, texts, side, seeds))
+    screen = screen_on(build.device(texts.context), len(texts))
+    journal = partial(_journal, texts, side, seeds, approximate)
+    return decide(side, len(texts), texts.vectors, seeds, screen, journal, approximate=approximate)
 
 
 def _seeds(texts: Texts, side: Side) -> Rows | None:
@@ -149,9 +163,10 @@ def _seeds(texts: Texts, side: Side) -> Rows | None:
     return np.array([places[name] for name in named], dtype=np.int64)
 
 
-def _journal(texts: Texts, side: Side, seeds: Rows | None, t: float) -> FileJournal:
+def _journal(texts: Texts, side: Side, seeds: Rows | None, approximate: bool, t: float) -> FileJournal:
     """Return the memory of decisions on these texts, by this encoder, under this rule."""
     rule = [t, side.n, seed_size(side, len(texts)) if seeds is None else seeds.tolist()]
+    rule += [side.k] if approximate else []
     table = sha256(texts.context.folder("mask") / f"{texts.table}.parquet")
     key = digest([VERSION, table, build.encoder(texts.context, texts.encoder).revision, *rule])
     return FileJournal(texts.context.run / MEMORY / f"{texts.table}-{key[:16]}")
@@ -167,6 +182,16 @@ def _seed_file(side: Side) -> Path:
 def _side(config: Config, name: str) -> Side:
     side: Side = getattr(config, name)
     return side if config.enabled else side.model_copy(update={"enabled": False})
+
+
+def _notes(sides: Mapping[str, Diversity]) -> list[str]:
+    """Say how good an approximate index was."""
+    return [
+        f"{name}: compared by an approximate index; of {SAMPLE:,} texts the exact rule decides {side.disagreement:.1%} "
+        "otherwise"
+        for name, side in sides.items()
+        if side.disagreement is not None
+    ]
 
 
 def _refuse_too_many(config: Config, sides: Mapping[str, Diversity]) -> None:

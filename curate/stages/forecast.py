@@ -1,7 +1,7 @@
-"""How long diversify will take, before it starts: what has to be encoded, and what has to be compared."""
+"""What diversify would do, before it starts: how much there is to encode and compare, what thresholds would keep."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 import numpy as np
@@ -9,13 +9,15 @@ import numpy as np
 from curate.alike import CHUNK
 from curate.config import Json
 from curate.context import Context
-from curate.diversity import BLOCK
+from curate.diversity import BLOCK, CALIBRATION
 from curate.records import Role
+from curate.screen import Screen
 from curate.screens import screen_on
 from curate.stages import build
 from curate.stages.diversify import Config
 from curate.stages.leaving import Guarded
 from curate.stages.texts import TABLES, Texts
+from curate.sweep import sweep
 from curate.vectors import CachedEncoder, keys_of
 
 SAMPLE = 32
@@ -38,7 +40,7 @@ def forecast(config: Config, context: Context) -> list[dict[str, Json]]:
         texts, encoder = Texts(context, name, config.encoder), build.encoder(context, config.encoder)
         missing = encoder.missing(keys_of((text for _, text in texts.items()), ROLES[name]))
         each = None if isinstance(encoder.encoder, Guarded) else _encoding(texts, encoder) if missing else 0.0
-        pairs = len(texts) ** 2 / 2 * _comparing(context, encoder.dim)
+        pairs = len(texts) ** 2 / 2 * _comparing(screen_on(build.device(context), len(texts)), encoder.dim)
         rows.append(
             {
                 "table": name,
@@ -51,6 +53,24 @@ def forecast(config: Config, context: Context) -> list[dict[str, Json]]:
     return rows
 
 
+def swept(config: Config, context: Context, ts: Sequence[float]) -> list[dict[str, Json]]:
+    """Return a row for each threshold: of the first 20,000 texts of each table the number that the rule would keep.
+
+    The texts are encoded for it; what is in the cache is not.
+    """
+    found: list[dict[str, Json]] = [{"t": t} for t in ts]
+    for name in TABLES:
+        texts, side = Texts(context, name, config.encoder), getattr(config, name)
+        sample = [text for _, text in islice(texts.items(), CALIBRATION)]
+        vectors = build.encoder(context, config.encoder).encode(sample, ROLES[name])
+        for row, kept in zip(found, sweep(vectors, ts, side.n), strict=True):
+            row |= {
+                f"{name} of {len(sample):,}": kept,
+                f"{name} dropped": (len(sample) - kept) / len(sample) if sample else None,
+            }
+    return found
+
+
 def _encoding(texts: Texts, encoder: CachedEncoder) -> float:
     """Return the seconds that one text takes, by some from all over the table; the model is loaded before."""
     step = max(1, len(texts) // SAMPLE)
@@ -60,10 +80,9 @@ def _encoding(texts: Texts, encoder: CachedEncoder) -> float:
     return _seconds(lambda: encoder.encoder.encode(sample, role)) / len(sample)
 
 
-def _comparing(context: Context, dim: int) -> float:
+def _comparing(screen: Screen, dim: int) -> float:
     """Return the seconds that one pair of vectors takes."""
-    screen = screen_on(build.device(context))
-    left, right = (screen.load(np.full((rows, dim), dim**-0.5, dtype=np.float32)) for rows in (BLOCK, CHUNK))
+    left, right = (screen.load(np.full((rows, dim), dim**-0.5, dtype=np.float32), 1.0) for rows in (BLOCK, CHUNK))
 
     def block() -> None:
         screen.above(screen.product(left, right), 2.0)

@@ -78,8 +78,10 @@ def run(config: Config, context: Context) -> Report:
         "queries_without_candidates": len(bare),
         "hits_merged": ids.merged,
         "hits_left_out": ids.left_out,
+        **({"indexes": found.facts} if found.facts else {}),
     }
-    return Report(len(queries) + len(corpus), found.rows, found.pairs - found.rows, facts=facts, notes=_notes(bare))
+    notes = [*found.notes, *_notes(bare)]
+    return Report(len(queries) + len(corpus), found.rows, found.pairs - found.rows, facts=facts, notes=notes)
 
 
 @dataclass
@@ -91,6 +93,9 @@ class Written:
     """Retrieved pairs, in a pool or not."""
     queries: set[str] = field(default_factory=set)
     """Those with a pool."""
+    facts: dict[str, Json] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    """What retrievers say of their searches."""
 
 
 def write(
@@ -105,10 +110,13 @@ def write(
     """Let the retrievers search one after the other, then write `rankings` and `pool`, some queries at once."""
     written = Written()
     with TemporaryDirectory(prefix=".lists-", dir=out) as beside:
-        found = {
-            each.name: _Kept(Path(beside, str(number)), followed(each, corpus, queries, config.depth, ids, progress))
-            for number, each in enumerate(retrievers)
-        }
+        found: dict[str, _Kept] = {}
+        for number, each in enumerate(retrievers):
+            blocks = followed(each, corpus, queries, config.depth, ids, progress)
+            found[each.name] = _Kept(Path(beside, str(number)), blocks)
+            if facts := getattr(each, "facts", None):
+                written.facts[each.name] = facts
+            written.notes += getattr(each, "notes", ())
         asked = pl.Series([query.query_id for query in queries], dtype=pl.String)
         names = Names(asked.sort(), pl.Series(sorted(found)), ids.names)
         with TableWriter(out, "rankings") as rankings, TableWriter(out, "pool") as pools:

@@ -17,6 +17,7 @@ KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
 """Key of a judge's identity -> what kind of judge has it."""
 TOLD = (
     "diversify.encoder",
+    "diversify.approximate",
     "diversify.queries",
     "diversify.corpus",
     "pool.retrievers",

@@ -1,1 +1,1 @@
-"""A retriever, a judge and an exporter for `curate`: an example to copy."""
+"""A retriever, a judge, an exporter and an encoder for `curate`: an example to copy."""

@@ -1,0 +1,140 @@
+"""What the commands that run stages have in common: their options, the run that these mean, and carrying it out."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from curate.cli import completing
+from curate.cli.tables import as_table
+
+if TYPE_CHECKING:
+    from curate.context import Consent
+    from curate.run import Run
+
+File = Annotated[
+    str | None,
+    typer.Option(
+        "--pipeline", help="Pipeline file, or the name of a packaged one.", autocompletion=completing.pipelines
+    ),
+]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--run", help="Run folder; without it runs/NAME, or the newest run.", autocompletion=completing.runs),
+]
+Assign = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="section.key=value; may be repeated.", autocompletion=completing.settings),
+]
+Panel = Annotated[
+    str | None,
+    typer.Option("--models", help="The panel: names of judges, separated by commas.", autocompletion=completing.judges),
+]
+Retrievers = Annotated[
+    str | None,
+    typer.Option("--retrievers", help="Names, separated by commas: bm25,e5,use.", autocompletion=completing.retrievers),
+]
+Force = Annotated[bool, typer.Option("--force", help="Do it again though it is up to date.")]
+MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop before the calls cost more than this.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Spend without a cap.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Send nothing; the ledger holds every answer.")]
+AllowWeak = Annotated[
+    bool, typer.Option("--allow-weak-judges", help="Go on with judges that did not pass their controls.")
+]
+
+
+def listed(key: str, names: str | None) -> list[str]:
+    """Return the assignment of names, separated by commas, to a list of the pipeline; none for None."""
+    return [] if names is None else [f"{key}=[{names}]"]
+
+
+def go(
+    names: Sequence[str] | None,
+    pipeline: str | None,
+    folder: Path | None,
+    assign: Sequence[str],
+    force: bool,
+    consent: "Consent | None" = None,
+) -> Path:
+    """Run the named stages, or all, with progress bars, say what was made, and return the run folder."""
+    from curate.cli.progress import bars
+
+    work = open_run(pipeline, folder, assign)
+    if consent is not None:
+        work.consent = consent
+    with bars() as (work.progress, work.tell):
+        work.execute(names, force=force)
+    typer.echo(f"run folder: {work.folder}")
+    last = (names or work.pipeline.head.stages)[-1]
+    for label, place in (("benchmark", work.folder / "export"), ("report", work.folder / "report.html")):
+        if last in ("export", "report") and place.exists():
+            typer.echo(f"{label}: {place}")
+    if last == "audit":
+        typer.echo(f"report: {work.folder / 'audit.html'}")
+    return work.folder
+
+
+def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = ()) -> "Run":
+    """Return the run that the common options mean; without any, the newest, and say which."""
+    from curate.pipeline import Pipeline, find
+    from curate.resources import packaged
+    from curate.run import Run
+
+    if pipeline is None:
+        folder = run_folder(folder, "give --pipeline as well")
+        pipeline = str(folder / "pipeline.yaml")
+    path = find(pipeline)
+    if str(path) != pipeline and not packaged(path):
+        typer.echo(f"using {path} of the working directory", err=True)
+    announce_presets()
+    loaded = Pipeline.load(path, assign)
+    return Run(folder or Path("runs") / loaded.head.name, loaded)
+
+
+def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Path:
+    """Return a run folder, without one the newest, which is said; UserError with the remedy if it is none."""
+    from curate.errors import UserError
+    from curate.status import newest
+
+    if folder is None:
+        folder = newest()
+        typer.echo(f"working in {folder}", err=True)
+    if not (folder / "pipeline.yaml").is_file():
+        raise UserError(f"{folder}: not a run folder, for it has no pipeline.yaml; {remedy}")
+    return folder
+
+
+def announce_presets() -> None:
+    """Say it if the working directory changes the presets."""
+    from curate.providers.presets import OVERRIDES
+
+    if OVERRIDES.is_file():
+        typer.echo(f"using {OVERRIDES} of the working directory", err=True)
+
+
+def assigned(given: Mapping[str, object]) -> list[str]:
+    """Return the assignments of options to settings; an option that was not given is left out."""
+    return [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
+
+
+def of_source(kind: str, source: str) -> list[str]:
+    """Return the assignments that make a run of a source, under the source's name."""
+    name = f"{kind}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', Path(source).name).strip('-') or 'set'}"
+    return [f"ingest.source={json.dumps(source)}", f"name={name}"]
+
+
+def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_json: bool) -> bool:
+    """Run all stages and return True; for a plan only what judging needs, print what it would cost, return False."""
+    from curate.cli.progress import bars
+
+    stages = work.pipeline.head.stages
+    work.consent = consent
+    with bars() as (work.progress, work.tell):
+        work.execute(stages[: stages.index("judge")] if plan else None, force=force and not plan)
+    if plan:
+        rows = work.quote()
+        typer.echo(json.dumps(rows) if as_json else as_table(rows) if rows else "nothing is left to send")
+    return not plan
