@@ -65,8 +65,8 @@ def look(source: str | None, queries: str | None, corpus: str | None, qrels: str
 
     ConfigError or DataError, saying what to give, if something is missing or no column can hold what is needed.
     """
-    _there(source)
     files = {"queries": queries, "corpus": corpus, "qrels": qrels}
+    _there(source, [table for table in ("queries", "corpus") if not files[table]])
     settings: Settings = {name: {"path": [path]} for name, path in files.items() if path}
     config = check(Input, settings | ({"source": source} if source else {}), "ingest")
     found = sources(config)
@@ -84,16 +84,16 @@ def look(source: str | None, queries: str | None, corpus: str | None, qrels: str
     return Found(config, guesses, counts, list(problems.values()))
 
 
-def _there(source: str | None) -> None:
-    """Raise ConfigError if a folder holds no queries or corpus, or is a file, saying what to type instead."""
-    place = None if source is None else Path(source).expanduser()
+def _there(source: str | None, needed: Sequence[Table]) -> None:
+    """Raise ConfigError if a folder lacks what it is to hold, or is a file, saying what to type instead."""
+    place = None if source in {None, "demo"} else Path(str(source)).expanduser()
     how = "for two files: curate init --queries FILE --corpus FILE"
     if place is None or not place.exists():
         return
     if not place.is_dir():
         raise ConfigError(f"{place}: found a file, expected a folder; {how}")
     parts = find(place, None)
-    absent = [table for table in ("queries", "corpus") if not parts.of(table)]
+    absent = [table for table in needed if not parts.of(table)]
     if absent:
         names = sorted(path.name for path in place.iterdir() if not path.name.startswith("."))
         held = ", ".join([*names[:8], *(["..."] if len(names) > 8 else [])]) or "nothing"

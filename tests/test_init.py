@@ -185,6 +185,8 @@ def test_a_folder_of_other_files_is_told_apart(tmp_path: Path) -> None:
         ConfigError, match=r"found questions\.csv, expected queries\.jsonl and corpus\.jsonl .* --queries"
     ):
         look(str(tmp_path), None, None, None)
+    (tmp_path / "corpus.csv").write_text("id,text\n1,x\n")
+    assert look(str(tmp_path), str(path), None, None).counts == {"queries": 1, "corpus": 1}, "the folder has the rest"
     with pytest.raises(
         ConfigError, match=r"found a file, expected a folder; for two files: curate init --queries FILE"
     ):
