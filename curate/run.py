@@ -68,10 +68,11 @@ class Run:
                 try:
                     self._ensure(name, force=force, alone=len(names) == 1)
                 except KeyboardInterrupt as error:
-                    raise RunFailed(
+                    error.add_note(
                         f"stopped in the stage {name!r} of {self.folder}; what was finished is kept, and the same "
                         "command goes on from there"
-                    ) from error
+                    )
+                    raise
 
     def quote(self) -> list[dict[str, Json]]:
         """Return what judging would send and cost, a row a judge (see `stages.quote`); nothing is sent."""

@@ -447,7 +447,7 @@ def test_ctrl_c_leaves_nothing_but_a_sentence(tmp_path: Path) -> None:
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)  # what a terminal does: everybody gets it
     _, said = process.communicate(timeout=60)
-    assert (process.returncode, said) == (1, "curate: stopped; nothing was written\n")
+    assert (process.returncode, said) == (130, "curate: stopped; nothing was written\n")
     assert [path.name for path in tmp_path.iterdir() if path.name != "home"] == ["in.jsonl"]
 
 

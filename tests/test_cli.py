@@ -73,7 +73,7 @@ def test_ctrl_c_says_where_it_stopped_and_how_to_go_on(tmp_path: Path) -> None:
     said = process.communicate()[1]
     kept = "what was finished is kept, and the same command goes on from there"
     assert said == f"curate: stopped in the stage 'ingest' of runs/tiny; {kept}\n"
-    assert process.returncode == 1
+    assert process.returncode == 130
 
 
 def test_an_error_of_a_file_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

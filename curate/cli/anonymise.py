@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from curate.cli.group import Stopped
+
 if TYPE_CHECKING:
     from curate.anonymise import Done
 
@@ -93,8 +95,7 @@ def anonymise(
         typer.echo("curate: whoever read the output closed it; it is not whole", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        typer.echo("curate: stopped; nothing was written" if target != "-" else "curate: stopped half-way", err=True)
-        raise typer.Exit(1) from None
+        raise Stopped("stopped; nothing was written" if target != "-" else "stopped half-way") from None
     typer.echo(_said(done), err=True)
 
 

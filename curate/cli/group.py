@@ -4,9 +4,11 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from curate.errors import RunFailed
-
 STOPPED = "stopped; what was finished is kept, and the same command goes on from there"
+
+
+class Stopped(Exception):
+    """The user pressed Ctrl-C; the message says what is kept and how to go on."""
 
 
 class Group(TyperGroup):
@@ -21,8 +23,8 @@ class Group(TyperGroup):
         super().format_commands(ctx, formatter)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
-        """Run a command; RunFailed, which says how to go on, if it is stopped: typer would leave without a word."""
+        """Run a command; Stopped, which says how to go on, for Ctrl-C: typer would leave without a word."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            raise RunFailed(STOPPED) from error
+            raise Stopped("\n".join(getattr(error, "__notes__", [STOPPED]))) from error

@@ -1,4 +1,4 @@
-"""The `curate` command and its exit codes: 0 done, 2 the user's input is wrong, 1 anything else."""
+"""The `curate` command and its exit codes: 0 done, 2 the user's input is wrong, 130 Ctrl-C, 1 anything else."""
 
 import sys
 
@@ -22,8 +22,11 @@ from curate.cli import (
     train_set,
     verify,
 )
-from curate.cli.group import STOPPED, Group
+from curate.cli.group import STOPPED, Group, Stopped
 from curate.errors import CurateError, UserError
+
+INTERRUPTED = 130
+"""What a shell gives for a program that Ctrl-C ended."""
 
 app = typer.Typer(
     cls=Group,
@@ -58,12 +61,15 @@ def main() -> None:
     except UserError as error:
         complain(error)
         sys.exit(2)
+    except Stopped as error:
+        complain(error)
+        sys.exit(INTERRUPTED)
     except (CurateError, OSError) as error:
         complain(error)
         sys.exit(1)
     except KeyboardInterrupt:  # before a command has begun
-        complain(KeyboardInterrupt(STOPPED))
-        sys.exit(1)
+        complain(Stopped(STOPPED))
+        sys.exit(INTERRUPTED)
 
 
 def complain(error: BaseException) -> None:
