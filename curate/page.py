@@ -13,22 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from curate import charts, figures, resources
+from curate import figures, resources
 from curate.config import Json
 from curate.confusion import Confusion
-from curate.figures import Bin, Drop, Overlap, QueryCounts, Spread
+from curate.figures import Drop, Overlap, QueryCounts, Spread
 from curate.intervals import FEW
-from curate.records import GRADES, VERDICTS
+from curate.page_charts import MEASURES, STATUSES, Levels, drawn, verdicts
+from curate.records import GRADES
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-STATUSES = ("refused", "unparsed", "failed", "stopped")
-MEASURES = ("percent", "fleiss", "alpha_nominal", "alpha_ordinal", "ac1")
-GROUPS = 12
-"""Groups of retrievers that the plot of their overlap shows, the largest ones; the table beside it has all of them."""
-Levels = list[tuple[str, Mapping[str, Any]]]
-"""What agreement was measured on, in words, and its figures."""
 KEYS = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
 """What a bill counts, besides the cost."""
 
@@ -161,9 +156,9 @@ def _body(shown: Shown, words: Mapping[str, Any], others: list[str], *, whole: b
         levels=levels,
         few=FEW,
         positives=positives,
-        charts=_charts(shown, positives, levels, words),
+        charts=drawn(shown, positives, levels, words),
         grades=[*GRADES, *(name for name in STATUSES if any(name in counts for counts in said))],
-        verdicts=_verdicts(shown),
+        verdicts=verdicts(shown),
         edges=_edges,
         kappas=_kappas(shown.agreed),
         measures=MEASURES,
@@ -175,11 +170,6 @@ def _heuristics(shown: Shown) -> list[str]:
     named = shown.steps["judge"].facts["heuristic"]
     assert isinstance(named, list)
     return named
-
-
-def _verdicts(shown: Shown) -> tuple[str, ...]:
-    """Return the verdicts that the page counts; the last one is known only after a cascade."""
-    return VERDICTS if shown.agreed["counts"][VERDICTS[-1]] else VERDICTS[:-1]
 
 
 def _levels(shown: Shown, words: Mapping[str, Any]) -> Levels:
@@ -197,61 +187,6 @@ def strings(language: str) -> dict[str, Any]:
     """Return the words of the page in a language; English where there are none of it."""
     known: dict[str, dict[str, Any]] = yaml.safe_load(resources.template("report.yaml"))
     return known.get(language.partition("-")[0], known["en"])
-
-
-def _charts(shown: Shown, positives: Spread, levels: Levels, words: Mapping[str, Any]) -> dict[str, str]:
-    """Return the charts by name, as SVG."""
-    titles, axes = words["charts"], words["axes"]
-    votes: dict[str, str] = {name: f"g-{name}" for name in (*GRADES, *STATUSES)}
-    sets = list(zip(shown.overlap.retrievers, shown.overlap.found, strict=True))
-    kinds: dict[str, str] = {name: f"v-{name.replace(' ', '-')}" for name in VERDICTS}
-    decided: dict[str, int] = {name: shown.agreed["counts"][name] for name in _verdicts(shown)}
-    return {
-        "texts": charts.funnel(titles["texts"], _texts(shown, words["funnel"])),
-        "pairs": charts.funnel(titles["pairs"], _pairs(shown, words["funnel"])),
-        "grades": charts.stacked(titles["grades"], list(shown.agreed["grades"].items()), votes, words["grades"]),
-        "verdicts": charts.stacked(titles["verdicts"], [(words["all_pairs"], decided)], kinds, words["verdicts"]),
-        "agreement": _forest(levels[:2], words),
-        "overlap": charts.upset(titles["overlap"], sets, _together(shown.overlap)),
-        "positives": _histogram(titles["positives"], positives, axes["positives"]),
-        "queries": _histogram(titles["queries"], shown.lengths["queries"], axes["queries"]),
-        "corpus": _histogram(titles["corpus"], shown.lengths["corpus"], axes["corpus"]),
-    }
-
-
-def _texts(shown: Shown, names: Mapping[str, str]) -> list[tuple[str, int]]:
-    """Return how many queries and documents each stage left."""
-    export = shown.steps.get("export")
-    return [
-        (names["read"], shown.steps["ingest"].rows_in),
-        *((names[name], shown.steps[name].rows_out) for name in ("ingest", "mask", "diversify")),
-        *([(names["export"], export.count("queries") + export.count("corpus"))] if export else []),
-    ]
-
-
-def _pairs(shown: Shown, names: Mapping[str, str]) -> list[tuple[str, int]]:
-    """Return how many pairs of query and document were found, chosen, decided and relevant."""
-    pool = shown.steps["pool"]
-    return [
-        (names["retrieved"], pool.count("retrieved_pairs")),
-        (names["pool"], pool.rows_out),
-        (names["decided"], shown.steps["consensus"].rows_out),
-        (names["relevant"], shown.agreed["counts"]["relevant"]),
-    ]
-
-
-def _together(overlap: Overlap) -> list[tuple[tuple[str, ...], int]]:
-    return [(group.retrievers, group.pairs) for group in overlap.together[:GROUPS]]
-
-
-def _forest(levels: Levels, words: Mapping[str, Any]) -> str:
-    """Return the measures of agreement as a chart, with a line for each level."""
-    rows = []
-    for name in MEASURES:
-        found = [(level, agreed[name], agreed["intervals"][name]) for level, agreed in levels]
-        said = [figures.ranged(figure, bounds) or words["undefined"] for _, figure, bounds in found]
-        rows.append((words["measures"][name], [(*each, text) for each, text in zip(found, said, strict=True)]))
-    return charts.forest(words["charts"]["agreement"], rows)
 
 
 def _kappas(agreed: Mapping[str, Any]) -> dict[tuple[str, ...], list[str | None]]:
@@ -280,14 +215,3 @@ def _data(shown: Shown, words: Mapping[str, Mapping[str, Any]]) -> str:
     known = {tag: {name: each[name] for name in needed} for tag, each in words.items()}
     found = {"pairs": pairs, "panel": shown.agreed["panel"], "words": known}
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _histogram(title: str, spread: Spread, axis: str) -> str:
-    return charts.histogram(title, [(*_names(each), each.count) for each in spread.bins], axis)
-
-
-def _names(each: Bin) -> tuple[str, str]:
-    """Return a bin's short name, its lower end, and its full one."""
-    if each.high is None:
-        return f"≥{each.low:,}", f"≥ {each.low:,}"
-    return f"{each.low:,}", f"{each.low:,}" if each.low == each.high else f"{each.low:,}–{each.high:,}"

@@ -53,6 +53,7 @@ PURE = {
     "measures",
     "mining",
     "page",
+    "page_charts",
     "parse",
     "parts",
     "passages",

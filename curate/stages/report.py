@@ -21,7 +21,8 @@ from curate.corpus import TableCorpus
 from curate.figures import Drop, Spread
 from curate.files import frame, read_json, write_text
 from curate.lengths import tokeniser
-from curate.page import STATUSES, Pair, Shown, Step, page
+from curate.page import Pair, Shown, Step, page
+from curate.page_charts import STATUSES
 from curate.records import VERDICTS
 from curate.sampling import generator
 
