@@ -119,6 +119,19 @@ def test_files_of_several_formats_with_columns_of_their_own(tmp_path: Path) -> N
     assert table(tmp_path, "qrels") == [("7", "2", 1)]
 
 
+def test_a_line_is_the_id_where_there_is_none(tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_bytes("头痛怎么办\n\n  发烧怎么办\r\n".encode("gb18030"))
+    (tmp_path / "c.csv").write_text('text\n休息\n"喝\n水"\n多睡\n', encoding="utf-8")
+    lines = {"columns": {"id": "<line>"}}
+    settings = {
+        "queries": {"path": str(tmp_path / "q.txt"), **lines},
+        "corpus": {"path": str(tmp_path / "c.csv"), **lines},
+    }
+    step(tmp_path / "run", "ingest", settings)
+    assert table(tmp_path, "queries") == [("1", "头痛怎么办", "q.txt"), ("3", "发烧怎么办", "q.txt")]
+    assert [row[0] for row in table(tmp_path, "corpus")] == ["2", "3", "5"]
+
+
 def test_one_table_of_a_source_can_come_from_elsewhere(tmp_path: Path) -> None:
     folder = beir(tmp_path / "b", QUERIES, CORPUS, ["q1 d1 1"])
     other = jsonl(tmp_path / "mine.jsonl", [{"_id": "q1", "text": "我的问题"}])

@@ -110,10 +110,9 @@ def test_nothing_that_can_be_an_id_or_a_text(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (
-            "问题\n头痛怎么办\n",
-            r"columns 问题, none of which looks like the id of queries; .*'id', or add one; between",
+            "头痛怎么办\n发烧怎么办\n",
+            r"columns 头痛怎么办, none of which looks like the id of queries; .*'id', or add one; between",
         ),
-        ("question,answer\n头痛,休息\n发烧,喝水\n", "columns question, answer, none of which looks like the id of"),
         ("id;text\n1;头痛\n", "columns id;text, none .* a CSV file has commas"),
         (
             "7,头痛怎么办\n8,发烧怎么办\n",
@@ -126,6 +125,25 @@ def test_what_a_table_lacks_is_said(content: str, said: str, tmp_path: Path) -> 
     (tmp_path / "q.csv").write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=said):
         look(None, str(tmp_path / "q.csv"), str(tmp_path / "q.csv"), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns"),
+    [
+        ("q.csv", "问题\n头痛怎么办\n发烧怎么办\n", {"id": "<line>", "text": "问题"}),
+        ("q.csv", "question,answer\n头痛,休息\n发烧,喝水\n", {"id": "<line>", "text": "question"}),
+        ("q.jsonl", '{"query": "头痛怎么办"}\n{"query": "头痛怎么办"}\n', {"id": "<line>"}),
+        ("q.txt", "头痛怎么办\n\n发烧怎么办\n", {"id": "<line>"}),
+    ],
+)
+def test_of_questions_without_ids_the_line_is_the_id(
+    name: str, content: str, columns: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    (tmp_path / "c.csv").write_text("id,text\n1,x\n", encoding="utf-8")
+    found = look(None, str(tmp_path / name), str(tmp_path / "c.csv"), None)
+    assert found.guesses["queries"].columns == columns
+    assert found.counts["queries"] == 2
 
 
 def test_one_file_of_questions_and_answers_is_both(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""One file as a source of rows: JSONL, CSV, TSV or Parquet."""
+"""One file as a source of rows: JSONL, CSV, TSV, Parquet, or a text a line."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from curate.files import BATCH, sha256
 from curate.readers import Problem, Row, text
 from curate.readers.encoding import Encoding, detect
 
-Format = Literal["jsonl", "csv", "tsv", "parquet"]
+Format = Literal["jsonl", "csv", "tsv", "parquet", "txt"]
 _ENDINGS: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -20,6 +20,7 @@ _ENDINGS: dict[str, Format] = {
     ".csv": "csv",
     ".tsv": "tsv",
     ".parquet": "parquet",
+    ".txt": "txt",
 }
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 
@@ -71,6 +72,8 @@ class File:
         if self.format == "parquet":
             with self._parquet() as file:
                 return list(file.schema_arrow.names)
+        if self.format == "txt":
+            return [text.COLUMN]
         return text.header(self.path, self._encoding, _DELIMITERS[self.format])
 
     def rows(self, wanted: Collection[str] = ()) -> Iterator[Row | Problem]:
@@ -79,6 +82,8 @@ class File:
             return text.jsonl(self.path, self._encoding)
         if self.format == "parquet":
             return self._parquet_rows(wanted)
+        if self.format == "txt":
+            return text.plain(self.path, self._encoding)
         return text.table(self.path, self._encoding, _DELIMITERS[self.format])
 
     def digest(self) -> str:

@@ -9,7 +9,7 @@ import yaml
 from curate.errors import DataError
 from curate.readers import Problem, Row, Source, Table
 from curate.readers.file import File
-from curate.readers.items import NAMES, OPTIONAL, plain
+from curate.readers.items import LINE, NAMES, OPTIONAL, plain
 from curate.resources import data_file
 
 LOOKED = 200
@@ -54,6 +54,8 @@ def guess(source: Source, table: Table) -> Guess:
             found = find(wanted, table, free, len(rows))
             if found is not None:
                 taken[wanted] = found
+    if "id" in NAMES[table] and "id" not in taken and _named("text", table, columns, len(rows)):
+        taken["id"] = LINE  # a column that is called a text is the name of one, and no first row of data
     _complain(source, table, list(columns), taken)
     usual = {each: column for each, column in taken.items() if column in NAMES[table][each]}
     free = {name: values for name, values in columns.items() if name not in taken.values() and _length(values) > 0}

@@ -28,6 +28,8 @@ NAMES: Mapping[Table, Names] = {
 """The names that are tried where a pipeline names none: those of BEIR and MTEB, and our own tables'."""
 
 OPTIONAL = frozenset({"title"})
+LINE = "<line>"
+"""Stands for a column of ids in a table without one: the number of the line, or of the row, is the id."""
 _INT32 = 2**31
 
 
@@ -111,6 +113,7 @@ def _missing(header: Sequence[str], names: Names) -> list[str]:
         field
         for field, choices in names.items()
         if not (field in OPTIONAL and choices == NAMES["corpus"]["title"])
+        and choices != (LINE,)
         and not any(choice in header or choice.split(".")[0] in header for choice in choices)
     ]
 
@@ -152,6 +155,8 @@ def _encodable(text: str) -> bool:
 
 
 def _id(row: Row, field: str, names: Names) -> str:
+    if names[field] == (LINE,):
+        return str(row.line)
     value = _value(row, field, names)
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not isinstance(value, str) and not whole:

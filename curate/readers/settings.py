@@ -22,7 +22,7 @@ Paths = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance
 class QueryColumns(Section):
     """Columns of queries; a dotted name such as `metadata.title` reaches into JSON objects."""
 
-    id: str | None = None
+    id: str | None = Field(default=None, description="`<line>` for a table without ids: the line's number is the id")
     text: str | None = None
 
 
@@ -52,7 +52,9 @@ class FileSection(Section):
     """The files of one table."""
 
     path: Paths = Field(description="a path, or a list of them")
-    format: Literal["auto", "jsonl", "csv", "tsv", "parquet"] = "auto"
+    format: Literal["auto", "jsonl", "csv", "tsv", "parquet", "txt"] = Field(
+        default="auto", description="`auto` goes by the ending; `txt` is a text a line"
+    )
 
 
 class QueriesFile(FileSection):

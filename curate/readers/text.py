@@ -1,4 +1,4 @@
-"""Rows of JSONL, CSV and TSV files."""
+"""Rows of JSONL, CSV and TSV files, and of files with a text a line."""
 
 import csv
 import json
@@ -13,6 +13,8 @@ from curate.readers import Problem, Row
 from curate.readers.encoding import Encoding, Line, lines
 
 FIX = "correct the line, or set ingest.on_error: drop"
+COLUMN = "text"
+"""The one column of a file with a text a line."""
 _PLAIN_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
 
 
@@ -37,6 +39,16 @@ def _object(number: int, text: str, at: int) -> Row | Problem:
     if not isinstance(value, dict):
         return Problem(number, kind_of(value), "one JSON object", FIX)
     return Row(number, value, at)
+
+
+def plain(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
+    """Yield the text on every line that is not blank."""
+    with path.open("rb") as stream:
+        for line in lines(stream, encoding):
+            if line.text is None:
+                yield undecodable(line.number, encoding)
+            elif line.text.strip():
+                yield Row(line.number, {COLUMN: line.text.strip()}, line.at)
 
 
 def undecodable(number: int, encoding: Encoding) -> Problem:
