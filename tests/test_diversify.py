@@ -280,6 +280,14 @@ def test_twins_are_equal_texts_of_which_one_is_kept() -> None:
     items = [("d1", "咳嗽"), ("d2", "发热"), ("d3", "咳嗽 "), ("d4", "咳"), ("d5", "发热")]
     assert twins(items, np.array([True, False, False, False, False])) == {"d3": "d1"}
     assert twins(items, np.array([True, True, True, True, False])) == {"d5": "d2"}
+    assert twins(items, np.array([False, True, True, True, True])) == {"d1": "d3"}, "which is a seed"
+
+
+def test_a_broken_vector_is_named_in_whatever_order_it_is_looked_at() -> None:
+    vectors = np.ones((5, 2), np.float32)
+    vectors[1] = np.nan
+    with pytest.raises(DataError, match="1 item vectors hold NaN or infinity, the first in row 1"):
+        diversify(vectors, 0.5, seeds=np.array([4, 3]))
 
 
 @pytest.mark.parametrize(

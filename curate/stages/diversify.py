@@ -168,7 +168,7 @@ def _journal(texts: Texts, side: Side, seeds: Rows | None, approximate: bool, t:
     rule = [t, side.n, seed_size(side, len(texts)) if seeds is None else seeds.tolist()]
     rule += [side.k] if approximate else []
     table = sha256(texts.context.folder("mask") / f"{texts.table}.parquet")
-    key = digest([VERSION, table, build.encoder(texts.context, texts.encoder).revision, *rule])
+    key = digest([VERSION, table, texts.encoder, build.encoder(texts.context, texts.encoder).revision, *rule])
     return FileJournal(texts.context.run / MEMORY / f"{texts.table}-{key[:16]}")
 
 
