@@ -119,9 +119,9 @@ def test_vectors_of_any_precision_and_length(kind: npt.DTypeLike, length: float)
     queries, documents = (length * draw.standard_normal((rows, 32)) for rows in (100, 2000))
     if kind is np.float16:
         queries, documents = queries / length, documents / length
-    queries, documents = queries.astype(kind), np.asfortranarray(documents.astype(kind))
-    exact = queries.astype(np.float64) @ documents.astype(np.float64).T
-    best = [[row for row, _ in each] for each in top_k(queries, documents, [str(row) for row in range(2000)], 100)]
+    asked, held = queries.astype(kind), np.asfortranarray(documents.astype(kind))
+    exact = asked.astype(np.float64) @ held.astype(np.float64).T
+    best = [[row for row, _ in each] for each in top_k(asked, held, [str(row) for row in range(2000)], 100)]
     assert best == np.argsort(-exact, axis=1)[:, :100].tolist()
 
 
