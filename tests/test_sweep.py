@@ -133,5 +133,5 @@ def test_a_run_says_that_it_was_approximate_and_how_good(small: Run) -> None:
     assert report.facts["approximate"] == {"queries": 0.0, "corpus": 0.0}
     assert report.dropped == exact.dropped
     assert report.notes[0].startswith(
-        "queries: compared by an approximate index; of 1,000 texts the exact rule decides 0.0%"
+        "queries: compared by an approximate index; of a sample, 1,000 texts at most, the exact rule decides 0.0%"
     )

@@ -187,8 +187,8 @@ def _side(config: Config, name: str) -> Side:
 def _notes(sides: Mapping[str, Diversity]) -> list[str]:
     """Say how good an approximate index was."""
     return [
-        f"{name}: compared by an approximate index; of {SAMPLE:,} texts the exact rule decides {side.disagreement:.1%} "
-        "otherwise"
+        f"{name}: compared by an approximate index; of a sample, {SAMPLE:,} texts at most, the exact rule decides "
+        f"{side.disagreement:.1%} otherwise"
         for name, side in sides.items()
         if side.disagreement is not None
     ]
