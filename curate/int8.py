@@ -102,7 +102,7 @@ class Int8:
 
         By Cauchy and Schwarz, for xy - (x - dx)(y - dy) = dx y + (x - dx) dy: it holds for any vectors. Turning them
         in single precision adds dim * 2^-24 * |R| |x| to dx at most (Higham, as for float32), where |R|, of absolute
-        values, is at most sqrt(dim); doubled.
+        values, is at most sqrt(dim); doubled, since the matrix too is exact to single precision only.
         """
         return left.astray * right.longest + (left.longest + left.astray) * right.astray
 
