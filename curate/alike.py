@@ -60,8 +60,8 @@ class Alike:
     def _part(self, items: Rows) -> _Part:
         """Return items with their vectors, which are loaded if there is room; DataError for NaN and infinity."""
         vectors = self._vectors[items]
-        longest = float(lengths(vectors, "item", int(items[0])).max())
-        held = sum(len(part.items) for part in (*self._parts, *self._recent))
+        longest = float(lengths(vectors, "item", items).max())
+        held = sum(len(part.items) for part in (*self._parts, *self._recent) if part.loaded is not None)
         room = (held + len(items)) * vectors.shape[1] * 4 <= self._screen.room
         return _Part(items, longest, self._screen.load(vectors, longest) if room else None)
 
@@ -87,8 +87,12 @@ class Alike:
     def _settle(self) -> None:
         """Go on in single precision: the rough screen fails too often to pay."""
         self._screen, self._looks, self._crowds = FLOAT32, 0, 0
-        self._parts = [self._part(part.items) for part in self._parts]
-        self._recent = [self._part(part.items) for part in self._recent]
+        parts, recent = self._parts, self._recent
+        self._parts, self._recent = [], []  # nothing is held any more
+        for part in parts:
+            self._parts.append(self._part(part.items))
+        for part in recent:
+            self._recent.append(self._part(part.items))
 
     def _close(self, left: _Part, right: _Part) -> tuple[Rows, Rows, Scores]:
         """Return places in both of what is more similar than t, and a product of each pair that is near the exact one.

@@ -149,12 +149,17 @@ def threshold(vectors: Vectors, n: int, target_drop: float, screen: Screen = FLO
 
 
 def twins(items: Iterable[tuple[str, str]], kept: Kept) -> dict[str, str]:
-    """Return dropped id -> kept id for every dropped item whose very text is kept; items are (id, text), in order."""
-    firsts, found, gone = Firsts(), {}, set()
+    """Return dropped id -> kept id for every dropped item whose very text is kept; items are (id, text), in order.
+
+    The kept one may come later: seeds are kept wherever they stand.
+    """
+    firsts = Firsts()
+    stands: dict[str, str] = {}
+    gone: dict[str, str] = {}
     for (name, text), stays in zip(items, kept.tolist(), strict=True):
         first = firsts.of(name, text)
-        if not stays:
-            gone.add(name)
-            if first not in gone:
-                found[name] = first
-    return found
+        if stays:
+            stands.setdefault(first, name)
+        else:
+            gone[name] = first
+    return {name: stands[first] for name, first in gone.items() if first in stands}

@@ -9,6 +9,7 @@ from curate.config import Json
 from curate.context import Context
 from curate.corpus import TableCorpus
 from curate.errors import UserError
+from curate.folder import enough_space
 from curate.retrievers.dense import Dense
 from curate.run import Run
 from curate.stages import build
@@ -30,8 +31,10 @@ def embed(work: Run, encoders: Sequence[str] = (), part: tuple[int, int] = (0, 1
     rows: list[dict[str, Json]] = []
     for name in encoders or _needed(work, context, diversified=diversified):
         encoder = build.encoder(context, name)
-        encoded = [fill_texts(encoder, queries, "query", part), encode_part(encoder, corpus, context.progress, part)]
-        found = dict(zip(("queries_encoded", "documents_encoded"), encoded, strict=True))
+        with enough_space(encoder.folder):
+            asked = fill_texts(encoder, queries, "query", part)
+            held = encode_part(encoder, corpus, context.progress, part)
+        found: dict[str, Json] = {"queries_encoded": asked, "documents_encoded": held}
         rows.append({"encoder": name, "tables": tables, **found, "folder": str(encoder.folder)})
     return rows
 

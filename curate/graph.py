@@ -61,7 +61,6 @@ class Graph:
 
     def _rows(self, items: Rows) -> Vectors:
         """Return vectors in one piece of memory; DataError if one holds NaN or infinity."""
-        found = np.ascontiguousarray(self._vectors[items])
-        if len(items):
-            lengths(found, "item", int(items[0]))
+        found = np.ascontiguousarray(self._vectors[items], dtype=np.float32)
+        lengths(found, "item", items)
         return found

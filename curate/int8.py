@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -101,7 +102,7 @@ class Int8:
 
         By Cauchy and Schwarz, for xy - (x - dx)(y - dy) = dx y + (x - dx) dy: it holds for any vectors. Turning them
         in single precision adds dim * 2^-24 * |R| |x| to dx at most (Higham, as for float32), where |R|, of absolute
-        values, is at most sqrt(dim); doubled.
+        values, is at most sqrt(dim); doubled, since the matrix too is exact to single precision only.
         """
         return left.astray * right.longest + (left.longest + left.astray) * right.astray
 
@@ -116,10 +117,24 @@ def turn(dim: int) -> Vectors:
 @cache
 def int8_pays() -> bool:
     """Say whether this processor multiplies int8 rightly, and in less than two thirds of the time of float32."""
-    block = Int8().load(turn(256), 1.01)
-    plain = block.numbers.numpy().astype(np.int64)
-    right = np.array_equal(Int8().product(block, block).numbers, plain @ plain.T)
-    return right and _seconds(Int8()) < _seconds(FLOAT32) * 2 / 3
+    return right(Int8()) and _seconds(Int8()) < _seconds(FLOAT32) * 2 / 3
+
+
+def right(screen: Int8) -> bool:
+    """Say whether sums of whole numbers are exact: of few rows and many, and of the largest numbers.
+
+    Processors that multiply two at once add them in 16 bits, which does for most vectors and not for all.
+    """
+    import torch
+
+    numbers = np.where(turn(256) > 0, np.int8(127), np.int8(-127))
+    numbers[0] = 127
+    blocks = [Whole(torch.from_numpy(numbers[:rows]), 1.0, 1.0, 0.0) for rows in (1, 37, 256)]
+    for block, other in product(blocks, repeat=2):
+        exact = block.numbers.numpy().astype(np.float64) @ other.numbers.numpy().astype(np.float64).T
+        if not np.array_equal(screen.product(block, other).numbers, exact):
+            return False
+    return True
 
 
 def _seconds(screen: Screen) -> float:

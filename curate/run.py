@@ -95,7 +95,8 @@ class Run:
 
         ts = thresholds(asked)
         self.need_ancestors("diversify")
-        return swept(self.pipeline.sections["diversify"], self._context(self.folder), ts)  # type: ignore[arg-type]
+        with enough_space(self.folder):  # for vectors
+            return swept(self.pipeline.sections["diversify"], self._context(self.folder), ts)  # type: ignore[arg-type]
 
     def quote_sts(self) -> list[dict[str, Json]]:
         """Return what an STS set would ask, a row a question and model; nothing is sent."""

@@ -60,7 +60,7 @@ class Float32:
 
     def load(self, rows: Vectors, longest: float) -> Rows32:
         """Return the rows in one piece of memory."""
-        return Rows32(np.ascontiguousarray(rows), longest)
+        return Rows32(np.ascontiguousarray(rows, dtype=np.float32), longest)
 
     def product(self, left: Rows32, right: Rows32) -> Vectors:
         """Return left times right transposed."""
@@ -92,10 +92,10 @@ class Float32:
 def single(dim: int, left: float, right: float) -> float:
     """Return how far a float32 product of two vectors of at most these lengths can be from the exact one.
 
-    dim * 2^-24 * |l| * |r| (Higham, Accuracy and Stability of Numerical Algorithms, 3.1), doubled: that leaves room for
-    a floor that is rounded to float32.
+    (dim + 2) * 2^-24 * |l| * |r| (Higham, Accuracy and Stability of Numerical Algorithms, 3.1; 2 for vectors that had
+    to be rounded to float32), doubled, and 2^-126 for each product that may be too small for float32.
     """
-    return dim * 2.0**-23 * left * right
+    return (dim + 2) * 2.0**-23 * left * right + dim * 2.0**-126
 
 
 def rounded_down(floors: Scores) -> Vectors:

@@ -69,7 +69,8 @@ class Float16:
 
         if longest > LONGEST:
             raise DataError(f"a vector is longer than {LONGEST:g}; normalise the vectors, or set engine.device=cpu")
-        return Rows16(torch.tensor(rows, dtype=torch.float16, device=self._device), longest)
+        whole = torch.from_numpy(np.array(rows, order="C"))  # in whatever order they stand; torch wants no other
+        return Rows16(whole.to(self._device, torch.float16), longest)
 
     def product(self, left: Rows16, right: Rows16) -> "torch.Tensor":
         """Return left times right transposed, summed in single precision, in half precision."""

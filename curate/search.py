@@ -14,6 +14,8 @@ QUERIES, DOCUMENTS = 1024, 16_384
 """A block of scores is at most QUERIES x DOCUMENTS x 4 bytes: 64 MB."""
 RESCORED = 64
 """Rows that are held as float64 at once: few enough to stay in the processor's cache, where it is twice as fast."""
+LONGEST = 1e18
+"""Products of longer vectors may be larger than float32 can hold."""
 
 
 def top_k(
@@ -24,7 +26,7 @@ def top_k(
     The order is by the float64 product of the stored vectors, then by document id. A rough product screens, block by
     block: whatever lies within its error of the k-th best so far is rescored in the end. `documents` may be a
     memory-mapped file larger than memory: it is read once for each 1,024 queries, front to back.
-    Raises DataError if a vector holds NaN or infinity, or if the shapes do not fit.
+    Raises DataError if a vector holds NaN or infinity or is longer than 1e18, or if the shapes do not fit.
     """
     check(queries, documents, ids)
     documents = documents.view(np.ndarray)  # a memory-mapped array is slower at taking rows
@@ -44,7 +46,8 @@ def _screened(queries: Vectors, documents: Vectors, k: int, screen: Screen) -> l
     floors = np.full(len(queries), -np.inf)
     for start in range(0, len(documents), DOCUMENTS):
         block = documents[start : start + DOCUMENTS]
-        loaded = screen.load(block, float(lengths(block, "document", start).max(initial=0.0)))
+        places = np.arange(start, start + len(block))
+        loaded = screen.load(block, float(lengths(block, "document", places).max(initial=0.0)))
         scores, error = screen.product(asked, loaded), screen.error(asked, loaded)
         if start == 0 and len(block) > k:
             floors = screen.kth(scores, k) - error
@@ -118,12 +121,14 @@ def pair_products(left: Vectors, rows: Rows, right: Vectors, columns: Rows) -> S
     return found
 
 
-def lengths(rows: Vectors, name: str, start: int = 0) -> Scores:
-    """Return the lengths of vectors; DataError if one holds NaN or infinity. `start` is the place of the first."""
+def lengths(rows: Vectors, name: str, places: Rows | None = None) -> Scores:
+    """Return the lengths of vectors; DataError for NaN, infinity and lengths above 1e18. `places` are their rows."""
     found: Scores = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-    bad = np.flatnonzero(~np.isfinite(found))
+    bad = np.flatnonzero(~(found <= LONGEST))
     if len(bad):
-        raise DataError(f"{len(bad)} {name} vectors hold NaN or infinity, the first in row {start + bad[0]}")
+        what = f"are longer than {LONGEST:g}" if np.isfinite(rows[bad]).all() else "hold NaN or infinity"
+        first = bad[0] if places is None else places[bad].min()
+        raise DataError(f"{len(bad)} {name} vectors {what}, the first in row {first}; use vectors of length 1")
     return found
 
 

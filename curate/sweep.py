@@ -1,5 +1,6 @@
 """How many texts the diversity rule would keep at each of several thresholds, from one look at a sample."""
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -10,6 +11,7 @@ from curate.alike import DIGITS
 from curate.diversity import BLOCK
 from curate.errors import ConfigError
 from curate.protocols import Vectors
+from curate.search import lengths
 
 STEP = 0.01
 MOST = 100
@@ -20,8 +22,9 @@ def sweep(vectors: Vectors, ts: Sequence[float], n: int = 1) -> list[int]:
     """Return how many items the diversity rule keeps at each threshold (see `diversify`), none of them untested.
 
     Every pair is compared once, in float64. Time and the memory of a block grow with the number of items, so `vectors`
-    is a sample; of a longer list a larger share has a near neighbour.
+    is a sample; of a longer list a larger share has a near neighbour. DataError as for `diversify`.
     """
+    lengths(vectors, "item")  # no similarity with NaN is above anything
     wide = vectors.astype(np.float64)
     levels = np.round(ts, DIGITS)
     kept = np.zeros((len(levels), len(wide)), dtype=bool)
@@ -49,9 +52,10 @@ def thresholds(text: str) -> list[float]:
     number = r"(-?\d*\.?\d+)"
     match = re.fullmatch(rf"t={number}:{number}(?::{number})?", text)
     low, high, step = (float(each or STEP) for each in match.groups()) if match else (0.0, 0.0, 0.0)
-    if not (-1 <= low <= high <= 1 and step > 0 and high - low < MOST * step):
+    if not (-1 <= low <= high <= 1 and step >= 10.0**-DIGITS and high - low < MOST * step):
         raise ConfigError(
             f"--sweep: found {text!r}, expected t=LOW:HIGH or t=LOW:HIGH:STEP between -1 and 1 and at most {MOST} "
             "thresholds, such as t=0.7:0.9"
         )
-    return [round(float(t), DIGITS) for t in np.arange(low, high + step / 2, step)]
+    steps = math.floor((high - low) / step + 1e-6)  # 0.3 / 0.1 is a little less than 3
+    return [round(low + number * step, DIGITS) for number in range(steps + 1)]

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import resource
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,17 @@ DIM = 64
 
 def asked(texts: Mapping[str, str]) -> list[Query]:
     return [Query(query_id, text) for query_id, text in texts.items()]
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """Let no file of this process grow beyond so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def letters(texts: Sequence[str]) -> Vectors:

@@ -27,7 +27,7 @@ from curate.search import products, unit
 from curate.stages import diversify as stage
 from curate.stages.diversify import Config, Side, decide
 from curate.stages.forecast import forecast
-from tests.small import context, embedding_server, letters
+from tests.small import context, embedding_server, full_disk, letters
 
 HALVES = unit(list(product((1.0, -1.0), repeat=4)))
 """Sixteen unit vectors whose products are -1, -0.5, 0, 0.5 or 1, exactly."""
@@ -142,6 +142,16 @@ def test_a_work_that_was_killed_goes_on_where_it_was(
     assert decided == list(range(64 * after, 900))
     assert same(diversify(vectors, 0.9, journal=FileJournal(path)), expected)
     assert len(decided) == 900 - 64 * after + 900 % 64, "of a work that is done only the last block, which is not whole"
+
+
+def test_a_work_that_a_full_disk_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors, journal = clustered(900), FileJournal(tmp_path / "memory")
+    monkeypatch.setattr(diversity, "BLOCK", 64)
+    for size in (0, 100, 5000):
+        with full_disk(size), pytest.raises(OSError, match="File too large"):
+            diversify(vectors, 0.9, journal=journal)
+        assert journal.path.stat().st_size == size
+    assert same(diversify(vectors, 0.9, journal=journal), diversify(vectors, 0.9))
 
 
 def test_the_error_bound_holds_for_what_a_journal_knew() -> None:
@@ -280,6 +290,14 @@ def test_twins_are_equal_texts_of_which_one_is_kept() -> None:
     items = [("d1", "咳嗽"), ("d2", "发热"), ("d3", "咳嗽 "), ("d4", "咳"), ("d5", "发热")]
     assert twins(items, np.array([True, False, False, False, False])) == {"d3": "d1"}
     assert twins(items, np.array([True, True, True, True, False])) == {"d5": "d2"}
+    assert twins(items, np.array([False, True, True, True, True])) == {"d1": "d3"}, "which is a seed"
+
+
+def test_a_broken_vector_is_named_in_whatever_order_it_is_looked_at() -> None:
+    vectors = np.ones((5, 2), np.float32)
+    vectors[1] = np.nan
+    with pytest.raises(DataError, match="1 item vectors hold NaN or infinity, the first in row 1"):
+        diversify(vectors, 0.5, seeds=np.array([4, 3]))
 
 
 @pytest.mark.parametrize(

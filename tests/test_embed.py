@@ -13,7 +13,7 @@ import pytest
 
 from curate.files import sha256
 from tests.runs import Done, curate
-from tests.small import EmbeddingServer, embedding_server
+from tests.small import EmbeddingServer, embedding_server, full_disk
 
 DOCUMENTS, QUERIES = 2600, 30
 PIPELINE = """\
@@ -129,6 +129,13 @@ def test_it_encodes_for_the_stage_that_comes_next(work: Path) -> None:
 def test_what_cannot_be_done_is_a_sentence(work: Path, words: list[str], message: str) -> None:
     done = curate(work, "embed", "--run", "runs/many", *words)
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+def test_a_full_disk_is_a_sentence(work: Path) -> None:
+    with full_disk(1000):
+        done = curate(work, "embed", "--run", "runs/many")
+    assert (done.returncode, "no space left on the disk" in done.stderr) == (2, True), done.stderr
+    assert counts(embed(work))[0][2:] == ("30", "2,600")
 
 
 def test_a_run_that_is_not_masked_says_what_to_type(work: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from curate import alike, diversity, screens
 from curate.diversity import diversify
 from curate.errors import ConfigError, DataError
-from curate.int8 import Int8, int8_pays
+from curate.int8 import Int8, Whole, WholeProducts, int8_pays, right
 from curate.protocols import Vectors
 from curate.screen import FLOAT32, Float32, Screen
 from curate.screens import screen_on
@@ -86,6 +86,35 @@ def test_rough_products_find_and_keep_the_same(screen: Screen) -> None:
         assert one.similarity.tolist() == pytest.approx(other.similarity.tolist(), nan_ok=True, abs=0)
 
 
+@pytest.mark.parametrize("name", SCREENS)
+@pytest.mark.parametrize("rows", [1, 5])
+def test_vectors_in_any_order_of_memory(name: str, rows: int) -> None:
+    screen, vectors = SCREENS[name], directions(5, 6, 7)[:rows]
+    wide = np.zeros((2 * rows, 12), np.float32)
+    wide[::2, ::2] = vectors
+    plain = screen.load(vectors, 1.01)
+    expected = [values.tolist() for _, values in screen.at_least(screen.product(plain, plain), np.full(rows, -2.0))]
+    for same in (wide[::2, ::2], np.asfortranarray(vectors), vectors[::-1].copy()[::-1]):
+        block = screen.load(same, 1.01)
+        found = [values.tolist() for _, values in screen.at_least(screen.product(block, plain), np.full(rows, -2.0))]
+        assert np.array(found) == pytest.approx(np.array(expected), abs=screen.error(block, plain))
+
+
+class Saturating(Int8):
+    """Multiplies two numbers at once and adds them in 16 bits, as older processors do."""
+
+    def product(self, left: Whole, right: Whole) -> WholeProducts:
+        shifted, other = left.numbers.numpy().astype(np.int32) + 128, right.numbers.numpy().astype(np.int32)
+        pairs = shifted[:, None, ::2] * other[None, :, ::2] + shifted[:, None, 1::2] * other[None, :, 1::2]
+        found = np.clip(pairs, -(2**15), 2**15 - 1).sum(axis=2) - 128 * other.sum(axis=1)
+        return WholeProducts(found.astype(np.int32), left.step * right.step)
+
+
+def test_a_processor_whose_sums_are_cut_off_is_found_out() -> None:
+    assert right(INT8)
+    assert not right(Saturating())
+
+
 def just_below(t: float, rows: int) -> Vectors:
     """Return vectors of which any two are alike by little less than t: one direction in common, else random."""
     own = np.random.default_rng(9).standard_normal((rows, 64))
@@ -107,6 +136,20 @@ def test_a_rough_screen_that_fails_too_often_is_given_up(t: float, monkeypatch: 
     assert decided.nearest.tolist() == expected.nearest.tolist()
     assert decided.similarity.tolist() == pytest.approx(expected.similarity.tolist(), nan_ok=True, abs=0)
     assert 0 < len(tried) < 10, "of some 500 products"
+
+
+def test_what_had_room_has_it_in_single_precision_too() -> None:
+    rule = alike.Alike(just_below(0.8, 40), 0.8, INT8)
+    for start in range(0, 40, 4):
+        rule.keep(np.arange(start, start + 4))
+    single = Float32()
+    single.room = 20 * 64 * 4
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alike, "FLOAT32", single)
+        rule._settle()
+    parts = [*rule._parts, *rule._recent]
+    assert np.concatenate([part.items for part in parts]).tolist() == list(range(40))
+    assert sum(len(part.items) for part in parts if part.loaded is not None) == 8, "of 32 and twice 4; 32 are too many"
 
 
 def test_vectors_that_half_precision_cannot_hold_are_refused() -> None:

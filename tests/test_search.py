@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,6 +103,26 @@ def test_vectors_that_cannot_be_compared_are_refused(bad: float) -> None:
         found(good, broken, list("abc"), 1)
     with pytest.raises(DataError, match="1 query vectors hold NaN or infinity, the first in row 1"):
         found(broken, good, list("abc"), 1)
+
+
+def test_vectors_whose_products_float32_cannot_hold_are_refused() -> None:
+    long = np.array([[1, 0], [1e20, -1e20]], np.float32)
+    with pytest.raises(DataError, match=r"1 document vectors are longer than 1e\+18, the first in row 1"):
+        found(long[:1], long, list("ab"), 1)
+
+
+@pytest.mark.parametrize("length", [1e-22, 1e-20, 1.0])
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_vectors_of_any_precision_and_length(kind: npt.DTypeLike, length: float) -> None:
+    """Some products are too small for float32, and some vectors are not float32; the order is that of float64."""
+    draw = np.random.default_rng(8)
+    queries, documents = (length * draw.standard_normal((rows, 32)) for rows in (100, 2000))
+    if kind is np.float16:
+        queries, documents = queries / length, documents / length
+    asked, held = queries.astype(kind), np.asfortranarray(documents.astype(kind))
+    exact = asked.astype(np.float64) @ held.astype(np.float64).T
+    best = [[row for row, _ in each] for each in top_k(asked, held, [str(row) for row in range(2000)], 100)]
+    assert best == np.argsort(-exact, axis=1)[:, :100].tolist()
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:

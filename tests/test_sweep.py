@@ -40,7 +40,14 @@ def test_a_sweep_of_vectors_whose_similarities_are_anything() -> None:
 
 @pytest.mark.parametrize(
     ("text", "count", "last"),
-    [("t=0.7:0.9", 21, 0.9), ("t=.7:.9:.05", 5, 0.9), ("t=-1:1:0.5", 5, 1.0), ("t=0.8:0.8", 1, 0.8)],
+    [
+        ("t=0.7:0.9", 21, 0.9),
+        ("t=.7:.9:.05", 5, 0.9),
+        ("t=-1:1:0.5", 5, 1.0),
+        ("t=0.8:0.8", 1, 0.8),
+        ("t=0.5:1:0.3", 2, 0.8),
+        ("t=0:0.3:0.1", 4, 0.3),
+    ],
 )
 def test_thresholds(text: str, count: int, last: float) -> None:
     found = sweep.thresholds(text)
@@ -48,7 +55,7 @@ def test_thresholds(text: str, count: int, last: float) -> None:
     assert found == sorted(set(found))
 
 
-NONSENSE = "t=0.7 0.7:0.9 n=0.7:0.9 t=0.9:0.7 t=0.7:1.1 t=0.7:0.9:0 t=-1:1:0.001 t=a:b t=1:2:3:4"
+NONSENSE = "t=0.7 0.7:0.9 n=0.7:0.9 t=0.9:0.7 t=0.7:1.1 t=0.7:0.9:0 t=-1:1:0.001 t=0.7:0.70001:0.000001 t=a:b t=1:2:3:4"
 
 
 @pytest.mark.parametrize("text", ["", *NONSENSE.split()])
@@ -108,6 +115,8 @@ def test_vectors_that_are_no_numbers_are_refused() -> None:
     vectors[2, 1] = np.nan
     with pytest.raises(DataError, match="the first in row 2"):
         diversify(vectors, 0.5, approximate=5)
+    with pytest.raises(DataError, match="the first in row 2"):
+        sweep.sweep(vectors, [0.5])
 
 
 def test_what_thresholds_would_keep_of_a_runs_texts(small: Run, tmp_path: Path) -> None:
@@ -124,5 +133,5 @@ def test_a_run_says_that_it_was_approximate_and_how_good(small: Run) -> None:
     assert report.facts["approximate"] == {"queries": 0.0, "corpus": 0.0}
     assert report.dropped == exact.dropped
     assert report.notes[0].startswith(
-        "queries: compared by an approximate index; of 1,000 texts the exact rule decides 0.0%"
+        "queries: compared by an approximate index; of a sample, 1,000 texts at most, the exact rule decides 0.0%"
     )

@@ -18,7 +18,7 @@ from curate.testing import Listed
 from curate.vectors import BLOCK, GROUP, CachedEncoder, default_folder, encode_part, of_corpus, span
 from curate.vectors.shard import checksum
 from curate.vectors.store import MANY, Store
-from tests.small import DIM, Letters, Neighbours, letters
+from tests.small import DIM, Letters, Neighbours, full_disk, letters
 
 TEXTS = [f"第{number}篇 " + "document " * (number % 7) + str(number) for number in range(2 * BLOCK + 300)]
 DOCUMENTS = {f"d{number}": text for number, text in enumerate([*TEXTS, TEXTS[5], TEXTS[BLOCK + 5]])}
@@ -216,6 +216,17 @@ def test_a_part_that_is_killed_and_run_again_gives_the_same_bytes(tmp_path: Path
 def test_two_processes_at_once_give_the_bytes_of_one(tmp_path: Path) -> None:
     assert [process.wait() for process in [child(tmp_path, 99), child(tmp_path, 99)]] == [0, 0]
     rows = of_corpus(cached(tmp_path, Unloadable())[0], Listed(DOCUMENTS))[1]
+    assert rows.tobytes() == undisturbed(tmp_path / "other").tobytes()
+
+
+@pytest.mark.parametrize("size", [0, 1000, 65_536, 200_000])
+def test_a_full_disk_leaves_nothing_half_written(size: int, tmp_path: Path) -> None:
+    """Files of rows are of some 70,000 bytes, the matrix of all of them of 600,000."""
+    with full_disk(size), pytest.raises(OSError, match="File too large"):
+        of_corpus(cached(tmp_path, Neighbours())[0], Listed(DOCUMENTS))
+    assert bool(files(tmp_path)) == (size == 200_000)
+    assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} <= {".rows", ""}
+    rows = of_corpus(cached(tmp_path, Neighbours())[0], Listed(DOCUMENTS))[1]
     assert rows.tobytes() == undisturbed(tmp_path / "other").tobytes()
 
 

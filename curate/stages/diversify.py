@@ -168,7 +168,7 @@ def _journal(texts: Texts, side: Side, seeds: Rows | None, approximate: bool, t:
     rule = [t, side.n, seed_size(side, len(texts)) if seeds is None else seeds.tolist()]
     rule += [side.k] if approximate else []
     table = sha256(texts.context.folder("mask") / f"{texts.table}.parquet")
-    key = digest([VERSION, table, build.encoder(texts.context, texts.encoder).revision, *rule])
+    key = digest([VERSION, table, texts.encoder, build.encoder(texts.context, texts.encoder).revision, *rule])
     return FileJournal(texts.context.run / MEMORY / f"{texts.table}-{key[:16]}")
 
 
@@ -187,8 +187,8 @@ def _side(config: Config, name: str) -> Side:
 def _notes(sides: Mapping[str, Diversity]) -> list[str]:
     """Say how good an approximate index was."""
     return [
-        f"{name}: compared by an approximate index; of {SAMPLE:,} texts the exact rule decides {side.disagreement:.1%} "
-        "otherwise"
+        f"{name}: compared by an approximate index; of a sample, {SAMPLE:,} texts at most, the exact rule decides "
+        f"{side.disagreement:.1%} otherwise"
         for name, side in sides.items()
         if side.disagreement is not None
     ]
