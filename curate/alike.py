@@ -15,9 +15,9 @@ from curate.search import lengths, pair_products, products
 DIGITS = 5
 """Similarities are rounded to this many digits before they meet the threshold, so that reruns agree."""
 HALF = 0.5 * 10.0**-DIGITS
-CHUNK = 8192
+CHUNK = 4096
 """With about how many kept items a block is compared at once."""
-RECENT = 8
+RECENT = 4
 """Blocks of items kept last that become one part; to load a part again with each of them would take long."""
 CROWDED = 1 / 200
 """Share of doubtful similarities of a matrix from which on a finer product of all is cheaper than one of each."""

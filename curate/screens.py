@@ -19,7 +19,7 @@ HALF = 2.0**-11
 """How far float16 is from a number, relative to it; below 2^-14 it is 2^-25 at most."""
 LONGEST = 100.0
 """Longer vectors could have products that float16 cannot hold."""
-WORTHWHILE = 50_000
+WORTHWHILE = 40_000
 """From so many vectors on that are compared with each other, loading torch is paid back."""
 
 

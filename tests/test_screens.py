@@ -138,15 +138,15 @@ def test_a_rough_screen_that_fails_too_often_is_given_up(t: float, monkeypatch: 
     assert 0 < len(tried) < 10, "of some 500 products"
 
 
-def test_what_had_room_has_it_in_single_precision_too() -> None:
+def test_what_had_room_has_it_in_single_precision_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike, "RECENT", 8)
     rule = alike.Alike(just_below(0.8, 40), 0.8, INT8)
     for start in range(0, 40, 4):
         rule.keep(np.arange(start, start + 4))
     single = Float32()
     single.room = 20 * 64 * 4
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(alike, "FLOAT32", single)
-        rule._settle()
+    monkeypatch.setattr(alike, "FLOAT32", single)
+    rule._settle()
     parts = [*rule._parts, *rule._recent]
     assert np.concatenate([part.items for part in parts]).tolist() == list(range(40))
     assert sum(len(part.items) for part in parts if part.loaded is not None) == 8, "of 32 and twice 4; 32 are too many"
