@@ -59,7 +59,7 @@ class Int8:
 
         dim = rows.shape[1]
         # torch turns them: while the threads of numpy's products wait for more, they take the processor from torch's
-        turned = (torch.tensor(np.ascontiguousarray(rows, np.float32)) @ torch.from_numpy(turn(dim))).numpy()
+        turned = (torch.from_numpy(np.array(rows, np.float32, order="C")) @ torch.from_numpy(turn(dim))).numpy()
         step = np.float32(max(turned.max(initial=0.0), -turned.min(initial=0.0)) / 127 + 2.0**-100)
         numbers, off = np.zeros((len(rows), -(-dim // WIDTH) * WIDTH), np.int8), 0.0
         for start in range(0, len(rows), CACHED):
