@@ -9,6 +9,7 @@ import pytest
 
 from curate.context import Context
 from curate.errors import UserError
+from curate.figures import ranged
 from curate.files import frame, read_table, write_json, write_table
 from curate.ledger import Ledger
 from curate.ranking import mean_ndcg
@@ -194,7 +195,7 @@ def test_the_card_shows_agreement_with_its_intervals(tmp_path: Path) -> None:
     [row] = [line for line in card.splitlines() if line.startswith("| Fleiss' kappa, relevant or not |")]
     agreed = json.loads((run / "consensus" / "agreement.json").read_text(encoding="utf-8"))["cut"]
     low, high = agreed["intervals"]["fleiss"]
-    assert f" {agreed['fleiss']:.3f} ({low:.2f}–{high:.2f}) " in row
+    assert f" {ranged(agreed['fleiss'], (low, high))} " in row
     facts = json.loads((run / "export" / "stage.json").read_text(encoding="utf-8"))["report"]["facts"]
     on_candidates = facts["rerank_agreement"]["five_grades"]
     assert on_candidates["items"] == facts["rerank_candidates"] > 0
