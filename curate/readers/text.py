@@ -3,7 +3,7 @@
 import csv
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -19,13 +19,8 @@ _PLAIN_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
 
 
 def jsonl(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
-    """Yield the object on every line that is not blank."""
-    with path.open("rb") as stream:
-        for line in lines(stream, encoding):
-            if line.text is None:
-                yield undecodable(line.number, encoding)
-            elif line.text.strip():
-                yield _object(line.number, line.text.rstrip(), line.at)
+    """Return the objects of all lines that are not blank, as they are read."""
+    return _each(path, encoding, lambda number, text, at: _object(number, text.rstrip(), at))
 
 
 def _object(number: int, text: str, at: int) -> Row | Problem:
@@ -42,13 +37,17 @@ def _object(number: int, text: str, at: int) -> Row | Problem:
 
 
 def plain(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
-    """Yield the text on every line that is not blank."""
+    """Return the texts of all lines that are not blank, as they are read."""
+    return _each(path, encoding, lambda number, text, at: Row(number, {COLUMN: text.strip()}, at))
+
+
+def _each(path: Path, encoding: Encoding, made: Callable[[int, str, int], Row | Problem]) -> Iterator[Row | Problem]:
     with path.open("rb") as stream:
         for line in lines(stream, encoding):
             if line.text is None:
                 yield undecodable(line.number, encoding)
             elif line.text.strip():
-                yield Row(line.number, {COLUMN: line.text.strip()}, line.at)
+                yield made(line.number, line.text, line.at)
 
 
 def undecodable(number: int, encoding: Encoding) -> Problem:
