@@ -125,10 +125,11 @@ def vendor(
     rate: Rate | None = None,
     batches: Rules | None = None,
     keep: bool = True,
+    port: int = 0,
 ) -> Iterator[Vendor]:
     """Run the server while the `with` block lasts; `key`, if given, is the only one that it accepts."""
     waiting = iter(()) if callable(faults) else iter(faults)
     choose = faults if callable(faults) else lambda _call: next(waiting, None)
     state = Vendor(script, choose, key, latency, rate or Rate(), keep)
-    with served(handler(state, Batches(state, batches or Rules()))) as state.url:
+    with served(handler(state, Batches(state, batches or Rules())), port) as state.url:
         yield state

@@ -33,10 +33,10 @@ Handler = Callable[[Asked], Awaitable[tuple[Answer, bytes]]]
 
 
 @contextmanager
-def served(handler: Handler) -> Iterator[str]:
-    """Serve in a thread of its own while the block lasts; give the address."""
+def served(handler: Handler, port: int = 0) -> Iterator[str]:
+    """Serve in a thread of its own while the block lasts, at a free port by default; give the address."""
     loop = asyncio.new_event_loop()
-    server = loop.run_until_complete(_listen(loop, handler))
+    server = loop.run_until_complete(_listen(loop, handler, port))
     port = server.sockets[0].getsockname()[1]
     thread = threading.Thread(target=loop.run_forever, name="vendor")
     thread.start()
@@ -49,7 +49,7 @@ def served(handler: Handler) -> Iterator[str]:
         loop.close()
 
 
-async def _listen(loop: asyncio.AbstractEventLoop, handler: Handler) -> asyncio.Server:
+async def _listen(loop: asyncio.AbstractEventLoop, handler: Handler, port: int) -> asyncio.Server:
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while (asked := await _read(reader)) and await _answer(writer, *await handler(asked)):
@@ -59,7 +59,7 @@ async def _listen(loop: asyncio.AbstractEventLoop, handler: Handler) -> asyncio.
         finally:
             writer.close()
 
-    return await asyncio.start_server(connected, "127.0.0.1", 0, backlog=4096)
+    return await asyncio.start_server(connected, "127.0.0.1", port, backlog=4096)
 
 
 async def _end(server: asyncio.Server) -> None:
