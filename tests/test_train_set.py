@@ -329,6 +329,13 @@ def test_a_paid_judge_is_planned_and_not_asked_without_consent(tmp_path: Path) -
     assert "--max-cost" in refused.stderr
 
 
+def test_a_set_that_most_queries_fall_out_of_is_not_written(folder: Path) -> None:
+    done = made(folder, "--test", "held", "--set", "train_set.least=0.9")
+    assert done.returncode == 2
+    assert "queries are left (2 resembles a test query); look at" in done.stderr
+    assert "--set train_set.least=0" in done.stderr
+
+
 def test_negatives_above_the_cut_are_refused(tmp_path: Path) -> None:
     tiny(tmp_path)
     done = made(tmp_path, "--test", "none", "--set", "train_set.negatives.grades=[A, B]")

@@ -72,6 +72,10 @@ def go(
     for label, place in (("benchmark", work.folder / "export"), ("report", work.folder / "report.html")):
         if last in ("export", "report") and place.exists():
             typer.echo(f"{label}: {place}")
+    if last in ("export", "report"):
+        from curate.runs.summary import summary
+
+        typer.echo("\n".join(summary(work)))
     if last == "audit":
         typer.echo(f"report: {work.folder / 'audit.html'}")
     return work.folder

@@ -6,7 +6,7 @@ refined corpus leaves out), and agreement.json: the panel's agreement on all pai
 figure with a 95 % interval that resamples queries. After a cascade it is measured on the pairs that everybody rated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +16,7 @@ from curate import measures, ranking, voting
 from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.files import frame, read_json, write_json, write_table
+from curate.panel import sanity
 from curate.records import STOPPED, VERDICTS
 from curate.voting import Policy
 
@@ -66,7 +67,7 @@ def run(config: Config, context: Context) -> Report:
     }
     write_json(context.out / "agreement.json", figures)
     decided = len(verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"])))
-    notes = _notes(config.policy, ratings)
+    notes = [*_notes(config.policy, ratings), *_signs(ratings, panel, facts)]
     return Report(len(verdicts), decided, len(verdicts) - decided, facts=facts, notes=notes)
 
 
@@ -77,6 +78,14 @@ def _notes(policy: Policy, ratings: pl.DataFrame) -> list[str]:
         return []
     said = f"{policy} sees no more of {stopped:,} pairs than the cascade asked for, and that is what `unanimous` needs"
     return [f"consensus.policy: {said}; judge without a cascade to have it decide all of them"]
+
+
+def _signs(ratings: pl.DataFrame, panel: Sequence[str], facts: Mapping[str, Json]) -> list[str]:
+    """Return what shows that the panel may not judge, or that the pool holds little."""
+    kept, judged = facts["queries_with_a_positive"], ratings["query_id"].n_unique()
+    assert isinstance(kept, int)
+    few = sanity.survivors(kept, judged) if len(ratings) >= sanity.LEAST else ""
+    return [*sanity.panel(ratings, panel), *([few] if few else [])]
 
 
 def _write(out: Path, verdicts: pl.DataFrame, qrels: pl.DataFrame, removed: Sequence[str]) -> None:

@@ -27,6 +27,9 @@ from curate.stages import leaving, telling
 from curate.stages.provenance import made_from
 from curate.voting import PAIR
 
+NO_POSITIVE = "no positive"
+"""Why a query is in no export."""
+
 
 class Config(Section):
     """What is written."""
@@ -193,7 +196,7 @@ def _on_candidates(context: Context, chosen: pl.DataFrame, panel: list[str]) -> 
 def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.DataFrame:
     """Return the queries that are in no export, or not among the reranking ones, with the reason."""
     asked = context.read("diversify", "queries").join(queries, on="query_id", how="anti")["query_id"]
-    reasons = [(query_id, "no positive") for query_id in asked]
+    reasons = [(query_id, NO_POSITIVE) for query_id in asked]
     reasons += [(query_id, "too few negatives for reranking") for query_id in short]
     rows = ({"table": "queries", "id": name, "stage": "export", "reason": reason} for name, reason in sorted(reasons))
     return frame("dropped", rows)

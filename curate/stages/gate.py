@@ -19,6 +19,7 @@ from curate.controls import PAIR, Accuracy
 from curate.corpus import TableCorpus
 from curate.errors import DataError, UserError
 from curate.judging import Pool
+from curate.panel import sanity
 from curate.prompts import Rubric
 from curate.review import drawing
 from curate.stages import spending
@@ -113,9 +114,21 @@ def passed(tried: Trial | None, config: Panel, context: Context) -> tuple[dict[s
     cap = context.consent.max_cost
     spent = spending.rate(tried.table, tried.asked(), config, context, cap)
     found = tried.measured(config.gate)
+    for line in undiscerning(tried):
+        context.tell(f"judge: {line}")
     stop_the_weak(found, config.gate, allowed=config.allow_weak_judges or context.consent.allow_weak_judges)
     left = None if cap is None else max(cap - spent, 0.0)
     return found, replace(context, consent=replace(context.consent, max_cost=left))
+
+
+def undiscerning(tried: Trial) -> list[str]:
+    """Return a sentence per judge that gives one grade to all controls."""
+    grades = {seat.name: sanity.undiscerning(tried.said(seat)) for seat in tried.panel}
+    return [
+        f"{name} gives {grade} to every control, planted positive or negative: it does not tell them apart"
+        for name, grade in grades.items()
+        if grade
+    ]
 
 
 def stop_the_weak(found: Mapping[str, Accuracy], gate: Gate, *, allowed: bool) -> None:

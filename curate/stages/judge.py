@@ -24,11 +24,13 @@ from curate.judges.llm import LlmJudge
 from curate.judging import Pool
 from curate.ledger import Ledger, default_path
 from curate.ledger.ids import Ids
+from curate.panel import sanity
+from curate.panel.sanity import Sanity
 from curate.passages import Passage
 from curate.prompts import Rubric, rubric
 from curate.providers import provider
 from curate.records import STATUSES, STOPPED, Document, Query
-from curate.stages import batching, build, gate, spending
+from curate.stages import batching, build, first_look, gate, spending
 from curate.stages.gate import Gate
 from curate.stages.seats import AnySeat, PaidSeat, Table, described, paid
 
@@ -47,6 +49,7 @@ class Config(Section):
     cascade: Mode | None = Field(default=None, description="ask dear judges only what cheap ones leave open")
     cascade_sample: float = Field(default=0.05, ge=0, le=1, description="share of pairs that a cascade judges in full")
     gate: Gate = Gate()
+    sanity: Sanity = Sanity()
     allow_weak_judges: bool = Field(default=False, description="go on with judges that do not pass the gate")
 
 
@@ -64,6 +67,7 @@ def run(config: Config, context: Context) -> Report:
         spending.need_consent(table, asked, context.consent)
         ledger.note(judging.noted(pool))
         passed, context = gate.passed(tried, config, context)
+        panel, context = first_look.taken(table, panel, config, context)
         wanted = spending.collect(table, panel, config, context)
         ratings = pl.concat([_said(table, seat, wanted) for seat in panel])
         bill = ledger.bill(context.run_id, [seat.key.judge_digest for seat in paid(panel)])
@@ -95,7 +99,7 @@ def run(config: Config, context: Context) -> Report:
         cost=None if bill["cost"].has_nulls() or len(spent) > 1 else float(bill["cost"].sum()),
         unfinished=_unfinished(ratings),
         facts=facts,
-        notes=gate.notes(passed, config),
+        notes=[*gate.notes(passed, config), *sanity.judges(ratings)],
     )
 
 

@@ -17,9 +17,10 @@ from curate import figures, leaks, manifest, mining, splits, voting
 from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.corpus import TableCorpus
-from curate.errors import ConfigError, DataError
+from curate.errors import ConfigError, DataError, UserError
 from curate.exporters import EXPORTERS
 from curate.files import frame, read_json, write_json, write_table
+from curate.panel import sanity
 from curate.protocols import Benchmark
 from curate.records import CUT, Grade
 from curate.stages import build, leaving
@@ -65,6 +66,9 @@ class Config(Section):
     leaks: Leaks = Leaks()
     positives: int = Field(default=10, ge=1, description="positives of a query, at most; best grades first")
     negatives: Negatives = Negatives()
+    least: float = Field(
+        default=sanity.FEWEST_QUERIES, ge=0, le=1, description="share of the queries below which no set is written"
+    )
     scores: bool = Field(default=False, description="write grades as scores, to distil from")
     license: str | None = None
     source: str = Field(default="", description="one sentence for the card: where queries and documents come from")
@@ -132,6 +136,12 @@ def run(config: Config, context: Context) -> Report:
     }
     if chosen.is_empty():
         raise DataError(f"train_set: no query has a positive and a negative: {found['queries']}; see `curate show`")
+    if found["queries"]["after"] < config.least * len(queries):
+        lost = ", ".join(f"{count:,} {reason}" for reason, count in _reasons(dropped).items())
+        raise UserError(
+            f"train_set: only {found['queries']['after']:,} of {len(queries):,} queries are left ({lost}); look at "
+            "judges and pool, or write the set all the same with --set train_set.least=0"
+        )
     suspicious = _suspicious(context, chosen)
     for name, table in (("leaks", leaking), ("dropped", dropped), ("verdicts", verdicts)):
         write_table(context.out, name, table)

@@ -1,0 +1,1 @@
+"""What judges make of pairs, together: pure functions of ratings."""
