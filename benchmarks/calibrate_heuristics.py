@@ -1,7 +1,8 @@
 """Find the thresholds of the heuristic judges on the demo's known grades, and write thresholds.yaml.
 
 For every grade g in S, A, B, C the threshold is the one, to 2 digits for coverage and 3 for cosines, with the best
-F1 for "graded g or better" over all pairs of the demo's pools. Run: python benchmarks/calibrate_heuristics.py
+F1 for "graded g or better" over all pairs of the demo's pools. Run, after `curate run demo`:
+python benchmarks/calibrate_heuristics.py [RUN] [GRADES.tsv]; a run of the English demo gives the thresholds of words.
 """
 
 import sys
@@ -30,14 +31,14 @@ def best(scores: npt.NDArray[np.float64], wanted: npt.NDArray[np.bool_], digits:
     return float(marks[len(f1) - 1 - int(np.argmax(f1[::-1]))])
 
 
-def main(run: Path) -> None:
+def main(run: Path, graded: Path) -> None:
     """Score every pair of the run's pools and print the thresholds with what they reach."""
     context = Context(run=run, out=run, home=home(), language="zh")
     queries = {
         row[0]: Query(*row) for row in context.read("diversify", "queries").select("query_id", "text").iter_rows()
     }
     documents = {doc.doc_id: doc for batch in TableCorpus(run / "diversify").batches() for doc in batch}
-    known = pl.read_csv(resources.demo() / "grades.tsv", separator="\t")
+    known = pl.read_csv(graded, separator="\t")
     grades = {(query_id, doc_id): grade for query_id, doc_id, grade in known.iter_rows()}
     pairs = [(row[0], row[1]) for row in context.read("pool", "pool").select("query_id", "doc_id").iter_rows()]
     truth = np.array([GRADES.index(grades.get(pair, "D")) for pair in pairs])
@@ -76,4 +77,5 @@ def _scores(
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "runs/demo"))
+    given = [Path(word) for word in sys.argv[1:]]
+    main(*given, *[Path("runs/demo"), resources.demo() / "grades.tsv"][len(given) :])

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
-from curate import ask, judging
+from curate import ask, judging, resources
 from curate.config import canonical, digest, read_yaml
 from curate.errors import ConfigError, DataError
 from curate.judges import JUDGES
 from curate.judges.heuristic import Config as HeuristicConfig
-from curate.judges.heuristic import Lexical, Similarity, Thresholds, packaged
+from curate.judges.heuristic import Lexical, Similarity, Thresholds, guessing, packaged
 from curate.judges.llm import LlmJudge
 from curate.judges.replay import Config as ReplayConfig
 from curate.judges.replay import Replay
@@ -22,7 +23,7 @@ from curate.judging import Key, Work
 from curate.ledger import Ledger
 from curate.prompts import rubric
 from curate.protocols import Encoder, Judge, Kit, Vectors
-from curate.records import GRADES, Document, Outcome, Query, Role
+from curate.records import CUT, GRADES, Document, Outcome, Query, Role
 from curate.testing import PASSAGES, QUERY, check_judge
 from tests.asking import RUBRIC, llm
 from tests.vendor import Vendor, missing, vendor
@@ -189,9 +190,9 @@ def test_a_failure_is_never_a_grade(tmp_path: Path, server: Vendor) -> None:
 
 def test_lexical_coverage_is_the_share_of_the_querys_bigrams(tmp_path: Path) -> None:
     lexical = Lexical("lexical", HeuristicConfig(), kit(tmp_path))
-    texts = ["a bcd", "ＡＢ、ＣＤ", "ab ba", "xyz", ""]  # of ab bc cd: all, ab bc cd, ab, none, none
+    texts = ["甲 乙丙丁", "甲乙、丙丁", "甲乙 乙甲", "戊己", ""]  # of 甲乙 乙丙 丙丁: all, all, one, none, none
     documents = [Document(str(n), "", text) for n, text in enumerate(texts)]
-    assert lexical.scores(Query("q", "AB-CD"), documents) == [1.0, 1.0, 1 / 3, 0.0, 0.0]
+    assert lexical.scores(Query("q", "甲乙－丙丁"), documents) == [1.0, 1.0, 1 / 3, 0.0, 0.0]
     assert lexical.scores(Query("q", "？"), documents) == [0.0] * 5
 
 
@@ -206,6 +207,43 @@ def test_similarity_is_the_cosine(tmp_path: Path) -> None:
 def test_a_threshold_is_reached_by_the_rounded_score() -> None:
     near = [0.8, 0.799996, 0.799994, 0.6, 0.59, 0.2, 0.19, 0.0, -1.0]
     assert [WIDE.grade(score) for score in near] == list("SSAABCDDD")
+
+
+def test_lexical_coverage_counts_words_where_words_are_apart(tmp_path: Path) -> None:
+    """Every long English text holds most pairs of letters; words tell them apart."""
+    lexical = Lexical("lexical", HeuristicConfig(), kit(tmp_path))
+    asked = Query("q", "How is migraine treated?")
+    texts = (
+        "Migraines: treatment with triptans. How and when they work can be read below.",
+        "The heart is a muscle that pumps blood; aerobic training raises the amount moved in a minute.",
+    )
+    near, far = lexical.scores(asked, [Document(str(n), "", text) for n, text in enumerate(texts)])
+    assert near == 59 / 63  # the first 5 letters, squared: how 9, migra 25, treat 25; not `is`, 4
+    assert far == 4 / 63
+    assert [each.grade for each in lexical.rate(asked, [Document("a", "", texts[1])])] == ["D"]
+    assert lexical.scores(Query("q", "头痛 migraine怎么治"), [Document("d", "", "头痛怎么治")])[0] < 1
+
+
+def test_lexical_coverage_tells_the_english_demo_apart(tmp_path: Path) -> None:
+    """Over all 12,000 pairs: nearly all were S when pairs of letters were counted."""
+    demo = resources.demo() / "en"
+    queries, corpus = (pl.read_ndjson(demo / f"{name}.jsonl") for name in ("queries", "corpus"))
+    documents = [Document(*row) for row in corpus.select("_id", "title", "text").iter_rows()]
+    lexical = Lexical("lexical", HeuristicConfig(), kit(tmp_path))
+    known = {(row[0], row[1]): row[2] for row in pl.read_csv(demo / "grades.tsv", separator="\t").iter_rows()}
+    said = {(q, d.doc_id): o.grade for q, text in queries.select("_id", "text").iter_rows()
+            for d, o in zip(documents, lexical.rate(Query(q, text), documents), strict=True)}  # fmt: skip
+    high = {pair for pair, grade in said.items() if grade in CUT}
+    relevant = {pair for pair, grade in known.items() if grade in CUT}
+    assert len(high) < 0.02 * len(said)
+    assert len(high & relevant) > 0.35 * len(relevant)
+
+
+@pytest.mark.parametrize(("language", "guess"), [("zh", False), ("en", False), ("de", True)])
+def test_a_heuristic_says_which_language_it_was_calibrated_on(tmp_path: Path, language: str, guess: bool) -> None:
+    lexical = Lexical("lexical", HeuristicConfig(), kit(tmp_path))
+    assert ("calibrated on zh and en" in guessing(lexical, language)) is guess
+    assert not guessing(Lexical("x", HeuristicConfig(thresholds=WIDE), kit(tmp_path)), language)
 
 
 def test_thresholds_are_packaged_for_lexical_and_two_encoders() -> None:

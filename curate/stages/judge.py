@@ -20,6 +20,7 @@ from curate.context import Context, Report, Stage
 from curate.corpus import TableCorpus
 from curate.errors import ConfigError
 from curate.files import frame, sha256, write_json, write_table
+from curate.judges.heuristic import Lexical, Similarity, guessing
 from curate.judges.llm import LlmJudge
 from curate.judging import Pool
 from curate.ledger import Ledger, default_path
@@ -99,7 +100,7 @@ def run(config: Config, context: Context) -> Report:
         cost=None if bill["cost"].has_nulls() or len(spent) > 1 else float(bill["cost"].sum()),
         unfinished=_unfinished(ratings),
         facts=facts,
-        notes=[*gate.notes(passed, config), *sanity.judges(ratings)],
+        notes=[*gate.notes(passed, config), *sanity.judges(ratings), *_guesses(panel, context.language)],
     )
 
 
@@ -231,6 +232,12 @@ def _refuse_mixtures(panel: Sequence[AnySeat], config: Config, ledger: Ledger) -
         mixed = ask.mixture(f"judges.{seat.name}", _models(seat, ledger))
         if mixed is not None and not config.mixed_models:
             raise mixed
+
+
+def _guesses(panel: Sequence[AnySeat], language: str) -> list[str]:
+    """Return a sentence per heuristic that was calibrated on other languages."""
+    said = [guessing(seat.judge, language) for seat in panel if isinstance(seat.judge, Lexical | Similarity)]
+    return [each for each in said if each]
 
 
 def _unfinished(ratings: pl.DataFrame) -> str:
