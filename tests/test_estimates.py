@@ -394,7 +394,7 @@ def test_coverage_of_a_recall(name: str) -> None:
     survey, first = RECALLS[name]
     hits = survey.hits()
     found = covered(sum(hits[:first]) / sum(hits), [recall(parts[:first], parts[first:]) for parts in survey.samples()])
-    assert 0.93 <= found <= 0.97
+    assert 0.93 <= found <= 0.985
 
 
 @dataclass(frozen=True)
