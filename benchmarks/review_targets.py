@@ -19,6 +19,7 @@ import numpy as np
 from curate import survey
 from curate.estimates import Part, recall, share
 from curate.review import planning
+from curate.review.aims import FIGURES, TARGETS, wanted
 
 STRATA = (
     "relevant, one grade, top 50",
@@ -121,7 +122,7 @@ def design(sizes: Mapping[str, int], size: int, target: str | None) -> dict[str,
     """Return the allocation for a target, or for None the one before."""
     if target is None:
         return survey.allocate(sizes, BEFORE, size)
-    return planning.allocate(sizes, survey.guesses(STRATA), size, planning.aims(target, ()))
+    return planning.allocate(sizes, survey.guesses(STRATA), size, wanted(target, ()))
 
 
 def widths_and_coverage(
@@ -136,13 +137,13 @@ def widths_and_coverage(
 
 def rows_table(sizes: Mapping[str, int], size: int) -> None:
     """Print how the rows of every design go over the strata, and the half widths that the plan promises."""
-    found = {target or "before": design(sizes, size, target) for target in (None, *planning.TARGETS)}
+    found = {target or "before": design(sizes, size, target) for target in (None, *TARGETS)}
     guesses = survey.guesses(STRATA)
     print(f"\n| stratum | pairs | guess | {' | '.join(found)} |\n| --- | --: | --: |{' --: |' * len(found)}")
     for name in STRATA:
         rows = " | ".join(f"{drawn[name]:,}" for drawn in found.values())
         print(f"| {name} | {sizes[name]:,} | {100 * guesses[name]:.1f} % | {rows} |")
-    for figure, shown in planning.FIGURES.items():
+    for figure, shown in FIGURES.items():
         halves = [planning.half_width(figure, sizes, guesses, drawn) or math.nan for drawn in found.values()]
         print(f"| half width: {shown} | | | {' | '.join(f'{half:.4f}' for half in halves)} |")
 

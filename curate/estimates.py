@@ -18,8 +18,8 @@ again; the same smoothing and Wilson's interval had 0.97.
 Recall hangs on a few hits in huge strata. There Wilson's interval fell to 0.82 in small pools and 0.92 in large ones,
 and Korn & Graubard's to 0.90 where all that is missed lies in the stratum in which a row weighs most: smoothed alike,
 the strata take their mean weight for that of the hits not seen. With the half row scaled by N / n over the largest
-N / n it kept 0.95 in 120 designs but those in which five rows stand for half of the pool or more (0.89), and at the
-size of a paper it is a tenth wider than Wilson's (benchmarks/review_targets.py; docs/review.md has the table).
+N / n it kept 0.947 in the 54 designs of benchmarks/review_targets.py but two, in which five to seven rows stand for
+half of the pool or more (0.89, 0.91). At the size of a paper it is a tenth wider than Wilson's.
 """
 
 import math

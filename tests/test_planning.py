@@ -12,7 +12,9 @@ import pytest
 from benchmarks.review_targets import PAPER, SMALL, SMALL_TRUTHS, TRUTHS, widths_and_coverage
 from curate.errors import ConfigError
 from curate.estimates import Part, recall, share
-from curate.review.planning import aims, allocate, anticipated, half_width, needed, purpose
+from curate.review.aims import purpose
+from curate.review.aims import wanted as aims
+from curate.review.planning import allocate, anticipated, half_width, needed
 from curate.survey import decided, guesses, learned, verdict_of
 from tests.test_survey import SIZES
 
@@ -156,7 +158,7 @@ def test_tighter_margins_need_more() -> None:
 
 @pytest.mark.parametrize(("figure", "name"), [("recall", "contested, top 50"), ("agreement", "incomplete")])
 def test_needed_refuses_what_has_no_pair(figure: str, name: str) -> None:
-    with pytest.raises(ConfigError, match=f"--margin {figure}=0.1: found no pair to measure it with"):
+    with pytest.raises(ConfigError, match=f"--margin {figure}=0.1: found no pair that counts for the"):
         needed({name: 9, "relevant, split, deeper": 0}, guesses([name, "relevant, split, deeper"]), {figure: 0.1})
 
 

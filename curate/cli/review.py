@@ -65,7 +65,8 @@ def export(
 
     Without --size and --margin the sheets of a sample that was drawn before are written again.
     """
-    from curate.review import Desk, Sample, drawing, paper, planning
+    from curate.review import Desk, Sample, drawing, paper
+    from curate.review.aims import purpose
 
     work, kinds = open_run(None, run), paper.kinds(formats)
     name = sample or ("audit" if of == "audit" else "expert")
@@ -91,14 +92,14 @@ def export(
         drawn, pairs = (sum(getattr(each, field) for each in planned.strata) for field in ("drawn", "size"))
         typer.echo(f"{drawn:,} of {pairs:,} pairs; half widths are those of {planned.level:.0%} intervals")
         if planned.aims:
-            typer.echo(f"drawn for: {planning.purpose(planned.aims)}")
+            typer.echo(f"drawn for: {purpose(planned.aims)}")
         typer.echo(as_table(planned.rows(), digits=4))
         typer.echo(as_table(planned.widths(), digits=4))
         return
-    drawn_sample = drawing.draw(work.folder, order)
-    if order.of == "labels":
-        typer.echo(f"drawn for: {planning.purpose(planning.aims(target, order.margins))}", err=True)
-    _hand_out(Desk(drawn_sample), out, kinds)
+    frozen = drawing.draw(work.folder, order)
+    if order.aims:
+        typer.echo(f"drawn for: {purpose(order.aims)}", err=True)
+    _hand_out(Desk(frozen), out, kinds)
 
 
 @app.command("import")

@@ -16,6 +16,7 @@ from curate.errors import ConfigError, DataError
 from curate.files import read_table
 from curate.records import GRADES, TABLES
 from curate.review import planning
+from curate.review.aims import wanted
 from curate.review.answers import ADJUDICATED, checked
 from curate.review.desk import relevance_desks
 from curate.review.sample import Design, Sample, Stratum, name_row
@@ -35,7 +36,7 @@ class Order:
     name: str = "expert"
     size: int | None = None
     target: str | None = None
-    """What the sample is drawn for, one of `planning.TARGETS`; None for both, or for what the margins name."""
+    """What the sample is drawn for, one of `aims.TARGETS`; None for both, or for what the margins name."""
     margins: Sequence[str] = ()
     """Half widths of 95 % intervals instead of a size, as typed: 0.01, or precision=0.02."""
     assessors: Sequence[str] = ("assessor",)
@@ -60,7 +61,7 @@ class Order:
                 f"--target: found {self.target!r} with --of audit, whose sample goes in quarters to its four cells; "
                 "leave out --target"
             )
-        planning.aims(self.target, self.margins)
+        wanted(self.target, self.margins)
         folded = [fold(person) for person in self.assessors]
         if not folded or len(set(folded)) < len(folded):
             raise ConfigError(
@@ -77,6 +78,11 @@ class Order:
         if self.controls is not None and self.controls < 0:
             raise ConfigError(f"--controls: expected 0 or more, found {self.controls}")
 
+    @property
+    def aims(self) -> dict[str, float | None]:
+        """Return the figures that the sample is drawn for, with their margins; none for an audit's, which has cells."""
+        return {} if self.of == "audit" else wanted(self.target, self.margins)
+
 
 def plan(run: Path, order: Order) -> tuple[pl.DataFrame, planning.Plan]:
     """Return every judged pair of a run with its stratum, and the design of a sample of them; nothing is written."""
@@ -88,11 +94,11 @@ def plan(run: Path, order: Order) -> tuple[pl.DataFrame, planning.Plan]:
         guesses = planning.guesses(sizes, ())
         drawn = audit.allocate(sizes, {name: guess for name, (guess, _) in guesses.items()}, order.size or 0)
         return named, planning.anticipated(sizes, guesses, drawn, {})
-    aims = planning.aims(order.target, order.margins)
     guesses = planning.guesses(sizes, relevance_desks(run))
     shares = {name: guess for name, (guess, _) in guesses.items()}
-    size = order.size or planning.needed(sizes, shares, {name: margin or 0 for name, margin in aims.items()})
-    return named, planning.anticipated(sizes, guesses, planning.allocate(sizes, shares, size, aims), aims)
+    size = order.size or planning.needed(sizes, shares, {name: margin or 0 for name, margin in order.aims.items()})
+    drawn = planning.allocate(sizes, shares, size, order.aims)
+    return named, planning.anticipated(sizes, guesses, drawn, order.aims)
 
 
 def _strata(run: Path, order: Order) -> pl.DataFrame:

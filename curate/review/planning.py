@@ -15,25 +15,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from curate import survey
-from curate.errors import ConfigError, suggestion
+from curate.errors import ConfigError
 from curate.estimates import LEVEL, Estimate, Part, recall, share
+from curate.review.aims import FIGURES
 from curate.review.desk import Desk
 from curate.review.proof import checked
 
-TARGETS: Mapping[str, Sequence[str]] = {
-    "both": ("precision", "recall"),
-    "precision": ("precision",),
-    "recall": ("recall",),
-    "agreement": ("agreement",),
-}
-"""What a sample can be drawn for, by the name of `--target` -> its figures."""
-FIGURES = {
-    "precision": "precision of the positives",
-    "recall": "recall of relevant pairs in the pool",
-    "agreement": "agreement with the panel, of all decided pairs",
-}
-_ROUNDS = 40
-"""Times that the weights of several figures are set anew; they no longer move after about a dozen."""
+_ROUNDS = 20
+"""Times that the weights of several figures are set anew; more make the widest interval no narrower by a thousandth."""
+_SPARE = 1e-24
+"""What the variance of any total counts, so that rows which no figure needs go where they tell most of all pairs."""
 
 
 @dataclass(frozen=True)
@@ -73,49 +64,6 @@ class Plan:
         order = [*self.aims, *(name for name in self.figures if name not in self.aims)]
         shown = {**{FIGURES[name]: self.figures[name] for name in order}, **self.verdicts}
         return [{"share of": name, "half width": width} for name, width in shown.items()]
-
-
-def purpose(aims: Mapping[str, float | None]) -> str:
-    """Return what a sample is drawn for in words, with the margins that were asked for."""
-    asked = (f"{FIGURES[name]}{f' (half width {margin} at most)' if margin else ''}" for name, margin in aims.items())
-    return "; ".join(asked)
-
-
-def aims(target: str | None, margins: Sequence[str]) -> dict[str, float | None]:
-    """Return figure -> margin (None without one) of `--target` and `--margin`; ConfigError unless they go together.
-
-    A margin without a name is that of the agreement, or of every figure of the target where one is named.
-    """
-    if target is not None and target not in TARGETS:
-        raise ConfigError(f"--target: found {target!r}; {suggestion(target, TARGETS)}")
-    if not margins:
-        return dict.fromkeys(TARGETS[target or "both"])
-    found: dict[str, float | None] = {}
-    for text in margins:
-        name, equals, number = text.rpartition("=")
-        for figure in [name.strip()] if equals else TARGETS[target or "agreement"]:
-            if figure not in FIGURES or figure in found:
-                what = "a second margin of" if figure in found else "a margin of"
-                raise ConfigError(f"--margin: found {what} {figure!r}; {suggestion(figure, FIGURES)}, each once")
-            found[figure] = _margin(text, number)
-    if target is not None and set(found) != set(TARGETS[target]):
-        raise ConfigError(
-            f"--target {target}: found margins of {', '.join(found)}, expected those of {', '.join(TARGETS[target])}; "
-            "leave out --target, for margins name their figures"
-        )
-    return found
-
-
-def _margin(text: str, number: str) -> float:
-    try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < 1:
-        raise ConfigError(
-            f"--margin: found {text!r}, expected a half width between 0 and 1; give 0.01, or precision=0.02"
-        )
-    return value
 
 
 def guesses(sizes: Iterable[str], desks: Sequence[Desk]) -> dict[str, tuple[float, int]]:
@@ -162,28 +110,18 @@ def allocate(
     """Return how many pairs to draw from every stratum: the largest half width, each over its margin, is smallest.
 
     Without margins all half widths count alike. At least `least` pairs per stratum, and no verdict under its floor
-    (`survey.floors`). A stratum of which no figure depends gets rows only if the others are drawn whole.
+    (`survey.floors`). A stratum on which no figure depends gets more only if the others are drawn whole.
     """
     floors = survey.floors(sizes, size, least)
-    spread = {name: pairs * survey.spread(name, guesses) for name, pairs in sizes.items()}
-    slopes = {figure: _slopes(figure, sizes, guesses) for figure in aims}
-    terms = {
-        figure: {name: (spread[name] * slope[name] / (aims[figure] or 1)) ** 2 for name in sizes}
-        for figure, slope in slopes.items()
-    }
-    spare = 1e-9 * max((value for term in terms.values() for value in term.values()), default=0.0) or 1.0
-    most = max(spread.values(), default=0.0) or 1.0
+    terms = {figure: _terms(figure, sizes, guesses, margin or 1.0) for figure, margin in aims.items()}
+    spare = {name: _SPARE * (pairs * survey.spread(name, guesses)) ** 2 for name, pairs in sizes.items()}
     force = dict.fromkeys(aims, 1.0)
-    best: dict[str, int] = {}
-    lowest = math.inf
+    best, lowest = dict[str, int](), math.inf
     for _ in range(_ROUNDS if len(aims) > 1 else 1):
-        weights = {
-            name: math.sqrt(sum(force[each] * terms[each][name] for each in aims) + spare * (spread[name] / most) ** 2)
-            for name in sizes
-        }
-        drawn = survey.apportion(sizes, weights, size, least, floors)
-        over = {each: (half_width(each, sizes, guesses, drawn, level) or 0.0) / (aims[each] or 1) for each in aims}
-        widest = max(over.values(), default=0.0)
+        pull = {name: spare[name] + sum(force[each] * term[name] for each, term in terms.items()) for name in sizes}
+        drawn = survey.apportion(sizes, {name: math.sqrt(each) for name, each in pull.items()}, size, least, floors)
+        over = {each: (half_width(each, sizes, guesses, drawn, level) or 0.0) / (aims[each] or 1.0) for each in aims}
+        widest = max(over.values())
         if widest < lowest:
             best, lowest = drawn, widest
         if not widest:
@@ -208,8 +146,7 @@ def needed(
         about = survey.decided(sizes) if figure == "agreement" else _positive(sizes)
         if not sum(sizes[name] for name in about):
             raise ConfigError(
-                f"--margin {figure}={margins[figure]}: found no pair to measure it with, for none is of the verdict; "
-                "give --size"
+                f"--margin {figure}={margins[figure]}: found no pair that counts for the {FIGURES[figure]}; give --size"
             )
     low, high = sum(min(least, size) for size in sizes.values()), sum(sizes.values())
     while low < high:
@@ -258,6 +195,12 @@ def _part(name: str, sizes: Mapping[str, int], drawn: Mapping[str, float], rate:
 
 def _half(figure: Estimate | None) -> float | None:
     return None if figure is None else (figure.high - figure.low) / 2
+
+
+def _terms(figure: str, sizes: Mapping[str, int], guesses: Mapping[str, float], margin: float) -> dict[str, float]:
+    """Return what a stratum adds to the variance of a figure with one row, over the square of its margin."""
+    slopes = _slopes(figure, sizes, guesses)
+    return {name: (sizes[name] * survey.spread(name, guesses) * slopes[name] / margin) ** 2 for name in sizes}
 
 
 def _slopes(figure: str, sizes: Mapping[str, int], guesses: Mapping[str, float]) -> dict[str, float]:
