@@ -1,12 +1,12 @@
-"""Design a sample survey of a pool and draw it: strata, how many pairs of each, which ones, and what that will show.
+"""Design a sample survey of a pool and draw it: strata, how many pairs of each, and which ones.
 
 The target is this finite pool. Strata say where the panel may be wrong: verdict, how the grades agree, and how deep a
-pair lies. A sample is as large in each as Neyman (1934) has it, and every pair drawn keeps its probability.
+pair lies. A sample is as large in each as the figures need that it is drawn for, and every pair drawn keeps its
+probability.
 """
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
 from functools import cache
 
 import numpy as np
@@ -14,7 +14,6 @@ import polars as pl
 
 from curate.config import Section, check, read_yaml
 from curate.errors import ConfigError, DataError, suggestion
-from curate.estimates import LEVEL, Part, share
 from curate.records import VERDICTS, Verdict
 from curate.resources import data_file
 from curate.sampling import generator
@@ -31,40 +30,8 @@ DECIDED: tuple[Verdict, ...] = ("relevant", "not relevant")
 
 class _File(Section):
     disagreement: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Planned:
-    """One stratum of a plan."""
-
-    stratum: str
-    size: int
-    drawn: int
-    probability: float | None
-    """Chance of a pair to be drawn, drawn / size; None for a stratum without pairs."""
-    guess: float
-    """Anticipated share of disagreement; of relevant pairs, where the panel did not decide."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A design and the half widths of the intervals that it will give if the guesses are right."""
-
-    strata: tuple[Planned, ...]
-    level: float
-    agreement: float | None
-    """Half width for the agreement over all decided pairs; None if there are none."""
-    verdicts: Mapping[str, float | None]
-    """Half width for every verdict: of its confirmed share, or of its relevant share where it decides nothing."""
-
-    def rows(self) -> list[dict[str, object]]:
-        """Return a row a stratum for people: stratum, size, drawn, probability, guess."""
-        return [asdict(each) for each in self.strata]
-
-    def widths(self) -> list[dict[str, object]]:
-        """Return the anticipated half widths for people: of the agreement, and of every verdict."""
-        shares = {"agreement with the panel, of all decided pairs": self.agreement, **self.verdicts}
-        return [{"share of": name, "half width": width} for name, width in shares.items()]
+    answers: int
+    floors: Mapping[str, float]
 
 
 def strata(verdicts: pl.DataFrame, pool: pl.DataFrame) -> pl.DataFrame:
@@ -97,14 +64,40 @@ def strata(verdicts: pl.DataFrame, pool: pl.DataFrame) -> pl.DataFrame:
 
 
 def guesses(names: Iterable[str]) -> dict[str, float]:
-    """Return the anticipated share of disagreement of every stratum, from survey.yaml; ConfigError for another name."""
-    known = _shares()
+    """Return the anticipated share of disagreement of every stratum, from survey.yaml; ConfigError for another name.
+
+    The guess for both rank bands stands under the name without the band, where the bands have none of their own.
+    """
+    known = _data().disagreement
     found: dict[str, float] = {}
     for name in names:
-        key = name.removesuffix(", deeper").removesuffix(f", top {TOP}")
+        whole = name.removesuffix(", deeper").removesuffix(f", top {TOP}")
+        key = name if name in known else whole
         if key not in known:
-            raise ConfigError(f"survey: found no guess for the stratum {name!r}; {suggestion(key, known)}")
+            raise ConfigError(f"survey: found no guess for the stratum {name!r}; {suggestion(whole, known)}")
         found[name] = known[key]
+    return found
+
+
+def learned(guess: float, answered: int, disagreeing: int) -> float:
+    """Return a guess after so many answers: (x + a g) / (n + a), where the guess g weighs as much as a answers."""
+    weight = _data().answers
+    return (disagreeing + weight * guess) / (answered + weight)
+
+
+def floors(sizes: Mapping[str, int], size: int, least: int = LEAST) -> dict[str, int]:
+    """Return the least rows of the verdicts that survey.yaml names, as their shares of a sample of `size` say.
+
+    Never more than the verdict has, nor than is left beside `least` pairs from every stratum.
+    """
+    low = {name: min(least, pairs) for name, pairs in sizes.items()}
+    left, found = min(size, sum(sizes.values())) - sum(low.values()), dict[str, int]()
+    for verdict, part in _data().floors.items():
+        own = [name for name in sizes if verdict_of(name) == verdict]
+        given = sum(low[name] for name in own)
+        wanted = min(int(part * size), sum(sizes[name] for name in own))
+        found[verdict] = given + max(0, min(wanted - given, left))
+        left -= found[verdict] - given
     return found
 
 
@@ -113,18 +106,37 @@ def counts(frame: pl.DataFrame) -> dict[str, int]:
     return dict(frame.group_by("stratum").len().sort("stratum").iter_rows())
 
 
+def verdict_of(stratum: str) -> str:
+    """Return the verdict of a stratum of `strata`, the first words of its name."""
+    return stratum.split(", ", 1)[0]
+
+
 def decided(names: Iterable[str]) -> list[str]:
     """Return the strata whose verdict an assessor can agree with."""
-    return [name for name in names if name.split(", ", 1)[0] in DECIDED]
+    return [name for name in names if verdict_of(name) in DECIDED]
 
 
 def allocate(sizes: Mapping[str, int], guesses: Mapping[str, float], size: int, least: int = LEAST) -> dict[str, int]:
-    """Return how many pairs to draw from every stratum, min(size, all pairs) together.
+    """Return how many pairs to draw from every stratum for the share of all pairs: Neyman's allocation (1934).
 
-    Neyman's allocation (1934; Cochran 1977, 5.5): in proportion to N sqrt(p (1 - p)), N the size and p the guess of a
-    stratum, but never under `least` (or all pairs) and never over N; what a bound takes or gives is shared by the
-    others in the same proportion. Whole numbers go by the largest remainder, and if those are equal by name.
-    ConfigError if `size` is too small for that, or a guess is not between 0 and 1.
+    In proportion to N sqrt(p (1 - p)), N the size and p the guess of a stratum (Cochran 1977, 5.5); see `apportion`.
+    ConfigError if a guess is not between 0 and 1.
+    """
+    return apportion(sizes, {name: pairs * spread(name, guesses) for name, pairs in sizes.items()}, size, least)
+
+
+def apportion(
+    sizes: Mapping[str, int],
+    weights: Mapping[str, float],
+    size: int,
+    least: int = LEAST,
+    floors: Mapping[str, int] | None = None,
+) -> dict[str, int]:
+    """Return how many pairs to draw from every stratum in proportion to weights, min(size, all pairs) together.
+
+    But never under `least` (or all pairs) and never over a stratum's size, and of a verdict never fewer than its floor
+    (see `floors`); what a bound takes or gives is shared by the others in the same proportion. Whole numbers go by the
+    largest remainder, and if those are equal by name. ConfigError if `size` is too small for that.
     """
     names = sorted(sizes)
     most = np.array([sizes[name] for name in names], dtype=np.float64)
@@ -135,52 +147,15 @@ def allocate(sizes: Mapping[str, int], guesses: Mapping[str, float], size: int, 
             f"survey: found a sample of {size} pairs with at least {least} from each of {len(names)} strata, expected "
             f"at least {int(low.sum())} pairs, and one a stratum; ask for a larger sample"
         )
-    shares = _filled(most * np.array([_spread(name, guesses) for name in names]), low, most, size)
-    whole = np.floor(shares + 1e-9)
-    order = [place for place in np.argsort(whole - shares, kind="stable") if whole[place] < most[place]]
-    whole[order[: size - int(whole.sum())]] += 1
-    return {name: int(count) for name, count in zip(names, whole, strict=True)}
-
-
-def half_width(
-    sizes: Mapping[str, int], guesses: Mapping[str, float], drawn: Mapping[str, int], level: float = LEVEL
-) -> float | None:
-    """Return half the width of the interval for the share of these strata if the guesses are right.
-
-    None if there is no pair, or nothing is drawn from a stratum that has some.
-    """
-    parts = [Part(size, drawn[name], drawn[name] * guesses[name]) for name, size in sizes.items()]
-    found = share(parts, level)
-    return None if found is None else (found.high - found.low) / 2
-
-
-def needed(
-    sizes: Mapping[str, int],
-    guesses: Mapping[str, float],
-    margin: float,
-    level: float = LEVEL,
-    *,
-    of: Iterable[str] | None = None,
-    least: int = LEAST,
-) -> int:
-    """Return the smallest sample that, allocated, gives a half width of at most `margin` if the guesses are right.
-
-    The margin is for the share of the strata `of`, all by default; the sample is allocated to all of them either way.
-    Found by bisection, from the least sample that `allocate` accepts to the whole pool, where the width is 0.
-    ConfigError if the margin is not between 0 and 1, or there is no pair to measure.
-    """
-    about = {name: sizes[name] for name in (sizes if of is None else of)}
-    if not 0 < margin < 1 or not sum(about.values()):
-        raise ConfigError(
-            f"--margin: found {margin} for {sum(about.values())} pairs, expected a half width between 0 and 1 and a "
-            "pair to measure; use 0.01, or give --size"
-        )
-    low, high = sum(min(least, size) for size in sizes.values()), sum(sizes.values())
-    while low < high:
-        middle = (low + high) // 2
-        width = half_width(about, guesses, allocate(sizes, guesses, middle, least), level)
-        low, high = (low, middle) if width is not None and width <= margin else (middle + 1, high)
-    return low
+    weighed, verdicts = np.array([weights[name] for name in names]), np.array([verdict_of(name) for name in names])
+    short, free, left = dict(floors or {}), np.ones(len(names), dtype=bool), size
+    drawn = _whole(weighed, low, most, size)
+    while under := [each for each, floor in short.items() if drawn[verdicts == each].sum() < floor]:
+        own, floor = verdicts == under[0], short.pop(under[0])
+        drawn[own] = _whole(weighed[own], low[own], most[own], floor)
+        free, left = free & ~own, left - floor
+        drawn[free] = _whole(weighed[free], low[free], most[free], left)
+    return {name: int(count) for name, count in zip(names, drawn, strict=True)}
 
 
 def draw(frame: pl.DataFrame, allocation: Mapping[str, int], seed: int) -> pl.DataFrame:
@@ -205,20 +180,13 @@ def draw(frame: pl.DataFrame, allocation: Mapping[str, int], seed: int) -> pl.Da
     return rows[sorted(places)].drop("_row").with_columns(probability=chance.cast(pl.Float64))
 
 
-def anticipated(
-    sizes: Mapping[str, int], guesses: Mapping[str, float], drawn: Mapping[str, int], level: float = LEVEL
-) -> Plan:
-    """Return what a design will show if the guesses are right; verdicts are the first words of the strata's names."""
-    planned = (Planned(n, sizes[n], drawn[n], drawn[n] / sizes[n] if sizes[n] else None, guesses[n]) for n in sizes)
-    by_verdict: dict[str, dict[str, int]] = {}
-    for name, size in sizes.items():
-        by_verdict.setdefault(name.split(", ", 1)[0], {})[name] = size
-    return Plan(
-        strata=tuple(sorted(planned, key=lambda each: each.stratum)),
-        level=level,
-        agreement=half_width({name: sizes[name] for name in decided(sizes)}, guesses, drawn, level),
-        verdicts={verdict: half_width(own, guesses, drawn, level) for verdict, own in sorted(by_verdict.items())},
-    )
+def _whole(weights: Floats, low: Floats, most: Floats, size: int) -> Floats:
+    """Return `_filled` in whole numbers, by the largest remainder."""
+    shares = _filled(weights, low, most, size)
+    whole: Floats = np.floor(shares + 1e-9)
+    order = [place for place in np.argsort(whole - shares, kind="stable") if whole[place] < most[place]]
+    whole[order[: size - int(whole.sum())]] += 1
+    return whole
 
 
 def _filled(weights: Floats, low: Floats, high: Floats, size: int) -> Floats:
@@ -234,7 +202,7 @@ def _filled(weights: Floats, low: Floats, high: Floats, size: int) -> Floats:
     return shares
 
 
-def _spread(name: str, guesses: Mapping[str, float]) -> float:
+def spread(name: str, guesses: Mapping[str, float]) -> float:
     """Return the standard deviation of a guessed share; ConfigError unless there is a guess between 0 and 1."""
     guess = guesses.get(name)
     if guess is None or not 0 < guess < 1:
@@ -253,6 +221,6 @@ def _refuse(placed: pl.DataFrame, wrong: pl.Expr, what: str, remedy: str) -> Non
 
 
 @cache
-def _shares() -> Mapping[str, float]:
+def _data() -> _File:
     path = data_file("survey.yaml")
-    return check(_File, read_yaml(path), str(path)).disagreement
+    return check(_File, read_yaml(path), str(path))

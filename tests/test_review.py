@@ -131,7 +131,9 @@ def test_a_sample_is_never_drawn_over(pool: Pool) -> None:
     ("wrong", "said"),
     [
         ({}, "either --size N or --margin M"),
-        ({"size": 10, "margin": 0.1}, "either --size N or --margin M"),
+        ({"size": 10, "margins": ("0.1",)}, "either --size N or --margin M"),
+        ({"size": 10, "target": "kappa"}, "--target: found 'kappa'"),
+        ({"size": 10, "target": "recall", "of": "audit"}, "quarters to its four cells; leave out --target"),
         ({"size": 10, "assessors": ("a", "a")}, "differ by more than case or width"),
         ({"size": 10, "assessors": ("Wang", "ｗang")}, "differ by more than case or width"),
         ({"size": 10, "name": "my sample"}, "sample 'my sample': expected 1 to 40"),
@@ -148,10 +150,33 @@ def test_an_impossible_order_is_a_sentence(wrong: dict[str, Any], said: str) -> 
 
 def test_a_margin_gives_the_size_that_keeps_it(pool: Pool) -> None:
     run, _ = pool
-    _, planned = plan(run, Order(margin=0.02))
-    assert planned.agreement is not None
-    assert planned.agreement <= 0.02
+    _, planned = plan(run, Order(margins=("0.02",)))
+    assert list(planned.aims) == ["agreement"]
+    assert planned.figures["agreement"] is not None
+    assert planned.figures["agreement"] <= 0.02
     assert sum(each.drawn for each in planned.strata) < 3000
+
+
+def test_what_a_sample_was_drawn_for_is_kept_and_its_answers_teach_the_next(pool: Pool, tmp_path: Path) -> None:
+    """A guess weighs as much as 20 answers: (x + 20 g) / (n + 20)."""
+    run, truth = pool
+    copy = tmp_path / "run"
+    for stage in ("diversify", "pool", "consensus"):
+        shutil.copytree(run / stage, copy / stage)
+    _, before = plan(copy, Order(margins=("precision=0.1", "recall=0.2")))
+    first = draw(copy, Order("first", margins=("precision=0.1", "recall=0.2"), controls=0))
+    assert Sample.load(first.folder).design.facts["aims"] == {"precision": 0.1, "recall": 0.2}
+    rows = {
+        row.row_id: truth[tuple(row_ids)] for row, row_ids in zip(first.rows.values(), first.survey["ids"], strict=True)
+    }
+    Desk(first).record("assessor", [Answer(row_id, grade) for row_id, grade in rows.items()])
+    _, after = plan(copy, Order(size=300))
+    for old, new in zip(before.strata, after.strata, strict=True):
+        own = first.survey.filter(pl.col("stratum") == old.stratum)
+        relevant = sum(rows[row_id] in CUT for row_id in own["row_id"])
+        wrong = len(own) - relevant if old.stratum.startswith("relevant") else relevant
+        assert new.answers == len(own) == old.drawn
+        assert new.guess == pytest.approx((wrong + 20 * old.guess) / (len(own) + 20))
 
 
 def test_the_figures_are_those_of_the_pool_by_hand(pool: Pool) -> None:
@@ -303,6 +328,9 @@ def test_answers_survive_a_torn_line_and_say_nothing_twice(pool: Pool, torn: byt
         stream.write(b"grade: S\n")
     with pytest.raises(DataError, match=r"assessor.jsonl, line \d: found a damaged line"):
         desk.said("assessor")
+    with pytest.raises(DataError, match=r"assessor.jsonl, line \d: found a damaged line"):
+        plan(run, Order(size=100))  # what was said before tells where the next rows are needed
+    shutil.rmtree(desk.sample.folder)
 
 
 @pytest.mark.parametrize(("person", "grade"), [("stranger", "S"), ("assessor", "E"), ("assessor", "s")])

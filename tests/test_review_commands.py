@@ -42,7 +42,16 @@ def test_out_and_back_and_what_it_proves(folder: Path) -> None:
     plan = curate(folder, "review", "export", "--size", "30", "--plan")
     assert plan.returncode == 0, plan.stderr
     assert plan.stdout.startswith("30 of 40 pairs; half widths are those of 95% intervals\n")
-    assert "agreement with the panel, of all decided pairs" in plan.stdout
+    lines = plan.stdout.splitlines()
+    assert lines[1] == "drawn for: precision of the positives; recall of relevant pairs in the pool"
+    at = next(place for place, line in enumerate(lines) if line.startswith("share of"))
+    assert [line.split("  ")[0] for line in lines[at + 1 : at + 4]] == [
+        "precision of the positives",
+        "recall of relevant pairs in the pool",
+        "agreement with the panel, of all decided pairs",
+    ]
+    margins = curate(folder, "review", "export", "--margin", "precision=0.3", "--margin", "recall=0.35", "--plan")
+    assert "drawn for: precision of the positives (half width 0.3 at most); recall of" in margins.stdout, margins.stderr
     assert not (folder / "runs" / "tiny" / "reviews").exists(), "a plan writes nothing"
 
     order = ["--size", "30", "--assessors", "wang,李", "--overlap", "0.5", "--controls", "2", "--format", "csv,xlsx"]
@@ -111,6 +120,7 @@ def test_what_is_wrong_with_a_sheet_is_said_by_line_and_nothing_is_taken(folder:
     [
         (["export"], "either --size N or --margin M"),
         (["export", "--size", "30", "--format", "pdf"], "known: csv, xlsx"),
+        (["export", "--target", "recall"], "either --size N or --margin M"),
         (["report", "--sample", "nobody"], "no such sample"),
         (["serve", "--host", "0.0.0.0"], "no sample was drawn yet"),
         (["import", "nothing.csv"], "no sample was drawn yet"),

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Mapping
-from itertools import pairwise
 
 import polars as pl
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from curate.errors import ConfigError, DataError
 from curate.estimates import Part, share
 from curate.records import TABLES
-from curate.survey import allocate, anticipated, counts, decided, draw, guesses, half_width, needed, strata
+from curate.survey import allocate, apportion, counts, draw, floors, guesses, strata, verdict_of
 
 VERDICT = {"relevant": "SA", "not relevant": "BCD"}
 SIZES = {
@@ -211,68 +210,24 @@ def test_too_small_a_sample_names_the_least() -> None:
         allocate(SIZES, guesses(SIZES), 600, least=0)
 
 
-# The size that a margin needs, and what a plan promises.
-
-
-@pytest.mark.parametrize("margin", [0.2, 0.03, 0.01, 0.003, 0.0002])
-def test_needed_is_the_smallest_size_that_is_enough(margin: float) -> None:
-    shares, about = guesses(SIZES), decided(SIZES)
-    size = needed(SIZES, shares, margin, of=about)
-
-    def width(sample: int) -> float:
-        found = half_width({name: SIZES[name] for name in about}, shares, allocate(SIZES, shares, sample))
-        assert found is not None
-        return found
-
-    assert width(size) <= margin
-    assert size == 60 or width(size - 1) > margin
-
-
-def test_needed_in_one_stratum_by_hand() -> None:
-    """Wilson's half width at 1 / 2 is z / 2 / sqrt(n + z^2): n = 99 z^2 for 0.05, of N pairs n N / (N - 1 + n)."""
-    plain = 99 * 1.959963985**2
-    assert needed({"all": 10**9}, {"all": 0.5}, 0.05) == math.ceil(plain) == 381
-    assert needed({"all": 1000}, {"all": 0.5}, 0.05) == math.ceil(plain * 1000 / (999 + plain)) == 276
-    assert needed({"all": 1000}, {"all": 0.5}, 1e-9) == 1000
-
-
-def test_tighter_margins_need_more() -> None:
-    sizes = [needed(SIZES, guesses(SIZES), margin) for margin in (0.1, 0.05, 0.02, 0.01, 0.005)]
-    assert all(first <= second for first, second in pairwise(sizes))
-    assert sizes[-1] > 10 * sizes[0]
-
-
-@pytest.mark.parametrize(("sizes", "margin"), [({"a": 9}, 0.0), ({"a": 9}, 1.0), ({"a": 0}, 0.1)])
-def test_needed_refuses_what_has_no_answer(sizes: dict[str, int], margin: float) -> None:
-    with pytest.raises(ConfigError, match="--margin: found"):
-        needed(sizes, {"a": 0.1}, margin)
-
-
-def test_a_plan_is_the_report_of_a_survey_that_finds_what_was_guessed() -> None:
-    shares = guesses(SIZES)
-    drawn = allocate(SIZES, shares, 5000)
-    plan = anticipated(SIZES, shares, drawn)
-    assert [each.stratum for each in plan.strata] == sorted(SIZES)
-    assert sum(each.drawn for each in plan.strata) == 5000
-    assert all(each.probability == each.drawn / each.size for each in plan.strata)
-    report = share([Part(SIZES[name], drawn[name], drawn[name] * shares[name]) for name in decided(SIZES)])
-    assert report is not None
-    assert plan.agreement == (report.high - report.low) / 2
-    assert 0.003 < plan.agreement < 0.008
-    assert set(plan.verdicts) == {"relevant", "not relevant", "contested", "incomplete", "not positive"}
-    assert all(width is not None and width > plan.agreement for width in plan.verdicts.values())
-
-
-def test_a_plan_without_decided_pairs_promises_nothing_of_them() -> None:
-    plan = anticipated(
-        {"contested, deeper": 40, "relevant, split, top 50": 0},
-        guesses(SIZES),
-        {**dict.fromkeys(SIZES, 0), "contested, deeper": 9},
-    )
-    assert plan.agreement is None
-    assert plan.verdicts["relevant"] is None
-    assert plan.verdicts["contested"] is not None
-    assert [each.probability for each in plan.strata] == [9 / 40, None]
+@given(designs())
+@settings(max_examples=60)
+def test_positives_and_contested_pairs_have_a_floor(design: tuple[dict[str, int], dict[str, float], int, int]) -> None:
+    """A tenth of the sample is positives and a twentieth contested, or all that there are, whatever the weights say."""
+    unnamed, _, size, least = design
+    sizes = dict(zip(SIZES, unnamed.values(), strict=False))
+    weights = {name: 1e-6 if verdict_of(name) in ("relevant", "contested") else 1.0 for name in sizes}
+    low = {name: min(least, pairs) for name, pairs in sizes.items()}
+    size = min(size, sum(sizes.values()))
+    assume(size >= sum(low.values()))
+    drawn = apportion(sizes, weights, size, least, floors(sizes, size, least))
+    assert sum(drawn.values()) == size
+    assert all(low[name] <= drawn[name] <= sizes[name] for name in sizes)
+    for verdict, part in (("relevant", 0.1), ("contested", 0.05)):
+        own = [name for name in sizes if verdict_of(name) == verdict]
+        wanted = min(int(part * size), sum(sizes[name] for name in own))
+        room = size - sum(low.values())
+        assert sum(drawn[name] for name in own) >= wanted or room < 0.15 * size
 
 
 # Draws.

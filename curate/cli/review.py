@@ -33,7 +33,21 @@ def add_to(program: typer.Typer) -> None:
 def export(
     run: Folder = None,
     size: Annotated[int | None, typer.Option(min=1, help="Pairs to check.")] = None,
-    margin: Annotated[float | None, typer.Option(help="Instead: half width of the interval that is wanted.")] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="What the pairs are drawn for: both (precision and recall of the positives; the default), precision, "
+            "recall, or agreement."
+        ),
+    ] = None,
+    margin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]M",
+            help="Instead of a size: half width of the interval that is wanted, such as precision=0.02; may be "
+            "repeated. Without a name it is that of the agreement, or of every figure of --target.",
+        ),
+    ] = None,
     of: Annotated[str, typer.Option(help="labels, or audit: the four cells of an audit of legacy labels.")] = "labels",
     sample: Annotated[str | None, typer.Option(help="Name of the new sample; without it expert, or audit.")] = None,
     assessors: Annotated[str, typer.Option(help="Who reads, separated by commas.")] = "assessor",
@@ -47,22 +61,24 @@ def export(
         bool, typer.Option("--plan", help="Say what interval the size will give; nothing is written.")
     ] = False,
 ) -> None:
-    """Draw a stratified sample of the judged pairs and write one file an assessor.
+    """Draw a stratified sample of the judged pairs and write one file per assessor.
 
     Without --size and --margin the sheets of a sample that was drawn before are written again.
     """
     from curate.review import Desk, Sample, drawing, paper
+    from curate.review.aims import purpose
 
     work, kinds = open_run(None, run), paper.kinds(formats)
     name = sample or ("audit" if of == "audit" else "expert")
-    if size is None and margin is None and (work.folder / "reviews" / name / "design.json").is_file():
+    if size is None and not margin and target is None and (work.folder / "reviews" / name / "design.json").is_file():
         _hand_out(Desk(Sample.find(work.folder, name)), out, kinds)
         return
     work.need_ancestors("resolve")
     order = drawing.Order(
         name=name,
         size=size,
-        margin=margin,
+        target=target,
+        margins=margin or (),
         assessors=[name.strip() for name in assessors.split(",") if name.strip()],
         overlap=overlap,
         controls=controls,
@@ -75,10 +91,15 @@ def export(
         _, planned = drawing.plan(work.folder, order)
         drawn, pairs = (sum(getattr(each, field) for each in planned.strata) for field in ("drawn", "size"))
         typer.echo(f"{drawn:,} of {pairs:,} pairs; half widths are those of {planned.level:.0%} intervals")
+        if planned.aims:
+            typer.echo(f"drawn for: {purpose(planned.aims)}")
         typer.echo(as_table(planned.rows(), digits=4))
         typer.echo(as_table(planned.widths(), digits=4))
         return
-    _hand_out(Desk(drawing.draw(work.folder, order)), out, kinds)
+    frozen = drawing.draw(work.folder, order)
+    if order.aims:
+        typer.echo(f"drawn for: {purpose(order.aims)}", err=True)
+    _hand_out(Desk(frozen), out, kinds)
 
 
 @app.command("import")

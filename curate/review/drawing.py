@@ -15,7 +15,10 @@ from curate.config import Json
 from curate.errors import ConfigError, DataError
 from curate.files import read_table
 from curate.records import GRADES, TABLES
+from curate.review import planning
+from curate.review.aims import wanted
 from curate.review.answers import ADJUDICATED, checked
+from curate.review.desk import relevance_desks
 from curate.review.sample import Design, Sample, Stratum, name_row
 from curate.review.texts import texts
 from curate.sampling import generator, shuffled
@@ -32,8 +35,10 @@ class Order:
 
     name: str = "expert"
     size: int | None = None
-    margin: float | None = None
-    """Half width of the 95 % interval of the agreement that is wanted, instead of a size."""
+    target: str | None = None
+    """What the sample is drawn for, one of `aims.TARGETS`; None for both, or for what the margins name."""
+    margins: Sequence[str] = ()
+    """Half widths of 95 % intervals instead of a size, as typed: 0.01, or precision=0.02."""
     assessors: Sequence[str] = ("assessor",)
     overlap: float = 0.0
     """Share of the rows that a second person reads too."""
@@ -47,10 +52,16 @@ class Order:
     """What is checked: the run's own labels, or what its audit says of legacy ones."""
 
     def __post_init__(self) -> None:
-        if (self.size is None) == (self.margin is None):
+        if (self.size is None) == (not self.margins):
             raise ConfigError("review: expected either --size N or --margin M, such as --size 5000 or --margin 0.01")
         if self.of not in ("labels", "audit") or (self.of == "audit" and self.size is None):
             raise ConfigError(f"--of: found {self.of!r}, expected labels, or audit with --size")
+        if self.of == "audit" and self.target is not None:
+            raise ConfigError(
+                f"--target: found {self.target!r} with --of audit, whose sample goes in quarters to its four cells; "
+                "leave out --target"
+            )
+        wanted(self.target, self.margins)
         folded = [fold(person) for person in self.assessors]
         if not folded or len(set(folded)) < len(folded):
             raise ConfigError(
@@ -67,17 +78,27 @@ class Order:
         if self.controls is not None and self.controls < 0:
             raise ConfigError(f"--controls: expected 0 or more, found {self.controls}")
 
+    @property
+    def aims(self) -> dict[str, float | None]:
+        """Return the figures that the sample is drawn for, with their margins; none for an audit's, which has cells."""
+        return {} if self.of == "audit" else wanted(self.target, self.margins)
 
-def plan(run: Path, order: Order) -> tuple[pl.DataFrame, survey.Plan]:
+
+def plan(run: Path, order: Order) -> tuple[pl.DataFrame, planning.Plan]:
     """Return every judged pair of a run with its stratum, and the design of a sample of them; nothing is written."""
     named = _strata(run, order)
     if named.is_empty():
         raise DataError(f"{run}: no pair was judged, so there is nothing to check; run `curate judge` first")
     sizes = survey.counts(named)
-    guesses = survey.guesses(sizes)
-    size = order.size or survey.needed(sizes, guesses, order.margin or 0, of=survey.decided(sizes))
-    allocate = audit.allocate if order.of == "audit" else survey.allocate
-    return named, survey.anticipated(sizes, guesses, allocate(sizes, guesses, size))
+    if order.of == "audit":
+        guesses = planning.guesses(sizes, ())
+        drawn = audit.allocate(sizes, {name: guess for name, (guess, _) in guesses.items()}, order.size or 0)
+        return named, planning.anticipated(sizes, guesses, drawn, {})
+    guesses = planning.guesses(sizes, relevance_desks(run))
+    shares = {name: guess for name, (guess, _) in guesses.items()}
+    size = order.size or planning.needed(sizes, shares, {name: margin or 0 for name, margin in order.aims.items()})
+    drawn = planning.allocate(sizes, shares, size, order.aims)
+    return named, planning.anticipated(sizes, guesses, drawn, order.aims)
 
 
 def _strata(run: Path, order: Order) -> pl.DataFrame:
@@ -114,7 +135,7 @@ def draw(run: Path, order: Order) -> Sample:
     facts: dict[str, Json] = {
         "controls": len(controls),
         "random": len(strangers),
-        "margin": order.margin,
+        "aims": dict(planned.aims),
         "of": order.of,
     }
     design = Design(

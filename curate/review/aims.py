@@ -1,0 +1,62 @@
+"""What a sample is drawn for: the figures that it is to prove, and how narrow their intervals are to be."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from curate.errors import ConfigError, suggestion
+
+TARGETS: Mapping[str, Sequence[str]] = {
+    "both": ("precision", "recall"),
+    "precision": ("precision",),
+    "recall": ("recall",),
+    "agreement": ("agreement",),
+}
+"""What a sample can be drawn for, by the name of `--target` -> its figures."""
+FIGURES = {
+    "precision": "precision of the positives",
+    "recall": "recall of relevant pairs in the pool",
+    "agreement": "agreement with the panel, of all decided pairs",
+}
+
+
+def wanted(target: str | None, margins: Sequence[str]) -> dict[str, float | None]:
+    """Return figure -> margin (None without one) of `--target` and `--margin`; ConfigError unless they go together.
+
+    A margin without a name is that of the agreement, or of every figure of the target where one is named.
+    """
+    if target is not None and target not in TARGETS:
+        raise ConfigError(f"--target: found {target!r}; {suggestion(target, TARGETS)}")
+    if not margins:
+        return dict.fromkeys(TARGETS[target or "both"])
+    found: dict[str, float | None] = {}
+    for text in margins:
+        name, equals, number = text.rpartition("=")
+        for figure in [name.strip()] if equals else TARGETS[target or "agreement"]:
+            if figure not in FIGURES or figure in found:
+                what = "a second margin of" if figure in found else "a margin of"
+                raise ConfigError(f"--margin: found {what} {figure!r}; {suggestion(figure, FIGURES)}, each once")
+            found[figure] = _margin(text, number)
+    if target is not None and set(found) != set(TARGETS[target]):
+        raise ConfigError(
+            f"--target {target}: found margins of {', '.join(found)}, expected those of {', '.join(TARGETS[target])}; "
+            "leave out --target, for margins name their figures"
+        )
+    return found
+
+
+def _margin(text: str, number: str) -> float:
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < 1:
+        raise ConfigError(
+            f"--margin: found {text!r}, expected a half width between 0 and 1; give 0.01, or precision=0.02"
+        )
+    return value
+
+
+def purpose(aims: Mapping[str, float | None]) -> str:
+    """Return what a sample is drawn for in words, with the margins that were asked for."""
+    asked = (f"{FIGURES[name]}{f' (half width {margin} at most)' if margin else ''}" for name, margin in aims.items())
+    return "; ".join(asked)
