@@ -4,25 +4,31 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
-from curate import measures, policies
-from curate.config import Json
+from curate import clones, measures, policies, voting
+from curate.config import Json, Settings
 from curate.errors import DataError
 from curate.figures import only_heuristics
 from curate.files import read_json, read_table
+from curate.providers.presets import families
 from curate.ratings_file import checked_rows
+from curate.ratios import numbered
 from curate.records import CUT, GRADES
 from curate.review import Desk, Sample, proof
+from curate.review.settled import settled
 from curate.voting import PAIR
 
 
-def compare(run: Path, seed: int, truth: Path | None = None) -> dict[str, Json]:
+def compare(
+    run: Path, seed: int, truth: Path | None = None, definitions: Mapping[str, Settings] | None = None
+) -> dict[str, Json]:
     """Return the agreement in a finished `judge` stage and what each policy makes of it, as plain values.
 
     `truth` is a file of assessors' grades (query_id, doc_id, grade); without it the answers to the run's newest sample
     of relevance count, each for its share of its stratum. `sampled` is how many pairs agreement is measured on after a
-    cascade; None without one. DataError if the run is not judged.
+    cascade; None without one. `definitions` are the pipeline's own judges. DataError if the run is not judged.
     """
     ratings, pool = read_table(run / "judge", "ratings"), read_table(run / "pool", "pool")
     sample = read_table(run / "judge", "samples")
@@ -36,6 +42,7 @@ def compare(run: Path, seed: int, truth: Path | None = None) -> dict[str, Json]:
         "only_heuristics": only_heuristics(panel, _heuristics(run)),
         "agreement": measures.on_parts(ratings, panel, sample, pool, seed),
         "sampled": len(sample) or None,
+        "dependence": dependence(run, seed, definitions or {}, people if truth else None),
         "truth": None
         if people is None
         else {"source": source, "pairs": len(people), "judged": len(people.join(judged, on=PAIR, how="semi"))},
@@ -43,6 +50,42 @@ def compare(run: Path, seed: int, truth: Path | None = None) -> dict[str, Json]:
         "removed": policies.removed(decided, pool, queries),
         "systems": policies.systems(decided, read_table(run / "pool", "rankings")),
     }
+
+
+def dependence(
+    run: Path, seed: int, definitions: Mapping[str, Settings], people: pl.DataFrame | None = None
+) -> dict[str, Json]:
+    """Return what the judges of a finished `judge` stage have in common, as `in_common` does.
+
+    `definitions` are the pipeline's own judges; `people` query_id, doc_id, relevant, weight, by default what all
+    samples of the run were answered.
+    """
+    panel = read_json(run / "judge" / "panel.json")
+    if people is None:
+        people = settled(run).select(*PAIR, "weight", relevant=pl.col("grade").is_in(list(CUT)))
+    return in_common(read_table(run / "judge", "ratings"), sorted(panel), people, families(panel, definitions), seed)
+
+
+def in_common(
+    ratings: pl.DataFrame, panel: Sequence[str], people: pl.DataFrame, kin: Mapping[str, str | None], seed: int
+) -> dict[str, Json]:
+    """Return what `clones.dependence` does, with errors on the cut against people: query_id, doc_id, relevant, weight.
+
+    After a cascade two judges are compared on what both were asked.
+    """
+    codes, votes = voting.codes(ratings, panel), voting.votes(ratings, panel).select(PAIR)
+    true = votes.join(people, on=PAIR, how="left", maintain_order="left")
+    right = true["relevant"].cast(pl.Float64).to_numpy()[:, None]
+    errors = np.where(codes < 0, np.nan, 1.0 - voting.sides(codes)) - right
+    return clones.dependence(
+        panel,
+        codes,
+        clusters=numbered(votes["query_id"]),
+        seed=seed,
+        errors=None if np.isnan(errors).all() else errors,
+        families=kin,
+        weights=true["weight"].to_numpy(),
+    )
 
 
 def _heuristics(run: Path) -> Sequence[str]:

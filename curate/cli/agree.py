@@ -86,7 +86,8 @@ def _of_run(run: Path | None, truth: Path | None, seed: int | None, as_json: boo
     from curate.records import GRADES
 
     work = open_run(None, run)
-    figures: Mapping[str, Any] = compare(work.folder, work.pipeline.head.seed if seed is None else seed, truth)
+    head = work.pipeline.head
+    figures: Mapping[str, Any] = compare(work.folder, head.seed if seed is None else seed, truth, head.judges)
     if as_json:
         typer.echo(json.dumps(figures, ensure_ascii=False, indent=1))
         return
@@ -103,16 +104,18 @@ def _of_run(run: Path | None, truth: Path | None, seed: int | None, as_json: boo
             "policies have no more grades than the cascade asked for"
         )
     _agreement(levels, {"five grades": GRADES, "cut": ["S A", "B C D"]})
+    _dependence(figures["dependence"], "judges")
     _policies(figures)
 
 
 def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Sequence[str]]) -> None:
     """Print measures, ratings and pairs of raters, a column a level."""
+    from curate.figures import stated
     from curate.page import strings
 
     words, first = strings("en"), next(iter(levels.values()))
     rows = [
-        {"measure": words["measures"][name], **{level: _with(found, name) for level, found in levels.items()}}
+        {"measure": words["measures"][name], **{level: stated(found, name, words) for level, found in levels.items()}}
         for name in first["intervals"]
     ]
     counts = [
@@ -141,6 +144,16 @@ def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Seq
     )
     for line in too_few(first["clusters"], "clusters"):
         typer.echo(f"\n{line}")
+
+
+def _dependence(found: Mapping[str, Any], who: str) -> None:
+    """Print what raters have in common, and the warnings that follow from it."""
+    from curate import clones
+    from curate.page import strings
+
+    words = strings("en")["dependence"]
+    _table(f"What every two {who} have in common", [clones.row(pair) for pair in found["together"]])
+    typer.echo("\n".join([*clones.warnings(found, words, who), clones.worth(found, words, who)]))
 
 
 def _policies(figures: Mapping[str, Any]) -> None:
@@ -190,9 +203,9 @@ def _table(title: str, rows: Sequence[Mapping[str, object]]) -> None:
 
 
 def _with(found: Mapping[str, Any], name: str) -> str:
-    from curate.figures import ranged
+    from curate.figures import stated
 
-    return ranged(found[name], found["intervals"][name]) or "not defined"
+    return stated(found, name, {"undefined": "not defined"})
 
 
 def _figure(value: float | None) -> str:
