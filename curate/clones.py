@@ -157,12 +157,12 @@ def dependence(
 ) -> dict[str, Json]:
     """Return what the judges of a panel have in common, for all who show it.
 
-    `together` every two of them, `clones` those that are near-identical, `families` those with several judges; where `effective` is None, `not_measured` says why: `few` (one judge),
-    `people` (no errors are known) or `errors` (known, but a judge's never vary). Arguments are those of `together`
-    and `effective`.
+    `together` every two of them, `clones` those that are near-identical, `families` those with several judges; where
+    `effective` is None, `not_measured` says why: `few` (one judge), `people` (no errors are known) or `errors` (known,
+    but a judge's never vary). Arguments are those of `together` and `effective`.
     """
     of = families or {}
-    kin = {family: [name for name in names if of.get(name) == family] for family in sorted({*of.values()} - {None})}
+    kin = {family: [name for name in names if of.get(name) == family] for family in sorted(filter(None, of.values()))}
     worth = None if errors is None else effective(errors, clusters, seed, weights)
     known = errors is not None and not np.isnan(np.asarray(errors, dtype=np.float64)).all()
     reason = None if worth else "few" if len(names) < 2 else "errors" if known else "people"
@@ -183,9 +183,7 @@ def warnings(found: Mapping[str, Any], words: Mapping[str, Any], who: str = "jud
     """
     near = [each for each in found["together"] if each["near"]]
     who = words["who"][who]
-    said = [
-        words["near"].format(who=who, reasons=words["comma"].join(_reasons(each, words)), **each) for each in near
-    ]
+    said = [words["near"].format(who=who, reasons=words["comma"].join(_reasons(each, words)), **each) for each in near]
     kin = [
         words["kin"].format(who=who, family=family, names=words["comma"].join(names))
         for family, names in found["families"].items()

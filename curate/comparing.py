@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from curate import clones, measures, policies, voting
-from curate.config import Json, Settings
+from curate.config import Json
 from curate.errors import DataError
 from curate.figures import only_heuristics
 from curate.files import read_json, read_table
@@ -22,7 +23,7 @@ from curate.voting import PAIR
 
 
 def compare(
-    run: Path, seed: int, truth: Path | None = None, definitions: Mapping[str, Settings] | None = None
+    run: Path, seed: int, truth: Path | None = None, definitions: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Json]:
     """Return the agreement in a finished `judge` stage and what each policy makes of it, as plain values.
 
@@ -53,7 +54,7 @@ def compare(
 
 
 def dependence(
-    run: Path, seed: int, definitions: Mapping[str, Settings], people: pl.DataFrame | None = None
+    run: Path, seed: int, definitions: Mapping[str, Mapping[str, Any]], people: pl.DataFrame | None = None
 ) -> dict[str, Json]:
     """Return what the judges of a finished `judge` stage have in common, as `in_common` does.
 

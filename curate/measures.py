@@ -109,8 +109,8 @@ def figures(
 
     The fields of `Agreement` that the scale allows; `clusters`, their number (without labels every item is one);
     `intervals`, [low, high] by the name of a measure, None for fewer than two clusters, and where one category only is
-    used; `pairs_of_raters`, None if there are more than `PAIRED` raters, or none is named. Without replicates there are no intervals. Figures are rounded to six digits,
-    so that a last bit cannot make two runs differ.
+    used; `pairs_of_raters`, None if there are more than `PAIRED` raters, or none is named. Without replicates there are
+    no intervals. Figures are rounded to six digits, so that a last bit cannot make two runs differ.
     """
     counted = compress(codes, kind.categories, clusters)
     return _figures(counted, kind, raters, seed, replicates, single=clusters is None)

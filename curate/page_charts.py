@@ -65,9 +65,10 @@ def _together(overlap: Overlap) -> list[tuple[tuple[str, ...], int]]:
 
 def _forest(levels: Levels, words: Mapping[str, Any]) -> str:
     """Return the measures of agreement as a chart, with a line for each level."""
-    rows = []
-    for name in MEASURES:
-        rows.append((words["measures"][name], [(level, *_entry(agreed, name, words)) for level, agreed in levels]))
+    rows = [
+        (words["measures"][name], [(level, *_entry(agreed, name, words)) for level, agreed in levels])
+        for name in MEASURES
+    ]
     return charts.forest(words["charts"]["agreement"], rows)
 
 

@@ -12,7 +12,8 @@ import pytest
 from curate.comparing import compare
 from curate.errors import ConfigError, DataError
 from curate.files import frame, write_json, write_table
-from curate.ratings_file import Layout, measure, read
+from curate.ratings_file import measure, read
+from curate.readers.raters import Layout
 from tests.pools import pooled
 from tests.runs import curate, tiny
 from tests.test_agreement import JUDGES, printed

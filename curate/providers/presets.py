@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from pydantic import Field
 
@@ -68,7 +68,7 @@ def complete(name: str, settings: Settings, known: Mapping[str, Settings], place
 
 
 def families(
-    panel: Mapping[str, Mapping[str, Json]], definitions: Mapping[str, Settings]
+    panel: Mapping[str, Mapping[str, Json]], definitions: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str | None]:
     """Return judge -> the family that is declared, or what its model's name begins with; None for other judges.
 

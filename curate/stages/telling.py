@@ -47,9 +47,7 @@ def families(context: Context) -> dict[str, Json]:
     return {**presets.families(read_json(path), context.definitions.get("judges", {}))} if path.is_file() else {}
 
 
-def facts(
-    context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any], suspicious: int
-) -> dict[str, Json]:
+def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any], suspicious: int) -> dict[str, Json]:
     """Return what the card says of a run: no times, no paths.
 
     `common` is what `dependence` says of the judges, `suspicious` what the scan of `mask` left.
