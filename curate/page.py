@@ -8,6 +8,7 @@ import json
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -190,8 +191,14 @@ def _levels(shown: Shown, words: Mapping[str, Any]) -> Levels:
 
 def strings(language: str) -> dict[str, Any]:
     """Return the words of the page in a language; English where there are none of it."""
-    known: dict[str, dict[str, Any]] = yaml.safe_load(resources.template("report.yaml"))
+    known = _words()
     return known.get(language.partition("-")[0], known["en"])
+
+
+@cache
+def _words() -> dict[str, dict[str, Any]]:
+    words: dict[str, dict[str, Any]] = yaml.safe_load(resources.template("report.yaml"))
+    return words
 
 
 def _kappas(agreed: Mapping[str, Any]) -> dict[tuple[str, ...], list[str | None]]:

@@ -79,7 +79,8 @@ def families(
         own = definitions.get(name, {})
         meant = own.get("preset", name if "kind" not in own else None)
         declared = own.get("family") or known.get(str(meant), {}).get("family")
-        guessed = clones.family(str(identity["model"])) if "model" in identity else None
+        model = identity.get("model")
+        guessed = clones.family(str(model["model"])) if isinstance(model, Mapping) else None
         found[name] = str(declared) if declared else guessed
     return found
 

@@ -36,7 +36,7 @@ def looks_like_counts(names: Sequence[str], rows: Iterable[Sequence[str]]) -> bo
     ):
         return False
     table = _whole(rows)
-    if table is None or len(table) < 2:
+    if table is None:
         return False
     if any(is_sum(table, at) for at, name in enumerate(names) if is_named(name, "total")):
         return True
@@ -75,7 +75,8 @@ def ask(source: File, plan: Plan) -> None:
     """Raise DataError if a table may be one of counts, or a cross table: it is not for the program to say."""
     names, ids = plan.columns, plan.item
     rows = [cells for _, cells in texts(source, plan.needed)]
-    if len(ids) == 1 and len(rows) == len(names) > 1 and {cells[ids[0]] for cells in rows} == set(names):
+    square = len(ids) == 1 and len(rows) == len(names) > 1 and {cells[ids[0]] for cells in rows} == set(names)
+    if square and not all(map(str.isdigit, names)):
         raise DataError(
             f"{source.place}: found the same names in its rows as in its columns, as in a cross table of two raters, "
             "expected a row an item; write the items out, each with its two ratings"
@@ -114,14 +115,14 @@ def _first(source: File, plan: Plan) -> bool:
     if len(plan.item) != 1 or is_named(plan.item[0], "item") or not plan.item[0]:
         return False
     table = _whole([cells[name] for name in (*plan.item, *plan.columns)] for _, cells in texts(source, plan.needed))
-    return table is not None and len(table) > 1 and is_count(table[:, 0], table[:, 1:])
+    return table is not None and is_count(table[:, 0], table[:, 1:])
 
 
 def _whole(rows: Iterable[Sequence[str]]) -> Ints | None:
-    """Return the cells as whole numbers; None at the first that is none."""
+    """Return the cells as whole numbers; None at the first that is none, and of fewer than two rows."""
     table = []
     for cells in rows:
         if not all(map(_COUNT.fullmatch, cells)):
             return None
         table.append([int(float(cell)) for cell in cells])
-    return np.array(table, dtype=np.int64).reshape(len(table), -1)
+    return np.array(table, dtype=np.int64) if len(table) > 1 else None

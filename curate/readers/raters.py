@@ -96,6 +96,8 @@ def planned(place: str, header: Sequence[str], layout: Layout) -> Plan:
     usual = pair if len(pair) == 2 else tuple(name for name in (known["item"], *pair) if name)[:1]
     item = tuple(column(place, header, name) for name in layout.item)
     cluster, notes = layout.cluster and column(place, header, layout.cluster), list[str]()
+    if layout.rater and not (item or usual):
+        raise ConfigError("expected --item with --rater, found none; name the column of the items")
     rater, columns = _long(place, header, layout, known) if item or usual else (None, ())
     if rater:
         notes.append(f"long form, a row a rating: raters in {rater}, ratings in {columns[0]}")
