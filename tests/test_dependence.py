@@ -2,12 +2,18 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from curate.page import strings
+from curate import measures
+from curate.page import page, strings
+from curate.pipeline import Pipeline
+from curate.run import Run
+from curate.stages import report, telling
 from tests.pools import grades_file
 from tests.runs import TOPICS, curate, tiny
 from tests.test_review_commands import filled
@@ -91,6 +97,25 @@ def test_both_languages_have_the_same_words() -> None:
     assert zh.keys() == en.keys()
     for name in ("who", "reasons"):
         assert zh[name].keys() == en[name].keys()
+
+
+def test_one_category_is_by_definition_on_page_and_card(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run as it is, and the agreement of judges who all gave a D: nothing is told of them by a 1."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("CURATE_HOME", str(folder / "home"))
+    context = Run(folder / "runs/tiny", Pipeline.load(folder / "runs/tiny/pipeline.yaml")).beside("report")
+    shown = report.gather(report.Config(), context)
+    same = measures.on_grades(np.full((9, 3), 4), ["a", "b", "c"], np.arange(9) % 3, seed=1)
+    agreed = {**shown.agreed, **same}
+    written = page(replace(shown, agreed=agreed), "en", "zh")
+    card = telling.facts(context, {**agreed, "rerank": None}, telling.dependence(context), 0)["agreement"]
+    assert isinstance(card, dict)
+    for level in ("five grades", "relevant or not"):
+        assert card[f"percent agreement, {level}"] == "1, by definition: one category only"
+        assert card[f"Fleiss' kappa, {level}"] == "not defined"
+    row = written.split('<th scope="row">percent agreement</th>')[1].split("</tr>")[0]
+    assert row.count("1, by definition: one category only") == 2
+    assert "1（按定义：只用到一个类别）" in written
 
 
 def test_with_people_the_effective_number_stands_everywhere(folder: Path) -> None:
