@@ -13,6 +13,7 @@ from curate.config import Json
 from curate.errors import DataError
 from curate.figures import only_heuristics
 from curate.files import read_json, read_table
+from curate.page import strings
 from curate.providers.presets import families
 from curate.ratings_file import checked_rows
 from curate.ratios import numbered
@@ -56,7 +57,7 @@ def compare(
 def dependence(
     run: Path, seed: int, definitions: Mapping[str, Mapping[str, Any]], people: pl.DataFrame | None = None
 ) -> dict[str, Json]:
-    """Return what the judges of a finished `judge` stage have in common, as `in_common` does.
+    """Return what the judges of a finished `judge` stage have in common, as `in_common` does, and its `warnings`.
 
     `definitions` are the pipeline's own judges; `people` query_id, doc_id, relevant, weight, by default what all
     samples of the run were answered.
@@ -64,7 +65,9 @@ def dependence(
     panel = read_json(run / "judge" / "panel.json")
     if people is None:
         people = settled(run).select(*PAIR, "weight", relevant=pl.col("grade").is_in(list(CUT)))
-    return in_common(read_table(run / "judge", "ratings"), sorted(panel), people, families(panel, definitions), seed)
+    ratings = read_table(run / "judge", "ratings")
+    found = in_common(ratings, sorted(panel), people, families(panel, definitions), seed)
+    return {**found, "warnings": [*clones.warnings(found, strings("en")["dependence"])]}
 
 
 def in_common(

@@ -62,8 +62,8 @@ def measure(path: Path, layout: Layout, seed: int) -> dict[str, Any]:
     """Return the agreement in a file, as `measures.figures` has it: of its `ratings`, and at the `cut` if one is named.
 
     Beside them stand what was read: `form` (wide, long, counts), `item` (columns), `raters` (none of counts), `truth`,
-    `scale`, `labels` (the ratings in their order), `notes`; and what raters have in common (`dependence`, None of
-    counts; `warnings`).
+    `scale`, `labels` (the ratings in their order), `notes`; and in `dependence` what raters have in common, None of
+    counts.
     """
     found = read(path, layout)
     for name in layout.positive:
@@ -73,7 +73,6 @@ def measure(path: Path, layout: Layout, seed: int) -> dict[str, Any]:
     two, cut = Kind(2, found.kind.scale, missing=layout.missing), None
     if layout.positive:
         cut = figures(sides[found.codes], two, found.raters, found.clusters, seed=seed)
-    common = _dependence(found, sides if layout.positive else None, seed) if found.raters else None
     return {
         "form": found.plan.form,
         "item": list(found.plan.item),
@@ -84,13 +83,12 @@ def measure(path: Path, layout: Layout, seed: int) -> dict[str, Any]:
         "notes": list(found.notes),
         "ratings": figures(found.codes, found.kind, found.raters, found.clusters, seed=seed),
         "cut": cut,
-        "dependence": common,
-        "warnings": clones.warnings(common, strings("en")["dependence"], "raters") if common else [],
+        "dependence": _dependence(found, sides if layout.positive else None, seed) if found.raters else None,
     }
 
 
 def _dependence(found: Ratings, sides: Ints | None, seed: int) -> dict[str, Json]:
-    """Return what raters have in common, as `clones.dependence` does.
+    """Return what raters have in common, as `clones.dependence` does, and its `warnings` in English.
 
     An error is the difference to the truth: of the sides of the cut if there is one, else of the steps on an ordinal or
     interval scale; on a nominal one it is 1 where the rating is another one.
@@ -101,7 +99,7 @@ def _dependence(found: Ratings, sides: Ints | None, seed: int) -> dict[str, Json
     if sides is None and found.kind.scale == "nominal":
         wrong = (found.codes != right).astype(np.float64)
     wrong[(found.codes < 0) | (right < 0)] = np.nan
-    return clones.dependence(
+    common = clones.dependence(
         found.raters,
         found.codes,
         clusters=np.arange(len(found.codes)) if found.clusters is None else found.clusters,
@@ -109,6 +107,7 @@ def _dependence(found: Ratings, sides: Ints | None, seed: int) -> dict[str, Json
         errors=None if np.isnan(wrong).all() else wrong,
         families={name: raters.kin(name) for name in found.raters},
     )
+    return {**common, "warnings": [*clones.warnings(common, strings("en")["dependence"], "raters")]}
 
 
 def read(path: Path, layout: Layout) -> Ratings:
@@ -128,12 +127,14 @@ def read(path: Path, layout: Layout) -> Ratings:
         cells.raters = {name: at for at, name in enumerate(plan.columns)}
     for line, row in texts(source, plan.needed):
         _take(cells, row, layout, plan, f"{path}:{line}")
-    if not cells.items or (len(cells.raters) < 2 and plan.form != "counts"):
+    found = _coded(cells, layout, plan, notes)
+    if not cells.items or (len(found.raters) < 2 and plan.form != "counts"):
+        beside = f" beside {found.truth}, the truth" if found.truth else ""
         raise DataError(
-            f"{path}: found {len(cells.items)} items and {len(cells.raters)} raters, expected an item and two raters "
-            "at least; choose the columns with --raters, or with --item, --rater and --rating"
+            f"{path}: found {len(cells.items)} items and {len(found.raters)} raters{beside}, expected an item and two "
+            "raters at least; choose the columns with --raters, or with --item, --rater and --rating"
         )
-    return _coded(cells, layout, plan, notes)
+    return found
 
 
 def checked_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:

@@ -157,7 +157,7 @@ def test_a_file_with_clones_is_not_printed_bare(tmp_path: Path) -> None:
     assert "effective number of raters: not measured (no grades by people of what all of them rated)" in said
     figures = found(tmp_path, "agree", "c.csv")
     assert figures["dependence"]["clones"] == [["a", "b"], ["a", "c"], ["b", "c"]]
-    assert len(figures["warnings"]) == 4
+    assert len(figures["dependence"]["warnings"]) == 4
 
 
 def test_a_file_with_two_models_of_one_family_warns(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_errors_in_a_file_are_counted_against_its_people(tmp_path: Path, shared_
     """Five real judges beside a person: on the cut three of them err alike, and together they are worth 1.3."""
     file = str(shared_data / "multirater" / "llmjudge_8queries_5judges.csv")
     bare = found(tmp_path, "agree", file)
-    assert (bare["truth"], len(bare["raters"]), bare["warnings"]) == ("human", 5, [])
+    assert (bare["truth"], len(bare["raters"]), bare["dependence"]["warnings"]) == ("human", 5, [])
     cut = found(tmp_path, "agree", file, "--positive", "2,3,5")["dependence"]
     assert (round(cut["effective"]["rho"], 3), round(cut["effective"]["value"], 2)) == (0.684, 1.34)
     assert len(cut["clones"]) == 3

@@ -10,6 +10,7 @@ contradict one another look the same, which is why nothing is decided here.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from curate.readers.file import File
 from curate.readers.raters import Layout, Plan, column, is_named, kin, shown
 from curate.tally import Ints
 
+LOOKED = 1_000
+"""First rows that are looked at."""
 APART = 0.25
 FEW = 6
 """With fewer rows sums must be equal, unless all columns are named like categories: chance makes them near."""
@@ -74,7 +77,7 @@ def counted(cells: Sequence[str], names: Sequence[str], place: str) -> list[int]
 def ask(source: File, plan: Plan) -> None:
     """Raise DataError if a table may be one of counts, or a cross table: it is not for the program to say."""
     names, ids = plan.columns, plan.item
-    rows = [cells for _, cells in texts(source, plan.needed)]
+    rows = [cells for _, cells in islice(texts(source, plan.needed), LOOKED)]
     square = len(ids) == 1 and len(rows) == len(names) > 1 and {cells[ids[0]] for cells in rows} == set(names)
     if square and not all(map(str.isdigit, names)):
         raise DataError(
@@ -114,7 +117,8 @@ def _first(source: File, plan: Plan) -> bool:
     """Say whether the first column, taken for ids because nothing else was named, holds counts as well."""
     if len(plan.item) != 1 or is_named(plan.item[0], "item") or not plan.item[0]:
         return False
-    table = _whole([cells[name] for name in (*plan.item, *plan.columns)] for _, cells in texts(source, plan.needed))
+    rows = islice(texts(source, plan.needed), LOOKED)
+    table = _whole([cells[name] for name in (*plan.item, *plan.columns)] for _, cells in rows)
     return table is not None and is_count(table[:, 0], table[:, 1:])
 
 

@@ -163,7 +163,8 @@ class Panel:
 def panel(names: Sequence[str], layout: Layout, persons: Collection[str], *, wide: bool) -> Panel:
     """Return who of the raters is measured: those that are named, else all but people beside two others or more.
 
-    If there is one of the people it is taken for the truth. `persons` are names that people have, in small letters.
+    A single one of the people is taken for the truth, unless people are measured. `persons` are names that people
+    have, in small letters.
     """
     truth = _rater(names, layout.truth, "--truth") if layout.truth else None
     named = [_rater(names, name, "--raters") for name in layout.raters]
@@ -172,7 +173,7 @@ def panel(names: Sequence[str], layout: Layout, persons: Collection[str], *, wid
     rest = named or [name for name in others if name not in people]
     if len(rest) < 2:
         return Panel(tuple(named or others), truth, ())
-    if truth is None and len(people) == 1:
+    if truth is None and len(people) == 1 and not any(is_person(name, names, persons, wide=wide) for name in rest):
         truth = people[0]
     notes = [f"{truth} is no rater here, but the truth that errors are counted against"] if truth else []
     left = ", ".join(name for name in people if name != truth)

@@ -36,9 +36,8 @@ TOLD = (
 
 
 def dependence(context: Context) -> dict[str, Json]:
-    """Return what the judges of the run have in common, as `clones.dependence` does, and its `warnings` in English."""
-    found = comparing.dependence(context.run, context.seed, context.definitions.get("judges", {}))
-    return {**found, "warnings": [*clones.warnings(found, strings("en")["dependence"])]}
+    """Return what the judges of the run have in common, with warnings in English; see `comparing.dependence`."""
+    return comparing.dependence(context.run, context.seed, context.definitions.get("judges", {}))
 
 
 def families(context: Context) -> dict[str, Json]:
