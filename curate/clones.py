@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from curate import intervals
 from curate.agreement import cohen, scalar
 from curate.config import Json
 from curate.estimates import wilson
+from curate.ratios import correlation, moments
 from curate.tally import Codes, Floats, Ints, crosstab
 
 ERRORS = 0.8
@@ -35,8 +36,6 @@ GRADES = 0.95
 BEYOND = 0.85
 """What the lower end of that kappa's interval must reach."""
 MEASURED: Mapping[bool | None, str] = {True: "yes", False: "no", None: "not measured"}
-_NOTHING = 1e-12
-"""A variance that is no more than what rounding leaves of 0."""
 _NAME = re.compile(r"[a-z]+")
 
 
@@ -101,11 +100,11 @@ def effective(
     if matrix.ndim != 2 or matrix.shape[1] < 2:
         return None
     whole = ~np.isnan(matrix).any(axis=1)
-    sums = _moments(matrix[whole], np.asarray(queries)[whole], _weights(weights, matrix)[whole])
-    rho = scalar(_rho(sums.weighted(np.ones(len(sums)))))
+    sums = moments(matrix[whole], np.asarray(queries)[whole], _weights(weights, matrix)[whole])
+    rho = scalar(correlation(sums.weighted(np.ones(len(sums)))))
     if rho is None:
         return None
-    found, judges = intervals.interval(sums, _rho, seed=seed), matrix.shape[1]
+    found, judges = intervals.interval(sums, correlation, seed=seed), matrix.shape[1]
     low, high = (found.low, found.high) if found else (None, None)
     worth = (None if each is None else effective_number(judges, each) for each in (rho, high, low))
     return Effective(judges, rho, low, high, *worth)
@@ -243,53 +242,9 @@ def _pearson(columns: Floats, weights: npt.ArrayLike | None = None) -> float | N
     known = ~np.isnan(columns).any(axis=1)
     if not known.any():
         return None
-    sums = _moments(columns[known], np.zeros(int(known.sum())), _weights(weights, columns)[known])
-    return scalar(_rho(sums.weighted(np.ones(1))))
+    sums = moments(columns[known], np.zeros(int(known.sum())), _weights(weights, columns)[known])
+    return scalar(correlation(sums.weighted(np.ones(1))))
 
 
 def _weights(given: npt.ArrayLike | None, matrix: Floats) -> Floats:
     return np.ones(len(matrix)) if given is None else np.asarray(given, dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class _Moments:
-    """Sums over weighted pairs: how many, of each judge, and of products of two; leading axes hold clusters."""
-
-    pairs: Floats
-    sums: Floats
-    products: Floats
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def weighted(self, weights: Floats) -> Self:
-        return type(self)(
-            *(np.asarray(np.tensordot(weights, each, 1)) for each in (self.pairs, self.sums, self.products))
-        )
-
-
-def _moments(matrix: Floats, clusters: npt.ArrayLike, weights: Floats) -> _Moments:
-    labels, row = np.unique(np.asarray(clusters), return_inverse=True)
-    return _Moments(
-        np.bincount(row, weights, len(labels)).astype(np.float64),
-        _added(matrix * weights[:, None], row.astype(np.int64), len(labels)),
-        _added(matrix[:, :, None] * matrix[:, None, :] * weights[:, None, None], row.astype(np.int64), len(labels)),
-    )
-
-
-def _added(values: Floats, row: Ints, labels: int) -> Floats:
-    columns = values.reshape(len(values), int(np.prod(values.shape[1:]))).T
-    sums = [np.bincount(row, each, labels) for each in columns]
-    return np.stack(sums, axis=1).reshape(labels, *values.shape[1:]).astype(np.float64)
-
-
-def _rho(sums: _Moments) -> Floats:
-    """Return the mean correlation of two judges; NaN where one never varies. Leading axes are kept."""
-    count = sums.pairs[..., None, None]
-    covariance = sums.products * count - sums.sums[..., :, None] * sums.sums[..., None, :]
-    square = np.diagonal(covariance, axis1=-2, axis2=-1)
-    spread = np.where(square > _NOTHING * sums.pairs[..., None] ** 2, np.sqrt(np.maximum(square, 0)), 0)
-    divisor = spread[..., :, None] * spread[..., None, :]
-    found = np.divide(covariance, divisor, out=np.full(covariance.shape, np.nan), where=divisor > 0)
-    above = np.triu_indices(found.shape[-1], 1)
-    return np.asarray(found[..., above[0], above[1]].mean(axis=-1))

@@ -77,8 +77,8 @@ def in_common(
 
     After a cascade two judges are compared on what both were asked.
     """
-    codes, votes = voting.codes(ratings, panel), voting.votes(ratings, panel).select(PAIR)
-    true = votes.join(people, on=PAIR, how="left", maintain_order="left")
+    votes = voting.votes(ratings, panel)
+    codes, true = voting.coded(votes, panel), votes.join(people, on=PAIR, how="left", maintain_order="left")
     right = true["relevant"].cast(pl.Float64).to_numpy()[:, None]
     errors = np.where(codes < 0, np.nan, 1.0 - voting.sides(codes)) - right
     return clones.dependence(

@@ -127,6 +127,11 @@ def read(path: Path, layout: Layout) -> Ratings:
         cells.raters = {name: at for at, name in enumerate(plan.columns)}
     for line, row in texts(source, plan.needed):
         _take(cells, row, layout, plan, f"{path}:{line}")
+    if plan.form == "long" and not layout.rater and len(cells.said) == len(cells.items) > 0:
+        raise DataError(
+            f"{path}: found no item with two ratings ({plan.notes[0]}), expected some; if these columns are raters "
+            f"themselves, give --raters {plan.rater},{plan.columns[0]}"
+        )
     found = _coded(cells, layout, plan, notes)
     if not cells.items or (len(found.raters) < 2 and plan.form != "counts"):
         beside = f" beside {found.truth}, the truth" if found.truth else ""

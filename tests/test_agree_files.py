@@ -235,6 +235,7 @@ def test_one_category_is_agreement_by_definition(tmp_path: Path) -> None:
         (b"query_id,doc_id,assessor,grade\nq1,d1,,S\n", "f.csv:2: found no assessor"),
         (b"item,assessor,grade\nx,a,1\nx,b,2\nx,a,2\n", "name more columns of an item with --item"),
         (b"1,2,2\n2,1,1\n", "found a column name twice"),
+        (b"item,judge,score\nx,a,2\ny,a,1\n", "if these columns are raters themselves, give --raters judge,score"),
     ],
 )
 def test_what_is_no_table_of_ratings_is_a_sentence(tmp_path: Path, content: bytes, said: str) -> None:

@@ -89,9 +89,9 @@ def panel(
     ratings: pl.DataFrame, names: Sequence[str], people: pl.DataFrame, families: Mapping[str, str | None], seed: int
 ) -> dict[str, Json]:
     """Return how right unanimous grades are by people, and what `comparing.in_common` says of the judges."""
-    codes = voting.codes(ratings, names)
-    said = voting.votes(ratings, names).select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")
-    found = unanimous(codes, said["grade"], said["weight"].to_numpy())
+    votes = voting.votes(ratings, names)
+    said = votes.select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")
+    found = unanimous(voting.coded(votes, names), said["grade"], said["weight"].to_numpy())
     read = people.select(*PAIR, "weight", relevant=pl.col("grade").is_in(list(CUT)))
     return {
         "unanimous_as_people": asdict(found) if found else None,

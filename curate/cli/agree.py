@@ -17,6 +17,9 @@ COUNTS = {
     "clusters": "clusters that intervals resample",
 }
 
+MANY = 190
+"""Of more pairs, those of over twenty raters, only the near-identical ones are printed; `--json` has all."""
+
 
 def add_to(app: typer.Typer) -> None:
     """Add the command to the program."""
@@ -163,8 +166,10 @@ def _dependence(found: Mapping[str, Any], who: str) -> None:
     from curate import clones
     from curate.page import strings
 
-    words = strings("en")["dependence"]
-    _table(f"What every two {who} have in common", [clones.row(pair) for pair in found["together"]])
+    words, pairs = strings("en")["dependence"], found["together"]
+    if len(pairs) > MANY:
+        pairs = [pair for pair in pairs if pair["near"]]
+    _table(f"What every two {who} have in common", [clones.row(pair) for pair in pairs])
     typer.echo("\n".join([*clones.warnings(found, words, who), clones.worth(found, words, who)]))
 
 

@@ -1,10 +1,9 @@
 """Tables of counts, a column a category: what tells them from ratings, and what their columns are.
 
-Raters who agree at all move together, so the sum of a row varies more than its cells do on their own; how often each
-category was chosen moves apart, for the sum is the number of raters. So a table of whole numbers is asked about where
-the variance of its rows' sums is at most a quarter of the sum of its columns' variances, or a column is the sum of the
-others. Ratings of raters who
-contradict one another look the same, which is why nothing is decided here.
+Raters who agree at all move together, so the sum of a row varies more than its cells do on their own; counts move
+apart, for their sum is the number of raters. So a table of whole numbers is asked about where the variance of its rows'
+sums is at most a quarter of the sum of its columns' variances, or where a column is the sum of the others. Ratings of
+raters who contradict one another look the same, which is why nothing is decided here.
 """
 
 import re
