@@ -157,14 +157,14 @@ def dependence(
     """Return what the judges of a panel have in common, for all who show it.
 
     `together` every two of them, `clones` those that are near-identical, `families` those with several judges; where
-    `effective` is None, `not_measured` says why: `few` (one judge), `people` (no errors are known) or `errors` (known,
-    but a judge's never vary). Arguments are those of `together` and `effective`.
+    `effective` is None, `not_measured` says why: `few` (one judge), `people` (they graded nothing that all judges did)
+    or `errors` (a judge's never vary). Arguments are those of `together` and `effective`.
     """
     of = families or {}
     kin = {family: [name for name in names if of.get(name) == family] for family in sorted(filter(None, of.values()))}
     worth = None if errors is None else effective(errors, clusters, seed, weights)
-    known = errors is not None and not np.isnan(np.asarray(errors, dtype=np.float64)).all()
-    reason = None if worth else "few" if len(names) < 2 else "errors" if known else "people"
+    read = errors is not None and not np.isnan(np.asarray(errors, dtype=np.float64)).any(axis=1).all()
+    reason = None if worth else "few" if len(names) < 2 else "errors" if read else "people"
     pairs = together(names, codes, errors, of, weights)
     return {
         "together": [_plain(each) for each in pairs],
@@ -233,9 +233,9 @@ def _near(errors: float | None, kappa: float | None, low: float | None) -> bool 
     """Say whether two judges are near-identical; None if that is not known."""
     if errors is not None:
         return errors >= ERRORS
-    if kappa is None or low is None:
-        return None
-    return False if kappa < GRADES else low >= BEYOND or None
+    if kappa is not None and kappa < GRADES:
+        return False
+    return True if low is not None and low >= BEYOND else None
 
 
 def _pearson(columns: Floats, weights: npt.ArrayLike | None = None) -> float | None:

@@ -78,7 +78,8 @@ def in_common(
     After a cascade two judges are compared on what both were asked.
     """
     votes = voting.votes(ratings, panel)
-    codes, true = voting.coded(votes, panel), votes.join(people, on=PAIR, how="left", maintain_order="left")
+    codes = voting.coded(votes, panel)
+    true = votes.select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")
     right = true["relevant"].cast(pl.Float64).to_numpy()[:, None]
     errors = np.where(codes < 0, np.nan, 1.0 - voting.sides(codes)) - right
     return clones.dependence(
@@ -86,7 +87,7 @@ def in_common(
         codes,
         clusters=numbered(votes["query_id"]),
         seed=seed,
-        errors=None if np.isnan(errors).all() else errors,
+        errors=errors,
         families=kin,
         weights=true["weight"].to_numpy(),
     )

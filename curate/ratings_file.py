@@ -104,7 +104,7 @@ def _dependence(found: Ratings, sides: Ints | None, seed: int) -> dict[str, Json
         found.codes,
         clusters=np.arange(len(found.codes)) if found.clusters is None else found.clusters,
         seed=seed,
-        errors=None if np.isnan(wrong).all() else wrong,
+        errors=wrong,
         families={name: raters.kin(name) for name in found.raters},
     )
     return {**common, "warnings": [*clones.warnings(common, strings("en")["dependence"], "raters")]}
