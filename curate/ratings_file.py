@@ -241,14 +241,22 @@ def _coded(cells: _Cells, layout: Layout, plan: Plan, notes: Sequence[str]) -> R
         clusters=cells.clusters if plan.cluster else None,
         kind=Kind(max(len(order), 1), scale, steps, layout.missing),
         plan=plan,
-        notes=(*notes, *who.notes, *_blanks(labels, layout)),
+        notes=(*notes, *who.notes, *_odd(labels, layout)),
     )
 
 
-def _blanks(labels: Sequence[str], layout: Layout) -> list[str]:
-    """Return what must be said of ratings that may be words for none."""
-    odd = [text for text in labels if text.casefold() in BLANKS and text not in layout.order]
-    return [f"counted as ratings: {', '.join(odd)}; --blank {','.join(odd)} if they are none"] if odd else []
+def _odd(labels: Sequence[str], layout: Layout) -> list[str]:
+    """Return what must be said of ratings that may be words for none, or one rating in two cases."""
+    none = [text for text in labels if text.casefold() in BLANKS and text not in layout.order]
+    twice = [text for text in labels if sum(text.casefold() == other.casefold() for other in labels) > 1]
+    return [
+        *([f"counted as ratings: {', '.join(none)}; --blank {','.join(none)} if they are none"] if none else []),
+        *(
+            [f"counted as different ratings: {', '.join(sorted(twice))}; write them alike if they are one"]
+            if twice
+            else []
+        ),
+    ]
 
 
 def _persons() -> frozenset[str]:

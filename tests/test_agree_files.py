@@ -247,6 +247,7 @@ def test_words_for_nothing_are_named(tmp_path: Path) -> None:
     content = "item,a,b\n1,x,NA\n2,y,y\n"
     assert "counted as ratings: NA; --blank NA if they are none" in agree(tmp_path, content).stdout
     assert "counted as" not in agree(tmp_path, content, "--blank", "NA").stdout
+    assert "counted as different ratings: X, x; write them" in agree(tmp_path, "item,a,b\n1,x,X\n2,y,y\n").stdout
 
 
 def test_a_truth_beside_counts_is_refused() -> None:
