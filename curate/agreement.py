@@ -37,6 +37,8 @@ class Agreement:
     """Items with two ratings or more, all of them equal."""
     estimator: Estimator
     """How kappa treats missing ratings; `complete` if all rated items have the same number of them, two or more."""
+    one_category: bool
+    """Items with two ratings or more use one category only: what is defined at all is 1 there by definition."""
     percent: float | None
     fleiss: float | None
     chance: float | None
@@ -75,6 +77,7 @@ def summary(ratings: Tally, missing: Missing = "gwet", steps: Steps | None = Non
         under_two=int(times[~paired].sum()),
         unanimous=int(times[paired & (rows.max(axis=1, initial=0) == totals)].sum()),
         estimator="complete" if complete else missing,
+        one_category=int((sums.counts > 0).sum()) == 1,
         percent=scalar(percent(sums)),
         fleiss=_fleiss_complete(ratings) if complete else scalar(fleiss(sums, missing)),
         chance=scalar(chance(sums, missing)),

@@ -4,40 +4,60 @@ Kappa counts agreement, and judges that err alike agree: it is no measure of qua
 assessors, on the cut: +1 for a pair that the judge alone finds relevant, -1 for one that the assessor alone does.
 Assessors err too, and what they get wrong counts as an error that all judges share, so the correlation is rather too
 high, and the effective number rather too low.
+
+Without assessors agreement alone must do, and it cannot tell one judge under two names from two judges who hardly ever
+err, nor show that judges who agree less err apart. Near-identical are two whose kappa reaches `GRADES` and surely
+exceeds `BEYOND`: more alike than any two raters of the sets that this was tried on (at most .90, three personas of one
+model), up to copies that differ in one grade of 300. Kappa's lower bound is 1 - u / e, with u the upper end of Wilson's
+95 % interval of the share of unequal grades and e the share that chance would make unequal; items count as
+independent, which those of one query are not, so it is rather too high.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from curate import intervals
-from curate.agreement import scalar
-from curate.tally import Floats, Ints
+from curate.agreement import cohen, scalar
+from curate.config import Json
+from curate.estimates import wilson
+from curate.ratios import correlation, moments
+from curate.tally import Codes, Floats, Ints, crosstab
 
 ERRORS = 0.8
 """Correlation of two judges' errors from which they count as near-identical."""
 GRADES = 0.95
-"""The same for their grades, where no assessor tells errors from what two good judges rightly say alike."""
-_NOTHING = 1e-12
-"""A variance that is no more than what rounding leaves of 0."""
+"""Cohen's kappa of their grades from which they do where no assessor tells what their errors have in common."""
+BEYOND = 0.85
+"""What the lower end of that kappa's interval must reach."""
+MEASURED: Mapping[bool | None, str] = {True: "yes", False: "no", None: "not measured"}
 _NAME = re.compile(r"[a-z]+")
 
 
 @dataclass(frozen=True)
 class Together:
-    """How two judges go together; correlations are Pearson's, None where a judge never varies or nothing is known."""
+    """How two judges go together; None where a judge never varies or nothing is known."""
 
     first: str
     second: str
-    grades: float | None
+    items: int
+    """Rated by both."""
+    equal: float | None
+    """Share of them with one rating by both."""
+    kappa: float | None
+    """Cohen's, of the grades as they are."""
+    kappa_low: float | None
     errors: float | None
-    reasons: tuple[str, ...]
-    """Why they count as near-identical; empty if they do not."""
+    """Pearson's correlation of their errors."""
+    family: str | None
+    """The one that both are of."""
+    near: bool | None
+    """Whether they count as near-identical; None where that was not measured, or on too few items."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +100,11 @@ def effective(
     if matrix.ndim != 2 or matrix.shape[1] < 2:
         return None
     whole = ~np.isnan(matrix).any(axis=1)
-    sums = _moments(matrix[whole], np.asarray(queries)[whole], _weights(weights, matrix)[whole])
-    rho = scalar(_rho(sums.weighted(np.ones(len(sums)))))
+    sums = moments(matrix[whole], np.asarray(queries)[whole], _weights(weights, matrix)[whole])
+    rho = scalar(correlation(sums.weighted(np.ones(len(sums)))))
     if rho is None:
         return None
-    found, judges = intervals.interval(sums, _rho, seed=seed), matrix.shape[1]
+    found, judges = intervals.interval(sums, correlation, seed=seed), matrix.shape[1]
     low, high = (found.low, found.high) if found else (None, None)
     worth = (None if each is None else effective_number(judges, each) for each in (rho, high, low))
     return Effective(judges, rho, low, high, *worth)
@@ -92,82 +112,139 @@ def effective(
 
 def together(
     names: Sequence[str],
-    grades: npt.ArrayLike,
+    codes: Codes,
     errors: npt.ArrayLike | None,
     families: Mapping[str, str | None],
     weights: npt.ArrayLike | None = None,
 ) -> list[Together]:
-    """Return every two judges; `grades` and `errors` are pairs x judges with NaN for none, errors None if unknown.
+    """Return every two judges; `codes` are pairs x judges with -1 for none, `errors` with NaN, None if unknown.
 
     `weights` is how many pairs each pair with errors stands for; one if None.
     """
-    said = np.asarray(grades, dtype=np.float64)
+    said = np.asarray(codes, dtype=np.int64)
     wrong = None if errors is None else np.asarray(errors, dtype=np.float64)
     found = []
     for one, two in combinations(range(len(names)), 2):
-        alike = _pearson(said[:, [one, two]])
         amiss = None if wrong is None else _pearson(wrong[:, [one, two]], weights)
         kin = families.get(names[one])
-        reasons = [f"one family ({kin})"] if kin is not None and kin == families.get(names[two]) else []
-        if amiss is not None and amiss >= ERRORS:
-            reasons.append(f"errors correlate at {amiss:.2f}")
-        if wrong is None and alike is not None and alike >= GRADES:
-            reasons.append(f"grades correlate at {alike:.2f}")
-        found.append(Together(names[one], names[two], alike, amiss, tuple(reasons)))
+        items, equal, kappa, low = _alike(said[:, one], said[:, two])
+        found.append(
+            Together(
+                names[one],
+                names[two],
+                items,
+                equal,
+                kappa,
+                low,
+                amiss,
+                family=kin if kin == families.get(names[two]) else None,
+                near=_near(amiss, kappa, low),
+            )
+        )
     return found
+
+
+def dependence(
+    names: Sequence[str],
+    codes: Codes,
+    *,
+    clusters: npt.ArrayLike,
+    seed: int,
+    errors: npt.ArrayLike | None = None,
+    families: Mapping[str, str | None] | None = None,
+    weights: npt.ArrayLike | None = None,
+) -> dict[str, Json]:
+    """Return what the judges of a panel have in common, for all who show it.
+
+    `together` every two of them, `clones` those that are near-identical, `families` those with several judges; where
+    `effective` is None, `not_measured` says why: `few` (one judge), `people` (they graded nothing that all judges did)
+    or `errors` (a judge's never vary). Arguments are those of `together` and `effective`.
+    """
+    of = families or {}
+    kin = {family: [name for name in names if of.get(name) == family] for family in sorted(filter(None, of.values()))}
+    worth = None if errors is None else effective(errors, clusters, seed, weights)
+    read = errors is not None and not np.isnan(np.asarray(errors, dtype=np.float64)).any(axis=1).all()
+    reason = None if worth else "few" if len(names) < 2 else "errors" if read else "people"
+    pairs = together(names, codes, errors, of, weights)
+    return {
+        "together": [_plain(each) for each in pairs],
+        "clones": [[each.first, each.second] for each in pairs if each.near],
+        "families": {family: list(members) for family, members in kin.items() if len(members) > 1},
+        "effective": _plain(worth) if worth else None,
+        "not_measured": reason,
+    }
+
+
+def warnings(found: Mapping[str, Any], words: Mapping[str, Any], who: str = "judges") -> list[str]:
+    """Return a sentence for every two that are near-identical and for every family, in the words of a language.
+
+    `found` is what `dependence` returns, `words` the part `dependence` of a language's strings.
+    """
+    near = [each for each in found["together"] if each["near"]]
+    who = words["who"][who]
+    said = [words["near"].format(who=who, reasons=words["comma"].join(_reasons(each, words)), **each) for each in near]
+    kin = [
+        words["kin"].format(who=who, family=family, names=words["comma"].join(names))
+        for family, names in found["families"].items()
+    ]
+    return [*said, *kin, *([words["alike"].format(who=who)] if near or kin else [])]
+
+
+def worth(found: Mapping[str, Any], words: Mapping[str, Any], who: str = "judges") -> str:
+    """Return the effective number of a panel as a sentence, or why it was not measured."""
+    number, who = found["effective"], words["who"][who]
+    if number is None:
+        return str(words["unmeasured"].format(who=who, reason=words["reasons"][found["not_measured"]]))
+    value = words["undefined"] if number["value"] is None else f"{number['value']:.2f}"
+    return str(words["worth"].format(who=who, **{**number, "value": value}))
+
+
+def row(pair: Mapping[str, Any]) -> dict[str, object]:
+    """Return how two judges go together as a row of a table."""
+    few = pair["near"] is None and pair["kappa"] is not None and pair["kappa"] >= GRADES
+    near = "too few to tell" if few else MEASURED[pair["near"]]
+    shown = ("first", "second", "items", "equal", "kappa", "kappa_low", "errors")
+    return {**{name: MEASURED[None] if pair[name] is None else pair[name] for name in shown}, "near-identical": near}
+
+
+def _plain(found: Together | Effective) -> dict[str, Json]:
+    """Return the fields, rounded so that a last bit cannot make two runs differ."""
+    return {name: round(each, 6) if isinstance(each, float) else each for name, each in asdict(found).items()}
+
+
+def _reasons(pair: Mapping[str, Any], words: Mapping[str, Any]) -> list[str]:
+    """Return why two judges are near-identical."""
+    kin = [words["family"].format(**pair)] if pair["family"] else []
+    return [*kin, words["grades" if pair["errors"] is None else "errors"].format(**pair)]
+
+
+def _alike(first: Ints, second: Ints) -> tuple[int, float | None, float | None, float | None]:
+    """Return how many items two judges both rated, the share of equal ratings, and kappa with its lower bound."""
+    table = crosstab(first, second, int(max(first.max(initial=0), second.max(initial=0))) + 1)
+    items, kappa = int(table.table.sum()), scalar(cohen(table))
+    unequal = wilson(items - float(np.trace(table.table)), items)
+    if unequal is None or kappa is None:
+        return items, None if unequal is None else 1 - unequal.value, kappa, None
+    by_chance = 1 - float(table.table.sum(axis=0) @ table.table.sum(axis=1)) / items**2
+    return items, 1 - unequal.value, kappa, 1 - unequal.high / by_chance
+
+
+def _near(errors: float | None, kappa: float | None, low: float | None) -> bool | None:
+    """Say whether two judges are near-identical; None if that is not known."""
+    if errors is not None:
+        return errors >= ERRORS
+    if kappa is not None and kappa < GRADES:
+        return False
+    return True if low is not None and low >= BEYOND else None
 
 
 def _pearson(columns: Floats, weights: npt.ArrayLike | None = None) -> float | None:
     known = ~np.isnan(columns).any(axis=1)
     if not known.any():
         return None
-    sums = _moments(columns[known], np.zeros(int(known.sum())), _weights(weights, columns)[known])
-    return scalar(_rho(sums.weighted(np.ones(1))))
+    sums = moments(columns[known], np.zeros(int(known.sum())), _weights(weights, columns)[known])
+    return scalar(correlation(sums.weighted(np.ones(1))))
 
 
 def _weights(given: npt.ArrayLike | None, matrix: Floats) -> Floats:
     return np.ones(len(matrix)) if given is None else np.asarray(given, dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class _Moments:
-    """Sums over weighted pairs: how many, of each judge, and of products of two; leading axes hold clusters."""
-
-    pairs: Floats
-    sums: Floats
-    products: Floats
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def weighted(self, weights: Floats) -> Self:
-        return type(self)(
-            *(np.asarray(np.tensordot(weights, each, 1)) for each in (self.pairs, self.sums, self.products))
-        )
-
-
-def _moments(matrix: Floats, clusters: npt.ArrayLike, weights: Floats) -> _Moments:
-    labels, row = np.unique(np.asarray(clusters), return_inverse=True)
-    return _Moments(
-        np.bincount(row, weights, len(labels)).astype(np.float64),
-        _added(matrix * weights[:, None], row.astype(np.int64), len(labels)),
-        _added(matrix[:, :, None] * matrix[:, None, :] * weights[:, None, None], row.astype(np.int64), len(labels)),
-    )
-
-
-def _added(values: Floats, row: Ints, labels: int) -> Floats:
-    columns = values.reshape(len(values), int(np.prod(values.shape[1:]))).T
-    sums = [np.bincount(row, each, labels) for each in columns]
-    return np.stack(sums, axis=1).reshape(labels, *values.shape[1:]).astype(np.float64)
-
-
-def _rho(sums: _Moments) -> Floats:
-    """Return the mean correlation of two judges; NaN where one never varies. Leading axes are kept."""
-    count = sums.pairs[..., None, None]
-    covariance = sums.products * count - sums.sums[..., :, None] * sums.sums[..., None, :]
-    square = np.diagonal(covariance, axis1=-2, axis2=-1)
-    spread = np.where(square > _NOTHING * sums.pairs[..., None] ** 2, np.sqrt(np.maximum(square, 0)), 0)
-    divisor = spread[..., :, None] * spread[..., None, :]
-    found = np.divide(covariance, divisor, out=np.full(covariance.shape, np.nan), where=divisor > 0)
-    above = np.triu_indices(found.shape[-1], 1)
-    return np.asarray(found[..., above[0], above[1]].mean(axis=-1))

@@ -3,26 +3,34 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import polars as pl
 
-from curate import measures, policies
+from curate import clones, measures, policies, voting
 from curate.config import Json
 from curate.errors import DataError
 from curate.figures import only_heuristics
 from curate.files import read_json, read_table
+from curate.page import strings
+from curate.providers.presets import families
 from curate.ratings_file import checked_rows
+from curate.ratios import numbered
 from curate.records import CUT, GRADES
 from curate.review import Desk, Sample, proof
+from curate.review.settled import settled
 from curate.voting import PAIR
 
 
-def compare(run: Path, seed: int, truth: Path | None = None) -> dict[str, Json]:
+def compare(
+    run: Path, seed: int, truth: Path | None = None, definitions: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, Json]:
     """Return the agreement in a finished `judge` stage and what each policy makes of it, as plain values.
 
     `truth` is a file of assessors' grades (query_id, doc_id, grade); without it the answers to the run's newest sample
     of relevance count, each for its share of its stratum. `sampled` is how many pairs agreement is measured on after a
-    cascade; None without one. DataError if the run is not judged.
+    cascade; None without one. `definitions` are the pipeline's own judges. DataError if the run is not judged.
     """
     ratings, pool = read_table(run / "judge", "ratings"), read_table(run / "pool", "pool")
     sample = read_table(run / "judge", "samples")
@@ -36,6 +44,7 @@ def compare(run: Path, seed: int, truth: Path | None = None) -> dict[str, Json]:
         "only_heuristics": only_heuristics(panel, _heuristics(run)),
         "agreement": measures.on_parts(ratings, panel, sample, pool, seed),
         "sampled": len(sample) or None,
+        "dependence": dependence(run, seed, definitions or {}, people if truth else None),
         "truth": None
         if people is None
         else {"source": source, "pairs": len(people), "judged": len(people.join(judged, on=PAIR, how="semi"))},
@@ -43,6 +52,45 @@ def compare(run: Path, seed: int, truth: Path | None = None) -> dict[str, Json]:
         "removed": policies.removed(decided, pool, queries),
         "systems": policies.systems(decided, read_table(run / "pool", "rankings")),
     }
+
+
+def dependence(
+    run: Path, seed: int, definitions: Mapping[str, Mapping[str, Any]], people: pl.DataFrame | None = None
+) -> dict[str, Json]:
+    """Return what the judges of a finished `judge` stage have in common, as `in_common` does, and its `warnings`.
+
+    `definitions` are the pipeline's own judges; `people` query_id, doc_id, relevant, weight, by default what all
+    samples of the run were answered.
+    """
+    panel = read_json(run / "judge" / "panel.json")
+    if people is None:
+        people = settled(run).select(*PAIR, "weight", relevant=pl.col("grade").is_in(list(CUT)))
+    ratings = read_table(run / "judge", "ratings")
+    found = in_common(ratings, sorted(panel), people, families(panel, definitions), seed)
+    return {**found, "warnings": [*clones.warnings(found, strings("en")["dependence"])]}
+
+
+def in_common(
+    ratings: pl.DataFrame, panel: Sequence[str], people: pl.DataFrame, kin: Mapping[str, str | None], seed: int
+) -> dict[str, Json]:
+    """Return what `clones.dependence` does, with errors on the cut against people: query_id, doc_id, relevant, weight.
+
+    After a cascade two judges are compared on what both were asked.
+    """
+    votes = voting.votes(ratings, panel)
+    codes = voting.coded(votes, panel)
+    true = votes.select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")
+    right = true["relevant"].cast(pl.Float64).to_numpy()[:, None]
+    errors = np.where(codes < 0, np.nan, 1.0 - voting.sides(codes)) - right
+    return clones.dependence(
+        panel,
+        codes,
+        clusters=numbered(votes["query_id"]),
+        seed=seed,
+        errors=errors,
+        families=kin,
+        weights=true["weight"].to_numpy(),
+    )
 
 
 def _heuristics(run: Path) -> Sequence[str]:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -193,6 +194,16 @@ def ranged(figure: float | None, bounds: Sequence[float] | None) -> str | None:
     low, high = (f"{round(bound, 2) + 0.0:.2f}" for bound in bounds)  # no minus in front of nothing
     dash = " – " if "-" in low + high else "–"  # between a dash and a minus one cannot tell
     return f"{figure:.3f} ({low}{dash}{high})"
+
+
+def stated(found: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> str:
+    """Return a measure of agreement, of what `measures` returns, in the words of a language.
+
+    With its interval; or that it is 1 by definition, where the raters used one category only; or not defined.
+    """
+    if found[name] is not None and found.get("one_category"):
+        return str(words["by_definition"])
+    return ranged(found[name], found["intervals"][name]) or str(words["undefined"])
 
 
 def failed(facts: Mapping[str, Json]) -> list[str]:

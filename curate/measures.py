@@ -108,9 +108,9 @@ def figures(
     """Return the agreement in a matrix of codes, items x raters, as plain values.
 
     The fields of `Agreement` that the scale allows; `clusters`, their number (without labels every item is one);
-    `intervals`, [low, high] by the name of a measure, None for fewer than two clusters; `pairs_of_raters`, None if
-    there are more than `PAIRED` raters. Without replicates there are no intervals. Figures are rounded to six digits,
-    so that a last bit cannot make two runs differ.
+    `intervals`, [low, high] by the name of a measure, None for fewer than two clusters, and where one category only is
+    used; `pairs_of_raters`, None if there are more than `PAIRED` raters, or none is named. Without replicates there are
+    no intervals. Figures are rounded to six digits, so that a last bit cannot make two runs differ.
     """
     counted = compress(codes, kind.categories, clusters)
     return _figures(counted, kind, raters, seed, replicates, single=clusters is None)
@@ -129,8 +129,8 @@ def _figures(
     return {
         **{name: _rounded(value) for name, value in found.items() if name not in unfit},
         "clusters": int(counted.times.sum() if single else counted.clusters.max(initial=-1) + 1),
-        "intervals": {name: _ends(drawn.get(name)) for name in kind.measures},
-        "pairs_of_raters": by_pair if len(raters) <= PAIRED else None,
+        "intervals": {name: None if found["one_category"] else _ends(drawn.get(name)) for name in kind.measures},
+        "pairs_of_raters": by_pair if 0 < len(raters) <= PAIRED else None,
     }
 
 

@@ -8,12 +8,13 @@ import json
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from curate import figures, resources
+from curate import clones, figures, resources
 from curate.config import Json
 from curate.confusion import Confusion
 from curate.figures import Drop, Overlap, QueryCounts, Spread
@@ -72,6 +73,8 @@ class Shown:
     """Reason -> ids of the queries that are in no export, or not in all of it."""
     agreed: Mapping[str, Any]
     """The content of agreement.json."""
+    dependence: Mapping[str, Any]
+    """What the judges have in common, as `clones.dependence` has it."""
     overlap: Overlap
     lengths: dict[str, Spread]
     """queries, corpus -> lengths in cl100k tokens, of all texts or of a sample."""
@@ -132,6 +135,7 @@ def _environment(words: Mapping[str, Any]) -> "Environment":
     environment.filters["number"] = lambda value: words["undefined"] if value is None else f"{value:,}"
     environment.filters["figure"] = lambda value: words["undefined"] if value is None else f"{value:,.3f}"
     environment.filters["ranged"] = lambda value, bounds: figures.ranged(value, bounds) or words["undefined"]
+    environment.filters["stated"] = lambda found, name: figures.stated(found, name, words)
     environment.filters["mean"] = lambda value: words["undefined"] if value is None else f"{value:,.1f}"
     environment.filters["named"] = lambda keys, names: [names[key] for key in keys]
     environment.filters["share"] = lambda part, whole: f"{part / whole:.1%}" if whole else words["undefined"]
@@ -153,6 +157,8 @@ def _body(shown: Shown, words: Mapping[str, Any], others: list[str], *, whole: b
         weak=figures.only_heuristics(shown.agreed["panel"], _heuristics(shown)),
         failed=figures.failed(shown.steps["judge"].facts),
         unfinished=[step.unfinished for step in shown.steps.values() if step.unfinished],
+        alike=clones.warnings(shown.dependence, words["dependence"]),
+        worth=clones.worth(shown.dependence, words["dependence"]),
         levels=levels,
         few=FEW,
         positives=positives,
@@ -185,8 +191,14 @@ def _levels(shown: Shown, words: Mapping[str, Any]) -> Levels:
 
 def strings(language: str) -> dict[str, Any]:
     """Return the words of the page in a language; English where there are none of it."""
-    known: dict[str, dict[str, Any]] = yaml.safe_load(resources.template("report.yaml"))
+    known = _words()
     return known.get(language.partition("-")[0], known["en"])
+
+
+@cache
+def _words() -> dict[str, dict[str, Any]]:
+    words: dict[str, dict[str, Any]] = yaml.safe_load(resources.template("report.yaml"))
+    return words
 
 
 def _kappas(agreed: Mapping[str, Any]) -> dict[tuple[str, ...], list[str | None]]:

@@ -1,6 +1,6 @@
 """The charts of the report page, as SVG."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from curate import charts, figures
@@ -65,12 +65,20 @@ def _together(overlap: Overlap) -> list[tuple[tuple[str, ...], int]]:
 
 def _forest(levels: Levels, words: Mapping[str, Any]) -> str:
     """Return the measures of agreement as a chart, with a line for each level."""
-    rows = []
-    for name in MEASURES:
-        found = [(level, agreed[name], agreed["intervals"][name]) for level, agreed in levels]
-        said = [figures.ranged(figure, bounds) or words["undefined"] for _, figure, bounds in found]
-        rows.append((words["measures"][name], [(*each, text) for each, text in zip(found, said, strict=True)]))
+    rows = [
+        (words["measures"][name], [(level, *_entry(agreed, name, words)) for level, agreed in levels])
+        for name in MEASURES
+    ]
     return charts.forest(words["charts"]["agreement"], rows)
+
+
+def _entry(
+    agreed: Mapping[str, Any], name: str, words: Mapping[str, Any]
+) -> tuple[float | None, Sequence[float] | None, str]:
+    """Return a measure, its interval and what is written beside it; what is 1 by definition is not drawn."""
+    if agreed.get("one_category") and agreed[name] is not None:
+        return None, None, str(words["one_category"])
+    return agreed[name], agreed["intervals"][name], figures.stated(agreed, name, words)
 
 
 def verdicts(shown: "Shown") -> tuple[str, ...]:

@@ -40,7 +40,8 @@ class Slots:
     """Share of the variance within queries that the place explains, less what chance gives; at most 1."""
     p: float | None
     """Probability of as large a share by chance, from an F test."""
-    biased: bool
+    biased: bool | None
+    """None where there was nothing to measure."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,8 @@ def slots(ratings: pl.DataFrame, seed: int) -> Slots:
     slope, cut_slope = ratio(x * y, x * x, queries, seed), ratio(x * z, x * x, queries, seed)
     share, p = _explained(y, np.unique(place, return_inverse=True)[1], int(queries.max(initial=0)))
     places = len(np.unique(place))
-    depends = p is not None and share is not None and p < ALPHA and share >= SHARE
-    return Slots(len(rated), places, slope, cut_slope, share, p, _leans(slope, places) or depends)
+    depends = None if p is None or share is None else p < ALPHA and share >= SHARE
+    return Slots(len(rated), places, slope, cut_slope, share, p, _either(_leans(slope, places), depends))
 
 
 def changes(before: pl.DataFrame, after: pl.DataFrame, seed: int) -> Changes:
@@ -100,15 +101,16 @@ def changes(before: pl.DataFrame, after: pl.DataFrame, seed: int) -> Changes:
     )
 
 
-def turned(found: Changes, noise: Changes | None, places: int) -> bool:
+def turned(found: Changes, noise: Changes | None, places: int) -> bool | None:
     """Say whether a reversed order changes too much: more flips than mere repetition, or grades that follow the place.
 
-    `noise` is what asking the same prompts again changed; without it no flip is put down to chance.
+    `noise` is what asking the same prompts again changed; without it no flip is put down to chance. None where there
+    was nothing to measure.
     """
     usual = noise.cut_flips.high if noise and noise.cut_flips else None
-    flips = found.cut_flips is not None and found.cut_flips.low is not None and found.cut_flips.low > FLIPS
-    beyond = usual is None or (found.cut_flips is not None and (found.cut_flips.low or 0.0) > usual)
-    return (flips and beyond) or _leans(found.slope, places)
+    least = found.cut_flips.low if found.cut_flips else None
+    flips = None if least is None else least > max(FLIPS, usual or 0.0)
+    return _either(flips, _leans(found.slope, places))
 
 
 def steps_of(grades: pl.Series) -> Floats:
@@ -121,9 +123,14 @@ def sides_of(grades: pl.Series) -> Floats:
     return grades.is_in(list(CUT)).cast(pl.Float64).to_numpy()
 
 
-def _leans(slope: Figure | None, places: int) -> bool:
-    """Say whether grades surely rise or fall by more than `STEPS` from the first place to the last."""
-    return slope is not None and places > 1 and slope.beyond(STEPS / (places - 1))
+def _leans(slope: Figure | None, places: int) -> bool | None:
+    """Say whether grades surely rise or fall by more than `STEPS` from the first place to the last; None if unknown."""
+    return None if slope is None or slope.low is None or places < 2 else slope.beyond(STEPS / (places - 1))
+
+
+def _either(one: bool | None, other: bool | None) -> bool | None:
+    """Say whether one of two findings is so; None if neither was measured."""
+    return None if one is None and other is None else bool(one or other)
 
 
 def _moved(rated: pl.DataFrame) -> Floats:

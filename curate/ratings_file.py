@@ -2,57 +2,27 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from curate.agreement import Missing
+from curate import clones
+from curate.config import Json
 from curate.errors import ConfigError, DataError, suggestion
 from curate.measures import Kind, Scale, figures
-from curate.readers import Problem, Row
-from curate.readers.file import File, Format
-from curate.readers.text import shown_names
+from curate.page import strings
+from curate.pii.name_words import lists
+from curate.readers import counts, raters
+from curate.readers.cells import opened, texts
+from curate.readers.raters import Layout, Panel, Plan
 from curate.tally import Ints
 
-ENDINGS: Mapping[str, Format] = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
 MOST = 50
 """Different ratings that a scale may have; a column with more holds something else."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where in a file items, raters, ratings and clusters stand, and what the ratings are."""
-
-    item: tuple[str, ...] = ()
-    """Columns that name an item together; the first column if none is named."""
-    raters: tuple[str, ...] = ()
-    """Wide: columns of the raters; all others if none is named."""
-    rater: str | None = None
-    """Long: the column that names the rater; with it, `rating` is the column of the ratings."""
-    rating: str | None = None
-    cluster: str | None = None
-    scale: Scale | None = None
-    """nominal if it is not said and there is no order."""
-    order: tuple[str, ...] = ()
-    """All ratings in the order of the scale; numbers have one of their own."""
-    positive: tuple[str, ...] = ()
-    """Ratings on one side of a cut, which is measured too."""
-    blank: tuple[str, ...] = ()
-    """Words that stand for a missing rating, besides an empty cell."""
-    missing: Missing = "gwet"
-    """How kappa treats missing ratings."""
-
-    def __post_init__(self) -> None:
-        if (self.rater is None) != (self.rating is None):
-            raise ConfigError("expected --rater and --rating together, found one of them; give both, or neither")
-        if self.rater is not None and self.raters:
-            raise ConfigError("found --raters (a column each) and --rater (a row each), expected one; give one of them")
-        if self.rater is not None and not self.item:
-            raise ConfigError("expected --item with --rater, found none; name the column of the items")
-        if len(set(self.order)) < len(self.order):
-            raise ConfigError("--order: found a rating twice, expected different ones; name each once")
+BLANKS = ("na", "n/a", "#n/a", "nan", "null", "-", "--", "?")
+"""Words that often stand for no rating."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +34,16 @@ class Ratings:
     labels: tuple[str, ...]
     """What each code stands for, in the order of the scale."""
     raters: tuple[str, ...]
+    """Empty for counts, where nobody knows who gave which."""
+    truth: str | None
+    """Whose ratings are people's."""
+    right: Ints
+    """Their codes, one an item."""
     clusters: list[str] | None
     """The cluster of each item."""
     kind: Kind
-    item: tuple[str, ...]
-    """Columns that name an item."""
+    plan: Plan
+    notes: tuple[str, ...]
 
 
 @dataclass
@@ -86,99 +61,127 @@ class _Cells:
 def measure(path: Path, layout: Layout, seed: int) -> dict[str, Any]:
     """Return the agreement in a file, as `measures.figures` has it: of its `ratings`, and at the `cut` if one is named.
 
-    Beside them stand what was read: `item` (columns), `raters`, `scale`, `labels` (the ratings in their order).
+    Beside them stand what was read: `form` (wide, long, counts), `item` (columns), `raters` (none of counts), `truth`,
+    `scale`, `labels` (the ratings in their order), `notes`; and in `dependence` what raters have in common, None of
+    counts.
     """
     found = read(path, layout)
-    cut = None
     for name in layout.positive:
         if _at(name, found.labels) is None:
             raise ConfigError(f"--positive: no rating {name!r} in {path}; {suggestion(name, found.labels)}")
+    sides = np.array([*(_at(label, layout.positive) is None for label in found.labels), -1], dtype=np.int64)
+    two, cut = Kind(2, found.kind.scale, missing=layout.missing), None
     if layout.positive:
-        sides = np.array([*(_at(label, layout.positive) is None for label in found.labels), -1], dtype=np.int64)
-        two = Kind(2, found.kind.scale, missing=layout.missing)
         cut = figures(sides[found.codes], two, found.raters, found.clusters, seed=seed)
     return {
-        "item": list(found.item),
+        "form": found.plan.form,
+        "item": list(found.plan.item),
         "raters": list(found.raters),
+        "truth": found.truth,
         "scale": found.kind.scale,
         "labels": list(found.labels),
+        "notes": list(found.notes),
         "ratings": figures(found.codes, found.kind, found.raters, found.clusters, seed=seed),
         "cut": cut,
+        "dependence": _dependence(found, sides if layout.positive else None, seed) if found.raters else None,
     }
+
+
+def _dependence(found: Ratings, sides: Ints | None, seed: int) -> dict[str, Json]:
+    """Return what raters have in common, as `clones.dependence` does, and its `warnings` in English.
+
+    An error is the difference to the truth: of the sides of the cut if there is one, else of the steps on an ordinal or
+    interval scale; on a nominal one it is 1 where the rating is another one.
+    """
+    right, steps = found.right[:, None], found.kind.steps or range(len(found.labels))
+    place = np.array([*steps, 0], dtype=np.float64) if sides is None else -sides.astype(np.float64)
+    wrong = place[found.codes] - place[right]
+    if sides is None and found.kind.scale == "nominal":
+        wrong = (found.codes != right).astype(np.float64)
+    wrong[(found.codes < 0) | (right < 0)] = np.nan
+    common = clones.dependence(
+        found.raters,
+        found.codes,
+        clusters=np.arange(len(found.codes)) if found.clusters is None else found.clusters,
+        seed=seed,
+        errors=wrong,
+        families={name: raters.kin(name) for name in found.raters},
+    )
+    return {**common, "warnings": [*clones.warnings(common, strings("en")["dependence"], "raters")]}
 
 
 def read(path: Path, layout: Layout) -> Ratings:
     """Return the ratings of a file; DataError names the line, what was found there and what was expected."""
-    source = _open(path)
-    header = source.header() or []
-    item = layout.item or tuple(header[:1])
-    named = [*item, *layout.raters, *(name for name in (layout.rater, layout.rating, layout.cluster) if name)]
-    _has(path, header, named)
-    others = [name for name in header if name not in (*item, layout.cluster)]
-    columns = [] if layout.rater else list(layout.raters or others)
-    cells = _Cells(raters={name: at for at, name in enumerate(columns)})
-    for row in _rows(source, {*named, *columns}):
-        _take(cells, row, layout, item, columns, f"{path}:{row.line}")
-    if not cells.items or len(cells.raters) < 2:
+    source = opened(path)
+    plan = raters.planned(str(path), source.header() or [], layout)
+    cells, notes = _Cells(), list(plan.notes)
+    if plan.form == "wide" and not layout.raters:
+        counts.ask(source, plan)
+    if plan.form == "counts":
+        plan, without = counts.categories(source, plan, layout)
+        notes += without
+        cells.labels = {name: at for at, name in enumerate(plan.columns)}
+        scale: Scale = layout.scale or ("ordinal" if layout.order else "nominal")
+        layout = replace(layout, order=layout.order or plan.columns, scale=scale)
+    if plan.form == "wide":
+        cells.raters = {name: at for at, name in enumerate(plan.columns)}
+    for line, row in texts(source, plan.needed):
+        _take(cells, row, layout, plan, f"{path}:{line}")
+    if plan.form == "long" and not layout.rater and len(cells.said) == len(cells.items) > 0:
         raise DataError(
-            f"{path}: found {len(cells.items)} items and {len(cells.raters)} raters, expected an item and two raters "
-            "at least; choose the columns with --raters, or with --item, --rater and --rating"
+            f"{path}: found no item with two ratings ({plan.notes[0]}), expected some; if these columns are raters "
+            f"themselves, give --raters {plan.rater},{plan.columns[0]}"
         )
-    return _coded(cells, layout, item)
+    found = _coded(cells, layout, plan, notes)
+    if not cells.items or (len(found.raters) < 2 and plan.form != "counts"):
+        beside = f" beside {found.truth}, the truth" if found.truth else ""
+        raise DataError(
+            f"{path}: found {len(cells.items)} items and {len(found.raters)} raters{beside}, expected an item and two "
+            "raters at least; choose the columns with --raters, or with --item, --rater and --rating"
+        )
+    return found
 
 
 def checked_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """Yield line and the cells of some columns, as text, of every row of a file; DataError as `read` raises it."""
-    source = _open(path)
-    _has(path, source.header() or [], columns)
-    for row in _rows(source, set(columns)):
-        yield row.line, [_text(row.values[name]) for name in columns]
+    source = opened(path)
+    header = source.header() or []
+    found = [raters.column(str(path), header, name) for name in columns]
+    for line, row in texts(source, found):
+        yield line, [row[name] for name in found]
 
 
-def _open(path: Path) -> File:
-    if path.suffix.lower() not in ENDINGS:
-        raise ConfigError(f"{path}: found the ending {path.suffix!r}, expected one of {', '.join(ENDINGS)}; save it so")
-    if not path.is_file():
-        raise DataError(f"{path}: no such file, expected one of ratings; check the path")
-    return File(path, ENDINGS[path.suffix.lower()])
-
-
-def _has(path: Path, header: Sequence[str], names: Sequence[str]) -> None:
-    for name in names:
-        if name not in header:
-            known = [shown_names([each]) for each in header]
-            raise DataError(f"{path}:1: found no column {name!r}, expected it in the header; {suggestion(name, known)}")
-
-
-def _rows(source: File, wanted: set[str]) -> Iterator[Row]:
-    for row in source.rows(wanted):
-        if isinstance(row, Problem):
-            raise DataError(f"{source.place}:{row.line}: found {row.found}, expected {row.expected}; correct the line")
-        yield row
-
-
-def _take(cells: _Cells, row: Row, layout: Layout, item: Sequence[str], columns: Sequence[str], place: str) -> None:
+def _take(cells: _Cells, row: Mapping[str, str], layout: Layout, plan: Plan, place: str) -> None:
     """Add a row's ratings."""
-    key = tuple(_text(row.values[name]) for name in item)
+    key = tuple(row[name] for name in plan.item) or (place,)
     if not any(key):
-        raise DataError(f"{place}: found no {' or '.join(item)}, expected the name of an item; fill in the cell")
+        raise DataError(f"{place}: found no {' or '.join(plan.item)}, expected the name of an item; fill in the cell")
     new = key not in cells.items
-    if not new and not layout.rater:
-        raise DataError(f"{place}: found an item for the second time, expected a row an item; leave one of them out")
-    number = cells.items.setdefault(key, len(cells.items))
-    if layout.cluster:
-        _cluster(cells, number, _text(row.values[layout.cluster]), place)
-    if layout.rater and layout.rating:
-        name = _text(row.values[layout.rater])
-        if not name:
-            raise DataError(f"{place}: found no {layout.rater}, expected the name of a rater; fill in the cell")
-        pairs = [(cells.raters.setdefault(name, len(cells.raters)), layout.rating)]
-    else:
-        pairs = list(enumerate(columns))
-    for rater, column in pairs:
-        if (number, rater) in cells.said:
-            raise DataError(f"{place}: found a second rating of an item by one rater, expected one; leave one out")
-        cells.said[number, rater] = _label(cells, _text(row.values[column]), layout, f"{place}, column {column}")
+    hint = f"give {plan.hint}, or leave" if plan.hint else "name more columns of an item with --item, or leave"
+    if not new and plan.form != "long":
+        raise DataError(f"{place}: found an item for the second time, expected a row an item; {hint} one of them out")
+    item = cells.items.setdefault(key, len(cells.items))
+    if plan.cluster:
+        _cluster(cells, item, row[plan.cluster], place)
+    for rater, column, said in _given(cells, row, plan, place):
+        if (item, rater) in cells.said:
+            raise DataError(f"{place}: found a second rating of an item by one rater, expected one; {hint} one out")
+        cells.said[item, rater] = _label(cells, said, layout, f"{place}, column {column}")
+
+
+def _given(cells: _Cells, row: Mapping[str, str], plan: Plan, place: str) -> list[tuple[int, str, str]]:
+    """Return the ratings in a row: number of the rater, column, and what stands there; of counts nobody is known."""
+    said = [row[name] for name in plan.columns]
+    if plan.form == "wide":
+        return list(zip(range(len(said)), plan.columns, said, strict=True))
+    if plan.form == "counts":
+        times = zip(plan.columns, counts.counted(said, plan.columns, place), strict=True)
+        each = [name for name, count in times for _ in range(count)]
+        return [(cells.raters.setdefault(str(at), at), name, name) for at, name in enumerate(each)]
+    name = row[str(plan.rater)]
+    if not name:
+        raise DataError(f"{place}: found no {plan.rater}, expected the name of a rater; fill in the cell")
+    return [(cells.raters.setdefault(name, len(cells.raters)), plan.columns[0], said[0])]
 
 
 def _cluster(cells: _Cells, number: int, name: str, place: str) -> None:
@@ -207,25 +210,59 @@ def _label(cells: _Cells, text: str, layout: Layout, place: str) -> int:
     return cells.labels[text]
 
 
-def _coded(cells: _Cells, layout: Layout, item: tuple[str, ...]) -> Ratings:
+def _coded(cells: _Cells, layout: Layout, plan: Plan, notes: Sequence[str]) -> Ratings:
     """Return the cells as a matrix of codes in the order of the scale."""
+    who = Panel(tuple(cells.raters), None, ())
+    if plan.form != "counts":
+        who = raters.panel(list(cells.raters), layout, _persons(), wide=plan.form == "wide")
+        kept = {cells.raters[name] for name in (*who.raters, who.truth) if name}
+        used = {label for (_, rater), label in cells.said.items() if rater in kept}
+    else:
+        used = set(cells.labels.values())
+    labels = [text for text, number in cells.labels.items() if number in used]
     scale: Scale = layout.scale or ("ordinal" if layout.order else "nominal")
-    numbers = [_number(text) for text in (layout.order or cells.labels)]
-    odd = next((at for at, number in enumerate(numbers) if number is None), None)
+    odd = next((text for text in layout.order or labels if _number(text) is None), None)
     if odd is not None and (scale == "interval" or (scale == "ordinal" and not layout.order)):
-        where = "--order" if layout.order else cells.places[odd]
+        where = "--order" if layout.order else cells.places[cells.labels[odd]]
         remedy = "use --scale ordinal" if layout.order else "give --order with all ratings, or --scale nominal"
-        found = _quoted([*(layout.order or cells.labels)][odd])
-        raise DataError(f"{where}: found {found}, expected a number on the scale `{scale}`; {remedy}")
-    order = layout.order or _sorted(list(cells.labels))
-    code = np.array([_at(text, order) for text in cells.labels] + [-1], dtype=np.int64)
-    matrix = np.full((len(cells.items), len(cells.raters)), -1, dtype=np.int64)
+        raise DataError(f"{where}: found {_quoted(odd)}, expected a number on the scale `{scale}`; {remedy}")
+    order = layout.order or _sorted(labels)
+    code = np.array([_at(text, order) if number in used else -1 for text, number in cells.labels.items()] + [-1])
+    matrix = np.full((len(cells.items), len(cells.raters) + 1), -1, dtype=np.int64)
     at = np.array(list(cells.said), dtype=np.int64).reshape(-1, 2)
-    matrix[at[:, 0], at[:, 1]] = code[np.array(list(cells.said.values()), dtype=np.int64)]
+    matrix[at[:, 0], at[:, 1]] = code.astype(np.int64)[np.array(list(cells.said.values()), dtype=np.int64)]
     steps = [float(text) for text in order] if scale == "interval" else None
-    clusters = cells.clusters if layout.cluster else None
-    kind = Kind(max(len(order), 1), scale, steps, layout.missing)
-    return Ratings(matrix, tuple(order), tuple(cells.raters), clusters, kind, item)
+    return Ratings(
+        codes=matrix[:, [cells.raters[name] for name in who.raters]],
+        labels=tuple(order),
+        raters=() if plan.form == "counts" else who.raters,
+        truth=who.truth,
+        right=matrix[:, cells.raters[who.truth] if who.truth else -1],
+        clusters=cells.clusters if plan.cluster else None,
+        kind=Kind(max(len(order), 1), scale, steps, layout.missing),
+        plan=plan,
+        notes=(*notes, *who.notes, *_odd(labels, layout)),
+    )
+
+
+def _odd(labels: Sequence[str], layout: Layout) -> list[str]:
+    """Return what must be said of ratings that may be words for none, or one rating in two cases."""
+    none = [text for text in labels if text.casefold() in BLANKS and text not in layout.order]
+    twice = [text for text in labels if sum(text.casefold() == other.casefold() for other in labels) > 1]
+    return [
+        *([f"counted as ratings: {', '.join(none)}; --blank {','.join(none)} if they are none"] if none else []),
+        *(
+            [f"counted as different ratings: {', '.join(sorted(twice))}; write them alike if they are one"]
+            if twice
+            else []
+        ),
+    ]
+
+
+def _persons() -> frozenset[str]:
+    """Return names that people have, in small letters."""
+    known = lists().latin
+    return frozenset(name.casefold() for name in (*known.surnames, *known.given))
 
 
 def _sorted(labels: Sequence[str]) -> list[str]:
@@ -251,13 +288,6 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) and "_" not in text else None
-
-
-def _text(value: object) -> str:
-    """Return a cell as text; empty for none, whole numbers without a point."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
 
 
 def _quoted(text: str) -> str:

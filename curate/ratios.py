@@ -1,4 +1,4 @@
-"""A ratio of sums over pairs with an interval that resamples queries: a share, a mean, or a slope."""
+"""A ratio of sums over pairs with an interval that resamples queries: a share, a mean, a slope, or a correlation."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -9,6 +9,9 @@ import polars as pl
 
 from curate import intervals
 from curate.tally import Floats, Ints
+
+_NOTHING = 1e-12
+"""A variance that is no more than what rounding leaves of 0."""
 
 
 @dataclass(frozen=True)
@@ -67,3 +70,49 @@ def mean(values: npt.ArrayLike, clusters: npt.ArrayLike, seed: int) -> Figure | 
     """Return the mean of a value a pair; None without a pair."""
     numbers = np.asarray(values, dtype=np.float64)
     return ratio(numbers, np.ones(len(numbers)), clusters, seed)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over weighted pairs: how many, of each judge, and of products of two; leading axes hold clusters."""
+
+    pairs: Floats
+    sums: Floats
+    products: Floats
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def weighted(self, weights: Floats) -> Self:
+        """Return the sums over clusters with cluster i counted weights[..., i] times."""
+        return type(self)(
+            *(np.asarray(np.tensordot(weights, each, 1)) for each in (self.pairs, self.sums, self.products))
+        )
+
+
+def moments(matrix: Floats, clusters: npt.ArrayLike, weights: Floats) -> Moments:
+    """Return the sums of a matrix, pairs x judges, stacked by cluster; each pair counts as often as its weight."""
+    labels, row = np.unique(np.asarray(clusters), return_inverse=True)
+    return Moments(
+        np.bincount(row, weights, len(labels)).astype(np.float64),
+        _added(matrix * weights[:, None], row.astype(np.int64), len(labels)),
+        _added(matrix[:, :, None] * matrix[:, None, :] * weights[:, None, None], row.astype(np.int64), len(labels)),
+    )
+
+
+def _added(values: Floats, row: Ints, labels: int) -> Floats:
+    columns = values.reshape(len(values), int(np.prod(values.shape[1:]))).T
+    sums = [np.bincount(row, each, labels) for each in columns]
+    return np.stack(sums, axis=1).reshape(labels, *values.shape[1:]).astype(np.float64)
+
+
+def correlation(sums: Moments) -> Floats:
+    """Return the mean correlation of two judges; NaN where one never varies. Leading axes are kept."""
+    count = sums.pairs[..., None, None]
+    covariance = sums.products * count - sums.sums[..., :, None] * sums.sums[..., None, :]
+    square = np.diagonal(covariance, axis1=-2, axis2=-1)
+    spread = np.where(square > _NOTHING * sums.pairs[..., None] ** 2, np.sqrt(np.maximum(square, 0)), 0)
+    divisor = spread[..., :, None] * spread[..., None, :]
+    found = np.divide(covariance, divisor, out=np.full(covariance.shape, np.nan), where=divisor > 0)
+    above = np.triu_indices(found.shape[-1], 1)
+    return np.asarray(found[..., above[0], above[1]].mean(axis=-1))

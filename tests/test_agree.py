@@ -12,7 +12,8 @@ import pytest
 from curate.comparing import compare
 from curate.errors import ConfigError, DataError
 from curate.files import frame, write_json, write_table
-from curate.ratings_file import Layout, measure, read
+from curate.ratings_file import measure, read
+from curate.readers.raters import Layout
 from tests.pools import pooled
 from tests.runs import curate, tiny
 from tests.test_agreement import JUDGES, printed
@@ -56,11 +57,14 @@ def test_fleiss_1971(tmp_path: Path, tables: Path, expected: Any) -> None:
 
 
 def test_wikipedia_counts(tmp_path: Path, tables: Path, expected: Any) -> None:
-    """Counts are written out as ratings: which rater gave which does not matter."""
+    """Counts as they are, and written out as ratings: which rater gave which does not matter."""
     table = pl.read_csv(tables / "wikipedia_fleiss_counts.csv").drop("subject")
     counts = [list(row) for row in table.iter_rows()]
     rows = [[code for code, count in enumerate(row) for _ in range(count)] for row in counts]
     found = agree(tmp_path, wide(tmp_path / "w.csv", rows))["ratings"]
+    counted = agree(tmp_path, str(tables / "wikipedia_fleiss_counts.csv"), "--counts")
+    assert (counted["form"], counted["raters"], counted["dependence"]) == ("counts", [], None)
+    assert counted["ratings"] | {"pairs_of_raters": None} == found | {"pairs_of_raters": None}
     want = expected["wikipedia_fleiss_counts.csv"]
     assert printed(found["fleiss"], want["published"]["fleiss_kappa"])
     assert printed(found["percent"], want["published"]["P_bar"])
@@ -137,18 +141,20 @@ def test_llm_judges(tmp_path: Path, tables: Path, expected: Any) -> None:
     assert printed(binary["cut"]["fleiss"], want["fleiss_binary_ge2"])
     assert (binary["cut"]["unanimous"], binary["cut"]["items"], binary["cut"]["clusters"]) == (864, 1337, 8)
     assert want["unanimous_binary"] == 864
-    with_human = agree(tmp_path, str(file), *keys)["ratings"]["pairs_of_raters"]
-    for pair in with_human:
-        if pair["raters"][0] == "human":
-            assert printed(pair["nominal"], want["cohen_4way_vs_human"][pair["raters"][1]])
+    everybody = ("--raters", ",".join(["human", *JUDGES]))
+    with_human = agree(tmp_path, str(file), *keys, *everybody)["ratings"]["pairs_of_raters"]
+    kappas = {pair["raters"][1]: pair["nominal"] for pair in with_human if pair["raters"][0] == "human"}
+    assert set(kappas) == set(want["cohen_4way_vs_human"])
+    for judge, kappa in kappas.items():
+        assert printed(kappa, want["cohen_4way_vs_human"][judge])
     refused = curate(tmp_path, "agree", str(file), *keys, "--order", "0,1,2,3")
     assert refused.returncode == 2
     assert "csv:582, column RMITIR-llama70B: found '5', expected one of 0, 1, 2, 3, or nothing" in refused.stderr
     table = pl.read_csv(file).with_columns(pl.col(JUDGES).clip(0, 3))
     table.write_csv(tmp_path / "clipped.csv")
-    found = agree(tmp_path, "clipped.csv", *keys, *judges, "--order", "0,1,2,3")
-    assert (found["scale"], found["labels"]) == ("ordinal", ["0", "1", "2", "3"])
-    assert printed(found["ratings"]["fleiss"], want["fleiss_4way"])
+    clipped = agree(tmp_path, "clipped.csv", *keys, *judges, "--order", "0,1,2,3")
+    assert (clipped["scale"], clipped["labels"]) == ("ordinal", ["0", "1", "2", "3"])
+    assert printed(clipped["ratings"]["fleiss"], want["fleiss_4way"])
 
 
 ROWS = [
@@ -178,6 +184,8 @@ def test_every_way_to_write_a_file_says_the_same(tmp_path: Path, ending: str) ->
         else:
             table.write_csv(path, separator="\t" if ending == "tsv" else ",")
         found.append(measure(path, KEYS if name == "wide" else LONG, seed=1))
+        assert found[-1].pop("form") == ("wide" if name == "wide" else "long")
+        assert "long form" in str(found[-1].pop("notes")) or name == "wide"
     assert found[0] == found[1] == found[2]
     both: Any = found[0]
     assert (both["scale"], both["labels"], both["raters"]) == ("ordinal", ["S", "A", "B", "C", "D"], ["x", "y", "z"])
@@ -244,16 +252,17 @@ def test_a_bad_file_is_a_sentence(tmp_path: Path, content: str, layout: Layout, 
 def test_bad_options_and_paths(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="expected --rater and --rating together"):
         Layout(rater="who")
-    with pytest.raises(ConfigError, match=r"found --raters .* and --rater"):
-        Layout(item=("i",), rater="who", rating="said", raters=("a",))
-    with pytest.raises(ConfigError, match="expected --item with --rater"):
-        Layout(rater="who", rating="said")
+    with pytest.raises(ConfigError, match="found --counts and an option that names raters"):
+        Layout(counts=True, raters=("a",))
     with pytest.raises(ConfigError, match="--order: found a rating twice"):
         Layout(order=("a", "a"))
     with pytest.raises(ConfigError, match=r"found the ending '.xls', expected one of .csv, .tsv, .parquet"):
         read(tmp_path / "f.xls", Layout())
     with pytest.raises(DataError, match="no such file"):
         read(tmp_path / "f.csv", Layout())
+    (tmp_path / "l.csv").write_text("what,who,said\nx,a,1\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="expected --item with --rater"):
+        read(tmp_path / "l.csv", Layout(rater="who", rating="said"))
     wide(tmp_path / "f.csv", [["1", "2"]])
     with pytest.raises(ConfigError, match="--positive: no rating '7'"):
         measure(tmp_path / "f.csv", Layout(positive=("7",)), 0)
@@ -263,7 +272,8 @@ def test_bad_options_and_paths(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"), [(["--scale", "ordinal"], "and no file"), (["f.csv", "--run", "runs/x"], "and --run or --truth")]
+    ("words", "said"),
+    [(["--scale", "ordinal"], "and no file"), (["f.csv", "--run", "runs/x"], "a file of ratings and --run")],
 )
 def test_options_of_a_file_and_of_a_run_do_not_mix(tmp_path: Path, words: list[str], said: str) -> None:
     done = curate(tmp_path, "agree", *words)

@@ -53,6 +53,7 @@ def test_without_an_order_nothing_is_sent_and_the_places_are_looked_at(tmp_path:
     assert found["judges"]["m"]["position"]["biased"] is False
     assert found["judges"]["m"]["controls"] is None
     assert found["judges"]["m"]["relevant"]["value"] == 0.4
+    assert found["gate"]["failed"] is None  # nobody was measured, which is not "nobody failed"
     assert found["panel"]["kappa"] is None  # one judge agrees with nobody
     assert found["warnings"] == []
     assert json.loads((run.folder / "checks" / "judge.json").read_text("utf-8")) == found
@@ -147,6 +148,7 @@ def test_a_judge_that_has_not_rated_cannot_be_asked_again_but_answers_controls(t
     found = check(run, Order(controls=True, positives=known(tmp_path)))
     assert found["judges"]["m"]["controls"]["state"] == "passed"
     assert found["judges"]["m"]["position"]["slope"] is None
+    assert found["judges"]["m"]["position"]["biased"] is None  # not measured, which is not "no"
     assert set(replicates(run)) == {1}
 
 
@@ -201,9 +203,9 @@ def test_people_say_how_strict_a_judge_is_and_how_many_judges_a_panel_is_worth(t
     assert strict["controls"]["value"] == 1
     assert loose["controls"]["rejected"]["value"] < 1
     assert found["panel"]["effective"] is None  # the strict one never errs
-    assert any("a judge makes no error there" in each for each in found["warnings"])
-    assert not any("without grades by assessors" in each for each in found["warnings"])
-    assert [each.partition(":")[0] for each in found["panel"]["clones"]] == ["gpt-1 and gpt-2"]
+    assert found["panel"]["not_measured"] == "errors"
+    assert found["warnings"][-1].startswith("effective number of judges: not measured (on what people and all")
+    assert found["panel"]["clones"] == [["gpt-1", "gpt-2"]]
     assert any(
         each.startswith("near-identical judges: gpt-1 and gpt-2: one family (gpt), errors")
         for each in found["warnings"]
@@ -287,7 +289,8 @@ def test_real_assessors_show_no_position_effect(shared_data: Path, tmp_path: Pat
     assert not any(each["biased"] for each in slopes.values())
     assert (round(found["panel"]["kappa"], 3), round(found["panel"]["kappa_cut"], 3)) == (0.828, 0.886)
     assert [round(found["judges"][name]["strictness"]["value"], 3) for name in names] == [-0.024, 0.048, -0.024]
-    assert len(found["panel"]["clones"]) == 3  # of one family, as declared
+    assert (found["panel"]["clones"], found["panel"]["families"]) == ([], {"one": list(names)})
+    assert "judges of one family (one): first, second, third" in found["warnings"]
     assert found["panel"]["effective"] is None  # no assessor graded them
     for words, said in ((("--again", "reversed"), "no language model to ask"), (("--controls",), "no relevant pair")):
         refused = curate(tmp_path, "check", "judge", *words)

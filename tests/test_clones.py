@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from curate import agreement, clones
 from curate.checks.panel import panel, unanimous
-from curate.clones import effective, effective_number, family, together
+from curate.clones import effective, effective_number, family, together, warnings, worth
+from curate.page import strings
 from curate.tally import tally
 
 Judged = tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.str_]]
+WORDS = strings("en")["dependence"]
 ALIKE = ("h2oloo-fewself", "willia-umbrela1", "Olz-gpt4o")
 """Of the five these three err together."""
 
@@ -53,7 +55,7 @@ def test_three_real_judges_that_err_alike_are_worth_hardly_more_than_one(llmjudg
 def test_the_warning_applies_to_real_judges_that_err_alike_and_to_no_other(llmjudge: Judged) -> None:
     names, grades, human, _ = llmjudge
     found = together(names, grades, errors(grades, human), dict.fromkeys(names))
-    flagged = {frozenset((each.first, each.second)) for each in found if each.reasons}
+    flagged = {frozenset((each.first, each.second)) for each in found if each.near}
     assert flagged == {frozenset(pair) for pair in ((ALIKE[0], ALIKE[1]), (ALIKE[0], ALIKE[2]), (ALIKE[1], ALIKE[2]))}
 
 
@@ -68,10 +70,36 @@ def test_near_clones_agree_almost_wholly_and_are_right_as_seldom_as_one_of_them(
     assert kappa >= 0.997
     agreed = (copies == copies[:, :1]).all(axis=1)
     assert 0.42 <= float((copies[agreed, 0] == human[agreed]).mean()) <= 0.46
-    assert all(each.reasons for each in together(["a", "b", "c"], copies, None, {}))
+    assert all(each.near for each in together(["a", "b", "c"], copies, None, {}))
     worth = effective(errors(copies, human), queries, 7)
     assert worth is not None
     assert (worth.value or 9) < 1.01
+
+
+def test_without_people_no_real_raters_pass_for_clones(llmjudge: Judged, shared_data: Path) -> None:
+    """Neither five real judges nor three personas of one model, on the grades or on the cut; exact copies do."""
+    names, grades, _, _ = llmjudge
+    table = pl.read_csv(shared_data / "panel" / "ratings.tsv", separator="\t")
+    personas = table.pivot(on="assessor", index=["query_id", "doc_id"], values="grade").drop("query_id", "doc_id")
+    codes = personas.select(pl.all().replace_strict(dict(zip("SABCD", range(5), strict=True)))).to_numpy()
+    for who, said in ((names, grades), (personas.columns, codes), (personas.columns, (codes > 1).astype(int))):
+        assert [each.near for each in together(who, said, None, {})] == [False] * (len(who) * (len(who) - 1) // 2)
+    low = [each.kappa_low or 0 for each in together(personas.columns, codes, None, {})]
+    assert 0.78 < min(low) <= max(low) < 0.80
+    twice = together(["a", "b"], np.column_stack([codes[:, 0], codes[:, 0]]), None, {})
+    assert twice[0].near
+    assert together(["a", "b"], np.tile(codes[:20, :1], 2), None, {})[0].near is None, "twenty pairs are too few"
+
+
+def test_the_lower_bound_of_kappa_holds_for_independent_pairs() -> None:
+    """Two judges who are equal on 90 % of the items: at most 2.5 % of the bounds lie above the true kappa."""
+    random, above = np.random.default_rng(4), 0
+    for _ in range(400):
+        first = random.integers(0, 4, 300)
+        second = np.where(random.random(300) < 0.1, (first + random.integers(1, 4, 300)) % 4, first)
+        low = together(["a", "b"], np.column_stack([first, second]), None, {})[0].kappa_low
+        above += (low or 0) > 1 - 0.1 / 0.75
+    assert above / 400 <= 0.045
 
 
 def test_a_panel_is_told_of_its_kin_and_what_it_is_worth() -> None:
@@ -85,11 +113,18 @@ def test_a_panel_is_told_of_its_kin_and_what_it_is_worth() -> None:
         orient="row",
     )
     found = panel(ratings, list(grades), people, {"one": "gpt", "two": "gpt", "three": "llama"}, 7)
-    assert found["clones"] == ["one and two: one family (gpt), errors correlate at 1.00"]
+    assert (found["clones"], found["families"]) == ([["one", "two"]], {"gpt": ["one", "two"]})
+    assert warnings(found, WORDS) == [
+        "near-identical judges: one and two: one family (gpt), errors correlate at 1.00",
+        "judges of one family (gpt): one, two",
+        "judges that err alike agree: kappa of such a panel says little of its quality",
+    ]
     assert found["effective"] is None  # the third never errs: its errors correlate with nothing
+    assert found["not_measured"] == "errors"
     assert found["unanimous_as_people"] is not None
     silent = panel(ratings, list(grades), people.clear(), {}, 7)
     assert (silent["effective"], silent["unanimous_as_people"]) == (None, None)
+    assert worth(silent, WORDS).endswith("not measured (no grades by people of what all of them rated)")
 
 
 def test_unanimous_pairs_are_those_with_one_grade_by_all() -> None:
@@ -144,10 +179,8 @@ def test_a_pair_of_a_sample_counts_for_those_it_stands_for(seed: int, most: int)
     ends = ("rho", "rho_low", "rho_high")
     assert [getattr(found, end) for end in ends] == pytest.approx([getattr(whole, end) for end in ends])
     names = ["a", "b", "c"]
-    one, other = (
-        together(names, wrong, wrong, {}, times),
-        together(names, wrong, np.repeat(wrong, times, axis=0), {}),
-    )
+    said = np.zeros(wrong.shape, dtype=np.int64)
+    one, other = together(names, said, wrong, {}, times), together(names, said, np.repeat(wrong, times, axis=0), {})
     assert [each.errors for each in one] == pytest.approx([each.errors for each in other])
     wrong[:, 0] = 1
     assert effective(wrong, np.arange(40), seed, times / 7) is None
@@ -160,6 +193,6 @@ def test_rho_is_the_mean_of_numpys_correlations(seed: int, judges: int) -> None:
     matrix = np.corrcoef(wrong.T)
     assert found is not None
     assert found.rho == pytest.approx(matrix[np.triu_indices(judges, 1)].mean())
-    pairs = together([str(n) for n in range(judges)], wrong, wrong, {})
+    pairs = together([str(n) for n in range(judges)], wrong.astype(np.int64) + 1, wrong, {})
     assert [each.errors for each in pairs] == pytest.approx(list(matrix[np.triu_indices(judges, 1)]))
-    assert all(("errors" in " ".join(each.reasons)) == ((each.errors or 0) >= clones.ERRORS) for each in pairs)
+    assert all(each.near == ((each.errors or 0) >= clones.ERRORS) for each in pairs)

@@ -85,7 +85,7 @@ def test_noise_is_not_taken_for_an_effect_of_the_order() -> None:
 
 
 def test_false_alarms_are_rare() -> None:
-    alarms = sum(slots(judged(seed=seed)[0], 7).biased for seed in range(100))
+    alarms = sum(bool(slots(judged(seed=seed)[0], 7).biased) for seed in range(100))
     assert alarms <= 2
 
 
@@ -134,14 +134,15 @@ def test_the_interval_of_the_slope_covers_the_truth() -> None:
 
 def test_what_is_not_defined_is_none() -> None:
     empty = slots(pl.DataFrame(schema=SCHEMA), 7)
-    assert (empty.pairs, empty.slope, empty.share, empty.p, empty.biased) == (0, None, None, None, False)
+    assert (empty.pairs, empty.slope, empty.share, empty.p, empty.biased) == (0, None, None, None, None)
     rows = pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "grade": ["S", None], "slot": [0, 1]})
     alone = slots(rows, 7)
-    assert (alone.pairs, alone.slope, alone.p) == (1, None, None)
+    assert (alone.pairs, alone.slope, alone.p, alone.biased) == (1, None, None, None)
     again = changes(rows, rows.with_columns(grade=pl.Series(["A", "B"])), 7)
     assert (again.pairs, again.lost, again.slope) == (1, 1, None)
     assert again.shift is not None
     assert (again.shift.value, again.shift.low) == (-1, None)
+    assert turned(again, None, 10) is None
 
 
 @given(

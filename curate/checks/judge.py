@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from curate import clones, judging, position
+from curate import judging, position
 from curate.checks import again, panel
 from curate.checks.again import Asking
 from curate.checks.warnings import warnings
@@ -26,10 +26,11 @@ from curate.estimates import Estimate
 from curate.files import write_json
 from curate.folder import enough_space, locked
 from curate.ledger import Ledger, default_path
+from curate.providers.presets import families
 from curate.review.settled import settled
 from curate.run import Run
 from curate.stages import gate, judge, quote, spending
-from curate.stages.seats import AnySeat, PaidSeat, ReplaySeat, Table, paid
+from curate.stages.seats import AnySeat, Table, paid
 
 
 @dataclass(frozen=True)
@@ -156,9 +157,9 @@ def _figures(bench: Bench) -> dict[str, Any]:
         found["prevalence"] = _prevalence(base[seat.name], bench.people, passed.get(seat.name), seed)
         found["again"] = _again(base[seat.name], [e for e in bench.askings if e.seat.name == seat.name], bench)
         judges[seat.name] = found
-    families = {seat.name: _family(seat) for seat in seats}
+    kin = families({seat.name: seat.judge.identity for seat in seats}, bench.context.definitions.get("judges", {}))
     ratings = pl.concat(base.values())
-    both = panel.panel(ratings, list(base), bench.people, families, seed)
+    both = panel.panel(ratings, list(base), bench.people, kin, seed)
     both |= panel.kappas(_in_full(ratings, bench), list(base))
     plain: dict[str, Json] = {
         "judges": judges,
@@ -166,7 +167,7 @@ def _figures(bench: Bench) -> dict[str, Any]:
         "gate": {
             "floor": bench.config.gate.floor,
             "least": bench.config.gate.least,
-            "failed": gate.weak(passed),
+            "failed": gate.weak(passed) if passed else None,
             "allow_weak_judges": bench.config.allow_weak_judges,
         },
         "people": len(bench.people),
@@ -214,13 +215,6 @@ def _again(base: pl.DataFrame, mine: Sequence[Asking], bench: Bench) -> dict[str
         biased = position.turned(found["reversed"], found.get("repeat"), bench.config.batch)
         kinds["reversed"] = {**asdict(found["reversed"]), "biased": biased}
     return kinds
-
-
-def _family(seat: AnySeat) -> str | None:
-    """Return the family that is declared, or what the model's name begins with; None for other judges."""
-    if isinstance(seat, PaidSeat):
-        return seat.settings.family or clones.family(seat.settings.model)
-    return seat.judge.family if isinstance(seat, ReplaySeat) else None
 
 
 def _plain(value: object) -> Json:

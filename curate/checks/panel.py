@@ -6,7 +6,8 @@ from dataclasses import asdict
 import numpy as np
 import polars as pl
 
-from curate import agreement, clones, leniency, position, voting
+from curate import agreement, leniency, position, voting
+from curate.comparing import in_common
 from curate.config import Json
 from curate.controls import PAIR
 from curate.estimates import Estimate, wilson
@@ -87,20 +88,14 @@ def prevalence(base: pl.DataFrame, sensitivity: Estimate | None, specificity: Es
 def panel(
     ratings: pl.DataFrame, names: Sequence[str], people: pl.DataFrame, families: Mapping[str, str | None], seed: int
 ) -> dict[str, Json]:
-    """Return what judges have in common: errors against people, their effective number, and likely clones."""
+    """Return how right unanimous grades are by people, and what `comparing.in_common` says of the judges."""
     votes = voting.votes(ratings, names)
-    codes = voting.codes(ratings, names)
-    steps = np.where(codes < 0, np.nan, len(GRADES) - 1 - codes)
     said = votes.select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")
-    true, weight = said["grade"], said["weight"].to_numpy()
-    errors = _errors(codes, true)
-    pairs = clones.together(names, steps, errors, families, weight)
-    worth = None if errors is None else clones.effective(errors, numbered(votes["query_id"]), seed, weight)
+    found = unanimous(voting.coded(votes, names), said["grade"], said["weight"].to_numpy())
+    read = people.select(*PAIR, "weight", relevant=pl.col("grade").is_in(list(CUT)))
     return {
-        "unanimous_as_people": asdict(found) if (found := unanimous(codes, true, weight)) else None,
-        "effective": asdict(worth) if worth else None,
-        "together": [asdict(each) for each in pairs],
-        "clones": [f"{each.first} and {each.second}: {', '.join(each.reasons)}" for each in pairs if each.reasons],
+        "unanimous_as_people": asdict(found) if found else None,
+        **in_common(ratings, names, read, families, seed),
     }
 
 
@@ -121,12 +116,3 @@ def unanimous(codes: voting.Codes, people: pl.Series, weight: Floats) -> Estimat
     agreed = (codes[:, :1] == codes).all(axis=1) & (codes[:, 0] >= 0) & people.is_not_null().to_numpy()
     first = np.array(GRADES)[codes[:, 0]]
     return leniency.share(weight, first == people.to_numpy(), agreed)
-
-
-def _errors(codes: voting.Codes, people: pl.Series) -> Floats | None:
-    """Return the errors on the cut, pairs x judges, NaN where a grade is missing; None if people graded nothing."""
-    if people.null_count() == len(people):
-        return None
-    said = np.where(codes < 0, np.nan, 1.0 - voting.sides(codes))
-    true = people.is_in(list(CUT)).cast(pl.Float64).to_numpy()
-    return np.asarray(said - true[:, None], dtype=np.float64)

@@ -3,42 +3,36 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from curate import clones
+from curate.clones import MEASURED
+from curate.page import strings
+
 Figures = Mapping[str, Any]
 Row = dict[str, object]
 
 
 def warnings(figures: Figures) -> list[str]:
     """Return a sentence for each thing to look at; empty if there is none."""
-    return [*_of_judges(figures), *_of_panel(figures)]
+    said = [*_of_judges(figures), *clones.warnings(figures["panel"], _words())]
+    unknown = len(figures["judges"]) > 1 and figures["panel"]["effective"] is None
+    return [*said, clones.worth(figures["panel"], _words())] if unknown else said
+
+
+def _words() -> Mapping[str, Any]:
+    words: Mapping[str, Any] = strings("en")["dependence"]
+    return words
 
 
 def _of_judges(figures: Figures) -> Iterator[str]:
     for name, found in figures["judges"].items():
         if found["heuristic"]:
             yield f"{name} is a heuristic: its figures are no evidence about relevance"
-        if name in figures["gate"]["failed"]:
+        if name in (figures["gate"]["failed"] or ()):
             yield f"{name} did not pass the gate: {found['controls']['state']}"
         if found["position"]["biased"]:
             yield f"{name}: its grades depend on the place in the prompt"
         if found["again"].get("reversed", {}).get("biased"):
             yield f"{name}: its grades change with the order of the passages"
-
-
-def _of_panel(figures: Figures) -> Iterator[str]:
-    near = figures["panel"]["clones"]
-    for each in near:
-        yield f"near-identical judges: {each}"
-    if near:
-        yield "judges that err alike agree: kappa of such a panel says little of its quality"
-    if len(figures["judges"]) > 1 and figures["panel"]["effective"] is None:
-        yield f"effective number of judges: not defined {_undefined(figures)}"
-
-
-def _undefined(figures: Figures) -> str:
-    """Return why errors are not correlated."""
-    if not any(found["against_people"] for found in figures["judges"].values()):
-        return "without grades by assessors of pairs that the panel rated"
-    return "on the pairs that assessors and the whole panel graded: a judge makes no error there, or always the same"
 
 
 def tables(figures: Figures) -> list[tuple[str, list[Row]]]:
@@ -52,21 +46,14 @@ def tables(figures: Figures) -> list[tuple[str, list[Row]]]:
         "asked again": [_again(name, kind, each) for name, one in judges for kind, each in one["again"].items()],
         "strictness (steps of a grade; positive is lenient)": [_strict(name, each) for name, each in judges],
         "share relevant": [_share(name, each) for name, each in judges],
-        "together": [
-            {name: each[name] for name in ("first", "second", "grades", "errors")}
-            for each in figures["panel"]["together"]
-        ],
+        "together": [clones.row(each) for each in figures["panel"]["together"]],
     }
     return [(title, rows) for title, rows in found.items() if rows]
 
 
 def effective(figures: Figures) -> list[str]:
     """Return the effective number of judges, as a sentence; none where a warning says why it is not defined."""
-    worth = figures["panel"]["effective"]
-    if worth is None:
-        return []
-    value = "not defined" if worth["value"] is None else f"{worth['value']:.2f}"
-    return [f"effective number of judges: {value} of {worth['judges']} (errors correlate at {worth['rho']:.2f})"]
+    return [clones.worth(figures["panel"], _words())] if figures["panel"]["effective"] else []
 
 
 def _control(name: str, found: Figures) -> Row:
@@ -78,7 +65,7 @@ def _control(name: str, found: Figures) -> Row:
 
 
 def _place(name: str, found: Figures) -> Row:
-    row: Row = {"judge": name, "biased": "yes" if found["biased"] else "no", "pairs": found["pairs"]}
+    row: Row = {"judge": name, "biased": MEASURED[found["biased"]], "pairs": found["pairs"]}
     return {**row, **_figure("slope", found["slope"]), "explained": found["share"], "p": found["p"]}
 
 
@@ -108,18 +95,18 @@ def _share(name: str, found: Figures) -> Row:
         "rated": found["rated"],
         "relevant": _value(found["relevant"]),
     }
-    row |= {label: corrected.get(key) for label, key in (("corrected", "value"), ("low", "low"), ("high", "high"))}
+    row |= _figure("corrected", found["prevalence"])
     return {**row, "legacy": _estimate(found["legacy"])}
 
 
 def _figure(label: str, found: Figures | None) -> Row:
-    known = found or {}
-    return {label: known.get("value"), f"{label}_low": known.get("low"), f"{label}_high": known.get("high")}
+    known = found or {"value": MEASURED[None]}
+    return {label: known["value"], f"{label}_low": known.get("low"), f"{label}_high": known.get("high")}
 
 
 def _value(found: Figures | None) -> object:
-    return found["value"] if found else None
+    return found["value"] if found else MEASURED[None]
 
 
-def _estimate(found: Figures | None) -> str | None:
-    return f"{found['value']:.3f} of {found['answered']:,}" if found else None
+def _estimate(found: Figures | None) -> str:
+    return f"{found['value']:.3f} of {found['answered']:,}" if found else MEASURED[None]

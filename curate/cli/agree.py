@@ -17,6 +17,9 @@ COUNTS = {
     "clusters": "clusters that intervals resample",
 }
 
+MANY = 190
+"""Of more pairs, those of over twenty raters, only the near-identical ones are printed; `--json` has all."""
+
 
 def add_to(app: typer.Typer) -> None:
     """Add the command to the program."""
@@ -29,10 +32,14 @@ def agree(
     ] = None,
     run: Folder = None,
     truth: Annotated[
-        Path | None, typer.Option(help="Of a run: assessors' grades, in columns query_id, doc_id, grade.")
+        str | None,
+        typer.Option(help="People's grades: of a run a file with query_id, doc_id, grade, of FILE a column or rater."),
     ] = None,
-    item: Annotated[str | None, typer.Option(help="Columns that name an item, with commas; else the first.")] = None,
-    raters: Annotated[str | None, typer.Option(help="A column a rater: which; else all others.")] = None,
+    item: Annotated[str | None, typer.Option(help="Columns that name an item, with commas; else as read.")] = None,
+    raters: Annotated[
+        str | None, typer.Option(help="Who is measured: columns, or raters of rows; else all but people.")
+    ] = None,
+    counts: Annotated[bool, typer.Option("--counts", help="A column a category: how many raters chose it.")] = False,
     rater: Annotated[str | None, typer.Option(help="A row a rating: the column of the rater.")] = None,
     rating: Annotated[str | None, typer.Option(help="A row a rating: the column of the rating.")] = None,
     cluster: Annotated[str | None, typer.Option(help="Column of what intervals resample, such as query_id.")] = None,
@@ -48,13 +55,16 @@ def agree(
 ) -> None:
     """Measure agreement with intervals; in a run, show every policy beside the others as well."""
     from curate.errors import ConfigError
-    from curate.ratings_file import Layout, measure
+    from curate.ratings_file import measure
+    from curate.readers.raters import Layout
 
     layout = Layout(
         item=_names(item),
         raters=_names(raters),
         rater=rater,
         rating=rating,
+        truth=truth if file else None,
+        counts=counts,
         cluster=cluster,
         scale=scale,
         order=_names(order),
@@ -67,18 +77,23 @@ def agree(
             "found options for a file of ratings and no file, expected both; give FILE, or no such option"
         )
     if file is None:
-        _of_run(run, truth, seed, as_json)
+        _of_run(run, Path(truth) if truth else None, seed, as_json)
         return
-    if run or truth:
-        raise ConfigError("found a file of ratings and --run or --truth, expected one of them; leave the other out")
+    if run:
+        raise ConfigError("found a file of ratings and --run, expected one of them; leave the other out")
     figures = measure(file, layout, seed or 0)
     if as_json:
         typer.echo(json.dumps(figures, ensure_ascii=False, indent=1))
         return
-    said = (f"items by {', '.join(figures['item'])}", f"ratings by {', '.join(figures['raters'])}")
-    typer.echo(f"{file}: {'; '.join(said)}; scale {figures['scale']}: {', '.join(figures['labels'])}")
+    who = f"ratings by {', '.join(figures['raters'])}" if figures["raters"] else "counts of ratings by category"
+    said = f"items by {', '.join(figures['item']) or 'row'}; {who}"
+    typer.echo(f"{file}: {said}; scale {figures['scale']}: {', '.join(figures['labels'])}")
+    for note in figures["notes"]:
+        typer.echo(note)
     levels = {"all ratings": figures["ratings"], **({"cut": figures["cut"]} if figures["cut"] else {})}
     _agreement(levels, {"all ratings": figures["labels"], "cut": [" ".join(_names(positive)), "others"]})
+    if figures["dependence"]:
+        _dependence(figures["dependence"], "raters")
 
 
 def _of_run(run: Path | None, truth: Path | None, seed: int | None, as_json: bool) -> None:
@@ -86,7 +101,8 @@ def _of_run(run: Path | None, truth: Path | None, seed: int | None, as_json: boo
     from curate.records import GRADES
 
     work = open_run(None, run)
-    figures: Mapping[str, Any] = compare(work.folder, work.pipeline.head.seed if seed is None else seed, truth)
+    head = work.pipeline.head
+    figures: Mapping[str, Any] = compare(work.folder, head.seed if seed is None else seed, truth, head.judges)
     if as_json:
         typer.echo(json.dumps(figures, ensure_ascii=False, indent=1))
         return
@@ -103,16 +119,18 @@ def _of_run(run: Path | None, truth: Path | None, seed: int | None, as_json: boo
             "policies have no more grades than the cascade asked for"
         )
     _agreement(levels, {"five grades": GRADES, "cut": ["S A", "B C D"]})
+    _dependence(figures["dependence"], "judges")
     _policies(figures)
 
 
 def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Sequence[str]]) -> None:
     """Print measures, ratings and pairs of raters, a column a level."""
+    from curate.figures import stated
     from curate.page import strings
 
     words, first = strings("en"), next(iter(levels.values()))
     rows = [
-        {"measure": words["measures"][name], **{level: _with(found, name) for level, found in levels.items()}}
+        {"measure": words["measures"][name], **{level: stated(found, name, words) for level, found in levels.items()}}
         for name in first["intervals"]
     ]
     counts = [
@@ -141,6 +159,18 @@ def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Seq
     )
     for line in too_few(first["clusters"], "clusters"):
         typer.echo(f"\n{line}")
+
+
+def _dependence(found: Mapping[str, Any], who: str) -> None:
+    """Print what raters have in common, and the warnings that follow from it."""
+    from curate import clones
+    from curate.page import strings
+
+    words, pairs = strings("en")["dependence"], found["together"]
+    if len(pairs) > MANY:
+        pairs = [pair for pair in pairs if pair["near"]]
+    _table(f"What every two {who} have in common", [clones.row(pair) for pair in pairs])
+    typer.echo("\n".join([*clones.warnings(found, words, who), clones.worth(found, words, who)]))
 
 
 def _policies(figures: Mapping[str, Any]) -> None:
@@ -190,9 +220,9 @@ def _table(title: str, rows: Sequence[Mapping[str, object]]) -> None:
 
 
 def _with(found: Mapping[str, Any], name: str) -> str:
-    from curate.figures import ranged
+    from curate.figures import stated
 
-    return ranged(found[name], found["intervals"][name]) or "not defined"
+    return stated(found, name, {"undefined": "not defined"})
 
 
 def _figure(value: float | None) -> str:

@@ -11,6 +11,7 @@ weak_judges   true where every judge is a heuristic: the card then opens with a 
 judges        the panel, as a list of mappings (name, kind, model, ...) or of names
 parts         role (`retriever`, `judge`) -> names of those who had it: a model of that name scores too well here
 prompts       the rubrics and templates, as a list of mappings (name, version, digest)
+dependence    what the judges have in common: `warnings`, with which the card opens, and `effective`, a sentence
 agreement     figures by name, nested at will; None is shown as "not defined"
 experts       what a sample that people read proves of the labels: a list of mappings
 privacy       what was done about personal data, a list of sentences
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
-_OWN = frozenset((*_SAID, "parts", "experts", "privacy", "sts", "counts"))
+_OWN = frozenset((*_SAID, "parts", "dependence", "experts", "privacy", "sts", "counts"))
 _SIZES = {"1K": 10**3, "10K": 10**4, "100K": 10**5, "1M": 10**6, "10M": 10**7, "100M": 10**8}
 """Bounds of the hub's classes of size."""
 _CATEGORIES = {"Retrieval": "text-retrieval", "Reranking": "text-ranking", "STS": "sentence-similarity"}
@@ -79,10 +80,14 @@ def card(benchmark: Benchmark, task: Task, tables: Sequence[Table], counts: Json
             counts=counts,
             prompt=front["mteb"]["prompt"],
             description=front["mteb"]["description"],
-            facts={key: facts.get(key) for key in _OWN},
+            facts=_facts(benchmark),
             construction={key: value for key, value in facts.items() if key not in _OWN},
         )
     )
+
+
+def _facts(benchmark: Benchmark) -> dict[str, Json]:
+    return {key: benchmark.facts.get(key) for key in _OWN}
 
 
 def environment() -> "Environment":
@@ -172,7 +177,7 @@ def overview(benchmark: Benchmark, tasks: Mapping[Task, Sequence[Table]]) -> str
     return (
         environment()
         .from_string(template("overview.md.j2"))
-        .render(front=front_matter(front), name=benchmark.name, tasks=tasks, weak=benchmark.facts.get("weak_judges"))
+        .render(front=front_matter(front), name=benchmark.name, tasks=tasks, facts=_facts(benchmark))
     )
 
 

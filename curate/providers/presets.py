@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from pydantic import Field
 
-from curate.config import Settings, check, kind_of, read_yaml
+from curate import clones
+from curate.config import Json, Settings, check, kind_of, read_yaml
 from curate.errors import ConfigError, suggestion
 from curate.providers import PROVIDERS
 from curate.providers.settings import ProviderConfig
@@ -64,6 +65,24 @@ def complete(name: str, settings: Settings, known: Mapping[str, Settings], place
     changed = {key for key in own if own[key] != below.get(key)}
     kept = {key: value for key, value in below.items() if not changed & _BOUND.get(key, set())}
     return {**kept, **own}
+
+
+def families(
+    panel: Mapping[str, Mapping[str, Json]], definitions: Mapping[str, Mapping[str, Any]]
+) -> dict[str, str | None]:
+    """Return judge -> the family that is declared, or what its model's name begins with; None for other judges.
+
+    `panel` is judge -> identity, `definitions` the pipeline's own judges.
+    """
+    known, found = presets(), dict[str, str | None]()
+    for name, identity in panel.items():
+        own = definitions.get(name, {})
+        meant = own.get("preset", name if "kind" not in own else None)
+        declared = own.get("family") or known.get(str(meant), {}).get("family")
+        model = identity.get("model")
+        guessed = clones.family(str(model["model"])) if isinstance(model, Mapping) else None
+        found[name] = str(declared) if declared else guessed
+    return found
 
 
 @cache

@@ -43,6 +43,8 @@ class File:
     path: Path
     format: Format
     encoding: Encoding | Literal["auto"] = "auto"
+    delimiter: str | None = None
+    """Between the cells of a CSV or TSV file; None is a comma or a tab."""
 
     @property
     def place(self) -> str:
@@ -74,7 +76,7 @@ class File:
                 return list(file.schema_arrow.names)
         if self.format == "txt":
             return [text.COLUMN]
-        return text.header(self.path, self._encoding, _DELIMITERS[self.format])
+        return text.header(self.path, self._encoding, self.delimiter or _DELIMITERS[self.format])
 
     def rows(self, wanted: Collection[str] = ()) -> Iterator[Row | Problem]:
         """Yield the rows in order; of a Parquet file only the `wanted` columns, all if none is named."""
@@ -84,7 +86,7 @@ class File:
             return self._parquet_rows(wanted)
         if self.format == "txt":
             return text.plain(self.path, self._encoding)
-        return text.table(self.path, self._encoding, _DELIMITERS[self.format])
+        return text.table(self.path, self._encoding, self.delimiter or _DELIMITERS[self.format])
 
     def digest(self) -> str:
         """Return the SHA-256 of the content; DataError if the file cannot be read."""

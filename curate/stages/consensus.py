@@ -130,4 +130,4 @@ def _four(figure: float | None) -> float | None:
     return None if figure is None else round(figure, 4)
 
 
-STAGE = Stage("consensus", Config, ("diversify", "pool", "judge"), run, head=("seed",), version=2)
+STAGE = Stage("consensus", Config, ("diversify", "pool", "judge"), run, head=("seed",), version=3)

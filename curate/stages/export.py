@@ -6,6 +6,7 @@ written while `mask` lists places that still look like personal data in a text t
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 from pydantic import Field
@@ -62,6 +63,7 @@ def run(config: Config, context: Context) -> Report:
     mix = _mix(chosen, verdicts)
     agreed = read_json(context.folder("consensus") / "agreement.json")
     agreed["rerank"] = _on_candidates(context, chosen, agreed["panel"])
+    common = telling.dependence(context)
     benchmark = Benchmark(
         name=context.name,
         language=context.language,
@@ -70,14 +72,14 @@ def run(config: Config, context: Context) -> Report:
         qrels=positives,
         candidates=chosen,
         verdicts=verdicts.join(queries, on="query_id", how="semi"),
-        facts={**telling.facts(context, agreed, suspicious), **_chosen(config, mix)},
+        facts={**telling.facts(context, agreed, common, suspicious), **_chosen(config, mix)},
         duplicates=context.duplicates,
         pairs=pairs,
     )
     benchmark, renamed = prefixed(benchmark)
     integrity.check(benchmark)
     labels = made_from(context, benchmark, judged, config.rerank, prefixed=renamed is not None)
-    _write(config, context, benchmark, renamed, labels)
+    _write(config, context, benchmark, renamed, {"labels": labels, "dependence": common})
     left_out = _left_out(context, queries, short)
     write_table(context.out, "dropped", left_out)
     counts: dict[str, Json] = {
@@ -88,7 +90,7 @@ def run(config: Config, context: Context) -> Report:
         "residual": suspicious,
         "overridden": context.done("resolve").facts["overridden"],
     }
-    notes = _notes(config, short, renamed, suspicious)
+    notes = _notes(config, common, short, renamed, suspicious)
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
@@ -126,9 +128,9 @@ def _counts(benchmark: Benchmark) -> dict[str, Json]:
 
 
 def _write(
-    config: Config, context: Context, benchmark: Benchmark, renamed: pl.DataFrame | None, labels: dict[str, Json]
+    config: Config, context: Context, benchmark: Benchmark, renamed: pl.DataFrame | None, made: dict[str, Json]
 ) -> None:
-    """Write every format with its verdicts and its manifest, and the map of the ids that were renamed."""
+    """Write every format with its verdicts and its manifest, `made` in it, and the map of the ids that were renamed."""
     rows: dict[str, Json] = {"queries": len(benchmark.queries), "corpus": len(benchmark.corpus)}
     for name in config.formats:
         folder = context.out / name
@@ -136,13 +138,15 @@ def _write(
         EXPORTERS.load(name)(benchmark, folder)
         write_table(folder, "verdicts", benchmark.verdicts.sort(PAIR))
         body: dict[str, Json] = {"name": benchmark.name, "language": benchmark.language, "format": name, "rows": rows}
-        manifest.write(folder, {**body, "labels": labels})
+        manifest.write(folder, {**body, **made})
     if renamed is not None:
         renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
 
 
-def _notes(config: Config, short: list[str], renamed: pl.DataFrame | None, suspicious: int) -> list[str]:
-    notes = []
+def _notes(
+    config: Config, common: Mapping[str, Any], short: list[str], renamed: pl.DataFrame | None, suspicious: int
+) -> list[str]:
+    notes = [f"WARNING: {said}" for said in common["warnings"]]
     if suspicious:
         notes.append(f"{suspicious:,} texts hold what looks like personal data and was allowed; see mask/residual")
     if short:
@@ -166,6 +170,7 @@ def fingerprint(config: Config, context: Context) -> Json:
         "residual": [may.residual, *sorted(may.accept)],
         "experts": {desk.sample.design.name: desk.digest for desk in relevance_desks(context.run)},
         "told": telling.settings(context),
+        "families": telling.families(context),
     }
 
 
@@ -203,4 +208,4 @@ def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.D
 
 
 AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", "sts")
-STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=("sts",), version=6)
+STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=("sts",), version=7)

@@ -24,7 +24,9 @@ from curate.lengths import tokeniser
 from curate.page import Pair, Shown, Step, page
 from curate.page_charts import STATUSES
 from curate.records import VERDICTS
+from curate.review import relevance_desks
 from curate.sampling import generator
+from curate.stages import telling
 
 READ = ("mask", "diversify", "pool", "judge", "consensus", "sts", "export")
 """Stages whose tables are read. Not `ingest`: its raw texts are gone by now, and `mask` hands on its `dropped`."""
@@ -84,6 +86,7 @@ def gather(config: Config, context: Context) -> Shown:
         drops=_drops(context, steps),
         left_out={str(key[0]): part["id"].to_list() for key, part in left_out.group_by("reason", maintain_order=True)},
         agreed=agreed,
+        dependence=telling.dependence(context),
         overlap=figures.overlap(pool, verdicts),
         lengths={"queries": _of_queries(config, context, queries["text"].to_list()), "corpus": of_documents},
         sizes={"queries": len(queries), "corpus": len(TableCorpus(context.folder("diversify")))},
@@ -96,9 +99,14 @@ def gather(config: Config, context: Context) -> Shown:
 
 
 def fingerprint(_config: Config, context: Context) -> Json:
-    """Return the settings and what the stages counted: the page shows both, and no table holds them."""
+    """Return the settings, what the stages counted and what people said: the page shows them, and no table does."""
     done = {name: report for name in COUNTED if (report := context.report(name))}
-    return {"settings": context.settings, "steps": {name: asdict(_step(report)) for name, report in done.items()}}
+    return {
+        "settings": context.settings,
+        "steps": {name: asdict(_step(report)) for name, report in done.items()},
+        "experts": {desk.sample.design.name: desk.digest for desk in relevance_desks(context.run)},
+        "families": telling.families(context),
+    }
 
 
 def _step(did: Report) -> Step:
@@ -170,4 +178,4 @@ def _pairs(
     ]
 
 
-STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, version=4)
+STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, version=5)

@@ -5,11 +5,13 @@ from typing import Any
 
 import polars as pl
 
-from curate import figures
+from curate import clones, comparing, figures
 from curate.config import Json
 from curate.context import Context
 from curate.files import read_json
+from curate.page import strings
 from curate.parts import parts
+from curate.providers import presets
 from curate.review import relevance_desks
 from curate.review.proof import prove
 
@@ -33,8 +35,22 @@ TOLD = (
 """Settings that the card shows where the pipeline names them; none holds a path."""
 
 
-def facts(context: Context, agreed: Mapping[str, Any], suspicious: int) -> dict[str, Json]:
-    """Return what the card says of a run: no times, no paths. `suspicious` is what the scan of `mask` left."""
+def dependence(context: Context) -> dict[str, Json]:
+    """Return what the judges of the run have in common, with warnings in English; see `comparing.dependence`."""
+    return comparing.dependence(context.run, context.seed, context.definitions.get("judges", {}))
+
+
+def families(context: Context) -> dict[str, Json]:
+    """Return judge -> its family; empty before the panel has judged."""
+    path = context.folder("judge") / "panel.json"
+    return {**presets.families(read_json(path), context.definitions.get("judges", {}))} if path.is_file() else {}
+
+
+def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any], suspicious: int) -> dict[str, Json]:
+    """Return what the card says of a run: no times, no paths.
+
+    `common` is what `dependence` says of the judges, `suspicious` what the scan of `mask` left.
+    """
     judged: dict[str, Any] = dict(context.done("judge").facts)
     resolved = context.done("resolve").facts
     panel: list[str] = agreed["panel"]
@@ -45,6 +61,10 @@ def facts(context: Context, agreed: Mapping[str, Any], suspicious: int) -> dict[
         "parts": had_a_part(context),
         "prompts": [judged["rubric"]] if judged["rubric"] else [],
         "agreement": _agreement(agreed),
+        "dependence": {
+            "warnings": common["warnings"],
+            "effective": clones.worth(common, strings("en")["dependence"]),
+        },
         "experts": _experts(context),
         "privacy": _privacy(context, suspicious),
         "sts": dict(sts.facts) if sts else None,
@@ -150,7 +170,7 @@ def _agreement(agreed: Mapping[str, Any]) -> dict[str, Json]:
         "five grades, reranking candidates": rerank.get("five_grades"),
     }
     shown: dict[str, Json] = {
-        f"{word}, {level}": figures.ranged(found[name], found["intervals"][name])
+        f"{word}, {level}": figures.stated(found, name, strings("en"))
         for level, found in levels.items()
         for name, word in words.items()
         if found and not (level.startswith("relevant") and name == "alpha_ordinal")
