@@ -15,6 +15,8 @@ from curate.review.proof import prove
 
 KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
 """Key of a judge's identity -> what kind of judge has it."""
+_FATE = {"merge": "merged", "keep": "kept"}
+"""What became of equal texts -> how it is said."""
 TOLD = (
     "diversify.encoder",
     "diversify.approximate",
@@ -126,8 +128,22 @@ def _privacy(context: Context, suspicious: int) -> list[Json]:
         f"Something was masked in {changed}, of all that were read.",
         "A second scan looked for what was missed; no such scan finds everything.",
     ]
+    lines += _altered(report.facts, context.duplicates)
     if suspicious:
         lines.append(f"{suspicious:,} texts hold what looks like personal data to that scan, and were allowed.")
+    return lines
+
+
+def _altered(facts: Mapping[str, Json], duplicates: str) -> list[Json]:
+    """Return how many texts masking made equal to others, and how many lost much of their characters."""
+    lines: list[Json] = []
+    for fact, what in (
+        ("made_equal", f"became equal to another text when both were masked, and were {_FATE[duplicates]}"),
+        ("shortened", "lost more than a third of their characters to masking"),
+    ):
+        queries, documents = (facts.get(f"{fact}_{table}") or 0 for table in ("queries", "corpus"))
+        if queries or documents:
+            lines.append(f"{queries:,} queries and {documents:,} documents {what}.")
     return lines
 
 
