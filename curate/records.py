@@ -238,6 +238,6 @@ TABLES: Mapping[str, Columns] = {
 }
 """Columns of every table. Queries, corpus and classes keep the order of the source; the others are sorted by key.
 
-`classes` says which texts were equal before anything was masked: a running number, from which no text can be guessed, as
-it could from a digest.
+`classes` says which texts were equal before anything was masked: by a running number, from which no text can be
+guessed, as it could from a digest.
 """

@@ -13,6 +13,7 @@ from curate.cli.running import (
     File,
     Folder,
     Force,
+    Language,
     MaxCost,
     Panel,
     Retrievers,
@@ -45,7 +46,7 @@ def audit(
     runs: Annotated[
         list[Path] | None, typer.Option("--score", help="Run file to be scored on old and new labels; may be repeated.")
     ] = None,
-    language: Annotated[str | None, typer.Option(help="Of the texts: zh, en.")] = None,
+    language: Language = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,
     max_cost: MaxCost = None,
     yes: Yes = False,

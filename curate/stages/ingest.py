@@ -2,13 +2,14 @@
 
 Written: queries and corpus in the order of their source, the equality class of every text of them, qrels, aliases
 (merged id -> kept id), dropped. Texts that are equal but for white space at their ends are one item under the first id,
-and qrels follow, unless duplicates are kept; empty texts are dropped with their qrels. What is wrong in a file stops the run, ten problems at a time, or is dropped with its reason. Rows stream:
-memory holds ids and digests, never the texts.
+and qrels follow, unless duplicates are kept; empty texts are dropped with their qrels. What is wrong in a file stops
+the run, ten problems at a time, or is dropped with its reason. Rows stream: memory holds ids and digests, never the
+texts.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 import polars as pl
@@ -22,6 +23,7 @@ from curate.errors import ConfigError, DataError
 from curate.leaks import form
 from curate.readers import Problem, Row, Source, Table
 from curate.readers.items import Item, Names, Pair, check_header, item, pair, plain, shown, wanted
+from curate.readers.language import spoken
 from curate.readers.settings import Input, Sources, sources
 from curate.readers.text import FIX
 from curate.sampling import generator, shuffled
@@ -229,6 +231,7 @@ def _report(reading: _Reading, qrels: int) -> Report:
         "merged_corpus": len(reading.corpus.merged),
         "dropped_qrels": lost_qrels,
         "queries_left_out": len(reading.queries.left_out),
+        "languages": asdict(spoken(reading.config, reading.sources)),
     }
     kept = reading.queries.kept + reading.corpus.kept
     return Report(reading.read, kept, len(reading.dropped) - lost_qrels, facts=facts)
