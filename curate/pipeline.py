@@ -91,15 +91,18 @@ def in_language(pipeline: Pipeline, where: str, *, said: bool, frozen: bool) -> 
         if not frozen:
             raise
         found = None
-    language = pipeline.head.language if said or found is None else found.language
-    change, line = f"language={language}", f"language: {language}"
-    if not said:
-        line = f"language: {found}, detected in the texts"
-        line += _OTHERS if language == OTHER else ""
-    elif found is None or not found.fits(language):
-        change = "judge.other_language=true"
-        line += "" if found is None else f", as you say; the texts look {found}"
-    return Pipeline.check(config.override(pipeline.settings, [change]), where), line
+    if found is not None and not said:
+        line = f"language: {found}, detected in the texts{_OTHERS if found.language == OTHER else ''}"
+        return _changed(pipeline, where, f"language={found.language}"), line
+    line = f"language: {pipeline.head.language}"
+    fits = found is not None and found.fits(pipeline.head.language)
+    taken = "null" if fits else pipeline.head.language
+    line += "" if fits or found is None else f", as you say; the texts look {found}"
+    return _changed(pipeline, where, f"judge.language={taken}"), line
+
+
+def _changed(pipeline: Pipeline, where: str, assignment: str) -> Pipeline:
+    return Pipeline.check(config.override(pipeline.settings, [assignment]), where)
 
 
 def dump(settings: Settings) -> str:

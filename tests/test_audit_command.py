@@ -125,6 +125,10 @@ def test_a_sample_of_queries_and_a_run_of_somebody_else(folder: Path) -> None:
     found = figures(folder, "some")
     assert found["queries"] == 4
     assert {row["system"] for row in found["systems"]["systems"]} == {"words", "pairs", "mine"}
+    assert found["systems"]["recall_depth"] == 8, "the pooled ones were asked for no more"
+    assert all({"recall_at_8_old", "recall_at_8_new"} <= row.keys() for row in found["systems"]["systems"])
+    (heads,) = [line.split() for line in done.stdout.splitlines() if line.startswith("system")]
+    assert " ".join(heads) == ("system nDCG@10 old nDCG@10 new recall@8 old recall@8 new rank old rank new circular")
     assert table(folder / "runs/some", "pool", "rankings")["retriever"].unique().sort().to_list() == ["pairs", "words"]
     other = audited(folder, "--queries", "4", "--run", "runs/other", "--set", "ingest.sample_seed=8")
     assert other.returncode == 0, other.stderr

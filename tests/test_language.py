@@ -1,7 +1,6 @@
 """The language of the texts: detected in one way by every command, said, and never at odds with a paid rubric."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -141,12 +140,17 @@ def test_heuristics_are_not_stopped_and_a_panel_that_is_named_later_is(folder: P
         stopped = curate(folder, *words)
         assert stopped.returncode == 2
         assert "the texts look en, and the rubric 'rubric-zh' is zh" in stopped.stderr
-    shutil.rmtree(folder / "data")
+    assert "give --language en to `curate run runs/mine/pipeline.yaml --run runs/mine` for" in stopped.stderr
+    (folder / "data").rename(folder / "elsewhere")
     gone = curate(folder, "judge", "--models", "m")
     assert "the texts look en, and the rubric" in gone.stderr, "as `ingest` found them"
-    said = paid(folder, "judge", "--models", "m", "--language", "zh")
-    assert said.returncode == 0, said.stderr
-    assert rubrics(server) == {"zh"}
+    (folder / "elsewhere").rename(folder / "data")
+    again = ["run", "runs/mine/pipeline.yaml", "--run", "runs/mine", "--set", "judge.models=[m]", "--language", "en"]
+    assert paid(folder, *again).returncode == 0
+    assert rubrics(server) == {"en"}
+    (folder / "data").rename(folder / "elsewhere")
+    said = paid(folder, "judge", "--language", "en", "--set", "judge.rubric=rubric-zh", "--force")
+    assert "give --set judge.rubric=rubric-en for" in said.stderr
 
 
 def test_a_language_without_a_rubric_is_judged_by_the_english_one_which_is_said(folder: Path, server: Vendor) -> None:

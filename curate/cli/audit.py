@@ -115,10 +115,15 @@ def _tables(found: dict[str, Any]) -> Iterator[list[dict[str, object]]]:
         shown = [{"corrected": name.replace("_", " "), **each} for name, each in named if each]
         if shown:
             yield shown
-    systems = found["systems"]["systems"]
-    columns = ["system", *(f"{name}_{side}" for name in ("ndcg", "recall", "rank") for side in ("old", "new"))]
-    if systems:
+    depth = found["systems"]["recall_depth"]
+    heads = {"ndcg": "nDCG@10", f"recall_at_{depth}": f"recall@{depth}", "rank": "rank"}
+    columns = {f"{head} {side}": f"{key}_{side}" for key, head in heads.items() for side in ("old", "new")}
+    if systems := found["systems"]["systems"]:
         yield [
-            {**{name: each[name] for name in columns}, "circular": "yes" if each["circular"] else "no"}
+            {
+                "system": each["system"],
+                **{head: each[key] for head, key in columns.items()},
+                "circular": "yes" if each["circular"] else "no",
+            }
             for each in systems
         ]

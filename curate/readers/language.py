@@ -9,8 +9,8 @@ from curate.readers import Row, Table
 from curate.readers.items import Item, check_header, item, wanted
 from curate.readers.settings import Input, Sources, sources
 
-LOOKED = 200
-"""First rows of every file that are looked at."""
+LOOKED, FILES = 200, 10
+"""First rows of a file, and first files of a table, that are looked at."""
 LETTERS: Mapping[str, str] = {"ja": "[\u3040-\u30ff]", "ko": "[\uac00-\ud7af]", "zh": "[\u4e00-\u9fff]"}
 """Language -> the characters that only it has, or that are left to it by those before it."""
 OTHER = "en"
@@ -31,7 +31,7 @@ class Spoken:
     def __str__(self) -> str:
         """Return the language, with those of the tables if they differ."""
         parts = ", ".join(f"{table} {language}" for table, language in self.tables.items())
-        return self.language if len(set(self.tables.values())) == 1 else f"{self.language} ({parts})"
+        return self.language if len(set(self.tables.values())) < 2 else f"{self.language} ({parts})"
 
 
 def base(language: str) -> str:
@@ -59,9 +59,9 @@ def spoken(config: Input, found: Sources | None = None) -> Spoken:
 
 def _texts(config: Input, found: Sources, table: Table) -> Iterator[str]:
     names = config.names(table)
-    for source in found.tables[table]:
+    for source in found.tables[table][:FILES]:
         check_header(source, table, names)
         for row in islice(source.rows(wanted(names)), LOOKED):
             read = item(row, names) if isinstance(row, Row) else row
             if isinstance(read, Item):
-                yield read.text
+                yield f"{read.title}{read.text}"

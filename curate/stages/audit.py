@@ -12,7 +12,7 @@ from typing import Any, cast
 import polars as pl
 from pydantic import Field
 
-from curate import audit, audit_page, consequences, figures, manifest, ranking
+from curate import audit, audit_page, consequences, figures, manifest, ranking, stages
 from curate.config import Json, Section, check
 from curate.context import Context, Report, Stage
 from curate.corpus import TableCorpus
@@ -42,7 +42,7 @@ class Config(Section):
     """What is compared besides the pooled retrievers, and how much is shown."""
 
     systems: tuple[str, ...] = Field(default=(), description="further retrievers, such as run files, to be scored")
-    recall: int = Field(default=50, ge=1, description="depth of recall")
+    recall: int = Field(default=50, ge=1, description="depth of recall; that of the pool where it is less deep")
     worst: int = Field(default=10, ge=0, description="queries with the most errors that the page shows")
     examples: int = Field(default=5, ge=0, description="documents of each kind that the page shows of such a query")
     excerpt: int = Field(default=200, ge=1, description="characters of a document that are shown")
@@ -61,7 +61,8 @@ def run(config: Config, context: Context) -> Report:
     counts = audit.count(compared, queries["query_id"].to_list())
     patches = _with_calls(audit.patch(compared, documents), context)
     repaired = audit.repaired(labels, patches)
-    rankings = _rankings(config, context)
+    depth = _depth(config, context)
+    rankings = _rankings(config, context, depth)
     found: dict[str, Any] = {
         **_set(context, counts),
         "measures": audit.measures(counts, context.seed),
@@ -71,7 +72,7 @@ def run(config: Config, context: Context) -> Report:
             correct(desk, audit.strata(verdicts, labels), queries["query_id"].to_list()) for desk in _desks(context)
         ],
         "systems": consequences.compare(
-            rankings, labels, repaired, verdicts, depth=config.recall, seed=context.seed, judges=_encoders(context)
+            rankings, labels, repaired, verdicts, depth=depth, seed=context.seed, judges=_encoders(context)
         ),
     }
     _write(context, compared, counts, patches, repaired)
@@ -145,7 +146,13 @@ def _with_calls(patches: pl.DataFrame, context: Context) -> pl.DataFrame:
     return patches.join(calls, on=PAIR, how="left", maintain_order="left")
 
 
-def _rankings(config: Config, context: Context) -> pl.DataFrame:
+def _depth(config: Config, context: Context) -> int:
+    """Return the depth to which every system was asked: below it the pooled ones have nothing."""
+    pooled: Any = check(stages.stage("pool").config, context.settings.get("pool") or {}, "pool")
+    return min(config.recall, pooled.depth)
+
+
+def _rankings(config: Config, context: Context, depth: int) -> pl.DataFrame:
     """Return what the pooled retrievers found, and what further systems rank."""
     pooled = context.read("pool", "rankings")
     queries = [Query(*row) for row in context.read("diversify", "queries").select("query_id", "text").iter_rows()]
@@ -153,8 +160,8 @@ def _rankings(config: Config, context: Context) -> pl.DataFrame:
     parts = [pooled]
     for name in config.systems:
         retriever = build.retriever(context, name)
-        found = ranking.ask(retriever, corpus, queries, config.recall, context.progress)
-        parts += [ranking.frame(name, asked, hits, config.recall) for asked, hits in found]
+        found = ranking.ask(retriever, corpus, queries, depth, context.progress)
+        parts += [ranking.frame(name, asked, hits, depth) for asked, hits in found]
     return pl.concat(parts)
 
 

@@ -43,8 +43,8 @@ class Config(Section):
         default=1500, ge=50, description="a longer passage is cut at the end of a sentence; null never cuts"
     )
     query_tokens: int | None = Field(default=500, ge=20, description="the same for queries")
-    other_language: bool = Field(
-        default=False, description="go on though the rubric is of another language than the texts"
+    language: str | None = Field(
+        default=None, description="what the texts are taken for, where they look like another language; see --language"
     )
     mixed_models: bool = Field(default=False, description="go on though the replies to one judge name several models")
     cascade: Mode | None = Field(default=None, description="ask dear judges only what cheap ones leave open")
@@ -168,7 +168,7 @@ def preflight(config: Config, context: Context) -> None:
 def check_language(config: Config, context: Context) -> None:
     """Raise ConfigError if language models would judge by a rubric of another language than the texts."""
     asked = any(build.language_model(context, name) is not None for name in config.models)
-    language.refuse(load_rubric(config, context) if asked else None, context, allowed=config.other_language)
+    language.refuse(load_rubric(config, context) if asked else None, context, said=config.language)
 
 
 def load_rubric(config: Config, context: Context) -> Rubric:

@@ -18,21 +18,21 @@ def rubric_name(language: str) -> str:
     return next((name for name in wanted if name in known), f"rubric-{OTHER}")
 
 
-def refuse(asked: Rubric | None, context: Context, *, allowed: bool) -> None:
-    """Raise ConfigError if language models would read a rubric of another language than the texts, unless allowed.
+def refuse(asked: Rubric | None, context: Context, said: str | None = None) -> None:
+    """Raise ConfigError if language models would read a rubric of another language than the texts.
 
-    Texts of a language that has no rubric are judged by an English one. Heuristics (None) read none. What differs
-    without being wrong is a note.
+    What a user `said` that the texts are counts, else what they look like. Texts of a language that has no rubric are
+    judged by an English one. Heuristics (None) read none. What differs without being wrong is a note.
     """
-    told, of_run = _told(context), context.language
+    told, of_run = Spoken(base(said), {}) if said else _told(context), context.language
     if asked is None:
-        if told is not None and not told.fits(of_run) and not allowed:
+        if told is not None and not told.fits(of_run):
             context.tell(f"judge: note: the language of the run is {of_run}, and the texts look {told}: see --language")
         return
-    if told is not None and not _suits(asked, told) and not allowed:
+    if told is not None and not _suits(asked, told):
         mine, better = base(asked.language), rubric_name(told.language)
         by_language = asked.name == rubric_name(of_run)
-        remedy = f"--language {told.language}" if by_language else f"--set judge.rubric={better}"
+        remedy = f"--language {told.language}{_whole(context)}" if by_language else f"--set judge.rubric={better}"
         raise ConfigError(
             f"judge: the texts look {told}, and the rubric {asked.name!r} is {mine}; give {remedy} for the rubric "
             f"{better!r}, or --language {mine} to have them judged by this one all the same"
@@ -41,6 +41,12 @@ def refuse(asked: Rubric | None, context: Context, *, allowed: bool) -> None:
         context.tell(
             f"judge: note: the language of the run is {of_run}, and the rubric {asked.name!r} {asked.language}"
         )
+
+
+def _whole(context: Context) -> str:
+    """Return the command that takes a language for a whole run, if its texts are masked in another one already."""
+    masked = context.report("mask") is not None
+    return f" to `curate run {context.run / 'pipeline.yaml'} --run {context.run}`" if masked else ""
 
 
 def _suits(asked: Rubric, told: Spoken) -> bool:
