@@ -39,7 +39,7 @@ Retrievers = Annotated[
 ]
 Language = Annotated[
     str | None,
-    typer.Option("--language", help="Of the texts, such as zh, whatever they look like; else it is detected."),
+    typer.Option("--language", help="Of the texts, such as zh; without it, it is detected."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Do it again though it is up to date.")]
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop before the calls cost more than this.")]
