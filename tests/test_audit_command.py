@@ -290,7 +290,6 @@ def blurred(tmp_path_factory: pytest.TempPathFactory) -> Path:
     beir(folder / "data", queries, corpus, ["q0 d00 1", "q1 d20 1"])
     done = audited(folder, "--depth", "3")
     assert done.returncode == 0, done.stderr
-    assert "equal to others that they were not equal to" in done.stderr
     return folder
 
 
@@ -312,7 +311,7 @@ def test_a_text_that_masking_made_equal_to_a_judged_one_gets_no_label(blurred: P
 
 def test_status_and_page_say_what_masking_made_equal(blurred: Path) -> None:
     status = curate(blurred, "status").stdout
-    assert "mask: note: masking made 0 queries and 20 documents equal" in status
+    assert "mask: note: masking made 20 documents equal to others" in status
     page = (blurred / "runs/audit-data/audit.html").read_text(encoding="utf-8")
     assert "20 条文本脱敏后与原本不同的文本变得相同" in page
     assert "评审没有看到原文" in page

@@ -178,6 +178,17 @@ def test_what_cannot_be_read_is_said_before_there_is_a_run_folder(tmp_path: Path
         assert done.returncode in {1, 2}
         assert "Traceback" not in done.stderr
         assert not (tmp_path / "runs").exists()
-    beir(tmp_path / "data", [{"_id": "q", "text": "x"}], [{"_id": "d", "text": "y"}])
-    (tmp_path / "data" / "corpus.jsonl").write_text("[]\n", encoding="utf-8")
-    assert curate(tmp_path, "audit", "data", "--language", "en", "--retrievers", "bm25").returncode == 2
+
+
+@pytest.mark.xfail(strict=True, reason="a run folder is made before its first stage is done")
+def test_a_first_stage_that_fails_leaves_no_newest_run(tmp_path: Path) -> None:
+    beir(tmp_path / "data", QUERIES, [{"_id": "d0", "title": "", "text": " "}], ["q0 d0 1"])
+    done = curate(tmp_path, "audit", "data", "--models", "lexical", "--retrievers", "bm25")
+    assert (done.returncode, "found no corpus with text" in done.stderr) == (2, True)
+    assert not list((tmp_path / "runs").glob("*/pipeline.yaml"))
+
+
+def test_init_says_what_it_detects(folder: Path) -> None:
+    done = curate(folder, "init", "data", "--name", "new", "--models", "lexical")
+    assert "language: en, detected in the texts" in done.stdout
+    assert yaml.safe_load((folder / "new.yaml").read_text(encoding="utf-8"))["language"] == "en"

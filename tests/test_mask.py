@@ -98,7 +98,7 @@ def test_texts_that_masking_made_equal_or_shortened_are_named(run: Path) -> None
     ]
     (note,) = [note for note in report.notes if "equal" in note]
     assert note.startswith(
-        "masking made 2 queries and 2 documents equal to others that they were not equal to, and took"
+        "masking made 2 queries and 2 documents equal to others that they were not equal to and took"
     )
 
 

@@ -22,6 +22,7 @@ from curate import files, records
 from curate.config import Json
 from curate.context import Context, Report, Stage
 from curate.duplicates import Firsts, follow_aliases, follow_qrels, made_equal, same_text
+from curate.figures import counted_texts
 from curate.pii import residual
 from curate.pii.masking import Masked
 from curate.pii.secret import secret
@@ -193,7 +194,7 @@ def _report(masked: dict[str, _Done], altered: pl.DataFrame, left: int, spots: S
     facts["residual"] = left
     stopped = "stop `export` and whatever asks a model elsewhere: see `curate show mask/residual`"
     notes = [f"{left:,} places still look like personal data, and {stopped}"] if left else []
-    notes += [line for line in (altering(facts),) if line]
+    notes += _altering(facts)
     parts, cost = masked.values(), 0.0 if spots is None else spots.cost
     return Report(
         sum(len(part.masked) for part in parts),
@@ -205,19 +206,15 @@ def _report(masked: dict[str, _Done], altered: pl.DataFrame, left: int, spots: S
     )
 
 
-def altering(facts: Mapping[str, Json]) -> str:
-    """Return how many texts masking made equal to others or took much of, as a sentence; empty if there is none."""
-    words = {"queries": "queries", "corpus": "documents"}
-
-    def counted(fact: str) -> str:
-        return " and ".join(f"{facts[f'{fact}_{table}']:,} {word}" for table, word in words.items())
-
-    if not any(facts.get(f"{fact}_{table}") for fact in ("made_equal", "shortened") for table in words):
-        return ""
-    return (
-        f"masking made {counted('made_equal')} equal to others that they were not equal to, and took more than a third "
-        f"of the characters of {counted('shortened')}: see `curate show mask/altered`"
+def _altering(facts: Mapping[str, Json]) -> Iterator[str]:
+    """Yield what masking did to the sense of texts, if it did it to any, as one sentence."""
+    told = (
+        ("made_equal", "made {} equal to others that they were not equal to"),
+        ("shortened", "took more than a third of the characters of {}"),
     )
+    parts = [words.format(counted) for fact, words in told if (counted := counted_texts(facts, fact))]
+    if parts:
+        yield f"masking {' and '.join(parts)}: see `curate show mask/altered`"
 
 
 def _copy(context: Context) -> Report:

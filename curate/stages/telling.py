@@ -136,15 +136,11 @@ def _privacy(context: Context, suspicious: int) -> list[Json]:
 
 def _altered(facts: Mapping[str, Json], duplicates: str) -> list[Json]:
     """Return how many texts masking made equal to others, and how many lost much of their characters."""
-    lines: list[Json] = []
-    for fact, what in (
+    told = (
         ("made_equal", f"became equal to another text when both were masked, and were {_FATE[duplicates]}"),
         ("shortened", "lost more than a third of their characters to masking"),
-    ):
-        queries, documents = (facts.get(f"{fact}_{table}") or 0 for table in ("queries", "corpus"))
-        if queries or documents:
-            lines.append(f"{queries:,} queries and {documents:,} documents {what}.")
-    return lines
+    )
+    return [f"{counted} {words}." for fact, words in told if (counted := figures.counted_texts(facts, fact))]
 
 
 def _agreement(agreed: Mapping[str, Any]) -> dict[str, Json]:
