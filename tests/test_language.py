@@ -10,6 +10,7 @@ import yaml
 from curate.config import check
 from curate.readers.language import language, spoken
 from curate.readers.settings import Input
+from curate.resources import find
 from tests.runs import Done, curate
 from tests.steps import beir
 from tests.vendor import Vendor, vendor
@@ -173,11 +174,15 @@ def test_a_rubric_that_is_named_must_be_of_the_texts_language_too(folder: Path, 
 
 
 def test_what_cannot_be_read_is_said_before_there_is_a_run_folder(tmp_path: Path) -> None:
+    own = find("pipelines", "audit.yaml").read_text(encoding="utf-8")
+    (tmp_path / "zh.yaml").write_text(f"{own}language: zh\n", encoding="utf-8")
     for source in ("CmedqaRetrieval", "CmedqaRetrievall", "nowhere/at-all"):
-        done = curate(tmp_path, "audit", source, "--models", "lexical", "--retrievers", "bm25")
-        assert done.returncode in {1, 2}
-        assert "Traceback" not in done.stderr
-        assert not (tmp_path / "runs").exists()
+        for more in ([], ["--language", "zh"], ["--pipeline", "zh.yaml"]):
+            done = curate(tmp_path, "audit", source, "--models", "lexical", "--retrievers", "bm25", *more)
+            assert done.returncode in {1, 2}
+            assert source in done.stderr
+            assert "Traceback" not in done.stderr
+            assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.xfail(strict=True, reason="a run folder is made before its first stage is done")

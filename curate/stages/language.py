@@ -56,12 +56,17 @@ def _suits(asked: Rubric, told: Spoken) -> bool:
 
 
 def _told(context: Context) -> Spoken | None:
-    """Return the language of the texts, as `ingest` found it where the source is gone; None if nothing is known."""
-    section = context.settings.get("ingest")
-    given = section if isinstance(section, Mapping) else {}
+    """Return the language of the texts, as `ingest` found it where the source is gone; None if nothing is known.
+
+    ConfigError, DataError, MissingExtra or RunFailed if the source cannot be read and `ingest` has yet to read it.
+    """
+    section, report = context.settings.get("ingest"), context.report("ingest")
+    if not isinstance(section, Mapping):
+        return None
     try:
-        return spoken(check(Input, {name: given[name] for name in Input.model_fields if name in given}, "ingest"))
-    except (CurateError, OSError):  # what is wrong with a source is for `ingest` to say, if that is to run
-        report = context.report("ingest")
-        facts = report.facts.get("languages") if report else None
+        return spoken(check(Input, {name: section[name] for name in Input.model_fields if name in section}, "ingest"))
+    except (CurateError, OSError):
+        if report is None:
+            raise
+        facts = report.facts.get("languages")
         return Spoken(**facts) if isinstance(facts, Mapping) else None  # type: ignore[arg-type]
