@@ -1,11 +1,11 @@
 """Look at runs without changing them: which is the newest, what its stages did, where a table lies."""
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from curate import stages
-from curate.config import Json
 from curate.errors import DataError, UserError, suggestion
 from curate.files import read_json
 from curate.run import Run
@@ -24,14 +24,14 @@ def newest(parent: Path = Path("runs")) -> Path:
     return max(runs, key=lambda run: (run / "pipeline.yaml").stat().st_mtime)
 
 
-def status_rows(run: Run) -> list[dict[str, Json]]:
+def status_rows(run: Run) -> list[dict[str, Any]]:
     """Return a row per stage: stage, state, rows_in, rows_out, dropped, seconds, cost, currency, notes.
 
     What is unknown is None; `notes` are the sentences that the stage said when it was done.
     """
-    rows: list[dict[str, Json]] = []
+    rows: list[dict[str, Any]] = []
     for name, (state, mark) in run.states().items():
-        row: dict[str, Json] = {"stage": name, "state": state}
+        row: dict[str, Any] = {"stage": name, "state": state}
         for key in ("rows_in", "rows_out", "dropped"):
             row[key] = getattr(mark.report, key) if mark else None
         rows.append(

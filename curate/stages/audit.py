@@ -149,7 +149,7 @@ def _with_calls(patches: pl.DataFrame, context: Context) -> pl.DataFrame:
 def _depth(config: Config, context: Context) -> int:
     """Return the depth to which every system was asked: below it the pooled ones have nothing."""
     pooled: Any = check(stages.stage("pool").config, context.settings.get("pool") or {}, "pool")
-    return min(config.recall, pooled.depth)
+    return min(config.recall, int(pooled.depth))
 
 
 def _rankings(config: Config, context: Context, depth: int) -> pl.DataFrame:
