@@ -28,7 +28,7 @@ ingest: {source: data}
 diversify: {enabled: false}
 stages: [ingest, mask, diversify, pool, judge]
 pool: {retrievers: [words], depth: 2, size: 2}
-retrievers: {words: {kind: bm25}}
+retrievers: {words: {kind: bm25, tokens: bigrams}}
 """
 
 
@@ -97,7 +97,7 @@ def test_english_data_get_the_english_rubric(folder: Path, server: Vendor, comma
         "--set",
         f"judges.m={json.dumps(own)}",
         "--set",
-        "retrievers.words={kind: bm25}",
+        "retrievers.words={kind: bm25, tokens: bigrams}",
         "--retrievers",
         "words",
     ]

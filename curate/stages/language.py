@@ -1,6 +1,7 @@
 """The language of a run's texts against that of the rubric: a wrong one stops before anything is sent or paid."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from curate import resources
 from curate.config import check
@@ -56,17 +57,21 @@ def _suits(asked: Rubric, told: Spoken) -> bool:
 
 
 def _told(context: Context) -> Spoken | None:
-    """Return the language of the texts, as `ingest` found it where the source is gone; None if nothing is known.
+    """Return the language of the texts, as `ingest` found it where no source is on this disk; None if nothing is known.
 
     ConfigError, DataError, MissingExtra or RunFailed if the source cannot be read and `ingest` has yet to read it.
     """
     section, report = context.settings.get("ingest"), context.report("ingest")
     if not isinstance(section, Mapping):
         return None
+    facts = report.facts.get("languages") if report else None
+    known = Spoken(**facts) if isinstance(facts, Mapping) else None  # type: ignore[arg-type]
+    source = section.get("source")
+    if report is not None and isinstance(source, str) and source != "demo" and not Path(source).expanduser().exists():
+        return known  # a task of mteb, which takes long to load again, or a folder that is gone
     try:
         return spoken(check(Input, {name: section[name] for name in Input.model_fields if name in section}, "ingest"))
     except (CurateError, OSError):
         if report is None:
             raise
-        facts = report.facts.get("languages")
-        return Spoken(**facts) if isinstance(facts, Mapping) else None  # type: ignore[arg-type]
+        return known
