@@ -50,8 +50,8 @@ def compare(
 ) -> dict[str, Json]:
     """Return `queries` (how many are compared), `systems` (`Effect`s, best first under the new labels), and `tau_b`.
 
-    `rankings` is a table of that name; recall is at `depth`. The orders are those by nDCG@10. `judges`
-    are the encoders that are judges.
+    `rankings` is a table of that name; recall is at `depth`, which stands in its keys: `recall_at_50_old`. The
+    orders are those by nDCG@10. `judges` are the encoders that are judges.
     """
     before, after, seen = _by_query(old), _by_query(new), _by_query(judged)
     queries = sorted(before.keys() & after.keys())
@@ -70,9 +70,14 @@ def compare(
     return {
         "queries": len(queries),
         "recall_depth": depth,
-        "systems": [asdict(each) for each in sorted(placed, key=lambda each: (each.rank_new, each.system))],
+        "systems": [_named(each, depth) for each in sorted(placed, key=lambda each: (each.rank_new, each.system))],
         "tau_b": concordance.tau_b(*scores),
     }
+
+
+def _named(effect: Effect, depth: int) -> dict[str, Json]:
+    """Return an effect with the depth of recall in its keys."""
+    return {name.replace("recall_", f"recall_at_{depth}_"): value for name, value in asdict(effect).items()}
 
 
 def _effect(

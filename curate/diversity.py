@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from curate.alike import CHUNK, DIGITS, Alike
-from curate.duplicates import Firsts
 from curate.graph import Graph
 from curate.protocols import Vectors
 from curate.screen import FLOAT32, Rows, Screen
@@ -148,18 +147,17 @@ def threshold(vectors: Vectors, n: int, target_drop: float, screen: Screen = FLO
     return low / 1000
 
 
-def twins(items: Iterable[tuple[str, str]], kept: Kept) -> dict[str, str]:
-    """Return dropped id -> kept id for every dropped item whose very text is kept; items are (id, text), in order.
+def twins(items: Iterable[tuple[str, int]], kept: Kept) -> dict[str, str]:
+    """Return dropped id -> kept id for every dropped item whose very text is kept.
 
-    The kept one may come later: seeds are kept wherever they stand.
+    Items are (id, equality class of the raw text), in order. The kept one may come later: seeds are kept wherever they
+    stand.
     """
-    firsts = Firsts()
-    stands: dict[str, str] = {}
-    gone: dict[str, str] = {}
-    for (name, text), stays in zip(items, kept.tolist(), strict=True):
-        first = firsts.of(name, text)
+    stands: dict[int, str] = {}
+    gone: dict[str, int] = {}
+    for (name, number), stays in zip(items, kept.tolist(), strict=True):
         if stays:
-            stands.setdefault(first, name)
+            stands.setdefault(number, name)
         else:
-            gone[name] = first
-    return {name: stands[first] for name, first in gone.items() if first in stands}
+            gone[name] = number
+    return {name: stands[number] for name, number in gone.items() if number in stands}

@@ -1,4 +1,4 @@
-"""Equal texts under several ids: find the first id of each, and let qrels and aliases follow it."""
+"""Equal texts under several ids: number them, find the first id of each, and let qrels and aliases follow it."""
 
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -7,18 +7,40 @@ import polars as pl
 
 
 class Firsts:
-    """Which id first had a text; holds ids and 16-byte digests, never a text."""
+    """Equality classes of texts: a running number each, and the id that first had it; holds digests, never a text."""
 
     def __init__(self) -> None:
-        self._first: dict[bytes, str] = {}
+        self._numbers: dict[bytes, int] = {}
+        self.names: list[str] = []
+        """Class -> the id that was first in it."""
 
-    def of(self, name: str, text: str) -> str:
-        """Return the id that first had the same text, `name` if it is new; white space at the ends is ignored.
+    def number(self, name: str, text: str) -> int:
+        """Return the class of a text, a new one if `name` is the first that has it; white space at the ends is ignored.
 
         A document's text is what a judge is shown: two that look the same to it are the same.
         """
-        key = blake2b(text.strip().encode("utf-8"), digest_size=16)
-        return self._first.setdefault(key.digest(), name)
+        key = blake2b(text.strip().encode("utf-8"), digest_size=16).digest()
+        number = self._numbers.setdefault(key, len(self.names))
+        if number == len(self.names):
+            self.names.append(name)
+        return number
+
+
+def same_text(classes: pl.DataFrame, table: str) -> pl.DataFrame:
+    """Return id and `class` of the texts of one table, in its order; equal ones have one class."""
+    return classes.filter(pl.col("table") == table).select("id", "class")
+
+
+def made_equal(texts: pl.DataFrame) -> pl.DataFrame:
+    """Return id and `equal_to` of the texts that masking made equal to another one, in their order.
+
+    `texts` has a row a text, in order: id, `class` (of its raw text) and `masked` (the class of its masked one).
+    `equal_to` is the first text that was another one before.
+    """
+    first, other = pl.col("class").first(), pl.col("id").filter(pl.col("class") != pl.col("class").first()).first()
+    equal_to = pl.when(pl.col("class") == first.over("masked")).then(other.over("masked"))
+    mixed = texts.filter(pl.col("class").n_unique().over("masked") > 1)
+    return mixed.select("id", equal_to=equal_to.otherwise(pl.col("id").first().over("masked")))
 
 
 def follow_qrels(qrels: pl.DataFrame, queries: Mapping[str, str], documents: Mapping[str, str]) -> pl.DataFrame:

@@ -89,6 +89,13 @@ class QueryCounts:
     verdicts: tuple[int, ...]
 
 
+def counted_texts(facts: Mapping[str, Json], name: str) -> str:
+    """Return how many queries and documents a stage counted under a name, as words; empty if none."""
+    words = {"queries": "queries", "corpus": "documents"}
+    counts = ((facts.get(f"{name}_{table}"), word) for table, word in words.items())
+    return " and ".join(f"{count:,} {word}" for count, word in counts if isinstance(count, int) and count)
+
+
 def drops(tables: Sequence[pl.DataFrame]) -> list[Drop]:
     """Return the `dropped` tables counted by stage, table and reason: stages as given, then the largest count first."""
     found: list[Drop] = []

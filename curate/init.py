@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from curate.pipeline import Pipeline
 from curate.providers.presets import presets
 from curate.readers import TABLES, Problem, Table
 from curate.readers.guess import Guess, guess
+from curate.readers.language import language
 from curate.readers.layout import find
 from curate.readers.settings import Input, sources
 from curate.resources import template
@@ -44,9 +44,8 @@ class Found:
 
     @property
     def language(self) -> str:
-        """Return zh if a tenth of the characters of the texts that were looked at are Chinese, else en."""
-        text = "".join(text for each in self.guesses.values() for text in each.texts)
-        return "zh" if 10 * len(re.findall("[\u4e00-\u9fff]", text)) > len(text) else "en"
+        """Return the language of the texts that were looked at."""
+        return language(text for each in self.guesses.values() for text in each.texts)
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,7 @@ class Started:
     """The file that was written, and what to expect."""
 
     path: Path
+    language: str
     counts: Mapping[Table, int]
     models: Sequence[str]
     quote: Sequence[tuple[str, Plan]]
@@ -135,7 +135,7 @@ def start(found: Found, path: Path, name: str, language: str | None, models: Seq
         raise ConfigError(f"{path.parent}: no such folder; make it, or give another place with --file")
     quotes = [(model, _quote(model, found, (sample or queries) * depth, language)) for model in chosen]
     write_text(path, text)
-    return Started(path, found.counts, chosen, [(model, each) for model, each in quotes if each is not None])
+    return Started(path, language, found.counts, chosen, [(model, each) for model, each in quotes if each is not None])
 
 
 def _rendered(**values: object) -> str:

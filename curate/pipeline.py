@@ -3,14 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import yaml
 from pydantic import Field, JsonValue, field_validator
 
 from curate import config, resources, stages
 from curate.config import Section, Settings
-from curate.errors import ConfigError, suggestion
+from curate.errors import ConfigError, CurateError, suggestion
+from curate.readers.language import OTHER, spoken
+from curate.readers.settings import Input
+
+_OTHERS = ": rubric and placeholders are English; if the texts are of another language, say which with --language"
 
 
 class Head(Section):
@@ -20,7 +24,9 @@ class Head(Section):
     name: str = Field(default="benchmark", pattern=r"^[\w.-]+$", description="of the benchmark, and of its run folder")
     description: str = ""
     language: str = Field(
-        default="zh", pattern=r"^[a-z]{2,3}(-[A-Za-z]+)*$", description="tag of the texts, such as zh or pt-BR"
+        default="zh",
+        pattern=r"^[a-z]{2,3}(-[A-Za-z]+)*$",
+        description="tag of the texts, such as zh or pt-BR; where there is none, the commands detect it",
     )
     seed: int = 7
     encoders: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
@@ -69,6 +75,34 @@ class Pipeline:
         if problems or head is None:
             raise ConfigError("\n".join(problems))
         return cls(head, sections, settings)
+
+
+def in_language(pipeline: Pipeline, where: str, *, said: bool, frozen: bool) -> tuple[Pipeline, str]:
+    """Return a pipeline with the language of its texts, and a line that says which; one that was given stays.
+
+    What a user `said` on the command line is right even where the texts look otherwise, for the rubric too. A `frozen`
+    one, of a run folder, goes on without its source.
+    """
+    if not said and (frozen or "language" in pipeline.settings):
+        return pipeline, ""
+    try:
+        found = spoken(cast("Input", pipeline.sections["ingest"]))
+    except (CurateError, OSError):
+        if not frozen:
+            raise
+        found = None
+    if found is not None and not said:
+        line = f"language: {found}, detected in the texts{_OTHERS if found.language == OTHER else ''}"
+        return _changed(pipeline, where, f"language={found.language}"), line
+    line = f"language: {pipeline.head.language}"
+    fits = found is not None and found.fits(pipeline.head.language)
+    taken = "null" if fits else pipeline.head.language
+    line += "" if fits or found is None else f", as you say; the texts look {found}"
+    return _changed(pipeline, where, f"judge.language={taken}"), line
+
+
+def _changed(pipeline: Pipeline, where: str, assignment: str) -> Pipeline:
+    return Pipeline.check(config.override(pipeline.settings, [assignment]), where)
 
 
 def dump(settings: Settings) -> str:

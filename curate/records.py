@@ -111,6 +111,8 @@ TABLES: Mapping[str, Columns] = {
     "corpus": {"doc_id": _TEXT, "title": _TEXT, "text": _TEXT, "source": _TEXT},
     "qrels": {"query_id": _TEXT, "doc_id": _TEXT, "score": pl.Int32},
     "aliases": {"table": _TEXT, "old_id": _TEXT, "kept_id": _TEXT},
+    "classes": {"table": _TEXT, "id": _TEXT, "class": pl.Int64},
+    "altered": {"table": _TEXT, "id": _TEXT, "lost": pl.Float64, "equal_to": _TEXT},
     "dropped": {
         "table": _TEXT,
         "id": _TEXT,
@@ -234,4 +236,8 @@ TABLES: Mapping[str, Columns] = {
     "contested": _VERDICTS,
     "incomplete": _VERDICTS,
 }
-"""Columns of every table. Queries and corpus keep the order of their source; the others are sorted by key."""
+"""Columns of every table. Queries, corpus and classes keep the order of the source; the others are sorted by key.
+
+`classes` says which texts were equal before anything was masked: by a running number, from which no text can be
+guessed, as it could from a digest.
+"""

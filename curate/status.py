@@ -1,7 +1,7 @@
 """Look at runs without changing them: which is the newest, what its stages did, where a table lies."""
 
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import polars as pl
 
@@ -24,11 +24,14 @@ def newest(parent: Path = Path("runs")) -> Path:
     return max(runs, key=lambda run: (run / "pipeline.yaml").stat().st_mtime)
 
 
-def status_rows(run: Run) -> list[dict[str, str | int | float | None]]:
-    """Return a row a stage: stage, state, rows_in, rows_out, dropped, seconds, cost, currency (None where unknown)."""
-    rows: list[dict[str, str | int | float | None]] = []
+def status_rows(run: Run) -> list[dict[str, Any]]:
+    """Return a row per stage: stage, state, rows_in, rows_out, dropped, seconds, cost, currency, notes.
+
+    What is unknown is None; `notes` are the sentences that the stage said when it was done.
+    """
+    rows: list[dict[str, Any]] = []
     for name, (state, mark) in run.states().items():
-        row: dict[str, str | int | float | None] = {"stage": name, "state": state}
+        row: dict[str, Any] = {"stage": name, "state": state}
         for key in ("rows_in", "rows_out", "dropped"):
             row[key] = getattr(mark.report, key) if mark else None
         rows.append(
@@ -36,7 +39,8 @@ def status_rows(run: Run) -> list[dict[str, str | int | float | None]]:
                 **row,
                 "seconds": mark.seconds if mark else None,
                 "cost": mark.report.cost if mark else None,
-                "currency": cast("str | None", mark.report.facts.get("currency")) if mark else None,
+                "currency": mark.report.facts.get("currency") if mark else None,
+                "notes": list(mark.report.notes) if mark else [],
             }
         )
     return rows

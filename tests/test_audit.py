@@ -245,7 +245,7 @@ def test_systems_on_old_and_new_labels() -> None:
     assert rows["alpha"]["ndcg_old"] == 1.0
     assert rows["beta"]["ndcg_new"] == 1.0
     assert (rows["alpha"]["rank_old"], rows["alpha"]["rank_new"]) == (1, 2)
-    assert (rows["alpha"]["recall_old"], rows["alpha"]["recall_new"]) == (1.0, 0.5)
+    assert (rows["alpha"]["recall_at_2_old"], rows["alpha"]["recall_at_2_new"]) == (1.0, 0.5)
     assert rows["alpha"]["judged"] == 1.0
     assert (rows["alpha"]["circular"], rows["beta"]["circular"]) == (False, True)
 

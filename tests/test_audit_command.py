@@ -14,6 +14,7 @@ from curate.stages import NAMES
 from tests.auditing import OPTIONS, audited, figures, labelled
 from tests.pools import table
 from tests.runs import curate, tiny
+from tests.steps import beir
 from tests.vendor import Vendor, vendor
 
 STAGES = ["ingest", "mask", "diversify", "pool", "judge", "consensus", "audit"]
@@ -124,6 +125,10 @@ def test_a_sample_of_queries_and_a_run_of_somebody_else(folder: Path) -> None:
     found = figures(folder, "some")
     assert found["queries"] == 4
     assert {row["system"] for row in found["systems"]["systems"]} == {"words", "pairs", "mine"}
+    assert found["systems"]["recall_depth"] == 8, "the pooled ones were asked for no more"
+    assert all({"recall_at_8_old", "recall_at_8_new"} <= row.keys() for row in found["systems"]["systems"])
+    (heads,) = [line.split() for line in done.stdout.splitlines() if line.startswith("system")]
+    assert " ".join(heads) == ("system nDCG@10 old nDCG@10 new recall@8 old recall@8 new rank old rank new circular")
     assert table(folder / "runs/some", "pool", "rankings")["retriever"].unique().sort().to_list() == ["pairs", "words"]
     other = audited(folder, "--queries", "4", "--run", "runs/other", "--set", "ingest.sample_seed=8")
     assert other.returncode == 0, other.stderr
@@ -269,3 +274,44 @@ def test_real_grades_give_the_figures_published_for_them(shared_data: Path, tmp_
     assert found["queries"] == 30
     assert not found["heuristic"]
     assert found["patch"]["removed"] == totals["false_positives"]
+
+
+CITIES = tuple("京沪粤深蓉杭汉秦宁津渝苏湘郑青连厦甬合榕")
+"""Of 20 institutions that masking makes equal."""
+
+
+@pytest.fixture(scope="module")
+def blurred(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an audit of a set whose 20 institutions masking makes equal; the last two documents were equal before."""
+    folder = tmp_path_factory.mktemp("blurred")
+    texts = [f"{city}市第一人民医院" for city in CITIES] + ["医院怎样挂号", "医院怎样挂号"]
+    corpus = [{"_id": f"d{n:02}", "title": "", "text": text} for n, text in enumerate(texts)]
+    queries = [{"_id": "q0", "text": "医院"}, {"_id": "q1", "text": "医院怎样挂号"}]
+    beir(folder / "data", queries, corpus, ["q0 d00 1", "q1 d20 1"])
+    done = audited(folder, "--depth", "3")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_a_text_that_masking_made_equal_to_a_judged_one_gets_no_label(blurred: Path) -> None:
+    run = blurred / "runs/audit-data"
+    assert table(run, "mask", "corpus")["text"].to_list()[:20] == ["[医院]"] * 20
+    added = [row for row in rows_of(run / "audit" / "patch.tsv") if row["sign"] == "+"]
+    judged = set(table(run, "consensus", "verdicts").select("query_id", "doc_id").rows())
+    assert [row for row in added if (row["query_id"], row["doc_id"]) not in judged] == []
+    assert added, "what was retrieved was judged as it was shown"
+    kinds = dict(table(run, "audit", "compared").select(pl.concat_str("query_id", "doc_id"), "kind").rows())
+    assert {kind for pair, kind in kinds.items() if pair.startswith("q0")} == {"confirmed", "false negative"}
+    assert kinds["q1d21"] == "duplicate", "a text that was equal before masking is one still"
+    found = figures(blurred)
+    assert found["measures"]["duplicates"]["total"] == 1
+    assert found["patch"]["added_copies"] == 0
+    assert found["masking"] == {"made_equal": 20, "shortened": 20, "patched": len(added) - 1}
+
+
+def test_status_and_page_say_what_masking_made_equal(blurred: Path) -> None:
+    status = curate(blurred, "status").stdout
+    assert "mask: note: masking made 20 documents equal to others" in status
+    page = (blurred / "runs/audit-data/audit.html").read_text(encoding="utf-8")
+    assert "20 条文本脱敏后与原本不同的文本变得相同" in page
+    assert "评审没有看到原文" in page

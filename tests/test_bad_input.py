@@ -200,7 +200,7 @@ def test_unknown_table_suggests_the_nearest(work: Path) -> None:
     curate(work, *RUN)
     said = refused(work, "show", "verdict")
     assert "did you mean 'verdicts'" in said
-    assert "known: agreement, aliases, contested," in said, "figures in JSON files too"
+    assert "known: agreement, aliases, altered, classes, contested," in said, "figures in JSON files too"
     assert "stage" not in said
     assert "did you mean 'agreement'" in refused(work, "show", "agrement")
     (work / "runs/t/consensus/agreement.json").write_text("{")

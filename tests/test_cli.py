@@ -68,6 +68,7 @@ def test_ctrl_c_says_where_it_stopped_and_how_to_go_on(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "curate", "run", "tiny.yaml"]
     process = subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
+    assert process.stderr.readline().startswith("language: en (queries zh, corpus en), detected in the texts")
     assert process.stderr.readline() == "ingest: started\n"
     process.send_signal(signal.SIGINT)
     said = process.communicate()[1]

@@ -3,15 +3,22 @@
 import polars as pl
 
 from curate import files
-from curate.duplicates import Firsts, follow_aliases, follow_qrels
+from curate.duplicates import Firsts, follow_aliases, follow_qrels, made_equal
 
 
-def test_first_id_of_equal_texts() -> None:
+def test_classes_of_equal_texts() -> None:
     firsts = Firsts()
-    assert firsts.of("d1", "感冒多喝水") == "d1"
-    assert firsts.of("d2", " 感冒多喝水\n") == "d1"
-    assert firsts.of("d3", "感冒多喝水。") == "d3"
-    assert firsts.of("d4", "感冒多喝水。\u3000") == "d3"
+    texts = {"d1": "感冒多喝水", "d2": " 感冒多喝水\n", "d3": "感冒多喝水。", "d4": "感冒多喝水。\u3000"}
+    assert [firsts.number(name, text) for name, text in texts.items()] == [0, 0, 1, 1]
+    assert firsts.names == ["d1", "d3"]
+
+
+def test_what_masking_made_equal_was_not_equal_before() -> None:
+    classes = {"d1": (0, 0), "d2": (0, 0), "d3": (1, 1), "d4": (2, 1), "d5": (1, 1), "d6": (3, 2)}
+    rows = [(name, *numbers) for name, numbers in classes.items()]
+    texts = pl.DataFrame(rows, {"id": pl.String, "class": pl.Int64, "masked": pl.Int64}, orient="row")
+    assert made_equal(texts).rows() == [("d3", "d4"), ("d4", "d3"), ("d5", "d4")]
+    assert made_equal(texts.clear()).is_empty()
 
 
 def test_qrels_follow_and_keep_the_highest_score() -> None:

@@ -183,6 +183,7 @@ def test_no_stage_imports_another() -> None:
         "sentences",
         "spending",
         "spotting",
+        "language",
         "leaving",
         "texts",
         "words",

@@ -55,8 +55,12 @@ def test_texts_titles_and_spans(run: Path) -> None:
         "spans_phone": 5,
         "masked_queries": 2,
         "merged_queries": 1,
+        "made_equal_queries": 2,
+        "shortened_queries": 2,
         "masked_corpus": 3,
         "merged_corpus": 1,
+        "made_equal_corpus": 2,
+        "shortened_corpus": 3,
         "residual": 0,
     }
 
@@ -76,12 +80,37 @@ def test_no_raw_value_is_in_any_file(run: Path) -> None:
         assert phone.encode() not in content
 
 
+def test_texts_that_masking_made_equal_or_shortened_are_named(run: Path) -> None:
+    report = step(run, "mask", {})
+    rows = [(kind, name, round(lost, 2), equal) for kind, name, lost, equal in table(run, "altered")]
+    assert rows == [
+        ("corpus", "d1", 0.71, None),
+        ("corpus", "d2", 0.73, "d4"),
+        ("corpus", "d4", 0.73, "d2"),
+        ("queries", "q1", 0.85, "q2"),
+        ("queries", "q2", 0.85, "q1"),
+    ]
+    assert table(run, "classes") == [
+        ("queries", "q1", 0),
+        ("corpus", "d1", 0),
+        ("corpus", "d2", 1),
+        ("corpus", "d5", 3),
+    ]
+    (note,) = [note for note in report.notes if "equal" in note]
+    assert note.startswith(
+        "masking made 2 queries and 2 documents equal to others that they were not equal to and took"
+    )
+
+
 def test_kept_duplicates_stay_apart(tmp_path: Path) -> None:
     section = {"source": str(beir(tmp_path / "b", QUERIES, CORPUS, QRELS)), "duplicates": "keep"}
     step(tmp_path / "run", "ingest", section)
-    step(tmp_path / "run", "mask", {}, {"ingest": section})
+    report = step(tmp_path / "run", "mask", {}, {"ingest": section})
     assert [row[0] for row in table(tmp_path / "run", "corpus")] == ["d1", "d2", "d3", "d4", "d5"]
     assert table(tmp_path / "run", "aliases") == []
+    classes = [row[1:] for row in table(tmp_path / "run", "classes") if row[0] == "corpus"]
+    assert classes == [("d1", 0), ("d2", 1), ("d3", 1), ("d4", 2), ("d5", 3)]
+    assert report.facts["made_equal_corpus"] == 3, "d2 and d3 were one text, and d4 another"
 
 
 def test_disabled_copies_the_tables(run: Path) -> None:

@@ -76,6 +76,10 @@ def test_out_and_back_and_what_it_proves(folder: Path) -> None:
     assert proof["people"]["李"]["controls"]["value"] == 1.0
     shown = curate(folder, "review", "report").stdout
     assert "kappa of lexical and people, cut" in shown
+    counts = [proof[f"disagreements{which}"] for which in ("", "_with_panel", "_between_people")]
+    assert counts[2] == 15, "of the half that both read, one said S and the other D"
+    with_people = "open disagreements: {} ({} of wang and 李 with the panel, {} of people with each other)\n"
+    assert with_people.format(*counts) in shown
 
     disputed = curate(folder, "review", "adjudicate")
     sheet = folder / disputed.stdout.split(":")[0]
@@ -90,6 +94,18 @@ def test_out_and_back_and_what_it_proves(folder: Path) -> None:
     assert set(overrides["verdict"]) <= {"relevant", "not relevant", "contested"}
     settled = overrides.filter(overrides["assessors"].list.contains("adjudicated"))
     assert all(set(grades) <= CUT for grades in settled["grades"].to_list())
+
+
+def test_a_single_assessor_disagrees_with_the_panel_and_nobody_else(folder: Path) -> None:
+    out = curate(folder, "review", "export", "--size", "30", "--assessors", "anna", "--controls", "0")
+    sheet = folder / out.stdout.split()[0]
+    filled(sheet, "D")
+    assert curate(folder, "review", "import", str(sheet)).returncode == 0
+    proof = json.loads(curate(folder, "review", "report", "--json").stdout)
+    against = proof["disagreements"]
+    assert against == proof["disagreements_with_panel"] > proof["disagreements_between_people"] == 0
+    shown = curate(folder, "review", "report").stdout
+    assert shown.startswith(f"30 of 30 rows read\nopen disagreements: {against} ({against} of anna with the panel)\n")
 
 
 def test_sheets_of_a_sample_can_be_written_again_in_another_format(folder: Path) -> None:

@@ -13,6 +13,7 @@ from curate.cli.running import (
     File,
     Folder,
     Force,
+    Language,
     MaxCost,
     Panel,
     Retrievers,
@@ -45,7 +46,7 @@ def audit(
     runs: Annotated[
         list[Path] | None, typer.Option("--score", help="Run file to be scored on old and new labels; may be repeated.")
     ] = None,
-    language: Annotated[str | None, typer.Option(help="Of the texts: zh, en.")] = None,
+    language: Language = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
@@ -114,10 +115,15 @@ def _tables(found: dict[str, Any]) -> Iterator[list[dict[str, object]]]:
         shown = [{"corrected": name.replace("_", " "), **each} for name, each in named if each]
         if shown:
             yield shown
-    systems = found["systems"]["systems"]
-    columns = ["system", *(f"{name}_{side}" for name in ("ndcg", "recall", "rank") for side in ("old", "new"))]
-    if systems:
+    depth = found["systems"]["recall_depth"]
+    heads = {"ndcg": "nDCG@10", f"recall_at_{depth}": f"recall@{depth}", "rank": "rank"}
+    columns = {f"{head} {side}": f"{key}_{side}" for key, head in heads.items() for side in ("old", "new")}
+    if systems := found["systems"]["systems"]:
         yield [
-            {**{name: each[name] for name in columns}, "circular": "yes" if each["circular"] else "no"}
+            {
+                "system": each["system"],
+                **{head: each[key] for head, key in columns.items()},
+                "circular": "yes" if each["circular"] else "no",
+            }
             for each in systems
         ]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from curate.cli import completing
+from curate.cli.running import Language
 
 
 def add_to(app: typer.Typer) -> None:
@@ -22,7 +23,7 @@ def init(
     corpus: Annotated[str | None, typer.Option(help="File of the documents.")] = None,
     qrels: Annotated[str | None, typer.Option(help="File of known relevant pairs, if there is one.")] = None,
     name: Annotated[str | None, typer.Option(help="Of the benchmark, and of its run folder.")] = None,
-    language: Annotated[str | None, typer.Option(help="Of the texts, such as zh; else it is guessed.")] = None,
+    language: Language = None,
     models: Annotated[
         str | None,
         typer.Option(help="Judges, separated by commas; else those with a key.", autocompletion=completing.judges),
@@ -42,6 +43,7 @@ def init(
         named = {**found.guesses[table].usual, **found.guesses[table].columns}
         columns = ", ".join(f"{field}: {column}" for field, column in named.items())
         typer.echo(f"{table:8} {count:>9,} rows   columns {columns}")
+    typer.echo(f"language: {made.language}{'' if language else ', detected in the texts'}")
     for model, plan in made.quote:
         typer.echo(f"{model}: {plan.said()}")
     if len({None if plan.cost is None else plan.currency for _, plan in made.quote}) > 1:

@@ -25,7 +25,13 @@ def status(
     from curate.status import status_rows
 
     rows = status_rows(open_run(pipeline, run))
-    typer.echo(json.dumps(rows, indent=1) if as_json else as_table(rows))
+    if as_json:
+        typer.echo(json.dumps(rows, ensure_ascii=False, indent=1))
+        return
+    notes = [(row["stage"], note) for row in rows for note in row.pop("notes")]
+    typer.echo(as_table(rows))
+    for stage, note in notes:
+        typer.echo(f"{stage}: note: {note}")
 
 
 def show(

@@ -59,7 +59,7 @@ def _pipeline(pipeline: str | None, run: Path | None) -> "Pipeline | None":
     if pipeline is None and run is None and not any(Path("runs").glob("*/pipeline.yaml")):
         announce_presets()
         return None
-    return open_run(pipeline, run).pipeline
+    return open_run(pipeline, run, detect=False).pipeline
 
 
 def _table(rows: list[dict[str, str | int | float | bool | None]]) -> str:

@@ -144,7 +144,7 @@ def report(run: Folder = None, sample: Named = None, as_json: Json = False) -> N
     if as_json:
         typer.echo(json.dumps(figures, ensure_ascii=False, indent=1))
         return
-    typer.echo(f"{figures['read']:,} of {figures['rows']:,} rows read, {figures['disagreements']:,} disagreements open")
+    typer.echo("\n".join(proof.heading(figures)))
     typer.echo(as_table(list(proof.lines(figures)), digits=3))
 
 

@@ -37,6 +37,10 @@ Retrievers = Annotated[
     str | None,
     typer.Option("--retrievers", help="Names, separated by commas: bm25,e5,use.", autocompletion=completing.retrievers),
 ]
+Language = Annotated[
+    str | None,
+    typer.Option("--language", help="Of the texts, such as zh; without it, it is detected."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Do it again though it is up to date.")]
 MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop before the calls cost more than this.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Spend without a cap.")]
@@ -81,12 +85,16 @@ def go(
     return work.folder
 
 
-def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = ()) -> "Run":
-    """Return the run that the common options mean; without any, the newest, and say which."""
-    from curate.pipeline import Pipeline, find
+def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = (), *, detect: bool = True) -> "Run":
+    """Return the run that the common options mean; without any, the newest, and say which.
+
+    Where a pipeline file names no language it is that of its texts, which is said; unless they are not to be looked at.
+    """
+    from curate.pipeline import Pipeline, find, in_language
     from curate.resources import packaged
     from curate.run import Run
 
+    frozen = pipeline is None
     if pipeline is None:
         folder = run_folder(folder, "give --pipeline as well")
         pipeline = str(folder / "pipeline.yaml")
@@ -95,6 +103,11 @@ def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = 
         typer.echo(f"using {path} of the working directory", err=True)
     announce_presets()
     loaded = Pipeline.load(path, assign)
+    if detect:
+        said = any(each.partition("=")[0].strip() == "language" for each in assign)
+        loaded, line = in_language(loaded, path.name, said=said, frozen=frozen)
+        if line:
+            typer.echo(line, err=True)
     return Run(folder or Path("runs") / loaded.head.name, loaded)
 
 

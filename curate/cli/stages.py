@@ -13,11 +13,13 @@ from curate.cli.running import (
     File,
     Folder,
     Force,
+    Language,
     MaxCost,
     Offline,
     Panel,
     Retrievers,
     Yes,
+    assigned,
     go,
     listed,
     open_run,
@@ -57,6 +59,7 @@ def run(
     ],
     run: Folder = None,
     assign: Assign = None,
+    language: Language = None,
     force: Force = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
@@ -65,7 +68,8 @@ def run(
     """Run all stages of a pipeline; what is up to date is skipped."""
     from curate.context import Consent
 
-    go(None, pipeline, run, assign or [], force, Consent(max_cost, yes, allow_weak_judges=allow_weak_judges))
+    changes = [*(assign or []), *assigned({"language": language})]
+    go(None, pipeline, run, changes, force, Consent(max_cost, yes, allow_weak_judges=allow_weak_judges))
 
 
 def mask(
@@ -125,6 +129,7 @@ def judge(
     pipeline: File = None,
     run: Folder = None,
     assign: Assign = None,
+    language: Language = None,
     force: Force = False,
     models: Panel = None,
     retry: Annotated[bool, typer.Option("--retry", help="Ask again what was refused or unparsed.")] = False,
@@ -140,7 +145,7 @@ def judge(
     """Have every judge of the panel grade every pair of the pool."""
     from curate.context import Consent
 
-    changes = [*(assign or []), *listed("judge.models", models)]
+    changes = [*(assign or []), *assigned({"language": language}), *listed("judge.models", models)]
     changes += [f"judge.cascade={cascade}"] if cascade is not None else []
     if plan:
         work = open_run(pipeline, run, changes)

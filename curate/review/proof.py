@@ -95,18 +95,26 @@ def prove(desk: Desk) -> dict[str, Json]:
         "kappa": _kappas(desk, read, sizes),
         "people": _people(desk),
         "adjudicated": sum(desk.adjudicated(row.said) for row in rows),
-        "disagreements": len(disagreements(desk)),
+        "disagreements": len(open_rows := disagreements(desk)),
+        "disagreements_with_panel": sum(with_panel(row) for row in open_rows),
+        "disagreements_between_people": sum(between_people(row) for row in open_rows),
     }
 
 
 def disagreements(desk: Desk) -> list[Checked]:
     """Return the rows without a final answer in which people differ from the panel or from each other."""
     open_rows = [row for row in checked(desk) if row.settled and not desk.adjudicated(row.said)]
-    return [
-        row
-        for row in open_rows
-        if (row.verdict in DECIDED and not row.confirmed) or len({grade in CUT for grade in row.said.values()}) > 1
-    ]
+    return [row for row in open_rows if with_panel(row) or between_people(row)]
+
+
+def with_panel(row: Checked) -> bool:
+    """Say whether the grade that counts is on the other side than a panel that decided."""
+    return row.verdict in DECIDED and not row.confirmed
+
+
+def between_people(row: Checked) -> bool:
+    """Say whether people are on both sides."""
+    return len({grade in CUT for grade in row.said.values()}) > 1
 
 
 def _part(name: str, size: int, read: Sequence[Checked], hit: str) -> Part:
@@ -204,6 +212,16 @@ def _shown(figure: Estimate | None) -> dict[str, Json] | None:
         return None
     kept = {name: value for name, value in asdict(figure).items() if name in ("value", "low", "high", "answered")}
     return {name: round(value, 4) if isinstance(value, float) else cast("Json", value) for name, value in kept.items()}
+
+
+def heading(proof: Mapping[str, Json]) -> Iterator[str]:
+    """Yield how far a sample was read, and whose disagreements are open."""
+    yield f"{proof['read']:,} of {proof['rows']:,} rows read"
+    people = list(cast("Mapping[str, Json]", proof["people"]))
+    sides = [f"{proof['disagreements_with_panel']:,} of {' and '.join(people) or 'nobody'} with the panel"]
+    if len(people) > 1:
+        sides.append(f"{proof['disagreements_between_people']:,} of people with each other")
+    yield f"open disagreements: {proof['disagreements']:,} ({', '.join(sides)})"
 
 
 def lines(proof: Mapping[str, Json]) -> Iterator[dict[str, Json]]:

@@ -6,17 +6,17 @@ kind), `audited` (counts of every query), audit.json (means, intervals, what it 
 qrels, both as TSV too, `mteb/` (the repaired set), and audit.html. Nothing is judged here.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 import polars as pl
 from pydantic import Field
 
-from curate import audit, audit_page, consequences, figures, manifest, ranking
+from curate import audit, audit_page, consequences, figures, manifest, ranking, stages
 from curate.config import Json, Section, check
 from curate.context import Context, Report, Stage
 from curate.corpus import TableCorpus
-from curate.duplicates import Firsts
+from curate.duplicates import same_text
 from curate.errors import ConfigError, DataError
 from curate.exporters import EXPORTERS
 from curate.files import frame, read_json, write_json, write_table, write_text
@@ -42,7 +42,7 @@ class Config(Section):
     """What is compared besides the pooled retrievers, and how much is shown."""
 
     systems: tuple[str, ...] = Field(default=(), description="further retrievers, such as run files, to be scored")
-    recall: int = Field(default=50, ge=1, description="depth of recall")
+    recall: int = Field(default=50, ge=1, description="depth of recall; that of the pool where it is less deep")
     worst: int = Field(default=10, ge=0, description="queries with the most errors that the page shows")
     examples: int = Field(default=5, ge=0, description="documents of each kind that the page shows of such a query")
     excerpt: int = Field(default=200, ge=1, description="characters of a document that are shown")
@@ -56,23 +56,23 @@ def run(config: Config, context: Context) -> Report:
             "audit: found no label above 0, expected the labels to audit; give ingest.qrels, or another set"
         )
     queries, verdicts = context.read("diversify", "queries"), context.read("consensus", "verdicts")
-    corpus = (doc for batch in TableCorpus(context.folder("diversify")).batches() for doc in batch)
-    documents = _firsts("doc_id", ((doc.doc_id, doc.shown()) for doc in corpus))
-    asked = _firsts("query_id", queries.select("query_id", "text").iter_rows())
-    compared = audit.compare(verdicts, labels, asked, documents)
+    documents = _firsts(context, "corpus", "doc_id")
+    compared = audit.compare(verdicts, labels, _firsts(context, "queries", "query_id"), documents)
     counts = audit.count(compared, queries["query_id"].to_list())
     patches = _with_calls(audit.patch(compared, documents), context)
     repaired = audit.repaired(labels, patches)
-    rankings = _rankings(config, context)
+    depth = _depth(config, context)
+    rankings = _rankings(config, context, depth)
     found: dict[str, Any] = {
         **_set(context, counts),
         "measures": audit.measures(counts, context.seed),
         "patch": audit.sizes(patches),
+        "masking": _masking(context, patches),
         "corrected": [
             correct(desk, audit.strata(verdicts, labels), queries["query_id"].to_list()) for desk in _desks(context)
         ],
         "systems": consequences.compare(
-            rankings, labels, repaired, verdicts, depth=config.recall, seed=context.seed, judges=_encoders(context)
+            rankings, labels, repaired, verdicts, depth=depth, seed=context.seed, judges=_encoders(context)
         ),
     }
     _write(context, compared, counts, patches, repaired)
@@ -82,11 +82,10 @@ def run(config: Config, context: Context) -> Report:
     return Report(len(compared), len(repaired), facts={"labels": len(labels), **found["patch"]}, notes=_notes(found))
 
 
-def _firsts(column: str, texts: Iterable[tuple[str, str]]) -> pl.DataFrame:
-    """Return every id, in a column of that name, and the `first` one of the same text; holds digests, no text."""
-    firsts = Firsts()
-    rows = [(name, firsts.of(name, text)) for name, text in texts]
-    return pl.DataFrame(rows, {column: pl.String, "first": pl.String}, orient="row")
+def _firsts(context: Context, table: str, column: str) -> pl.DataFrame:
+    """Return every id, in a column of that name, and the `first` one whose text was the same before masking."""
+    same = same_text(context.read("mask", "classes"), table)
+    return same.select(pl.col("id").alias(column), first=pl.col("id").first().over("class"))
 
 
 def _set(context: Context, counts: pl.DataFrame) -> dict[str, Json]:
@@ -106,6 +105,20 @@ def _set(context: Context, counts: pl.DataFrame) -> dict[str, Json]:
             "named": lost["id"].head(NAMED).to_list(),
         },
     }
+
+
+def _masking(context: Context, patches: pl.DataFrame) -> dict[str, Json]:
+    """Return how many texts masking made equal to others or took much of, and how many lines of a patch name one."""
+    altered, facts = context.read("mask", "altered"), context.done("mask").facts
+    named = [
+        pl.col(column).is_in(altered.filter(pl.col("table") == table)["id"].implode())
+        for table, column in (("queries", "query_id"), ("corpus", "doc_id"))
+    ]
+    counts: dict[str, Json] = {
+        fact: sum(int(cast("int", facts.get(f"{fact}_{table}", 0))) for table in ("queries", "corpus"))
+        for fact in ("made_equal", "shortened")
+    }
+    return {**counts, "patched": patches.filter(pl.any_horizontal(named)).height}
 
 
 def _encoders(context: Context) -> set[str]:
@@ -133,7 +146,13 @@ def _with_calls(patches: pl.DataFrame, context: Context) -> pl.DataFrame:
     return patches.join(calls, on=PAIR, how="left", maintain_order="left")
 
 
-def _rankings(config: Config, context: Context) -> pl.DataFrame:
+def _depth(config: Config, context: Context) -> int:
+    """Return the depth to which every system was asked: below it the pooled ones have nothing."""
+    pooled: Any = check(stages.stage("pool").config, context.settings.get("pool") or {}, "pool")
+    return min(config.recall, int(pooled.depth))
+
+
+def _rankings(config: Config, context: Context, depth: int) -> pl.DataFrame:
     """Return what the pooled retrievers found, and what further systems rank."""
     pooled = context.read("pool", "rankings")
     queries = [Query(*row) for row in context.read("diversify", "queries").select("query_id", "text").iter_rows()]
@@ -141,8 +160,8 @@ def _rankings(config: Config, context: Context) -> pl.DataFrame:
     parts = [pooled]
     for name in config.systems:
         retriever = build.retriever(context, name)
-        found = ranking.ask(retriever, corpus, queries, config.recall, context.progress)
-        parts += [ranking.frame(name, asked, hits, config.recall) for asked, hits in found]
+        found = ranking.ask(retriever, corpus, queries, depth, context.progress)
+        parts += [ranking.frame(name, asked, hits, depth) for asked, hits in found]
     return pl.concat(parts)
 
 
@@ -221,6 +240,11 @@ def _notes(found: Mapping[str, Any]) -> list[str]:
         notes.append(
             f"{lost:,} labels name texts that are not there, and are in no figure: see `unknown` in audit.json"
         )
+    if lines := found["masking"]["patched"]:
+        notes.append(
+            f"{lines:,} lines of the patch are about texts that masking made equal to others or took more than a third "
+            "of, so the panel did not see what they said: see `curate show mask/altered`"
+        )
     old = [each["sample"] for each in found["corrected"] if each["outdated"]]
     notes += [f"the sample {name!r} was drawn of other verdicts and corrects nothing" for name in old]
     return notes
@@ -238,4 +262,4 @@ def fingerprint(config: Config, context: Context) -> Json:
     return {"systems": {name: build.retriever(context, name).identity for name in config.systems}, "answers": answers}
 
 
-STAGE = Stage("audit", Config, ("mask", "diversify", "pool", "judge", "consensus"), run, fingerprint)
+STAGE = Stage("audit", Config, ("mask", "diversify", "pool", "judge", "consensus"), run, fingerprint, version=2)

@@ -19,7 +19,7 @@ from curate import sampling
 from curate.config import Json, Section, digest
 from curate.context import Context, Report, Stage
 from curate.diversity import FORGETFUL, Diversity, Journal, disagreement, diversify, everything, threshold, twins
-from curate.duplicates import follow_qrels
+from curate.duplicates import follow_qrels, same_text
 from curate.errors import ConfigError, DataError, UserError
 from curate.files import frame, sha256, write_table
 from curate.journal import Journal as FileJournal
@@ -115,7 +115,8 @@ def run(config: Config, context: Context) -> Report:
     for name in TABLES:
         texts[name].copy(sides[name].kept)
     dropped = pl.concat([_dropped(texts[name], sides[name]) for name in TABLES])
-    moved = {name: twins(texts[name].items(), sides[name].kept) for name in TABLES}
+    classes = context.read("mask", "classes")
+    moved = {name: twins(same_text(classes, name).iter_rows(), sides[name].kept) for name in TABLES}
     qrels, lost = _follow(context.read("mask", "qrels"), dropped, moved)
     write_table(context.out, "qrels", qrels)
     write_table(context.out, "dropped", pl.concat([dropped, lost]).sort("table", "id"))
@@ -220,8 +221,8 @@ def _follow(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the qrels of kept pairs, and a row for each that is lost with its query or document.
 
-    A qrel follows its text to an equal one that is kept, never to one that is merely similar: that would be a label
-    which nobody gave.
+    A qrel follows its text to one that is kept and was equal before masking, never to one that is merely similar, or
+    that masking made equal: that would be a label which nobody gave.
     """
     followed = follow_qrels(qrels, moved["queries"], moved["corpus"])
     gone = {table: dropped.filter(pl.col("table") == table)["id"].implode() for table in TABLES}
@@ -232,4 +233,4 @@ def _follow(
     return followed.filter(~lost), frame("dropped", rows)
 
 
-STAGE = Stage("diversify", Config, ("mask",), run, fingerprint, head=())
+STAGE = Stage("diversify", Config, ("mask",), run, fingerprint, head=(), version=2)

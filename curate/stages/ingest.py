@@ -1,14 +1,15 @@
 """ingest: raw queries, corpus and qrels of many formats become tables.
 
-Written: queries and corpus in the order of their source, qrels, aliases (merged id -> kept id), dropped. Texts that are
-equal but for white space at their ends are one item under the first id, and qrels follow; empty texts are dropped with
-their qrels. What is wrong in a file stops the run, ten problems at a time, or is dropped with its reason. Rows stream:
-memory holds ids and digests, never the texts.
+Written: queries and corpus in the order of their source, the equality class of every text of them, qrels, aliases
+(merged id -> kept id), dropped. Texts that are equal but for white space at their ends are one item under the first id,
+and qrels follow, unless duplicates are kept; empty texts are dropped with their qrels. What is wrong in a file stops
+the run, ten problems at a time, or is dropped with its reason. Rows stream: memory holds ids and digests, never the
+texts.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 import polars as pl
@@ -22,6 +23,7 @@ from curate.errors import ConfigError, DataError
 from curate.leaks import form
 from curate.readers import Problem, Row, Source, Table
 from curate.readers.items import Item, Names, Pair, check_header, item, pair, plain, shown, wanted
+from curate.readers.language import spoken
 from curate.readers.settings import Input, Sources, sources
 from curate.readers.text import FIX
 from curate.sampling import generator, shuffled
@@ -87,8 +89,10 @@ class _Reading:
     problems: list[str] = field(default_factory=list)
     read: int = 0
 
-    def texts(self, table: Literal["queries", "corpus"], taken: Callable[[str], bool] = _any) -> None:
-        """Read, check and write the rows of one table of texts; only those whose ids are `taken`."""
+    def texts(
+        self, table: Literal["queries", "corpus"], classes: files.TableWriter, taken: Callable[[str], bool] = _any
+    ) -> None:
+        """Read, check and write the rows of one table of texts, and their classes; only those whose ids are `taken`."""
         seen, firsts = (self.queries if table == "queries" else self.corpus), Firsts()
         names, merging = self.config.names(table), self.config.duplicates == "merge"
         with files.TableWriter(self.context.out, table) as writer:
@@ -101,11 +105,12 @@ class _Reading:
                 kept = self._judged(table, source, found, seen)
                 if kept is None:
                     continue
-                first = firsts.of(kept.id, records.shown(kept.title, kept.text)) if merging else kept.id
-                if first != kept.id:
-                    seen.merged[kept.id] = first
+                number = firsts.number(kept.id, records.shown(kept.title, kept.text))
+                if merging and firsts.names[number] != kept.id:
+                    seen.merged[kept.id] = firsts.names[number]
                     continue
                 writer.add(_row(table, kept, source.name))
+                classes.add({"table": table, "id": kept.id, "class": number})
                 seen.kept += 1
         if seen.kept == 0:
             places = ", ".join(source.place for source in self.sources.tables[table])
@@ -202,11 +207,12 @@ class _Reading:
 
 
 def run(config: Config, context: Context) -> Report:
-    """Read all sources and write the five tables."""
+    """Read all sources and write the six tables."""
     reading = _Reading(config, context, sources(config))
-    reading.texts("queries", _choice(config, reading.sources))
-    _check_ids(config, reading.queries)
-    reading.texts("corpus")
+    with files.TableWriter(context.out, "classes") as classes:
+        reading.texts("queries", classes, _choice(config, reading.sources))
+        _check_ids(config, reading.queries)
+        reading.texts("corpus", classes)
     qrels = reading.qrels()
     files.write_table(context.out, "qrels", qrels)
     files.write_table(context.out, "aliases", _aliases(reading))
@@ -225,6 +231,7 @@ def _report(reading: _Reading, qrels: int) -> Report:
         "merged_corpus": len(reading.corpus.merged),
         "dropped_qrels": lost_qrels,
         "queries_left_out": len(reading.queries.left_out),
+        "languages": asdict(spoken(reading.config, reading.sources)),
     }
     kept = reading.queries.kept + reading.corpus.kept
     return Report(reading.read, kept, len(reading.dropped) - lost_qrels, facts=facts)
@@ -291,4 +298,4 @@ def fingerprint(config: Config, _context: Context) -> Json:
     return {name: [[source.name, source.digest()] for source in group] for name, group in groups}
 
 
-STAGE = Stage("ingest", Config, (), run, fingerprint, head=())
+STAGE = Stage("ingest", Config, (), run, fingerprint, head=(), version=2)

@@ -31,7 +31,7 @@ from curate.passages import Passage
 from curate.prompts import Rubric, rubric
 from curate.providers import provider
 from curate.records import STATUSES, STOPPED, Document, Query
-from curate.stages import batching, build, first_look, gate, spending
+from curate.stages import batching, build, first_look, gate, language, spending
 from curate.stages.gate import Gate
 from curate.stages.seats import AnySeat, PaidSeat, Table, described, paid
 
@@ -46,6 +46,9 @@ class Config(Section):
         default=1500, ge=50, description="a longer passage is cut at the end of a sentence; null never cuts"
     )
     query_tokens: int | None = Field(default=500, ge=20, description="the same for queries")
+    language: str | None = Field(
+        default=None, description="what the texts are taken for, where they look like another language; see --language"
+    )
     mixed_models: bool = Field(default=False, description="go on though the replies to one judge name several models")
     cascade: Mode | None = Field(default=None, description="ask dear judges only what cheap ones leave open")
     cascade_sample: float = Field(default=0.05, ge=0, le=1, description="share of pairs that a cascade judges in full")
@@ -157,18 +160,25 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 
 def preflight(config: Config, context: Context) -> None:
-    """Check the keys of the language models; ConfigError names the variable that holds none."""
+    """Check the rubric's language and the keys of the language models; ConfigError says what to type."""
     if context.consent.offline:
         return
+    check_language(config, context)
     for name in config.models:
-        _, settings = build.judge(context, name, lambda: load_rubric(config, context))
+        settings = build.language_model(context, name)
         if settings is not None:
             provider(settings)
 
 
+def check_language(config: Config, context: Context) -> None:
+    """Raise ConfigError if language models would judge by a rubric of another language than the texts."""
+    asked = any(build.language_model(context, name) is not None for name in config.models)
+    language.refuse(load_rubric(config, context) if asked else None, context, said=config.language)
+
+
 def load_rubric(config: Config, context: Context) -> Rubric:
     """Return the rubric that the panel reads."""
-    path = resources.find("prompts", f"{config.rubric or f'rubric-{context.language}'}.yaml")
+    path = resources.find("prompts", f"{config.rubric or language.rubric_name(context.language)}.yaml")
     return rubric(read_yaml(path), str(path))
 
 

@@ -1,15 +1,16 @@
 """mask: personal data in queries and corpus gives way to typed placeholders.
 
-Written: queries, corpus, qrels, aliases, dropped as `ingest` left them but masked; spans: where something was found,
-never what; and residual: where the masked texts still look as if something was missed. Texts that are equal once they
-are masked are merged as in `ingest`. Rows stream, in their order. If a model is to look first, all texts are put to it
+Written: queries, corpus, classes, qrels, aliases, dropped as `ingest` left them but masked; spans: where something was
+found, never what; residual: where the masked texts still look as if something was missed; and altered: which texts
+masking made equal to others, or took too much of. Texts that are equal once they are masked are merged as in `ingest`;
+their classes say that they were not. Rows stream, in their order. If a model is to look first, all texts are put to it
 before any is masked.
 """
 
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +21,8 @@ from pydantic import Field
 from curate import files, records
 from curate.config import Json
 from curate.context import Context, Report, Stage
-from curate.duplicates import Firsts, follow_aliases, follow_qrels
+from curate.duplicates import Firsts, follow_aliases, follow_qrels, made_equal, same_text
+from curate.figures import counted_texts
 from curate.pii import residual
 from curate.pii.masking import Masked
 from curate.pii.secret import secret
@@ -32,9 +34,11 @@ from curate.stages import spotting
 from curate.stages.leaving import Leaving
 from curate.stages.spotting import Spots
 
-TABLES = ("queries", "corpus", "qrels", "aliases", "dropped")
+TABLES = ("queries", "corpus", "classes", "qrels", "aliases", "dropped")
 FIELDS = {"queries": ("text",), "corpus": ("title", "text")}
 KEYS = {"queries": "query_id", "corpus": "doc_id"}
+MOST = 1 / 3
+"""Share of a text's characters above which the masked ones may have taken its sense."""
 _SMALL = 20_000
 """Rows up to which one process is done before others have started."""
 
@@ -57,14 +61,19 @@ class _Done:
 
     table: str
     key: bytes = field(repr=False)
+    classes: pl.DataFrame
+    """id and class of every row that `ingest` wrote."""
     spans: list[dict[str, str | int]] = field(default_factory=list)
     """Rows of the table `spans`; offsets in the raw text."""
     residual: list[dict[str, str | int]] = field(default_factory=list)
     """Rows of the table `residual`; offsets in the masked text."""
     merged: dict[str, str] = field(default_factory=dict)
-    read: int = 0
+    firsts: Firsts = field(default_factory=Firsts)
+    masked: list[int] = field(default_factory=list)
+    """The class of every row's masked text."""
+    lost: dict[str, float] = field(default_factory=dict)
+    """Id -> share of its characters that were masked, of those in which something was."""
     kept: int = 0
-    changed: int = 0
 
     def rows(self, batch: pl.DataFrame, masked: Sequence[Masked]) -> Iterator[dict[str, object]]:
         """Yield the rows of a batch with their texts masked, and note the spans."""
@@ -73,9 +82,25 @@ class _Done:
             texts = {name: masked[place * len(batch) + number] for place, name in enumerate(columns)}
             for name, found in texts.items():
                 self._note(str(row[KEYS[self.table]]), name, row[name], found)
-            self.read += 1
-            self.changed += any(found.spans for found in texts.values())
+            self._count(str(row[KEYS[self.table]]), sum(len(row[name]) for name in columns), texts.values())
             yield {**row, **{name: found.text for name, found in texts.items()}}
+
+    def first(self, row: dict[str, Any]) -> str:
+        """Return the id of the first row with the same masked text."""
+        shown = records.shown(str(row.get("title", "")), str(row["text"]))
+        self.masked.append(self.firsts.number(str(row[KEYS[self.table]]), shown))
+        return self.firsts.names[self.masked[-1]]
+
+    def altered(self) -> pl.DataFrame:
+        """Return the rows of the table `altered`: texts made equal to another one, and those that lost too much."""
+        equal = made_equal(self.classes.with_columns(masked=pl.Series(self.masked, dtype=pl.Int64)))
+        lost = pl.DataFrame(list(self.lost.items()), {"id": pl.String, "lost": pl.Float64}, orient="row")
+        every = lost.join(equal, on="id", how="full", coalesce=True).with_columns(table=pl.lit(self.table))
+        return every.filter((pl.col("lost") > MOST) | pl.col("equal_to").is_not_null()).sort("id")
+
+    def _count(self, name: str, length: int, texts: Iterable[Masked]) -> None:
+        if hidden := sum(span.end - span.start for found in texts for span in found.spans):
+            self.lost[name] = hidden / length
 
     def look_over(self, rows: Sequence[dict[str, Any]], closed: re.Pattern[str]) -> None:
         """Note what still looks like personal data in masked rows."""
@@ -108,30 +133,39 @@ def run(config: Config, context: Context) -> Report:
     files.write_table(context.out, "spans", spans.sort("table", "id", "field", "start"))
     left = files.frame("residual", [row for table in FIELDS for row in masked[table].residual])
     files.write_table(context.out, "residual", left.sort("table", "id", "field", "start"))
-    return _report(masked, len(left), spots)
+    altered = pl.concat([masked[table].altered().select(*records.TABLES["altered"]) for table in sorted(FIELDS)])
+    files.write_table(context.out, "altered", altered)
+    classes = [_kept(masked[table]) for table in FIELDS]
+    files.write_table(context.out, "classes", pl.concat(classes))
+    return _report(masked, altered, len(left), spots)
+
+
+def _kept(done: _Done) -> pl.DataFrame:
+    """Return the classes of the rows that were not merged."""
+    own = done.classes.filter(~pl.col("id").is_in(list(done.merged)))
+    return own.select(table=pl.lit(done.table), id="id", **{"class": "class"})
 
 
 def _mask(table: str, config: Config, context: Context, spots: Spots | None) -> _Done:
     total, key = _height(context.folder("ingest"), table), secret(context.home)
     processes = config.processes or (cores() if total > _SMALL else 1)
     settings = Masking.model_validate(config.model_dump(include=set(Masking.model_fields)))
-    done, firsts, keep_all = _Done(table, key), Firsts(), context.duplicates == "keep"
+    done = _Done(table, key, same_text(context.read("ingest", "classes"), table))
+    keep_all = context.duplicates == "keep"
     closed, batches = untouched(settings), _batches(table, context, spots)
     with files.TableWriter(context.out, table) as writer:
         for batch, masked in mask_batches(settings, context.language, key, batches, processes):
             kept = []
             for row in done.rows(batch, masked):
-                name = str(row[KEYS[table]])
-                shown = records.shown(str(row.get("title", "")), str(row["text"]))
-                first = name if keep_all else firsts.of(name, shown)
-                if first == name:
+                name, first = str(row[KEYS[table]]), done.first(row)
+                if keep_all or first == name:
                     writer.add(row)
                     kept.append(row)
                 else:
                     done.merged[name] = first
             done.look_over(kept, closed)
             done.kept += len(kept)
-            context.progress(f"mask {table}", total, done.read)
+            context.progress(f"mask {table}", total, len(done.masked))
     return done
 
 
@@ -149,29 +183,44 @@ def _texts(context: Context) -> Iterator[str]:
             yield from texts
 
 
-def _report(masked: dict[str, _Done], left: int, spots: Spots | None) -> Report:
+def _report(masked: dict[str, _Done], altered: pl.DataFrame, left: int, spots: Spots | None) -> Report:
     kinds = Counter(str(span["kind"]) for part in masked.values() for span in part.spans)
     facts: dict[str, Json] = {f"spans_{kind}": count for kind, count in sorted(kinds.items())}
     for table, part in masked.items():
-        facts |= {f"masked_{table}": part.changed, f"merged_{table}": len(part.merged)}
+        own = altered.filter(pl.col("table") == table)
+        equal, shortened = own["equal_to"].count(), own.filter(pl.col("lost") > MOST).height
+        facts |= {f"masked_{table}": len(part.lost), f"merged_{table}": len(part.merged)}
+        facts |= {f"made_equal_{table}": equal, f"shortened_{table}": shortened}
     facts["residual"] = left
     stopped = "stop `export` and whatever asks a model elsewhere: see `curate show mask/residual`"
-    notes = [f"{left:,} places still look like personal data, and {stopped}"]
+    notes = [f"{left:,} places still look like personal data, and {stopped}"] if left else []
+    notes += _altering(facts)
     parts, cost = masked.values(), 0.0 if spots is None else spots.cost
     return Report(
-        sum(part.read for part in parts),
+        sum(len(part.masked) for part in parts),
         sum(part.kept for part in parts),
         cost=cost,
         facts=facts if spots is None else {**facts, "model": spots.facts},
-        notes=[*(notes if left else ()), *spotting.notes(spots)],
+        notes=[*notes, *spotting.notes(spots)],
         spent=0.0 if spots is None else spots.spent,
     )
+
+
+def _altering(facts: Mapping[str, Json]) -> Iterator[str]:
+    """Yield what masking did to the sense of texts, if it did it to any, as one sentence."""
+    told = (
+        ("made_equal", "made {} equal to others that they were not equal to"),
+        ("shortened", "took more than a third of the characters of {}"),
+    )
+    parts = [words.format(counted) for fact, words in told if (counted := counted_texts(facts, fact))]
+    if parts:
+        yield f"masking {' and '.join(parts)}: see `curate show mask/altered`"
 
 
 def _copy(context: Context) -> Report:
     for table in TABLES:
         shutil.copyfile(context.folder("ingest") / f"{table}.parquet", context.out / f"{table}.parquet")
-    for table in ("spans", "residual"):
+    for table in ("spans", "residual", "altered"):
         files.write_table(context.out, table, files.frame(table))
     rows = sum(_height(context.out, table) for table in FIELDS)
     return Report(rows, rows)
@@ -197,4 +246,4 @@ def preflight(config: Config, context: Context) -> None:
         spotting.preflight(config, context)
 
 
-STAGE = Stage("mask", Config, ("ingest",), run, fingerprint, preflight, head=("language",), version=3)
+STAGE = Stage("mask", Config, ("ingest",), run, fingerprint, preflight, head=("language",), version=4)

@@ -21,6 +21,7 @@ def quote(config: judge.Config, context: Context) -> list[Row]:
     `online`, in `batches` where the vendor has them, and from `cascade_least` on in a cascade, which costs at most what
     `online` does. `minutes`: the time at the vendor's limits, None without any.
     """
+    judge.check_language(config, context)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         table, panel = judge.seated(config, context, ledger)
         sample = len(spending.sample(table.pool.pairs, config, context)) / max(len(table.pool.pairs), 1)

@@ -123,10 +123,10 @@ def _drops(context: Context, steps: Mapping[str, Step]) -> list[Drop]:
 
 def _counted(steps: Mapping[str, Step]) -> list[Drop]:
     """Return what stages left behind and counted, without a row in a table `dropped`."""
-    merged = "merged with an equal text"
+    merged = {"ingest": "merged with an equal text", "mask": "merged with a text that masking made equal"}
     found = [
-        Drop(stage, table, merged, steps[stage].count(f"merged_{table}"))
-        for stage in ("ingest", "mask")
+        Drop(stage, table, reason, steps[stage].count(f"merged_{table}"))
+        for stage, reason in merged.items()
         for table in ("queries", "corpus")
     ]
     found.append(Drop("pool", "pairs", "retrieved, but not chosen for the pool", steps["pool"].dropped))

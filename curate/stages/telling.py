@@ -17,6 +17,8 @@ from curate.review.proof import prove
 
 KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
 """Key of a judge's identity -> what kind of judge has it."""
+_FATE = {"merge": "merged", "keep": "kept"}
+"""What became of equal texts -> how it is said."""
 TOLD = (
     "diversify.encoder",
     "diversify.approximate",
@@ -146,9 +148,19 @@ def _privacy(context: Context, suspicious: int) -> list[Json]:
         f"Something was masked in {changed}, of all that were read.",
         "A second scan looked for what was missed; no such scan finds everything.",
     ]
+    lines += _altered(report.facts, context.duplicates)
     if suspicious:
         lines.append(f"{suspicious:,} texts hold what looks like personal data to that scan, and were allowed.")
     return lines
+
+
+def _altered(facts: Mapping[str, Json], duplicates: str) -> list[Json]:
+    """Return how many texts masking made equal to others, and how many lost much of their characters."""
+    told = (
+        ("made_equal", f"became equal to another text when both were masked, and were {_FATE[duplicates]}"),
+        ("shortened", "lost more than a third of their characters to masking"),
+    )
+    return [f"{counted} {words}." for fact, words in told if (counted := figures.counted_texts(facts, fact))]
 
 
 def _agreement(agreed: Mapping[str, Any]) -> dict[str, Json]:
