@@ -116,15 +116,18 @@ def serve(
 
 @app.command("report")
 def report(run: Folder = None, sample: Named = None, as_json: Json = False) -> None:
-    """Print what the sample proves, as far as it was read."""
-    from curate.review import proof
+    """Print what the sample proves, as far as it was read: of the panel's labels, and of those that are published."""
+    from curate.review import proof, published, showing
 
-    figures = proof.prove(_desk(run, sample))
+    desk = _desk(run, sample)
+    figures, final = proof.prove(desk), published.prove(desk.sample.folder.parents[1])
     if as_json:
-        typer.echo(json.dumps(figures, ensure_ascii=False, indent=1))
+        typer.echo(json.dumps({**figures, "published": final}, ensure_ascii=False, indent=1))
         return
     typer.echo(f"{figures['read']:,} of {figures['rows']:,} rows read, {figures['disagreements']:,} disagreements open")
-    typer.echo(as_table(list(proof.lines(figures)), digits=3))
+    typer.echo(as_table(list(showing.lines(figures, final)), digits=3))
+    if final:
+        typer.echo(showing.note(final))
 
 
 @app.command("adjudicate")

@@ -11,12 +11,14 @@ from typing import Literal
 
 import polars as pl
 
+from curate import voting
 from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.errors import ConfigError, suggestion
 from curate.files import frame, write_table
 from curate.records import CUT, TABLES
 from curate.review import ADJUDICATED, Desk, Sample, texts
+from curate.survey import DECIDED
 from curate.voting import EXPERTS, PAIR
 
 
@@ -70,14 +72,18 @@ def run(config: Config, context: Context) -> Report:
     tables = {"verdicts": verdicts, "qrels": qrels, "overrides": overrides, "dropped": removed.filter(~wanted)}
     for name, table in tables.items():
         write_table(context.out, name, table)
+    counts = voting.counts(verdicts, len(context.read("diversify", "queries")))
     facts: dict[str, Json] = {
         "policy": config.policy,
+        "samples": [desk.sample.design.name for desk in desks],
+        "counts": counts,
         "reviewed": len(experts),
         "overridden": len(overrides),
         "disputed": experts["expert"].null_count(),
         "outdated": outdated,
     }
-    return Report(len(panel), len(verdicts), facts=facts, notes=_notes(config, desks, facts))
+    decided = int(verdicts["verdict"].is_in(list(DECIDED)).sum())
+    return Report(len(panel), decided, len(verdicts) - decided, facts=facts, notes=_notes(config, desks, facts))
 
 
 def _reviews(desks: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, int]:
@@ -128,4 +134,4 @@ def fingerprint(config: Config, context: Context) -> Json:
     return {desk.sample.folder.name: desk.digest for desk in _desks(config, context)}
 
 
-STAGE = Stage("resolve", Config, ("diversify", "consensus"), run, fingerprint, head=())
+STAGE = Stage("resolve", Config, ("diversify", "consensus"), run, fingerprint, head=(), version=2)
