@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import polars as pl
 
@@ -13,8 +14,8 @@ from curate.figures import only_heuristics
 from curate.files import read_json, read_table
 from curate.ratings_file import checked_rows
 from curate.records import CUT, GRADES
-from curate.review import Desk, Sample, proof
-from curate.voting import PAIR
+from curate.review import Desk, Sample, proof, published
+from curate.voting import EXPERTS, PAIR
 
 
 def compare(run: Path, seed: int, truth: Path | None = None) -> dict[str, Json]:
@@ -22,7 +23,8 @@ def compare(run: Path, seed: int, truth: Path | None = None) -> dict[str, Json]:
 
     `truth` is a file of assessors' grades (query_id, doc_id, grade); without it the answers to the run's newest sample
     of relevance count, each for its share of its stratum. `sampled` is how many pairs agreement is measured on after a
-    cascade; None without one. DataError if the run is not judged.
+    cascade; None without one. Labels that experts' answers made are a policy more, the last. DataError if
+    the run is not judged.
     """
     ratings, pool = read_table(run / "judge", "ratings"), read_table(run / "pool", "pool")
     sample = read_table(run / "judge", "samples")
@@ -31,6 +33,10 @@ def compare(run: Path, seed: int, truth: Path | None = None) -> dict[str, Json]:
     people, source = _people(run, truth)
     decided = policies.decide(ratings, panel)
     judged = ratings.select(PAIR).unique()
+    final, proved = _published(run), published.prove(run)
+    rows = policies.compare({**decided, **final}, sorted(queries), seed, people)
+    if proved and truth is None:
+        rows[-1] |= _proved(rows[-1], proved)
     return {
         "panel": panel,
         "only_heuristics": only_heuristics(panel, _heuristics(run)),
@@ -39,9 +45,29 @@ def compare(run: Path, seed: int, truth: Path | None = None) -> dict[str, Json]:
         "truth": None
         if people is None
         else {"source": source, "pairs": len(people), "judged": len(people.join(judged, on=PAIR, how="semi"))},
-        "policies": policies.compare(decided, sorted(queries), seed, people),
+        "policies": rows,
         "removed": policies.removed(decided, pool, queries),
-        "systems": policies.systems(decided, read_table(run / "pool", "rankings")),
+        "systems": policies.systems({**decided, **final}, read_table(run / "pool", "rankings")),
+    }
+
+
+def _published(run: Path) -> dict[str, pl.DataFrame]:
+    """Return the published labels, as those of a policy of their own, where experts read some of the pairs."""
+    if not published.resolved(run).get("reviewed"):
+        return {}
+    return {f"published ({EXPERTS})": read_table(run / "resolve", "verdicts")}
+
+
+def _proved(row: Mapping[str, Json], proof: Mapping[str, Any]) -> dict[str, Json]:
+    """Return precision and recall of published labels; that people are right on what they read is no evidence of them.
+
+    Of pairs that people read the label is their answer, so that weighting those alone would find no error.
+    """
+    found = {"precision": proof["confirmed"].get("relevant"), "recall": proof["recall"]}
+    bounds = {name: each and [each["low"], each["high"]] for name, each in found.items()}
+    return {
+        **{name: each and each["value"] for name, each in found.items()},
+        "intervals": {**cast("Mapping[str, Json]", row["intervals"]), **bounds},
     }
 
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -193,6 +194,13 @@ def ranged(figure: float | None, bounds: Sequence[float] | None) -> str | None:
     low, high = (f"{round(bound, 2) + 0.0:.2f}" for bound in bounds)  # no minus in front of nothing
     dash = " – " if "-" in low + high else "–"  # between a dash and a minus one cannot tell
     return f"{figure:.3f} ({low}{dash}{high})"
+
+
+def between(figure: Mapping[str, Any] | None) -> str | None:
+    """Return a figure of a sample (value, low, high) as `ranged` does; None where it is not defined."""
+    if figure is None:
+        return None
+    return ranged(figure["value"], None if figure["low"] is None else (figure["low"], figure["high"]))
 
 
 def failed(facts: Mapping[str, Json]) -> list[str]:

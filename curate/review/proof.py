@@ -6,18 +6,19 @@ it besides. Planted controls tell how far a person can be trusted, and are in no
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import combinations
 from typing import cast
 
-from curate import estimates, measures, survey
+from curate import agreement, estimates, intervals, survey
 from curate.agreement import Scheme
 from curate.config import Json
 from curate.estimates import Estimate, Part
-from curate.measures import Kind
 from curate.records import CUT, GRADES, VERDICTS
 from curate.review.answers import ADJUDICATED
 from curate.review.desk import Desk
 from curate.survey import DECIDED
+from curate.tally import tally
 
 _PLACE: Mapping[str, int] = {grade: place for place, grade in enumerate(GRADES)}
 
@@ -173,14 +174,14 @@ def _alpha(desk: Desk, read: Sequence[Checked]) -> Json:
     twice = [row for row in read if len(row.said.keys() - {ADJUDICATED}) > 1]
     if not twice:
         return None
-    codes = [[_place(row.said.get(person)) for person in desk.assessors] for row in twice]
-    queries = [row.ids[0] for row in twice]
-    found = measures.figures(codes, Kind(len(GRADES), "ordinal"), desk.assessors, queries, seed=desk.sample.design.seed)
-    value, ends = found["alpha_ordinal"], cast("Mapping[str, Sequence[float]]", found["intervals"])["alpha_ordinal"]
+    ratings = tally([[_place(row.said.get(person)) for person in desk.assessors] for row in twice], len(GRADES))
+    queries, measure = [row.ids[0] for row in twice], partial(agreement.alpha, level="ordinal")
+    value = agreement.scalar(measure(ratings.sums()))
     if value is None:
         return None
-    low, high = ends or (None, None)
-    return {"value": value, "low": low, "high": high, "answered": len(twice), "queries": found["clusters"]}
+    found = intervals.interval(ratings.by_cluster(queries), measure, seed=desk.sample.design.seed)
+    low, high = (round(found.low, 4), round(found.high, 4)) if found else (None, None)
+    return {"value": round(value, 4), "low": low, "high": high, "answered": len(twice), "queries": len(set(queries))}
 
 
 def _kappa(rows: Sequence[tuple[str, int, int]], sizes: Mapping[str, int], categories: int, scheme: Scheme) -> Json:

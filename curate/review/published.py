@@ -9,7 +9,7 @@ panel's label, and the first reader's answer says whether that is right.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -35,7 +35,7 @@ def prove(run: Path) -> dict[str, Json] | None:
     and published, `samples` whose answers were labels. `outdated` says that other answers than those that there are now
     made the labels, or that the samples were not drawn of one panel's verdicts; then no figure is defined.
     """
-    facts = _resolved(run)
+    facts = resolved(run)
     if facts.get("policy") != EXPERTS or not facts.get("reviewed"):
         return None
     named = facts.get("samples")
@@ -56,7 +56,7 @@ def prove(run: Path) -> dict[str, Json] | None:
     }
 
 
-def _resolved(run: Path) -> Mapping[str, Any]:
+def resolved(run: Path) -> Mapping[str, Any]:
     """Return what the stage `resolve` reported; nothing if it has not run."""
     try:
         facts: Mapping[str, Any] = read_json(run / "resolve" / "stage.json")["report"]["facts"]

@@ -200,4 +200,4 @@ def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.D
 
 
 AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", "sts")
-STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=("sts",), version=6)
+STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=("sts",), version=7)

@@ -16,7 +16,7 @@ from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.errors import ConfigError, suggestion
 from curate.files import frame, write_table
-from curate.records import CUT, TABLES
+from curate.records import CUT, TABLES, VERDICTS
 from curate.review import ADJUDICATED, Desk, Sample, texts
 from curate.survey import DECIDED
 from curate.voting import EXPERTS, PAIR
@@ -83,7 +83,8 @@ def run(config: Config, context: Context) -> Report:
         "outdated": outdated,
     }
     decided = int(verdicts["verdict"].is_in(list(DECIDED)).sum())
-    return Report(len(panel), decided, len(verdicts) - decided, facts=facts, notes=_notes(config, desks, facts))
+    notes = _notes(config, desks, facts, _moved(panel, verdicts))
+    return Report(len(panel), decided, len(verdicts) - decided, facts=facts, notes=notes)
 
 
 def _reviews(desks: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, int]:
@@ -98,12 +99,23 @@ def _reviews(desks: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, int
     return pl.concat(tables), outdated
 
 
-def _notes(config: Config, desks: Sequence[Desk], facts: Mapping[str, Json]) -> list[str]:
+def _moved(panel: pl.DataFrame, published: pl.DataFrame) -> str:
+    """Return how many pairs have each verdict before and after experts, in words; nothing where no number moved."""
+    before, after = (dict(each["verdict"].value_counts().iter_rows()) for each in (panel, published))
+    said = [
+        f"{name} {before.get(name, 0):,} to {after.get(name, 0):,}"
+        for name in VERDICTS
+        if before.get(name) != after.get(name)
+    ]
+    return f": {', '.join(said)}" if said else ""
+
+
+def _notes(config: Config, desks: Sequence[Desk], facts: Mapping[str, Json], moved: str) -> list[str]:
     if config.policy == "panel":
         return []
     if not desks:
         return ["no sample was reviewed yet, so no label is an expert's"]
-    notes = [f"experts read {facts['reviewed']:,} of these pairs and changed {facts['overridden']:,} verdicts"]
+    notes = [f"experts read {facts['reviewed']:,} of these pairs and changed {facts['overridden']:,} verdicts{moved}"]
     if facts["disputed"]:
         notes.append(
             f"experts disagree on {facts['disputed']:,} pairs, where the panel's verdict stands; settle them with "
