@@ -75,7 +75,7 @@ def _explained(sizes: Mapping[str, int], read: Sequence[tuple[Checked, str]]) ->
     for name, size in sizes.items():
         found[_verdict(name)] += size
     for row, label in read:
-        found[row.verdict] -= 1
+        found[_verdict(row.stratum)] -= 1
         found[label] += 1
     return {name: count for name, count in found.items() if count}
 

@@ -101,12 +101,8 @@ def _reviews(desks: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, int
 
 def _moved(panel: pl.DataFrame, published: pl.DataFrame) -> str:
     """Return how many pairs have each verdict before and after experts, in words; nothing where no number moved."""
-    before, after = (dict(each["verdict"].value_counts().iter_rows()) for each in (panel, published))
-    said = [
-        f"{name} {before.get(name, 0):,} to {after.get(name, 0):,}"
-        for name in VERDICTS
-        if before.get(name) != after.get(name)
-    ]
+    counts = [(name, *((each["verdict"] == name).sum() for each in (panel, published))) for name in VERDICTS]
+    said = [f"{name} {before:,} to {after:,}" for name, before, after in counts if before != after]
     return f": {', '.join(said)}" if said else ""
 
 
