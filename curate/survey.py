@@ -133,7 +133,7 @@ def allocate(sizes: Mapping[str, int], guesses: Mapping[str, float], size: int, 
     if size < low.sum() or least < 1:
         raise ConfigError(
             f"survey: found a sample of {size} pairs with at least {least} from each of {len(names)} strata, expected "
-            f"at least {int(low.sum())} pairs, and one a stratum; ask for a larger sample"
+            f"at least {int(low.sum())} pairs, and one a stratum; use --size {int(low.sum())}"
         )
     shares = _filled(most * np.array([_spread(name, guesses) for name in names]), low, most, size)
     whole = np.floor(shares + 1e-9)

@@ -91,7 +91,7 @@ def take_back(
         bool, typer.Option("--keep-good-rows", help="Take what is right of a file with errors.")
     ] = False,
 ) -> None:
-    """Read files that came back; every problem is listed with its line, and a file with problems is not taken."""
+    """Read files that came back; every problem is listed with its row, and a file with problems is not taken."""
     from curate.review import paper
 
     for taken in paper.take_back(_desk(run, sample), files, assessor=assessor, keep_good_rows=keep_good_rows):
