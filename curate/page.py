@@ -167,7 +167,7 @@ def _body(shown: Shown, words: Mapping[str, Any], others: list[str], *, whole: b
         charts=drawn(shown, positives, levels, words),
         sets=sets(shown),
         labelled=partial(labelled, shown, words),
-        tallies=tallies(shown),
+        tallies=tallies(shown, words),
         proved=_proved(shown, words["experts"]["rows"]),
         grades=[*GRADES, *(name for name in STATUSES if any(name in counts for counts in said))],
         verdicts=verdicts(shown),

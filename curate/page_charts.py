@@ -40,8 +40,8 @@ def labelled(shown: "Shown", words: Mapping[str, Any], what: str, labels: str) -
     return str(words["labelled"]).format(what, words["labels"][labels]) if shown.published else what
 
 
-def tallies(shown: "Shown") -> list[tuple[str, str, int]]:
-    """Return the columns of the table of queries, verdict, labels and the verdict's place: two where they differ."""
+def tallies(shown: "Shown", words: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """Return the columns of the table of queries, head, labels and the verdict's place: two where they differ."""
     last = shown.published.queries if shown.published else shown.queries
     moved = {
         place
@@ -49,8 +49,12 @@ def tallies(shown: "Shown") -> list[tuple[str, str, int]]:
         for place, counts in enumerate(zip(one.verdicts, two.verdicts, strict=True))
         if counts[0] != counts[1]
     }
-    named = list(enumerate(verdicts(shown)))
-    return [(verdict, name, at) for at, verdict in named for name in sets(shown) if name == "panel" or at in moved]
+    heads = [words["verdicts"][verdict] for verdict in verdicts(shown)]
+    return [
+        (labelled(shown, words, head, name) if at in moved else head, name, at)
+        for at, head in enumerate(heads)
+        for name in (sets(shown) if at in moved else ["panel"])
+    ]
 
 
 def drawn(shown: "Shown", positives: Mapping[str, Spread], levels: Levels, words: Mapping[str, Any]) -> dict[str, str]:
