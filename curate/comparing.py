@@ -33,7 +33,8 @@ def compare(run: Path, seed: int, truth: Path | None = None) -> dict[str, Json]:
     people, source = _people(run, truth)
     decided = policies.decide(ratings, panel)
     judged = ratings.select(PAIR).unique()
-    final, proved = _published(run), published.prove(run)
+    proved = published.prove(run)
+    final = {f"published ({EXPERTS})": read_table(run / "resolve", "verdicts")} if proved else {}
     rows = policies.compare({**decided, **final}, sorted(queries), seed, people)
     if proved and truth is None:
         rows[-1] |= _proved(rows[-1], proved)
@@ -51,17 +52,10 @@ def compare(run: Path, seed: int, truth: Path | None = None) -> dict[str, Json]:
     }
 
 
-def _published(run: Path) -> dict[str, pl.DataFrame]:
-    """Return the published labels, as those of a policy of their own, where experts read some of the pairs."""
-    if not published.resolved(run).get("reviewed"):
-        return {}
-    return {f"published ({EXPERTS})": read_table(run / "resolve", "verdicts")}
-
-
 def _proved(row: Mapping[str, Json], proof: Mapping[str, Any]) -> dict[str, Json]:
-    """Return precision and recall of published labels; that people are right on what they read is no evidence of them.
+    """Return precision and recall of published labels with their intervals, for a row of policies.
 
-    Of pairs that people read the label is their answer, so that weighting those alone would find no error.
+    Of pairs that people read the label is their answer: to weigh those alone, as for a policy, would find no error.
     """
     found = {"precision": proof["confirmed"].get("relevant"), "recall": proof["recall"]}
     bounds = {name: each and [each["low"], each["high"]] for name, each in found.items()}

@@ -167,6 +167,30 @@ def test_labels_of_other_answers_than_those_that_there_are_prove_nothing(
     assert prove(run)["outdated"] is False  # type: ignore[index]
 
 
+def test_answers_to_two_samples_are_put_together_and_a_disputed_pair_keeps_the_panels_label(
+    resolved: tuple[Path, dict[tuple[str, str], str], Desk],
+) -> None:
+    run, truth, first = resolved
+    desk = Desk(draw(run, Order("second", size=200, assessors=("wang", "li"), overlap=1.0, controls=0, seed=9)))
+    ids = {row: tuple(pair) for row, pair in desk.sample.survey.select("row_id", "ids").iter_rows()}
+    known = {tuple(pair) for pair in first.sample.survey["ids"].to_list()}
+    disputed = next(row for row, pair in ids.items() if pair not in known)
+    said = {row: truth[pair] for row, pair in ids.items()}
+    desk.record("wang", [Answer(row, grade) for row, grade in said.items()])
+    other = "D" if said[disputed] in CUT else "S"
+    desk.record("li", [Answer(row, other if row == disputed else grade) for row, grade in said.items()])
+    resolve(run)
+    found: Any = prove(run)
+    assert (found["samples"], found["outdated"]) == (["expert", "second"], False)
+    assert found["read"] == len(known | set(ids.values())) < 600
+    labels = {(query, doc): verdict for query, doc, verdict, *_ in table(run, "resolve", "verdicts").rows()}
+    panel = {(query, doc): verdict for query, doc, verdict, *_ in table(run, "consensus", "verdicts").rows()}
+    assert labels[ids[disputed]] == panel[ids[disputed]]  # type: ignore[index]
+    relevant = sum(grade in CUT for grade in truth.values())
+    hits = sum(truth[pair] in CUT for pair, verdict in labels.items() if verdict == "relevant")
+    assert found["recall"]["low"] <= hits / relevant <= found["recall"]["high"]
+
+
 def test_labels_of_the_panel_have_no_figures_of_their_own(tmp_path: Path) -> None:
     assert prove(tmp_path) is None, "nothing was resolved"
     write_json(tmp_path / "stage.json", {})

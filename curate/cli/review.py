@@ -2,13 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
 from curate.cli.group import Group
 from curate.cli.running import Folder, open_run
-from curate.cli.tables import as_table
+from curate.cli.tables import as_table, too_few
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +120,8 @@ def report(run: Folder = None, sample: Named = None, as_json: Json = False) -> N
     from curate.review import proof, published, showing
 
     desk = _desk(run, sample)
-    figures, final = proof.prove(desk), published.prove(desk.sample.folder.parents[1])
+    figures: dict[str, Any] = proof.prove(desk)
+    final = published.prove(desk.sample.folder.parents[1])
     if as_json:
         typer.echo(json.dumps({**figures, "published": final}, ensure_ascii=False, indent=1))
         return
@@ -128,6 +129,8 @@ def report(run: Folder = None, sample: Named = None, as_json: Json = False) -> N
     typer.echo(as_table(list(showing.lines(figures, final)), digits=3))
     if final:
         typer.echo(showing.note(final))
+    for line in too_few(figures["alpha"]["queries"]) if figures["alpha"] else ():
+        typer.echo(f"alpha: {line}")
 
 
 @app.command("adjudicate")

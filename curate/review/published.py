@@ -16,7 +16,6 @@ import polars as pl
 
 from curate import estimates
 from curate.config import Json
-from curate.errors import DataError
 from curate.estimates import Estimate, Part
 from curate.files import read_json, read_table
 from curate.records import VERDICTS
@@ -35,7 +34,7 @@ def prove(run: Path) -> dict[str, Json] | None:
     and published, `samples` whose answers were labels. `outdated` says that other answers than those that there are now
     made the labels, or that the samples were not drawn of one panel's verdicts; then no figure is defined.
     """
-    facts = resolved(run)
+    facts = _resolved(run)
     if facts.get("policy") != EXPERTS or not facts.get("reviewed"):
         return None
     named = facts.get("samples")
@@ -56,12 +55,10 @@ def prove(run: Path) -> dict[str, Json] | None:
     }
 
 
-def resolved(run: Path) -> Mapping[str, Any]:
+def _resolved(run: Path) -> Mapping[str, Any]:
     """Return what the stage `resolve` reported; nothing if it has not run."""
-    try:
-        facts: Mapping[str, Any] = read_json(run / "resolve" / "stage.json")["report"]["facts"]
-    except (DataError, OSError, KeyError):
-        return {}
+    mark = run / "resolve" / "stage.json"
+    facts: Mapping[str, Any] = read_json(mark)["report"]["facts"] if mark.is_file() else {}
     return facts
 
 
