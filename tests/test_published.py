@@ -185,7 +185,7 @@ def test_answers_to_two_samples_are_put_together_and_a_disputed_pair_keeps_the_p
     assert found["read"] == len(known | set(ids.values())) < 600
     labels = {(query, doc): verdict for query, doc, verdict, *_ in table(run, "resolve", "verdicts").rows()}
     panel = {(query, doc): verdict for query, doc, verdict, *_ in table(run, "consensus", "verdicts").rows()}
-    assert labels[ids[disputed]] == panel[ids[disputed]]  # type: ignore[index]
+    assert labels[ids[disputed]] == panel[ids[disputed]]
     relevant = sum(grade in CUT for grade in truth.values())
     hits = sum(truth[pair] in CUT for pair, verdict in labels.items() if verdict == "relevant")
     assert found["recall"]["low"] <= hits / relevant <= found["recall"]["high"]
