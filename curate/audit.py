@@ -160,7 +160,10 @@ def allocate(sizes: Mapping[str, int], guesses: Mapping[str, float], size: int) 
         cells.setdefault((name.endswith(LABELLED), name.startswith("relevant")), {})[name] = pairs
     least = {cell: sum(min(survey.LEAST, pairs) for pairs in own.values()) for cell, own in cells.items()}
     if size < sum(least.values()):
-        raise ConfigError(f"--size: found {size}, expected at least {sum(least.values())} for the strata of this audit")
+        fits = sum(least.values())
+        raise ConfigError(
+            f"--size: found {size}, expected at least {fits} for the strata of this audit; use --size {fits}"
+        )
     shares = dict.fromkeys(cells, 0)
     left = size
     for place, cell in enumerate(sorted(cells, reverse=True)):  # unlabelled and not judged positive comes last

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -18,9 +18,9 @@ from curate.providers.presets import families
 from curate.ratings_file import checked_rows
 from curate.ratios import numbered
 from curate.records import CUT, GRADES
-from curate.review import Desk, Sample, proof
+from curate.review import Desk, Sample, proof, published
 from curate.review.settled import settled
-from curate.voting import PAIR
+from curate.voting import EXPERTS, PAIR
 
 
 def compare(
@@ -30,7 +30,8 @@ def compare(
 
     `truth` is a file of assessors' grades (query_id, doc_id, grade); without it the answers to the run's newest sample
     of relevance count, each for its share of its stratum. `sampled` is how many pairs agreement is measured on after a
-    cascade; None without one. `definitions` are the pipeline's own judges. DataError if the run is not judged.
+    cascade; None without one. Labels that experts' answers made are a policy more, the last. `definitions` are the
+    pipeline's own judges. DataError if the run is not judged.
     """
     ratings, pool = read_table(run / "judge", "ratings"), read_table(run / "pool", "pool")
     sample = read_table(run / "judge", "samples")
@@ -39,6 +40,11 @@ def compare(
     people, source = _people(run, truth)
     decided = policies.decide(ratings, panel)
     judged = ratings.select(PAIR).unique()
+    proved = published.prove(run)
+    final = {f"published ({EXPERTS})": read_table(run / "resolve", "verdicts")} if proved else {}
+    rows = policies.compare({**decided, **final}, sorted(queries), seed, people)
+    if proved and truth is None:
+        rows[-1] |= _proved(rows[-1], proved)
     return {
         "panel": panel,
         "only_heuristics": only_heuristics(panel, _heuristics(run)),
@@ -48,9 +54,22 @@ def compare(
         "truth": None
         if people is None
         else {"source": source, "pairs": len(people), "judged": len(people.join(judged, on=PAIR, how="semi"))},
-        "policies": policies.compare(decided, sorted(queries), seed, people),
+        "policies": rows,
         "removed": policies.removed(decided, pool, queries),
-        "systems": policies.systems(decided, read_table(run / "pool", "rankings")),
+        "systems": policies.systems({**decided, **final}, read_table(run / "pool", "rankings")),
+    }
+
+
+def _proved(row: Mapping[str, Json], proof: Mapping[str, Any]) -> dict[str, Json]:
+    """Return precision and recall of published labels with their intervals, for a row of policies.
+
+    Of pairs that people read the label is their answer: to weigh those alone, as for a policy, would find no error.
+    """
+    found = {"precision": proof["confirmed"].get("relevant"), "recall": proof["recall"]}
+    bounds = {name: each and [each["low"], each["high"]] for name, each in found.items()}
+    return {
+        **{name: each and each["value"] for name, each in found.items()},
+        "intervals": {**cast("Mapping[str, Json]", row["intervals"]), **bounds},
     }
 
 

@@ -80,28 +80,54 @@ def share(parts: Sequence[Part], level: float = LEVEL) -> Estimate | None:
     and no answer.
     """
     total = _total(parts)
-    if total is None or not total.pairs:
+    return _share(total, level) if total and total.pairs else None
+
+
+def share_after(known: Part, parts: Sequence[Part], level: float = LEVEL) -> Estimate | None:
+    """Return the share of hits among `known` pairs, k of them with h hits, and what of the strata was not answered.
+
+    (h + sum((N - n) p)) / (k + sum(N - n)). So it is where an answer becomes the label: answered pairs are known,
+    whatever stratum they came from, and only the others are estimated, by the rate p of their stratum. A total of those
+    others has the variance of the stratum's total, for the answered part of that is no estimate. The bounds are those
+    of the share among the others, put into the formula. None as for `share`.
+    """
+    total = _total(parts, left=True)
+    if total is None or not known.size + total.pairs:
         return None
-    variance = total.variance / total.pairs**2
-    effective = _effective(total.smooth / total.pairs, variance)
-    return _wilson(min(total.hits / total.pairs, 1.0), effective, total.answered, level)
+    rest = _share(total, level) if total.pairs else Estimate(0.0, 0.0, 0.0, level, total.answered, math.inf)
+    pairs = known.size + total.pairs
+    least, most = known.hits / pairs, (known.hits + total.pairs) / pairs
+    value, low, high = (least + (most - least) * each for each in (rest.value, rest.low, rest.high))
+    return _widened(replace(rest, value=value, low=low, high=high), 1 / pairs, least, most)
 
 
-def recall(found: Sequence[Part], missed: Sequence[Part], level: float = LEVEL) -> Estimate | None:
+def recall(
+    found: Sequence[Part],
+    missed: Sequence[Part],
+    level: float = LEVEL,
+    known: tuple[float, float] | None = None,
+) -> Estimate | None:
     """Return the share of all hits that lies in the strata `found`: A / (A + B), their sum of N p and the others'.
 
     The two sums come from different strata, so they are independent, and the variance of the ratio is, linearised
     (Cochran 1977, 6.4), ((1 - R)^2 V(A) + R^2 V(B)) / (A + B)^2. The interval is Korn & Graubard's, its smoothing
-    scaled by the weight of a row. None if a stratum has pairs and no answer, or if no hit was seen anywhere.
+    scaled by the weight of a row. With `known`, hits among the answered pairs that count as found and as missed, A and
+    B are these and the sums of (N - n) p (see `share_after`). None if a stratum has pairs and no answer, or if no hit
+    was seen anywhere.
     """
     heaviest = max((part.size / part.answered for part in (*found, *missed) if part.answered), default=1.0)
-    one, other = _total(found, heaviest), _total(missed, heaviest)
-    if one is None or other is None or not one.hits + other.hits:
+    one, other = (_total(parts, heaviest, left=known is not None) for parts in (found, missed))
+    if one is None or other is None:
+        return None
+    if known is not None:
+        one, other = one.plus(known[0]), other.plus(known[1])
+    if not one.hits + other.hits:
         return None
     value, smooth = one.hits / (one.hits + other.hits), one.smooth / (one.smooth + other.smooth)
     spread = (1 - smooth) ** 2 * one.variance + smooth**2 * other.variance
     effective = _effective(smooth, spread / (one.smooth + other.smooth) ** 2)
-    return _clopper_pearson(value, effective, one.answered + other.answered, level)
+    whole = _clopper_pearson(value, effective, one.answered + other.answered, level)
+    return whole if known is None else _widened(whole, 1 / (one.hits + other.hits), 0.0, 1.0)
 
 
 def kappa(
@@ -113,30 +139,35 @@ def kappa(
     *,
     scheme: Scheme = "nominal",
     level: float = LEVEL,
+    known: Floats | None = None,
 ) -> Estimate | None:
     """Return Cohen's kappa of two raters in the pool, -1 to 1, from rows: a stratum, and a code by each rater.
 
     `sizes` are the pairs of every stratum; a row counts N / n times. A row that one of the two did not rate is in no
     cell, but stays a row of its stratum. The variance is linearised: of the slope of kappa, at the cell of every row.
     Cells are smoothed by one row a stratum: its first code (the panel's) as seen there, its second one any. The
-    interval is Wilson's on (1 + kappa) / 2. None if a stratum has pairs and no row, or if kappa is not defined.
+    interval is Wilson's on (1 + kappa) / 2. With `known`, the table of codes of the pairs that were answered, a row
+    stands for others of its stratum alone, (N - n) / n times (see `share_after`). None if a stratum has pairs and no
+    row, or if kappa is not defined.
     """
     rows = _rows(strata, sizes)
     if not rows or any(size and not rows[name] for name, size in sizes.items()):
         return None
     size, drawn = (np.array([each[name] for name in sorted(rows)], dtype=np.float64) for each in (sizes, rows))
     seen = crosstab(first, second, categories, np.asarray(strata))
-    value = scalar(cohen(seen.weighted(size / drawn), scheme))
+    table, left = (np.zeros(()), size) if known is None else (known, size - drawn)
+    value = scalar(cohen(Crosstab(table + seen.weighted(left / drawn).table), scheme))
     if value is None:
         return None
     cells = _smoothed(seen.table, drawn)
-    pool = Crosstab(np.tensordot(size, cells, axes=1))
+    pool = Crosstab(table + np.tensordot(left, cells, axes=1))
     slope, smooth = cohen_slope(pool, scheme), float(cohen(pool, scheme))
     spread = (cells * slope**2).sum(axis=(1, 2)) - (cells * slope).sum(axis=(1, 2)) ** 2
     effective = _effective((1 + smooth) / 2, _variance(size, drawn, spread) / 4)
     found = _wilson((1 + value) / 2, effective, int(seen.table.sum()), level)
     low, high = min(2 * found.low - 1, value), max(2 * found.high - 1, value)
-    return replace(found, value=value, low=low, high=high)
+    whole = replace(found, value=value, low=low, high=high)
+    return whole if known is None else _widened(whole, float(np.ptp(slope, axis=1).max()), -1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -149,23 +180,32 @@ class _Total:
     variance: float
     answered: int
 
+    def plus(self, hits: float) -> "_Total":
+        """Return the sums with so many hits more, which are known."""
+        return replace(self, hits=self.hits + hits, smooth=self.smooth + hits)
 
-def _total(parts: Sequence[Part], heaviest: float | None = None) -> _Total | None:
-    """Return the sums over strata, without the empty ones; None if a stratum has pairs and no answer.
+
+def _share(total: _Total, level: float) -> Estimate:
+    effective = _effective(total.smooth / total.pairs, total.variance / total.pairs**2)
+    return _wilson(min(total.hits / total.pairs, 1.0), effective, total.answered, level)
+
+
+def _total(parts: Sequence[Part], heaviest: float | None = None, *, left: bool = False) -> _Total | None:
+    """Return the sums over strata, without the empty ones, or over what is left of them beside the answered pairs.
 
     Every stratum is smoothed by half a hit and half a miss; with `heaviest`, the largest N / n, by as much less of
-    them as its own N / n is smaller.
+    them as its own N / n is smaller. None if a stratum has pairs and no answer.
     """
     filled = [part for part in parts if part.size]
     if not all(part.answered for part in filled):
         return None
     size, answered, hits = (np.array([getattr(p, f) for p in filled], float) for f in ("size", "answered", "hits"))
     prior = 0.5 if heaviest is None else 0.5 * size / answered / heaviest
-    smooth = (hits + prior) / (answered + 2 * prior)
+    smooth, counted = (hits + prior) / (answered + 2 * prior), size - answered if left else size
     return _Total(
-        pairs=int(size.sum()),
-        hits=float((size * hits / answered).sum()),
-        smooth=float((size * smooth).sum()),
+        pairs=int(counted.sum()),
+        hits=float((counted * hits / answered).sum()),
+        smooth=float((counted * smooth).sum()),
         variance=_variance(size, answered, smooth * (1 - smooth)),
         answered=int(answered.sum()),
     )
@@ -181,6 +221,16 @@ def _smoothed(table: Floats, drawn: Floats) -> Floats:
     """Return cells as shares of a stratum's rows, with one row more whose second code may be any."""
     more = table.sum(axis=2, keepdims=True) / table.shape[2] / drawn[:, None, None]
     return np.asarray((table + more) / (drawn + 1)[:, None, None])
+
+
+def _widened(found: Estimate, step: float, least: float, most: float) -> Estimate:
+    """Return an interval wider by what one pair changes, for hits among what was not answered are a whole number.
+
+    Without it coverage fell to 0.12 where all but two positives had been read; in large pools it changes nothing.
+    """
+    if math.isinf(found.effective):
+        return found
+    return replace(found, low=max(found.low - step, least), high=min(found.high + step, most))
 
 
 def _effective(share: float, variance: float) -> float:

@@ -213,6 +213,13 @@ def stated(found: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> str
     return ranged(found[name], found["intervals"][name]) or str(words["undefined"])
 
 
+def between(figure: Mapping[str, Any] | None) -> str | None:
+    """Return a figure of a sample (value, low, high) as `ranged` does; None where it is not defined."""
+    if figure is None:
+        return None
+    return ranged(figure["value"], None if figure["low"] is None else (figure["low"], figure["high"]))
+
+
 def failed(facts: Mapping[str, Json]) -> list[str]:
     """Return the judges that did not pass the gate and judged all the same, from what the judge stage reported."""
     gate = facts.get("gate")

@@ -6,9 +6,9 @@ The one script is named by its digest in the page's policy, so that nothing else
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from curate.config import Json
 from curate.confusion import Confusion
 from curate.figures import Drop, Overlap, QueryCounts, Spread
 from curate.intervals import FEW
-from curate.page_charts import MEASURES, STATUSES, Levels, drawn, verdicts
+from curate.page_charts import MEASURES, STATUSES, Labels, Levels, drawn, labelled, sets, tallies, verdicts
 from curate.records import GRADES
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class Pair:
     passage: str
     votes: list[tuple[str, str | None]]
     """Judge and grade, or its status if it gave none; None if it was not asked."""
+    published: str | None = None
+    """The label that experts put in the place of the panel's verdict."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,10 @@ class Shown:
     queries: list[QueryCounts]
     settings: str
     """The configuration as YAML."""
+    published: Labels | None = None
+    """None where the published labels are the panel's; all other counts of labels are the panel's."""
+    experts: Sequence[Any] = ()
+    """What people's check of samples proves: columns of `review.showing`."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +142,7 @@ def _environment(words: Mapping[str, Any]) -> "Environment":
     environment.filters["figure"] = lambda value: words["undefined"] if value is None else f"{value:,.3f}"
     environment.filters["ranged"] = lambda value, bounds: figures.ranged(value, bounds) or words["undefined"]
     environment.filters["stated"] = lambda found, name: figures.stated(found, name, words)
+    environment.filters["interval"] = lambda figure: figures.between(figure) or words["undefined"]
     environment.filters["mean"] = lambda value: words["undefined"] if value is None else f"{value:,.1f}"
     environment.filters["named"] = lambda keys, names: [names[key] for key in keys]
     environment.filters["share"] = lambda part, whole: f"{part / whole:.1%}" if whole else words["undefined"]
@@ -144,7 +151,7 @@ def _environment(words: Mapping[str, Any]) -> "Environment":
 
 def _body(shown: Shown, words: Mapping[str, Any], others: list[str], *, whole: bool) -> str:
     """Return what holds words; the rows of queries, which hold none, stand only in a `whole` one."""
-    positives = figures.spread([row.verdicts[0] for row in shown.queries])
+    positives = {name: figures.spread([row.verdicts[0] for row in each.queries]) for name, each in sets(shown).items()}
     said = shown.agreed["grades"].values()
     levels = _levels(shown, words)
     environment = _environment(words)
@@ -163,6 +170,10 @@ def _body(shown: Shown, words: Mapping[str, Any], others: list[str], *, whole: b
         few=FEW,
         positives=positives,
         charts=drawn(shown, positives, levels, words),
+        sets=sets(shown),
+        labelled=partial(labelled, shown, words),
+        tallies=tallies(shown, words),
+        proved=_proved(shown, words["experts"]["rows"]),
         grades=[*GRADES, *(name for name in STATUSES if any(name in counts for counts in said))],
         verdicts=verdicts(shown),
         edges=_edges,
@@ -211,6 +222,12 @@ def _kappas(agreed: Mapping[str, Any]) -> dict[tuple[str, ...], list[str | None]
     return found
 
 
+def _proved(shown: Shown, words: Mapping[str, str]) -> list[tuple[str, list[Any]]]:
+    """Return what a sample proves as rows: a figure in words, and what it is of every kind of labels, if of any."""
+    rows = [(title, [each.shares.get(name) for each in shown.experts]) for name, title in words.items()]
+    return [(title, figures) for title, figures in rows if any(figures)]
+
+
 def _edges(row: QueryCounts) -> str:
     """Return where the parts of a query's bar end, in percent, as properties for the style sheet."""
     ends = [100 * sum(row.verdicts[: place + 1]) / row.pool if row.pool else 0 for place in range(len(row.verdicts))]
@@ -222,8 +239,9 @@ def _data(shown: Shown, words: Mapping[str, Mapping[str, Any]]) -> str:
     pairs: dict[str, list[Json]] = {}
     for pair in shown.read:
         said: list[Json] = [word or "none" for _, word in pair.votes]
-        pairs.setdefault(pair.query_id, []).append([pair.doc_id, pair.verdict, pair.passage, said])
-    needed = ("verdicts", "grades", "matching", "passage", "votes")
+        changed: list[Json] = [pair.published] if pair.published else []
+        pairs.setdefault(pair.query_id, []).append([pair.doc_id, pair.verdict, pair.passage, said, *changed])
+    needed = ("verdicts", "grades", "matching", "passage", "votes", "labelled", "labels")
     known = {tag: {name: each[name] for name in needed} for tag, each in words.items()}
     found = {"pairs": pairs, "panel": shown.agreed["panel"], "words": known}
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

@@ -1,11 +1,13 @@
 """The charts of the report page, as SVG."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from curate import charts, figures
-from curate.figures import Bin, Overlap, Spread
+from curate.figures import Bin, Overlap, QueryCounts, Spread
 from curate.records import GRADES, VERDICTS
+from curate.survey import DECIDED
 
 if TYPE_CHECKING:
     from curate.page import Shown
@@ -18,21 +20,64 @@ Levels = list[tuple[str, Mapping[str, Any]]]
 """What agreement was measured on, in words, and its figures."""
 
 
-def drawn(shown: "Shown", positives: Spread, levels: Levels, words: Mapping[str, Any]) -> dict[str, str]:
+@dataclass(frozen=True)
+class Labels:
+    """What the page counts of labels: pairs by verdict, who found the positives, and the verdicts of every query."""
+
+    counts: Mapping[str, Any]
+    overlap: Overlap
+    queries: list[QueryCounts]
+
+
+def sets(shown: "Shown") -> dict[str, Labels]:
+    """Return the labels that are counted by name: the panel's, and the published ones where experts changed some."""
+    panel = {"panel": Labels(shown.agreed["counts"], shown.overlap, shown.queries)}
+    return panel | ({"published": shown.published} if shown.published else {})
+
+
+def labelled(shown: "Shown", words: Mapping[str, Any], what: str, labels: str) -> str:
+    """Return what is counted, and of which labels where there are two kinds."""
+    return str(words["labelled"]).format(what, words["labels"][labels]) if shown.published else what
+
+
+def tallies(shown: "Shown", words: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """Return the columns of the table of queries, head, labels and the verdict's place: two where they differ."""
+    last = shown.published.queries if shown.published else shown.queries
+    moved = {
+        place
+        for one, two in zip(shown.queries, last, strict=True)
+        for place, counts in enumerate(zip(one.verdicts, two.verdicts, strict=True))
+        if counts[0] != counts[1]
+    }
+    heads = [words["verdicts"][verdict] for verdict in verdicts(shown)]
+    return [
+        (labelled(shown, words, head, name) if at in moved else head, name, at)
+        for at, head in enumerate(heads)
+        for name in (sets(shown) if at in moved else ["panel"])
+    ]
+
+
+def drawn(shown: "Shown", positives: Mapping[str, Spread], levels: Levels, words: Mapping[str, Any]) -> dict[str, str]:
     """Return the charts by name, as SVG."""
     titles, axes = words["charts"], words["axes"]
     votes: dict[str, str] = {name: f"g-{name}" for name in (*GRADES, *STATUSES)}
-    sets = list(zip(shown.overlap.retrievers, shown.overlap.found, strict=True))
-    kinds: dict[str, str] = {name: f"v-{name.replace(' ', '-')}" for name in VERDICTS}
-    decided: dict[str, int] = {name: shown.agreed["counts"][name] for name in verdicts(shown)}
+    found = list(zip(shown.overlap.retrievers, shown.overlap.found, strict=True))
+    kinds: dict[str, str] = {name: f"v-{name.replace(' ', '-')}" for name in verdicts(shown)}
+    decided = [
+        (labelled(shown, words, words["all_pairs"], name), {verdict: each.counts[verdict] for verdict in kinds})
+        for name, each in sets(shown).items()
+    ]
     return {
         "texts": charts.funnel(titles["texts"], _texts(shown, words["funnel"])),
-        "pairs": charts.funnel(titles["pairs"], _pairs(shown, words["funnel"])),
+        "pairs": charts.funnel(titles["pairs"], list(_pairs(shown, words))),
         "grades": charts.stacked(titles["grades"], list(shown.agreed["grades"].items()), votes, words["grades"]),
-        "verdicts": charts.stacked(titles["verdicts"], [(words["all_pairs"], decided)], kinds, words["verdicts"]),
+        "verdicts": charts.stacked(titles["verdicts"], decided, kinds, words["verdicts"]),
         "agreement": _forest(levels[:2], words),
-        "overlap": charts.upset(titles["overlap"], sets, _together(shown.overlap)),
-        "positives": _histogram(titles["positives"], positives, axes["positives"]),
+        "overlap": charts.upset(titles["overlap"], found, _together(shown.overlap)),
+        **{
+            f"positives {name}": _histogram(titles["positives"], spread, axes["positives"])
+            for name, spread in positives.items()
+        },
         "queries": _histogram(titles["queries"], shown.lengths["queries"], axes["queries"]),
         "corpus": _histogram(titles["corpus"], shown.lengths["corpus"], axes["corpus"]),
     }
@@ -48,15 +93,14 @@ def _texts(shown: "Shown", names: Mapping[str, str]) -> list[tuple[str, int]]:
     ]
 
 
-def _pairs(shown: "Shown", names: Mapping[str, str]) -> list[tuple[str, int]]:
-    """Return how many pairs of query and document were found, chosen, decided and relevant."""
-    pool = shown.steps["pool"]
-    return [
-        (names["retrieved"], pool.count("retrieved_pairs")),
-        (names["pool"], pool.rows_out),
-        (names["decided"], shown.steps["consensus"].rows_out),
-        (names["relevant"], shown.agreed["counts"]["relevant"]),
-    ]
+def _pairs(shown: "Shown", words: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield how many pairs of query and document were found, chosen, decided and relevant."""
+    pool, names = shown.steps["pool"], words["funnel"]
+    yield names["retrieved"], pool.count("retrieved_pairs")
+    yield names["pool"], pool.rows_out
+    for word, counted in (("decided", DECIDED), ("relevant", ("relevant",))):
+        for name, each in sets(shown).items():
+            yield labelled(shown, words, names[word], name), sum(each.counts[verdict] for verdict in counted)
 
 
 def _together(overlap: Overlap) -> list[tuple[tuple[str, ...], int]]:

@@ -14,17 +14,18 @@ from curate.agreement import scalar
 from curate.config import Json
 from curate.records import GRADES, VERDICTS
 from curate.tally import Floats
-from curate.voting import PAIR, Policy
+from curate.voting import PAIR
 
 BANDS = (10, 20, 50, 100)
 """Last positions of the rank bands of a pool; what lies deeper is one more."""
 DEPTH = 10
 TRUTH = {**dict.fromkeys(PAIR, pl.String), "relevant": pl.Boolean, "weight": pl.Float64}
 """Columns of what people found of some pairs; weight is how many pairs of the pool one stands for."""
-Decided = Mapping[Policy, pl.DataFrame]
+Decided = Mapping[str, pl.DataFrame]
+"""Policy, or whatever else made labels -> its `verdicts` table."""
 
 
-def decide(ratings: pl.DataFrame, panel: Sequence[str]) -> dict[Policy, pl.DataFrame]:
+def decide(ratings: pl.DataFrame, panel: Sequence[str]) -> dict[str, pl.DataFrame]:
     """Return the `verdicts` table of every policy; without `dawid-skene` if the panel is too small for it."""
     fit = [policy for policy in voting.POLICIES if policy != "dawid-skene" or len(panel) >= dawid_skene.LEAST]
     return {policy: voting.decide(ratings, panel, policy) for policy in fit}
@@ -66,7 +67,7 @@ def compare(
 
 
 def _row(
-    policy: Policy, verdicts: pl.DataFrame, queries: Sequence[str], seed: int, truth: pl.DataFrame | None
+    policy: str, verdicts: pl.DataFrame, queries: Sequence[str], seed: int, truth: pl.DataFrame | None
 ) -> dict[str, Json]:
     counts: dict[str, Json] = {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
     sums = _sums(verdicts, queries, truth)

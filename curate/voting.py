@@ -8,7 +8,8 @@ import numpy.typing as npt
 import polars as pl
 
 from curate import dawid_skene
-from curate.records import CUT, GRADES, STOPPED, TABLES
+from curate.config import Json
+from curate.records import CUT, GRADES, STOPPED, TABLES, VERDICTS
 
 PAIR = ["query_id", "doc_id"]
 Policy = Literal["unanimous", "unanimous-grade", "majority", "dawid-skene"]
@@ -94,6 +95,17 @@ def _sides(
     one = pl.all_horizontal(pl.col(judge) == pl.col(panel[0]) for judge in panel)
     agreed = (said == size) & (one if policy == "unanimous-grade" else pl.lit(True))
     return agreed & (yes == size), agreed & (yes == 0)
+
+
+def counts(verdicts: pl.DataFrame, queries: int) -> dict[str, Json]:
+    """Return the pairs of a `verdicts` table by verdict, in all and a query; means are None without queries."""
+    found: dict[str, int] = {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
+    return {
+        **found,
+        "queries": queries,
+        "queries_with_a_positive": verdicts.filter(pl.col("verdict") == "relevant")["query_id"].n_unique(),
+        **{f"{name}_per_query": round(count / queries, 4) if queries else None for name, count in found.items()},
+    }
 
 
 def codes(ratings: pl.DataFrame, panel: Sequence[str]) -> Codes:

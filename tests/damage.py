@@ -79,7 +79,7 @@ class Saving:
     names_separator: bool = False
 
     def save(self, table: Table) -> tuple[bytes, list[int]]:
-        """Return the file, and the physical line on which each row of the table begins."""
+        """Return the file, and the number of each row of the table, as a spreadsheet that opens it counts."""
         header = {"zh": ZH.headers, "en": EN.headers, "names": {column: column for column in ZH.columns}}[self.headers]
         grid = [[header[column] for column in ZH.columns], *table.rows]
         lines, starts, text = [f"sep={self.separator}"] if self.names_separator else [], [], ""
@@ -87,7 +87,7 @@ class Saving:
         for number, row in enumerate(grid):
             for blank in range(self.blanks.count(number)):
                 text += (self.separator * 3 if blank % 2 else "") + self.newline
-            starts.append(physical(text))
+            starts.append(number + sum(place <= number for place in self.blanks) + 1)
             text += self._line([self._cell(cell, at, number) for at, cell in enumerate(row)], number)
         return text.encode(self.encoding), starts[1:]
 
@@ -105,11 +105,6 @@ class Saving:
         stream = io.StringIO(newline="")
         csv.writer(stream, delimiter=self.separator, quoting=self.quoting, lineterminator="\r\n").writerow(cells)
         return stream.getvalue().removesuffix("\r\n") + self.newline
-
-
-def physical(text: str) -> int:
-    """Return the line, from 1, that comes after a text that ends in a line end."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
 
 
 def wide(text: str) -> str:

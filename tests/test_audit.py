@@ -203,8 +203,9 @@ def test_strata_and_their_allocation() -> None:
     assert all(min(survey.LEAST, large[name]) <= drawn[name] <= large[name] for name in large)
     assert drawn[f"relevant{UNLABELLED}"] == 125
     assert drawn[f"relevant{LABELLED}"] == 60
-    with pytest.raises(ConfigError, match="--size: found 5"):
-        audit.allocate(large, survey.guesses(large), 5)
+    with pytest.raises(ConfigError, match=r"--size: found 28, .*use --size 29"):
+        audit.allocate(large, survey.guesses(large), 28)
+    assert sum(audit.allocate(large, survey.guesses(large), 29).values()) == 29
 
 
 def test_a_sample_of_all_pairs_corrects_to_the_truth() -> None:

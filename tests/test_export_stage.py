@@ -263,8 +263,9 @@ def test_what_experts_found_is_in_the_card_with_its_interval(tmp_path: Path) -> 
     assert "changed: outside" in done.stdout + done.stderr, "what people said since makes the export again"
     card = (run / "export" / "mteb" / "retrieval" / "README.md").read_text(encoding="utf-8")
     assert "Shares are weighted to all judged pairs" in card
-    [row] = [line for line in card.splitlines() if line.startswith("| first |")]
+    [row] = [line for line in card.splitlines() if line.startswith("| agreement |")]
     assert "1.000 (" in row
+    assert "|  | panel, first |\n" in card, "the labels are the panel's, so one column is enough"
     assert "expert-generated" in card
     assert curate(tmp_path, "verify", "runs/tiny/export").returncode == 0
 

@@ -127,14 +127,21 @@ def test_the_stage_reads_only_the_samples_that_it_is_told_to(tmp_path: Path) -> 
         desk = sampled(tmp_path, name, [("q1", "d2")])
         desk.record("wang", [Answer(desk.rows("wang")[0].row_id, grade)])
     report = step(tmp_path, "resolve", {"policy": "expert-over-panel", "samples": ["first"]})
-    assert report.facts == {
+    facts = dict(report.facts)
+    counts = facts.pop("counts")
+    assert facts == {
         "policy": "expert-over-panel",
+        "samples": ["first"],
         "reviewed": 1,
         "overridden": 1,
         "disputed": 0,
         "outdated": 0,
     }
-    assert report.notes == ["experts read 1 of these pairs and changed 1 verdicts"]
+    assert isinstance(counts, dict)
+    assert (counts["relevant"], counts["contested"], counts["queries_with_a_positive"]) == (3, 0, 2)
+    assert (report.rows_in, report.rows_out, report.dropped) == (5, 4, 1), "one is still incomplete"
+    changed = "relevant 2 to 3, contested 1 to 0"
+    assert report.notes == [f"experts read 1 of these pairs and changed 1 verdicts: {changed}"]
     assert table(tmp_path, "resolve", "qrels").rows() == [("q1", "d1", 1), ("q1", "d2", 1), ("q2", "d2", 1)]
     assert table(tmp_path, "resolve", "dropped")["id"].to_list() == ["d9"], "an expert found d2 relevant, so it stays"
     for name in ("verdicts", "qrels", "overrides", "dropped"):

@@ -18,7 +18,8 @@ from curate.records import CUT, GRADES
 from curate.review import ADJUDICATED, Answer, Desk, Sample
 from curate.review.answers import path as answers_of
 from curate.review.drawing import Order, draw, plan
-from curate.review.proof import disagreements, lines, prove
+from curate.review.proof import disagreements, prove
+from curate.review.showing import lines
 from tests.judged import judged
 
 TWO = ("wang", "li")
@@ -208,7 +209,7 @@ def test_the_figures_are_those_of_the_pool_by_hand(pool: Pool) -> None:
     assert figures["recall"]["value"] == pytest.approx(weight("relevant", yes=True) / everywhere, abs=1e-4)
     plain = [good == (verdict == "relevant") for verdict, good, _ in rows if verdict in decided]
     assert figures["plain"]["value"] == pytest.approx(np.mean(plain), abs=1e-4)
-    assert figures["kappa"]["people"]["wang, li"]["value"] == 1.0
+    assert figures["kappa"]["people"]["wang, li"]["cut"]["value"] == 1.0
     assert figures["people"]["wang"]["controls"] == {"value": 1.0, "low": 0.7225, "high": 1.0, "answered": 10}
     assert figures["agreement"]["low"] < figures["agreement"]["value"] < figures["agreement"]["high"]
     assert {row["figure"] for row in lines(figures)} >= {"kappa of one and people, cut", "controls right: li"}

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -126,9 +127,19 @@ def test_what_is_wrong_with_a_sheet_is_said_by_line_and_nothing_is_taken(folder:
     filled(sheet, "E")
     refused = curate(folder, "review", "import", str(sheet))
     assert refused.returncode == 2
-    assert "line 2, 等级: found 'E', expected one of S, A, B, C, D" in refused.stderr
+    assert re.search(r"row 2 \(r00001-[a-z]{6}\), 等级: found 'E', expected one of S, A, B, C, D", refused.stderr)
     assert "Traceback" not in refused.stderr
     assert json.loads(curate(folder, "review", "report", "--json").stdout)["read"] == 0
+
+
+def test_a_size_that_is_too_small_names_the_least_that_works(folder: Path) -> None:
+    order = ["review", "export", "--assessors", "wang,li", "--overlap", "0.5", "--controls", "2", "--size"]
+    refused = curate(folder, *order, "1")
+    assert refused.returncode == 2
+    [least] = re.findall(r"use --size (\d+)$", refused.stderr.strip())
+    one_less = curate(folder, *order, str(int(least) - 1))
+    assert (one_less.returncode, f"use --size {least}" in one_less.stderr) == (2, True)
+    assert curate(folder, *order, least).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_every_legal_damage_gives_exactly_what_was_typed(rows: Rows, name: str, 
     notes = {row_id: (grade, note.replace("\r\n", "\n").strip()) for row_id, (grade, note) in expected.items()}
     assert said(returned) == notes
     starts = dict(zip((row[0] for row in table.rows), lines, strict=True))
-    assert all(entry.line == starts[entry.row_id] for entry in returned.answers)
+    assert all(entry.row == starts[entry.row_id] for entry in returned.answers)
     if expected:
         assert signed_by(read(content, "sheet.csv", ZH), ["other", name]) == name
 
@@ -108,7 +108,7 @@ def test_xlsx_gives_exactly_what_was_typed(rows: Rows, name: str, seed: int) -> 
     returned = back(stored(book), rows, name)
     assert returned.problems == []
     assert said(returned) == expected
-    assert [entry.line for entry in returned.answers] == [
+    assert [entry.row for entry in returned.answers] == [
         number for number, row_id in enumerate(rows, start=2) if row_id in expected
     ]
 
@@ -231,7 +231,7 @@ def test_an_illegal_change_is_reported_and_holds_back_its_row_alone(saving: Savi
     sheet = read(content, "sheet.csv", ZH)
     returned = check(sheet, ZH, ROWS, "anna", {OTHERS})
     canonical_name = {header: column for column, header in ZH.headers.items()}[column]
-    assert [(problem.line, problem.column) for problem in returned.problems] == [
+    assert [(problem.row, problem.column) for problem in returned.problems] == [
         (lines[1], sheet.headers[canonical_name])
     ]
     assert said(returned) == {FIRST: ("A", ""), THIRD: ("A", "")}
@@ -244,7 +244,7 @@ def test_swapped_ids_are_reported_on_both_lines(saving: Saving) -> None:
     first[0], second[0] = second[0], first[0]
     content, lines = saving.save(table)
     returned = back(content)
-    assert {problem.line for problem in returned.problems} == set(lines[:2])
+    assert {problem.row for problem in returned.problems} == set(lines[:2])
     assert said(returned) == {THIRD: ("A", "")}
 
 
@@ -257,8 +257,8 @@ def test_a_contradiction_is_reported_on_its_second_line(saving: Saving, order: l
     content, lines = saving.save(table)
     returned = back(content)
     both = sorted(line for line, row in zip(lines, table.rows, strict=True) if row[0] == SECOND)
-    assert [problem.line for problem in returned.problems] == both[1:]
-    assert f"as in line {both[0]}" in returned.problems[0].expected
+    assert [problem.row for problem in returned.problems] == both[1:]
+    assert f"as in row {both[0]}" in returned.problems[0].expected
     assert said(returned) == {FIRST: ("A", ""), THIRD: ("A", "")}
 
 
@@ -285,12 +285,15 @@ def test_all_problems_at_once_by_line_with_what_was_found() -> None:
     table.row(FIRST)[3] = "糖尿病怎么办"
     returned = back(saved(table))
     assert [str(problem) for problem in returned.problems] == [
-        "line 2, 等级: found a text of 6 characters, expected one of S, A, B, C, D",
-        "line 4, 段落: found a text that was edited, from character 5 on, expected the text as it was handed out",
-        "line 4, 等级: found 'E', expected one of S, A, B, C, D",
-        "line 4, 评审人: found 'bob', expected 'anna'",
+        f"row 2 ({FIRST}), 等级: found a text of 6 characters, expected one of S, A, B, C, D",
         (
-            "line 5, 编号: found '45000', which a spreadsheet made of it as a number or a date, expected the id of a "
+            f"row 3 ({SECOND}), 段落: found a text that was edited, from character 5 on, expected the text as it was "
+            "handed out"
+        ),
+        f"row 3 ({SECOND}), 等级: found 'E', expected one of S, A, B, C, D",
+        f"row 3 ({SECOND}), 评审人: found 'bob', expected 'anna'",
+        (
+            "row 4, 编号: found '45000', which a spreadsheet made of it as a number or a date, expected the id of a "
             "row; copy the ids again from the sheet as it was handed out"
         ),
     ]
@@ -300,7 +303,7 @@ def test_all_problems_at_once_by_line_with_what_was_found() -> None:
 def test_cells_that_no_header_covers_are_reported() -> None:
     content = f"assessor,row,grade,note\r\nanna,{FIRST},A,a, b\r\nanna,{SECOND},B,fine\r\n".encode()
     returned = back(content)
-    assert [(problem.line, problem.found) for problem in returned.problems] == [(2, "1 more cells than the header has")]
+    assert [(problem.row, problem.found) for problem in returned.problems] == [(2, "1 more cells than the header has")]
     assert said(returned) == {SECOND: ("B", "fine")}
 
 
@@ -326,7 +329,7 @@ def test_numbers_and_dates_in_xlsx_ids_are_named() -> None:
     book.active["A2"], book.active["A3"] = 2e5, datetime(2026, 11, 21, tzinfo=UTC).replace(tzinfo=None)
     book.active["D2"] = book.active["D3"] = book.active["D4"] = "a"
     returned = back(stored(book))
-    assert [(problem.line, problem.found.partition(",")[0]) for problem in returned.problems] == [
+    assert [(problem.row, problem.found.partition(",")[0]) for problem in returned.problems] == [
         (2, "'200000'"),
         (3, "'2026-11-21 00:00:00'"),
     ]
@@ -342,15 +345,15 @@ HEADER = "编号,查询,段落,等级,备注,评审人\r\n"
     ("content", "found"),
     [
         (b"", "found no header"),
-        (b"\xef\xbb\xbf\r\n,,,\r\n", "line 2: found no column '编号'"),
+        (b"\xef\xbb\xbf\r\n,,,\r\n", "row 2: found no column '编号'"),
         (b"\x89PNG\r\n\x1a\n\0\0", "another kind"),
         (b"\xff\xfe\xfd", "not text"),
         (b"\xff\x80\xfd row", "not text"),
         (b"PK\x03\x04 damaged", "damaged"),
         (b"\xd0\xcf\x11\xe0 old", ".xls or a file with a password"),
-        ("r1,糖尿病,x,A,,anna\r\n".encode(), "line 1: found no column '编号' among 6"),
+        ("r1,糖尿病,x,A,,anna\r\n".encode(), "row 1: found no column '编号' among 6"),
         ("编号,查询\r\nr1,x\r\n".encode(), "found no column '等级' among 2"),
-        ("\r\n编号,等级,GRADE\r\n".encode(), "line 2: found '等级' in columns 2 and 3"),
+        ("\r\n编号,等级,GRADE\r\n".encode(), "row 2: found '等级' in columns 2 and 3"),
         (f'{HEADER}r1,"x\r\ny,z\r\n'.encode(), "line 2: found a row with a quotation mark"),
         (f'{HEADER}r1,"x"y,z\r\n'.encode(), "line 2: found a row with a quotation mark"),
     ],
@@ -407,7 +410,7 @@ def test_blank_rows_and_other_pages_of_a_workbook_are_passed_over() -> None:
     book.active.insert_rows(3, 2)
     book.create_sheet("mine", 0)["A1"] = "row"
     returned = back(stored(book))
-    assert [(entry.row_id, entry.answer, entry.line) for entry in returned.answers] == [(THIRD, "B", 6)]
+    assert [(entry.row_id, entry.answer, entry.row) for entry in returned.answers] == [(THIRD, "B", 6)]
 
 
 def test_xlsx_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,6 +190,11 @@ def _policies(figures: Mapping[str, Any]) -> None:
         if known
         else "no assessors' grades, so no precision and recall: `curate review export` has people check a sample"
     )
+    if figures["policies"][-1]["policy"].startswith("published"):
+        typer.echo(
+            "published: what people read has their answer for its label, and the rest errs as the panel does; these "
+            "intervals are those of the sample"
+        )
     if any(row["policy"] == "dawid-skene" for row in figures["policies"]):
         typer.echo("dawid-skene assumes that judges err independently: judges who err alike outvote a better one")
     _table(

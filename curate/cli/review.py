@@ -2,13 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
 from curate.cli.group import Group
 from curate.cli.running import Folder, open_run
-from curate.cli.tables import as_table
+from curate.cli.tables import as_table, too_few
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,7 +112,7 @@ def take_back(
         bool, typer.Option("--keep-good-rows", help="Take what is right of a file with errors.")
     ] = False,
 ) -> None:
-    """Read files that came back; every problem is listed with its line, and a file with problems is not taken."""
+    """Read files that came back; every problem is listed with its row, and a file with problems is not taken."""
     from curate.review import paper
 
     for taken in paper.take_back(_desk(run, sample), files, assessor=assessor, keep_good_rows=keep_good_rows):
@@ -137,15 +137,21 @@ def serve(
 
 @app.command("report")
 def report(run: Folder = None, sample: Named = None, as_json: Json = False) -> None:
-    """Print what the sample proves, as far as it was read."""
-    from curate.review import proof
+    """Print what the sample proves, as far as it was read: of the panel's labels, and of those that are published."""
+    from curate.review import proof, published, showing
 
-    figures = proof.prove(_desk(run, sample))
+    desk = _desk(run, sample)
+    figures: dict[str, Any] = proof.prove(desk)
+    final = published.prove(desk.sample.folder.parents[1])
     if as_json:
-        typer.echo(json.dumps(figures, ensure_ascii=False, indent=1))
+        typer.echo(json.dumps({**figures, "published": final}, ensure_ascii=False, indent=1))
         return
     typer.echo("\n".join(proof.heading(figures)))
-    typer.echo(as_table(list(proof.lines(figures)), digits=3))
+    typer.echo(as_table(list(showing.lines(figures, final)), digits=3))
+    if final:
+        typer.echo(showing.note(final))
+    for line in too_few(figures["alpha"]["queries"]) if figures["alpha"] else ():
+        typer.echo(f"alpha: {line}")
 
 
 @app.command("adjudicate")

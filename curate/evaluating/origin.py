@@ -9,9 +9,8 @@ from curate.evaluating.tasks import Task
 from curate.files import read_json
 from curate.parts import ROLES
 from curate.pipeline import Pipeline
-from curate.review.desk import Desk
+from curate.review import published, relevance_desks
 from curate.review.proof import prove
-from curate.review.sample import Sample
 
 
 def run_of(folder: Path) -> Path | None:
@@ -33,16 +32,17 @@ def roles(models: Sequence[str], tasks: Sequence[Task]) -> dict[str, list[str]]:
 def missed(run: Path | None) -> dict[str, Json]:
     """Return what is known of relevant documents that count as not relevant; empty where nobody looked.
 
-    `samples`: of every review sample the share of negatives and of contested pairs that people found relevant, and of
-    all relevant pairs of the pool the share that the panel found. `capture` and `below`: what lies outside the pool, by
-    `curate check pool`.
+    `samples`: of every review sample the share of the panel's negatives and of contested pairs that people found
+    relevant, and of all relevant pairs of the pool the share that the panel found. `published`: the same of the labels
+    that experts' answers made. `capture` and `below`: what lies outside the pool, by `curate check pool`.
     """
     if run is None:
         return {}
     found: dict[str, Json] = {}
-    desks = (Desk(Sample.load(path.parent)) for path in sorted((run / "reviews").glob("*/design.json")))
-    if samples := [_proved(prove(desk)) for desk in desks if desk.sample.design.facts.get("of") != "audit"]:
+    if samples := [{"sample": desk.sample.design.name, **_proved(prove(desk))} for desk in relevance_desks(run)]:
         found["samples"] = samples
+    if final := published.prove(run):
+        found["published"] = {"samples": final["samples"], **_proved(final)}
     checked = _read(run / "checks" / "pool.json")
     return found | {name: checked[name] for name in ("capture", "below") if checked.get(name)}
 
@@ -56,7 +56,7 @@ def _proved(proof: Mapping[str, Any]) -> dict[str, Json]:
         "answered": negatives["answered"],
     }
     contested = proof["relevant"].get("contested")
-    return {"sample": proof["sample"], "negatives": wrong, "contested": contested, "recall": proof["recall"]}
+    return {"negatives": wrong, "contested": contested, "recall": proof["recall"]}
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -187,16 +187,23 @@ def _missed(missed: Figures) -> Iterator[str]:
             "Nobody looked: no reviewed sample and no check of the pool was found in the run. The shares never judged "
             "and in doubt, above, are what the folder itself can tell."
         )
+    final = missed.get("published")
     for each in missed.get("samples", ()):
-        yield (
-            f"By the sample `{each['sample']}`: of the negatives {ranged(each['negatives']) or 'not known'} % are "
-            f"relevant, of the contested pairs {ranged(each['contested']) or 'not known'} %; the panel found "
-            f"{ranged(each['recall']) or 'not known'} % of all relevant pairs of the pool."
-        )
+        yield _says(f"By the sample `{each['sample']}`, of the panel's labels", each)
+    if final:
+        yield _says(f"Of the published labels, by {', '.join(f'`{name}`' for name in final['samples'])}", final)
     if capture := missed.get("capture"):
         yield f"Outside the pool: at least {ranged(capture['missed'], 1, 0)} relevant pairs more (`curate check pool`)."
     for sample in missed.get("below", ()):
         yield f"Of all relevant pairs {ranged(sample['recall'])} % are in the pool, by the sample {sample['source']}."
+
+
+def _says(what: str, each: Figures) -> str:
+    return (
+        f"{what}: of the negatives {ranged(each['negatives']) or 'not known'} % are relevant, of the contested pairs "
+        f"{ranged(each['contested']) or 'not known'} %; positives are {ranged(each['recall']) or 'not known'} % of all "
+        "relevant pairs of the pool."
+    )
 
 
 def _notes(found: Figures) -> Iterator[str]:

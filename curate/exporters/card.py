@@ -13,7 +13,7 @@ parts         role (`retriever`, `judge`) -> names of those who had it: a model 
 prompts       the rubrics and templates, as a list of mappings (name, version, digest)
 dependence    what the judges have in common: `warnings`, with which the card opens, and `effective`, a sentence
 agreement     figures by name, nested at will; None is shown as "not defined"
-experts       what a sample that people read proves of the labels: a list of mappings
+experts       what samples that people read prove of the labels: a row a figure, a column a kind of labels
 privacy       what was done about personal data, a list of sentences
 sts           how the pairs of sentences were made
 counts        figures of the whole run, such as what each stage dropped
@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from curate.config import Json
 from curate.protocols import Benchmark
 from curate.resources import template
+from curate.voting import EXPERTS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -67,6 +68,7 @@ def card(benchmark: Benchmark, task: Task, tables: Sequence[Table], counts: Json
     """
     facts = benchmark.facts
     front = _front(benchmark, task, tables)
+    policies = benchmark.verdicts["policy"].unique().sort().to_list()
     return (
         environment()
         .from_string(template("card.md.j2"))
@@ -74,7 +76,8 @@ def card(benchmark: Benchmark, task: Task, tables: Sequence[Table], counts: Json
             front=front_matter(front),
             name=benchmark.name,
             language=benchmark.language,
-            policies=benchmark.verdicts["policy"].unique().sort().to_list(),
+            policies=[each for each in policies if each != EXPERTS],
+            experts_decide=EXPERTS in policies,
             task=task,
             tables=tables,
             counts=counts,

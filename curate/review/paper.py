@@ -146,8 +146,8 @@ def _contradictions(found: Sequence[tuple[Path, str, Returned]]) -> Iterator[str
             other, before = said.setdefault((person, entry.row_id), (file, entry))
             if entry.answer != before.answer:
                 yield (
-                    f"{file}, line {entry.line}: found {entry.answer or 'no answer'}, expected "
-                    f"{before.answer or 'no answer'} as in {other}, line {before.line}; take the files back "
+                    f"{file}, row {entry.row} ({entry.row_id}): found {entry.answer or 'no answer'}, expected "
+                    f"{before.answer or 'no answer'} as in {other}, row {before.row}; take the files back "
                     "one by one, the one that counts last"
                 )
 

@@ -6,19 +6,21 @@ it besides. Planted controls tell how far a person can be trusted, and are in no
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import combinations
 from typing import cast
 
-from curate import estimates, survey
+from curate import agreement, estimates, intervals, survey
 from curate.agreement import Scheme
 from curate.config import Json
 from curate.estimates import Estimate, Part
 from curate.records import CUT, GRADES, VERDICTS
+from curate.review.answers import ADJUDICATED
 from curate.review.desk import Desk
 from curate.survey import DECIDED
+from curate.tally import tally
 
 _PLACE: Mapping[str, int] = {grade: place for place, grade in enumerate(GRADES)}
-_SAID = {"confirmed": "confirmed", "relevant": "found relevant"}
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def prove(desk: Desk) -> dict[str, Json]:
 
     def parts(verdicts: Sequence[str], hit: str) -> list[Part]:
         names = [name for name in sizes if verdict_of.get(name) in verdicts]
-        return [_part(name, sizes[name], read, hit) for name in names]
+        return [part(name, sizes[name], read, hit) for name in names]
 
     others = [name for name in VERDICTS if name not in DECIDED]
     found, missed = parts(["relevant"], "relevant"), parts([*others, "not relevant"], "relevant")
@@ -86,13 +88,14 @@ def prove(desk: Desk) -> dict[str, Json]:
         "rows": len(rows),
         "read": len(read),
         "pairs": sum(sizes.values()),
-        "agreement": _shown(estimates.share(parts(DECIDED, "confirmed"))),
-        "confirmed": {name: _shown(estimates.share(parts([name], "confirmed"))) for name in DECIDED},
-        "relevant": {name: _shown(estimates.share(parts([name], "relevant"))) for name in others if parts([name], "")},
-        "recall": _shown(estimates.recall(found, missed)),
-        "plain": _shown(estimates.wilson(agreeing, len(decided))),
+        "agreement": shown(estimates.share(parts(DECIDED, "confirmed"))),
+        "confirmed": {name: shown(estimates.share(parts([name], "confirmed"))) for name in DECIDED},
+        "relevant": {name: shown(estimates.share(parts([name], "relevant"))) for name in others if parts([name], "")},
+        "recall": shown(estimates.recall(found, missed)),
+        "plain": shown(estimates.wilson(agreeing, len(decided))),
         "strata": _strata(sizes, verdict_of, read),
         "kappa": _kappas(desk, read, sizes),
+        "alpha": _alpha(desk, read),
         "people": _people(desk),
         "adjudicated": sum(desk.adjudicated(row.said) for row in rows),
         "disagreements": len(open_rows := disagreements(desk)),
@@ -117,7 +120,8 @@ def between_people(row: Checked) -> bool:
     return len({grade in CUT for grade in row.said.values()}) > 1
 
 
-def _part(name: str, size: int, read: Sequence[Checked], hit: str) -> Part:
+def part(name: str, size: int, read: Sequence[Checked], hit: str) -> Part:
+    """Return a stratum as far as it was read; hits are the rows of which the property `hit` is true."""
     mine = [row for row in read if row.stratum == name]
     return Part(size, len(mine), sum(bool(getattr(row, hit)) for row in mine) if hit else 0)
 
@@ -127,14 +131,14 @@ def _strata(sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Seque
     rows: list[Json] = []
     for name, size in sizes.items():
         hit = "confirmed" if verdict_of.get(name) in DECIDED else "relevant"
-        part = _part(name, size, read, hit)
+        mine = part(name, size, read, hit)
         rows.append(
             {
                 "stratum": name,
                 "size": size,
-                "read": part.answered,
+                "read": mine.answered,
                 "measure": hit,
-                "share": _shown(estimates.share([part])),
+                "share": shown(estimates.share([mine])),
             }
         )
     return rows
@@ -143,7 +147,7 @@ def _strata(sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Seque
 def _kappas(desk: Desk, read: Sequence[Checked], sizes: Mapping[str, int]) -> dict[str, Json]:
     """Return Cohen's kappa of people with the panel and with every judge in the pool, and of people with each other.
 
-    That of two people is of the rows which both read, not weighted: small strata seldom hold one of them. Judges come
+    Those of two people are of the rows which both read, not weighted: small strata seldom hold one of them. Judges come
     in the order in which they agree with people at the cut, the best first.
     """
     decided = [row for row in read if row.verdict in DECIDED]
@@ -160,18 +164,39 @@ def _kappas(desk: Desk, read: Sequence[Checked], sizes: Mapping[str, int]) -> di
     ranked = dict(sorted(judges.items(), key=lambda each: _value(each[1]["cut"]), reverse=True))
     between: dict[str, Json] = {}
     for one, other in combinations(desk.assessors, 2):
-        both = [row for row in read if one in row.said and other in row.said]
-        pairs = [("all", int(row.said[one] not in CUT), int(row.said[other] not in CUT)) for row in both]
+        both = [(row.said[one], row.said[other]) for row in read if one in row.said and other in row.said]
         if both:
-            between[f"{one}, {other}"] = _kappa(pairs, {"all": sum(sizes.values())}, 2, "nominal")
+            whole = {"all": sum(sizes.values())}
+            between[f"{one}, {other}"] = {
+                "grades": _kappa([("all", _place(a), _place(b)) for a, b in both], whole, 5, "quadratic"),
+                "cut": _kappa([("all", _side(a), _side(b)) for a, b in both], whole, 2, "nominal"),
+            }
     return {"panel": _kappa(panel, ruled, 2, "nominal"), "judges": cast("Json", ranked), "people": between}
+
+
+def _alpha(desk: Desk, read: Sequence[Checked]) -> Json:
+    """Return Krippendorff's ordinal alpha of all people's grades, on the rows that two or more read; not weighted.
+
+    Its 95 % interval resamples queries. None where fewer than two people read one row, or all gave one grade.
+    """
+    twice = [row for row in read if len(row.said.keys() - {ADJUDICATED}) > 1]
+    if not twice:
+        return None
+    ratings = tally([[_place(row.said.get(person)) for person in desk.assessors] for row in twice], len(GRADES))
+    queries, measure = [row.ids[0] for row in twice], partial(agreement.alpha, level="ordinal")
+    value = agreement.scalar(measure(ratings.sums()))
+    if value is None:
+        return None
+    found = intervals.interval(ratings.by_cluster(queries), measure, seed=desk.sample.design.seed)
+    low, high = (round(found.low, 4), round(found.high, 4)) if found else (None, None)
+    return {"value": round(value, 4), "low": low, "high": high, "answered": len(twice), "queries": len(set(queries))}
 
 
 def _kappa(rows: Sequence[tuple[str, int, int]], sizes: Mapping[str, int], categories: int, scheme: Scheme) -> Json:
     if not rows:
         return None
     strata, first, second = zip(*rows, strict=True)
-    return _shown(estimates.kappa(strata, first, second, sizes, categories, scheme=scheme))
+    return shown(estimates.kappa(strata, first, second, sizes, categories, scheme=scheme))
 
 
 def _value(figure: Json) -> float:
@@ -201,12 +226,12 @@ def _people(desk: Desk) -> dict[str, Json]:
         people[person] = {
             "rows": len(desk.rows(person)),
             "read": len(said),
-            "controls": _shown(estimates.wilson(sum(right), len(right))),
+            "controls": shown(estimates.wilson(sum(right), len(right))),
         }
     return people
 
 
-def _shown(figure: Estimate | None) -> dict[str, Json] | None:
+def shown(figure: Estimate | None) -> dict[str, Json] | None:
     """Return a figure's value, bounds and number of answers for JSON, rounded; None where it is not defined."""
     if figure is None:
         return None
@@ -222,35 +247,3 @@ def heading(proof: Mapping[str, Json]) -> Iterator[str]:
     if len(people) > 1:
         sides.append(f"{proof['disagreements_between_people']:,} of people with each other")
     yield f"open disagreements: {proof['disagreements']:,} ({', '.join(sides)})"
-
-
-def lines(proof: Mapping[str, Json]) -> Iterator[dict[str, Json]]:
-    """Yield the figures that people look at first as rows: what, share, low, high, answers."""
-    named: list[tuple[str, Json]] = [
-        ("agreement with the panel, of all decided pairs", proof["agreement"]),
-        *(
-            (f"{name}: {_SAID['confirmed']}", figure)
-            for name, figure in cast("Mapping[str, Json]", proof["confirmed"]).items()
-        ),
-        *(
-            (f"{name}: {_SAID['relevant']}", figure)
-            for name, figure in cast("Mapping[str, Json]", proof["relevant"]).items()
-        ),
-        *(
-            (f"  {part['stratum']}: {_SAID[str(part['measure'])]}", part["share"])
-            for part in cast("Sequence[Mapping[str, Json]]", proof["strata"])
-        ),
-        ("recall of relevant pairs in the pool", proof["recall"]),
-        ("plain agreement of the rows read, not weighted", proof["plain"]),
-    ]
-    kappa = cast("Mapping[str, Json]", proof["kappa"])
-    named.append(("kappa of panel and people, cut", kappa["panel"]))
-    for judge, found in cast("Mapping[str, Mapping[str, Json]]", kappa["judges"]).items():
-        named += [(f"kappa of {judge} and people, cut", found["cut"])]
-        named += [(f"kappa of {judge} and people, five grades, quadratic", found["grades"])]
-    named += [(f"kappa of {both}, cut", found) for both, found in cast("Mapping[str, Json]", kappa["people"]).items()]
-    for person, done in cast("Mapping[str, Mapping[str, Json]]", proof["people"]).items():
-        named.append((f"controls right: {person}", done["controls"]))
-    for what, figure in named:
-        shown = cast("Mapping[str, Json]", figure) if figure else {}
-        yield {"figure": what, **{key: shown.get(key) for key in ("value", "low", "high", "answered")}}

@@ -2,7 +2,7 @@
 
 to_csv, to_xlsx    a form and the rows of a person -> a file
 read               a file, whatever a spreadsheet made of it -> a sheet
-check              a sheet -> its answers, and all its problems with their lines
+check              a sheet -> its answers, and all its problems with their rows
 """
 
 from curate.sheets.check import Entry, Problem, Returned, check, signed_by

@@ -22,15 +22,16 @@ class Entry:
     answer: str | None
     """One of the form's answers; None if there is only a note."""
     note: str
-    line: int
+    row: int
+    """Number of the row as a spreadsheet counts, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Why a row cannot be taken."""
 
-    line: int
-    """The line of the file, or the row of the spreadsheet, where the row begins; from 1."""
+    row: int
+    """Number of the row as a spreadsheet counts, from 1."""
     column: str
     """Its header as the file has it."""
     found: str
@@ -40,7 +41,8 @@ class Problem:
     """The row that is held back; None if it is not known which."""
 
     def __str__(self) -> str:
-        return f"line {self.line}, {self.column}: found {self.found}, expected {self.expected}"
+        name = "" if self.row_id is None else f" ({self.row_id})"
+        return f"row {self.row}{name}, {self.column}: found {self.found}, expected {self.expected}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Returned:
     answers: Sequence[Entry]
     """One a row, in the order of the sheet, without the rows that have a problem."""
     problems: Sequence[Problem]
-    """All of them, by line."""
+    """All of them, by row."""
 
 
 def check(
@@ -115,8 +117,8 @@ class _Checker:
         """Return everything that was noted."""
         merged = [self._merged(entries) for entries in self.entries.values()]
         held = {problem.row_id for problem in self.problems}
-        answers = sorted((entry for entry in merged if entry.row_id not in held), key=lambda entry: entry.line)
-        return Returned(answers, sorted(self.problems, key=lambda problem: (problem.line, problem.column)))
+        answers = sorted((entry for entry in merged if entry.row_id not in held), key=lambda entry: entry.row)
+        return Returned(answers, sorted(self.problems, key=lambda problem: (problem.row, problem.column)))
 
     def _problem(self, line: Line, column: str, row_id: str | None, found: str, expected: str) -> None:
         self.problems.append(Problem(line.number, self._header(column), found, expected, row_id))
@@ -167,11 +169,11 @@ class _Checker:
         first = next((entry for entry in entries if entry.answer), entries[0])
         for other in entries:
             if other.answer and other.answer != first.answer:
-                where = f"{first.answer!r} as in line {first.line}, or one line for the row"
-                problem = Problem(other.line, self._header("answer"), repr(other.answer), where, first.row_id)
+                where = f"{first.answer!r} as in row {first.row}, or one row of this id"
+                problem = Problem(other.row, self._header("answer"), repr(other.answer), where, first.row_id)
                 self.problems.append(problem)
         notes = dict.fromkeys(entry.note for entry in entries if entry.note)
-        return Entry(first.row_id, first.answer, "\n".join(notes), first.line)
+        return Entry(first.row_id, first.answer, "\n".join(notes), first.row)
 
 
 def _note(cell: str) -> str:

@@ -18,7 +18,7 @@ class Line:
     """One row of a sheet that is not blank."""
 
     number: int
-    """The line of the file, or the row of the spreadsheet, where it begins; from 1."""
+    """Its number as a spreadsheet counts, from 1; the header has one too."""
     cells: Mapping[str, str]
     """Column of the form -> what the cell holds; without columns that the file does not have."""
     surplus: int = 0
@@ -52,7 +52,7 @@ def read(content: bytes, name: str, form: Form) -> Sheet:
         raise DataError(f"{name}: found no header in it, expected the sheet as it was handed out; choose another file")
     best = max(range(len(heads)), key=lambda at: (len(_columns(heads[at][1], form)), len(heads[at][1])))
     number, header = heads[best]
-    columns = _checked(header, f"{name}, line {number}", form)
+    columns = _checked(header, f"{name}, row {number}", form)
     width = None if content.startswith(workbook.ZIP) else len(header)
     lines = [_line(record, columns, width) for record in tables[best] if not _blank(record[1])]
     return Sheet({column: header[at].strip() for column, at in columns.items()}, lines)
@@ -61,14 +61,9 @@ def read(content: bytes, name: str, form: Form) -> Sheet:
 def _head(table: Iterator[Record]) -> Record:
     """Return the first row that is not blank; one without cells if there is none, or if its quotes do not fit."""
     try:
-        return next((record for record in table if not _blank(record[1]) and not _names_separator(record)), (0, []))
+        return next((record for record in table if not _blank(record[1])), (0, []))
     except DataError:
         return 0, []
-
-
-def _names_separator(record: Record) -> bool:
-    """Say whether a row is the `sep=;` that Excel may have before the header."""
-    return record[0] == 1 and "".join(record[1]).lower().startswith("sep=")
 
 
 def _blank(cells: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ from curate.sheets.cells import defused
 
 SEPARATORS = (",", ";", "\t")
 Record = tuple[int, list[str]]
-"""The line on which a row begins, from 1, and its cells."""
+"""The number of a row as a spreadsheet counts, from 1 whatever line breaks its cells hold, and its cells."""
 _BOMS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -82,9 +82,13 @@ def _decode(content: bytes, encoding: str) -> str | None:
 
 
 def records(text: str, separator: str, name: str) -> Iterator[Record]:
-    """Yield the rows of a file; DataError where its quotes do not fit, for a row could hide others."""
+    """Yield the rows of a file; DataError where its quotes do not fit, for a row could hide others.
+
+    The `sep=;` that Excel may have before the header is no row: spreadsheets do not show it.
+    """
     csv.field_size_limit(sys.maxsize)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    number = 0
     while True:
         begins = reader.line_num + 1
         try:
@@ -96,4 +100,6 @@ def records(text: str, separator: str, name: str) -> Iterator[Record]:
             ) from error
         if cells is None:
             return
-        yield begins, cells
+        if begins > 1 or not "".join(cells).lower().startswith("sep="):
+            number += 1
+            yield number, cells

@@ -17,7 +17,7 @@ from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.files import frame, read_json, write_json, write_table
 from curate.panel import sanity
-from curate.records import STOPPED, VERDICTS
+from curate.records import STOPPED
 from curate.voting import Policy
 
 
@@ -53,7 +53,7 @@ def run(config: Config, context: Context) -> Report:
     verdicts, qrels = consensus(ratings, panel, config.policy)
     removed = refine(verdicts) if config.corpus == "refined" else []
     _write(context.out, verdicts, qrels, removed)
-    facts = _counts(verdicts, qrels, queries=len(context.read("diversify", "queries")))
+    facts = voting.counts(verdicts, len(context.read("diversify", "queries")))
     if removed:
         facts["ndcg_at_10"] = _effect(context.read("pool", "rankings"), qrels, set(removed))
     figures: dict[str, Json] = {
@@ -96,17 +96,6 @@ def _write(out: Path, verdicts: pl.DataFrame, qrels: pl.DataFrame, removed: Sequ
     reason = "refined corpus: contested or incomplete somewhere, positive nowhere"
     rows = ({"table": "corpus", "id": name, "stage": "consensus", "reason": reason} for name in removed)
     write_table(out, "dropped", frame("dropped", rows))
-
-
-def _counts(verdicts: pl.DataFrame, qrels: pl.DataFrame, queries: int) -> dict[str, Json]:
-    """Return pairs by verdict, in all and a query; means are None without queries."""
-    counts: dict[str, int] = {name: len(verdicts.filter(pl.col("verdict") == name)) for name in VERDICTS}
-    return {
-        **counts,
-        "queries": queries,
-        "queries_with_a_positive": qrels["query_id"].n_unique(),
-        **{f"{name}_per_query": round(count / queries, 4) if queries else None for name, count in counts.items()},
-    }
 
 
 def _grades(ratings: pl.DataFrame) -> dict[str, Json]:

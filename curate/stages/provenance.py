@@ -30,6 +30,7 @@ def made_from(
         "policy": policies[0] if policies else "unanimous",
         "outside": _outside(judged, benchmark, prefixed=prefixed) if "dawid-skene" in policies else [],
         "experts": benchmark.verdicts.filter(experts).height,
+        "overridden": _exported(context.read("resolve", "overrides"), benchmark, prefixed=prefixed).height,
         "rerank": rerank.model_dump(),
         "seed": context.seed,
         "prefixed": prefixed,
@@ -45,9 +46,14 @@ def _key(identity: Mapping[str, Json]) -> dict[str, Json]:
     return {"judge": judge, "rubric": rubric, "recorded": recorded}
 
 
+def _exported(pairs: pl.DataFrame, benchmark: Benchmark, *, prefixed: bool) -> pl.DataFrame:
+    """Return those of a run's pairs that the export holds."""
+    exported = benchmark.verdicts.select(pl.col(name).str.slice(2 if prefixed else 0) for name in PAIR)
+    return pairs.join(exported, on=PAIR, how="semi")
+
+
 def _outside(judged: pl.DataFrame, benchmark: Benchmark, *, prefixed: bool) -> list[Json]:
     """Return the votes on pairs that were judged and are in no export, each pattern with its number of pairs."""
-    exported = benchmark.verdicts.select(pl.col(name).str.slice(2 if prefixed else 0) for name in PAIR)
-    left = judged.join(exported, on=PAIR, how="anti")["votes"]
+    left = judged.join(_exported(judged, benchmark, prefixed=prefixed), on=PAIR, how="anti")["votes"]
     patterns = Counter(tuple((vote["judge"], vote["grade"]) for vote in votes) for votes in left)
     return [{"votes": dict(votes), "pairs": count} for votes, count in sorted(patterns.items(), key=str)]

@@ -1,13 +1,14 @@
 """Report: one HTML file that shows a whole run and asks nothing of any network.
 
-In: the tables and figures of every stage from `mask` on (those of `sts` and `export` if they have run), and what
-`ingest` counted. Out: report.html. Nothing is dropped. The same run gives the same bytes: the page holds no times and
-no paths of a machine. Full rows stay in the tables.
+In: the tables and figures of every stage from `mask` on (those of `resolve`, `sts` and `export` if they have run), what
+`ingest` counted, and what people said of samples. Out: report.html. Nothing is dropped. The same run gives the same
+bytes: the page holds no times and no paths of a machine. Full rows stay in the tables.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import PurePosixPath, PureWindowsPath
+from typing import Any
 
 import polars as pl
 import yaml
@@ -22,15 +23,17 @@ from curate.figures import Drop, Spread
 from curate.files import frame, read_json, write_text
 from curate.lengths import tokeniser
 from curate.page import Pair, Shown, Step, page
-from curate.page_charts import STATUSES
+from curate.page_charts import STATUSES, Labels
 from curate.records import VERDICTS
 from curate.review import relevance_desks
+from curate.review.showing import columns
 from curate.sampling import generator
 from curate.stages import telling
+from curate.voting import PAIR
 
-READ = ("mask", "diversify", "pool", "judge", "consensus", "sts", "export")
+READ = ("mask", "diversify", "pool", "judge", "consensus", "resolve", "sts", "export")
 """Stages whose tables are read. Not `ingest`: its raw texts are gone by now, and `mask` hands on its `dropped`."""
-OPTIONAL = ("sts", "export")
+OPTIONAL = ("resolve", "sts", "export")
 COUNTED = ("ingest", *READ)
 
 
@@ -73,6 +76,8 @@ def gather(config: Config, context: Context) -> Shown:
     agreed = read_json(context.folder("consensus") / "agreement.json")
     queries, pool = context.read("diversify", "queries"), context.read("pool", "pool")
     verdicts = context.read("consensus", "verdicts")
+    changed = context.read("resolve", "overrides") if "resolve" in steps else frame("overrides")
+    labels = dict(zip(changed.select(PAIR).iter_rows(), changed["verdict"], strict=True))
     left_out = context.read("export", "dropped") if "export" in steps else frame("dropped")
     drawn = figures.stratified(verdicts, config.pairs, context.seed)
     read = figures.by_query(verdicts, config.queries, config.pairs_per_query, context.seed)
@@ -91,15 +96,17 @@ def gather(config: Config, context: Context) -> Shown:
         lengths={"queries": _of_queries(config, context, queries["text"].to_list()), "corpus": of_documents},
         sizes={"queries": len(queries), "corpus": len(TableCorpus(context.folder("diversify")))},
         confusions=confusions(ratings, agreed["panel"]),
-        pairs=_pairs(queries, ratings, drawn, passages, agreed["panel"]),
-        read=_pairs(queries, ratings, read, passages, agreed["panel"]),
+        pairs=_pairs(queries, ratings, drawn, passages, agreed["panel"], labels),
+        read=_pairs(queries, ratings, read, passages, agreed["panel"], labels),
         queries=figures.per_query(queries, pool, verdicts),
+        published=_published(context, queries, pool) if labels else None,
+        experts=columns(context.run),
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
     )
 
 
 def fingerprint(_config: Config, context: Context) -> Json:
-    """Return the settings, what the stages counted and what people said: the page shows them, and no table does."""
+    """Return the settings, what the stages counted and what people said: the page shows it, and no table holds it."""
     done = {name: report for name in COUNTED if (report := context.report(name))}
     return {
         "settings": context.settings,
@@ -109,14 +116,23 @@ def fingerprint(_config: Config, context: Context) -> Json:
     }
 
 
+def _published(context: Context, queries: pl.DataFrame, pool: pl.DataFrame) -> Labels:
+    """Return what the page counts of labels, of those that are exported."""
+    verdicts, counts = context.read("resolve", "verdicts"), context.done("resolve").facts["counts"]
+    assert isinstance(counts, Mapping)
+    return Labels(counts, figures.overlap(pool, verdicts), figures.per_query(queries, pool, verdicts))
+
+
 def _step(did: Report) -> Step:
     return Step(did.rows_in, did.rows_out, did.dropped, did.facts, did.unfinished)
 
 
 def _drops(context: Context, steps: Mapping[str, Step]) -> list[Drop]:
     """Return what every stage left behind and why, in the order of the stages."""
-    keeping = ("mask", "diversify", "consensus", *OPTIONAL)
+    keeping = ("mask", "diversify", "consensus", "sts", "export")
     tables = [context.read(name, "dropped") for name in keeping if name in steps]
+    if "resolve" in steps and steps["resolve"].count("overridden"):
+        tables.append(context.read("resolve", "dropped").with_columns(stage=pl.lit("resolve")))
     rows = figures.drops(tables) + _counted(steps)
     return sorted(rows, key=lambda drop: COUNTED.index(drop.stage))
 
@@ -132,6 +148,9 @@ def _counted(steps: Mapping[str, Step]) -> list[Drop]:
     found.append(Drop("pool", "pairs", "retrieved, but not chosen for the pool", steps["pool"].dropped))
     found += [Drop("judge", "ratings", name, steps["judge"].count(name)) for name in STATUSES]
     found += [Drop("consensus", "pairs", name, steps["consensus"].count(name)) for name in VERDICTS[2:]]
+    if "resolve" in steps and steps["resolve"].count("overridden"):
+        counts: Any = steps["resolve"].facts["counts"]
+        found += [Drop("resolve", "pairs", name, counts[name]) for name in VERDICTS[2:]]
     return [drop for drop in found if drop.count]
 
 
@@ -163,6 +182,7 @@ def _pairs(
     drawn: Sequence[tuple[str, str, str]],
     passages: Mapping[str, str],
     panel: Sequence[str],
+    labels: Mapping[tuple[str, ...], str],
 ) -> list[Pair]:
     """Return the sample pairs with their texts and votes."""
     asked = dict(queries.select("query_id", "text").iter_rows())
@@ -172,7 +192,13 @@ def _pairs(
     votes: dict[tuple[str, str, str], str] = {(query, doc, judge): word for query, doc, judge, word in rows}
     return [
         Pair(
-            query, doc, verdict, asked[query], passages[doc], [(name, votes.get((query, doc, name))) for name in panel]
+            query,
+            doc,
+            verdict,
+            asked[query],
+            passages[doc],
+            [(name, votes.get((query, doc, name))) for name in panel],
+            labels.get((query, doc)),
         )
         for query, doc, verdict in drawn
     ]

@@ -11,12 +11,14 @@ from typing import Literal
 
 import polars as pl
 
+from curate import voting
 from curate.config import Json, Section
 from curate.context import Context, Report, Stage
 from curate.errors import ConfigError, suggestion
 from curate.files import frame, write_table
-from curate.records import CUT, TABLES
+from curate.records import CUT, TABLES, VERDICTS
 from curate.review import ADJUDICATED, Desk, Sample, texts
+from curate.survey import DECIDED
 from curate.voting import EXPERTS, PAIR
 
 
@@ -70,14 +72,19 @@ def run(config: Config, context: Context) -> Report:
     tables = {"verdicts": verdicts, "qrels": qrels, "overrides": overrides, "dropped": removed.filter(~wanted)}
     for name, table in tables.items():
         write_table(context.out, name, table)
+    counts = voting.counts(verdicts, len(context.read("diversify", "queries")))
     facts: dict[str, Json] = {
         "policy": config.policy,
+        "samples": [desk.sample.design.name for desk in desks],
+        "counts": counts,
         "reviewed": len(experts),
         "overridden": len(overrides),
         "disputed": experts["expert"].null_count(),
         "outdated": outdated,
     }
-    return Report(len(panel), len(verdicts), facts=facts, notes=_notes(config, desks, facts))
+    decided = int(verdicts["verdict"].is_in(list(DECIDED)).sum())
+    notes = _notes(config, desks, facts, _moved(panel, verdicts))
+    return Report(len(panel), decided, len(verdicts) - decided, facts=facts, notes=notes)
 
 
 def _reviews(desks: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, int]:
@@ -92,12 +99,19 @@ def _reviews(desks: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, int
     return pl.concat(tables), outdated
 
 
-def _notes(config: Config, desks: Sequence[Desk], facts: Mapping[str, Json]) -> list[str]:
+def _moved(panel: pl.DataFrame, published: pl.DataFrame) -> str:
+    """Return how many pairs have each verdict before and after experts, in words; nothing where no number moved."""
+    counts = [(name, *((each["verdict"] == name).sum() for each in (panel, published))) for name in VERDICTS]
+    said = [f"{name} {before:,} to {after:,}" for name, before, after in counts if before != after]
+    return f": {', '.join(said)}" if said else ""
+
+
+def _notes(config: Config, desks: Sequence[Desk], facts: Mapping[str, Json], moved: str) -> list[str]:
     if config.policy == "panel":
         return []
     if not desks:
         return ["no sample was reviewed yet, so no label is an expert's"]
-    notes = [f"experts read {facts['reviewed']:,} of these pairs and changed {facts['overridden']:,} verdicts"]
+    notes = [f"experts read {facts['reviewed']:,} of these pairs and changed {facts['overridden']:,} verdicts{moved}"]
     if facts["disputed"]:
         notes.append(
             f"experts disagree on {facts['disputed']:,} pairs, where the panel's verdict stands; settle them with "
@@ -128,4 +142,4 @@ def fingerprint(config: Config, context: Context) -> Json:
     return {desk.sample.folder.name: desk.digest for desk in _desks(config, context)}
 
 
-STAGE = Stage("resolve", Config, ("diversify", "consensus"), run, fingerprint, head=())
+STAGE = Stage("resolve", Config, ("diversify", "consensus"), run, fingerprint, head=(), version=2)

@@ -1,7 +1,7 @@
 """What the card of an export tells of its run: judges, agreement, experts, settings, personal data."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -12,8 +12,7 @@ from curate.files import read_json
 from curate.page import strings
 from curate.parts import parts
 from curate.providers import presets
-from curate.review import relevance_desks
-from curate.review.proof import prove
+from curate.review.showing import columns
 
 KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
 """Key of a judge's identity -> what kind of judge has it."""
@@ -54,7 +53,7 @@ def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]
     `common` is what `dependence` says of the judges, `suspicious` what the scan of `mask` left.
     """
     judged: dict[str, Any] = dict(context.done("judge").facts)
-    resolved = context.done("resolve").facts
+    resolved: dict[str, Any] = dict(context.done("resolve").facts)
     panel: list[str] = agreed["panel"]
     sts = context.report("sts")
     return {
@@ -70,7 +69,7 @@ def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]
         "experts": _experts(context),
         "privacy": _privacy(context, suspicious),
         "sts": dict(sts.facts) if sts else None,
-        "counts": agreed["counts"],
+        "counts": _counts(agreed["counts"], resolved["counts"]),
         **settings(context),
         "labels": resolved["policy"],
         "pairs that experts read": resolved["reviewed"],
@@ -118,21 +117,26 @@ def settings(context: Context) -> dict[str, Json]:
     return found
 
 
+def _counts(panel: Mapping[str, Any], published: Mapping[str, Any]) -> Json:
+    """Return the pairs of a run by verdict; the panel's and the published ones as columns where they differ."""
+    if all(panel[name] == count for name, count in published.items()):
+        return dict(panel)
+    plain = {name: count for name, count in panel.items() if not isinstance(count, Mapping)}
+    scores = panel.get("ndcg_at_10", {})
+    plain |= {f"ndcg_at_10, {name}, {corpus}": each for name, both in scores.items() for corpus, each in both.items()}
+    return [{"": name, "panel": count, "published": published.get(name, "")} for name, count in plain.items()]
+
+
 def _experts(context: Context) -> list[Json]:
-    """Return what every sample of judged pairs that people read proves; see `curate review report`."""
-    rows: list[Json] = []
-    for desk in relevance_desks(context.run):
-        found: dict[str, Any] = prove(desk)
-        row = {"sample": found["sample"], "pairs read": found["read"]}
-        shares = {"agreement": found["agreement"], "recall": found["recall"]}
-        shares |= {f"{verdict}, confirmed": share for verdict, share in found["confirmed"].items()}
-        if found["read"]:
-            rows.append({**row, **{name: _interval(share) for name, share in shares.items()}})
-    return rows
-
-
-def _interval(share: Mapping[str, Any] | None) -> str | None:
-    return None if share is None else figures.ranged(share["value"], (share["low"], share["high"]))
+    """Return a row a figure, and what it is by every sample that people read, of the panel's and published labels."""
+    found = {f"{each.labels}, {' and '.join(each.samples)}": each for each in columns(context.run)}
+    names = dict.fromkeys(name for each in found.values() for name in each.shares)
+    read: dict[str, Json] = {"": "pairs read", **{head: each.read for head, each in found.items()}}
+    rows: list[dict[str, Json]] = [
+        {"": name, **{head: figures.between(cast("Any", each.shares.get(name))) for head, each in found.items()}}
+        for name in names
+    ]
+    return [read, *rows] if found else []
 
 
 def _privacy(context: Context, suspicious: int) -> list[Json]:

@@ -29,9 +29,14 @@
     return { row, own: readings.get(id) ?? [], text: plain(`${id} ${text}`), shown: null };
   });
 
-  const card = ([doc, verdict, passage, votes]) => {
-    const badge = make("span", `badge v-${verdict.replaceAll(" ", "-")}`, spoken().verdicts[verdict]);
-    const head = make("header", "", badge, make("span", "", `${spoken().passage} `, make("code", "", doc)));
+  const badge = (verdict, labels) => {
+    const [word, whose] = [spoken().verdicts[verdict], spoken().labels[labels]];
+    const said = whose ? spoken().labelled.replace("{0}", word).replace("{1}", whose) : word;
+    return make("span", `badge v-${verdict.replaceAll(" ", "-")}`, said);
+  };
+  const card = ([doc, verdict, passage, votes, published]) => {
+    const badges = published ? [badge(verdict, "panel"), badge(published, "published")] : [badge(verdict)];
+    const head = make("header", "", ...badges, make("span", "", `${spoken().passage} `, make("code", "", doc)));
     const given = votes.map((word, place) => make("li", "", panel[place], make("b", `g-${word}`, spoken().grades[word])));
     const list = make("ul", "votes", ...given);
     list.setAttribute("aria-label", spoken().votes);
