@@ -79,8 +79,11 @@ def test_sources_that_are_gone_are_named(work: Path) -> None:
 
 
 def test_a_run_that_stopped_in_front_of_its_cap_goes_on(work: Path, server: Vendor) -> None:
-    """9 of the 106 ratings were paid before the cap; 0.1 left them in the ledger."""
-    good(work, "run", "half.yaml", "--max-cost", "5")
+    """9 of the 106 ratings were paid before the cap; 0.1 left them in the ledger, and asked Chinese texts in English."""
+    done = at_home(work, "run", "half.yaml", "--max-cost", "5")
+    assert done.returncode == 2
+    assert "--language en" in done.stderr
+    good(work, "run", "half.yaml", "--max-cost", "5", "--set", "judge.language=en")
     assert sum(len(call.passages) for call in server.calls) == 2 * 53 - 9
 
 
