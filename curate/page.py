@@ -7,7 +7,7 @@ The one script is named by its digest in the page's policy, so that nothing else
 import json
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +84,8 @@ class Shown:
     queries: list[QueryCounts]
     settings: str
     """The configuration as YAML."""
+    decided: Mapping[str, int] = field(default_factory=dict)
+    """accepted, masked -> places of the residual scan on which people decided so."""
 
 
 @dataclass(frozen=True)

@@ -174,6 +174,7 @@ def test_no_stage_imports_another() -> None:
         "__init__",
         "batching",
         "build",
+        "decisions",
         "gate",
         "inquiry",
         "seats",

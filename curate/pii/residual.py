@@ -6,7 +6,7 @@ of it. What doses, laboratory values, dates, ranges and public codes look like s
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from string import ascii_uppercase
 
@@ -111,6 +111,8 @@ def residues(text: str, closed: re.Pattern[str]) -> list[Residue]:
     for each in sorted(found, key=lambda residue: (residue.start, -residue.end)):
         if not kept or each.start >= kept[-1].end:
             kept.append(each)
+        elif each.end > kept[-1].end:
+            kept[-1] = replace(kept[-1], end=each.end)  # one place, so that to mask it leaves nothing of the other
     return kept
 
 

@@ -25,6 +25,7 @@ from curate.page import Pair, Shown, Step, page
 from curate.page_charts import STATUSES
 from curate.records import VERDICTS
 from curate.sampling import generator
+from curate.stages import leaving
 
 READ = ("mask", "diversify", "pool", "judge", "consensus", "sts", "export")
 """Stages whose tables are read. Not `ingest`: its raw texts are gone by now, and `mask` hands on its `dropped`."""
@@ -92,13 +93,15 @@ def gather(config: Config, context: Context) -> Shown:
         read=_pairs(queries, ratings, read, passages, agreed["panel"]),
         queries=figures.per_query(queries, pool, verdicts),
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
+        decided=leaving.decided(context),
     )
 
 
 def fingerprint(_config: Config, context: Context) -> Json:
-    """Return the settings and what the stages counted: the page shows both, and no table holds them."""
+    """Return the settings and what the stages counted and people let pass: the page shows them, and no table does."""
     done = {name: report for name in COUNTED if (report := context.report(name))}
-    return {"settings": context.settings, "steps": {name: asdict(_step(report)) for name, report in done.items()}}
+    shown = {"settings": context.settings, "allowed": leaving.allowed(context)}
+    return {**shown, "steps": {name: asdict(_step(report)) for name, report in done.items()}}
 
 
 def _step(did: Report) -> Step:
@@ -170,4 +173,4 @@ def _pairs(
     ]
 
 
-STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, version=4)
+STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, version=5)
