@@ -8,6 +8,6 @@ parquet    the same for batches of a Parquet file
 """
 
 from curate.anonymise.order import Fields, Order
-from curate.anonymise.work import Done, anonymise
+from curate.anonymise.work import Done, WithheldError, anonymise
 
-__all__ = ["Done", "Fields", "Order", "anonymise"]
+__all__ = ["Done", "Fields", "Order", "WithheldError", "anonymise"]

@@ -71,7 +71,7 @@ class Row:
             return rest
         rows = [row for (name, _), each in zip(self.texts, masked, strict=True) for row in spans(name, each)]
         end = rest.rindex("}")
-        return f'{rest[:end]}{"" if self.empty else ", "}{json.dumps(self.key)}: {json.dumps(rows)}{rest[end:]}'
+        return f"{rest[:end]}{'' if self.empty else ', '}{json.dumps(self.key)}: {json.dumps(rows)}{rest[end:]}"
 
 
 def spans(field: str, masked: Masked) -> list[dict[str, str | int]]:
@@ -83,9 +83,7 @@ def spans(field: str, masked: Masked) -> list[dict[str, str | int]]:
     ]
 
 
-def pieces(
-    lines: Iterable[Line], script: Script, fields: Fields, keys: Sequence[str] = ()
-) -> Iterator[Row | Problem]:
+def pieces(lines: Iterable[Line], script: Script, fields: Fields, keys: Sequence[str] = ()) -> Iterator[Row | Problem]:
     """Yield every line; blank ones hold nothing. A row tells its spans under the first of the keys that it lacks."""
     for line in lines:
         if line.text is None:
@@ -103,9 +101,10 @@ def _row(line: Line, text: str, script: Script, fields: Fields, keys: Sequence[s
     value = _parsed(text)
     key = next((each for each in keys if each not in value), None)
     if keys and key is None:
+        taken = " and ".join(f"`{each}`" for each in keys)
         raise DataError(
-            f"{script.place}:{line.number}: found the key {' and '.join(f'`{each}`' for each in keys)}, expected a free "
-            "one for the spans; name it with --spans-key KEY"
+            f"{script.place}:{line.number}: found the key {taken}, expected a free one for the spans; name it with "
+            "--spans-key KEY"
         )
     found: dict[Path, str] = {}
     numbers: set[Path] = set()

@@ -97,8 +97,11 @@ def scan(texts: Sequence[str], closed: re.Pattern[str]) -> Iterator[tuple[int, R
 
     One automaton finds the few texts that are looked at.
     """
-    hits = pl.Series(texts, dtype=pl.String).str.contains(trigger())
-    for row in hits.arg_true():
+    try:
+        rows = pl.Series(texts, dtype=pl.String).str.contains(trigger()).arg_true().to_list()
+    except UnicodeEncodeError:  # half a surrogate pair: no text in UTF-8, so all of them are looked at one by one
+        rows = list(range(len(texts)))
+    for row in rows:
         for residue in residues(texts[row], closed):
             yield row, residue
 
