@@ -5,10 +5,9 @@ from datetime import date
 
 _DNI = "TRWAGMYFPDXBNJZSQVHLCKE"
 _HETU = "0123456789ABCDEFHJKLMNPRSTUVWXY"
-_CF_ODD = dict(
-    zip("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", [1, 0, 5, 7, 9, 13, 15, 17, 19, 21, *(1, 0, 5, 7, 9, 13, 15, 17, 19, 21),
-        *(2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)], strict=True)
-)  # fmt: skip
+_CF_DIGITS = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21)
+_CF_LETTERS = (*_CF_DIGITS, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
+_CF_ODD = dict(zip("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", _CF_DIGITS + _CF_LETTERS, strict=True))
 """Worth of a sign at an odd place of a codice fiscale."""
 
 

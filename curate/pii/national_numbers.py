@@ -21,11 +21,11 @@ _LISTS = words("western_numbers")
 _S = f"[{SPACE}./-]{{0,2}}"
 """Between the groups of a number."""
 _LATIN = "A-Za-z\u00c0-\u024f"
-FREE = r"(?<![A-Za-z0-9_+=])(?<![A-Z0-9][-./])(?<![a-z][./])"
+FREE = r"(?<![A-Za-z0-9_+=])(?<!(?-i:[A-Z0-9])[-./])(?<![A-Za-z][./])"
 ENDED = r"(?![A-Za-z0-9_]|[-./:][0-9])"
-"""Around a number that no word announces: no letter, digit or code; a dash behind a small letter is one of the sentence."""
+"""Around a number that no word announces: no letter, digit or code; a dash behind a small letter is the sentence's."""
 _LINK = (
-    rf"(?:[\s:：=#.,，()'\"“”°º|-]|(?<![{_LATIN}])(?:number|no|nr|num|nummer|numéro|número|numero|numer|is|was|ist|est|es|id"
+    rf"(?:[\s:：=#＃№.,，()'\"“”°º|-]|(?<![{_LATIN}])(?:number|no|nr|num|nummer|numéro|número|numero|numer|is|was|ist|est|es|id"
     rf"|my|card|n)(?![{_LATIN}])){{0,8}}"
 )
 """Between a word and its number."""
@@ -126,19 +126,22 @@ _SHAPES = (_shapes("[0-9A-Z]", small=False), _shapes(r"[A-Z]{2}(?:\d\d|[A-Z]{4}\
 _CODE = re.compile(rf"(?<![{_LATIN}])(?:{one_of(_LISTS['codes'])})(?![{_LATIN}]){_LINK}\Z", re.IGNORECASE)
 _CUTS = re.compile("[^0-9A-Za-z]")
 _SIGN = "A-Za-z\uff21-\uff3a\uff41-\uff5a"
+_CUT = r"[^\n]?"
+_PAIR = f"{DIGIT}{{2}}"
 _MIXED = (
-    rf"[{_SIGN}]{{2}}[\s./-]?{DIGIT}{{2}}[\s./-]?{DIGIT}{{2}}[\s./-]?{DIGIT}{{2}}|{DIGIT}{{3}}[\s./-]?{DIGIT}{{3,4}}[\s-]?[{_SIGN}]|[{_SIGN}]-?{DIGIT}{{7}}"
-    rf"|{DIGIT}{{2}}[{_SIGN}]{DIGIT}{{2}}\s?[{_SIGN}]{DIGIT}{{3}}|{DIGIT}[{_SIGN}][{_SIGN}\d]{DIGIT}-?[{_SIGN}][{_SIGN}\d]{DIGIT}-?[{_SIGN}]{{2}}"
-    rf"|{DIGIT}{{6}}[+A-FU-Y]{DIGIT}{{3}}"
+    f"[{_SIGN}]{{2}}{_CUT}{_PAIR}{_CUT}{_PAIR}{_CUT}{_PAIR}|{DIGIT}{{3}}{_CUT}{DIGIT}{{3,4}}{_CUT}[{_SIGN}]|[{_SIGN}]{_CUT}{DIGIT}{{7}}"
+    f"|{_PAIR}[{_SIGN}]{_PAIR}{_CUT}[{_SIGN}]{DIGIT}{{3}}|{DIGIT}{{6}}[+A-FU-Y]{DIGIT}{{3}}"
+    f"|{DIGIT}[{_SIGN}][{_SIGN}\\d]{DIGIT}{_CUT}[{_SIGN}][{_SIGN}\\d]{DIGIT}{_CUT}[{_SIGN}]{{2}}"
 )
+"""The trigger of what has less than nine digits together, whatever stands between its groups."""
 
 
 @trigger(NINE, _MIXED, needs=THREE_DIGITS)
 def national_number(text: str) -> list[Span]:
     """Return identity, tax, social security, insurance and account numbers of the USA, the UK and Europe.
 
-    Anywhere: SSN and ITIN with hyphens, Medicare MBI, National Insurance numbers, IBAN, codice fiscale, DNI and NIE, NIR,
-    NHS numbers in groups and others whose check digit is right. Beside its word, as PESEL or BSN, any number of its shape.
+    Anywhere: SSN and ITIN with hyphens, Medicare MBI, National Insurance numbers, IBAN, codice fiscale, DNI, NIE, NIR,
+    NHS numbers in groups, and others whose check digit is right. Beside its word (PESEL, BSN ...): all of its shape.
     """
     narrowed = narrow(text)
     places = [*_alone(narrowed), *_beside(narrowed)]
