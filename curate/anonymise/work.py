@@ -5,7 +5,6 @@ import re
 import shutil
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import ExitStack, contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
 from curate.anonymise import jsonl, plain, table
+from curate.anonymise.done import Done, WithheldError
 from curate.anonymise.order import PIPE, SPARE, Order
 from curate.anonymise.parquet import File
 from curate.anonymise.script import HEAD, Piece, Script, opened
@@ -21,7 +21,6 @@ from curate.errors import DataError, RunFailed, UserError
 from curate.files import BATCH, replacing
 from curate.folder import FULL
 from curate.pii import residual
-from curate.pii.excerpt import Excerpt, excerpt
 from curate.pii.masking import Masked
 from curate.pii.settings import masker, untouched
 from curate.pii.workers import Batch, mask_batches
@@ -29,59 +28,8 @@ from curate.processes import cores
 from curate.protocols import Progress, quiet
 from curate.readers import Problem
 
-LISTED = 1_000
-"""Places that still look like personal data that are listed, at most; all are counted."""
 _CHARACTERS = 1 << 20
 """Characters from which on a part is full."""
-
-
-@dataclass(frozen=True)
-class Left:
-    """A place that still looks like personal data after masking."""
-
-    unit: str
-    """line or row"""
-    number: int
-    field: str
-    """Empty where a line is the text."""
-    start: int
-    """In code points of the raw text."""
-    end: int
-    reason: str
-    excerpt: Excerpt
-    """The place with what stands around it, masked."""
-
-
-@dataclass
-class Done:
-    """What masking did to a file."""
-
-    texts: int = 0
-    changed: int = 0
-    spans: Counter[str] = field(default_factory=Counter)
-    """By kind."""
-    numbers: int = 0
-    """Numbers in the place of texts, which stay."""
-    dropped: int = 0
-    """Rows that could not be read."""
-    spared: int = 0
-    """Rows that tell their spans under another key, for they have the usual one for themselves."""
-    reasons: Counter[str] = field(default_factory=Counter)
-    """Reason -> places in the masked texts that still look like personal data."""
-    left: list[Left] = field(default_factory=list)
-    """The first of these places."""
-
-
-class WithheldError(RunFailed):
-    """Something that looks like personal data is left, so that the file was not written."""
-
-    def __init__(self, done: Done, target: str) -> None:
-        self.done = done
-        out = "standard output" if target == PIPE else target
-        super().__init__(
-            f"{out}: was not written, for {done.reasons.total():,} places still look like personal data; mask them by "
-            "--words FILE or patterns in --config FILE, or write it with --allow-residual"
-        )
 
 
 class Part(Protocol):
@@ -192,11 +140,8 @@ class _Told:
     def _look_over(self, unit: str, part: Part, masked: Sequence[Masked]) -> None:
         """Note what still looks like personal data in a part."""
         for row, found in residual.scan([each.text for each in masked], self.closed):
-            self.done.reasons[found.reason] += 1
-            if len(self.done.left) < LISTED:
-                (number, name, _), text = part.texts[row], masked[row]
-                place, shown = text.raw(found.start, found.end), excerpt(text.text, found.start, found.end)
-                self.done.left.append(Left(unit, number, name, *place, found.reason, shown))
+            number, name, _ = part.texts[row]
+            self.done.suspect(f"{unit} {number}", name, masked[row], found)
 
 
 def _text(order: Order, key: bytes, source: BinaryIO, target: BinaryIO, told: _Told) -> Done:

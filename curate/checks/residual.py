@@ -81,7 +81,7 @@ def listing(run: Path) -> Listing:
     table, decided = read_table(run / "mask", "residual"), decisions.read(run)
     found: dict[decisions.Place, tuple[State, str, str, int | None, int | None]] = {}
     for row in table.iter_rows(named=True):
-        place: decisions.Place = tuple(row[name] for name in decisions.PLACE)  # type: ignore[assignment]
+        place: decisions.Place = tuple(row[name] for name in decisions.PLACE)
         known = decided.get(place)
         state = _state(known if known and known.link == row["link"] else None, accepted=row["id"] in may.accept)
         found[place] = (state, row["reason"], row["link"], row["start"], row["end"])
@@ -104,7 +104,7 @@ def _state(known: Decision | None, *, accepted: bool) -> State:
 
 
 def _masked(run: Path) -> dict[tuple[str, str, str], list[tuple[int, int]]]:
-    """Return table, id and field -> what is masked there because a person decided so, perhaps with more around it."""
+    """Return table, id and field -> what is masked there, in offsets of the raw text."""
     spans = read_table(run / "mask", "spans").select("table", "id", "field", "start", "end")
     found: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
     for table, name, field, start, end in spans.iter_rows():
@@ -147,10 +147,11 @@ class Orders:
 def decide(listing: Listing, orders: Orders) -> list[Decision]:
     """Write down what is decided, all of it or nothing, and return it; ConfigError for a place that is not listed."""
     _check(orders, listing)
-    verbs: dict[int, Verb] = {place.number: "mask" for place in listing.open() if place.reason in orders.mask_all}
-    verbs |= {place.number: "accept" for place in listing.open() if place.reason in orders.accept_all}
-    verbs |= dict.fromkeys(orders.mask, "mask") | dict.fromkeys(orders.accept, "accept")
-    made = [_decision(listing.places[number - 1], verb, orders.by) for number, verb in sorted(verbs.items())]
+    of_reason = [(place.number, place.reason) for place in listing.open()]
+    mask = {*orders.mask, *(number for number, reason in of_reason if reason in orders.mask_all)} - {*orders.accept}
+    accept = {*orders.accept, *(number for number, reason in of_reason if reason in orders.accept_all)} - mask
+    places = (listing.places[number - 1] for number in sorted(mask | accept))
+    made = [_decision(place, "mask" if place.number in mask else "accept", orders.by) for place in places]
     if made:
         decisions.append(listing.run, made)
     return made

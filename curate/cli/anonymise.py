@@ -119,7 +119,7 @@ def _list(done: "Done", *, context: bool) -> None:
     for each in done.left:
         name = f", {each.field}" if each.field else ""
         shown = f"  {each.excerpt}" if context else ""
-        typer.echo(f"{each.unit} {each.number}{name}, {each.start}-{each.end}: {each.reason}{shown}", err=True)
+        typer.echo(f"{each.row}{name}, {each.start}-{each.end}: {each.reason}{shown}", err=True)
     if more := done.reasons.total() - len(done.left):
         typer.echo(f"and {more:,} places more", err=True)
 

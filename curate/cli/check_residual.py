@@ -13,7 +13,7 @@ import typer
 from curate.errors import ConfigError
 
 if TYPE_CHECKING:
-    from curate.checks.residual import Listed, Listing, Orders
+    from curate.checks.residual import Listed, Listing
     from curate.stages.decisions import Decision
 
 _ASKED = "mask it (m), accept it (a), the same for all open ones of its reason (M, A), skip it (s), or stop (q)"
@@ -25,8 +25,8 @@ def residual(
     """List the places, or decide on them: by numbers and reasons to mask and to accept, else asked one by one."""
     from curate.checks.residual import Orders, decide, listing
 
-    mask, accept = map(_numbers, numbers)
-    orders = Orders(mask, accept, *map(_names, reasons), by=by or getpass.getuser())
+    (mask, accept), (mask_all, accept_all) = map(_numbers, numbers), map(_names, reasons)
+    orders = Orders(mask, accept, mask_all, accept_all, by or getpass.getuser())
     found = listing(run)
     if orders:
         made = decide(found, orders)
@@ -39,7 +39,7 @@ def residual(
         return
     typer.echo("\n".join(_lines(found)))
     if found.open() and sys.stdin.isatty() and sys.stdout.isatty():
-        _ask(found, orders)
+        _ask(found, orders.by)
 
 
 def _numbers(given: str) -> list[int]:
@@ -100,11 +100,9 @@ def _figures(found: "Listing") -> dict[str, object]:
     return {"places": [place.row() for place in found.places], "counts": found.counts(), "gone": found.gone}
 
 
-def _ask(found: "Listing", orders: "Orders") -> None:
+def _ask(found: "Listing", by: str) -> None:
     """Ask about every open place; an answer is written down before the next question."""
-    from dataclasses import replace
-
-    from curate.checks.residual import decide, excerpts, listing
+    from curate.checks.residual import Orders, decide, excerpts, listing
 
     shown, passed = excerpts(found), set[int]()
     typer.echo(_ASKED)
@@ -112,7 +110,12 @@ def _ask(found: "Listing", orders: "Orders") -> None:
         place = left[0]
         typer.echo(f"{_where(place)}  {place.reason}  {shown[place.number]}")
         answer = typer.prompt("m/a/M/A/s/q", prompt_suffix=" ").strip()
-        given = {"m": "mask", "a": "accept", "M": "mask_all", "A": "accept_all"}.get(answer)
+        given = {
+            "m": Orders(mask=[place.number], by=by),
+            "a": Orders(accept=[place.number], by=by),
+            "M": Orders(mask_all=[place.reason], by=by),
+            "A": Orders(accept_all=[place.reason], by=by),
+        }.get(answer)
         if answer == "q":
             break
         if answer == "s":
@@ -120,7 +123,6 @@ def _ask(found: "Listing", orders: "Orders") -> None:
         elif given is None:
             typer.echo(_ASKED)
         else:
-            chosen: list[int] | list[str] = [place.number] if answer in "ma" else [place.reason]
-            decide(found, replace(orders, **{given: chosen}))
+            decide(found, given)
             found = listing(found.run)
     typer.echo("\n".join(_ending(found)))

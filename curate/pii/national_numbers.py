@@ -59,6 +59,7 @@ _MBI = r"[1-9]{0}(?:{0}|\d)\d-?{0}(?:{0}|\d)\d-?{0}{{2}}\d\d".format("[AC-HJKMNP
 _NIR = rf"{_S}\d\d{_S}\d\d{_S}(?:\d\d|2[AB]){_S}\d{{3}}{_S}\d{{3}}"
 _CF = r"[A-Z]{6}\d\d[A-EHLMPRST]\d\d[A-Z]\d{3}[A-Z]"
 _IBAN = "|".join(rf"{each[:2]}\d\d(?:[{SPACE}-]?[A-Z0-9]){{{int(each[2:]) - 4}}}" for each in _LISTS["iban_lengths"])
+_AHV = rf"756{_S}\d{{4}}{_S}\d{{4}}{_S}\d\d"
 _SWEDISH = rf"(?:19|20)?\d\d{_MONTH_DAY}"
 
 FORMS: dict[str, Form] = {
@@ -96,7 +97,7 @@ FORMS: dict[str, Form] = {
     "cpr": Form(_PERSON, rf"{_DAY}\d\d[- ]?\d{{4}}"),
     "fodselsnummer": Form(_PERSON, r"[0-7]\d[01]\d\d\d ?\d{5}"),
     "hetu": Form(_PERSON, rf"{_DAY}\d\d[-+A-FU-Y]\d{{3}}[0-9A-Y]", rf"{_DAY}\d\d[-+A]\d{{3}}[0-9A-Y]", right.hetu),
-    "ahv": Form(_INSURED, *[rf"756{_S}\d{{4}}{_S}\d{{4}}{_S}\d\d"] * 2, right.ahv),
+    "ahv": Form(_INSURED, _AHV, _AHV, right.ahv),
     "svnr_at": Form(_INSURED, rf"\d{{4}}{_S}{_DAY}\d\d"),
     "nif_pt": Form(_PERSON, rf"\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
     "pps": Form(_INSURED, r"\d{7} ?[A-W][A-IW]?"),

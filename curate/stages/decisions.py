@@ -113,15 +113,17 @@ class ToMask:
         self.decided = sum(map(len, self._waiting.values()))
         self.applied = 0
 
-    def of(self, table: str, names: Sequence[str], field: str, texts: Sequence[str]) -> Iterator[tuple[int, Span]]:
-        """Yield row and span of what is to be masked in a field of some rows."""
+    def of(self, table: str, batch: pl.DataFrame, fields: Sequence[str], key: str) -> Iterator[tuple[int, Span]]:
+        """Yield number and span of what is to be masked in the texts of a batch, which are counted field by field."""
         if not self._waiting:
             return
-        for row, (name, text) in enumerate(zip(names, texts, strict=True)):
-            for each in self._waiting.get((table, name, field), ()):
-                if each.link == text_link(self._key, text):
-                    self.applied += 1
-                    yield row, Span(each.raw_start, each.raw_end, KINDS.get(each.reason, "number"), PERSON)
+        for place, field in enumerate(fields):
+            for row, (name, text) in enumerate(batch.select(key, field).iter_rows()):
+                for each in self._waiting.get((table, name, field), ()):
+                    if each.link == text_link(self._key, text):
+                        self.applied += 1
+                        kind = KINDS.get(each.reason, "number")
+                        yield place * len(batch) + row, Span(each.raw_start, each.raw_end, kind, PERSON)
 
 
 def identity(run: Path) -> list[list[str | int]]:

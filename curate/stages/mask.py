@@ -97,7 +97,11 @@ class _Done:
                 row = rows[number]
                 place: dict[str, str | int] = {"table": self.table, "id": row.raw[KEYS[self.table]], "field": name}
                 start, end = row.masked[name].raw(found.start, found.end)
-                raw = {"raw_start": start, "raw_end": end, "link": decisions.text_link(self.key, row.raw[name])}
+                raw: dict[str, str | int] = {
+                    "raw_start": start,
+                    "raw_end": end,
+                    "link": decisions.text_link(self.key, row.raw[name]),
+                }
                 self.residual.append({**place, "start": found.start, "end": found.end, "reason": found.reason, **raw})
 
     def _note(self, name: str, key: str, raw: str, masked: Masked) -> None:
@@ -160,12 +164,11 @@ def _batches(
     for batch in files.batches(context.folder("ingest"), table):
         texts = [text for name in FIELDS[table] for text in batch[name]]
         known: defaultdict[int, list[Span]] = defaultdict(list)
-        for row, text in enumerate(texts if spots else ()):
-            if spans := spots.of(text):
+        for row, text in enumerate(texts):
+            if spots and (spans := spots.of(text)):
                 known[row] += spans
-        for place, name in enumerate(FIELDS[table] if decided else ()):
-            for row, span in decided.of(table, batch[KEYS[table]].to_list(), name, batch[name].to_list()):
-                known[place * len(batch) + row].append(span)
+        for row, span in decided.of(table, batch, FIELDS[table], KEYS[table]) if decided else ():
+            known[row].append(span)
         yield batch, (texts, dict(known))
 
 
