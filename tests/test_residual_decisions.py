@@ -1,17 +1,15 @@
 """`curate check mask --residual`: places are listed, decided by people, and the run goes on without them."""
 
+import io
 import json
-import os
-import pty
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from curate import files
+from curate.cli.check_residual import residual
 from tests.runs import Done, curate, tiny
 
 ONLY = ("--set", "mask.recognisers=[mobile]")
@@ -133,12 +131,21 @@ def test_what_cannot_be_decided_decides_nothing(work: Path, words: tuple[str, ..
     assert not (work / "runs" / "tiny" / "checks" / "residual.jsonl").exists()
 
 
-def test_a_terminal_is_asked_place_by_place(work: Path) -> None:
-    master, slave = pty.openpty()
-    command = [sys.executable, "-m", "curate", *CHECK, "--run", "runs/tiny"]
-    with subprocess.Popen(command, cwd=work, stdin=slave, stdout=slave, stderr=subprocess.PIPE) as process:
-        os.close(slave)
-        os.write(master, b"s\nx\nm\nA\nq\n")  # skip, mistype, mask, accept all names, stop
-        assert process.wait(timeout=60) == 0
-        os.close(master)
+class Terminal(io.StringIO):
+    """Says that somebody sits at it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_is_asked_place_by_place(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = Terminal("s\nx\nm\nA\nq\n")  # skip, mistype, mask, accept all names, stop
+    shown = Terminal()
+    monkeypatch.chdir(work)
+    monkeypatch.setenv("CURATE_HOME", str(work / "home"))
+    monkeypatch.setattr("sys.stdin", answers)
+    monkeypatch.setattr("sys.stdout", shown)
+    residual(work / "runs" / "tiny", ("", ""), ((), ()), "wang", as_json=False)
+    monkeypatch.undo()
     assert [state for _, state in places(work)] == ["open", "to be masked", "accepted", "open"]
+    assert "»7654321«" in shown.getvalue()
