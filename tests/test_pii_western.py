@@ -52,6 +52,12 @@ def test_codes_measures_and_public_lines_stay(text: str) -> None:
     assert masker(Masking(), "en", b"").mask(text).text == text
 
 
+def test_a_number_ends_where_another_one_begins() -> None:
+    assert ENGLISH.mask("call +44 20 7946 0958 2 times, phone 212 555 0123 3 days").text == (
+        "call [PHONE] 2 times, phone [PHONE] 3 days"
+    )
+
+
 def test_a_placeholder_is_in_the_language_of_its_text() -> None:
     whole = masker(Masking(), "zh", b"")
     assert whole.mask("Call (212) 555-0123 or write to amy@web.org").text == "Call [PHONE] or write to [EMAIL]"

@@ -20,8 +20,10 @@ _LISTS = words("western_phones")
 _LATIN = "A-Za-z\u00c0-\u024f"
 _CODES = "|".join(sorted(_LISTS["countries"], key=len, reverse=True))
 _EXTENSION = rf"(?:[{SPACE},;]{{0,2}}(?:ext(?:ension)?|x|poste|durchwahl|dw)\.?[{SPACE}:]?\d{{1,6}}(?!\d))?"
+_GROUP = rf"(?<![{SPACE}]\d)"
+"""No digit alone behind a space ends a number: it counts what follows."""
 _COUNTRY = rf"(?:\+|(?<![0-9])00[{SPACE}]?|\(\+?(?=\d{{1,3}}\)))(?:{_CODES})\)?"
-_REST = rf"[{SPACE}./／-]{{0,2}}(?:\(0\)[{SPACE}]?)?(?:[{SPACE}./／()-]{{0,2}}\d){{6,12}}"
+_REST = rf"[{SPACE}./／-]{{0,2}}(?:\(0\)[{SPACE}]?)?(?:[{SPACE}./／()-]{{0,2}}\d){{6,12}}{_GROUP}"
 _US = r"(?!400)[2-9](?!11)\d\d"
 _NORTH_AMERICA = (
     rf"(?:\+?1[{SPACE}.-]{{0,2}})?\({_US}\)[{SPACE}.-]{{0,3}}\d{{3}}[{SPACE}.-]{{1,3}}\d{{4}}"
@@ -40,7 +42,7 @@ ALONE = re.compile(
 _LINK = rf"(?:[\s:：=.#＃№(,，°|-]|(?<![{_LATIN}])(?:{one_of(_LISTS['links'])})(?![{_LATIN}])){{1,8}}"
 _SAID = re.compile(
     rf"(?<![{_LATIN}0-9_.@/])(?:{one_of(_LISTS['phone'])})(?![{_LATIN}]){_LINK}"
-    rf"(?P<n>(?!12\d{{9}}(?!\d))[+(]{{0,2}}\d(?:[{SPACE}./／()-]{{0,2}}\d){{7,14}}(?P<x>{_EXTENSION})){ENDED}",
+    rf"(?P<n>(?!12\d{{9}}(?!\d))[+(]{{0,2}}\d(?:[{SPACE}./／()-]{{0,2}}\d){{7,14}}{_GROUP}(?P<x>{_EXTENSION})){ENDED}",
     re.IGNORECASE,
 )
 """Eleven digits from 12 on are pseudonyms."""
