@@ -131,6 +131,18 @@ def test_what_cannot_be_decided_decides_nothing(work: Path, words: tuple[str, ..
     assert not (work / "runs" / "tiny" / "checks" / "residual.jsonl").exists()
 
 
+def test_half_a_line_that_a_kill_has_left_is_none(work: Path) -> None:
+    curate(work, *CHECK, "--mask", "1")
+    kept = work / "runs" / "tiny" / "checks" / "residual.jsonl"
+    kept.write_bytes(kept.read_bytes() + kept.read_bytes()[:40])
+    curate(work, *CHECK, "--accept", "2")
+    assert [state for _, state in places(work)] == ["to be masked", "accepted", "open", "open"]
+    kept.write_text("no decision\n")
+    damaged = curate(work, *CHECK)
+    assert damaged.returncode != 0
+    assert "residual.jsonl:1: no decision that can be read" in damaged.stderr
+
+
 class Terminal(io.StringIO):
     """Says that somebody sits at it."""
 

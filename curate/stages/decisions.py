@@ -64,7 +64,7 @@ def read(run: Path) -> dict[Place, Decision]:
     """Return the decision that counts for every place; DataError for a line that cannot be read."""
     path = run / FILE
     found: dict[Place, Decision] = {}
-    for number, line in enumerate(path.read_bytes().splitlines() if path.is_file() else (), 1):
+    for number, line in enumerate(_whole(path).splitlines(), 1):
         try:
             decision = Decision(**json.loads(line))
         except (ValueError, TypeError) as error:
@@ -75,13 +75,20 @@ def read(run: Path) -> dict[Place, Decision]:
     return found
 
 
+def _whole(path: Path) -> bytes:
+    """Return the lines of the file; what a kill has left of one was never acknowledged, and is none."""
+    held = path.read_bytes() if path.is_file() else b""
+    return held[: held.rfind(b"\n") + 1]
+
+
 def append(run: Path, decisions: Sequence[Decision]) -> None:
     """Write decisions behind the earlier ones, all of them or none; they are on the disk when this returns."""
     path = run / FILE
     path.parent.mkdir(exist_ok=True)
     lines = "".join(json.dumps(asdict(each), ensure_ascii=False) + "\n" for each in decisions).encode()
     with FileLock(f"{path}.lock"), path.open("ab") as stream:
-        size = stream.tell()
+        size = len(_whole(path))
+        stream.truncate(size)
         try:
             stream.write(lines)
             stream.flush()
