@@ -9,8 +9,10 @@ import polars as pl
 import pytest
 
 from curate import files
+from curate.checks.residual import Orders, decide, listing
 from curate.cli.check_residual import residual
-from tests.runs import Done, curate, tiny
+from tests.runs import PIPELINE, Done, curate, tiny
+from tests.steps import beir, step
 
 ONLY = ("--set", "mask.recognisers=[mobile]")
 CHECK = ("check", "mask", "--residual")
@@ -141,6 +143,24 @@ def test_half_a_line_that_a_kill_has_left_is_none(work: Path) -> None:
     damaged = curate(work, *CHECK)
     assert damaged.returncode != 0
     assert "residual.jsonl:1: no decision that can be read" in damaged.stderr
+
+
+def test_a_text_that_was_merged_goes_with_the_one_that_people_decided_on(tmp_path: Path) -> None:
+    same = "手机{}，加QQ {}吧"
+    values = (("13912345678", "123456"), ("13812345678", "123456"), ("13712345678", "223456"))
+    corpus = [{"_id": f"d{n}", "title": "", "text": same.format(*each)} for n, each in enumerate(values)]
+    step(tmp_path / "run", "ingest", {"source": str(beir(tmp_path / "b", [{"_id": "q1", "text": "病"}], corpus))})
+    only = {"recognisers": ["mobile"]}
+    step(tmp_path / "run", "mask", only)
+    (tmp_path / "run" / "pipeline.yaml").write_text(PIPELINE, "utf-8")
+    assert [place.id for place in listing(tmp_path / "run").places] == ["d0", "d2"]
+    decide(listing(tmp_path / "run"), Orders(mask_all=["account"], by="wang"))
+    shutil.rmtree(tmp_path / "run" / "mask")
+    step(tmp_path / "run", "mask", only)
+    assert [place.state for place in listing(tmp_path / "run").places] == ["masked", "masked"]
+    assert files.read_table(tmp_path / "run" / "mask", "corpus")["text"].to_list() == ["手机[电话]，加QQ [号码]吧"]
+    aliases = files.read_table(tmp_path / "run" / "mask", "aliases")
+    assert aliases.rows() == [("corpus", "d1", "d0"), ("corpus", "d2", "d0")]
 
 
 class Terminal(io.StringIO):

@@ -28,6 +28,15 @@ class Masked:
         """Return a stretch of the masked text as one of the raw text; one that cuts a replacement takes it whole."""
         return _raw(start, end, self.spans, self.written)
 
+    def restored(self, raw: str, recogniser: str) -> str:
+        """Return the masked text with what one recogniser found as it stood in the raw text."""
+        parts, done = [], 0
+        for span, (start, end) in zip(self.spans, self.written, strict=True):
+            if span.recogniser == recogniser:
+                parts += [self.text[done:start], raw[span.start : span.end]]
+                done = end
+        return "".join([*parts, self.text[done:]])
+
 
 @dataclass(frozen=True)
 class Masker:

@@ -63,6 +63,14 @@ class _Row(NamedTuple):
         """Return the row with its texts masked."""
         return {**self.raw, **{name: found.text for name, found in self.masked.items()}}
 
+    def shown(self, *, decided: bool) -> str:
+        """Return what is shown of the masked row; without what people decided, as it was when they did."""
+        texts = {
+            name: found.text if decided else found.restored(self.raw[name], decisions.PERSON)
+            for name, found in self.masked.items()
+        }
+        return records.shown(texts.get("title", ""), texts["text"])
+
 
 @dataclass
 class _Done:
@@ -144,8 +152,8 @@ def _mask(table: str, config: Config, context: Context, spots: Spots | None, dec
             for each in done.rows(batch, masked):
                 row = each.written
                 name = str(row[KEYS[table]])
-                shown = records.shown(str(row.get("title", "")), str(row["text"]))
-                first = name if keep_all else firsts.of(name, shown)
+                first = name if keep_all else _first(firsts, name, each)
+                first = done.merged.get(first, first)
                 if first == name:
                     writer.add(row)
                     kept.append(each)
@@ -155,6 +163,12 @@ def _mask(table: str, config: Config, context: Context, spots: Spots | None, dec
             done.kept += len(kept)
             context.progress(f"mask {table}", total, done.read)
     return done
+
+
+def _first(firsts: Firsts, name: str, row: _Row) -> str:
+    """Return the first row of that text; one that people had masked stands for those that were merged into it, too."""
+    before = firsts.of(name, row.shown(decided=False))
+    return before if before != name else firsts.of(name, row.shown(decided=True))
 
 
 def _batches(
