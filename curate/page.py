@@ -7,7 +7,7 @@ The one script is named by its digest in the page's policy, so that nothing else
 import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -93,6 +93,8 @@ class Shown:
     """None where the published labels are the panel's; all other counts of labels are the panel's."""
     experts: Sequence[Any] = ()
     """What people's check of samples proves: columns of `review.showing`."""
+    decided: Mapping[str, int] = field(default_factory=dict)
+    """accepted, masked -> places of the residual scan on which people decided so."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,8 @@ MASK = "[电话]"
 def masked(folder: Path, content: bytes, ending: str, **order: object) -> bytes:
     """Return what becomes of a file."""
     (folder / f"in{ending}").write_bytes(content)
-    anonymise(Order(str(folder / f"in{ending}"), str(folder / f"out{ending}"), force=True, **order), b"")  # type: ignore[arg-type]
+    given: dict[str, object] = {"masking": Masking(placeholders="zh"), "allow_residual": True, **order}
+    anonymise(Order(str(folder / f"in{ending}"), str(folder / f"out{ending}"), force=True, **given), b"")  # type: ignore[arg-type]
     assert sorted(path.name for path in folder.glob(".*")) == []
     return (folder / f"out{ending}").read_bytes()
 
@@ -170,8 +171,6 @@ def test_spans_of_jsonl_are_offsets_in_the_raw_text(tmp_path: Path) -> None:
         ("text.0", 8, 19),
     ]
     assert PHONE not in str(out)
-    with pytest.raises(DataError, match=r"in.jsonl:1: found a key `spans`"):
-        masked(tmp_path, b'{"text":"a","spans":[]}', ".jsonl", spans=True)
 
 
 CSV = (
@@ -389,15 +388,23 @@ def test_modes_lists_and_settings(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text(f"{PHONE} 张三丰 A-17 x@y.com +86 {PHONE}\n")
     (tmp_path / "staff.txt").write_text("张三丰\n")
     (tmp_path / "own.yaml").write_text("patterns: {ward: {pattern: 'A-\\d+', kind: ward}}\nwithout: [email]\n")
-    said = curate(tmp_path, "anonymise", "in.txt", "-", "--words", "staff.txt", "--config", "own.yaml")
-    assert said.stdout == f"{MASK} [private] [ward] x@y.com {MASK}\n"
-    assert said.stderr == "1 texts, 1 of them changed; spans: phone 2, private 1, ward 1\n"
+    said = curate(
+        tmp_path, "anonymise", "in.txt", "-", "--words", "staff.txt", "--config", "own.yaml", "--allow-residual"
+    )
+    assert said.stdout == "[PHONE] [private] [ward] x@y.com [PHONE]\n"
+    assert said.stderr == (
+        "line 1, 21-28: account\n1 texts, 1 of them changed; spans: phone 2, private 1, ward 1; "
+        "1 places still look like personal data\n"
+    )
     assert curate(tmp_path, "anonymise", "in.txt", "-", "--mode", "tag", "--placeholders", "en").stdout.startswith(
         "[PHONE＊＊"
     )
     first, *_, last = curate(tmp_path, "anonymise", "in.txt", "-", "--mode", "pseudonym").stdout.split()
     assert first == last != PHONE
-    assert curate(tmp_path, "anonymise", "in.txt", "-", "--recognisers", "email").stdout.count(PHONE) == 2
+    assert (
+        curate(tmp_path, "anonymise", "in.txt", "-", "--recognisers", "email", "--allow-residual").stdout.count(PHONE)
+        == 2
+    )
 
 
 def test_a_name_that_two_lists_have_is_refused(tmp_path: Path) -> None:
@@ -491,3 +498,58 @@ def test_every_recogniser_is_listed_with_its_kind(tmp_path: Path) -> None:
 def test_the_order_is_checked_before_a_file_is_read(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such folder"):
         Order(__file__, str(tmp_path / "no" / "out.txt"), format="text")
+
+
+# what is left, and rows with spans of their own
+
+
+LEFT = f'{{"text":"打{PHONE}"}}\n{{"text":"a"}}\n{{"title":"{PHONE}，加QQ 123456吧","text":"姓名：王五。"}}\n'
+
+
+def test_what_is_left_is_listed_and_withheld(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(LEFT)
+    for out in ("out.jsonl", "-"):
+        said = curate(tmp_path, "anonymise", "in.jsonl", out, "--spans", *PHONES)
+        assert said.returncode == 1
+        assert said.stdout == ""
+        assert "line 3, text, 3-5: name\nline 3, title, 16-22: account\n" in said.stderr  # offsets in the raw text
+        assert "was not written, for 2 places still look like personal data" in said.stderr
+        assert "123456" not in said.stderr
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["in.jsonl"]
+    shown = curate(tmp_path, "anonymise", "in.jsonl", "-", "--context", *PHONES)
+    assert "account  [PHONE]，加QQ »123456«吧" in shown.stderr.replace("[电话]", "[PHONE]")
+    done = curate(tmp_path, "anonymise", "in.jsonl", "out.jsonl", "--allow-residual", *PHONES)
+    assert done.returncode == 0, done.stderr
+    assert "2 places still look like personal data" in done.stderr
+    assert (tmp_path / "out.jsonl").read_text() == LEFT.replace(PHONE, MASK)
+    assert curate(tmp_path, "anonymise", "in.jsonl", "all.jsonl").returncode == 0
+
+
+def test_a_long_list_of_what_is_left_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("id,text\n" + "1,加QQ 123456吧\n" * 1_200)
+    said = curate(tmp_path, "anonymise", "in.csv", "out.csv", *PHONES)
+    assert said.stderr.count(": account\n") == 1_000
+    assert "and 200 places more" in said.stderr
+    assert "1,200 places still look like personal data" in said.stderr
+
+
+def test_rows_that_have_spans_of_their_own_keep_them(tmp_path: Path) -> None:
+    rows = [{"text": f"打{PHONE}", "spans": [[1, 2]]}, {"text": f"打{PHONE}"}, {"text": "a", "spans": "x", "n": 1}]
+    content = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "in.jsonl").write_text(content)
+    said = curate(tmp_path, "anonymise", "in.jsonl", "out.jsonl", "--spans", *PHONES)
+    assert said.returncode == 0, said.stderr
+    assert "2 rows had a key `spans`, so theirs is `pii_spans`" in said.stderr
+    out = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    phone = {"field": "text", "start": 1, "end": 12, "label": "phone", "recogniser": "mobile"}
+    assert out == [
+        {"text": f"打{MASK}", "spans": [[1, 2]], "pii_spans": [phone]},
+        {"text": f"打{MASK}", "spans": [phone]},
+        {"text": "a", "spans": "x", "n": 1, "pii_spans": []},
+    ]
+    named = curate(tmp_path, "anonymise", "in.jsonl", "-", "--spans", "--spans-key", "found", *PHONES)
+    assert [sorted(json.loads(line)) for line in named.stdout.splitlines()][1] == ["found", "text"]
+    (tmp_path / "both.jsonl").write_text('{"text":"a","spans":1,"pii_spans":2}\n')
+    refused = curate(tmp_path, "anonymise", "both.jsonl", "-", "--spans")
+    assert refused.returncode == 2
+    assert "name it with --spans-key KEY" in refused.stderr

@@ -175,6 +175,7 @@ def test_no_stage_imports_another() -> None:
         "__init__",
         "batching",
         "build",
+        "decisions",
         "first_look",
         "gate",
         "inquiry",

@@ -178,7 +178,7 @@ def test_a_text_cannot_close_its_block_nor_say_what_is_masked(asked: Prompt) -> 
     code = re.findall(r"<text ([0-9a-f]{12})>", user)[0]
     assert code not in text
     assert user == f"<text {code}>\n{text}\n</text {code}>"
-    assert all(f"{kind}: " in request.messages[0].content for kind in kinds())
+    assert all(f"{kind}: " in request.messages[0].content for kind in {*kinds()} - {"bank_account", "number"})
 
 
 LETTERS = st.sampled_from("头痛。！\nab1 ")

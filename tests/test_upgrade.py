@@ -79,7 +79,7 @@ def test_sources_that_are_gone_are_named(work: Path) -> None:
 
 
 def test_a_run_that_stopped_in_front_of_its_cap_goes_on(work: Path, server: Vendor) -> None:
-    """9 of the 106 ratings were paid before the cap; 0.1 left them in the ledger, and asked Chinese texts in English."""
+    """9 of the 106 ratings were paid before the cap, and asked in English of Chinese texts."""
     done = at_home(work, "run", "half.yaml", "--max-cost", "5")
     assert done.returncode == 2
     assert "--language en" in done.stderr

@@ -14,8 +14,6 @@ from curate.readers import Problem
 
 Path = tuple[str | int, ...]
 """Keys of objects and places in lists, from 0, that lead to a value."""
-KEY = "spans"
-"""The key under which a row says where something was found."""
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]')
 _NO_ROW = "one JSON object"
 
@@ -34,8 +32,8 @@ class Row:
     text: str
     found: dict[Path, str]
     numbers: int
-    told: bool
-    """Whether it says where something was found."""
+    key: str | None
+    """Under which it says where something was found; None if it does not."""
     empty: bool = False
     """Whether its object has no key."""
 
@@ -45,7 +43,7 @@ class Row:
         return [(".".join(map(str, path)), text) for path, text in self.found.items()]
 
     def masked(self, masked: list[Masked]) -> bytes:
-        """Return the line with its masked texts, and with `spans` as the last key if they are asked for."""
+        """Return the line with its masked texts, and with the spans as the last key if they are asked for."""
         new = {
             path: each.text for (path, old), each in zip(self.found.items(), masked, strict=True) if each.text != old
         }
@@ -69,11 +67,11 @@ class Row:
         return json.dumps(text)
 
     def _with_spans(self, rest: str, masked: Sequence[Masked]) -> str:
-        if not self.told or not self.text.strip():
+        if self.key is None:
             return rest
         rows = [row for (name, _), each in zip(self.texts, masked, strict=True) for row in spans(name, each)]
         end = rest.rindex("}")
-        return f'{rest[:end]}{"" if self.empty else ", "}"{KEY}": {json.dumps(rows)}{rest[end:]}'
+        return f"{rest[:end]}{'' if self.empty else ', '}{json.dumps(self.key)}: {json.dumps(rows)}{rest[end:]}"
 
 
 def spans(field: str, masked: Masked) -> list[dict[str, str | int]]:
@@ -85,25 +83,28 @@ def spans(field: str, masked: Masked) -> list[dict[str, str | int]]:
     ]
 
 
-def pieces(lines: Iterable[Line], script: Script, fields: Fields, *, told: bool) -> Iterator[Row | Problem]:
-    """Yield every line; blank ones hold nothing."""
+def pieces(lines: Iterable[Line], script: Script, fields: Fields, keys: Sequence[str] = ()) -> Iterator[Row | Problem]:
+    """Yield every line; blank ones hold nothing. A row tells its spans under the first of the keys that it lacks."""
     for line in lines:
         if line.text is None:
             yield script.undecodable(line.number)
         elif not line.text.strip():
-            yield Row(script, line.number, line.raw, line.text, {}, 0, told=False)
+            yield Row(script, line.number, line.raw, line.text, {}, 0, key=None)
         else:
             try:
-                yield _row(line, line.text, script, fields, told=told)
+                yield _row(line, line.text, script, fields, keys)
             except _UnfitError as unfit:
                 yield Problem(line.number, *unfit.args)
 
 
-def _row(line: Line, text: str, script: Script, fields: Fields, *, told: bool) -> Row:
+def _row(line: Line, text: str, script: Script, fields: Fields, keys: Sequence[str]) -> Row:
     value = _parsed(text)
-    if told and KEY in value:
+    key = next((each for each in keys if each not in value), None)
+    if keys and key is None:
+        taken = " and ".join(f"`{each}`" for each in keys)
         raise DataError(
-            f"{script.place}:{line.number}: found a key `{KEY}`, expected none; rename it, or leave out --spans"
+            f"{script.place}:{line.number}: found the key {taken}, expected a free one for the spans; name it with "
+            "--spans-key KEY"
         )
     found: dict[Path, str] = {}
     numbers: set[Path] = set()
@@ -123,7 +124,7 @@ def _row(line: Line, text: str, script: Script, fields: Fields, *, told: bool) -
                 raise _UnfitError(
                     f"no {name!r}", "it in every row", f"name the field with --field, or {_SPARE}"
                 ) from error
-    return Row(script, line.number, line.raw, text, found, len(numbers), told=told, empty=not value)
+    return Row(script, line.number, line.raw, text, found, len(numbers), key=key, empty=not value)
 
 
 _SPARE = "let rows without it pass with --allow-missing"

@@ -11,6 +11,8 @@ from curate.pii.settings import Masking
 from curate.readers.encoding import Encoding
 
 Format = Literal["jsonl", "csv", "tsv", "parquet", "text"]
+KEY, SPARE = "spans", "pii_spans"
+"""The key under which a row says where something was found, and the one in a row that has the first for itself."""
 PIPE = "-"
 """Stands for standard input and output."""
 _ENDINGS: dict[str, Format] = {
@@ -55,6 +57,10 @@ class Order:
     encoding: Encoding | Literal["auto"] = "auto"
     spans: bool = False
     """Whether to say where something was found: rows of JSONL get a key `spans`, other files one beside them."""
+    spans_key: str | None = None
+    """That key in all rows; without it `spans`, and `pii_spans` in a row that has a key `spans` of its own."""
+    allow_residual: bool = False
+    """Write the file though something in it still looks like personal data."""
     drop: bool = False
     """Leave out rows that cannot be read, instead of stopping at the first."""
     force: bool = False
@@ -73,6 +79,8 @@ class Order:
                 f"--spans: found {self.kind} on standard output, expected a file, beside which they are written; name "
                 "one, or take JSONL, whose rows hold their spans"
             )
+        if self.spans_key is not None and not (self.spans and self.kind == "jsonl" and self.spans_key):
+            raise ConfigError("--spans-key: names the key of spans in JSONL; give --spans as well, and JSONL")
         for path in (self.target, self.sidecar):
             if path not in (None, PIPE) and not self.force and Path(path).exists():
                 raise UserError(f"{path}: is there already; choose another name, or write over it with --force")
@@ -117,6 +125,13 @@ class Order:
     def place(self) -> str:
         """Return what stands in front of a line number in an error."""
         return "standard input" if self.source == PIPE else self.source
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys of JSONL under which spans are told, by preference; none if they are not."""
+        if not self.spans or self.kind != "jsonl":
+            return ()
+        return (KEY, SPARE) if self.spans_key is None else (self.spans_key,)
 
     @property
     def sidecar(self) -> str | None:

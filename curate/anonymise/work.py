@@ -1,10 +1,10 @@
 """Mask one file: parts of it in, masked parts out, in order; the output is whole or absent."""
 
 import json
+import re
 import shutil
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import ExitStack, contextmanager
@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
 from curate.anonymise import jsonl, plain, table
-from curate.anonymise.order import PIPE, Order
+from curate.anonymise.done import Done, WithheldError
+from curate.anonymise.order import PIPE, SPARE, Order
 from curate.anonymise.parquet import File
 from curate.anonymise.script import HEAD, Piece, Script, opened
 from curate.errors import DataError, RunFailed, UserError
 from curate.files import BATCH, replacing
 from curate.folder import FULL
+from curate.pii import residual
 from curate.pii.masking import Masked
-from curate.pii.settings import masker
+from curate.pii.settings import masker, untouched
 from curate.pii.workers import Batch, mask_batches
 from curate.processes import cores
 from curate.protocols import Progress, quiet
@@ -28,20 +30,6 @@ from curate.readers import Problem
 
 _CHARACTERS = 1 << 20
 """Characters from which on a part is full."""
-
-
-@dataclass
-class Done:
-    """What masking did to a file."""
-
-    texts: int = 0
-    changed: int = 0
-    spans: Counter[str] = field(default_factory=Counter)
-    """By kind."""
-    numbers: int = 0
-    """Numbers in the place of texts, which stay."""
-    dropped: int = 0
-    """Rows that could not be read."""
 
 
 class Part(Protocol):
@@ -93,8 +81,9 @@ class Lines:
 def anonymise(order: Order, key: bytes, progress: Progress = quiet) -> Done:
     """Mask a file and return what that did; `key` draws pseudonyms.
 
-    UserError for what is wrong with the order or the file, with the line, never a text; then nothing was written. What
-    goes to standard output is on its way by then.
+    UserError for what is wrong with the order or the file, with the line, never a text; then nothing was written.
+    WithheldError if something that looks like personal data is left, unless that is allowed; only then what goes to
+    standard output is on its way before the end.
     """
     masker(order.masking, "zh", key)  # complains of names and patterns before anything is read
     try:
@@ -103,7 +92,10 @@ def anonymise(order: Order, key: bytes, progress: Progress = quiet) -> Done:
             target = stack.enter_context(_target(order))
             sidecar = stack.enter_context(_sidecar(order))
             work = _parquet if order.kind == "parquet" else _text
-            return work(order, key, source, target, _Told(order, sidecar, progress))
+            done = work(order, key, source, target, _Told(order, sidecar, progress, untouched(order.masking)))
+            if done.reasons and not order.allow_residual:
+                raise WithheldError(done, order.target)
+            return done
     except BrokenExecutor as error:
         raise RunFailed(
             "a process that masks was ended from outside, perhaps for want of memory; set --processes"
@@ -121,6 +113,8 @@ class _Told:
     order: Order
     sidecar: BinaryIO | None
     progress: Progress
+    closed: re.Pattern[str]
+    """Matches what masking wrote."""
     done: Done = field(default_factory=Done)
     read: int = 0
     total: int = 0
@@ -128,6 +122,7 @@ class _Told:
     def of(self, part: Part, masked: Sequence[Masked]) -> None:
         """Note what was found in a part."""
         unit = "row" if self.order.kind == "parquet" else "line"
+        self._look_over(unit, part, masked)
         for (line, name, text), each in zip(part.texts, masked, strict=True):
             self.done.texts += 1
             if not each.spans:
@@ -142,6 +137,12 @@ class _Told:
         if self.total:
             self.progress("anonymise", self.total, self.read)
 
+    def _look_over(self, unit: str, part: Part, masked: Sequence[Masked]) -> None:
+        """Note what still looks like personal data in a part."""
+        for row, found in residual.scan([each.text for each in masked], self.closed):
+            number, name, _ = part.texts[row]
+            self.done.suspect(f"{unit} {number}", name, masked[row], found)
+
 
 def _text(order: Order, key: bytes, source: BinaryIO, target: BinaryIO, told: _Told) -> Done:
     script, stream, long = opened(source, order.encoding, order.place)
@@ -149,7 +150,7 @@ def _text(order: Order, key: bytes, source: BinaryIO, target: BinaryIO, told: _T
     told.total = 0 if order.source == PIPE else Path(order.source).stat().st_size - len(script.bom)
     write = _masked(order, key, long=long)
     for part, masked in write(_grouped(_pieces(order, script, stream), order, told.done)):
-        target.write(part.masked(masked, told=order.spans and order.kind == "jsonl"))
+        target.write(part.masked(masked, told=bool(order.keys)))
         told.of(part, masked)
     return _checked(order, told)
 
@@ -179,7 +180,7 @@ def _masked(order: Order, key: bytes, *, long: bool) -> Callable[[Iterator[Some]
 def _pieces(order: Order, script: Script, stream: BinaryIO) -> Iterator[Piece | Problem]:
     lines = script.lines(stream)
     if order.kind == "jsonl":
-        return jsonl.pieces(lines, script, order.fields, told=order.spans)
+        return jsonl.pieces(lines, script, order.fields, order.keys)
     if order.kind == "text":
         return plain.pieces(lines, script)
     assert order.kind != "parquet"
@@ -195,6 +196,7 @@ def _grouped(pieces: Iterator[Piece | Problem], order: Order, done: Done) -> Ite
                 raise DataError(piece.sentence(order.place))
             done.dropped += 1
             continue
+        done.spared += isinstance(piece, jsonl.Row) and piece.key == SPARE and order.spans_key is None
         part.add(piece)
         if len(part.pieces) == BATCH or part.size > _CHARACTERS:
             yield part
@@ -231,11 +233,13 @@ def _target(order: Order) -> Iterator[BinaryIO]:
     if order.target != PIPE:
         with replacing(Path(order.target)) as beside, beside.open("wb") as stream:
             yield stream
-    elif order.kind == "parquet":  # a pipe does not know its place, which the end of the file holds
+    elif order.kind == "parquet" or not order.allow_residual:
+        # a pipe does not know its place, which the end of a Parquet file holds; and what it took is not taken back
         with tempfile.TemporaryFile() as stream:
             yield stream
             stream.seek(0)
             shutil.copyfileobj(stream, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
     else:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

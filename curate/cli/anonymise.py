@@ -47,6 +47,15 @@ def anonymise(
     spans: Annotated[
         bool, typer.Option("--spans", help="Say where: a key `spans` in JSONL, else a file OUT.spans.jsonl.")
     ] = False,
+    spans_key: Annotated[
+        str | None, typer.Option(help="Another key; without it `pii_spans` where a row has `spans` of its own.")
+    ] = None,
+    allow_residual: Annotated[
+        bool, typer.Option("--allow-residual", help="Write OUT though something still looks like personal data.")
+    ] = False,
+    context: Annotated[
+        bool, typer.Option("--context", help="Show what stands around such places, on standard error.")
+    ] = False,
     encoding: Annotated[str, typer.Option(help="utf-8, utf-16, gb18030 or big5, if it is not found out.")] = "auto",
     on_error: Annotated[str, typer.Option(help="stop, or drop rows that cannot be read.")] = "stop",
     allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Let rows without a field pass.")] = False,
@@ -56,7 +65,7 @@ def anonymise(
     force: Annotated[bool, typer.Option("--force", help="Write over OUT.")] = False,
 ) -> None:
     """Mask personal data in a file: JSONL, CSV, TSV, Parquet or text; everything else in it stays as it was."""
-    from curate.anonymise import Fields, Order
+    from curate.anonymise import Fields, Order, WithheldError
     from curate.anonymise import anonymise as mask
     from curate.anonymise.order import Format, listed, masking
     from curate.cli.progress import bars
@@ -82,6 +91,8 @@ def anonymise(
         format=cast("Format | None", form),  # checked by the order
         encoding=cast("Encoding", encoding),
         spans=spans,
+        spans_key=spans_key,
+        allow_residual=allow_residual,
         drop=on_error == "drop",
         force=force,
         processes=processes,
@@ -90,13 +101,27 @@ def anonymise(
     try:
         with bars() as (progress, _):
             done = mask(order, key, progress)
+    except WithheldError as error:
+        _list(error.done, context=context)
+        raise
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains at its end
         typer.echo("curate: whoever read the output closed it; it is not whole", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         raise Stopped("stopped; nothing was written" if target != "-" else "stopped half-way") from None
+    _list(done, context=context)
     typer.echo(_said(done), err=True)
+
+
+def _list(done: "Done", *, context: bool) -> None:
+    """Say which places still look like personal data, on standard error."""
+    for each in done.left:
+        name = f", {each.field}" if each.field else ""
+        shown = f"  {each.excerpt}" if context else ""
+        typer.echo(f"{each.row}{name}, {each.start}-{each.end}: {each.reason}{shown}", err=True)
+    if more := done.reasons.total() - len(done.left):
+        typer.echo(f"and {more:,} places more", err=True)
 
 
 def _said(done: "Done") -> str:
@@ -104,6 +129,8 @@ def _said(done: "Done") -> str:
     parts = [f"{done.texts:,} texts, {done.changed:,} of them changed", f"spans: {kinds or 'none'}"]
     parts += [f"{done.numbers:,} numbers in their place stay as they are"] if done.numbers else []
     parts += [f"{done.dropped:,} rows dropped that could not be read"] if done.dropped else []
+    parts += [f"{done.spared:,} rows had a key `spans`, so theirs is `pii_spans`"] if done.spared else []
+    parts += [f"{done.reasons.total():,} places still look like personal data"] if done.reasons else []
     return "; ".join(parts)
 
 

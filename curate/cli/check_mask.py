@@ -1,4 +1,4 @@
-"""`curate check mask`: people read a sample of the masked texts; what is left, and what else was masked."""
+"""`curate check mask`: people read a sample of the masked texts, or decide on what the residual scan lists."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from curate.cli import check_residual
 from curate.cli.running import Folder, run_folder
 from curate.cli.tables import as_table
 
@@ -34,9 +35,25 @@ def mask(
     seed: Annotated[int | None, typer.Option(help="Instead of the pipeline's.")] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Show the sample as a web page on this machine.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of that page; 0 takes a free one.")] = 8765,
+    residual: Annotated[
+        bool, typer.Option("--residual", help="List the places that may have been missed, and decide on them.")
+    ] = False,
+    mask_places: Annotated[str, typer.Option("--mask", help="Numbers of that list to mask: 1,4-6.")] = "",
+    accept_places: Annotated[str, typer.Option("--accept", help="Numbers of that list that hold none.")] = "",
+    mask_all: Annotated[
+        list[str] | None, typer.Option(metavar="REASON", help="Mask all open places of a reason.")
+    ] = None,
+    accept_all: Annotated[
+        list[str] | None, typer.Option(metavar="REASON", help="Accept all open places of a reason.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="Who decides; without it the name of the account.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
-    """Draw masked texts for people to read, take their sheets back, and say how much personal data is left."""
+    """Draw masked texts for people to read, or list what may have been missed, and take what they say."""
+    if residual or mask_places or accept_places or mask_all or accept_all:
+        numbers, reasons = (mask_places, accept_places), (mask_all or [], accept_all or [])
+        check_residual.residual(run_folder(run), numbers, reasons, by, as_json=as_json)
+        return
     from curate.checks import mask as checks
     from curate.checks.mask_sample import Wish
     from curate.review import paper

@@ -2,10 +2,12 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
 
 from curate.pii import Recogniser
+from curate.pii.text import script
 from curate.records import Span
 
 Writer = Callable[[str, str], str]
@@ -19,6 +21,21 @@ class Masked:
 
     text: str
     spans: tuple[Span, ...] = ()
+    written: tuple[Interval, ...] = field(default=(), compare=False)
+    """Where in the masked text each span's replacement stands."""
+
+    def raw(self, start: int, end: int) -> Interval:
+        """Return a stretch of the masked text as one of the raw text; one that cuts a replacement takes it whole."""
+        return _raw(start, end, self.spans, self.written)
+
+    def restored(self, raw: str, recogniser: str) -> str:
+        """Return the masked text with what one recogniser found as it stood in the raw text."""
+        parts, done = [], 0
+        for span, (start, end) in zip(self.spans, self.written, strict=True):
+            if span.recogniser == recogniser:
+                parts += [self.text[done:start], raw[span.start : span.end]]
+                done = end
+        return "".join([*parts, self.text[done:]])
 
 
 @dataclass(frozen=True)
@@ -35,28 +52,23 @@ class Masker:
     """What is written where `write` gave something that is found again, as a made-up number may be in its context."""
     untouched: re.Pattern[str]
     """What is known for a placeholder: no span reaches into it."""
+    by_script: Mapping[str | None, tuple[Writer, Writer]] = field(default_factory=dict)
+    """Script of what is not masked of a text -> what is used in it instead of `write` and `placeholder`."""
 
     def mask(self, text: str, known: Sequence[Span] = (), likely: Sequence[Recogniser] | None = None) -> Masked:
         """Return the masked text; `known` are spans that somebody else found in it, such as a model.
 
         `likely` are the recognisers that can find something in the raw text, if that was looked up before.
         """
-        draft = _Draft(text, (), self.untouched)
+        draft, write = _Draft(text, (), self.untouched), (self.write, self.placeholder)
         found = draft.raw(resolve([*known, *_found(self.recognisers if likely is None else likely, text)]))
+        if found:
+            write = self.by_script.get(script(_without(text, found)), write)
         while found:
             pieces = [*draft.pieces, *(_Piece(span) for span in found)]
-            draft = _Draft(text, [self._piece(text, group) for group in _groups(pieces)], self.untouched)
+            draft = _Draft(text, [_piece(text, group, *write) for group in _groups(pieces)], self.untouched)
             found = draft.raw(resolve(_found(self.recognisers, draft.text)))
-        return Masked(draft.text, tuple(piece.span for piece in draft.pieces))
-
-    def _piece(self, raw: str, group: Sequence["_Piece"]) -> "_Piece":
-        if len(group) == 1 and group[0].written:
-            return group[0]
-        span = _joined([piece.span for piece in group])
-        value = raw[span.start : span.end]
-        last = self.placeholder(span.kind, value)
-        written = last if any(piece.written for piece in group) else self.write(span.kind, value)
-        return _Piece(span, written, final=written == last)
+        return Masked(draft.text, draft.spans, tuple(draft.written))
 
 
 @dataclass(frozen=True)
@@ -69,47 +81,66 @@ class _Piece:
     """No recogniser looks into it any more."""
 
 
+def _piece(raw: str, group: Sequence[_Piece], write: Writer, placeholder: Writer) -> _Piece:
+    if len(group) == 1 and group[0].written:
+        return group[0]
+    span = _joined([piece.span for piece in group])
+    value = raw[span.start : span.end]
+    last = placeholder(span.kind, value)
+    written = last if any(piece.written for piece in group) else write(span.kind, value)
+    return _Piece(span, written, final=written == last)
+
+
 class _Draft:
     """A raw text with pieces of it replaced, and the way back from its offsets to those of the raw text."""
 
     def __init__(self, raw: str, pieces: Sequence[_Piece], untouched: re.Pattern[str]) -> None:
         self.pieces = pieces
-        parts, self._starts, done, length = [], [], 0, 0
+        self.spans = tuple(piece.span for piece in pieces)
+        self.written: list[Interval] = []
+        parts, done, length = [], 0, 0
         for piece in pieces:
             parts += [raw[done : piece.span.start], piece.written]
-            length += piece.span.start - done
-            self._starts.append(length)
-            length += len(piece.written)
+            start = length + piece.span.start - done
+            length = start + len(piece.written)
+            self.written.append((start, length))
             done = piece.span.end
         self.text = "".join([*parts, raw[done:]])
         self._closed = self._intervals(untouched)
 
     def _intervals(self, untouched: re.Pattern[str]) -> list[Interval]:
         """Return the stretches of the text that no span may reach into, first one first."""
-        final = [
-            (start, start + len(piece.written))
-            for start, piece in zip(self._starts, self.pieces, strict=True)
-            if piece.final
-        ]
+        final = [place for place, piece in zip(self.written, self.pieces, strict=True) if piece.final]
         return sorted({*final, *(match.span() for match in untouched.finditer(self.text))})
 
     def raw(self, spans: Iterable[Span]) -> list[Span]:
         """Return spans of this text as spans of the raw one, less what is closed to them."""
         return [
-            Span(self._back(start, 0), self._back(end, 1), span.kind, span.recogniser)
+            Span(*_raw(start, end, self.spans, self.written), span.kind, span.recogniser)
             for span in spans
             for start, end in _outside((span.start, span.end), self._closed)
         ]
 
-    def _back(self, place: int, edge: int) -> int:
-        """Return the offset in the raw text; inside a piece that of its start (edge 0) or its end (edge 1)."""
-        last = bisect_right(self._starts, place) - 1
-        if last < 0:
-            return place
-        piece, beyond = self.pieces[last], place - self._starts[last] - len(self.pieces[last].written)
-        if beyond >= 0:
-            return piece.span.end + beyond
-        return piece.span.end if edge and place > self._starts[last] else piece.span.start
+
+def _raw(start: int, end: int, spans: Sequence[Span], written: Sequence[Interval]) -> Interval:
+    """Return a stretch of a text with replacements as one of the raw text."""
+    return _back(start, 0, spans, written), _back(end, 1, spans, written)
+
+
+def _back(place: int, edge: int, spans: Sequence[Span], written: Sequence[Interval]) -> int:
+    """Return the offset in the raw text; inside a replacement that of its span's start (edge 0) or end (edge 1)."""
+    last = bisect_right(written, place, key=itemgetter(0)) - 1
+    if last < 0:
+        return place
+    (start, end), span = written[last], spans[last]
+    if place >= end:
+        return span.end + place - end
+    return span.end if edge and place > start else span.start
+
+
+def _without(text: str, spans: Sequence[Span]) -> str:
+    edges = [0, *(edge for span in spans for edge in (span.start, span.end)), len(text)]
+    return " ".join(text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
 
 
 def _found(recognisers: Iterable[Recogniser], text: str) -> list[Span]:

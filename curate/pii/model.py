@@ -41,6 +41,9 @@ _YEAR = re.compile(r"(?:1[89]|20)\d\d年?")
 _EDGES = " \t\r\n\u3000，。、；：,;:"
 _SYSTEM, _USER = frozenset({"kinds", "rules", "reply"}), frozenset({"text"})
 
+_UNASKED = ("bank_account", "number")
+"""Kinds that models are not told of."""
+
 Status = Literal["read", "refused", "unparsed", "excessive", "failed"]
 STATUSES: tuple[Status, ...] = ("read", "refused", "unparsed", "excessive", "failed")
 """`excessive`: a reply that would mask so much of a text that nothing is believed of it."""
@@ -71,7 +74,7 @@ class Prompt(Section):
         """Return the system text, filled in: the same for every call."""
         word = "zh" if self.language.startswith("zh") else "en"
         values = {
-            "kinds": "\n".join(f"{kind}: {words[word]}" for kind, words in kinds().items()),
+            "kinds": "\n".join(f"{kind}: {words[word]}" for kind, words in _asked().items()),
             "rules": "\n".join(f"{number}. {rule.strip()}" for number, rule in enumerate(self.rules, 1)),
             "reply": self.reply.strip(),
         }
@@ -138,7 +141,7 @@ def schema() -> dict[str, Json]:
     """Return the JSON schema of a reply: a list of quotations, each with a known kind."""
     span: dict[str, Json] = {
         "type": "object",
-        "properties": {"text": {"type": "string"}, "kind": {"type": "string", "enum": list(kinds())}},
+        "properties": {"text": {"type": "string"}, "kind": {"type": "string", "enum": list(_asked())}},
         "required": ["text", "kind"],
         "additionalProperties": False,
     }
@@ -181,6 +184,12 @@ def _quotation(item: object) -> tuple[str, str]:
 
 
 @cache
+def _asked() -> dict[str, Mapping[str, str]]:
+    """Return the kinds that a model may name, with their words; a new one changes every prompt's digest."""
+    return {kind: words for kind, words in kinds().items() if kind not in _UNASKED}
+
+
+@cache
 def _known_kinds() -> dict[str, str]:
     """Return every word for a kind -> the kind: its own name, and those that stand in placeholders."""
     return {parse.plain(word): kind for kind, words in kinds().items() for word in (kind, *words.values())}
@@ -190,7 +199,7 @@ def _implausible(quote: str, kind: str) -> str:
     """Return why a quotation is no personal data wherever it stands; empty if it may be."""
     if not kind:
         return "in another form"
-    if kind not in kinds():
+    if kind not in _asked():
         return "of an unknown kind"
     letters, digits = sum(map(str.isalpha, quote)), sum(map(str.isdecimal, quote))
     if len(quote) < 2 or letters + digits == 0 or (not letters and digits < _FEWEST_DIGITS):

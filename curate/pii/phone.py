@@ -29,7 +29,7 @@ CHINA = rf"(?:\(\+?86\)|\+[{SPACE}]?\(?86\)?|{ALONE}(?:00[{SPACE}]?86|86)){GAP}"
 
 _CITIES = r"(?:10|2[0-57-9])"
 """Area codes of two digits, whose numbers have eight."""
-_OTHERS = r"(?!400|800)[3-9]\d{2}"
+_OTHERS = r"(?!400|[38]0)[3-9]\d{2}"
 _LOCAL_8 = rf"[2-9]\d{{3}}(?:{GAP}|[{DOT}])\d{{4}}"
 _LOCAL_7 = rf"(?:[2-9]\d{{2}}(?:{GAP}|[{DOT}])\d{{4}}|[2-9]\d{{3}}{_CUT}\d{{3}})"
 _NUMBER = rf"(?:{_CITIES}~{_LOCAL_8}|{_OTHERS}~(?:{_LOCAL_8}|{_LOCAL_7}))"

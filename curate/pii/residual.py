@@ -6,14 +6,15 @@ of it. What doses, laboratory values, dates, ranges and public codes look like s
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from string import ascii_uppercase
 
 import polars as pl
 
 from curate.config import parse_yaml
-from curate.pii.text import narrow
+from curate.pii import phone_western
+from curate.pii.text import narrow, script
 from curate.resources import data_file
 
 FEWEST = 7
@@ -47,6 +48,9 @@ _COUNTED = "".join(map(str, range(200)))
 _LINK = r"[\s:=是为為号號码碼加我的同(\"“'「【,/]{0,6}[京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼]?"
 """What stands between a word and its value; a plate begins with a province."""
 _VALUE = r"[a-z0-9][a-z0-9_.@-]{4,}"
+_SAID = r"(?:[\s:#=.(\"'-]|(?<![a-z])(?:number|no|nr|num|nummer|id|is|was)(?![a-z])){0,8}"
+_NUMBER_LIKE = r"[a-z]{0,6}[ .-]?\d[a-z\d]*(?:[ ./-]{1,2}\d[a-z\d]*){0,6}(?:[ -][a-z](?![a-z]))?"
+"""Beside a word for a number of the West: digits with letters and groups."""
 _EMAIL = re.compile(r"[a-z0-9]\s?@\s?[a-z0-9-]{1,63}\.[a-z]{2,}")
 _NEAR = 20
 """Code points around a number that are looked at."""
@@ -63,7 +67,7 @@ class Residue:
     start: int
     end: int
     reason: str
-    """digits, or the kind of word beside it: account, record, name, address."""
+    """digits, or the kind of word beside it: account, record, national, name, address."""
 
 
 @cache
@@ -87,7 +91,7 @@ def _any(name: str, after: str = "") -> re.Pattern[str]:
 
 def trigger() -> str:
     """Return a pattern that occurs in every text in which anything is found, for Rust's `regex`."""
-    words = [word for name in ("accounts", "records", "names", "addresses") for word in _words()[name]]
+    words = [word for name in ("accounts", "records", "national", "names", "addresses") for word in _words()[name]]
     alone = (rf"(?-u:\b){word}(?-u:\b)" if word.isascii() else word for word in words)
     return rf"{_RUN}|(?i:{'|'.join(alone)})|[@\uff20-\uff5a]"
 
@@ -97,8 +101,11 @@ def scan(texts: Sequence[str], closed: re.Pattern[str]) -> Iterator[tuple[int, R
 
     One automaton finds the few texts that are looked at.
     """
-    hits = pl.Series(texts, dtype=pl.String).str.contains(trigger())
-    for row in hits.arg_true():
+    try:
+        rows = pl.Series(texts, dtype=pl.String).str.contains(trigger()).arg_true().to_list()
+    except UnicodeEncodeError:  # half a surrogate pair: no text in UTF-8, so all of them are looked at one by one
+        rows = list(range(len(texts)))
+    for row in rows:
         for residue in residues(texts[row], closed):
             yield row, residue
 
@@ -106,11 +113,17 @@ def scan(texts: Sequence[str], closed: re.Pattern[str]) -> Iterator[tuple[int, R
 def residues(text: str, closed: re.Pattern[str]) -> list[Residue]:
     """Return what is suspicious in a masked text, first one first; `closed` matches what masking wrote."""
     seen = narrow(_WRITTEN.sub(_blank, closed.sub(_blank, text))).translate(_PLAIN)
+    seen = _any("zips", r"(?![\d-])").sub(_blank, seen)
+    seen = phone_western.ALONE.sub(
+        lambda match: _blank(match) if phone_western.for_everybody(match) else match[0], seen
+    )
     found = [*_digits(seen), *_beside(seen)]
     kept: list[Residue] = []
     for each in sorted(found, key=lambda residue: (residue.start, -residue.end)):
         if not kept or each.start >= kept[-1].end:
             kept.append(each)
+        elif each.end > kept[-1].end:
+            kept[-1] = replace(kept[-1], end=each.end)  # one place, so that to mask it leaves nothing of the other
     return kept
 
 
@@ -147,7 +160,7 @@ def _pieces(run: str) -> Iterator[re.Match[str]]:
 def _suspicious(run: str, before: str, after: str) -> bool:
     """Say whether digits are anything but a date, a measure, a range, decimal numbers, a count or a public code."""
     digits = re.sub(r"\D", "", run)
-    if 0 <= _COUNTED.find(digits) < 10 or _ROUND.fullmatch(run) or _public(run):
+    if 0 <= _COUNTED.find(digits) < 10 or _ROUND.fullmatch(run) or _public(run) or _toll_free(digits, before + after):
         return False
     plain = (_DATE, _YEARS, _RANGE, _PRESSURE)
     if any(pattern.fullmatch(run) for pattern in plain) or _POWER.search(run) or is_measure(run, after):
@@ -157,13 +170,30 @@ def _suspicious(run: str, before: str, after: str) -> bool:
     return _any("codes", r"\s?\Z").search(before) is None
 
 
+def _toll_free(digits: str, near: str) -> bool:
+    """Say whether digits in one piece are a line free of charge in North America.
+
+    Among English words alone, for China has mobile numbers that look the same.
+    """
+    return re.fullmatch(r"18(?:00|22|33|44|55|66|77|88)\d{7}", digits) is not None and script(near) == "en"
+
+
 def _beside(text: str) -> Iterator[Residue]:
     for reason, value, fewest in (("account", _VALUE, 5), ("record", "[a-z0-9-]+", 3)):
         for word in _any(f"{reason}s", rf"(?=(?P<link>{_LINK})(?P<value>{value}))").finditer(text):
             found, start = word["value"].rstrip(".-"), word.start("value")
             after = text[start + len(found) : start + len(found) + _NEAR]
-            if _alone(word, text) and _telling(found, word["link"], fewest) and not is_measure(found, after):
+            toll_free = _toll_free(found, text[max(start - _NEAR, 0) : start] + after)
+            if (
+                _alone(word, text)
+                and _telling(found, word["link"], fewest)
+                and not (is_measure(found, after) or toll_free)
+            ):
                 yield Residue(start, start + len(found), reason)
+    for word in _any("national", rf"(?=(?P<link>{_SAID})(?P<value>{_NUMBER_LIKE}))").finditer(text):
+        found, start = word["value"], word.start("value")
+        if _alone(word, text) and sum(map(str.isdecimal, found)) >= 5 and not _public(found):
+            yield Residue(start, start + len(found), "national")
     for match in _any("names", r"\s?:\s?(?P<value>[\u4e00-\u9fff]{2,4}|[a-z]+ [a-z]+)").finditer(text):
         if not _any("no_names").match(match["value"]):
             yield Residue(*match.span("value"), "name")
@@ -190,4 +220,5 @@ def _telling(value: str, link: str, fewest: int) -> bool:
 def _public(number: str) -> bool:
     """Say whether everybody may call a number, as it is written or by its digits alone."""
     spoken = "" if any(map(str.isalpha, number)) else re.sub(r"\D", "", number)
-    return any(_any("helplines").fullmatch(each) for each in (number, spoken))
+    known = any(_any("helplines").fullmatch(each) for each in (number, spoken))
+    return known or phone_western.is_hotline(spoken)

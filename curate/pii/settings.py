@@ -11,7 +11,7 @@ from curate.errors import ConfigError, suggestion
 from curate.pii import RECOGNISERS, Recogniser
 from curate.pii.custom import Pattern, Words, from_pattern, from_words
 from curate.pii.kinds import placeholders
-from curate.pii.masking import Masker
+from curate.pii.masking import Masker, Writer
 from curate.pii.writing import Mode, last_resort, writer
 
 
@@ -24,7 +24,7 @@ class Masking(Section):
     words: dict[str, Words] = Field(default={}, description="lists of words of your own, by name")
     mode: Mode = Field(default="placeholder", description="placeholder, pseudonym or tag (of the same length)")
     placeholders: Literal["zh", "en"] | None = Field(
-        default=None, description="language of the placeholders; the pipeline's without it"
+        default=None, description="language of the placeholders; without it that of each text"
     )
 
     @property
@@ -47,9 +47,16 @@ def recognisers(config: Masking) -> Sequence[Recogniser]:
 
 
 def masker(config: Masking, language: str, key: bytes) -> Masker:
-    """Return the masker of these settings; `key` draws the pseudonyms."""
+    """Return the masker of these settings; `key` draws the pseudonyms.
+
+    Placeholders are in the language of each text, in `language` where a text has no letters.
+    """
     spoken = config.placeholders or language
-    return Masker(recognisers(config), writer(config.mode, spoken, key), last_resort(spoken), untouched(config))
+    by_script: dict[str | None, tuple[Writer, Writer]] = {
+        each: (writer(config.mode, each, key), last_resort(each)) for each in ("zh", "en") if not config.placeholders
+    }
+    write, placeholder = writer(config.mode, spoken, key), last_resort(spoken)
+    return Masker(recognisers(config), write, placeholder, untouched(config), by_script)
 
 
 def untouched(config: Masking) -> re.Pattern[str]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from curate.records import Span
 
@@ -18,6 +18,8 @@ RAW_DASH = "[-\u2010-\u2015\u2212\uff0d]"
 _WIDE = re.compile(
     "[\u00a0\u2007\u202f\u2010-\u2015\u2212\u3000\uff05\uff08\uff09\uff0b\uff0d\uff0e\uff10-\uff19\uff20-\uff3f\uff41-\uff5a]"
 )
+_CHINESE = re.compile("[\u3400-\u9fff]")
+_LATIN = re.compile("[A-Za-z\u00c0-\u024f]{2,}")
 _SPACES, _DASHES = "\u00a0\u2007\u202f\u3000", "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
 
 
@@ -53,3 +55,14 @@ def _narrow(match: re.Match[str]) -> str:
     if character in _SPACES:
         return " "
     return "-" if character in _DASHES else chr(ord(character) - 0xFEE0)
+
+
+def script(text: str) -> Literal["zh", "en"] | None:
+    """Return zh for a text with at least a Chinese character to every fourth word in Latin letters, else en.
+
+    None for a text without either, such as a number alone.
+    """
+    chinese, latin = len(_CHINESE.findall(text)), len(_LATIN.findall(text))
+    if not chinese and not latin:
+        return None
+    return "zh" if 4 * chinese >= latin else "en"

@@ -49,8 +49,11 @@ def _halved(groups: list[tuple[str, list[str]]]) -> str:
 
 def any_of(*lists: Iterable[str]) -> str:
     """Return a pattern for any of the words in a narrowed text; Latin letters in front make it another word."""
-    fronted = (("(?<![A-Za-z])" if word[0].isascii() else "") + re.escape(word) for word in longest_first(*lists))
-    return f"(?:{'|'.join(fronted)})"
+    every = longest_first(*lists)
+    fronted = (("(?<![A-Za-z])" if word[0].isascii() else "") + re.escape(word) for word in every)
+    first = "".join(sorted({re.escape(word[0]) for word in every}))
+    # one look at a character instead of one for every word
+    return f"(?=[{first}])(?:{'|'.join(fronted)})"
 
 
 def raw(*lists: Iterable[str]) -> str:

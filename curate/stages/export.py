@@ -163,11 +163,10 @@ def fingerprint(config: Config, context: Context) -> Json:
     for name in config.formats:
         EXPORTERS.load(name)
     judged = context.report("judge")
-    may = leaving.settings(context)
     return {
         "duplicates": context.duplicates,
         "rubric": judged.facts.get("rubric") if judged else None,
-        "residual": [may.residual, *sorted(may.accept)],
+        "residual": leaving.allowed(context),
         "experts": {desk.sample.design.name: desk.digest for desk in relevance_desks(context.run)},
         "told": telling.settings(context),
         "families": telling.families(context),

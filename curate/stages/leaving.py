@@ -10,13 +10,14 @@ from typing import Literal
 import polars as pl
 from pydantic import Field
 
-from curate.config import Section
+from curate.config import Json, Section
 from curate.context import Context
 from curate.encoders.api import Api
 from curate.errors import UserError
 from curate.protocols import Encoder, Vectors
 from curate.providers.loopback import outside
 from curate.records import Role
+from curate.stages import decisions
 
 
 class Leaving(Section):
@@ -36,7 +37,24 @@ def residual(context: Context) -> pl.DataFrame:
     """Return the places in masked texts that look like personal data and were not accepted; none before `mask`."""
     if not (context.folder("mask") / "residual.parquet").is_file():
         return pl.DataFrame(schema={"table": pl.String, "id": pl.String})
-    return context.read("mask", "residual").filter(~pl.col("id").is_in(settings(context).accept))
+    left = context.read("mask", "residual").filter(~pl.col("id").is_in(settings(context).accept))
+    return left.join(decisions.accepted(context.run), on=[*decisions.PLACE, "link"], how="anti")
+
+
+def allowed(context: Context) -> Json:
+    """Return everything that people have let pass, for what says so: settings, texts, places."""
+    may, places = settings(context), decisions.accepted(context.run)
+    return [may.residual, *sorted(may.accept), *map(list, places.iter_rows())]
+
+
+def decided(context: Context) -> dict[str, int]:
+    """Return how many places of the residual scan people accepted, and how many they had masked."""
+    report = context.report("mask")
+    if report is None:
+        return {"accepted": 0, "masked": 0}
+    listed = context.read("mask", "residual")
+    masked = report.facts.get("masked_by_people", 0)
+    return {"accepted": listed.height - residual(context).height, "masked": masked if isinstance(masked, int) else 0}
 
 
 def settings(context: Context) -> Leaving:
@@ -51,9 +69,10 @@ def stop(who: str, left: pl.DataFrame, context: Context) -> int:
     texts = left.select("table", "id").unique().height
     if texts and settings(context).residual == "stop":
         raise UserError(
-            f"{who}: {texts:,} texts still hold what looks like personal data; read the places that `curate show "
-            "mask/residual` lists, mask them by mask.patterns or mask.words, or accept the texts: "
-            "--set mask.accept=[ID, ...], or all of them: --set mask.residual=allow"
+            f"{who}: {texts:,} texts still hold what looks like personal data ({left.height:,} places); look at each "
+            f"place, and mask or accept it: curate check mask --residual --run {context.run}; or mask such texts by "
+            "mask.patterns or mask.words, accept whole texts: --set mask.accept=[ID, ...], or all of them: "
+            "--set mask.residual=allow"
         )
     return texts
 

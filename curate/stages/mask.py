@@ -9,11 +9,11 @@ before any is masked.
 
 import re
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 from pydantic import Field
@@ -30,7 +30,8 @@ from curate.pii.settings import Masking, recognisers, untouched
 from curate.pii.workers import Batch, mask_batches
 from curate.pii.writing import link
 from curate.processes import cores
-from curate.stages import spotting
+from curate.records import Span
+from curate.stages import decisions, spotting
 from curate.stages.leaving import Leaving
 from curate.stages.spotting import Spots
 
@@ -55,6 +56,26 @@ class Config(Masking, Leaving):
     )
 
 
+class _Row(NamedTuple):
+    """A row as it was, and its masked texts by column."""
+
+    raw: dict[str, Any]
+    masked: dict[str, Masked]
+
+    @property
+    def written(self) -> dict[str, Any]:
+        """Return the row with its texts masked."""
+        return {**self.raw, **{name: found.text for name, found in self.masked.items()}}
+
+    def shown(self, *, decided: bool) -> str:
+        """Return what is shown of the masked row; without what people decided, as it was when they did."""
+        texts = {
+            name: found.text if decided else found.restored(self.raw[name], decisions.PERSON)
+            for name, found in self.masked.items()
+        }
+        return records.shown(texts.get("title", ""), texts["text"])
+
+
 @dataclass
 class _Done:
     """What masking did to one table."""
@@ -75,21 +96,24 @@ class _Done:
     """Id -> share of its characters that were masked, of those in which something was."""
     kept: int = 0
 
-    def rows(self, batch: pl.DataFrame, masked: Sequence[Masked]) -> Iterator[dict[str, object]]:
-        """Yield the rows of a batch with their texts masked, and note the spans."""
+    def rows(self, batch: pl.DataFrame, masked: Sequence[Masked]) -> Iterator[_Row]:
+        """Yield the rows of a batch with their masked texts, and note the spans."""
         columns = FIELDS[self.table]
         for number, row in enumerate(batch.iter_rows(named=True)):
             texts = {name: masked[place * len(batch) + number] for place, name in enumerate(columns)}
             for name, found in texts.items():
                 self._note(str(row[KEYS[self.table]]), name, row[name], found)
             self._count(str(row[KEYS[self.table]]), sum(len(row[name]) for name in columns), texts.values())
-            yield {**row, **{name: found.text for name, found in texts.items()}}
+            yield _Row(row, texts)
 
-    def first(self, row: dict[str, Any]) -> str:
-        """Return the id of the first row with the same masked text."""
-        shown = records.shown(str(row.get("title", "")), str(row["text"]))
-        self.masked.append(self.firsts.number(str(row[KEYS[self.table]]), shown))
-        return self.firsts.names[self.masked[-1]]
+    def first(self, row: _Row) -> str:
+        """Return the id of the first row of a masked text; one that people had masked stands for what it had merged."""
+        name = str(row.raw[KEYS[self.table]])
+        number = self.firsts.number(name, row.shown(decided=False))
+        if self.firsts.names[number] == name:
+            number = self.firsts.number(name, row.shown(decided=True))
+        self.masked.append(number)
+        return self.firsts.names[number]
 
     def altered(self) -> pl.DataFrame:
         """Return the rows of the table `altered`: texts made equal to another one, and those that lost too much."""
@@ -102,12 +126,19 @@ class _Done:
         if hidden := sum(span.end - span.start for found in texts for span in found.spans):
             self.lost[name] = hidden / length
 
-    def look_over(self, rows: Sequence[dict[str, Any]], closed: re.Pattern[str]) -> None:
+    def look_over(self, rows: Sequence[_Row], closed: re.Pattern[str]) -> None:
         """Note what still looks like personal data in masked rows."""
         for name in FIELDS[self.table]:
-            for number, found in residual.scan([row[name] for row in rows], closed):
-                place: dict[str, str | int] = {"table": self.table, "id": rows[number][KEYS[self.table]], "field": name}
-                self.residual.append({**place, "start": found.start, "end": found.end, "reason": found.reason})
+            for number, found in residual.scan([row.masked[name].text for row in rows], closed):
+                row = rows[number]
+                place: dict[str, str | int] = {"table": self.table, "id": row.raw[KEYS[self.table]], "field": name}
+                start, end = row.masked[name].raw(found.start, found.end)
+                raw: dict[str, str | int] = {
+                    "raw_start": start,
+                    "raw_end": end,
+                    "link": decisions.text_link(self.key, row.raw[name]),
+                }
+                self.residual.append({**place, "start": found.start, "end": found.end, "reason": found.reason, **raw})
 
     def _note(self, name: str, key: str, raw: str, masked: Masked) -> None:
         for span in masked.spans:
@@ -122,7 +153,8 @@ def run(config: Config, context: Context) -> Report:
     if not config.enabled:
         return _copy(context)
     spots = spotting.spot(config, context, lambda: _texts(context))
-    masked = {table: _mask(table, config, context, spots) for table in FIELDS}
+    decided = decisions.ToMask(context.run, secret(context.home))
+    masked = {table: _mask(table, config, context, spots, decided) for table in FIELDS}
     qrels = follow_qrels(context.read("ingest", "qrels"), masked["queries"].merged, masked["corpus"].merged)
     files.write_table(context.out, "qrels", qrels)
     aliases = context.read("ingest", "aliases")
@@ -137,7 +169,7 @@ def run(config: Config, context: Context) -> Report:
     files.write_table(context.out, "altered", altered)
     classes = [_kept(masked[table]) for table in FIELDS]
     files.write_table(context.out, "classes", pl.concat(classes))
-    return _report(masked, altered, len(left), spots)
+    return _report(masked, altered, len(left), spots, decided)
 
 
 def _kept(done: _Done) -> pl.DataFrame:
@@ -146,21 +178,22 @@ def _kept(done: _Done) -> pl.DataFrame:
     return own.select(table=pl.lit(done.table), id="id", **{"class": "class"})
 
 
-def _mask(table: str, config: Config, context: Context, spots: Spots | None) -> _Done:
+def _mask(table: str, config: Config, context: Context, spots: Spots | None, decided: decisions.ToMask) -> _Done:
     total, key = _height(context.folder("ingest"), table), secret(context.home)
     processes = config.processes or (cores() if total > _SMALL else 1)
     settings = Masking.model_validate(config.model_dump(include=set(Masking.model_fields)))
     done = _Done(table, key, same_text(context.read("ingest", "classes"), table))
     keep_all = context.duplicates == "keep"
-    closed, batches = untouched(settings), _batches(table, context, spots)
+    closed, batches = untouched(settings), _batches(table, context, spots, decided)
     with files.TableWriter(context.out, table) as writer:
         for batch, masked in mask_batches(settings, context.language, key, batches, processes):
             kept = []
-            for row in done.rows(batch, masked):
-                name, first = str(row[KEYS[table]]), done.first(row)
+            for each in done.rows(batch, masked):
+                row, first = each.written, done.first(each)
+                name, first = str(row[KEYS[table]]), done.merged.get(first, first)
                 if keep_all or first == name:
                     writer.add(row)
-                    kept.append(row)
+                    kept.append(each)
                 else:
                     done.merged[name] = first
             done.look_over(kept, closed)
@@ -169,21 +202,30 @@ def _mask(table: str, config: Config, context: Context, spots: Spots | None) -> 
     return done
 
 
-def _batches(table: str, context: Context, spots: Spots | None) -> Iterator[tuple[pl.DataFrame, Batch]]:
-    """Yield the raw rows, their texts field by field, and what a model has found in them."""
+def _batches(
+    table: str, context: Context, spots: Spots | None = None, decided: decisions.ToMask | None = None
+) -> Iterator[tuple[pl.DataFrame, Batch]]:
+    """Yield the raw rows, their texts field by field, and what a model has found or people have decided to mask."""
     for batch in files.batches(context.folder("ingest"), table):
         texts = [text for name in FIELDS[table] for text in batch[name]]
-        found = enumerate(map(spots.of, texts)) if spots else ()
-        yield batch, (texts, {row: spans for row, spans in found if spans})
+        known: defaultdict[int, list[Span]] = defaultdict(list)
+        for row, text in enumerate(texts):
+            if spots and (spans := spots.of(text)):
+                known[row] += spans
+        for row, span in decided.of(table, batch, FIELDS[table], KEYS[table]) if decided else ():
+            known[row].append(span)
+        yield batch, (texts, dict(known))
 
 
 def _texts(context: Context) -> Iterator[str]:
     for table in FIELDS:
-        for _, (texts, _) in _batches(table, context, None):
+        for _, (texts, _) in _batches(table, context):
             yield from texts
 
 
-def _report(masked: dict[str, _Done], altered: pl.DataFrame, left: int, spots: Spots | None) -> Report:
+def _report(
+    masked: dict[str, _Done], altered: pl.DataFrame, left: int, spots: Spots | None, decided: decisions.ToMask
+) -> Report:
     kinds = Counter(str(span["kind"]) for part in masked.values() for span in part.spans)
     facts: dict[str, Json] = {f"spans_{kind}": count for kind, count in sorted(kinds.items())}
     for table, part in masked.items():
@@ -192,8 +234,12 @@ def _report(masked: dict[str, _Done], altered: pl.DataFrame, left: int, spots: S
         facts |= {f"masked_{table}": len(part.lost), f"merged_{table}": len(part.merged)}
         facts |= {f"made_equal_{table}": equal, f"shortened_{table}": shortened}
     facts["residual"] = left
-    stopped = "stop `export` and whatever asks a model elsewhere: see `curate show mask/residual`"
+    if decided.decided:
+        facts["masked_by_people"] = decided.applied
+    stopped = "stop `export` and whatever asks a model elsewhere: see `curate check mask --residual`"
     notes = [f"{left:,} places still look like personal data, and {stopped}"] if left else []
+    if gone := decided.decided - decided.applied:
+        notes.append(f"{gone:,} decisions to mask a place belong to texts that have changed, so they were dropped")
     notes += _altering(facts)
     parts, cost = masked.values(), 0.0 if spots is None else spots.cost
     return Report(
@@ -237,7 +283,14 @@ def fingerprint(config: Config, context: Context) -> Json:
     lists = {name: files.sha256(each.file) for name, each in config.words.items() if each.file}
     drawn = link(secret(context.home), "", "") if config.mode == "pseudonym" else None
     asked = spotting.fingerprint(config, context) if config.enabled else None
-    return {"recognisers": config.names, "duplicates": context.duplicates, "words": lists, "key": drawn, "model": asked}
+    return {
+        "recognisers": config.names,
+        "duplicates": context.duplicates,
+        "words": lists,
+        "key": drawn,
+        "model": asked,
+        "decisions": decisions.identity(context.run) if config.enabled else [],
+    }
 
 
 def preflight(config: Config, context: Context) -> None:
@@ -246,4 +299,4 @@ def preflight(config: Config, context: Context) -> None:
         spotting.preflight(config, context)
 
 
-STAGE = Stage("mask", Config, ("ingest",), run, fingerprint, preflight, head=("language",), version=4)
+STAGE = Stage("mask", Config, ("ingest",), run, fingerprint, preflight, head=("language",), version=5)

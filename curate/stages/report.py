@@ -28,7 +28,7 @@ from curate.records import VERDICTS
 from curate.review import relevance_desks
 from curate.review.showing import columns
 from curate.sampling import generator
-from curate.stages import telling
+from curate.stages import leaving, telling
 from curate.voting import PAIR
 
 READ = ("mask", "diversify", "pool", "judge", "consensus", "resolve", "sts", "export")
@@ -102,6 +102,7 @@ def gather(config: Config, context: Context) -> Shown:
         published=_published(context, queries, pool) if labels else None,
         experts=columns(context.run),
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
+        decided=leaving.decided(context),
     )
 
 
@@ -110,6 +111,7 @@ def fingerprint(_config: Config, context: Context) -> Json:
     done = {name: report for name in COUNTED if (report := context.report(name))}
     return {
         "settings": context.settings,
+        "allowed": leaving.allowed(context),
         "steps": {name: asdict(_step(report)) for name, report in done.items()},
         "experts": {desk.sample.design.name: desk.digest for desk in relevance_desks(context.run)},
         "families": telling.families(context),

@@ -13,6 +13,7 @@ from curate.page import strings
 from curate.parts import parts
 from curate.providers import presets
 from curate.review.showing import columns
+from curate.stages import leaving
 
 KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
 """Key of a judge's identity -> what kind of judge has it."""
@@ -152,6 +153,10 @@ def _privacy(context: Context, suspicious: int) -> list[Json]:
         f"Something was masked in {changed}, of all that were read.",
         "A second scan looked for what was missed; no such scan finds everything.",
     ]
+    decided = leaving.decided(context)
+    if any(decided.values()):
+        counts = f"{decided['accepted']:,} were accepted and {decided['masked']:,} masked by people"
+        lines.append(f"Of the places that it listed, {counts}.")
     lines += _altered(report.facts, context.duplicates)
     if suspicious:
         lines.append(f"{suspicious:,} texts hold what looks like personal data to that scan, and were allowed.")

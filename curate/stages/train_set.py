@@ -255,8 +255,7 @@ def fingerprint(config: Config, context: Context) -> Json:
         )
     if set(config.negatives.grades) & CUT:
         raise ConfigError(f"train_set.negatives.grades: expected grades below the cut, found {config.negatives.grades}")
-    may = leaving.settings(context)
-    known: dict[str, Json] = {"residual": [may.residual, *sorted(may.accept)], "duplicates": context.duplicates}
+    known: dict[str, Json] = {"residual": leaving.allowed(context), "duplicates": context.duplicates}
     if config.test != UNCHECKED:
         known["encoder"] = build.encoder(context, config.leaks.encoder).revision
         known["test"] = splits.digests(Path(config.test))
