@@ -66,19 +66,23 @@ class Context:
     consent: Consent = Consent()
     settings: Settings = field(default_factory=dict)
     """The whole frozen pipeline, for report and card."""
+    made: Mapping[str, Path] = field(default_factory=dict)
+    """Stages that are finished and not in the run folder yet -> where they are."""
+    partial: Callable[["Report"], None] = lambda _report: None
+    """Called with the report of tables that are written though the stage cannot go on, before it raises why."""
 
     def folder(self, stage: str) -> Path:
         """Return the folder of a finished stage."""
-        return self.run / stage
+        return self.made.get(stage, self.run / stage)
 
     def read(self, stage: str, table: str) -> pl.DataFrame:
         """Return a table of a finished stage."""
-        return read_table(self.run / stage, table)
+        return read_table(self.folder(stage), table)
 
     def report(self, stage: str) -> "Report | None":
         """Return what a stage reported; None if it has not run, or its done-mark cannot be read."""
         try:
-            return Report(**read_json(self.run / stage / "stage.json")["report"])
+            return Report(**read_json(self.folder(stage) / "stage.json")["report"])
         except (DataError, OSError, KeyError, TypeError):
             return None
 
@@ -86,7 +90,7 @@ class Context:
         """Return what a finished stage reported; DataError if its done-mark cannot be read."""
         report = self.report(stage)
         if report is None:
-            raise DataError(f"{self.run / stage}: the stage has not run, or its mark is damaged; run `curate {stage}`")
+            raise DataError(f"{self.folder(stage)}: the stage has not run, or its mark is damaged; run `curate {stage}`")
         return report
 
     @property

@@ -127,14 +127,15 @@ def of_source(kind: str, source: str) -> list[str]:
 
 
 def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_json: bool) -> bool:
-    """Run all stages and return True; for a plan only what judging needs, print what it would cost, return False."""
+    """Run all stages and return True; for a plan print what judging would cost, keep nothing, and return False."""
     from curate.cli.progress import bars
 
     stages = work.pipeline.head.stages
-    work.consent = consent
     with bars() as (work.progress, work.tell):
-        work.execute(stages[: stages.index("judge")] if plan else None, force=force and not plan)
-    if plan:
-        rows = work.quote()
-        typer.echo(json.dumps(rows) if as_json else as_table(rows) if rows else "nothing is left to send")
-    return not plan
+        if not plan:
+            work.consent = consent
+            work.execute(None, force=force)
+            return True
+        rows = work.rehearse(stages[: stages.index("judge")], type(work).quote)
+    typer.echo(json.dumps(rows) if as_json else as_table(rows) if rows else "nothing is left to send")
+    return False
