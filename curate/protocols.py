@@ -24,12 +24,12 @@ Result = TypeVar("Result")
 class Progress(Protocol):
     """Show how far a long step is; the CLI draws a bar, tests and libraries use `quiet`."""
 
-    def __call__(self, label: str, total: int, done: int, /) -> None:
-        """Say that `done` of `total` units of `label` are finished."""
+    def __call__(self, label: str, total: int, done: int, note: str = "", /) -> None:
+        """Say that `done` of `total` units of `label` are finished; `note` is what to say beside it, such as money."""
         ...
 
 
-def quiet(_label: str, _total: int, _done: int) -> None:
+def quiet(_label: str, _total: int, _done: int, _note: str = "") -> None:
     """Show nothing."""
 
 

@@ -18,6 +18,8 @@ from curate.errors import ConfigError, CurateError, DataError, RunFailed, UserEr
 from curate.folder import Made, enough_space, locked
 from curate.pipeline import Pipeline, dump
 from curate.protocols import Progress, quiet
+from curate.providers.presets import rates
+from curate.rates import Rates
 
 State = Literal["done", "partial", "stale", "missing", "unchecked"]
 """`partial` wrote its tables and has more to do; `unchecked` is done, but a missing file hides whether it is still up
@@ -239,13 +241,14 @@ class Run:
         try:
             report = stage.run(self.pipeline.sections[name], self._context(out, written.append))
         except CurateError:
-            if written and self._before.get(name) not in ("done", "unchecked"):  # what is whole gives way to nothing less
+            if written and self._before.get(name) not in (
+                "done",
+                "unchecked",
+            ):  # what is whole gives way to nothing less
                 keep(written[-1])
                 self._commit()
             raise
         keep(report)
-        if self.consent.max_cost is not None:
-            self.consent = replace(self.consent, max_cost=max(self.consent.max_cost - report.spent, 0.0))
         before = stages.KNOWN[: stages.KNOWN.index(name) + 1]
         self._outside = {each: known for each, known in self._outside.items() if each in before}
         if report.unfinished:
@@ -333,6 +336,8 @@ class Run:
             tell=self.tell,
             consent=self.consent,
             settings=self.pipeline.settings,
+            rates=Rates(head.rates).over(rates()),
+            currency=head.currency,
             made=dict(self._made.waiting),
             partial=partial,
         )

@@ -131,15 +131,13 @@ def _bench(run: Run, order: Order) -> Iterator[Bench]:
 
 def _ask(bench: Bench) -> None:
     """Have everybody answer what is ordered and not in the ledger, once that is allowed."""
-    rounds, consent = bench.rounds(), bench.context.consent
+    rounds = bench.rounds()
     asked = [seat for _, seats in rounds for seat in seats]
     spending.need_masked(asked, bench.context)
-    spending.need_consent(bench.seated[0], asked, consent)
-    left = consent.max_cost
+    spending.need_consent(bench.seated[0], asked, bench.context)
     for table, seats in rounds:
         bench.ledger.note(judging.noted(table.pool))
-        spent = spending.rate(table, seats, bench.config, bench.context, left)
-        left = None if left is None else max(left - spent, 0.0)
+        spending.rate(table, seats, bench.config, bench.context)
 
 
 def _figures(bench: Bench) -> dict[str, Any]:

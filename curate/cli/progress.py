@@ -18,15 +18,20 @@ def bars() -> Iterator[tuple[Progress, Callable[[str], None]]]:
         yield quiet, lambda line: console.print(line, markup=False, soft_wrap=True)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as shown:
+    money = TextColumn("{task.fields[note]}", markup=False)
+    with Progress(*columns, TimeRemainingColumn(), money, console=console, transient=True) as shown:
         tasks: dict[str, tuple[TaskID, float]] = {}
 
-        def progress(label: str, total: int, done: int) -> None:
+        def progress(label: str, total: int, done: int, note: str = "") -> None:
             now = time.monotonic()
-            task, started = tasks.get(label) or (shown.add_task(label, total=total, visible=False, rate=""), now)
+            task, started = tasks.get(label) or (
+                shown.add_task(label, total=total, visible=False, rate="", note=""),
+                now,
+            )
             tasks[label] = task, started
             seconds = max(now - started, 1e-9)
-            shown.update(task, completed=done, total=total, visible=seconds > 1, rate=f"{done / seconds:,.0f}/s")
+            rate = f"{done / seconds:,.0f}/s"
+            shown.update(task, completed=done, total=total, visible=seconds > 1, rate=rate, note=note)
             if done >= total:
                 shown.remove_task(tasks.pop(label)[0])
 

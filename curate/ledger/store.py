@@ -152,10 +152,10 @@ class Ledger:
             return [row[0] for row in connection.execute(query)]
 
     def bill(self, run: str, judge_digests: Sequence[str]) -> pl.DataFrame:
-        """Return what was paid for a run, a row a judge that answered.
+        """Return what was paid for a run, a row a judge that answered and currency.
 
-        Columns: judge_digest, calls, prompt_tokens, cached_tokens, output_tokens, cost. Tokens and cost are None if
-        one of the calls does not know its own; requests that got no reply count as free.
+        Columns: judge_digest, calls, prompt_tokens, cached_tokens, output_tokens, cost, currency. Tokens and cost are
+        None if one of the calls does not know its own; requests that got no reply count as free.
         """
         calls, func = self._tables.calls.c, self._sa.func
         figures = ["prompt_tokens", "cached_tokens", "output_tokens", "cost"]
@@ -165,13 +165,14 @@ class Ledger:
                 calls.judge_digest,
                 func.count(),
                 *(self._sa.case((every, func.sum(column))) for column, every in known),
+                calls.currency,
             )
             .where(calls.run == run, calls.judge_digest.in_(judge_digests), calls.finish != "error")
-            .group_by(calls.judge_digest)
-            .order_by(calls.judge_digest)
+            .group_by(calls.judge_digest, calls.currency)
+            .order_by(calls.judge_digest, calls.currency)
         )
         whole = dict.fromkeys(["calls", *figures[:3]], pl.Int64)
-        return self._frame(query, {"judge_digest": pl.String, **whole, "cost": pl.Float64})
+        return self._frame(query, {"judge_digest": pl.String, **whole, "cost": pl.Float64, "currency": pl.String})
 
     def forms(self, run: str, judge_digests: Sequence[str]) -> dict[str, dict[str, int]]:
         """Return judge -> form of a reply (whole, partial, refused, cut, ...) -> how many of a run's calls had it."""

@@ -24,7 +24,7 @@ def _texts(kept: Path, doc_ids: Iterable[str]) -> tuple[dict[str, str], dict[str
 
 
 def outdated(sample: Sample, kept: Path) -> set[tuple[str, str]]:
-    """Return the pairs of a relevance sample whose texts in the folder of `diversify` are not those that people read."""
+    """Return the pairs of a sample whose texts are not those that people read; `kept` is the folder of diversify."""
     rows = [(*ids, *read) for ids, read in sample.survey.select("ids", "texts").iter_rows()]
     queries, passages = _texts(kept, (row[1] for row in rows))
     return {(query, doc) for query, doc, *read in rows if [queries.get(query), passages.get(doc)] != read}

@@ -28,7 +28,7 @@ from curate.pii.settings import Masking, recognisers, untouched
 from curate.pii.workers import Batch, mask_batches
 from curate.pii.writing import link
 from curate.processes import cores
-from curate.stages import spotting
+from curate.stages import billing, spotting
 from curate.stages.leaving import Leaving
 from curate.stages.spotting import Spots
 
@@ -157,12 +157,14 @@ def _report(masked: dict[str, _Done], left: int, spots: Spots | None) -> Report:
     facts["residual"] = left
     stopped = "stop `export` and whatever asks a model elsewhere: see `curate show mask/residual`"
     notes = [f"{left:,} places still look like personal data, and {stopped}"]
-    parts, cost = masked.values(), 0.0 if spots is None else spots.cost
+    if spots is not None:
+        facts |= {"model": spots.facts, **billing.facts(spots.paid)}
+    parts = masked.values()
     return Report(
         sum(part.read for part in parts),
         sum(part.kept for part in parts),
-        cost=cost,
-        facts=facts if spots is None else {**facts, "model": spots.facts},
+        cost=0.0 if spots is None else spots.paid.amount,
+        facts=facts,
         notes=[*(notes if left else ()), *spotting.notes(spots)],
         spent=0.0 if spots is None else spots.spent,
     )
