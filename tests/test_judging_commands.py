@@ -72,11 +72,16 @@ def test_a_plan_is_printed_and_nothing_is_sent(run: Path, server: Vendor) -> Non
         *("judge", "calls", "prompt_tokens", "prefix_tokens", "answer_tokens"),
         *("online", "batches", "currency", "minutes", "cascade_least"),
     ]
+    rows = [row.replace("in all", "total") for row in rows]
     found = {row.split()[0]: dict(zip(head.split(), row.split(), strict=True)) for row in rows}
-    assert set(found) == {"m", "n"}
+    assert set(found) == {"m", "n", "total"}
     assert found["m"]["calls"] == found["n"]["calls"]
     assert float(found["m"]["batches"]) == pytest.approx(float(found["m"]["online"]) / 2, abs=0.1)
-    assert (found["n"]["batches"], found["n"]["minutes"]) == ("-", "-")
+    assert found["n"]["batches"] == "-"
+    whole = float(found["m"]["online"]) + float(found["n"]["online"])
+    assert float(found["total"]["online"]) == pytest.approx(whole, abs=0.02)
+    assert float(found["total"]["batches"]) == pytest.approx(whole - float(found["m"]["batches"]), abs=0.02)
+    assert (found["total"]["currency"], found["n"]["minutes"], found["total"]["minutes"]) == ("EUR", "0.10", "0.10")
     assert server.calls == []
     assert curate(run, "judge", "--max-cost", "100").returncode == 0
     assert "nothing is left" in curate(run, "judge", "--plan").stdout

@@ -28,7 +28,7 @@ from curate.folder import enough_space, locked
 from curate.ledger import Ledger, default_path
 from curate.review.settled import settled
 from curate.run import Run
-from curate.stages import gate, judge, quote, spending
+from curate.stages import billing, gate, judge, quote, spending
 from curate.stages.seats import AnySeat, PaidSeat, ReplaySeat, Table, paid
 
 
@@ -108,6 +108,7 @@ def planned(run: Run, order: Order) -> list[quote.Row]:
     """Return what the checks would send and cost, a row for every check and judge; nothing is sent."""
     with _bench(run, order) as bench:
         rows = [quote.row(table, seat) for table, seats in bench.rounds() for seat in paid(seats) if seat.work]
+        rows = billing.in_all(rows, bench.context, ("online", "batches"))
     return [{name: cell for name, cell in each.items() if name != "batches"} for each in rows]
 
 

@@ -38,12 +38,27 @@ Retrievers = Annotated[
     typer.Option("--retrievers", help="Names, separated by commas: bm25,e5,use.", autocompletion=completing.retrievers),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Do it again though it is up to date.")]
-MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop before the calls cost more than this.")]
+MaxCost = Annotated[
+    str | None,
+    typer.Option("--max-cost", metavar="AMOUNT", help="Stop before the calls cost more than this, as in 50 or 50USD."),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Spend without a cap.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Send nothing; the ledger holds every answer.")]
 AllowWeak = Annotated[
     bool, typer.Option("--allow-weak-judges", help="Go on with judges that did not pass their controls.")
 ]
+
+
+def allowed(max_cost: str | None, yes: bool = False, **more: bool) -> "Consent":
+    """Return what the options allow to spend; ConfigError if the cap is no amount."""
+    from curate.context import Consent
+    from curate.errors import ConfigError
+
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]{3})?\s*", max_cost or "0")
+    if found is None:
+        raise ConfigError(f"--max-cost: expected an amount from 0 on, such as 50 or 50USD, found {max_cost!r}")
+    cap = None if max_cost is None else float(found[1])
+    return Consent(cap, yes, currency=found[2].upper() if found[2] else None, **more)
 
 
 def listed(key: str, names: str | None) -> list[str]:
@@ -137,5 +152,5 @@ def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_js
             work.execute(None, force=force)
             return True
         rows = work.rehearse(stages[: stages.index("judge")], type(work).quote)
-    typer.echo(json.dumps(rows) if as_json else as_table(rows) if rows else "nothing is left to send")
+    typer.echo(json.dumps(rows) if as_json else as_table(rows, digits=2) if rows else "nothing is left to send")
     return False

@@ -241,6 +241,22 @@ class Ledger:
             rows = connection.execute(query)
             return [(second_of(name), tokens) for name, judge, tokens in rows if judge == judge_digest]
 
+    def latency(self, judge_digest: str, most: float, last: int = 200) -> float | None:
+        """Return the mean seconds of a judge's last replies, without those that took longer than `most`, as in batches.
+
+        None without any.
+        """
+        calls = self._tables.calls.c
+        query = (
+            self._sa.select(calls.latency_s)
+            .where(calls.judge_digest == judge_digest, calls.finish != "error", calls.latency_s <= most)
+            .order_by(calls.call_id.desc())
+            .limit(last)
+        )
+        with self.database.transaction() as connection:
+            found = list(connection.execute(query).scalars())
+        return sum(found) / len(found) if found else None
+
     def count(self, table: Kept) -> int:
         """Return the number of rows of a table."""
         query = self._sa.select(self._sa.func.count()).select_from(self._tables.KEPT[table])

@@ -153,11 +153,21 @@ class Desk:
         spending.permit(verb, models, self.plans, self.context)
 
     def rows(self) -> list[dict[str, Json]]:
-        """Return a row a label of what would be sent: calls, tokens and cost at most, None without a price."""
-        return [
-            {"question": name, **asdict(each), "currency": None if each.cost is None else each.currency}
+        """Return a row a label of what would be sent: calls, tokens, cost at most (None without a price), minutes."""
+        rows: list[dict[str, Json]] = [
+            {
+                "question": name,
+                **asdict(each),
+                "currency": None if each.cost is None else each.currency,
+                "minutes": self._minutes(self.models[name], each),
+            }
             for name, each in self.plans.items()
         ]
+        return billing.in_all(rows, self.context, ("cost",))
+
+    def _minutes(self, model: Model, found: Plan) -> float:
+        tokens = found.prompt_tokens + found.output_tokens
+        return billing.minutes(self.ledger, digest(model.identity), model.settings, found.calls, tokens)
 
     def cost(self) -> Total:
         """Return what the run has paid for these models."""

@@ -5,10 +5,11 @@ from curate.budget import plan
 from curate.config import Json
 from curate.context import Context
 from curate.ledger import Ledger, default_path
-from curate.stages import judge, spending
+from curate.stages import billing, judge, spending
 from curate.stages.seats import PaidSeat, Table, paid
 
 Row = dict[str, Json]
+MONEY = ("online", "batches", "cascade_least")
 
 
 def quote(config: judge.Config, context: Context) -> list[Row]:
@@ -18,8 +19,9 @@ def quote(config: judge.Config, context: Context) -> list[Row]:
 
     `judge`, `calls`, `prompt_tokens` (an estimate; `prefix_tokens` of them, the same in every call, can come out of a
     vendor's cache), `answer_tokens` (at most), and what that costs at most in `currency`, None without a price:
-    `online`, in `batches` where the vendor has them, and from `cascade_least` on in a cascade, which costs at most what
-    `online` does. `minutes`: the time at the vendor's limits, None without any.
+    `online`, in `batches` where the vendor has them, and from `cascade_least` on in a cascade, which
+    costs at most what `online` does. `minutes`: about how long it lasts online (see `billing.minutes`). The last of
+    several rows is what they come to, all side by side.
     """
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         table, panel = judge.seated(config, context, ledger)
@@ -32,7 +34,7 @@ def quote(config: judge.Config, context: Context) -> list[Row]:
         whole = each in before or each["judge"] == first  # whoever comes first is asked for everything
         online = each["online"]
         each["cascade_least"] = round(online * (1.0 if whole else sample), 4) if isinstance(online, float) else None
-    return [*before, *rows]
+    return billing.in_all([*before, *rows], context, MONEY)
 
 
 def row(table: Table, seat: PaidSeat) -> Row:
@@ -40,7 +42,6 @@ def row(table: Table, seat: PaidSeat) -> Row:
     settings = seat.settings
     found = plan((task.request for task in table.tasks(seat, seat.work)), settings.price)
     tokens = found.prompt_tokens + found.output_tokens
-    limits = [(found.calls, settings.requests_per_minute), (tokens, settings.tokens_per_minute)]
     price = settings.price
     batches = found.cost * price.batch if found.cost is not None and price and settings.batch else None
     return {
@@ -52,5 +53,5 @@ def row(table: Table, seat: PaidSeat) -> Row:
         "online": None if found.cost is None else round(found.cost, 4),
         "batches": None if batches is None else round(batches, 4),
         "currency": found.currency if price else None,
-        "minutes": max((round(amount / limit, 1) for amount, limit in limits if limit), default=None),
+        "minutes": billing.minutes(table.ledger, seat.key.judge_digest, settings, found.calls, tokens),
     }
