@@ -21,11 +21,19 @@ def status(
     run: Folder = None,
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
-    """Print what each stage did: state, rows, seconds, cost."""
-    from curate.status import status_rows
+    """Print what each stage did: state, rows, seconds, cost; of a judge stage that is not done the share judged."""
+    from curate.rates import shown
+    from curate.status import JUDGING, status_rows, told
 
     rows = status_rows(open_run(pipeline, run))
-    typer.echo(json.dumps(rows, indent=1) if as_json else as_table(rows))
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    costs = [shown(row["cost"], None) if isinstance(row["cost"], float) else None for row in rows]
+    table = [{**row, "cost": cost} for row, cost in zip(rows, costs, strict=True)]
+    typer.echo(as_table([{name: row[name] for name in row if name not in JUDGING} for row in table]))
+    for line in told(rows):
+        typer.echo(line)
 
 
 def show(

@@ -14,11 +14,15 @@ def stats(ledger: Ledger) -> list[dict[str, Json]]:
     """Return a row a judge and rubric, sorted by both.
 
     Keys: judge, identity (JSON text), rubric, calls, failed_calls, first and last (dates of calls), a number of ratings
-    for each status, tokens by kind and cost (None if a reply does not know its own), models (as replies named them).
+    for each status, tokens by kind and cost (None if a reply does not know its own), `costs` (currency -> amount; calls
+    of version 0.1 under "", for they knew none), models (as replies named them).
     """
     with ledger.database.transaction("snapshot") as connection:
         told = {row.judge_digest: row.identity for row in connection.execute(sa.select(judges))}
         called = {(row.judge, row.rubric): row._asdict() for row in connection.execute(_calls())}
+        costs: dict[tuple[str, str], dict[str, float]] = {}
+        for row in connection.execute(_costs()):
+            costs.setdefault((row.judge, row.rubric), {})[row.currency] = row.cost
         rated = {(row.judge, row.rubric): row._asdict() for row in connection.execute(_ratings())}
     none = {**dict.fromkeys(("calls", "failed_calls", *STATUSES), 0), **dict.fromkeys(("first", "last", *FIGURES))}
     return [
@@ -29,6 +33,7 @@ def stats(ledger: Ledger) -> list[dict[str, Json]]:
             "judge": key[0],
             "rubric": key[1],
             "identity": told.get(key[0]),
+            "costs": dict(costs.get(key, {})),
             "models": ledger.models(*key),
         }
         for key in sorted({*called, *rated})
@@ -52,6 +57,13 @@ def _calls() -> sa.Select[tuple[object, ...]]:
         func.max(call.created).label("last"),
         *figures,
     ).group_by(call.judge_digest, call.rubric_digest)
+
+
+def _costs() -> sa.Select[tuple[object, ...]]:
+    call, currency = calls.c, sa.func.coalesce(calls.c.currency, "").label("currency")
+    keys = call.judge_digest.label("judge"), call.rubric_digest.label("rubric"), currency
+    known = (call.finish != "error") & call.cost.is_not(None)
+    return sa.select(*keys, sa.func.sum(call.cost).label("cost")).where(known).group_by(*keys).order_by(currency)
 
 
 def _ratings() -> sa.Select[tuple[object, ...]]:

@@ -174,6 +174,16 @@ class Ledger:
         whole = dict.fromkeys(["calls", *figures[:3]], pl.Int64)
         return self._frame(query, {"judge_digest": pl.String, **whole, "cost": pl.Float64, "currency": pl.String})
 
+    def settled(self, run: str, judge_digests: Sequence[str]) -> int:
+        """Return how many ratings of the pool a run's calls gave."""
+        calls, ratings = self._tables.calls.c, self._tables.ratings.c
+        mine = self._sa.select(calls.call_id).where(
+            calls.run == run, calls.judge_digest.in_(judge_digests), calls.replicate == 0
+        )
+        query = self._sa.select(self._sa.func.count()).where(ratings.call_id.in_(mine), ratings.status != "failed")
+        with self.database.transaction() as connection:
+            return int(connection.execute(query).scalar_one())
+
     def forms(self, run: str, judge_digests: Sequence[str]) -> dict[str, dict[str, int]]:
         """Return judge -> form of a reply (whole, partial, refused, cut, ...) -> how many of a run's calls had it."""
         calls, func = self._tables.calls.c, self._sa.func

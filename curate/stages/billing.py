@@ -44,6 +44,16 @@ def total(bills: Mapping[str, Bill], context: Context) -> Total:
     return context.rates.total(amounts, context.currency or (budget.currency or None))
 
 
+def by_currency(bills: Mapping[str, Bill]) -> dict[str, Json]:
+    """Return currency -> what was paid in it; what a bill does not know is left out."""
+    amounts: dict[str, float] = {}
+    for each in bills.values():
+        cost, currency = each["cost"], each["currency"]
+        if isinstance(cost, float) and cost and isinstance(currency, str):
+            amounts[currency] = amounts.get(currency, 0.0) + cost
+    return dict(sorted(amounts.items()))
+
+
 def facts(found: Total) -> dict[str, Json]:
     """Return what a stage's report keeps of a total beside its amount."""
     return {"currency": found.currency, "rates": [rate.plain() for rate in found.rates]}
