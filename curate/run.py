@@ -14,34 +14,21 @@ from typing import Any, Literal, TypeVar, cast
 from curate import config, files, records, stages
 from curate.config import Json, Settings
 from curate.context import Consent, Context, Report, Stage, home, ledger_place
-from curate.errors import ConfigError, CurateError, DataError, RunFailed, UserError
+from curate.errors import ConfigError, CurateError, RunFailed, UserError
 from curate.folder import Made, enough_space, locked
 from curate.pipeline import Pipeline, dump
 from curate.protocols import Progress, quiet
 from curate.providers.presets import rates
 from curate.rates import Rates
+from curate.stages.mark import TEXT_TABLES, Mark
 
 State = Literal["done", "partial", "stale", "missing", "unchecked"]
 """`partial` wrote its tables and has more to do; `unchecked` is done, but a missing file hides whether it is still up
 to date."""
-TEXT_TABLES = ("queries.parquet", "corpus.parquet")
 SETTINGS = "pipeline.yaml"
 """The settings that the run folder stands under; the newest run is the one whose settings were written last."""
 Found = TypeVar("Found")
 PACKAGES = ("curate-ir", "polars", "numpy", "faiss-cpu", "bm25s", "jieba", "statsmodels", "sqlalchemy")
-
-
-@dataclass(frozen=True)
-class Mark:
-    """The done-mark of a stage: what it was made from, what it made, and how long that took."""
-
-    made_from: dict[str, Json]
-    """Stage and version, head, digest of the settings, what lies outside the run, and the input files' digests."""
-    report: Report
-    seconds: float
-    outputs: dict[str, str]
-    released: bool = False
-    """True once the raw texts of `ingest` were deleted, because `mask` has read them."""
 
 
 @dataclass
@@ -78,11 +65,10 @@ class Run:
                 try:
                     self._ensure(name, force=force, alone=len(names) == 1)
                 except KeyboardInterrupt as error:
-                    kept = "the run is left as it was" if self._made.waiting else "what was finished is kept"
-                    error.add_note(
-                        f"stopped in the stage {name!r} of {self.folder}; {kept}, and the same command goes on from "
-                        "there"
-                    )
+                    kept = "what was finished is kept, and the same command goes on from there"
+                    if self._made.waiting:
+                        kept = "the run is left as it was, and the same command begins again"
+                    error.add_note(f"stopped in the stage {name!r} of {self.folder}; {kept}")
                     raise
                 except CurateError:
                     if lost := ", ".join(self._made.waiting):
@@ -117,9 +103,10 @@ class Run:
         if not (self.folder / SETTINGS).is_file():
             return {}
         try:
-            states = Run(self.folder, Pipeline.load(self.folder / SETTINGS)).states()
+            before = Pipeline.load(self.folder / SETTINGS)
         except ConfigError:  # of another version, or of a plugin that is gone: nothing goes on under them
             return {}
+        states = (self if before.settings == self.pipeline.settings else Run(self.folder, before)).states()
         return {name: state for name, (state, _) in states.items() if state not in ("missing", "stale")}
 
     def _commit(self) -> None:
@@ -196,14 +183,7 @@ class Run:
 
     def mark(self, name: str) -> Mark | None:
         """Return a stage's done-mark, None if it has none that can be read."""
-        path = self._made.place(name) / "stage.json"
-        if not path.is_file():
-            return None
-        try:
-            data = files.read_json(path)
-            return Mark(**{**data, "report": Report(**data["report"])})
-        except (DataError, TypeError, KeyError):
-            return None  # damaged, or of another version: the stage is made again, which costs no second call
+        return Mark.read(self._made.place(name))
 
     def _ensure(self, name: str, *, force: bool, alone: bool) -> None:
         if self._state(name, self.mark(name)) == "done" and not force:
@@ -241,10 +221,9 @@ class Run:
         try:
             report = stage.run(self.pipeline.sections[name], self._context(out, written.append))
         except CurateError:
-            if written and self._before.get(name) not in (
-                "done",
-                "unchecked",
-            ):  # what is whole gives way to nothing less
+            if written and self._before.get(name) in ("done", "unchecked"):  # what is whole gives way to nothing less
+                self.tell(f"{self.folder} is left as it was; what was paid lies in the ledger")
+            elif written:
                 keep(written[-1])
                 self._commit()
             raise
@@ -282,7 +261,7 @@ class Run:
     def _state(self, name: str, mark: Mark | None) -> State:
         if mark is None:
             return "missing"
-        if not self._whole(name, mark):
+        if not mark.whole(self._made.place(name)):
             return "stale"
         try:
             if mark.made_from != self._made_from(stages.stage(name)):
@@ -290,11 +269,6 @@ class Run:
         except UserError:  # say, the source was moved away since
             return "unchecked"
         return "partial" if mark.report.unfinished else "done"
-
-    def _whole(self, name: str, mark: Mark) -> bool:
-        found = files.digests(self._made.place(name))
-        gone = TEXT_TABLES if mark.released else ()
-        return all(found.get(path) == digest for path, digest in mark.outputs.items() if path not in gone)
 
     def _made_from(self, stage: Stage[Any]) -> dict[str, Json]:
         """Return all that the stage's tables depend on, in JSON's types; the same again means nothing to do."""

@@ -11,10 +11,12 @@ from curate.config import Json
 from curate.errors import DataError, UserError, suggestion
 from curate.files import read_json
 from curate.rates import shown
-from curate.run import SETTINGS, Mark, Run, State
+from curate.run import SETTINGS, Run, State
 from curate.stages import billing
 from curate.stages.billing import Bill
-from curate.stages.judge import Config, progress
+from curate.stages.judge import Config
+from curate.stages.mark import Mark
+from curate.stages.quote import progress
 
 JUDGING = ("judged", "paid")
 SHOWN = (".parquet", ".json")

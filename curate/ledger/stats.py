@@ -1,5 +1,7 @@
 """What a ledger holds: calls, ratings, tokens and money of every judge under every rubric."""
 
+from collections.abc import Sequence
+
 import sqlalchemy as sa
 
 from curate.config import Json
@@ -38,6 +40,32 @@ def stats(ledger: Ledger) -> list[dict[str, Json]]:
         }
         for key in sorted({*called, *rated})
     ]
+
+
+def settled(ledger: Ledger, run: str, judge_digests: Sequence[str]) -> int:
+    """Return how many ratings of the pool a run's calls gave."""
+    mine = sa.select(calls.c.call_id).where(
+        calls.c.run == run, calls.c.judge_digest.in_(judge_digests), calls.c.replicate == 0
+    )
+    query = sa.select(sa.func.count()).where(ratings.c.call_id.in_(mine), ratings.c.status != "failed")
+    with ledger.database.transaction() as connection:
+        return int(connection.execute(query).scalar_one())
+
+
+def latency(ledger: Ledger, judge_digest: str, most: float, last: int = 200) -> float | None:
+    """Return the mean seconds of a judge's last replies, None without any.
+
+    Those that took longer than `most` are left out: batches do.
+    """
+    query = (
+        sa.select(calls.c.latency_s)
+        .where(calls.c.judge_digest == judge_digest, calls.c.finish != "error", calls.c.latency_s <= most)
+        .order_by(calls.c.call_id.desc())
+        .limit(last)
+    )
+    with ledger.database.transaction() as connection:
+        found = list(connection.execute(query).scalars())
+    return sum(found) / len(found) if found else None
 
 
 def _calls() -> sa.Select[tuple[object, ...]]:

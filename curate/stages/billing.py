@@ -64,10 +64,12 @@ def minutes(ledger: Ledger, judge_digest: str, settings: ProviderConfig, calls: 
 
     The latency is that of the judge's last calls in the ledger, LATENCY_S without any.
     """
-    latency = ledger.latency(judge_digest, settings.timeout_s) or LATENCY_S
+    from curate.ledger.stats import latency
+
+    seconds = latency(ledger, judge_digest, settings.timeout_s) or LATENCY_S
     limits = ((calls, settings.requests_per_minute), (tokens, settings.tokens_per_minute))
     bound = [amount / limit for amount, limit in limits if limit]
-    return round(max(calls * latency / settings.concurrency / 60, *bound, 0.0), 1)
+    return round(max(calls * seconds / settings.concurrency / 60, *bound, 0.0), 2)
 
 
 def in_all(rows: list[Row], context: Context, money: Sequence[str]) -> list[Row]:

@@ -186,7 +186,7 @@ class Desk:
         """Return request digest -> what the ledger has of it: the first answer, else what came last."""
         asked = {key: talk.asks[name] for name, key in named.items()}
         found: dict[str, Answer] = {}
-        judge = digest(talk.model.identity)
+        judge = self.ledger.register(talk.model.identity)
         for key, finish, raw in self.ledger.generations(judge, talk.digest, talk.replicate):
             if key in asked and (key not in found or found[key].status in NONE):
                 found[key] = _read(talk, asked[key], finish, raw)

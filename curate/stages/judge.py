@@ -9,14 +9,13 @@ consents to retry. In a cascade a pair that a judge was not asked for is `stoppe
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 import polars as pl
 from pydantic import Field
 
 from curate import ask, cascade, judging, passages, resources
 from curate.cascade import PAIR, Mode
-from curate.config import Json, Section, digest, read_yaml
+from curate.config import Json, Section, read_yaml
 from curate.context import Context, Report, Stage
 from curate.controls import Accuracy
 from curate.corpus import TableCorpus
@@ -73,24 +72,6 @@ def run(config: Config, context: Context) -> Report:
                 context.partial(_snapshot(table, panel, {}, passed, config, context, str(error)))
             raise
         return _snapshot(table, panel, wanted, passed, config, context)
-
-
-def progress(config: Config, context: Context) -> tuple[float | None, dict[str, Json] | None]:
-    """Return the share of the language models' ratings that a run's calls gave so far, and what was paid by currency.
-
-    None before the first call. What the ledger held before, and texts that are equal, are not counted.
-    """
-    models = [build.judge(context, name, lambda: load_rubric(config, context)) for name in config.models]
-    asked = {each.name: (digest(each.identity), settings.price) for each, settings in models if settings}
-    place = context.ledger or default_path(context.home)
-    if not asked or (isinstance(place, Path) and not place.exists()):
-        return None, None
-    with Ledger(place) as ledger:
-        bills = billing.bills(ledger, context, asked)
-        settled = ledger.settled(context.run_id, [name for name, _ in asked.values()])
-    pairs = pl.scan_parquet(context.folder("pool") / "pool.parquet").select(pl.len()).collect().item()
-    wanted = pairs * len(asked)
-    return (settled / wanted if bills and wanted else None), billing.by_currency(bills) or None
 
 
 def _calls(panel: Sequence[AnySeat], ledger: Ledger, context: Context) -> int:

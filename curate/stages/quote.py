@@ -1,11 +1,15 @@
-"""What judging would send and cost, before anything is sent: online, in batches, and in a cascade."""
+"""What judging would send and cost: online, in batches, and in a cascade; and how far it is, once it has begun."""
+
+from pathlib import Path
+
+import polars as pl
 
 from curate import judging
 from curate.budget import plan
-from curate.config import Json
+from curate.config import Json, digest
 from curate.context import Context
 from curate.ledger import Ledger, default_path
-from curate.stages import billing, judge, spending
+from curate.stages import billing, build, judge, spending
 from curate.stages.seats import PaidSeat, Table, paid
 
 Row = dict[str, Json]
@@ -55,3 +59,23 @@ def row(table: Table, seat: PaidSeat) -> Row:
         "currency": found.currency if price else None,
         "minutes": billing.minutes(table.ledger, seat.key.judge_digest, settings, found.calls, tokens),
     }
+
+
+def progress(config: judge.Config, context: Context) -> tuple[float | None, dict[str, Json] | None]:
+    """Return the share of the language models' ratings that a run's calls gave so far, and what was paid by currency.
+
+    None before the first call. What the ledger held before, and texts that are equal, are not counted.
+    """
+    from curate.ledger import stats
+
+    models = [build.judge(context, name, lambda: judge.load_rubric(config, context)) for name in config.models]
+    asked = {each.name: (digest(each.identity), settings.price) for each, settings in models if settings}
+    place = context.ledger or default_path(context.home)
+    if not asked or (isinstance(place, Path) and not place.exists()):
+        return None, None
+    with Ledger(place) as ledger:
+        bills = billing.bills(ledger, context, asked)
+        settled = stats.settled(ledger, context.run_id, [name for name, _ in asked.values()])
+    pairs = pl.scan_parquet(context.folder("pool") / "pool.parquet").select(pl.len()).collect().item()
+    wanted = pairs * len(asked)
+    return (settled / wanted if bills and wanted else None), billing.by_currency(bills) or None

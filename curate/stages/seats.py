@@ -7,7 +7,7 @@ import polars as pl
 
 from curate import judging, sampling
 from curate.ask import Task
-from curate.config import Json, digest
+from curate.config import Json
 from curate.context import Context
 from curate.judges.llm import LlmJudge
 from curate.judges.replay import Replay
@@ -135,7 +135,7 @@ class Table:
         return judging.tasks(seat.judge, work, key, vain)
 
     def _key(self, identity: Mapping[str, Json], rubric_digest: str = "") -> Key:
-        return Key(digest(identity), rubric_digest, self.replicate)
+        return Key(self.ledger.register(identity), rubric_digest, self.replicate)
 
     def standing(self, seat: Seat | PaidSeat) -> pl.DataFrame:
         """Return what the ledger holds of a judge."""

@@ -167,8 +167,6 @@ def sample(pairs: pl.DataFrame, config: Panel, context: Context) -> pl.DataFrame
 def rate(table: Table, panel: Sequence[AnySeat], config: Panel, context: Context) -> None:
     """Have seats rate what they still have to, the language models side by side."""
     for seat in panel:
-        if isinstance(seat, Seat | PaidSeat):
-            table.ledger.register(seat.judge.identity)
         if isinstance(seat, Seat):
             judging.rate(seat.judge, seat.work, table.ledger, seat.key, context.progress)
     seats = [

@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 
 from curate import ask, resources
 from curate.budget import plan
-from curate.config import Json, digest, read_yaml
+from curate.config import Json, read_yaml
 from curate.context import Context
 from curate.errors import ConfigError, ProviderError, RunFailed
 from curate.ledger import Ledger, default_path
@@ -156,7 +156,7 @@ class _Spotter:
 
     def spots(self, texts: Texts) -> Spots:
         """Ask for what is missing, and return everything that the ledger then knows of the texts."""
-        judge = digest(_identity(self.settings))
+        judge = self.ledger.register(_identity(self.settings))
         account = ask.Account(judge, self.prompt.digest, run=self.context.run_id, purpose=PURPOSE)
         wanted = {self.key(window) for text in texts() for _, window in windows(text)}
         known, retry = self.known(account, wanted), self.context.consent.retry
@@ -203,7 +203,6 @@ class _Spotter:
 
     def send(self, texts: Texts, left: set[str], account: ask.Account) -> float:
         """Ask for what is left; return what was spent."""
-        self.ledger.register(_identity(self.settings))
         job = ask.Job(
             f"mask.model={self.name}",
             self.tasks(texts, left),
