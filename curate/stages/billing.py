@@ -56,7 +56,7 @@ def by_currency(bills: Mapping[str, Bill]) -> dict[str, Json]:
 
 def facts(found: Total) -> dict[str, Json]:
     """Return what a stage's report keeps of a total beside its amount."""
-    return {"currency": found.currency, "rates": [rate.plain() for rate in found.rates]}
+    return {"total": found.amount, "currency": found.currency, "rates": [rate.plain() for rate in found.rates]}
 
 
 def minutes(ledger: Ledger, judge_digest: str, settings: ProviderConfig, calls: int, tokens: int) -> float:
