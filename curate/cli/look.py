@@ -21,7 +21,7 @@ def status(
     run: Folder = None,
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
-    """Print what each stage did: state, rows, seconds, cost; of a judge stage that is not done the share judged."""
+    """Print what each stage did: state, rows, seconds, cost; and how far judging is."""
     from curate.rates import shown
     from curate.status import JUDGING, status_rows, told
 

@@ -40,7 +40,7 @@ Retrievers = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Do it again though it is up to date.")]
 MaxCost = Annotated[
     str | None,
-    typer.Option("--max-cost", metavar="AMOUNT", help="Stop before the calls cost more than this, as in 50 or 50USD."),
+    typer.Option("--max-cost", metavar="<50 or 50USD>", help="Stop before the calls cost more than this."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Spend without a cap.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Send nothing; the ledger holds every answer.")]
