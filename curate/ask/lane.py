@@ -124,7 +124,7 @@ class Lane:
         """Return what was spent on this judge in its own currency, and under a cap on all of them together."""
         price, budget = self.meter.price, self.purse.budget
         own = shown(self.bill.spent / self.meter.rate, price.currency) if price else ""
-        cap = f"all {budget.said(budget.spent)} of {budget.said()}" if budget.cap is not None else ""
+        cap = f"all {shown(budget.spent, None)} of {budget.said()}" if budget.cap is not None else ""
         return ", ".join(filter(None, (own, cap)))
 
     async def _paid(self, task: Task, entry: int) -> Reading:
