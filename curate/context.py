@@ -13,7 +13,7 @@ from curate.config import Json, Section, Settings
 from curate.errors import ConfigError, DataError
 from curate.files import read_json, read_table
 from curate.ledger import default_path
-from curate.protocols import Progress, quiet
+from curate.protocols import PaidProgress, quiet
 from curate.rates import Rates
 
 Config = TypeVar("Config", bound=Section)
@@ -67,7 +67,7 @@ class Context:
     """The pipeline's own encoders, retrievers and judges: family -> name -> settings."""
     engine: Settings = field(default_factory=dict)
     """What works on a corpus in parts, and how; empty for in one piece, in this process."""
-    progress: Progress = quiet
+    progress: PaidProgress = quiet
     tell: Callable[[str], None] = lambda _line: None
     """Called with one line of news."""
     consent: Consent = field(default_factory=Consent)

@@ -24,12 +24,20 @@ Result = TypeVar("Result")
 class Progress(Protocol):
     """Show how far a long step is; the CLI draws a bar, tests and libraries use `quiet`."""
 
-    def __call__(self, label: str, total: int, done: int, note: str = "", /) -> None:
-        """Say that `done` of `total` units of `label` are finished; `note` is what to say beside it, such as money."""
+    def __call__(self, label: str, total: int, done: int, /) -> None:
+        """Say that `done` of `total` units of `label` are finished."""
         ...
 
 
-def quiet(_label: str, _total: int, _done: int, _note: str = "") -> None:
+class PaidProgress(Progress, Protocol):
+    """A progress that also shows what was paid meanwhile."""
+
+    def __call__(self, label: str, total: int, done: int, money: str = "", /) -> None:
+        """Say that `done` of `total` units of `label` are finished, and what was paid for them."""
+        ...
+
+
+def quiet(_label: str, _total: int, _done: int, _money: str = "") -> None:
     """Show nothing."""
 
 

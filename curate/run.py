@@ -17,7 +17,7 @@ from curate.context import Consent, Context, Report, Stage, home, ledger_place
 from curate.errors import ConfigError, CurateError, RunFailed, UserError
 from curate.folder import Made, enough_space, locked
 from curate.pipeline import Pipeline, dump
-from curate.protocols import Progress, quiet
+from curate.protocols import PaidProgress, quiet
 from curate.providers.presets import rates
 from curate.rates import Rates
 from curate.stages.mark import TEXT_TABLES, Mark
@@ -37,7 +37,7 @@ class Run:
 
     folder: Path
     pipeline: Pipeline
-    progress: Progress = quiet
+    progress: PaidProgress = quiet
     consent: Consent = field(default_factory=Consent)
     tell: Callable[[str], None] = lambda _line: None
     """Called with one line when a stage starts, ends or is skipped."""

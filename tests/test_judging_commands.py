@@ -115,7 +115,9 @@ def test_two_currencies_are_under_one_cap_by_a_stated_rate(run: Path, server: Ve
     assert report["rates"] == [{"of": "CNY", "into": "EUR", "value": 0.125, "date": "2026-11-01"}]
     assert report["bill"]["n"]["currency"] == "CNY"
     costs = [dict(row["costs"]) for row in json.loads(curate(run, "ledger", "stats", "--json").stdout)]
-    assert {name: amount for each in costs for name, amount in each.items()} == pytest.approx({"CNY": 0.01, "EUR": 0.01})
+    assert {name: amount for each in costs for name, amount in each.items()} == pytest.approx(
+        {"CNY": 0.01, "EUR": 0.01}
+    )
     assert "cost: 0.0100 CNY" in curate(run, "ledger", "stats").stdout
 
 

@@ -10,7 +10,7 @@ from curate.ask.tasks import Bill, Job
 from curate.budget import Budget
 from curate.errors import BudgetError, ProviderError, RunFailed
 from curate.ledger import Ledger
-from curate.protocols import Progress, quiet
+from curate.protocols import PaidProgress, quiet
 
 __all__ = ["MOST_FAILED", "MOST_FRUITLESS", "ask", "mixture"]
 
@@ -20,7 +20,7 @@ def ask(
     ledger: Ledger,
     *,
     budget: Budget | None = None,
-    progress: Progress = quiet,
+    progress: PaidProgress = quiet,
     tell: Callable[[str], None] = lambda _line: None,
     beat: Beat | None = None,
 ) -> dict[str, Bill]:
@@ -55,7 +55,7 @@ class _Asking:
         self.lanes: list[Lane] = []
         self.stop: BaseException | None = None
 
-    async def all(self, jobs: Sequence[Job], ledger: Ledger, progress: Progress, beat: Beat | None) -> None:
+    async def all(self, jobs: Sequence[Job], ledger: Ledger, progress: PaidProgress, beat: Beat | None) -> None:
         """Run a lane a job until all have ended; `stop` and the lanes say why if not everything was settled."""
         purse = Purse(self.budget)
         self.lanes = [Lane(job, ledger, purse, progress) for job in jobs]

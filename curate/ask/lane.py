@@ -16,7 +16,7 @@ from curate.cost import estimate
 from curate.errors import BudgetError, ProviderError, RunFailed
 from curate.ledger import Ledger
 from curate.pauses import LONGEST_S
-from curate.protocols import Progress, Reply, Usage
+from curate.protocols import PaidProgress, Reply, Usage
 from curate.rates import shown
 
 MOST_FAILED = 5
@@ -42,7 +42,7 @@ class Purse:
 class Lane:
     """The state of one judge's asking; only the event loop touches it."""
 
-    def __init__(self, job: Job, ledger: Ledger, purse: Purse, progress: Progress) -> None:
+    def __init__(self, job: Job, ledger: Ledger, purse: Purse, progress: PaidProgress) -> None:
         limits = job.limits
         self.job, self.ledger, self.purse, self.progress = job, ledger, purse, progress
         self.gate = Gate(limits.concurrency)

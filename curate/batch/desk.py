@@ -16,7 +16,7 @@ from curate.errors import BudgetError, ProviderError, RunFailed
 from curate.ledger import Ledger
 from curate.ledger.batches import Batches
 from curate.pauses import LONGEST_S
-from curate.protocols import Progress, quiet
+from curate.protocols import PaidProgress, quiet
 
 Result = TypeVar("Result")
 _NAMED = 5
@@ -29,7 +29,7 @@ def ask_batches(
     *,
     budget: Budget | None = None,
     pace: Pace | None = None,
-    progress: Progress = quiet,
+    progress: PaidProgress = quiet,
     tell: Callable[[str], None] = lambda _line: None,
     beat: Beat | None = None,
 ) -> list[Bill]:
@@ -62,7 +62,7 @@ class Desk:
     batches: Batches
     pace: Pace
     budget: Budget
-    progress: Progress
+    progress: PaidProgress
     tell: Callable[[str], None]
     stop: BaseException | None = None
     halted: asyncio.Event = field(default_factory=asyncio.Event)

@@ -82,7 +82,7 @@ def check_retriever(make: Callable[[], Retriever], *, cuts: bool = True) -> None
 def _check_progress(retriever: Retriever) -> None:
     seen: dict[str, tuple[int, int]] = {}
 
-    def note(label: str, total: int, done: int, _more: str = "") -> None:
+    def note(label: str, total: int, done: int) -> None:
         seen[label] = total, done
 
     list(retriever.search(Listed(CORPUS), [Query(*each) for each in QUERIES.items()], 5, note))
