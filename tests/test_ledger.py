@@ -83,7 +83,11 @@ def test_an_error_holds_no_reply(ledger: Ledger) -> None:
 def test_a_judge_is_known_by_what_changes_its_grades(ledger: Ledger) -> None:
     first = ledger.register({"model": "m", "temperature": 0})
     assert ledger.register({"temperature": 0, "model": "m"}) == first
-    assert ledger.register({"model": "m", "temperature": 1}) != first
+    other = ledger.register({"model": "m", "temperature": 1})
+    assert other != first
+    assert ledger.count("judges") == 0, "a judge that said nothing is not there"
+    for judge in (first, first, other):
+        ledger.append([], replace(CALL, judge_digest=judge))
     assert ledger.count("judges") == 2
 
 

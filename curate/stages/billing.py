@@ -47,7 +47,7 @@ def total(bills: Mapping[str, Bill], context: Context) -> Total:
 def by_currency(bills: Mapping[str, Bill]) -> dict[str, Json]:
     """Return currency -> what was paid in it; what a bill does not know is left out."""
     amounts: dict[str, float] = {}
-    for each in bills.values():
+    for each in filter(None, bills.values()):
         cost, currency = each["cost"], each["currency"]
         if isinstance(cost, float) and cost and isinstance(currency, str):
             amounts[currency] = amounts.get(currency, 0.0) + cost
