@@ -1,10 +1,12 @@
 """Money: what an asking would cost before it is sent, and the cap while it is."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from curate.cost import Price, cost, estimate
+from curate.errors import BudgetError
 from curate.protocols import Request, Usage
+from curate.rates import Rate, Rates, line, shown
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Plan:
 
     def said(self) -> str:
         """Return the plan as a clause for a user."""
-        price = "price unknown" if self.cost is None else f"at most {self.cost:.2f} {self.currency}"
+        price = "price unknown" if self.cost is None else f"at most {shown(self.cost, self.currency)}"
         tokens = f"about {self.prompt_tokens:,} prompt and at most {self.output_tokens:,} answer tokens"
         return f"{self.calls:,} calls, {tokens}, {price}"
 
@@ -42,18 +44,70 @@ def plan(requests: Iterable[Request], price: Price | None) -> Plan:
     return Plan(calls, prompt, output, total, price.currency if price else "USD")
 
 
+def together(plans: Sequence[Plan], rates: Rates, currency: str | None = None) -> Plan:
+    """Return the plan of several models together, the cost in one currency, None if that is unknown."""
+    total = rates.total(((each.cost, each.currency) for each in plans), currency)
+    calls, prompt, output = (
+        sum(getattr(each, name) for each in plans) for name in ("calls", "prompt_tokens", "output_tokens")
+    )
+    return Plan(calls, prompt, output, total.amount, total.currency or plans[0].currency)
+
+
 @dataclass
 class Budget:
-    """A cap over all judges, held against what replies cost and against the most that calls in flight may cost."""
+    """The money of a command: a cap over all that it asks, held against replies and the most that calls may cost.
+
+    Everything is counted in the currency of the cap. Prices in others count by the rates that `settle` was given.
+    """
 
     cap: float | None = None
     """None: no cap."""
+    named: str | None = None
+    """The currency that was named with the cap."""
+    currency: str = ""
+    """Of the cap, once that is settled; empty while all prices count as they are."""
+    rates: Rates = field(default_factory=Rates)
     spent: float = 0.0
     """What replies cost, by the bound of their request where a vendor told no usage."""
     held: float = 0.0
     """The most that calls in flight may cost."""
     flying: int = 0
     """Calls in flight."""
+
+    def settle(self, prices: Mapping[str, Price], rates: Rates, usual: str | None) -> None:
+        """Decide which currency the cap is in, and that all prices can be counted in it; BudgetError if they cannot.
+
+        It is the one that was named with the cap, else the `usual` one, else that of the prices, else the one that the
+        rates lead to. Once something was spent it stays.
+        """
+        dear = {name: price.currency for name, price in prices.items() if not price.free()}
+        if self.cap is None or not dear:
+            return
+        into = self.named or usual or rates.common(dear.values())
+        into = self.currency if self.spent and self.currency else into
+        lacking = [name for name in dear.values() if into is None or rates.find(name, into) is None]
+        if into is None or lacking:
+            found = " and ".join(f"{name} ({place})" for place, name in sorted(dear.items(), key=lambda each: each[1]))
+            target = into or max(dear.values())
+            raise BudgetError(
+                f"--max-cost: found prices in {found}, and {'no rate into ' + into if into else 'no rates'}; write "
+                f"what they are worth into the pipeline file or models.yaml, as in `{line(dear.values(), target)}`, "
+                "or give --yes in place of the cap"
+            )
+        self.currency, self.rates = into, rates
+
+    def rate(self, price: Price | None) -> Rate:
+        """Return what one unit of a price's currency counts."""
+        own = price.currency if price and not price.free() else self.currency
+        self.currency = self.currency or (own if self.cap is not None else "")
+        found = self.rates.find(own, self.currency or own)
+        if found is None:
+            raise BudgetError(f"--max-cost: found prices in {own} and {self.currency}, and no rate between them")
+        return found
+
+    def said(self, amount: float | None = None) -> str:
+        """Return an amount, by default the cap, with its currency."""
+        return shown((self.cap or 0.0) if amount is None else amount, self.currency)
 
     def fits(self, amount: float) -> bool:
         """Say whether the cap leaves room for an amount beside all that is spent or in flight."""
@@ -73,6 +127,8 @@ class Meter:
     """The most that a call to one judge may use, corrected by what its replies used: estimates can be short."""
 
     price: Price | None = None
+    rate: float = 1.0
+    """What one unit of the price's currency counts in the budget."""
     dearest: float = 1.0
     """Most that a reply cost, as a multiple of its estimate."""
     longest: float = 1.0
@@ -80,7 +136,7 @@ class Meter:
 
     def bound(self, usage: Usage) -> float:
         """Return the most that a request of this estimate may cost, as far as is known; 0 without a price."""
-        return (cost(usage, self.price) or 0.0) * self.dearest
+        return (cost(usage, self.price) or 0.0) * self.dearest * self.rate
 
     def tokens(self, usage: Usage) -> float:
         """Return the most tokens, prompt and answer together, that a request of this estimate may use."""

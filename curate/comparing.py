@@ -74,17 +74,22 @@ def _proved(row: Mapping[str, Json], proof: Mapping[str, Any]) -> dict[str, Json
 
 
 def dependence(
-    run: Path, seed: int, definitions: Mapping[str, Mapping[str, Any]], people: pl.DataFrame | None = None
+    run: Path,
+    seed: int,
+    definitions: Mapping[str, Mapping[str, Any]],
+    people: pl.DataFrame | None = None,
+    judged: Path | None = None,
 ) -> dict[str, Json]:
     """Return what the judges of a finished `judge` stage have in common, as `in_common` does, and its `warnings`.
 
     `definitions` are the pipeline's own judges; `people` query_id, doc_id, relevant, weight, by default what all
-    samples of the run were answered.
+    samples of the run were answered; `judged` the folder of the stage, if it is not in its place yet.
     """
-    panel = read_json(run / "judge" / "panel.json")
+    judged = judged or run / "judge"
+    panel = read_json(judged / "panel.json")
     if people is None:
         people = settled(run).select(*PAIR, "weight", relevant=pl.col("grade").is_in(list(CUT)))
-    ratings = read_table(run / "judge", "ratings")
+    ratings = read_table(judged, "ratings")
     found = in_common(ratings, sorted(panel), people, families(panel, definitions), seed)
     return {**found, "warnings": [*clones.warnings(found, strings("en")["dependence"])]}
 

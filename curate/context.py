@@ -8,11 +8,13 @@ from typing import Any, Generic, Literal, TypeVar
 
 import polars as pl
 
+from curate.budget import Budget
 from curate.config import Json, Section, Settings
 from curate.errors import ConfigError, DataError
 from curate.files import read_json, read_table
 from curate.ledger import default_path
-from curate.protocols import Progress, quiet
+from curate.protocols import PaidProgress, quiet
+from curate.rates import Rates
 
 Config = TypeVar("Config", bound=Section)
 
@@ -22,7 +24,7 @@ class Consent:
     """What a user allows a run to spend."""
 
     max_cost: float | None = None
-    """Cap in the currency of the price table; None asks before spending anything."""
+    """Cap over all stages together; None asks before spending anything."""
     yes: bool = False
     """Go on without a cap."""
     retry: bool = False
@@ -33,8 +35,13 @@ class Consent:
     """Send in batches, for less money and later answers, where a vendor has them."""
     allow_weak_judges: bool = False
     """Go on with judges that did not pass the gate."""
+    currency: str | None = None
+    """Of the cap, where it was named; else the pipeline's, or that of the prices."""
+    budget: Budget = field(init=False, compare=False)
+    """The money itself, which every stage counts what it spends in."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "budget", Budget(self.max_cost, self.currency))
         if self.max_cost is not None and not self.max_cost >= 0:
             raise ConfigError(f"--max-cost: expected a number from 0 on, found {self.max_cost}")
 
@@ -60,25 +67,32 @@ class Context:
     """The pipeline's own encoders, retrievers and judges: family -> name -> settings."""
     engine: Settings = field(default_factory=dict)
     """What works on a corpus in parts, and how; empty for in one piece, in this process."""
-    progress: Progress = quiet
+    progress: PaidProgress = quiet
     tell: Callable[[str], None] = lambda _line: None
     """Called with one line of news."""
-    consent: Consent = Consent()
+    consent: Consent = field(default_factory=Consent)
+    rates: Rates = field(default_factory=Rates)
+    currency: str | None = None
+    """In which caps and totals are, where the pipeline says so."""
     settings: Settings = field(default_factory=dict)
     """The whole frozen pipeline, for report and card."""
+    made: Mapping[str, Path] = field(default_factory=dict)
+    """Stages that are finished and not in the run folder yet -> where they are."""
+    partial: Callable[["Report"], None] = lambda _report: None
+    """Called with the report of tables that are written though the stage cannot go on, before it raises why."""
 
     def folder(self, stage: str) -> Path:
         """Return the folder of a finished stage."""
-        return self.run / stage
+        return self.made.get(stage, self.run / stage)
 
     def read(self, stage: str, table: str) -> pl.DataFrame:
         """Return a table of a finished stage."""
-        return read_table(self.run / stage, table)
+        return read_table(self.folder(stage), table)
 
     def report(self, stage: str) -> "Report | None":
         """Return what a stage reported; None if it has not run, or its done-mark cannot be read."""
         try:
-            return Report(**read_json(self.run / stage / "stage.json")["report"])
+            return Report(**read_json(self.folder(stage) / "stage.json")["report"])
         except (DataError, OSError, KeyError, TypeError):
             return None
 
@@ -86,7 +100,9 @@ class Context:
         """Return what a finished stage reported; DataError if its done-mark cannot be read."""
         report = self.report(stage)
         if report is None:
-            raise DataError(f"{self.run / stage}: the stage has not run, or its mark is damaged; run `curate {stage}`")
+            raise DataError(
+                f"{self.folder(stage)}: the stage has not run, or its mark is damaged; run `curate {stage}`"
+            )
         return report
 
     @property
@@ -111,7 +127,7 @@ class Report:
     notes: Sequence[str] = ()
     """What a user should know though nothing is wrong, a sentence each."""
     spent: float = 0.0
-    """What it took out of the cap, which the stages behind it can spend no more."""
+    """What it took out of the cap."""
 
 
 def nothing(_config: Any, _context: Context) -> Json:  # noqa: ANN401 - stands in for a function of any Config

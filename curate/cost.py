@@ -64,7 +64,7 @@ class Price(Section):
     batch: float = Field(default=0.5, gt=0, le=1, allow_inf_nan=False)
     """What a call costs in a batch, as a share of its price."""
     currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
-    """Code of the currency, which is that of a cap too; nothing is converted."""
+    """Code of the currency."""
     date: dt.date
     """Day on which the prices were read."""
 

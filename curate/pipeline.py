@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue, field_validator
 from curate import config, resources, stages
 from curate.config import Section, Settings
 from curate.errors import ConfigError, CurateError, suggestion
+from curate.rates import Code, Worth
 from curate.readers.language import OTHER, spoken
 from curate.readers.settings import Input
 
@@ -32,6 +33,10 @@ class Head(Section):
     encoders: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     retrievers: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     judges: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    currency: Code | None = Field(default=None, description="of caps and totals; by default that of the prices")
+    rates: dict[Code, Worth] = Field(
+        default_factory=dict, description="what a currency is worth: {CNY: {USD: 0.14, date: 2026-11-01}}"
+    )
     engine: dict[str, JsonValue] = Field(default_factory=dict, description="kind: local or ray, and its settings")
     stages: tuple[str, ...] = Field(default=stages.NAMES, description="what is run; an audit ends otherwise")
 

@@ -29,7 +29,15 @@ class Progress(Protocol):
         ...
 
 
-def quiet(_label: str, _total: int, _done: int) -> None:
+class PaidProgress(Progress, Protocol):
+    """A progress that also shows what was paid meanwhile."""
+
+    def __call__(self, label: str, total: int, done: int, money: str = "", /) -> None:
+        """Say that `done` of `total` units of `label` are finished, and what was paid for them."""
+        ...
+
+
+def quiet(_label: str, _total: int, _done: int, _money: str = "") -> None:
     """Show nothing."""
 
 

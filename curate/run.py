@@ -2,41 +2,33 @@
 
 import json
 import platform
-import shutil
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from curate import config, files, records, stages
 from curate.config import Json, Settings
 from curate.context import Consent, Context, Report, Stage, home, ledger_place
-from curate.errors import DataError, RunFailed, UserError
-from curate.folder import enough_space, locked
+from curate.errors import ConfigError, CurateError, RunFailed, UserError
+from curate.folder import Made, enough_space, locked
 from curate.pipeline import Pipeline, dump
-from curate.protocols import Progress, quiet
+from curate.protocols import PaidProgress, quiet
+from curate.providers.presets import rates
+from curate.rates import Rates
+from curate.stages.mark import TEXT_TABLES, Mark
 
 State = Literal["done", "partial", "stale", "missing", "unchecked"]
 """`partial` wrote its tables and has more to do; `unchecked` is done, but a missing file hides whether it is still up
 to date."""
-TEXT_TABLES = ("queries.parquet", "corpus.parquet")
+SETTINGS = "pipeline.yaml"
+"""The settings that the run folder stands under; the newest run is the one whose settings were written last."""
+Found = TypeVar("Found")
 PACKAGES = ("curate-ir", "polars", "numpy", "faiss-cpu", "bm25s", "jieba", "statsmodels", "sqlalchemy")
-
-
-@dataclass(frozen=True)
-class Mark:
-    """The done-mark of a stage: what it was made from, what it made, and how long that took."""
-
-    made_from: dict[str, Json]
-    """Stage and version, head, digest of the settings, what lies outside the run, and the input files' digests."""
-    report: Report
-    seconds: float
-    outputs: dict[str, str]
-    released: bool = False
-    """True once the raw texts of `ingest` were deleted, because `mask` has read them."""
 
 
 @dataclass
@@ -45,34 +37,89 @@ class Run:
 
     folder: Path
     pipeline: Pipeline
-    progress: Progress = quiet
+    progress: PaidProgress = quiet
     consent: Consent = field(default_factory=Consent)
     tell: Callable[[str], None] = lambda _line: None
     """Called with one line when a stage starts, ends or is skipped."""
     _outside: dict[str, Json] = field(default_factory=dict)
     """Fingerprints, taken once; those of later stages are taken again when a stage has run."""
+    _before: dict[str, State] = field(default_factory=dict)
+    """What the stages were before the command, under the settings that the folder then stood under."""
+
+    def __post_init__(self) -> None:
+        self._made, self._drawn = Made(self.folder), ""
 
     def execute(self, names: Sequence[str] | None = None, *, force: bool = False) -> None:
         """Run the named stages, or all of the pipeline, in order under the folder's lock.
 
-        What is up to date is skipped unless forced.
+        What is up to date is skipped unless forced. Settings and stages take their places together, at the first
+        moment at which nothing that was up to date can still be lost to a refusal or a failure
+        (docs/decisions/0026).
         """
         names = self.pipeline.head.stages if names is None else names
-        self._check(names, force=force)
-        with locked(self.folder), enough_space(self.folder):
-            self._clear_away()
-            if not self._run_id():
-                files.write_text(self.folder / ".id", uuid.uuid4().hex)
-            files.write_text(self.folder / "pipeline.yaml", dump(self.pipeline.settings))
-            for name in names:
+        first = self._check(names, force=force)
+        with self._attempt():
+            self._before = self._standing() if first is not None else {}
+            last = max((at for at, name in enumerate(names) if name in self._before), default=0)
+            for at, name in enumerate(names):
                 try:
                     self._ensure(name, force=force, alone=len(names) == 1)
                 except KeyboardInterrupt as error:
-                    error.add_note(
-                        f"stopped in the stage {name!r} of {self.folder}; what was finished is kept, and the same "
-                        "command goes on from there"
-                    )
+                    kept = "what was finished is kept, and the same command goes on from there"
+                    if self._made.waiting:
+                        kept = "the run is left as it was, and the same command begins again"
+                    error.add_note(f"stopped in the stage {name!r} of {self.folder}; {kept}")
                     raise
+                except CurateError:
+                    if lost := ", ".join(self._made.waiting):
+                        self.tell(f"{self.folder} is left as it was; not kept of this command: {lost}")
+                    raise
+                if at >= last and self._made.waiting:
+                    self._commit()
+            self._commit()
+
+    def rehearse(self, names: Sequence[str], look: Callable[["Run"], Found]) -> Found:
+        """Return what `look` finds once the named stages are done, and leave the folder as it is."""
+        self._check(names, force=False)
+        with self._attempt():
+            for name in names:
+                self._ensure(name, force=False, alone=False)
+            return look(self)
+
+    @contextmanager
+    def _attempt(self) -> Iterator[None]:
+        """Hold the folder; what is not committed in the end is gone."""
+        with locked(self.folder), enough_space(self.folder):
+            self._made.drop()
+            self._drawn = self._run_id() or uuid.uuid4().hex
+            try:
+                yield
+            finally:
+                self._made.drop()
+                self._outside.clear()
+
+    def _standing(self) -> dict[str, State]:
+        """Return the stages that the settings on disk find up to date, partial ones too."""
+        if not (self.folder / SETTINGS).is_file():
+            return {}
+        try:
+            before = Pipeline.load(self.folder / SETTINGS)
+        except ConfigError:  # of another version, or of a plugin that is gone: nothing goes on under them
+            return {}
+        states = (self if before.settings == self.pipeline.settings else Run(self.folder, before)).states()
+        return {name: state for name, (state, _) in states.items() if state not in ("missing", "stale")}
+
+    def _commit(self) -> None:
+        """Put settings and finished stages into their places, settings first: an old stage is then out of date."""
+        if not (self.folder / ".id").is_file():
+            files.write_text(self.folder / ".id", self._drawn)
+        files.write_text(self.folder / SETTINGS, dump(self.pipeline.settings))
+        for name in (settled := self._made.settle()):
+            if (page := self.folder / name / f"{name}.html").is_file():
+                files.write_text(self.folder / page.name, page.read_text("utf-8"))
+        if settled:
+            self._write_manifest()
+        self._release()
 
     def quote(self) -> list[dict[str, Json]]:
         """Return what judging would send and cost, a row a judge (see `stages.quote`); nothing is sent."""
@@ -113,19 +160,14 @@ class Run:
         self.need_ancestors(stage)
         return self._context(self.folder / "checks")
 
-    def _check(self, names: Sequence[str], *, force: bool) -> None:
-        """Find everything that can be wrong before anything is done or paid."""
+    def _check(self, names: Sequence[str], *, force: bool) -> str | None:
+        """Find everything that can be wrong before anything is done or paid; return the first stage that is to run."""
         for name in names:
             self._fingerprint(stages.stage(name))
         first = next((name for name in names if force or self._state(name, self.mark(name)) != "done"), None)
         for name in names[names.index(first) :] if first else ():
             stages.stage(name).preflight(self.pipeline.sections[name], self._context(self.folder))
-
-    def _clear_away(self) -> None:
-        """Remove what a killed run left half done; it may hold raw texts."""
-        for name in stages.KNOWN:
-            for ending in ("new", "old"):
-                shutil.rmtree(self.folder / f".{name}.{ending}", ignore_errors=True)
+        return first
 
     def states(self) -> dict[str, tuple[State, Mark | None]]:
         """Return state and done-mark of every stage of the pipeline, without running anything."""
@@ -141,20 +183,11 @@ class Run:
 
     def mark(self, name: str) -> Mark | None:
         """Return a stage's done-mark, None if it has none that can be read."""
-        path = self.folder / name / "stage.json"
-        if not path.is_file():
-            return None
-        try:
-            data = files.read_json(path)
-            return Mark(**{**data, "report": Report(**data["report"])})
-        except (DataError, TypeError, KeyError):
-            return None  # damaged, or of another version: the stage is made again, which costs no second call
+        return Mark.read(self._made.place(name))
 
     def _ensure(self, name: str, *, force: bool, alone: bool) -> None:
-        state = self._state(name, self.mark(name))
-        if state == "done" and not force:
+        if self._state(name, self.mark(name)) == "done" and not force:
             self.tell(f"{name}: up to date, skipped")
-            self._release(name)
             return
         if alone:
             self.need_ancestors(name)
@@ -175,25 +208,33 @@ class Run:
     def _run(self, name: str) -> None:
         stage = stages.stage(name)
         self.tell(f"{name}: started{self._why(stage)}")
-        out = self.folder / f".{name}.new"
-        shutil.rmtree(out, ignore_errors=True)
-        out.mkdir(mode=0o700 if name == "ingest" else 0o755)
+        out = self._made.begin(name, private=name == "ingest")
         made_from, started = self._made_from(stage), time.monotonic()
-        report = stage.run(self.pipeline.sections[name], self._context(out))
-        if self.consent.max_cost is not None:
-            self.consent = replace(self.consent, max_cost=max(self.consent.max_cost - report.spent, 0.0))
-        mark = Mark(made_from, report, round(time.monotonic() - started, 3), files.digests(out))
-        files.write_json(out / "stage.json", asdict(mark))
-        files.replace_folder(out, self.folder / name)
-        if (page := self.folder / name / f"{name}.html").is_file():
-            files.write_text(self.folder / page.name, page.read_text("utf-8"))
+
+        def keep(report: Report) -> None:
+            """Let a stage's tables wait for the commit, with their done-mark."""
+            mark = Mark(made_from, report, round(time.monotonic() - started, 3), files.digests(out))
+            files.write_json(out / "stage.json", asdict(mark))
+            self._made.waiting[name] = out
+
+        written: list[Report] = []
+        try:
+            report = stage.run(self.pipeline.sections[name], self._context(out, written.append))
+        except CurateError:
+            if written and self._before.get(name) in ("done", "unchecked"):  # what is whole gives way to nothing less
+                self.tell(f"{self.folder} is left as it was; what was paid lies in the ledger")
+            elif written:
+                keep(written[-1])
+                self._commit()
+            raise
+        keep(report)
         before = stages.KNOWN[: stages.KNOWN.index(name) + 1]
         self._outside = {each: known for each, known in self._outside.items() if each in before}
-        self._write_manifest()
-        self._release(name)
         if report.unfinished:
+            self._commit()
             raise RunFailed(f"{name}: {report.unfinished}")
-        self.tell(f"{name}: {report.rows_in:,} in, {report.rows_out:,} out, {mark.seconds:.1f} s")
+        seconds = time.monotonic() - started
+        self.tell(f"{name}: {report.rows_in:,} in, {report.rows_out:,} out, {seconds:.1f} s")
         for note in report.notes:
             self.tell(f"{name}: note: {note}")
 
@@ -206,10 +247,12 @@ class Run:
         changed = [part for part in now if now[part] != mark.made_from.get(part)]
         return f" again, changed: {', '.join(changed)}" if changed else " again"
 
-    def _release(self, done: str) -> None:
-        """Once `mask` is done, delete the raw texts of `ingest`: personal data does not outlive its masking."""
+    def _release(self) -> None:
+        """Once `mask` is up to date, delete the raw texts of `ingest`: personal data does not outlive its masking."""
         mark = self.mark("ingest")
-        if done != "mask" or mark is None or getattr(self.pipeline.sections["ingest"], "keep_raw", False):
+        if mark is None or mark.released or getattr(self.pipeline.sections["ingest"], "keep_raw", False):
+            return
+        if self._state("mask", self.mark("mask")) != "done":
             return
         files.write_json(self.folder / "ingest" / "stage.json", asdict(replace(mark, released=True)))
         for table in TEXT_TABLES:
@@ -218,7 +261,7 @@ class Run:
     def _state(self, name: str, mark: Mark | None) -> State:
         if mark is None:
             return "missing"
-        if not self._whole(name, mark):
+        if not mark.whole(self._made.place(name)):
             return "stale"
         try:
             if mark.made_from != self._made_from(stages.stage(name)):
@@ -226,11 +269,6 @@ class Run:
         except UserError:  # say, the source was moved away since
             return "unchecked"
         return "partial" if mark.report.unfinished else "done"
-
-    def _whole(self, name: str, mark: Mark) -> bool:
-        found = files.digests(self.folder / name)
-        gone = TEXT_TABLES if mark.released else ()
-        return all(found.get(path) == digest for path, digest in mark.outputs.items() if path not in gone)
 
     def _made_from(self, stage: Stage[Any]) -> dict[str, Json]:
         """Return all that the stage's tables depend on, in JSON's types; the same again means nothing to do."""
@@ -254,7 +292,7 @@ class Run:
             self._outside[stage.name] = stage.fingerprint(settings, self._context(self.folder))
         return self._outside[stage.name]
 
-    def _context(self, out: Path) -> Context:
+    def _context(self, out: Path, partial: Callable[[Report], None] = lambda _report: None) -> Context:
         head = self.pipeline.head
         definitions = {"encoders": head.encoders, "retrievers": head.retrievers, "judges": head.judges}
         return Context(
@@ -272,12 +310,16 @@ class Run:
             tell=self.tell,
             consent=self.consent,
             settings=self.pipeline.settings,
+            rates=Rates(head.rates).over(rates()),
+            currency=head.currency,
+            made=dict(self._made.waiting),
+            partial=partial,
         )
 
     def _run_id(self) -> str:
         """Return what was drawn for this folder when it was first worked in; empty before that."""
         path = self.folder / ".id"
-        return path.read_text(encoding="ascii") if path.is_file() else ""
+        return path.read_text(encoding="ascii") if path.is_file() else self._drawn
 
     def _write_manifest(self) -> None:
         marks = {name: mark for name in stages.KNOWN if (mark := self.mark(name))}

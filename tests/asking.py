@@ -9,6 +9,7 @@ import polars as pl
 
 from curate import ask, judging
 from curate import config as settings
+from curate.budget import Budget
 from curate.config import read_yaml, text_digest
 from curate.judges.llm import LlmJudge
 from curate.judging import Key, Work
@@ -59,7 +60,7 @@ def judged(
 ) -> ask.Bill:
     """Ask for all of it, whatever the ledger holds."""
     one = job(server, jobs, limits, batch, **more)
-    return ask.ask([one], ledger, max_cost=max_cost)[one.name]
+    return ask.ask([one], ledger, budget=Budget(max_cost))[one.name]
 
 
 def job(server: Server, jobs: Sequence[Work], limits: ask.Limits = FAST, batch: int = 10, **more: Any) -> ask.Job:

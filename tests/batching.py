@@ -10,6 +10,7 @@ from curate import config as settings
 from curate import judging
 from curate.ask import Account, Bill, Task
 from curate.batch import Order, Pace, ask_batches
+from curate.budget import Budget
 from curate.config import text_digest
 from curate.cost import Price
 from curate.judges.llm import LlmJudge
@@ -55,7 +56,7 @@ def collected(
 ) -> Bill:
     """Ask by batches for what the ledger lacks."""
     orders = [order(url, ledger, jobs, **more)]
-    [found] = ask_batches(orders, ledger, max_cost=max_cost, pace=pace)
+    [found] = ask_batches(orders, ledger, budget=Budget(max_cost), pace=pace)
     return found
 
 

@@ -19,7 +19,7 @@ from tests.batching import FAST
 from tests.pools import step
 
 
-def note(_label: str, _total: int, done: int) -> None:
+def note(_label: str, _total: int, done: int, _money: str = "") -> None:
     """Say that so many pairs are in the ledger."""
     if len(sys.argv) > 4:
         Path(sys.argv[4]).write_text(f"{done:09}", encoding="ascii")

@@ -11,7 +11,7 @@ from curate import config
 from curate.config import Settings
 from curate.context import Consent, Context, Report, ledger_place
 from curate.files import frame, write_table
-from curate.protocols import Progress, quiet
+from curate.protocols import PaidProgress, quiet
 from curate.stages import stage
 
 QUERIES = {"q1": "高血压患者能喝咖啡吗", "q2": "痛风能吃豆腐吗"}
@@ -39,7 +39,7 @@ def step(
     name: str,
     settings: Settings | None = None,
     judges: Mapping[str, Settings] | None = None,
-    progress: Progress = quiet,
+    progress: PaidProgress = quiet,
     tell: Callable[[str], None] = lambda _line: None,
     **consent: Any,
 ) -> Report:

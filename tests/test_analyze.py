@@ -174,9 +174,12 @@ def test_a_plan_is_printed_and_nothing_is_sent(answering: Answering) -> None:
     folder, server = answering(labelled)
     plan = curate(folder, "analyze", *RUN, "--model", "m", "--plan")
     assert plan.returncode == 0, plan.stderr
-    assert [line.split()[0] for line in plan.stdout.splitlines()[1:]] == ["analyze-reasons-zh", "analyze-difficulty-zh"]
+    assert [line.split()[0] for line in plan.stdout.splitlines()[1:-1]] == [
+        "analyze-reasons-zh",
+        "analyze-difficulty-zh",
+    ]
     rows = json.loads(curate(folder, "analyze", *RUN, "--model", "m", "--plan", "--json").stdout)
-    assert [row["question"] for row in rows] == ["analyze-reasons-zh", "analyze-difficulty-zh"]
+    assert [row["question"] for row in rows] == ["analyze-reasons-zh", "analyze-difficulty-zh", "in all"]
     stopped = curate(folder, "analyze", *RUN, "--model", "m")
     assert stopped.returncode == 2
     assert "analyzing would send:" in stopped.stderr

@@ -314,7 +314,7 @@ def test_progress_counts_items_up_to_the_total(ledger: Ledger) -> None:
     with vendor(script, [fake.missing("P2", "P3")]) as server:
         judge, asked = llm(server)
         tasks = judging.tasks(judge, work("SABC"), key(server))
-        progress = lambda _label, total, done: seen.append((total, done))  # noqa: E731 - one expression
+        progress = lambda _label, total, done, _money="": seen.append((total, done))  # noqa: E731 - one expression
         ask.ask([Job("m", tasks, asked, Account("j"), ONE, total=4)], ledger, progress=progress)
     assert seen == [(4, 2), (4, 4)]
 
@@ -682,7 +682,7 @@ def test_one_cap_holds_for_all_judges(ledger: Ledger) -> None:
         limits = replace(FAST, price=PRICE)
         both = [job(server, work("S" * 30), limits, batch=1, model=name) for name in ("m-1", "m-2")]
         with pytest.raises(BudgetError):
-            ask.ask(both, ledger, max_cost=9.5 * most)
+            ask.ask(both, ledger, budget=Budget(9.5 * most))
     assert len(server.calls) == 9
     assert {call.model for call in server.calls} == {"m-1", "m-2"}
 

@@ -18,7 +18,7 @@ import pytest
 
 from curate import ask
 from curate.batch import Order, ask_batches, no_batch
-from curate.budget import plan
+from curate.budget import Budget, plan
 from curate.config import text_digest
 from curate.cost import Price, batch_price
 from curate.errors import BudgetError, ConfigError, ProviderError, RunFailed
@@ -348,7 +348,7 @@ def test_a_cap_is_held_before_a_batch_is_sent(ledger: Ledger, kind: str) -> None
         one = order(server.url, ledger, work("SABCD"), size=1, kind=kind)
         whole = plan((task.request for task in one.tasks()), batch_price(PRICE)).cost
         assert whole is not None
-        ask_batches([one], ledger, pace=FAST, max_cost=0.7 * whole)
+        ask_batches([one], ledger, pace=FAST, budget=Budget(0.7 * whole))
         assert watched.created(kind) == 2  # the second after the first came to less than its bound
         assert grades(ledger, "SABCD") == list("SABCD")
 
@@ -361,7 +361,7 @@ def test_nothing_is_sent_beyond_the_cap(ledger: Ledger, kind: str) -> None:
             collected(server.url, ledger, work("SABCD"), max_cost=1e-9, kind=kind)
         one = replace(order(server.url, ledger, work("S"), kind=kind), price=None)
         with pytest.raises(BudgetError, match="without a price"):
-            ask_batches([one], ledger, max_cost=1.0, pace=FAST)
+            ask_batches([one], ledger, budget=Budget(1.0), pace=FAST)
     assert watched.created(kind) == 0
 
 

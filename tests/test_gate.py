@@ -182,7 +182,7 @@ def test_the_plan_of_a_run_names_the_controls(tmp_path: Path) -> None:
         run = executed(tmp_path, {"m": model(server)}, ["ingest", "mask", "diversify", "pool"], gate=gate)
         rows = run.quote()
         assert server.calls == []
-    assert [row["judge"] for row in rows] == ["m, controls", "m"]
+    assert [row["judge"] for row in rows] == ["m, controls", "m", "in all"]
     assert rows[1]["calls"] == 2 * POOL
     assert rows[0]["cascade_least"] == rows[0]["online"]
     assert isinstance(pl.DataFrame(rows)["online"].sum(), float)

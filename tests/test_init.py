@@ -183,7 +183,7 @@ def test_what_cannot_be_is_not_written(arguments: tuple[str, str], said: str, tm
 def test_prices_in_two_currencies_are_said(tmp_path: Path) -> None:
     keys = {"DEEPSEEK_API_KEY": "sk-of-a-test", "OPENAI_API_KEY": "sk-of-a-test"}
     said = curate(tmp_path, "init", "demo", "--models", "deepseek,gpt-4o", **keys).stdout
-    assert "note: a cap (--max-cost) needs every judge's price in one currency" in said
+    assert "note: a cap (--max-cost) needs what these currencies are worth: `rates: {CNY: {USD: RATE, date: " in said
     said = curate(tmp_path, "init", "demo", "--name", "one", "--models", "gpt-4o,gpt-4o-mini", **keys).stdout
     assert "a cap" not in said
 

@@ -59,11 +59,12 @@ def test_without_permission_the_plan_is_shown_and_nothing_is_sent(tmp_path: Path
     assert lines[0] == "judging would send:"
     number = r"[\d,]+"
     assert re.fullmatch(
-        rf"  m: 2 calls, about {number} prompt and at most 352 answer tokens, at most 0\.\d\d USD", lines[1]
+        rf"  m: 2 calls, about {number} prompt and at most 352 answer tokens, at most 0\.\d+ USD", lines[1]
     )
     assert re.fullmatch(rf"  n: 2 calls, about {number} prompt and at most 352 answer tokens, price unknown", lines[2])
-    assert "--max-cost" in lines[3]
-    assert "--yes" in lines[3]
+    assert re.fullmatch(rf"  in all: 4 calls, about {number} prompt and at most 704 answer .*, price unknown", lines[3])
+    assert "--max-cost" in lines[4]
+    assert "--yes" in lines[4]
     assert (server.calls, count(run, "ratings")) == ([], 0)
 
 
@@ -116,10 +117,12 @@ def test_two_currencies_have_no_cap_and_no_sum(tmp_path: Path) -> None:
             "m": model(server, price=PRICE),
             "n": model(server, model="m-2", price={**PRICE, "currency": "CNY"}),
         }
-        with pytest.raises(BudgetError, match=r"found prices in USD \(judges\.m\.price\) and CNY \(judges\.n\.price\)"):
+        with pytest.raises(
+            BudgetError, match=r"CNY \(judges\.n\.price\) and USD .*`rates: {CNY: {USD: RATE, date: .*--yes"
+        ):
             step(run, "judge", {"models": ["m", "n"]}, judges, max_cost=9.0, yes=True)
         assert server.calls == []
-        with pytest.raises(BudgetError, match=r"at most 0\.\d\d USD\n  n: .* at most 0\.\d\d CNY"):
+        with pytest.raises(BudgetError, match=r"at most 0\.\d+ USD\n  n: .* at most 0\.\d+ CNY"):
             step(run, "judge", {"models": ["m", "n"]}, judges)
         report = step(run, "judge", {"models": ["m", "n"]}, judges, yes=True)
     assert report.facts["bill"]["n"]["currency"] == "CNY"  # type: ignore[index, call-overload]

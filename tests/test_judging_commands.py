@@ -72,14 +72,63 @@ def test_a_plan_is_printed_and_nothing_is_sent(run: Path, server: Vendor) -> Non
         *("judge", "calls", "prompt_tokens", "prefix_tokens", "answer_tokens"),
         *("online", "batches", "currency", "minutes", "cascade_least"),
     ]
+    rows = [row.replace("in all", "total") for row in rows]
     found = {row.split()[0]: dict(zip(head.split(), row.split(), strict=True)) for row in rows}
-    assert set(found) == {"m", "n"}
+    assert set(found) == {"m", "n", "total"}
     assert found["m"]["calls"] == found["n"]["calls"]
     assert float(found["m"]["batches"]) == pytest.approx(float(found["m"]["online"]) / 2, abs=0.1)
-    assert (found["n"]["batches"], found["n"]["minutes"]) == ("-", "-")
+    assert found["n"]["batches"] == "-"
+    whole = float(found["m"]["online"]) + float(found["n"]["online"])
+    assert float(found["total"]["online"]) == pytest.approx(whole, abs=0.02)
+    assert float(found["total"]["batches"]) == pytest.approx(whole - float(found["m"]["batches"]), abs=0.02)
+    assert (found["total"]["currency"], found["n"]["minutes"], found["total"]["minutes"]) == ("EUR", "0.05", "0.05")
     assert server.calls == []
     assert curate(run, "judge", "--max-cost", "100").returncode == 0
     assert "nothing is left" in curate(run, "judge", "--plan").stdout
+
+
+RATES = "--set=rates={CNY: {EUR: 0.125, date: 2026-11-01}}"
+YUAN = "--set=judges.n.price.currency=CNY"
+
+
+def test_two_currencies_are_under_one_cap_by_a_stated_rate(run: Path, server: Vendor) -> None:
+    """A call to each judge costs 0.002 in its own currency, so 5 calls to both come to 0.01 EUR and 0.01 CNY."""
+    server.faults = lambda _call: fake.used(prompt=100, output=10)
+    refused = curate(run, "judge", YUAN, "--max-cost", "5")
+    assert refused.returncode == 2
+    assert "`rates: {CNY: {EUR: RATE, date: YYYY-MM-DD}}`, or give --yes" in refused.stderr
+    plan = curate(run, "judge", YUAN, RATES, "--plan").stdout.splitlines()
+    found = {row.split()[0]: row.split() for row in plan[1:]}
+    euros = float(found["m"][5]) + 0.125 * float(found["n"][5])
+    assert float(found["in"][6]) == pytest.approx(euros, abs=0.02)
+    assert "in all: 10 calls" in curate(run, "judge", YUAN, RATES).stderr
+    small = curate(run, "judge", YUAN, RATES, "--max-cost", "0.01CNY")
+    assert "cap of 0.01 CNY" in small.stderr
+    done = curate(run, "judge", YUAN, RATES, "--max-cost", "10")
+    assert done.returncode == 0, done.stderr
+    assert "cap: 10.00 EUR; 1 CNY = 0.125 EUR (2026-11-01)" in done.stderr
+    judge = next(row for row in json.loads(curate(run, "status", "--json").stdout) if row["stage"] == "judge")
+    assert (judge["currency"], judge["paid"]) == ("EUR", pytest.approx({"CNY": 0.01, "EUR": 0.01}))
+    assert judge["cost"] == pytest.approx(0.01 + 0.125 * 0.01)
+    assert "judge: 0.01 CNY and 0.01 EUR paid" in curate(run, "status").stdout
+    report = json.loads((run / "runs/t/judge/stage.json").read_text())["report"]["facts"]
+    assert report["rates"] == [{"of": "CNY", "into": "EUR", "value": 0.125, "date": "2026-11-01"}]
+    assert report["bill"]["n"]["currency"] == "CNY"
+    costs = [dict(row["costs"]) for row in json.loads(curate(run, "ledger", "stats", "--json").stdout)]
+    assert {name: amount for each in costs for name, amount in each.items()} == pytest.approx(
+        {"CNY": 0.01, "EUR": 0.01}
+    )
+    assert "cost: 0.0100 CNY" in curate(run, "ledger", "stats").stdout
+
+
+def test_a_rate_may_stand_in_models_yaml(run: Path, server: Vendor) -> None:
+    (run / "models.yaml").write_text("rates: {CNY: {EUR: 0.125, date: 2026-11-01}}\n", encoding="utf-8")
+    done = curate(run, "judge", YUAN, "--set=currency=CNY", "--max-cost", "500")
+    assert done.returncode == 0, done.stderr
+    assert "cap: 500.00 CNY; 1 EUR = 8 CNY (2026-11-01)" in done.stderr
+    (run / "models.yaml").write_text("rates: {CNY: {EUR: -1, date: 2026-11-01}}\n", encoding="utf-8")
+    wrong = curate(run, "judge", "--plan", YUAN)
+    assert (wrong.returncode, "models.yaml: rates.CNY.EUR" in wrong.stderr) == (2, True), wrong.stderr
 
 
 def test_a_run_is_replayed_from_its_ledger_without_a_call(run: Path, server: Vendor) -> None:

@@ -83,7 +83,11 @@ def test_an_error_holds_no_reply(ledger: Ledger) -> None:
 def test_a_judge_is_known_by_what_changes_its_grades(ledger: Ledger) -> None:
     first = ledger.register({"model": "m", "temperature": 0})
     assert ledger.register({"temperature": 0, "model": "m"}) == first
-    assert ledger.register({"model": "m", "temperature": 1}) != first
+    other = ledger.register({"model": "m", "temperature": 1})
+    assert other != first
+    assert ledger.count("judges") == 0, "a judge that said nothing is not there"
+    for judge in (first, first, other):
+        ledger.append([], replace(CALL, judge_digest=judge))
     assert ledger.count("judges") == 2
 
 
@@ -95,13 +99,19 @@ def test_models_are_named_first_to_last(ledger: Ledger) -> None:
 
 
 def test_the_bill_adds_up_what_a_run_paid(ledger: Ledger) -> None:
-    known = replace(CALL, prompt_tokens=100, cached_tokens=40, output_tokens=10, cost=0.5)
-    for call in (known, known, replace(known, run="another"), replace(known, judge_digest="free", cost=None)):
+    known = replace(CALL, prompt_tokens=100, cached_tokens=40, output_tokens=10, cost=0.5, currency="USD")
+    for call in (
+        known,
+        known,
+        replace(known, run="another"),
+        replace(known, judge_digest="free", cost=None, currency=None),
+    ):
         ledger.append([], call)
     bill = ledger.bill("run", ["judge", "free", "never asked"]).rows()
-    assert bill == [("free", 1, 100, 40, 10, None), ("judge", 2, 200, 80, 20, 1.0)]
+    assert bill == [("free", 1, 100, 40, 10, None, None), ("judge", 2, 200, 80, 20, 1.0, "USD")]
     ledger.append([], replace(CALL))
-    assert ledger.bill("run", ["judge"]).rows() == [("judge", 3, None, None, None, None)]
+    known_and_unknown = {row[1:] for row in ledger.bill("run", ["judge"]).rows()}
+    assert known_and_unknown == {(1, None, None, None, None, None), (2, 200, 80, 20, 1.0, "USD")}
 
 
 def test_a_request_without_a_reply_is_on_no_bill(ledger: Ledger) -> None:
@@ -124,7 +134,7 @@ def test_what_was_written_is_there_after_reopening(place: Path | str) -> None:
         with Ledger(place) as ledger:
             ledger.append([RATING], CALL)
             assert ledger.count("ratings") == expected
-            assert sql(ledger, "SELECT version FROM versions") == [(1,)]
+            assert sql(ledger, "SELECT version FROM versions") == [(1,), (2,)]
 
 
 def test_a_file_has_one_writer_and_readers_beside_it(tmp_path: Path) -> None:

@@ -181,6 +181,7 @@ def test_the_figures_of_every_judge_and_rubric(good: Ledger) -> None:
         "output_tokens": 14,
         "reasoning_tokens": 0,
         "cost": 0.75,
+        "costs": {"": 0.75},
         "models": ["m-1"],
     }
     assert (heuristic["calls"], heuristic["refused"], heuristic["cost"], heuristic["models"]) == (0, 1, None, [])

@@ -376,7 +376,7 @@ def test_the_cap_is_one_for_all_stages(tmp_path: Path, serve: Callable[[Behaviou
     mark = run.mark("mask")
     assert mark is not None
     assert mark.report.spent > 0
-    assert run.consent.max_cost == pytest.approx(1000.0 - mark.report.spent)
+    assert run.consent.budget.spent == pytest.approx(mark.report.spent)
 
 
 UNREAD: dict[str, tuple[Fault, str]] = {

@@ -577,7 +577,11 @@ def test_the_command_runs_plans_and_is_skipped(tmp_path: Path, serve: Callable[[
     asking = ["sts", "--run", "runs/tiny", *judges, "--generator", "g", "--panel", "a"]
     plan = curate(tmp_path, *asking, "--plan")
     assert plan.returncode == 0, plan.stderr
-    assert [line.split("  ")[0] for line in plan.stdout.splitlines()[1:]] == ["sts.generator=g", "judges.a, sentences"]
+    assert [line.split("  ")[0] for line in plan.stdout.splitlines()[1:]] == [
+        "sts.generator=g",
+        "judges.a, sentences",
+        "in all",
+    ]
     assert server.calls == []
     stopped = curate(tmp_path, *asking)
     assert stopped.returncode == 2

@@ -10,7 +10,7 @@ from curate.ask.tasks import Bill, Job
 from curate.budget import Budget
 from curate.errors import BudgetError, ProviderError, RunFailed
 from curate.ledger import Ledger
-from curate.protocols import Progress, quiet
+from curate.protocols import PaidProgress, quiet
 
 __all__ = ["MOST_FAILED", "MOST_FRUITLESS", "ask", "mixture"]
 
@@ -19,15 +19,15 @@ def ask(
     jobs: Sequence[Job],
     ledger: Ledger,
     *,
-    max_cost: float | None = None,
-    progress: Progress = quiet,
+    budget: Budget | None = None,
+    progress: PaidProgress = quiet,
     tell: Callable[[str], None] = lambda _line: None,
     beat: Beat | None = None,
 ) -> dict[str, Bill]:
     """Send every task of every job, append each reply with its ratings to the ledger; return a bill a job by its name.
 
     A reply is written before its slot is used again, so a kill loses at most the calls in flight. Stopped before they
-    cost more than `max_cost`, all judges together; that needs their prices, and tries without a reply count as free.
+    pass the cap of the `budget`, all judges together; that needs their prices, and tries without a reply count as free.
     `beat` is a function to call every so many seconds while the asking lasts, in a thread.
 
     A judge that cannot go on ends after its calls in flight are written, and the others finish; `tell` gets the reason
@@ -37,10 +37,11 @@ def ask(
     ProviderError if a judge's first answer is a fatal one (wrong key), and any unexpected error as itself. Ctrl-C
     while it is ending drops the calls in flight.
     """
+    budget = budget or Budget()
     for job in jobs:
-        if max_cost is not None and job.limits.price is None and not job.limits.uncapped:
+        if budget.cap is not None and job.limits.price is None and not job.limits.uncapped:
             raise BudgetError(f"{job.name}: a cap cannot be kept without a price; give the price of the model")
-    asking = _Asking(max_cost, tell)
+    asking = _Asking(budget, tell)
     asyncio.run(asking.all(jobs, ledger, progress, beat))
     asking.complain()
     return {lane.job.name: lane.bill for lane in asking.lanes}
@@ -49,12 +50,12 @@ def ask(
 class _Asking:
     """The lanes of one asking, and why it ended early."""
 
-    def __init__(self, max_cost: float | None, tell: Callable[[str], None]) -> None:
-        self.budget, self.tell = Budget(max_cost), tell
+    def __init__(self, budget: Budget, tell: Callable[[str], None]) -> None:
+        self.budget, self.tell = budget, tell
         self.lanes: list[Lane] = []
         self.stop: BaseException | None = None
 
-    async def all(self, jobs: Sequence[Job], ledger: Ledger, progress: Progress, beat: Beat | None) -> None:
+    async def all(self, jobs: Sequence[Job], ledger: Ledger, progress: PaidProgress, beat: Beat | None) -> None:
         """Run a lane a job until all have ended; `stop` and the lanes say why if not everything was settled."""
         purse = Purse(self.budget)
         self.lanes = [Lane(job, ledger, purse, progress) for job in jobs]

@@ -16,7 +16,8 @@ from curate.cost import estimate
 from curate.errors import BudgetError, ProviderError, RunFailed
 from curate.ledger import Ledger
 from curate.pauses import LONGEST_S
-from curate.protocols import Progress, Reply, Usage
+from curate.protocols import PaidProgress, Reply, Usage
+from curate.rates import shown
 
 MOST_FAILED = 5
 """Requests in a row that got no answer, for all their tries, after which a judge is given up: it is not the texts."""
@@ -41,13 +42,13 @@ class Purse:
 class Lane:
     """The state of one judge's asking; only the event loop touches it."""
 
-    def __init__(self, job: Job, ledger: Ledger, purse: Purse, progress: Progress) -> None:
+    def __init__(self, job: Job, ledger: Ledger, purse: Purse, progress: PaidProgress) -> None:
         limits = job.limits
         self.job, self.ledger, self.purse, self.progress = job, ledger, purse, progress
         self.gate = Gate(limits.concurrency)
         self.pace = job.pace or pace(limits, ledger, job.account.judge_digest)
         self.breaker = Breaker(limits.wait_s * COOL)
-        self.meter = Meter(limits.price)
+        self.meter = Meter(limits.price, purse.budget.rate(limits.price).value)
         self.models = ledger.models(job.account.judge_digest, job.account.rubric_digest)
         self.bill = Bill()
         self.done = self.failed = self.fruitless = 0
@@ -117,7 +118,14 @@ class Lane:
             self._start(self._later(each))
         self.done += task.weight - sum(each.weight for each in reading.again)
         if self.job.total is not None:
-            self.progress(f"ask {self.job.name}", self.job.total, self.done)
+            self.progress(f"ask {self.job.name}", self.job.total, self.done, self._money())
+
+    def _money(self) -> str:
+        """Return what was spent on this judge in its own currency, and under a cap on all of them together."""
+        price, budget = self.meter.price, self.purse.budget
+        own = shown(self.bill.spent / self.meter.rate, price.currency) if price else ""
+        cap = f"all {shown(budget.spent, None)} of {budget.said()}" if budget.cap is not None else ""
+        return ", ".join(filter(None, (own, cap)))
 
     async def _paid(self, task: Task, entry: int) -> Reading:
         """Hold the most that a request may cost against the cap while it is settled."""
@@ -142,8 +150,8 @@ class Lane:
             raise Halted
         if not budget.fits(bound):
             raise BudgetError(
-                f"{self.job.name}: the next call may pass the cap of {budget.cap:g}, after calls that cost "
-                f"{budget.spent:.4g}; every answer is kept; raise --max-cost to go on"
+                f"{self.job.name}: the next call may pass the cap of {budget.said()}, after calls that cost "
+                f"{budget.said(budget.spent)}; every answer is kept; raise --max-cost to go on"
             )
         budget.hold(bound)
 
@@ -225,8 +233,10 @@ class Lane:
         """Count what a reply cost, by its bound where a vendor told no usage."""
         if paid is None:
             paid = self.meter.bound(guess or estimate(task.request)) if self.meter.price else 0.0
-        elif guess and reply.usage:
-            self.meter.learn(guess, reply.usage)
+        else:
+            paid *= self.meter.rate
+            if guess and reply.usage:
+                self.meter.learn(guess, reply.usage)
         self.bill.calls += 1
         self.bill.spent += paid
         self.purse.budget.spent += paid

@@ -44,6 +44,7 @@ def reply_row(
         output_tokens=usage.output if usage else None,
         reasoning_tokens=usage.reasoning if usage else None,
         cost=cost(usage, price),
+        currency=price.currency if usage and price else None,
         foreign_labels=reading.foreign_labels,
         repeated_labels=reading.repeated_labels,
     )

@@ -133,4 +133,4 @@ class Bill:
     failed: int = 0
     """Requests that got no reply, in the ledger too."""
     spent: float = 0.0
-    """What the replies cost, by the estimate where a vendor told no usage; 0 without a price."""
+    """What the replies cost in the currency of the cap, by the estimate where a vendor told no usage; 0 if unpriced."""

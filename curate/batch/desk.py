@@ -16,7 +16,7 @@ from curate.errors import BudgetError, ProviderError, RunFailed
 from curate.ledger import Ledger
 from curate.ledger.batches import Batches
 from curate.pauses import LONGEST_S
-from curate.protocols import Progress, quiet
+from curate.protocols import PaidProgress, quiet
 
 Result = TypeVar("Result")
 _NAMED = 5
@@ -27,24 +27,25 @@ def ask_batches(
     orders: Sequence[Order],
     ledger: Ledger,
     *,
-    max_cost: float | None = None,
+    budget: Budget | None = None,
     pace: Pace | None = None,
-    progress: Progress = quiet,
+    progress: PaidProgress = quiet,
     tell: Callable[[str], None] = lambda _line: None,
     beat: Beat | None = None,
 ) -> list[Bill]:
     """Have every order answered by batches, all judges side by side; return what each came to.
 
-    Open batches of the judges are collected first, whoever submitted them. `max_cost` holds for all orders together.
-    `tell` is given a line for every event, `beat` is as in `ask`. The asking ends early with ProviderError on a fatal
-    answer or a batch that its vendor refuses as a whole, BudgetError at the cap, RunFailed on Ctrl-C, if replies name
-    another model than before, or if a round gave nothing that can be read. Batches then go on at the vendors, and the
-    next asking collects them. Ctrl-C while it is ending drops the step in flight.
+    Open batches of the judges are collected first, whoever submitted them. The cap of the `budget` holds for all orders
+    together. `tell` is given a line for every event, `beat` is as in `ask`. The asking ends early with ProviderError on
+    a fatal answer or a batch that its vendor refuses as a whole, BudgetError at the cap, RunFailed on Ctrl-C, if
+    replies name another model than before, or if a round gave nothing that can be read. Batches then go on at the
+    vendors, and the next asking collects them. Ctrl-C while it is ending drops the step in flight.
     """
     unpriced = next((order.provider.name for order in orders if order.price is None), None)
-    if max_cost is not None and unpriced:
+    budget = budget or Budget()
+    if budget.cap is not None and unpriced:
         raise BudgetError(f"{unpriced}: a cap cannot be kept without a price; give the price of the model")
-    desk = Desk(ledger, Batches(ledger), pace or Pace(), Budget(cap=max_cost), progress, tell)
+    desk = Desk(ledger, Batches(ledger), pace or Pace(), budget, progress, tell)
     return asyncio.run(desk.all(orders, beat))
 
 
@@ -61,7 +62,7 @@ class Desk:
     batches: Batches
     pace: Pace
     budget: Budget
-    progress: Progress
+    progress: PaidProgress
     tell: Callable[[str], None]
     stop: BaseException | None = None
     halted: asyncio.Event = field(default_factory=asyncio.Event)

@@ -13,6 +13,7 @@ from curate.config import digest
 from curate.cost import batch_price, cost, estimate
 from curate.errors import BatchGone, BudgetError, ProviderError, RunFailed
 from curate.protocols import BatchState, Reply
+from curate.rates import shown
 
 if TYPE_CHECKING:
     from curate.batch.desk import Desk
@@ -29,6 +30,7 @@ class Seat:
     def __init__(self, desk: "Desk", order: Order) -> None:
         self.desk, self.order, self.provider = desk, order, order.provider
         self.price = batch_price(order.price)
+        self.rate = desk.budget.rate(order.price).value
         self.bill = Bill()
         self.flights: list[Flight] = []
         self.hopeless: set[str] = set()
@@ -91,7 +93,7 @@ class Seat:
         budget, line = self.desk.budget, self.provider.item(task.key, task.request)
         if group.full(line):
             await self._submit(group)
-        guess = cost(estimate(task.request), self.price) or 0.0
+        guess = (cost(estimate(task.request), self.price) or 0.0) * self.rate
         bound = guess * self.dearest
         if not budget.fits(bound):
             await self._submit(group)
@@ -106,8 +108,8 @@ class Seat:
         while not budget.fits(bound):
             if not budget.flying:
                 raise BudgetError(
-                    f"{self.provider.name}: the next request may pass the cap of {budget.cap:g}, after calls that cost "
-                    f"{budget.spent:.4g}; every answer is kept; raise --max-cost to go on"
+                    f"{self.provider.name}: the next request may pass the cap of {budget.said()}, after calls that "
+                    f"cost {budget.said(budget.spent)}; every answer is kept; raise --max-cost to go on"
                 )
             await self.desk.pause(self.desk.pace.first_s)
 
@@ -149,7 +151,8 @@ class Seat:
                 except BatchGone as gone:
                     self._lose(flight, gone)
                 over = self.over + sum(each.done for each in self.flights)
-                self.desk.progress(f"batch {self.provider.name}", self.total, min(over, self.total))
+                money = shown(self.bill.spent / self.rate, self.price.currency) if self.price else ""
+                self.desk.progress(f"batch {self.provider.name}", self.total, min(over, self.total), money)
             if self.flights:
                 await self.desk.pause(pause)
                 pause = min(1.5 * pause, self.desk.pace.longest_s)
@@ -201,7 +204,7 @@ class Seat:
 
     def _pay(self, item: Item, paid: float | None) -> None:
         """Count a reply at what it cost, or at its bound where that is unknown."""
-        spent = item.bound if paid is None else paid
+        spent = item.bound if paid is None else paid * self.rate
         self.bill.spent, self.desk.budget.spent = self.bill.spent + spent, self.desk.budget.spent + spent
         if item.guess:
             self.dearest = max(self.dearest, spent / item.guess)

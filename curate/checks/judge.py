@@ -29,7 +29,7 @@ from curate.ledger import Ledger, default_path
 from curate.providers.presets import families
 from curate.review.settled import settled
 from curate.run import Run
-from curate.stages import gate, judge, quote, spending
+from curate.stages import billing, gate, judge, quote, spending
 from curate.stages.seats import AnySeat, Table, paid
 
 
@@ -109,6 +109,7 @@ def planned(run: Run, order: Order) -> list[quote.Row]:
     """Return what the checks would send and cost, a row for every check and judge; nothing is sent."""
     with _bench(run, order) as bench:
         rows = [quote.row(table, seat) for table, seats in bench.rounds() for seat in paid(seats) if seat.work]
+        rows = billing.in_all(rows, bench.context, ("online", "batches"))
     return [{name: cell for name, cell in each.items() if name != "batches"} for each in rows]
 
 
@@ -132,15 +133,13 @@ def _bench(run: Run, order: Order) -> Iterator[Bench]:
 
 def _ask(bench: Bench) -> None:
     """Have everybody answer what is ordered and not in the ledger, once that is allowed."""
-    rounds, consent = bench.rounds(), bench.context.consent
+    rounds = bench.rounds()
     asked = [seat for _, seats in rounds for seat in seats]
     spending.need_masked(asked, bench.context)
-    spending.need_consent(bench.seated[0], asked, consent)
-    left = consent.max_cost
+    spending.need_consent(bench.seated[0], asked, bench.context)
     for table, seats in rounds:
         bench.ledger.note(judging.noted(table.pool))
-        spent = spending.rate(table, seats, bench.config, bench.context, left)
-        left = None if left is None else max(left - spent, 0.0)
+        spending.rate(table, seats, bench.config, bench.context)
 
 
 def _figures(bench: Bench) -> dict[str, Any]:

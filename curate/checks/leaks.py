@@ -11,7 +11,7 @@ from curate import config, splits
 from curate.config import Json, Section, Settings
 from curate.context import Context, home
 from curate.files import write_table
-from curate.protocols import Progress, quiet
+from curate.protocols import PaidProgress, quiet
 from curate.stages.train_set import Leaks, compare, counts
 
 NAMED = 20
@@ -26,7 +26,7 @@ class Asked(Section):
 
 
 def check(
-    train: Path, test: Path, assignments: Sequence[str] = (), out: Path | None = None, progress: Progress = quiet
+    train: Path, test: Path, assignments: Sequence[str] = (), out: Path | None = None, progress: PaidProgress = quiet
 ) -> dict[str, Json]:
     """Return what leaks from `test` into `train`, with the rule; the `leaks` table is written into `out` if given.
 

@@ -21,7 +21,7 @@ from curate.figures import only_heuristics
 from curate.files import read_json, write_json
 from curate.following import ranked
 from curate.pipeline import Pipeline
-from curate.protocols import Progress, quiet
+from curate.protocols import PaidProgress, quiet
 from curate.records import TABLES, Query
 from curate.retrievers import runfile
 from curate.stages.build import kit
@@ -43,7 +43,7 @@ class Asked:
     """Depth to which a retriever is credited; None for the depth to which the pool holds every ranking whole."""
 
 
-def check(run: Path, asked: Asked | None = None, progress: Progress = quiet) -> dict[str, Json]:
+def check(run: Path, asked: Asked | None = None, progress: PaidProgress = quiet) -> dict[str, Json]:
     """Return all figures of a run's pool as plain mappings, and write them to `checks/pool.json`."""
     wanted = asked or Asked()
     pipeline = Pipeline.load(run / "pipeline.yaml")

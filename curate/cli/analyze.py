@@ -8,7 +8,7 @@ import typer
 
 from curate.cli import completing
 from curate.cli.check_pool import ranged
-from curate.cli.running import File, Folder, MaxCost, Yes, open_run
+from curate.cli.running import File, Folder, MaxCost, Yes, allowed, open_run
 from curate.cli.tables import as_table, too_few
 
 Figures = Mapping[str, Any]
@@ -39,10 +39,9 @@ def analyze(
     """Say why judges disagree and how hard queries are: counted, and with --model labelled on a sample."""
     from curate.analysis import analyze as analysis
     from curate.cli.progress import bars
-    from curate.context import Consent
 
     work = open_run(pipeline, run)
-    work.consent = Consent(max_cost, yes, retry, offline)
+    work.consent = allowed(max_cost, yes, retry=retry, offline=offline)
     order = analysis.Order(model, sample)
     if plan:
         rows = analysis.planned(work, order)

@@ -18,6 +18,7 @@ from curate.cli.running import (
     Panel,
     Retrievers,
     Yes,
+    allowed,
     assigned,
     carry_out,
     listed,
@@ -57,7 +58,6 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
     """Judge what retrievers find, compare it with a set's labels, and write a repaired set."""
-    from curate.context import Consent
     from curate.errors import UserError
     from curate.files import read_json
 
@@ -70,7 +70,7 @@ def audit(
     work = open_run(pipeline, run, [*changes, *(assign or [])])
     if "audit" not in work.pipeline.head.stages:
         raise UserError(f"{work.folder}: no run of an audit; name a folder or a task, or give --run")
-    if not carry_out(work, Consent(max_cost, yes), plan=plan, force=force, as_json=as_json):
+    if not carry_out(work, allowed(max_cost, yes), plan=plan, force=force, as_json=as_json):
         return
     found = read_json(work.folder / "audit" / "audit.json")
     typer.echo(json.dumps(found, ensure_ascii=False, indent=1) if as_json else "\n".join(_lines(found, work)))

@@ -8,7 +8,7 @@ import typer
 
 from curate.cli import check_leaks, check_mask, check_pool
 from curate.cli.group import Group
-from curate.cli.running import AllowWeak, Assign, File, Folder, MaxCost, Yes, open_run
+from curate.cli.running import AllowWeak, Assign, File, Folder, MaxCost, Yes, allowed, open_run
 from curate.cli.tables import as_table, too_few
 
 app = typer.Typer(
@@ -50,11 +50,10 @@ def judge(
     from curate.checks import judge as checks
     from curate.checks.warnings import effective, tables
     from curate.cli.progress import bars
-    from curate.context import Consent
     from curate.errors import RunFailed
 
     work = open_run(pipeline, run, assign or [])
-    work.consent = Consent(max_cost, yes, offline=offline)
+    work.consent = allowed(max_cost, yes, offline=offline)
     kinds = [name.strip() for name in again.split(",") if name.strip()]
     order = checks.Order(controls, positives, kinds, rubric or [], prompts)
     if plan:

@@ -32,6 +32,7 @@ def init(
 ) -> None:
     """Look at queries and documents, and write a pipeline file for them."""
     from curate.init import look, start
+    from curate.rates import line
 
     if source is None and not (queries and corpus):
         source, queries, corpus = _asked(queries, corpus)
@@ -46,8 +47,11 @@ def init(
     typer.echo(f"language: {made.language}{'' if language else ', detected in the texts'}")
     for model, plan in made.quote:
         typer.echo(f"{model}: {plan.said()}")
-    if len({None if plan.cost is None else plan.currency for _, plan in made.quote}) > 1:
-        typer.echo("note: a cap (--max-cost) needs every judge's price in one currency: judges.NAME.price in the file")
+    if len(currencies := {plan.currency for _, plan in made.quote if plan.cost}) > 1:
+        rates = line(currencies, max(currencies))
+        typer.echo(f"note: a cap (--max-cost) needs what these currencies are worth: `{rates}` in the file")
+    if any(plan.cost is None for _, plan in made.quote):
+        typer.echo("note: a cap (--max-cost) needs every judge's price: judges.NAME.price in the file")
     if not made.models:
         typer.echo("no key of a language model was found, so heuristics will grade: good for a trial, for nothing else")
     for problem in found.problems:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -100,11 +100,18 @@ def _said(row: Mapping[str, "Json"]) -> str:
         lines += [
             f"  rubric {str(row['rubric'])[:12]}, from {row['first']} to {row['last']}",
             f"  calls: {_figure(row['calls'])}, without a reply {_figure(row['failed_calls'])}",
-            f"  cost: {_figure(row['cost'])}",
+            f"  cost: {_cost(row)}",
             f"  tokens: {tokens}",
             f"  models: {', '.join(map(str, models)) if isinstance(models, list) and models else 'none named'}",
         ]
     return "\n".join(lines)
+
+
+def _cost(row: Mapping[str, "Json"]) -> str:
+    """Return what was paid in each currency, and that this is not all where a reply does not know its own cost."""
+    costs = cast("Mapping[str, float]", row["costs"])
+    parts = [f"{amount:,.4f} {currency or '(currency unknown)'}" for currency, amount in costs.items()]
+    return " and ".join([*parts, *(["unknown"] if row["cost"] is None else [])]) or _figure(row["cost"])
 
 
 def _figure(value: "Json") -> str:

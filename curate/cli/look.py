@@ -21,17 +21,19 @@ def status(
     run: Folder = None,
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
-    """Print what each stage did: state, rows, seconds, cost."""
-    from curate.status import status_rows
+    """Print what each stage did: state, rows, seconds, cost; and how far judging is."""
+    from curate.rates import shown
+    from curate.status import BELOW, status_rows, told
 
     rows = status_rows(open_run(pipeline, run))
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False, indent=1))
         return
-    notes = [(row["stage"], note) for row in rows for note in row.pop("notes")]
-    typer.echo(as_table(rows))
-    for stage, note in notes:
-        typer.echo(f"{stage}: note: {note}")
+    costs = [shown(row["cost"], None) if isinstance(row["cost"], float) else None for row in rows]
+    table = [{**row, "cost": cost} for row, cost in zip(rows, costs, strict=True)]
+    typer.echo(as_table([{name: row[name] for name in row if name not in BELOW} for row in table]))
+    for line in told(rows):
+        typer.echo(line)
 
 
 def show(

@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from curate.protocols import Progress, quiet
+from curate.protocols import PaidProgress, quiet
 
 
 @contextmanager
-def bars() -> Iterator[tuple[Progress, Callable[[str], None]]]:
+def bars() -> Iterator[tuple[PaidProgress, Callable[[str], None]]]:
     """Give a progress function and one that prints a line; bars appear only on a terminal, after a second."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -18,15 +18,20 @@ def bars() -> Iterator[tuple[Progress, Callable[[str], None]]]:
         yield quiet, lambda line: console.print(line, markup=False, soft_wrap=True)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as shown:
+    money = TextColumn("{task.fields[money]}", markup=False)
+    with Progress(*columns, TimeRemainingColumn(), money, console=console, transient=True) as shown:
         tasks: dict[str, tuple[TaskID, float]] = {}
 
-        def progress(label: str, total: int, done: int) -> None:
+        def progress(label: str, total: int, done: int, paid: str = "") -> None:
             now = time.monotonic()
-            task, started = tasks.get(label) or (shown.add_task(label, total=total, visible=False, rate=""), now)
+            task, started = tasks.get(label) or (
+                shown.add_task(label, total=total, visible=False, rate="", money=""),
+                now,
+            )
             tasks[label] = task, started
             seconds = max(now - started, 1e-9)
-            shown.update(task, completed=done, total=total, visible=seconds > 1, rate=f"{done / seconds:,.0f}/s")
+            rate = f"{done / seconds:,.0f}/s"
+            shown.update(task, completed=done, total=total, visible=seconds > 1, rate=rate, money=paid)
             if done >= total:
                 shown.remove_task(tasks.pop(label)[0])
 

@@ -42,12 +42,27 @@ Language = Annotated[
     typer.Option("--language", help="Of the texts, such as zh; without it, it is detected."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Do it again though it is up to date.")]
-MaxCost = Annotated[float | None, typer.Option("--max-cost", min=0, help="Stop before the calls cost more than this.")]
+MaxCost = Annotated[
+    str | None,
+    typer.Option("--max-cost", metavar="<50 or 50USD>", help="Stop before the calls cost more than this."),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Spend without a cap.")]
 Offline = Annotated[bool, typer.Option("--offline", help="Send nothing; the ledger holds every answer.")]
 AllowWeak = Annotated[
     bool, typer.Option("--allow-weak-judges", help="Go on with judges that did not pass their controls.")
 ]
+
+
+def allowed(max_cost: str | None, yes: bool = False, **more: bool) -> "Consent":
+    """Return what the options allow to spend; ConfigError if the cap is no amount."""
+    from curate.context import Consent
+    from curate.errors import ConfigError
+
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]{3})?\s*", max_cost or "0")
+    if found is None:
+        raise ConfigError(f"--max-cost: expected an amount from 0 on, such as 50 or 50USD, found {max_cost!r}")
+    cap = None if max_cost is None else float(found[1])
+    return Consent(cap, yes, currency=found[2].upper() if found[2] else None, **more)
 
 
 def listed(key: str, names: str | None) -> list[str]:
@@ -144,14 +159,15 @@ def of_source(kind: str, source: str) -> list[str]:
 
 
 def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_json: bool) -> bool:
-    """Run all stages and return True; for a plan only what judging needs, print what it would cost, return False."""
+    """Run all stages and return True; for a plan print what judging would cost, keep nothing, and return False."""
     from curate.cli.progress import bars
 
     stages = work.pipeline.head.stages
-    work.consent = consent
     with bars() as (work.progress, work.tell):
-        work.execute(stages[: stages.index("judge")] if plan else None, force=force and not plan)
-    if plan:
-        rows = work.quote()
-        typer.echo(json.dumps(rows) if as_json else as_table(rows) if rows else "nothing is left to send")
-    return not plan
+        if not plan:
+            work.consent = consent
+            work.execute(None, force=force)
+            return True
+        rows = work.rehearse(stages[: stages.index("judge")], type(work).quote)
+    typer.echo(json.dumps(rows) if as_json else as_table(rows, digits=2) if rows else "nothing is left to send")
+    return False

@@ -19,6 +19,7 @@ from curate.cli.running import (
     Panel,
     Retrievers,
     Yes,
+    allowed,
     assigned,
     go,
     listed,
@@ -66,10 +67,8 @@ def run(
     allow_weak_judges: AllowWeak = False,
 ) -> None:
     """Run all stages of a pipeline; what is up to date is skipped."""
-    from curate.context import Consent
-
     changes = [*(assign or []), *assigned({"language": language})]
-    go(None, pipeline, run, changes, force, Consent(max_cost, yes, allow_weak_judges=allow_weak_judges))
+    go(None, pipeline, run, changes, force, allowed(max_cost, yes, allow_weak_judges=allow_weak_judges))
 
 
 def mask(
@@ -87,10 +86,8 @@ def mask(
     offline: Offline = False,
 ) -> None:
     """Replace personal data by typed placeholders."""
-    from curate.context import Consent
-
     changes = [*(assign or []), *([] if model is None else [f"mask.model={model}"])]
-    go(["mask"], pipeline, run, changes, force or retry, Consent(max_cost, yes, retry, offline))
+    go(["mask"], pipeline, run, changes, force or retry, allowed(max_cost, yes, retry=retry, offline=offline))
 
 
 def diversify(
@@ -151,10 +148,10 @@ def judge(
         work = open_run(pipeline, run, changes)
         work.consent = Consent(retry=retry)
         rows = work.quote()
-        typer.echo(as_table(rows) if rows else "nothing is left to send")
+        typer.echo(as_table(rows, digits=2) if rows else "nothing is left to send")
         return
-    consent = Consent(max_cost, yes, retry, offline, batch, allow_weak_judges)
-    folder = go(["judge"], pipeline, run, changes, force or retry, consent)
+    spend = allowed(max_cost, yes, retry=retry, offline=offline, batch=batch, allow_weak_judges=allow_weak_judges)
+    folder = go(["judge"], pipeline, run, changes, force or retry, spend)
     if record is not None:
         from curate.recording import record as write
 
@@ -185,7 +182,7 @@ def sts(
         rows = work.quote_sts()
         typer.echo(as_table(rows, digits=4) if rows else "nothing is left to send")
         return
-    go(["sts"], pipeline, run, changes, force or retry, Consent(max_cost, yes, retry, offline))
+    go(["sts"], pipeline, run, changes, force or retry, allowed(max_cost, yes, retry=retry, offline=offline))
 
 
 def export(

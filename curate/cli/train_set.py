@@ -16,6 +16,7 @@ from curate.cli.running import (
     MaxCost,
     Retrievers,
     Yes,
+    allowed,
     assigned,
     carry_out,
     listed,
@@ -56,7 +57,6 @@ def train_set(
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
     """Have one judge grade what retrievers find; write positives and hard negatives to train on."""
-    from curate.context import Consent
     from curate.errors import UserError
     from curate.files import read_json
 
@@ -71,7 +71,7 @@ def train_set(
     work = open_run(pipeline, run, [*changes, *(assign or [])])
     if "train_set" not in work.pipeline.head.stages:
         raise UserError(f"{work.folder}: no run of a train set; name a folder or a task, or give --run")
-    if not carry_out(work, Consent(max_cost, yes), plan=plan, force=force, as_json=as_json):
+    if not carry_out(work, allowed(max_cost, yes), plan=plan, force=force, as_json=as_json):
         return
     found = read_json(work.folder / "train_set" / "train_set.json")
     typer.echo(json.dumps(found, ensure_ascii=False, indent=1) if as_json else "\n".join(_lines(found, work)))

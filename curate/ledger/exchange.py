@@ -14,7 +14,7 @@ from curate.errors import DataError
 from curate.files import replacing
 from curate.ledger.records import Call, Kept, Passage, Rating
 from curate.ledger.store import Ledger
-from curate.ledger.tables import KEPT, MIGRATIONS
+from curate.ledger.tables import ADDED, KEPT, MIGRATIONS
 
 CHUNK = 5_000
 """Rows in memory at a time."""
@@ -42,7 +42,9 @@ def import_(ledger: Ledger, folder: Path) -> dict[Kept, int]:
     for name, table in KEPT.items():
         with _opened(folder / f"{name}.parquet", table) as file:
             for batch in file.iter_batches(batch_size=CHUNK):
-                ledger.merge(name, list(zip(*(column.to_pylist() for column in batch.columns), strict=True)))
+                held = dict(zip(batch.schema.names, (column.to_pylist() for column in batch.columns), strict=True))
+                rows = zip(*(held.get(column, [None] * len(batch)) for column in table.c.keys()), strict=True)  # noqa: SIM118
+                ledger.merge(name, list(rows))
     return {name: ledger.count(name) - before[name] for name in KEPT}
 
 
@@ -66,8 +68,8 @@ def _opened(path: Path, table: sa.TableClause) -> Iterator[pq.ParquetFile]:
     except pa.ArrowInvalid as error:
         raise DataError(f"{path}: not a whole Parquet file; export that ledger again") from error
     with file:
-        found, schema = file.schema_arrow, _schema(table)
-        if not found.equals(schema, check_metadata=True):
+        found, versions = file.schema_arrow, range(1, len(MIGRATIONS) + 1)
+        if not any(found.equals(_schema(table, version), check_metadata=True) for version in versions):
             version = (found.metadata or {}).get(_MARK, b"none").decode()
             raise DataError(
                 f"{path}: its columns are those of ledger version {version}, expected {len(MIGRATIONS)}; export it "
@@ -76,11 +78,12 @@ def _opened(path: Path, table: sa.TableClause) -> Iterator[pq.ParquetFile]:
         yield file
 
 
-def _schema(table: sa.TableClause) -> pa.Schema:
+def _schema(table: sa.TableClause, version: int = len(MIGRATIONS)) -> pa.Schema:
     declared = {field.name: field.type for record in (Call, Rating, Passage) for field in fields(record)}
     kinds = {name: {declared.get(name), *get_args(declared.get(name))} for name in table.c.keys()}  # noqa: SIM118 - a collection of columns
+    kinds = {name: found for name, found in kinds.items() if ADDED.get(name, 1) <= version}
     columns = [
         (name, next((arrow for kind, arrow in _ARROW.items() if kind in found), pa.string()))
         for name, found in kinds.items()
     ]
-    return pa.schema(columns, {_MARK: str(len(MIGRATIONS)).encode()})
+    return pa.schema(columns, {_MARK: str(version).encode()})

@@ -61,6 +61,8 @@ class Call:
     """In which form a judge's reply came: whole, partial, or why it gave nothing (`judging.form`)."""
     slots: str = "[]"
     """Digests of the passages in the order of the prompt, as a JSON list: with `raw` they give the ratings again."""
+    currency: str | None = None
+    """Of the cost; None where that is unknown, and in calls of version 0.1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """What a ledger holds: calls, ratings, tokens and money of every judge under every rubric."""
 
+from collections.abc import Sequence
+
 import sqlalchemy as sa
 
 from curate.config import Json
@@ -14,11 +16,15 @@ def stats(ledger: Ledger) -> list[dict[str, Json]]:
     """Return a row a judge and rubric, sorted by both.
 
     Keys: judge, identity (JSON text), rubric, calls, failed_calls, first and last (dates of calls), a number of ratings
-    for each status, tokens by kind and cost (None if a reply does not know its own), models (as replies named them).
+    for each status, tokens by kind and cost (None if a reply does not know its own), `costs` (currency -> amount; calls
+    of version 0.1 under "", for they knew none), models (as replies named them).
     """
     with ledger.database.transaction("snapshot") as connection:
         told = {row.judge_digest: row.identity for row in connection.execute(sa.select(judges))}
         called = {(row.judge, row.rubric): row._asdict() for row in connection.execute(_calls())}
+        costs: dict[tuple[str, str], dict[str, float]] = {}
+        for row in connection.execute(_costs()):
+            costs.setdefault((row.judge, row.rubric), {})[row.currency] = row.cost
         rated = {(row.judge, row.rubric): row._asdict() for row in connection.execute(_ratings())}
     none = {**dict.fromkeys(("calls", "failed_calls", *STATUSES), 0), **dict.fromkeys(("first", "last", *FIGURES))}
     return [
@@ -29,10 +35,37 @@ def stats(ledger: Ledger) -> list[dict[str, Json]]:
             "judge": key[0],
             "rubric": key[1],
             "identity": told.get(key[0]),
+            "costs": dict(costs.get(key, {})),
             "models": ledger.models(*key),
         }
         for key in sorted({*called, *rated})
     ]
+
+
+def settled(ledger: Ledger, run: str, judge_digests: Sequence[str]) -> int:
+    """Return how many ratings of the pool a run's calls gave."""
+    mine = sa.select(calls.c.call_id).where(
+        calls.c.run == run, calls.c.judge_digest.in_(judge_digests), calls.c.replicate == 0
+    )
+    query = sa.select(sa.func.count()).where(ratings.c.call_id.in_(mine), ratings.c.status != "failed")
+    with ledger.database.transaction() as connection:
+        return int(connection.execute(query).scalar_one())
+
+
+def latency(ledger: Ledger, judge_digest: str, most: float, last: int = 200) -> float | None:
+    """Return the mean seconds of a judge's last replies, None without any.
+
+    Those that took longer than `most` are left out: batches do.
+    """
+    query = (
+        sa.select(calls.c.latency_s)
+        .where(calls.c.judge_digest == judge_digest, calls.c.finish != "error", calls.c.latency_s <= most)
+        .order_by(calls.c.call_id.desc())
+        .limit(last)
+    )
+    with ledger.database.transaction() as connection:
+        found = list(connection.execute(query).scalars())
+    return sum(found) / len(found) if found else None
 
 
 def _calls() -> sa.Select[tuple[object, ...]]:
@@ -52,6 +85,13 @@ def _calls() -> sa.Select[tuple[object, ...]]:
         func.max(call.created).label("last"),
         *figures,
     ).group_by(call.judge_digest, call.rubric_digest)
+
+
+def _costs() -> sa.Select[tuple[object, ...]]:
+    call, currency = calls.c, sa.func.coalesce(calls.c.currency, "").label("currency")
+    keys = call.judge_digest.label("judge"), call.rubric_digest.label("rubric"), currency
+    known = (call.finish != "error") & call.cost.is_not(None)
+    return sa.select(*keys, sa.func.sum(call.cost).label("cost")).where(known).group_by(*keys).order_by(currency)
 
 
 def _ratings() -> sa.Select[tuple[object, ...]]:

@@ -26,7 +26,10 @@ Rows = tuple[Sequence[Row], Sequence[Row]]
 
 _of_call: Callable[[Call], Row] = attrgetter(*(field.name for field in fields(Call)))
 _of_rating: Callable[[Rating], Row] = attrgetter(*(field.name for field in fields(Rating)))
-_RAW, _MODEL = (1 + [field.name for field in fields(Call)].index(name) for name in ("raw", "model"))
+_RAW, _MODEL, _CALLED = (
+    1 + [field.name for field in fields(Call)].index(name) for name in ("raw", "model", "judge_digest")
+)
+_RATED = 1 + [field.name for field in fields(Rating)].index("judge_digest")
 
 
 class Ledger:
@@ -41,10 +44,13 @@ class Ledger:
         self._sa, self._tables = sa, tables
         self.database = Database(where)
         self._ids = Ids()
+        self._named: dict[str, str] = {}
+        """Judges that said nothing yet: digest -> identity."""
+        self._heard: set[str] = set()
         self._writer = Writer(self._commit)
         dialect = self.database.engine.dialect
-        self._insert_call, self._insert_rating = (
-            tables.insert(table, dialect) for table in (tables.calls, tables.ratings)
+        self._insert_judge, self._insert_call, self._insert_rating = (
+            tables.insert(table, dialect) for table in (tables.judges, tables.calls, tables.ratings)
         )
 
     def __enter__(self) -> Self:
@@ -73,9 +79,10 @@ class Ledger:
             self.database.engine.dispose()
 
     def register(self, identity: Mapping[str, Json]) -> str:
-        """Return the digest that stands for a judge, and keep what it stands for."""
+        """Return the digest that stands for a judge; what it stands for is kept with the first thing that it says."""
         name = digest(identity)
-        self.merge("judges", [(name, canonical(identity))])
+        if name not in self._heard:
+            self._named[name] = canonical(identity)
         return name
 
     def append(self, ratings: Sequence[Rating], call: Call | None = None) -> str | None:
@@ -152,10 +159,10 @@ class Ledger:
             return [row[0] for row in connection.execute(query)]
 
     def bill(self, run: str, judge_digests: Sequence[str]) -> pl.DataFrame:
-        """Return what was paid for a run, a row a judge that answered.
+        """Return what was paid for a run, a row a judge that answered and currency.
 
-        Columns: judge_digest, calls, prompt_tokens, cached_tokens, output_tokens, cost. Tokens and cost are None if
-        one of the calls does not know its own; requests that got no reply count as free.
+        Columns: judge_digest, calls, prompt_tokens, cached_tokens, output_tokens, cost, currency. Tokens and cost are
+        None if one of the calls does not know its own; requests that got no reply count as free.
         """
         calls, func = self._tables.calls.c, self._sa.func
         figures = ["prompt_tokens", "cached_tokens", "output_tokens", "cost"]
@@ -165,13 +172,14 @@ class Ledger:
                 calls.judge_digest,
                 func.count(),
                 *(self._sa.case((every, func.sum(column))) for column, every in known),
+                calls.currency,
             )
             .where(calls.run == run, calls.judge_digest.in_(judge_digests), calls.finish != "error")
-            .group_by(calls.judge_digest)
-            .order_by(calls.judge_digest)
+            .group_by(calls.judge_digest, calls.currency)
+            .order_by(calls.judge_digest, calls.currency)
         )
         whole = dict.fromkeys(["calls", *figures[:3]], pl.Int64)
-        return self._frame(query, {"judge_digest": pl.String, **whole, "cost": pl.Float64})
+        return self._frame(query, {"judge_digest": pl.String, **whole, "cost": pl.Float64, "currency": pl.String})
 
     def forms(self, run: str, judge_digests: Sequence[str]) -> dict[str, dict[str, int]]:
         """Return judge -> form of a reply (whole, partial, refused, cut, ...) -> how many of a run's calls had it."""
@@ -260,10 +268,16 @@ class Ledger:
         """Write rows; those that are there already were written by a commit whose answer was lost, for ids are new."""
         calls = list(chain.from_iterable(calls for calls, _ in group))
         ratings = list(chain.from_iterable(ratings for _, ratings in group))
+        said = {row[_CALLED] for row in calls} | {row[_RATED] for row in ratings} if self._named else set()
+        judges = [(name, self._named[name]) for name in sorted(said & self._named.keys())]
+        groups = ((self._insert_judge, judges), (self._insert_call, calls), (self._insert_rating, ratings))
         with self.database.transaction() as connection:
-            for statement, rows in ((self._insert_call, calls), (self._insert_rating, ratings)):
+            for statement, rows in groups:
                 if rows:
                     connection.exec_driver_sql(statement, rows)
+        for name, _ in judges:
+            self._heard.add(name)
+            self._named.pop(name, None)
 
     def _frame(self, query: Any, schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:  # noqa: ANN401 - any select
         """Return what a query finds; the rows never stand in memory as Python objects all at once."""

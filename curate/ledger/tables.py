@@ -58,8 +58,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             rubric_digest {text} NOT NULL, replicate INTEGER NOT NULL, run {text} NOT NULL, state TEXT NOT NULL,
             created {text} NOT NULL, items TEXT NOT NULL)""",
     ),
+    ("""ALTER TABLE calls ADD COLUMN currency {text}""",),
 )
 """Oldest first, and only ever appended to. `{text}` is text that is ordered by its bytes, in both databases."""
+ADDED = {"currency": 2}
+"""Column that came with a later migration -> its version; an exchange that was written before has nothing there."""
 
 
 def migrate(connection: sa.Connection) -> int:

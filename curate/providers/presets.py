@@ -8,10 +8,11 @@ from typing import Any, cast
 from pydantic import Field
 
 from curate import clones
-from curate.config import Json, Settings, check, kind_of, read_yaml
+from curate.config import Json, Section, Settings, check, kind_of, read_yaml
 from curate.errors import ConfigError, suggestion
 from curate.providers import PROVIDERS
 from curate.providers.settings import ProviderConfig
+from curate.rates import Code, Rates, Worth
 
 OVERRIDES = Path("models.yaml")
 """Read from the working directory, if it is there."""
@@ -30,12 +31,22 @@ class LanguageModel(ProviderConfig):
     """What is known of its quirks, for people."""
 
 
+class _Known(Section):
+    rates: dict[Code, Worth] = Field(default_factory=dict)
+
+
+def rates() -> Rates:
+    """Return what currencies are worth by the key `rates` of ./models.yaml; ConfigError names a mistake."""
+    said = read_yaml(OVERRIDES).get("rates") if OVERRIDES.is_file() else None
+    return Rates(check(_Known, {"rates": said or {}}, str(OVERRIDES)).rates)
+
+
 def presets() -> Mapping[str, Settings]:
     """Return the settings of every preset, by name; ConfigError names a mistake in ./models.yaml."""
     packaged = _packaged()
     if not OVERRIDES.is_file():
         return packaged
-    known, own = dict(packaged), _table(OVERRIDES)
+    known, own = dict(packaged), {name: each for name, each in _table(OVERRIDES).items() if name != "rates"}
     for name, settings in own.items():
         place = f"{OVERRIDES}: {name}"
         known[name] = complete(name, settings, packaged, place)

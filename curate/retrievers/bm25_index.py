@@ -79,11 +79,13 @@ def _load(place: Path) -> Index:
 
 def _keep(made: Index, place: Path) -> None:
     """Write an index beside its place and rename it; whoever was faster has written the same."""
+    import pyarrow.parquet as pq
+
     beside = place.with_name(f".{place.name}.{os.getpid()}")
     assert made.bm25 is not None
     try:
         made.bm25.save(beside, show_progress=False)
-        pl.DataFrame({"doc_id": made.ids}).write_parquet(beside / IDS)
+        pq.write_table(pl.DataFrame({"doc_id": made.ids}).to_arrow(), beside / IDS)  # says "disk full" as OSError
         write_json(beside / MARK, digests(beside))
         try:
             beside.rename(place)

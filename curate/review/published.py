@@ -27,20 +27,22 @@ from curate.voting import EXPERTS, PAIR
 OTHERS = tuple(name for name in VERDICTS if name not in DECIDED)
 
 
-def prove(run: Path) -> dict[str, Json] | None:
+def prove(run: Path, resolved: Path | None = None) -> dict[str, Json] | None:
     """Return the figures of a run's published labels by the names of `proof.prove`; None where they are the panel's.
 
     `kappa` is that of the labels and people on the pairs that are decided, `counts` the pairs by verdict, of the panel
     and published, `samples` whose answers were labels. `outdated` says that other answers than those that there are now
     made the labels, or that the samples were not drawn of one panel's verdicts; then no figure is defined.
+    `resolved` is the folder of the stage `resolve`, if it is not in its place yet.
     """
-    facts = _resolved(run)
+    resolved = resolved or run / "resolve"
+    facts = _facts(resolved)
     if facts.get("policy") != EXPERTS or not facts.get("reviewed"):
         return None
     named = facts.get("samples")
     desks = [desk for desk in relevance_desks(run) if named is None or desk.sample.design.name in named]
     sizes = [{each.name: each.size for each in desk.sample.design.strata} for desk in desks]
-    verdicts = read_table(run / "resolve", "verdicts").select(*PAIR, "verdict")
+    verdicts = read_table(resolved, "verdicts").select(*PAIR, "verdict")
     rows = {tuple(row.ids): row for desk in reversed(desks) for row in checked(desk) if row.settled}
     pairs = pl.DataFrame(list(rows), dict.fromkeys(PAIR, pl.String), orient="row")
     labels = pairs.join(verdicts, on=PAIR, how="left", maintain_order="left")["verdict"].to_list()
@@ -55,9 +57,9 @@ def prove(run: Path) -> dict[str, Json] | None:
     }
 
 
-def _resolved(run: Path) -> Mapping[str, Any]:
+def _facts(resolved: Path) -> Mapping[str, Any]:
     """Return what the stage `resolve` reported; nothing if it has not run."""
-    mark = run / "resolve" / "stage.json"
+    mark = resolved / "stage.json"
     facts: Mapping[str, Any] = read_json(mark)["report"]["facts"] if mark.is_file() else {}
     return facts
 

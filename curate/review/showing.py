@@ -30,14 +30,17 @@ class Column:
     """Of a sample how far people agree with each other, as `people` has it."""
 
 
-def columns(run: Path) -> list[Column]:
-    """Return the panel's figures by every sample that somebody has read, and at last those of the published labels."""
+def columns(run: Path, resolved: Path | None = None) -> list[Column]:
+    """Return the panel's figures by every sample that was read, and at last those of the published labels.
+
+    `resolved` is the folder of the stage `resolve`, if it is not in its place yet.
+    """
     proofs: list[Proof] = [proof for desk in relevance_desks(run) if (proof := prove(desk))["read"]]
     found = [
         Column("panel", (each["sample"],), each["read"], False, shares(each, each["kappa"]["panel"]), people(each))
         for each in proofs
     ]
-    final: Proof | None = published.prove(run)
+    final: Proof | None = published.prove(run, resolved)
     if final:
         about = shares(final, final["kappa"])
         found.append(Column("published", tuple(final["samples"]), final["read"], final["outdated"], about, {}))

@@ -46,14 +46,12 @@ def _refuse(seat: PaidSeat, found: Sequence[Batch]) -> None:
         )
 
 
-def in_batches(
-    table: Table, seats: Sequence[PaidSeat], mixed_models: bool, context: Context, max_cost: float | None
-) -> float:
-    """Ask by batches whoever has them, for less money and later answers; return what was spent.
+def in_batches(table: Table, seats: Sequence[PaidSeat], mixed_models: bool, context: Context) -> None:
+    """Ask by batches whoever has them, for less money and later answers.
 
     A judge that another process asks by batches is waited for: what that one leaves open is collected here.
     """
-    waiting, told, spent = [seat for seat in seats if _able(seat, context, max_cost)], set[str](), 0.0
+    waiting, told = [seat for seat in seats if _able(seat, context)], set[str]()
     while waiting:
         with Claims(table.ledger, sharing.owner(), sharing.LEASE_S) as claims:
             sharing.bury(claims)
@@ -64,47 +62,37 @@ def in_batches(
                 context.tell(f"judges.{name}: another process asks it by batches; waiting for that one")
                 told.add(name)
             if mine:
-                left = None if max_cost is None else max_cost - spent
-                spent += _ask(table, claims, mine, mixed_models, context, left)
+                _ask(table, claims, mine, mixed_models, context)
         if not mine:
             time.sleep(sharing.PAUSE_S)
-    return spent
 
 
-def _able(seat: PaidSeat, context: Context, max_cost: float | None) -> bool:
+def _able(seat: PaidSeat, context: Context) -> bool:
     """Say whether a judge can be asked by batches; if not, tell why."""
     if batch_provider(seat.settings) is None:
         context.tell(batch.no_batch(seat.name))
         return False
-    if max_cost is not None and seat.settings.price is None:
+    if context.consent.max_cost is not None and seat.settings.price is None:
         context.tell(f"judges.{seat.name}: without a price no cap can be kept for a batch; asked online")
         return False
     return True
 
 
-def _ask(
-    table: Table,
-    claims: Claims,
-    seats: Sequence[PaidSeat],
-    mixed_models: bool,
-    context: Context,
-    max_cost: float | None,
-) -> float:
-    """Ask judges whose turn this process has, for all prompts that nobody else is asking; return what was spent."""
+def _ask(table: Table, claims: Claims, seats: Sequence[PaidSeat], mixed_models: bool, context: Context) -> None:
+    """Ask judges whose turn this process has, for all prompts that nobody else is asking."""
     orders = []
     for seat in seats:
         share = Share(table.ledger, claims, seat.key, seat.work, table.since)
         orders.append(_order(table, replace(seat, work=list(share)), mixed_models, context.run_id))
         claims.renew()
-    bills = batch.ask_batches(
+    batch.ask_batches(
         orders,
         table.ledger,
-        max_cost=max_cost,
+        budget=context.consent.budget,
         progress=context.progress,
         tell=context.tell,
         beat=(sharing.LEASE_S / 4, partial(_renew, claims, {_turn(seat) for seat in seats})),
     )
-    return sum(bill.spent for bill in bills)
 
 
 def _order(table: Table, seat: PaidSeat, mixed_models: bool, run: str) -> batch.Order:

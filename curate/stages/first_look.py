@@ -4,7 +4,6 @@ In batches, whose answers come within a day, and in a cascade, whose judges are 
 first look: the ratings are looked at in the end.
 """
 
-from dataclasses import replace
 from typing import Protocol
 
 import polars as pl
@@ -24,20 +23,17 @@ class Panel(spending.Panel, Protocol):
     sanity: Sanity
 
 
-def taken(table: Table, panel: list[AnySeat], config: Panel, context: Context) -> tuple[list[AnySeat], Context]:
-    """Have the panel rate a first part of the pool and tell what it shows; return what is left to rate and to spend.
+def taken(table: Table, panel: list[AnySeat], config: Panel, context: Context) -> list[AnySeat]:
+    """Have the panel rate a first part of the pool and tell what it shows; return what is left to rate.
 
     UserError if fewer than a tenth of the queries would have a positive, and `sanity.stop` is set.
     """
     pairs = sanity.first(table.pool.pairs, config.sanity.ratings, context.seed)
     if pairs.is_empty() or config.cascade or context.consent.batch or not any(seat.work for seat in paid(panel)):
-        return panel, context
-    cap = context.consent.max_cost
-    spent = spending.rate(table, [table.left(seat, pairs) for seat in panel], config, context, cap)
+        return panel
+    spending.rate(table, [table.left(seat, pairs) for seat in panel], config, context)
     _look(pl.concat([table.snapshot(seat) for seat in panel]).join(pairs, on=voting.PAIR, how="semi"), config, context)
-    left = None if cap is None else max(cap - spent, 0.0)
-    rest = [table.left(seat, table.pool.pairs) for seat in panel]
-    return rest, replace(context, consent=replace(context.consent, max_cost=left))
+    return [table.left(seat, table.pool.pairs) for seat in panel]
 
 
 def _look(ratings: pl.DataFrame, config: Panel, context: Context) -> None:

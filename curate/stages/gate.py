@@ -106,19 +106,17 @@ def known(path: Path) -> pl.DataFrame:
     return drawing.known(path).rename({"expected": "grade"})
 
 
-def passed(tried: Trial | None, config: Panel, context: Context) -> tuple[dict[str, Accuracy] | None, Context]:
-    """Have the panel answer the controls, and stop if a judge is too weak; return how it did, and what may be spent."""
+def passed(tried: Trial | None, config: Panel, context: Context) -> dict[str, Accuracy] | None:
+    """Have the panel answer the controls, and stop if a judge is too weak; return how it did."""
     if tried is None:
-        return None, context
+        return None
     tried.table.ledger.note(judging.noted(tried.table.pool))
-    cap = context.consent.max_cost
-    spent = spending.rate(tried.table, tried.asked(), config, context, cap)
+    spending.rate(tried.table, tried.asked(), config, context)
     found = tried.measured(config.gate)
     for line in undiscerning(tried):
         context.tell(f"judge: {line}")
     stop_the_weak(found, config.gate, allowed=config.allow_weak_judges or context.consent.allow_weak_judges)
-    left = None if cap is None else max(cap - spent, 0.0)
-    return found, replace(context, consent=replace(context.consent, max_cost=left))
+    return found
 
 
 def undiscerning(tried: Trial) -> list[str]:

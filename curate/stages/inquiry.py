@@ -9,14 +9,15 @@ from typing import Generic, Literal, Protocol, TypeVar, get_args
 
 from curate import ask, clones
 from curate.budget import Plan, plan
-from curate.config import Json
+from curate.config import Json, digest
 from curate.context import Context
-from curate.errors import BudgetError, ConfigError, ProviderError
+from curate.errors import ConfigError, ProviderError
 from curate.ledger import Ledger
 from curate.protocols import Reply, Request
 from curate.providers import identity, provider, reader
 from curate.providers.presets import LanguageModel
-from curate.stages import build, leaving, spending
+from curate.rates import Total
+from curate.stages import billing, build, leaving, spending
 
 Missing = Literal["failed", "refused", "unparsed"]
 NONE: tuple[Missing, ...] = get_args(Missing)
@@ -148,42 +149,37 @@ class Desk:
 
     def permit(self, verb: str) -> None:
         """Stop with the plan of a dry desk, unless the user allows to spend within a cap that can be kept."""
-        consent = self.context.consent
-        for model in self.models.values():
-            spending.permit(verb, model.name, model.settings, self.plans, consent)
-        known = [model.settings.price for model in self.models.values() if model.settings.price]
-        prices = {price.currency for price in known if not price.free()}
-        if consent.max_cost is not None and len(prices) > 1:
-            raise BudgetError(f"--max-cost: found prices in {' and '.join(sorted(prices))}; give all in one currency")
+        models = {model.name: model.settings for model in self.models.values()}
+        spending.permit(verb, models, self.plans, self.context)
 
     def rows(self) -> list[dict[str, Json]]:
-        """Return a row a label of what would be sent: calls, tokens and cost at most, None without a price."""
-        return [
-            {"question": name, **asdict(each), "currency": None if each.cost is None else each.currency}
+        """Return a row a label of what would be sent: calls, tokens, cost at most (None without a price), minutes."""
+        rows: list[dict[str, Json]] = [
+            {
+                "question": name,
+                **asdict(each),
+                "currency": None if each.cost is None else each.currency,
+                "minutes": self._minutes(self.models[name], each),
+            }
             for name, each in self.plans.items()
         ]
+        return billing.in_all(rows, self.context, ("cost",))
 
-    def cost(self) -> float | None:
-        """Return what the run has paid for these models; None if a price is unknown or there are several currencies."""
-        digests = [self.ledger.register(model.identity) for model in self.used.values()]
-        bill = self.ledger.bill(self.context.run_id, digests)["cost"] if digests else None
-        known = [model.settings.price for model in self.used.values() if model.settings.price]
-        prices = {price.currency for price in known if not price.free()}
-        if bill is None or bill.is_empty():
-            return 0.0
-        return None if bill.has_nulls() or len(prices) > 1 else float(bill.sum())
+    def _minutes(self, model: Model, found: Plan) -> float:
+        tokens = found.prompt_tokens + found.output_tokens
+        return billing.minutes(self.ledger, digest(model.identity), model.settings, found.calls, tokens)
+
+    def cost(self) -> Total:
+        """Return what the run has paid for these models."""
+        asked = {name: (digest(model.identity), model.settings.price) for name, model in self.used.items()}
+        return billing.total(billing.bills(self.ledger, self.context, asked), self.context)
 
     def named(self) -> dict[str, Json]:
         """Return name -> the models that answered, as their vendors call them."""
         return {
-            name: sorted(
-                {
-                    said
-                    for digest in self.prompts[name]
-                    for said in self.ledger.models(self.ledger.register(model.identity), digest)
-                }
-            )
+            name: sorted({said for prompt in self.prompts[name] for said in self.ledger.models(judge, prompt)})
             for name, model in sorted(self.used.items())
+            for judge in [digest(model.identity)]
         }
 
     def _known(self, talk: Talk[Answer], named: Mapping[str, str]) -> dict[str, Answer]:
@@ -212,14 +208,8 @@ class Desk:
         for talk, _ in left:
             leaving.may_ask(f"judges.{talk.model.name}", talk.model.settings.base_url, context)
         jobs = [self._job(talk, tasks) for talk, tasks in left]
-        cap = context.consent.max_cost
-        bills = ask.ask(
-            jobs,
-            self.ledger,
-            max_cost=None if cap is None else max(cap - self.spent, 0.0),
-            progress=context.progress,
-            tell=context.tell,
-        )
+        budget = context.consent.budget
+        bills = ask.ask(jobs, self.ledger, budget=budget, progress=context.progress, tell=context.tell)
         self.spent += sum(bill.spent for bill in bills.values())
 
     def _job(self, talk: Talk[Answer], tasks: Sequence[ask.Task]) -> ask.Job:

@@ -17,8 +17,9 @@ from curate import ask, cascade, judging, passages, resources
 from curate.cascade import PAIR, Mode
 from curate.config import Json, Section, read_yaml
 from curate.context import Context, Report, Stage
+from curate.controls import Accuracy
 from curate.corpus import TableCorpus
-from curate.errors import ConfigError
+from curate.errors import ConfigError, CurateError
 from curate.files import frame, sha256, write_json, write_table
 from curate.judges.heuristic import Lexical, Similarity, guessing
 from curate.judges.llm import LlmJudge
@@ -31,7 +32,7 @@ from curate.passages import Passage
 from curate.prompts import Rubric, rubric
 from curate.providers import provider
 from curate.records import STATUSES, STOPPED, Document, Query
-from curate.stages import batching, build, first_look, gate, language, spending
+from curate.stages import batching, billing, build, first_look, gate, language, spending
 from curate.stages.gate import Gate
 from curate.stages.seats import AnySeat, PaidSeat, Table, described, paid
 
@@ -68,26 +69,49 @@ def run(config: Config, context: Context) -> Report:
         tried = trial(config, context, table)
         asked = [*(tried.asked() if tried else []), *left]
         spending.need_masked(asked, context)
-        spending.need_consent(table, asked, context.consent)
+        spending.need_consent(table, asked, context)
         ledger.note(judging.noted(pool))
-        passed, context = gate.passed(tried, config, context)
-        panel, context = first_look.taken(table, panel, config, context)
-        wanted = spending.collect(table, panel, config, context)
-        ratings = pl.concat([_said(table, seat, wanted) for seat in panel])
-        bill = ledger.bill(context.run_id, [seat.key.judge_digest for seat in paid(panel)])
-        forms = ledger.forms(context.run_id, [seat.key.judge_digest for seat in paid(panel)])
-        models: dict[str, Json] = {seat.name: _models(seat, ledger) for seat in paid(panel)}
+        passed, before = gate.passed(tried, config, context), _calls(panel, ledger, context)
+        try:
+            panel = first_look.taken(table, panel, config, context)
+            wanted = spending.collect(table, panel, config, context)
+        except CurateError as error:
+            if _calls(panel, ledger, context) != before:  # what was paid is kept as far as it goes
+                context.partial(_snapshot(table, panel, {}, passed, config, context, str(error)))
+            raise
+        return _snapshot(table, panel, wanted, passed, config, context)
+
+
+def _calls(panel: Sequence[AnySeat], ledger: Ledger, context: Context) -> int:
+    return sum(ledger.bill(context.run_id, [seat.key.judge_digest for seat in paid(panel)])["calls"])
+
+
+def _snapshot(
+    table: Table,
+    panel: Sequence[AnySeat],
+    wanted: spending.Wanted,
+    passed: Mapping[str, Accuracy] | None,
+    config: Config,
+    context: Context,
+    stopped: str = "",
+) -> Report:
+    """Write the tables by what the ledger holds now, and return the report; `stopped` says why there is not more."""
+    pool, ledger = table.pool, table.ledger
+    ratings = pl.concat([_said(table, seat, wanted) for seat in panel])
+    digests = {seat.name: (seat.key.judge_digest, seat.settings.price) for seat in paid(panel)}
+    bills = billing.bills(ledger, context, digests)
+    total = billing.total(bills, context)
+    forms = ledger.forms(context.run_id, [digest for digest, _ in digests.values()])
+    models: dict[str, Json] = {seat.name: _models(seat, ledger) for seat in paid(panel)}
     write_table(context.out, "ratings", ratings.sort("query_id", "doc_id", "judge"))
     write_table(context.out, "samples", spending.sample(pool.pairs, config, context) if wanted else frame("samples"))
     write_json(context.out / "panel.json", {seat.name: described(seat) for seat in panel})
     found = dict(ratings.group_by("status").len().iter_rows())
     counts: dict[str, int] = {status: found.get(status, 0) for status in (*STATUSES, STOPPED)}
-    bills = _bills(panel, bill)
-    spent = {row["currency"] for row in bills.values() if row["cost"] != 0} - {None}
     facts: dict[str, Json] = {
         **counts,
         "bill": bills,
-        "currency": next(iter(spent)) if len(spent) == 1 else None,
+        **billing.facts(total),
         "heuristic": [seat.name for seat in panel if "heuristic" in seat.judge.identity],
         "models": models,
         "replies": {seat.name: forms.get(seat.key.judge_digest, {}) for seat in paid(panel)},
@@ -100,8 +124,8 @@ def run(config: Config, context: Context) -> Report:
         len(pool.pairs) * len(panel),
         counts["rated"],
         len(ratings) - counts["rated"],
-        cost=None if bill["cost"].has_nulls() or len(spent) > 1 else float(bill["cost"].sum()),
-        unfinished=_unfinished(ratings),
+        cost=total.amount,
+        unfinished=stopped or _unfinished(ratings),
         facts=facts,
         notes=[*gate.notes(passed, config), *sanity.judges(ratings), *_guesses(panel, context.language)],
     )
@@ -129,14 +153,6 @@ def before(known: pl.DataFrame, config: Config, context: Context, table: Table) 
     """Return the panel before controls drawn from pairs that people graded: query_id, doc_id, grade."""
     texts = partial(shown, config=config, context=context)
     return gate.lay(known, config, context, table, texts, lambda: load_rubric(config, context))
-
-
-def _bills(panel: Sequence[AnySeat], bill: pl.DataFrame) -> dict[str, dict[str, Json]]:
-    """Return judge -> what was paid for it, with the currency of its price, None without one."""
-    seats = {seat.key.judge_digest: seat for seat in paid(panel)}
-    rows = ((seats[row.pop("judge_digest")], row) for row in bill.to_dicts())
-    prices = ((seat.name, seat.settings.price, row) for seat, row in rows)
-    return {name: {**row, "currency": price.currency if price else None} for name, price, row in prices}
 
 
 def fingerprint(config: Config, context: Context) -> Json:

@@ -31,7 +31,7 @@ from curate.pii.workers import Batch, mask_batches
 from curate.pii.writing import link
 from curate.processes import cores
 from curate.records import Span
-from curate.stages import decisions, spotting
+from curate.stages import billing, decisions, spotting
 from curate.stages.leaving import Leaving
 from curate.stages.spotting import Spots
 
@@ -236,17 +236,19 @@ def _report(
     facts["residual"] = left
     if decided.decided:
         facts["masked_by_people"] = decided.applied
+    if spots is not None:
+        facts |= {"model": spots.facts, **billing.facts(spots.paid)}
     stopped = "stop `export` and whatever asks a model elsewhere: see `curate check mask --residual`"
     notes = [f"{left:,} places still look like personal data, and {stopped}"] if left else []
     if gone := decided.decided - decided.applied:
         notes.append(f"{gone:,} decisions to mask a place belong to texts that have changed, so they were dropped")
     notes += _altering(facts)
-    parts, cost = masked.values(), 0.0 if spots is None else spots.cost
+    parts = masked.values()
     return Report(
         sum(len(part.masked) for part in parts),
         sum(part.kept for part in parts),
-        cost=cost,
-        facts=facts if spots is None else {**facts, "model": spots.facts},
+        cost=0.0 if spots is None else spots.paid.amount,
+        facts=facts,
         notes=[*notes, *spotting.notes(spots)],
         spent=0.0 if spots is None else spots.spent,
     )

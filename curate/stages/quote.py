@@ -1,14 +1,19 @@
-"""What judging would send and cost, before anything is sent: online, in batches, and in a cascade."""
+"""What judging would send and cost: online, in batches, and in a cascade; and how far it is, once it has begun."""
+
+from pathlib import Path
+
+import polars as pl
 
 from curate import judging
 from curate.budget import plan
-from curate.config import Json
+from curate.config import Json, digest
 from curate.context import Context
 from curate.ledger import Ledger, default_path
-from curate.stages import judge, spending
+from curate.stages import billing, build, judge, spending
 from curate.stages.seats import PaidSeat, Table, paid
 
 Row = dict[str, Json]
+MONEY = ("online", "batches", "cascade_least")
 
 
 def quote(config: judge.Config, context: Context) -> list[Row]:
@@ -18,8 +23,9 @@ def quote(config: judge.Config, context: Context) -> list[Row]:
 
     `judge`, `calls`, `prompt_tokens` (an estimate; `prefix_tokens` of them, the same in every call, can come out of a
     vendor's cache), `answer_tokens` (at most), and what that costs at most in `currency`, None without a price:
-    `online`, in `batches` where the vendor has them, and from `cascade_least` on in a cascade, which costs at most what
-    `online` does. `minutes`: the time at the vendor's limits, None without any.
+    `online`, in `batches` where the vendor has them, and from `cascade_least` on in a cascade, which
+    costs at most what `online` does. `minutes`: about how long it lasts online (see `billing.minutes`). The last of
+    several rows is what they come to, all side by side.
     """
     judge.check_language(config, context)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
@@ -33,7 +39,7 @@ def quote(config: judge.Config, context: Context) -> list[Row]:
         whole = each in before or each["judge"] == first  # whoever comes first is asked for everything
         online = each["online"]
         each["cascade_least"] = round(online * (1.0 if whole else sample), 4) if isinstance(online, float) else None
-    return [*before, *rows]
+    return billing.in_all([*before, *rows], context, MONEY)
 
 
 def row(table: Table, seat: PaidSeat) -> Row:
@@ -41,7 +47,6 @@ def row(table: Table, seat: PaidSeat) -> Row:
     settings = seat.settings
     found = plan((task.request for task in table.tasks(seat, seat.work)), settings.price)
     tokens = found.prompt_tokens + found.output_tokens
-    limits = [(found.calls, settings.requests_per_minute), (tokens, settings.tokens_per_minute)]
     price = settings.price
     batches = found.cost * price.batch if found.cost is not None and price and settings.batch else None
     return {
@@ -53,5 +58,25 @@ def row(table: Table, seat: PaidSeat) -> Row:
         "online": None if found.cost is None else round(found.cost, 4),
         "batches": None if batches is None else round(batches, 4),
         "currency": found.currency if price else None,
-        "minutes": max((round(amount / limit, 1) for amount, limit in limits if limit), default=None),
+        "minutes": billing.minutes(table.ledger, seat.key.judge_digest, settings, found.calls, tokens),
     }
+
+
+def progress(config: judge.Config, context: Context) -> tuple[float | None, dict[str, Json] | None]:
+    """Return the share of the language models' ratings that a run's calls gave so far, and what was paid by currency.
+
+    None before the first call. What the ledger held before, and texts that are equal, are not counted.
+    """
+    from curate.ledger import stats
+
+    models = [build.judge(context, name, lambda: judge.load_rubric(config, context)) for name in config.models]
+    asked = {each.name: (digest(each.identity), settings.price) for each, settings in models if settings}
+    place = context.ledger or default_path(context.home)
+    if not asked or (isinstance(place, Path) and not place.exists()):
+        return None, None
+    with Ledger(place) as ledger:
+        bills = billing.bills(ledger, context, asked)
+        settled = stats.settled(ledger, context.run_id, [name for name, _ in asked.values()])
+    pairs = pl.scan_parquet(context.folder("pool") / "pool.parquet").select(pl.len()).collect().item()
+    wanted = pairs * len(asked)
+    return (settled / wanted if bills and wanted else None), billing.by_currency(bills) or None

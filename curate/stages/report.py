@@ -100,7 +100,7 @@ def gather(config: Config, context: Context) -> Shown:
         read=_pairs(queries, ratings, read, passages, agreed["panel"], labels),
         queries=figures.per_query(queries, pool, verdicts),
         published=_published(context, queries, pool) if labels else None,
-        experts=columns(context.run),
+        experts=columns(context.run, context.folder("resolve")),
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
         decided=leaving.decided(context),
     )

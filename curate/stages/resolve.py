@@ -91,7 +91,7 @@ def _reviews(desks: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, int
     """Return what people said of this run's texts, and the number of pairs whose texts are others by now."""
     tables, outdated = [frame("reviews")], 0
     for desk in desks:
-        said, old = desk.reviews(), texts.outdated(desk.sample, context.run)
+        said, old = desk.reviews(), texts.outdated(desk.sample, context.folder("diversify"))
         gone = pl.DataFrame(sorted(old), dict.fromkeys(PAIR, pl.String), orient="row")
         kept = said.join(gone, on=PAIR, how="anti", maintain_order="left")
         outdated += said.select(PAIR).n_unique() - kept.select(PAIR).n_unique()

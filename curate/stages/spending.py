@@ -8,9 +8,9 @@ import polars as pl
 
 from curate import ask, cascade, judging, sharing
 from curate.ask.pace import Pace
-from curate.budget import Plan, plan
+from curate.budget import Plan, plan, together
 from curate.cascade import Mode
-from curate.context import Consent, Context
+from curate.context import Context
 from curate.cost import Price, batch_price
 from curate.errors import BudgetError, UserError
 from curate.ledger.claims import Claims
@@ -46,23 +46,16 @@ def plans(table: Table, panel: Sequence[AnySeat], *, batches: bool = False) -> d
     }
 
 
-def need_consent(table: Table, panel: Sequence[AnySeat], consent: Consent) -> None:
+def need_consent(table: Table, panel: Sequence[AnySeat], context: Context) -> None:
     """Stop with the plan of what is not paid yet, unless the user allows to spend within a cap that can be kept."""
+    consent = context.consent
     seats = [seat for seat in paid(panel) if seat.work]
     if not seats:
         return
     if consent.offline:
         calls = ", ".join(f"{seat.label}: {len(seat.work):,}" for seat in seats)
         raise UserError(f"the ledger lacks the answers of some calls ({calls}), and --offline sends none")
-    prices = [(seat.settings.price, seat.name) for seat in seats if seat.settings.price]
-    priced = {price.currency: name for price, name in prices if not price.free()}
-    if consent.max_cost is not None and len(priced) > 1:
-        each = " and ".join(f"{currency} (judges.{name}.price)" for currency, name in priced.items())
-        raise BudgetError(
-            f"--max-cost: found prices in {each}, expected one currency; write those of one again in the other's "
-            "(judges: {NAME: {price: {input: ..., output: ..., currency: ..., date: ...}}} in the pipeline file), or "
-            "give --yes in place of the cap"
-        )
+    settle({seat.name: seat.settings for seat in seats}, context)
     if consent.yes:
         return
     found = plans(table, panel, batches=consent.batch)
@@ -74,8 +67,26 @@ def need_consent(table: Table, panel: Sequence[AnySeat], consent: Consent) -> No
         remedy = f"a cap cannot be kept without prices: give {keys}, or add --yes to leave those without a cap"
     else:
         return
+    raise BudgetError("\n".join(["judging would send:", *listed(found, context), remedy]))
+
+
+def settle(models: Mapping[str, ProviderConfig], context: Context) -> None:
+    """Decide in which currency the cap is, and say so; BudgetError if not all of these prices can be counted in it."""
+    budget = context.consent.budget
+    prices = {f"judges.{name}.price": each.price for name, each in models.items() if each.price}
+    budget.settle(prices, context.rates, context.currency)
+    if budget.currency:
+        used = {price.currency: budget.rate(price) for price in prices.values() if not price.free()}
+        by = "".join(f"; {each.said()}" for each in used.values() if each.date)
+        context.tell(f"cap: {budget.said()}{by}")
+
+
+def listed(found: Mapping[str, Plan], context: Context) -> list[str]:
+    """Return plans as lines of text, of several also what they come to in all."""
     lines = [f"  {name}: {each.said()}" for name, each in found.items()]
-    raise BudgetError("\n".join(["judging would send:", *lines, remedy]))
+    if len(found) > 1:
+        lines.append(f"  in all: {together(list(found.values()), context.rates, context.currency).said()}")
+    return lines
 
 
 def need_masked(panel: Sequence[AnySeat], context: Context) -> None:
@@ -85,30 +96,34 @@ def need_masked(panel: Sequence[AnySeat], context: Context) -> None:
             leaving.may_ask(f"judges.{seat.name}", seat.settings.base_url, context)
 
 
-def permit(verb: str, name: str, settings: ProviderConfig, planned: Mapping[str, Plan], consent: Consent) -> None:
-    """Stop with the plan of what one model is not paid for yet, unless the user allows to spend within a cap."""
-    lines = [f"  {each}: {found.said()}" for each, found in planned.items()]
-    if not planned or (consent.yes and not consent.offline):
+def permit(verb: str, models: Mapping[str, ProviderConfig], planned: Mapping[str, Plan], context: Context) -> None:
+    """Stop with the plan of what models are not paid for yet, unless the user allows to spend within a cap."""
+    consent = context.consent
+    if not planned:
         return
+    lines = listed(planned, context)
     if consent.offline:
         raise UserError("\n".join(["the ledger lacks these answers, and --offline sends none:", *lines]))
+    settle(models, context)
+    if consent.yes:
+        return
     if consent.max_cost is None:
         raise BudgetError("\n".join([f"{verb} would send:", *lines, "allow it with --max-cost AMOUNT, or with --yes"]))
-    if settings.price is None:
-        raise BudgetError(f"a cap cannot be kept without a price: give judges.{name}.price, or --yes in its place")
+    for name, settings in models.items():
+        if settings.price is None:
+            raise BudgetError(f"a cap cannot be kept without a price: give judges.{name}.price, or --yes in its place")
 
 
 def collect(table: Table, panel: Sequence[AnySeat], config: Panel, context: Context) -> Wanted:
     """Have everybody rate what is missing, and return who was asked for which pairs, by name; {} for all of them."""
     if config.cascade is None:
-        rate(table, panel, config, context, context.consent.max_cost)
+        rate(table, panel, config, context)
         return {}
-    left, wanted, said = context.consent.max_cost, dict[str, pl.DataFrame](), list[pl.DataFrame]()
+    wanted, said = dict[str, pl.DataFrame](), list[pl.DataFrame]()
     always = sample(table.pool.pairs, config, context)
     for seat in in_order(panel):
         wanted[seat.name] = cascade.wanted(table.pool.pairs, said, config.cascade, always)
-        spent = rate(table, [table.left(seat, wanted[seat.name])], config, context, left)
-        left = None if left is None else left - spent
+        rate(table, [table.left(seat, wanted[seat.name])], config, context)
         said.append(table.snapshot(seat))
     return wanted
 
@@ -149,8 +164,8 @@ def sample(pairs: pl.DataFrame, config: Panel, context: Context) -> pl.DataFrame
     return cascade.sample(pairs, config.cascade_sample, LEAST, context.seed)
 
 
-def rate(table: Table, panel: Sequence[AnySeat], config: Panel, context: Context, max_cost: float | None) -> float:
-    """Have seats rate what they still have to, the language models side by side; return what was spent."""
+def rate(table: Table, panel: Sequence[AnySeat], config: Panel, context: Context) -> None:
+    """Have seats rate what they still have to, the language models side by side."""
     for seat in panel:
         if isinstance(seat, Seat):
             judging.rate(seat.judge, seat.work, table.ledger, seat.key, context.progress)
@@ -159,18 +174,14 @@ def rate(table: Table, panel: Sequence[AnySeat], config: Panel, context: Context
         for seat in paid(panel)
         if seat.work or (context.consent.batch and batching.open_batches(table.ledger, seat))
     ]
-    spent = 0.0
     if seats and context.consent.batch:
-        spent = batching.in_batches(table, seats, config.mixed_models, context, max_cost)
+        batching.in_batches(table, seats, config.mixed_models, context)
         seats = [table.again(seat) for seat in seats]
-    seats = [seat for seat in seats if seat.work]
-    left = None if max_cost is None else max_cost - spent
-    return spent + online(table, seats, config, context, left)
+    online(table, [seat for seat in seats if seat.work], config, context)
 
 
-def online(table: Table, seats: Sequence[PaidSeat], config: Panel, context: Context, max_cost: float | None) -> float:
-    """Ask language models for what they have to rate, together with other processes; return what was spent here."""
-    spent = 0.0
+def online(table: Table, seats: Sequence[PaidSeat], config: Panel, context: Context) -> None:
+    """Ask language models for what they have to rate, together with other processes."""
     with Claims(table.ledger, sharing.owner(), sharing.LEASE_S) as claims:
         sharing.bury(claims)
         shares = [
@@ -187,17 +198,15 @@ def online(table: Table, seats: Sequence[PaidSeat], config: Panel, context: Cont
         paces = [ask.pace(_limits(seat, config), table.ledger, seat.key.judge_digest) for seat in seats]
         while shares:
             jobs = [_job(table, *each, config, context) for each in zip(seats, shares, paces, strict=True)]
-            bills = ask.ask(
+            ask.ask(
                 jobs,
                 table.ledger,
-                max_cost=None if max_cost is None else max_cost - spent,
+                budget=context.consent.budget,
                 progress=context.progress,
                 tell=context.tell,
                 beat=(sharing.LEASE_S / 4, claims.renew),
             )
-            spent += sum(bill.spent for bill in bills.values())
             shares = sharing.rest(shares, context.tell)
-    return spent
 
 
 def _job(table: Table, seat: PaidSeat, share: Share, pace: Pace, config: Panel, context: Context) -> ask.Job:

@@ -26,8 +26,9 @@ from curate.protocols import Reply
 from curate.providers import identity, provider
 from curate.providers.loopback import outside
 from curate.providers.presets import LanguageModel
+from curate.rates import Total
 from curate.records import Span
-from curate.stages import build, spending
+from curate.stages import billing, build, spending
 
 PURPOSE = "mask"
 LANGUAGES = ("zh", "en")
@@ -54,7 +55,7 @@ class Spots:
     """How many different windows came to what."""
     facts: Mapping[str, Json]
     """What the report says of it."""
-    cost: float | None
+    paid: Total
     """What it cost the run so far, None if a price is unknown."""
     spent: float
     """What it took out of the cap now."""
@@ -197,7 +198,8 @@ class _Spotter:
 
     def need_consent(self, texts: Texts, left: set[str]) -> None:
         planned = plan((each.request for each in self.tasks(texts, left)), self.settings.price)
-        spending.permit("masking", self.name, self.settings, {f"mask.model={self.name}": planned}, self.context.consent)
+        models = {self.name: self.settings}
+        spending.permit("masking", models, {f"mask.model={self.name}": planned}, self.context)
 
     def send(self, texts: Texts, left: set[str], account: ask.Account) -> float:
         """Ask for what is left; return what was spent."""
@@ -209,8 +211,8 @@ class _Spotter:
             spending.limits(self.settings, mixed_models=True),  # a place is right or wrong whoever points at it
             len(left),
         )
-        cap, progress, tell = self.context.consent.max_cost, self.context.progress, self.context.tell
-        return ask.ask([job], self.ledger, max_cost=cap, progress=progress, tell=tell)[job.name].spent
+        budget, progress, tell = self.context.consent.budget, self.context.progress, self.context.tell
+        return ask.ask([job], self.ledger, budget=budget, progress=progress, tell=tell)[job.name].spent
 
     def summed(self, known: Mapping[str, Spotted], account: ask.Account, spent: float) -> Spots:
         statuses, rejected = Counter(each.status for each in known.values()), Counter[str]()
@@ -224,9 +226,9 @@ class _Spotter:
             "rejected_quotations": dict(sorted(rejected.items())),
         }
         spans = {key: each.spans for key, each in known.items() if each.spans}
-        bill = self.ledger.bill(account.run, [account.judge_digest])["cost"]
-        cost = None if bill.has_nulls() else float(bill.sum())
-        return Spots(self.key, spans, {status: statuses[status] for status in STATUSES}, facts, cost, spent)
+        asked = {self.name: (account.judge_digest, self.settings.price)}
+        paid = billing.total(billing.bills(self.ledger, self.context, asked), self.context)
+        return Spots(self.key, spans, {status: statuses[status] for status in STATUSES}, facts, paid, spent)
 
 
 def _again(status: Status, *, retry: bool) -> bool:

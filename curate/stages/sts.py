@@ -25,7 +25,7 @@ from curate.ledger import Ledger, default_path
 from curate.lexer import Lexer
 from curate.providers import provider
 from curate.rewriting import KINDS, Rules, bare
-from curate.stages import pairing, words
+from curate.stages import billing, pairing, words
 from curate.stages import sentences as making
 from curate.stages.inquiry import Desk, Model
 from curate.stages.pairing import SPLITS, Made
@@ -87,7 +87,7 @@ def run(config: Config, context: Context) -> Report:
             dry.permit("making an STS set")
         desk = Desk(ledger, context, mixed_models=config.mixed_models)
         made = make(config, context, queries, desk)
-        cost, models = desk.cost(), desk.named()
+        paid, models = desk.cost(), desk.named()
     pairs, undrawn = draw(made.draft.sentences, made.book.entries, config, context.seed)
     spelled = Lexer(made.book.entries).spelled
     write_table(context.out, "pairs", pairs)
@@ -95,13 +95,13 @@ def run(config: Config, context: Context) -> Report:
     left_out = {**made.choice.left_out, **pairing.lost(made), **undrawn}
     write_table(context.out, "dropped", pairing.dropped(left_out, made))
     told: dict[str, Json] = {"generator": config.generator, "models": models, "prompts": _prompts(config, context)}
-    facts = {**told, **pairing.facts(made, pairs, config.panel, context.seed)}
+    facts = {**told, **pairing.facts(made, pairs, config.panel, context.seed), **billing.facts(paid)}
     failed = made.draft.failed
     return Report(
         len(queries),
         len(pairs),
         len(queries) - len(pairs),
-        cost=cost,
+        cost=paid.amount,
         unfinished=f"{failed:,} questions failed; run `curate sts` again to retry them" if failed else "",
         facts=facts,
         notes=_notes(config, made, pairs),

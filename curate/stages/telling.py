@@ -39,7 +39,9 @@ TOLD = (
 
 def dependence(context: Context) -> dict[str, Json]:
     """Return what the judges of the run have in common, with warnings in English; see `comparing.dependence`."""
-    return comparing.dependence(context.run, context.seed, context.definitions.get("judges", {}))
+    return comparing.dependence(
+        context.run, context.seed, context.definitions.get("judges", {}), judged=context.folder("judge")
+    )
 
 
 def families(context: Context) -> dict[str, Json]:
@@ -130,7 +132,9 @@ def _counts(panel: Mapping[str, Any], published: Mapping[str, Any]) -> Json:
 
 def _experts(context: Context) -> list[Json]:
     """Return a row a figure, and what it is by every sample that people read, of the panel's and published labels."""
-    found = {f"{each.labels}, {' and '.join(each.samples)}": each for each in columns(context.run)}
+    found = {
+        f"{each.labels}, {' and '.join(each.samples)}": each for each in columns(context.run, context.folder("resolve"))
+    }
     names = dict.fromkeys(name for each in found.values() for name in each.shares)
     read: dict[str, Json] = {"": "pairs read", **{head: each.read for head, each in found.items()}}
     rows: list[dict[str, Json]] = [
