@@ -73,6 +73,19 @@ def library(folder: Path) -> None:
     (folder / "in.csv").write_text("id,text\n1,电话13912345678\n", encoding="utf-8")
 
 
+def left(folder: Path) -> None:
+    """Make the newest run one whose masking left seven places that look like personal data."""
+    shutil.copytree(folder / "data", folder / "raw")
+    corpus = pl.read_ndjson(folder / "raw" / "corpus.jsonl")
+    signs = pl.Series([f"编号{number}223344." for number in range(1, 7)] + ["姓名：王五。"])
+    doubtful = corpus.head(7).with_columns(text=pl.col("text") + signs)
+    pl.concat([doubtful, corpus.tail(-7)]).write_ndjson(folder / "raw" / "corpus.jsonl")
+    asked = ("--set=ingest.source=raw", "--set=mask.recognisers=[mobile]")
+    for stage in ("ingest", "mask"):
+        done = curate(folder, stage, "--pipeline", "demo", "--run", "runs/raw", *asked)
+        assert done.returncode == 0, done.stderr
+
+
 def models(folder: Path, url: str) -> None:
     """Write a models.yaml by which every preset is asked at another address, with the same key and price."""
     presets = read_yaml(ROOT / "curate" / "providers" / "presets.yaml")

@@ -41,7 +41,7 @@ def test_runs(work: Path) -> None:
 def test_tables_of_the_run_that_was_typed_or_the_newest(work: Path) -> None:
     found = offered(work, "curate show ")
     assert {"queries", "mask/queries", "ingest/dropped"} <= set(found)
-    assert offered(work, "curate show --run runs/one mask/c") == ["mask/corpus"]
+    assert offered(work, "curate show --run runs/one mask/co") == ["mask/corpus"]
     assert offered(work, "curate show --run runs/three ") == []
 
 

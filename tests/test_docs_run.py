@@ -11,7 +11,7 @@ from filelock import FileLock
 
 from tests import postgres
 from tests.hubbing import hub
-from tests.reader import Reader, library, models, shown
+from tests.reader import Reader, left, library, models, shown
 from tests.vendor import vendor
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -77,6 +77,8 @@ def test_the_commands_of_a_page_run(page: Path, shelf: Path, tmp_path: Path, req
     with vendor(lambda query, passage: "S" if query[:2] in passage else "D") as models_server, hub() as data_server:
         models(folder, models_server.url)
         shown(folder, page.read_text(encoding="utf-8"), models_server.url)
+        if page.stem == "privacy":
+            left(folder)
         if page.stem == "export":
             variables = {"HF_ENDPOINT": data_server.url, "HF_HUB_OFFLINE": "0", "HF_TOKEN": "hf_secret"}
             variables |= {"HF_HOME": str(folder / "hf"), "HF_HUB_DISABLE_TELEMETRY": "1"}

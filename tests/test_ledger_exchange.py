@@ -17,12 +17,13 @@ from tests.rows import CALL, RATING
 
 
 def fill(ledger: Ledger, name: str, calls: int = 3) -> None:
-    ledger.register({"model": name})
+    judge = ledger.register({"model": name})
     ledger.note([Passage(f"passage of {name}", 10, cut=True, whole_tokens=12, flags=("labels",))])
     for number in range(calls):
         said = replace(RATING, query_digest=f"{name}-{number}", grade=None, status="unparsed")
         ledger.append(
-            [said, RATING], replace(CALL, raw=f"{name}: 中 {number}", cost=number or None, prompt_tokens=number)
+            [replace(said, judge_digest=judge), RATING],
+            replace(CALL, raw=f"{name}: 中 {number}", cost=number or None, prompt_tokens=number),
         )
 
 

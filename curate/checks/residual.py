@@ -159,6 +159,8 @@ def decide(listing: Listing, orders: Orders) -> list[Decision]:
 
 def _check(orders: Orders, listing: Listing) -> None:
     last, reasons = len(listing.places), list(listing.counts())
+    if orders and not last:
+        raise ConfigError("found no place that looks like personal data, expected one to decide on; nothing is left")
     for number in (*orders.mask, *orders.accept):
         if not 1 <= number <= last:
             raise ConfigError(f"found the number {number}, expected one of the list: 1 to {last}; see --residual")

@@ -42,7 +42,7 @@ def base(language: str) -> str:
 def language(texts: Iterable[str]) -> str:
     """Return the first language to whose script a tenth of the characters belongs; English if there is none."""
     text = "".join(texts)
-    shares = ((name, len(re.findall(letters, text))) for name, letters in LETTERS.items())
+    shares = ((name, len(text) - len(re.sub(letters, "", text))) for name, letters in LETTERS.items())
     return next((name for name, found in shares if 10 * found > len(text)), OTHER)
 
 

@@ -106,6 +106,17 @@ class _Done:
             self._count(str(row[KEYS[self.table]]), sum(len(row[name]) for name in columns), texts.values())
             yield _Row(row, texts)
 
+    def take(self, batch: pl.DataFrame, masked: Sequence[Masked], *, keep_all: bool) -> Iterator[_Row]:
+        """Yield the rows of a batch that are kept, and note what the others are merged into."""
+        for row in self.rows(batch, masked):
+            name, first = str(row.raw[KEYS[self.table]]), self.first(row)
+            first = self.merged.get(first, first)
+            if keep_all or first == name:
+                self.kept += 1
+                yield row
+            else:
+                self.merged[name] = first
+
     def first(self, row: _Row) -> str:
         """Return the id of the first row of a masked text; one that people had masked stands for what it had merged."""
         name = str(row.raw[KEYS[self.table]])
@@ -187,18 +198,12 @@ def _mask(table: str, config: Config, context: Context, spots: Spots | None, dec
     closed, batches = untouched(settings), _batches(table, context, spots, decided)
     with files.TableWriter(context.out, table) as writer:
         for batch, masked in mask_batches(settings, context.language, key, batches, processes):
-            kept = []
-            for each in done.rows(batch, masked):
-                row, first = each.written, done.first(each)
-                name, first = str(row[KEYS[table]]), done.merged.get(first, first)
-                if keep_all or first == name:
-                    writer.add(row)
-                    kept.append(each)
-                else:
-                    done.merged[name] = first
+            kept = list(done.take(batch, masked, keep_all=keep_all))
+            for each in kept:
+                writer.add(each.written)
             done.look_over(kept, closed)
-            done.kept += len(kept)
             context.progress(f"mask {table}", total, len(done.masked))
+            del batch, masked, kept  # or they would be held while the next batch is masked
     return done
 
 
