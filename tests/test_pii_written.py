@@ -41,7 +41,7 @@ MASKED = [
     ("祝好，刘洋", "祝好，[姓名]"),
     ("林美華護理師", "[姓名]護理師"),
     ("Patient: Li Na", "Patient: [NAME]"),
-    ("My　name　is　Chen　Xiaolu", "My　name　is　[姓名]"),
+    ("My　name　is　Chen　Xiaolu", "My　name　is　[NAME]"),
     ("Best,\nAmy Lin", "Best,\n[NAME]"),
     ("我在深圳市南山区科技园南区R2-B栋4楼", "我在[地址]"),
     ("住5号楼2单元301", "住[地址]"),
