@@ -29,7 +29,7 @@ from curate.pii.address_parts import (
     no_place,
     shapes,
 )
-from curate.pii.address_way import CROSSED_WRITTEN, behind_leads, beside, crossed, crossing, way
+from curate.pii.address_way import CROSSED_WRITTEN, behind_leads, beside, crossed, crossing, estate, way
 from curate.pii.digits import TWO_SIGNS
 from curate.pii.places import fold, one_character, written
 from curate.pii.spans import in_order
@@ -182,6 +182,9 @@ def _led(text: str, at: int, rank: int) -> _Part | None:
     end = beside(text, start if led is None else led)
     if end and _next(text, end, PLACE) is None:
         end = None
+    if cross and led and not end:
+        named = estate(text, led)
+        led = named or led
     end = end or led or cross
     return end and _Part(end, PLACE, known=False, firm=False, led=cross is not None and end > cross)
 

@@ -12,8 +12,8 @@ from curate.pii.places import NUMBER
 from curate.pii.words import one_of, words
 
 _CROSSED = (
-    "的?(?:大|小)?(?:[十丁T三]字?[岔叉]?路口|[十丁]字街口?|交叉(?:路口|口|处|点)?|交[汇会](?:处|口|点)?|交界(?:处|口)?|交接处|[交相]口|相交处?"
-    "|[路街道]口|[三岔][岔叉]?口|(?<=[路街道巷])(?:口|十字|丁字)|[拐转]角处?)"
+    " ?的?(?:大|小)?(?:[十丁T三]字?[岔叉]?路口|[十丁]字街?口?|交叉(?:路口|口|处|点)?|交[汇会](?:处|口|点)?|交界(?:处|口)?|交接处|[交相]口|相交处?"
+    "|[路街道]口|[三岔][岔叉]?口|(?<=[路街道巷])口|[拐转]角处?)"
 )
 CROSSED_WRITTEN = "交[叉汇匯会會口界接]|相[交口]|[路街巷道]口|[路街巷道](?:的?[大小]?[十丁T三]字|[拐转轉]角)|岔口"
 """What no crossing is written without, for a trigger."""
@@ -21,14 +21,15 @@ _JOINED = " ?(?:[与和同跟及、,，/&×+-]|交)? ?"
 _SIDE = "[东南西北]{1,2}"
 _FAR = f"(?:约|大约|大概)?{NUMBER}(?:余|多|来)? ?(?:米|公尺|公里|千米|里地|里路|里|步|[mM](?![A-Za-z²]))(?:左右|远|处|开外|多|许|余)?"
 _TURNED = f"(?:往|向|朝|以|沿|偏|靠|[沿顺]?路往){_SIDE}(?:方向|边|面|侧|头)?(?:走|行|直行|前行|前进|拐|进)?"
-_TOWARDS = f"{_SIDE}(?:方向|边|面|侧|头|角|部|行|走|拐|路)(?:的)?(?:走|行)?"
+_TOWARDS = f"{_SIDE}(?:方向|边|面|侧|头|角|部|行|走|拐)(?:走|行)?"
 
 
 @cache
 def _road() -> str:
     lists = words("places")
     ends = f"(?:{one_of(lists['roads'])}|{one_of(lists['roads_with_number'])})"
-    return f"[A-Za-z0-9]{{0,4}}(?:(?![与跟及、]){NAME}|(?<=[魏成首古帝江武丰望于昌])都){{1,8}}?{ends}(?:[东南西北中]?(?:{NUMBER}|[东南西北中])段)?"
+    numbered = "[A-Za-z]?[0-9]{2,3}(?:国道|省道|县道|乡道)"
+    return f"(?:{numbered}|[A-Za-z0-9]{{0,4}}(?:(?![与跟及、]){NAME}|(?<=[魏成首古帝江武丰望于昌])都){{1,8}}?{ends}(?:[东南西北中]?(?:{NUMBER}|[东南西北中])段|[东南西北]头)?)"
 
 
 @cache
@@ -39,7 +40,7 @@ def _crossing() -> re.Pattern[str]:
 @cache
 def _way() -> re.Pattern[str]:
     step = (
-        f"(?:再|又|然后|[,，] ?(?=[往向朝路再]))?(?:(?:{_TURNED}|{_TOWARDS})(?: ?{_FAR})?|{_SIDE} ?{_FAR}|{_SIDE}(?= ?{door()})"
+        f"(?:再|又|然后|[,，] ?(?=[往向朝路再]))?(?:(?:{_TURNED}|{_TOWARDS})(?: ?{_FAR})?|[往向朝][里前内](?:面|边)?(?:走|行)? ?{_FAR}|{_SIDE} ?{_FAR}|第{NUMBER}(?:家|排)|{_SIDE}(?= ?{door()})"
         f"|(?:马路|路|街|道)的?{_SIDE}(?:边|侧|面)?(?![东南西北]?[路街])|{_FAR})"
     )
     return re.compile(f" ?(?:{step}){{1,6}}")
@@ -49,9 +50,14 @@ _BESIDE = re.compile("的?(?:斜对[面过]|正?对[面过]|旁边?|隔壁|附�
 
 
 @cache
+def _no_road() -> re.Pattern[str]:
+    return re.compile(one_of(words("places")["no_roads"]))
+
+
+@cache
 def crossed() -> re.Pattern[str]:
     """Return a pattern for the words behind the roads of a crossing."""
-    return re.compile(f"(?<=[一-龥]){_CROSSED}")
+    return re.compile(f"(?<=[一-龥 ]){_CROSSED}")
 
 
 @cache
@@ -61,8 +67,17 @@ def _lead() -> re.Pattern[str]:
     return re.compile(rf"(?:{long}|\A{short}(?=[一-龥]{{3}}))")
 
 
+@cache
+def _other_road() -> re.Pattern[str]:
+    return re.compile(rf"{_road()}(?: ?[、,，/&×+-] ?| [与和同跟及] ?| )\Z")
+
+
 def behind_leads(text: str, start: int, end: int) -> int:
     """Return where the first road's name begins: behind words that are in none (`诊所新址`)."""
+    while other := _other_road().search(text, max(0, start - 12), start):
+        start = other.start()
+    if number := re.search("[A-Za-z]?[0-9]{2,3}\\Z", text[max(0, start - 4) : start]):
+        start -= len(number[0]) if text.startswith(("国道", "省道", "县道", "乡道"), start) else 0
     road = re.compile(_road()).match(text, start)
     end = road.end() if road else end
     while match := _lead().search(text[start:end]):
@@ -73,7 +88,7 @@ def behind_leads(text: str, start: int, end: int) -> int:
 def crossing(text: str, at: int) -> int | None:
     """Return where a crossing ends that begins here."""
     match = _crossing().match(text, at)
-    return match.end() if match and not no_place().match(match["road"]) else None
+    return match.end() if match and not no_place().match(match["road"]) and not _no_road().search(match[0]) else None
 
 
 def way(text: str, at: int) -> int | None:
@@ -86,3 +101,14 @@ def beside(text: str, at: int) -> int | None:
     """Return where words for standing beside something end (`对面`)."""
     match = _BESIDE.match(text, at)
     return match.end() if match else None
+
+
+@cache
+def _estate() -> re.Pattern[str]:
+    return re.compile(f"{NAME}{{2,8}}?(?= ?{door()})")
+
+
+def estate(text: str, at: int) -> int | None:
+    """Return where a name ends that begins here and has a house's or a door's number behind it (`万达B座`)."""
+    match = _estate().match(text, at)
+    return match.end() if match and not no_place().match(match[0]) else None

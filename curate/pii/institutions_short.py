@@ -35,6 +35,8 @@ class _Lists(Section):
     chiefs: str
     rooms: str
     ills: str
+    titles: str
+    leisure: str
 
 
 @cache
@@ -48,29 +50,34 @@ def _weights(words: dict[int, str]) -> dict[str, int]:
 
 _N = "[一二三四五六七八九]"
 _UPPER = "(?:[省市县区州]|地区)"
-_SCHOOLS = "(?:哈医大|医大|郑大|武大|南大|川大|苏大|浙大|安医大?|南医大?|温医大?|徐医大?|广医大?|重医大?|昆医大?|贵医大?|福医大?|医科大|医学院)"
+_SCHOOLS = (
+    "(?:[安温徐蚌皖昆贵重广福南桂遵泸滨潍济锦牡佳齐青延河新包宁兰石承华冀晋赣湘滇黔苏浙鲁豫鄂吉辽哈中大首北山郑武复交同川锡扬通常]"
+    "(?:医大|医|大)|哈医大|南医大|首医大|海医大|西交大?|西南医大|川北|医大|医科大|医学院)"
+)
 _NUMBERED = {
     rf"{_UPPER}(?:立|人民|中医)?第?(?:十{_N}?|{_N})院": 3,
-    rf"{_SCHOOLS}附属?第?{_N}(?:院|医院|医)": 4,
-    rf"附属?{_N}(?:院|医院|医)|附第{_N}(?:院|医院)": 3,
-    rf"{_SCHOOLS}第?{_N}附?属?医?院": 4,
-    rf"(?:人民|中医|妇幼){_N}院": 3,
+    rf"{_SCHOOLS}(?:附属?{_N}(?:医?院|医)|第?{_N}附?属?医?院|附属?医?院)": 4,
+    rf"{_SCHOOLS}(?:附{_N}|{_N}附|附儿)": 3,
+    rf"附属?{_N}(?:院|医院|医)|附第{_N}(?:院|医院)|{_N}附属?院": 3,
+    rf"(?:人民|中医|妇幼|大){_N}院": 3,
     rf"[省市]{_N}": 2,
     rf"附{_N}": 2,
     f"{_N}(?:医院|院)": 2,
 }
 """Names with a number, and their weights."""
-_ARMY = "[一二三四五六七八九][一二三四五六七八九〇零Oo0]{2}(?:中心)?医院"
+_ARMY = "(?:联勤保障部队|解放军)?第?[一二三四五六七八九][一二三四五六七八九〇零Oo0]{2}(?:中心)?医院|火箭军特色医学中心"
 """Hospitals of the army by their number; they need no more."""
 _NUMBER_NAME = re.compile(r"[0-9]{3}\Z")
 _BARE = re.compile(rf"{_N}(?:医院|院)|[省市县区]")
 """Names that say nothing without their city."""
 _END = re.compile("[。！？!?；;\n]")
-_DEPARTMENT = 3
-"""What a department behind a name weighs."""
+_DEPARTMENT, _UNIT, _DONE = 3, 2, 1
+"""What a department behind a name weighs, one without its 科 or a doctor's name, and something that was done."""
 _NO_MORE = 3
 """So many words behind a name are looked at, so many characters around it."""
 _NEAR = 12
+_PART = re.compile("[东西南北新老]院区?|[一-龥]{2}院区")
+"""What a name may go on with."""
 
 
 @cache
@@ -104,9 +111,14 @@ def _patterns() -> dict[str, re.Pattern[str]]:
     split = {key: getattr(lists, key).split() for key in ("between", "departments", "general", "no_hospital", "numbers", "chiefs", "rooms")}
     # a science or a book is no department
     department = rf"{one_of(split['departments'])}(?:[一二三四]?科|门诊|病房|中心|专家|一区|二区)(?![学技普幻])"
+    unit = one_of(each for each in split["departments"] if len(each) > 1)
+    titled = f"[一-龥]{{1,2}}{one_of(lists.titles.split())}"
+    done = f"(?!{one_of(lists.leisure.split())})[一-龥](?:的|过|了)(?!是)"
     return {
         "front": re.compile(rf"(?P<word>{one_of(_weights(lists.front))})\Z"),
-        "behind": re.compile(rf"{one_of(split['between'])}{{0,3}}?(?P<word>{department}|{one_of(_weights(lists.behind))})"),
+        "behind": re.compile(
+            rf"{one_of(split['between'])}{{0,3}}?(?:(?P<department>{department})|(?P<word>{one_of(_weights(lists.behind))})|(?P<unit>{unit}|{titled})|{done})"
+        ),
         "general": re.compile(rf"{one_of(split['general'])}\Z"),
         "no_hospital": re.compile(
             rf"{one_of(split['no_hospital'])}|(?<=[0-9一二三四五六七八九]) ?{one_of(split['numbers'])}|(?<=总){one_of(split['chiefs'])}"
@@ -118,11 +130,8 @@ def _patterns() -> dict[str, re.Pattern[str]]:
 
 def evidence_in_front(text: str, start: int) -> int:
     """Return the weight of the word right in front of a name."""
-    weights, found = _weights(_lists().front), 0
-    for reach in range(1, 5):
-        word = text[max(0, start - reach) : start]
-        found = max(found, weights.get(word, 0))
-    return found
+    weights = _weights(_lists().front)
+    return max(weights.get(text[max(0, start - reach) : start], 0) for reach in range(1, 5))
 
 
 def evidence_behind(text: str, end: int) -> int:
@@ -132,7 +141,9 @@ def evidence_behind(text: str, end: int) -> int:
         match = _patterns()["behind"].match(text, end)
         if not match:
             break
-        total, end = total + weights.get(match["word"], _DEPARTMENT), match.end()
+        kinds = {"department": _DEPARTMENT, "unit": _UNIT, None: _DONE}
+        total += weights[match["word"]] if match["word"] else kinds[match.lastgroup]
+        end = match.end()
     return total
 
 
@@ -157,9 +168,10 @@ def _is_one(text: str, start: int, end: int, name: str) -> bool:
     """Say whether the words around a name say that a hospital is meant; the name may begin behind its place."""
     if not _fits(text, start) or _patterns()["no_hospital"].match(text, end):
         return False
-    placed = text[start:end] != name
+    placed = not text.startswith(name, start)
     weight, behind = _weight(name) + placed, evidence_behind(text, end)
-    evidence = evidence_in_front(text, start) + behind
+    front = evidence_in_front(text, start)
+    evidence = behind + (front if front > 1 or name not in _lists().doubtful.split() else 0)
     if not evidence:
         return weight >= _lists().enough
     if not placed and _BARE.match(name) and _patterns()["general"].search(text, max(0, start - 6), start):
@@ -173,22 +185,24 @@ def _short(text: str) -> Iterator[tuple[int, int]]:
         at = match.start() + 1
         place_in_front = _where().search(text, max(0, match.start() - 8), match.start())
         starts = [place_in_front.start()] if place_in_front else []
+        part = _PART.match(text, match.end())
+        end = part.end() if part else match.end()
         for start in [*starts, match.start()]:
-            if _is_one(text, start, match.end(), match[0]):
-                at = match.end()
+            if _is_one(text, start, end, match[0]):
+                at = end
                 yield start, at
                 break
 
 
 def _army(text: str) -> Iterator[tuple[int, int]]:
-    for match in re.finditer(rf"(?<![第一二三四五六七八九十〇零百])(?P<name>{_ARMY})", text):
+    for match in re.finditer(rf"(?<![一二三四五六七八九十〇零百])(?P<name>{_ARMY})", text):
         yield match.span()
 
 
 _NAMES = list(_weights(_lists().names))
 _TRIGGERS = (
     written(name for name in _NAMES if not any(other in name for other in _NAMES if other != name)),
-    "[医醫学學大]第?[一二三四五六七八九]附?[医醫院]|[省市附][一二三四五六七八九]|附[属屬]?第?[一二三四五六七八九]|[一二三四五六七八九〇零Oo0](?:中心)?[医醫]?院",
+    "火箭[军軍]|[医醫][大附]|川北|[医醫学學大交]第?[一二三四五六七八九]附?[医醫院]|[省市附][一二三四五六七八九]|附[属屬]?第?[一二三四五六七八九]|[一二三四五六七八九〇零Oo0](?:中心)?[医醫]?院",
 )
 
 
