@@ -183,8 +183,8 @@ def _led(text: str, at: int, rank: int) -> _Part | None:
     if end and _next(text, end, PLACE) is None:
         end = None
     if cross and led and not end:
-        named = estate(text, led)
-        led = named or led
+        of = led + text.startswith("的", led)
+        led = estate(text, of) or led
     end = end or led or cross
     return end and _Part(end, PLACE, known=False, firm=False, led=cross is not None and end > cross)
 

@@ -37,6 +37,8 @@ class _Lists(Section):
     ills: str
     titles: str
     leisure: str
+    plain: str
+    joins: str
 
 
 @cache
@@ -111,20 +113,21 @@ def _patterns() -> dict[str, re.Pattern[str]]:
     split = {key: getattr(lists, key).split() for key in ("between", "departments", "general", "no_hospital", "numbers", "chiefs", "rooms")}
     # a science or a book is no department
     department = rf"{one_of(split['departments'])}(?:[一二三四]?科|门诊|病房|中心|专家|一区|二区)(?![学技普幻])"
-    unit = one_of(each for each in split["departments"] if len(each) > 1)
+    unit = one_of(each for each in split["departments"] if len(each) > 1 and each not in lists.plain.split())
+    joined = f"{one_of(lists.joins.split())}(?={one_of(_weights({2: lists.names[4], 3: lists.names[3], 1: lists.names[2]}))}|{_UPPER}{_N}院)"
     titled = f"[一-龥]{{1,2}}{one_of(lists.titles.split())}"
     done = f"(?!{one_of(lists.leisure.split())})[一-龥](?:的|过|了)(?!是)"
     return {
         "front": re.compile(rf"(?P<word>{one_of(_weights(lists.front))})\Z"),
         "behind": re.compile(
-            rf"{one_of(split['between'])}{{0,3}}?(?:(?P<department>{department})|(?P<word>{one_of(_weights(lists.behind))})|(?P<unit>{unit}|{titled})|{done})"
+            rf"{one_of(split['between'])}{{0,3}}?(?:(?P<department>{department})|(?P<word>{one_of(_weights(lists.behind))})|(?P<unit>{unit}|{titled}|{joined})|{done})"
         ),
         "general": re.compile(rf"{one_of(split['general'])}\Z"),
         "no_hospital": re.compile(
             rf"{one_of(split['no_hospital'])}|(?<=[0-9一二三四五六七八九]) ?{one_of(split['numbers'])}|(?<=总){one_of(split['chiefs'])}"
         ),
         "rooms": re.compile(one_of(split["rooms"])),
-        "cure": re.compile(one_of(word for word, weight in _weights({2: lists.behind[2], 1: lists.ills}).items())),
+        "cure": re.compile(one_of(word for word, weight in _weights({3: lists.behind[3], 2: lists.behind[2], 1: lists.ills}).items())),
     }
 
 
