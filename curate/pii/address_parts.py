@@ -11,8 +11,8 @@ CITY, COUNTY, TOWN, PLACE, ESTATE, DOOR = range(1, 7)
 """How far down a part of an address stands; roads and villages are a PLACE, provinces a CITY."""
 
 _SMALL_WORDS = "的了是我你您他她它们这那哪么吗呢吧啊没很请说吃喝问去在到看给把被叫做就也都还又些种每几各住昨今刚个"
-NAME = f"(?:(?![{_SMALL_WORDS}])[一-龥])"
-"""A character of a name that is in no list."""
+NAME = f"(?:(?![{_SMALL_WORDS}])[一-龥]|(?<=[魏成首古帝江武丰望昌商洛])都)"
+"""A character of a name that is in no list; 都 is one in `魏都大道`."""
 
 _COUNT = rf"[A-Za-z甲乙丙丁第附增]?{NUMBER}[A-Za-z]?"
 BARE = (

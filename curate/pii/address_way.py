@@ -29,12 +29,12 @@ def _road() -> str:
     lists = words("places")
     ends = f"(?:{one_of(lists['roads'])}|{one_of(lists['roads_with_number'])})"
     numbered = "[A-Za-z]?[0-9]{2,3}(?:国道|省道|县道|乡道)"
-    return f"(?:{numbered}|[A-Za-z0-9]{{0,4}}(?:(?![与跟及、]){NAME}|(?<=[魏成首古帝江武丰望于昌])都){{1,8}}?{ends}(?:[东南西北中]?(?:{NUMBER}|[东南西北中])段|[东南西北]头)?)"
+    return f"(?:{numbered}|[A-Za-z0-9]{{0,4}}(?:(?![与跟及、]){NAME}){{1,8}}?{ends}(?:[东南西北中]?(?:{NUMBER}|[东南西北中])段|[东南西北]头)?)"
 
 
 @cache
 def _crossing() -> re.Pattern[str]:
-    return re.compile(rf"(?P<roads>(?P<road>{_road()})(?:{_JOINED}{_road()}){{0,2}}){_CROSSED}")
+    return re.compile(rf"(?P<road>{_road()})(?:{_JOINED}{_road()}){{0,2}}{_CROSSED}")
 
 
 @cache
@@ -43,7 +43,7 @@ def _way() -> re.Pattern[str]:
         f"(?:再|又|然后|[,，] ?(?=[往向朝路再]))?(?:(?:{_TURNED}|{_TOWARDS})(?: ?{_FAR})?|[往向朝][里前内](?:面|边)?(?:走|行)? ?{_FAR}|{_SIDE} ?{_FAR}|第{NUMBER}(?:家|排)|{_SIDE}(?= ?{door()})"
         f"|(?:马路|路|街|道)的?{_SIDE}(?:边|侧|面)?(?![东南西北]?[路街])|{_FAR})"
     )
-    return re.compile(f" ?(?:{step}){{1,6}}")
+    return re.compile(rf"(?:村[口头尾东西南北]|口(?=[往向东西南北])|中段|[东西南北]段)? ?(?: ?{step}){{1,6}}")
 
 
 _BESIDE = re.compile("的?(?:斜对[面过]|正?对[面过]|旁边?|隔壁|附近|院内|里侧|内侧|临街)的?(?=[一-龥0-9A-Za-z])")
@@ -88,7 +88,7 @@ def behind_leads(text: str, start: int, end: int) -> int:
 def crossing(text: str, at: int) -> int | None:
     """Return where a crossing ends that begins here."""
     match = _crossing().match(text, at)
-    return match.end() if match and not no_place().match(match["road"]) and not _no_road().search(match["roads"]) else None
+    return match.end() if match and not no_place().match(match["road"]) and not _no_road().search(match["road"]) else None
 
 
 def way(text: str, at: int) -> int | None:
@@ -105,7 +105,7 @@ def beside(text: str, at: int) -> int | None:
 
 @cache
 def _estate() -> re.Pattern[str]:
-    return re.compile(f"{NAME}{{2,8}}?(?= ?{door()})")
+    return re.compile(f"{NAME}{{2,8}}?(?= ?{door()}|[0-9]{{1,3}}-[0-9])")
 
 
 def estate(text: str, at: int) -> int | None:
