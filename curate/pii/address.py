@@ -182,11 +182,11 @@ def _led(text: str, at: int, rank: int) -> _Part | None:
     end = beside(text, start if led is None else led)
     if end and _next(text, end, PLACE) is None:
         end = None
+    named = None
     if cross and led and not end:
-        of = led + text.startswith("的", led)
-        led = estate(text, of) or led
-    end = end or led or cross
-    return end and _Part(end, PLACE, known=False, firm=False, led=cross is not None and end > cross)
+        named = estate(text, led + text.startswith("的", led))
+    end = named or end or led or cross
+    return end and _Part(end, ESTATE if named else PLACE, known=False, firm=False, led=cross is not None and end > cross)
 
 
 def _next(text: str, at: int, rank: int) -> _Part | None:

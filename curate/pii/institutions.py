@@ -40,10 +40,10 @@ def _hospital() -> re.Pattern[str]:
     kinds = f"(?:{_list('hospital_kinds')}|{numbered}|附属|市|省|中(?=医院))"
     every = f"(?:{_list('hospital_kinds', 'disease_kinds')}|{numbered}|中(?=医院))"
     unit = f"(?P<unit>{_BEFORE}{_UNIT}{{1,4}}|{_UNIT}{{2}})(?:自治[县州旗]|{_SMALL}|市|省)"
-    lower = f"{_NAME}{{1,5}}?(?:自治[县州旗]|{_SMALL}|市)"
+    lower = f"{_NAME}{{1,5}}?(?:自治[县州旗]|{_SMALL}|市|[路街](?=社区))"
     county = f"(?:{place()})?{one_of(words('places')['small_counties'])}县?"
     region = "(?:华北|华东|华南|华中|东北|西北|西南|中原|胜利|江汉|辽河|大港|长庆)(?=石油|油田|矿|铁路|电)"
-    where = rf"(?:(?:{county}|{place()}|{unit}|{region})(?: ?{lower}){{0,2}})"
+    where = rf"(?:(?:{county}|{place()}|{unit}|{region}|{one_of(words('places')['regions'])})(?: ?{lower}){{0,2}})"
     ending = _list("hospital_endings")
     army = f"{place()}军区(?:{place()})?(?:总|第?{NUMBER})?医院"
     university = f"(?:{_list('universities')}|{place()}(?:{_list('school_kinds')}){{0,3}})(?:大学|学院|医学院)"
@@ -54,7 +54,7 @@ def _hospital() -> re.Pattern[str]:
         f"{where}(?:{kinds}{{1,5}}{ending}|(?:(?<=[市县区旗镇乡省道])|(?<=治州)){every}{{1,4}}{ending}|(?<=[县区旗镇乡])(?:医院|诊所|门诊部)|(?:社区|中心)?{health})",
         f"(?:{place()})?{_list('hospital_names')}{every}{{0,3}}{ending}",
         f"{_within()}医院",
-        rf"{_BEFORE}(?P<quarter>{_UNIT}{{2,4}})社区卫生服务(?:中心|站)",
+        rf"{_BEFORE}(?P<quarter>{_UNIT}{{2,4}})(?:社区卫生服务(?:中心|站)|村(?:卫生室|卫生所))",
         f"{university}(?:{_NAME}{{0,6}}学院)?的?{_NAME}{{0,8}}{ending}",
         f"中国(?:医学|中医)科学院{_NAME}{{1,6}}医院",
         rf"解放军(?:陆军|海军|空军)?(?:{numbered}|总|{_NAME}{{2,6}})(?:中心)?医院",
@@ -106,7 +106,7 @@ _PLAIN_WORDS = frozenset(words("institutions")["english_generic"])
 _OTHER_ENDINGS = words("institutions")["hospital_endings"][1:]
 _REGION = f"(?:{place()}|{one_of(words('places')['districts'], words('institutions')['branch_regions'])})"
 _BRANCH = re.compile(
-    rf"(?:(?<=医学中心)医院|{_REGION}(?:医院|分院|院区)|[东西南北新老]院区?|{_NAME}{{2,4}}院区|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
+    rf"(?:(?<=医学中心)医院|{_REGION}(?:医院|分院|院区)|[东西南北新老]院区?|{_NAME}{{2,4}}院区|(?!开设|成立|设立|新建|其他|所有|附近){_NAME}{{2,3}}分院|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
 )
 """What a hospital's name may go on with."""
 
@@ -120,8 +120,13 @@ _BRANCH = re.compile(
 def hospital(text: str) -> list[Span]:
     """Return named hospitals, clinics and health centres; generic ones (`三甲医院`, `当地的县医院`) stay."""
     folded = fold(text)
-    named = (_longer(_BRANCH, folded, *each) for each in _named(folded, _ending(), _hospital(), _common()))
-    return in_order([*named, *unknown(folded, _ending()), *_english(folded)], "hospital", "hospital")
+    named = [_longer(_BRANCH, folded, *each) for each in _named(folded, _ending(), _hospital(), _common())]
+    others = (
+        (start, end)
+        for start, end in unknown(folded, _ending())
+        if all(end <= first or last <= start for first, last in named)
+    )
+    return in_order([*named, *others, *_english(folded)], "hospital", "hospital")
 
 
 def _english(text: str) -> Iterator[tuple[int, int]]:

@@ -80,7 +80,7 @@ _DEPARTMENT, _UNIT, _DONE = 3, 2, 1
 _NO_MORE = 3
 """So many words behind a name are looked at, so many characters around it."""
 _NEAR = 12
-_PART = re.compile("[东西南北新老]院区?|[一-龥]{2}院区")
+_PART = re.compile("[东西南北新老]院区?|(?![的在有住])[一-龥]{2,4}院区")
 """What a name may go on with."""
 
 

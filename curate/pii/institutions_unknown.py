@@ -19,15 +19,10 @@ _ENOUGH = 3
 
 
 @cache
-def no_proper() -> re.Pattern[str]:
-    """Return a pattern for words that are in no name (`决定`, `出生后`)."""
-    return re.compile(one_of(words("institutions")["no_proper"]))
-
-
-@cache
 def no_name() -> re.Pattern[str]:
-    """Return a pattern for the words of these that are more than a character, which may be part of a name."""
-    return re.compile(one_of(word for word in words("institutions")["no_proper"] if len(word) > 1))
+    """Return a pattern for words that are in no name (`决定`, `出生后`)."""
+    small = "".join(words("institutions")["small_words"])
+    return re.compile(f"[{small}]|{one_of(word for word in words('institutions')['no_proper'] if len(word) > 1)}")
 
 
 @cache
@@ -42,29 +37,47 @@ def _proper_characters() -> frozenset[str]:
     return frozenset("".join(words("institutions")["proper_characters"]))
 
 
+@cache
+def _last_kinds() -> re.Pattern[str]:
+    return re.compile(rf"(?:{_kinds().pattern})+\Z")
+
+
+@cache
+def _small() -> re.Pattern[str]:
+    return re.compile(one_of(word for word in words("institutions")["no_proper"] if len(word) == 1))
+
+
 def unknown(text: str, ending: re.Pattern[str]) -> Iterator[tuple[int, int]]:
     """Yield where names of hospitals stand that are in no list."""
     for last in ending.finditer(text):
         run = _RUN.search(text, max(0, last.start() - 10), last.start())
         if run is None or last[0][-1] not in "院部所":
             continue
-        start = _start(text, run.start(), last.start())
-        if _named(text, start, last.start(), last.end()):
+        kinds = _last_kinds().search(text, run.start(), last.start())
+        end = kinds.start() if kinds else last.start()
+        start = _start(text, run.start(), end)
+        if _named(text[start:end], kinds[0] if kinds else "", _evidence(text, start, last.end())):
             yield start, last.end()
 
 
 def _start(text: str, start: int, end: int) -> int:
-    """Return where a name begins: behind the last word that is in none."""
-    for match in no_proper().finditer(text, start, end):
+    """Return where a name begins: behind the last word that is in none; one character of it may be in a name too."""
+    for match in no_name().finditer(text, start, end):
+        start = match.end()
+    for match in _small().finditer(text, start, max(start, end - 2)):
         start = match.end()
     return start
 
 
-def _named(text: str, start: int, end: int, behind: int) -> bool:
-    name = text[start:end]
-    own = _kinds().sub("", name)
-    if not 2 <= len(name) <= _LONGEST or len(own) < 2 or not name.startswith(own):
+def _evidence(text: str, start: int, end: int) -> int:
+    """Return the weights of the words around, those on one side no more than two."""
+    return min(2, evidence_in_front(text, start)) + min(2, evidence_behind(text, end))
+
+
+def _named(own: str, kinds: str, evidence: int) -> bool:
+    """Say whether a name, the kinds of a hospital behind it and what is said around it make one."""
+    if not 2 <= len(own) <= _LONGEST or len(_kinds().sub("", own)) < 2 or not evidence:
         return False
-    proper = 2 if set(own) <= _proper_characters() and len(own) <= 4 else 0
-    evidence = min(2, evidence_in_front(text, start)) + min(2, evidence_behind(text, behind))
-    return evidence > 0 and proper + evidence >= _ENOUGH + (not proper)
+    proper = set(own) <= _proper_characters() and len(own) <= 4
+    telling = any(kind in kinds for kind in words("institutions")["telling_kinds"])
+    return 2 * (proper or telling) + evidence >= (_ENOUGH if proper or telling else _ENOUGH + 1)
