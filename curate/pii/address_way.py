@@ -34,7 +34,7 @@ def _road() -> str:
 
 @cache
 def _crossing() -> re.Pattern[str]:
-    return re.compile(rf"(?P<road>{_road()})(?:{_JOINED}{_road()}){{0,2}}{_CROSSED}")
+    return re.compile(rf"(?P<road>{_road()})(?P<other>{_JOINED}{_road()}){{0,2}}{_CROSSED}")
 
 
 @cache
@@ -88,7 +88,9 @@ def behind_leads(text: str, start: int, end: int) -> int:
 def crossing(text: str, at: int) -> int | None:
     """Return where a crossing ends that begins here."""
     match = _crossing().match(text, at)
-    return match.end() if match and not no_place().match(match["road"]) and not _no_road().search(match["road"]) else None
+    if not match or no_place().match(match["road"]) or _no_road().search(match["road"]):
+        return None
+    return match.end() if match["other"] or len(match["road"]) > 2 else None  # 沿路口 is no 沿路
 
 
 def way(text: str, at: int) -> int | None:

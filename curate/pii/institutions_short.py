@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from curate.config import Section, parse_yaml
+from curate.pii.name_words import surnames
 from curate.pii.places import fold, place, written
 from curate.pii.spans import in_order
 from curate.pii.text import trigger
@@ -36,7 +37,7 @@ class _Lists(Section):
     rooms: str
     ills: str
     titles: str
-    leisure: str
+    done: str
     plain: str
     joins: str
 
@@ -117,8 +118,8 @@ def _patterns() -> dict[str, re.Pattern[str]]:
     department = rf"{one_of(split['departments'])}(?:[一二三四]?科|门诊|病房|中心|专家|一区|二区)(?![学技普幻])"
     unit = one_of(each for each in split["departments"] if len(each) > 1 and each not in lists.plain.split())
     joined = f"{one_of(lists.joins.split())}(?={one_of(_weights({2: lists.names[4], 3: lists.names[3], 1: lists.names[2]}))}|{_UPPER}{_N}院)"
-    titled = f"[一-龥]{{1,2}}{one_of(lists.titles.split())}"
-    done = f"(?!{one_of(lists.leisure.split())})[一-龥](?:的|过|了)(?!是)"
+    titled = f"[{surnames()}][一-龥]?{one_of(lists.titles.split())}"
+    done = f"{one_of(lists.done.split())}(?:的|过|了)(?!是)"
     return {
         "front": re.compile(rf"(?P<word>{one_of(_weights(lists.front))})\Z"),
         "behind": re.compile(
@@ -136,6 +137,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
 def evidence_in_front(text: str, start: int) -> int:
     """Return the weight of the word right in front of a name."""
     weights = _weights(_lists().front)
+    start -= text[max(0, start - 1) : start] in ("了", "过")
     return max(weights.get(text[max(0, start - reach) : start], 0) for reach in range(1, 5))
 
 
