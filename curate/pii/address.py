@@ -125,6 +125,7 @@ def _starts(text: str) -> Iterator[tuple[int, bool]]:
 
 
 def _crossing_start(text: str, end: int) -> int:
+    """Return where the address of a crossing begins whose last road ends here."""
     return behind_leads(text, _name_start(text, end), end)
 
 
@@ -177,16 +178,17 @@ def _led(text: str, at: int, rank: int) -> _Part | None:
     cross = crossing(text, at) if rank <= PLACE else None
     if cross is None and rank not in (TOWN, PLACE):
         return None
-    start = at if cross is None else cross
-    led = way(text, start)
-    end = beside(text, start if led is None else led)
-    if end and _next(text, end, PLACE) is None:
-        end = None
-    named = None
-    if cross and led and not end:
-        named = estate(text, led + text.startswith("的", led))
-    end = named or end or led or cross
-    return end and _Part(end, ESTATE if named else PLACE, known=False, firm=False, led=cross is not None and end > cross)
+    led = way(text, at if cross is None else cross) or cross or at
+    beyond = beside(text, led)
+    if beyond and _next(text, beyond, PLACE):
+        led = beyond
+    named = estate(text, led + text.startswith("的", led)) if cross and cross < led != beyond else None
+    end = named or led
+    return (
+        _Part(end, ESTATE if named else PLACE, False, False, led=bool(cross) and end > (cross or 0))
+        if end > at
+        else None
+    )
 
 
 def _next(text: str, at: int, rank: int) -> _Part | None:

@@ -64,7 +64,6 @@ def _hospital() -> re.Pattern[str]:
         rf"{place()}第?{_NUMBERED}",
         rf"{_NAME}氏{every}{{0,2}}(?:诊所|门诊部|医院)|{_NAME}{{1,3}}(?:医生|大夫)诊所",
         rf"(?:{place()}|{county})(?P<own>{_NAME}{{2,7}}){disease}{ending}",
-
         rf"{place()}(?P<brand>{_NAME}{{2,3}}){every}{{1,2}}{ending}",
         rf"(?<=[在到去往至进于经回])(?P<alone>(?:(?![行住以治]){_NAME}){{2,5}}){disease}{ending}",
     )

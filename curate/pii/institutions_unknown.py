@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from curate.pii.institutions_short import evidence_behind, evidence_in_front
+from curate.pii.institutions_evidence import behind, in_front
 from curate.pii.places import NUMBER, place
 from curate.pii.words import one_of, words
 
@@ -71,7 +71,7 @@ def _start(text: str, start: int, end: int) -> int:
 
 def _evidence(text: str, start: int, end: int) -> int:
     """Return the weights of the words around, those on one side no more than two."""
-    return min(2, evidence_in_front(text, start)) + min(2, evidence_behind(text, end))
+    return min(2, in_front(text, start)) + min(2, behind(text, end))
 
 
 def _named(own: str, kinds: str, evidence: int) -> bool:
