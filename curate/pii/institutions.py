@@ -20,7 +20,7 @@ _STOPS = (
     "也还又只最妈爸婆爷奶"
 )
 _NAME = f"(?:(?![{_STOPS}])[一-龥])"
-_UNIT = f"(?:(?![和院科室]){_NAME}|(?<=[马李王张刘陈杨郑吴孙赵周何高宋白石胡曹许罗])家)"
+_UNIT = f"(?:(?![和院科室转送由据等找问换说]|从(?![化江])){_NAME}|(?<=[马李王张刘陈杨郑吴孙赵周何高宋白石胡曹许罗])家)"
 _BEFORE = r"(?:(?<![一-龥])|(?<=[的了在到去于从来往至过经是和与]))"
 """Where a name can begin: after no Chinese character, or after a small word."""
 _REACH = 26

@@ -80,4 +80,6 @@ def _named(own: str, kinds: str, evidence: int) -> bool:
         return False
     proper = set(own) <= _proper_characters() and len(own) <= 4
     telling = any(kind in kinds for kind in words("institutions")["telling_kinds"])
+    if not proper and _small().search(own):
+        return False
     return 2 * (proper or telling) + evidence >= (_ENOUGH if proper or telling else _ENOUGH + 1)
