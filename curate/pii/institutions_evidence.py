@@ -32,6 +32,7 @@ class Lists(Section):
     no_hospital: str
     numbers: str
     chiefs: str
+    medical: str
     rooms: str
     ills: str
 

@@ -64,7 +64,9 @@ def _numbered() -> list[tuple[re.Pattern[str], int]]:
 @cache
 def _no_hospital() -> re.Pattern[str]:
     number = f"(?<=[0-9一二三四五六七八九]) ?{one_of(words('numbers'))}"
-    return re.compile(f"{one_of(words('no_hospital'))}|{number}|(?<=总){one_of(words('chiefs'))}")
+    return re.compile(
+        f"{one_of(words('no_hospital'))}|{number}|(?<=总){one_of(words('chiefs'))}|(?<=医){one_of(words('medical'))}"
+    )
 
 
 @cache
