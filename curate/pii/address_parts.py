@@ -89,7 +89,7 @@ def _unknown() -> tuple[Shape, ...]:
 
 def no_name() -> str:
     """Return a pattern for words that begin no name (`患者`, `附近`)."""
-    return _ends("no_names")
+    return f"(?!新建[东西南北中]?[路街]){_ends('no_names')}"
 
 
 @cache

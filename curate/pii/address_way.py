@@ -44,11 +44,14 @@ def _crossing() -> re.Pattern[str]:
 
 @cache
 def _way() -> re.Pattern[str]:
-    turn = f"(?:{_TURNED}|{_TOWARDS})(?: ?{_FAR})?|[往向朝][里前内](?:面|边)?(?:走|行)? ?{_FAR}|{_SIDE} ?{_FAR}"
+    ahead = "(?:[往向朝][里前内]|[左右][侧边转拐])(?:面|边)?(?:走|行)?"
+    turn = f"(?:{_TURNED}|{_TOWARDS})(?: ?{_FAR})?|(?:{ahead}|{_SIDE}) ?{_FAR}"
     side = "(?:马路|路|街|道)的?[东南西北]{1,2}(?:边|侧|面)?(?![东南西北]?[路街])"
     then = "(?:再|又|然后|[,，] ?(?=[往向朝路再]))?"
     step = f"{then}(?:{turn}|第{NUMBER}(?:家|排)|{_SIDE}(?= ?{door()})|{side}|{_FAR})"
-    return re.compile(rf"(?:村[口头尾东西南北]|口(?=[往向东西南北])|中段|[东西南北]段)? ?(?: ?{step}){{1,6}}")
+    return re.compile(
+        rf"(?:村[口头尾东西南北]|口(?=[往向东西南北])|中段|[东西南北]段)? ?(?: ?{step}){{1,6}}(?:走?到底)?"
+    )
 
 
 _BESIDE = re.compile("的?(?:斜对[面过]|正?对[面过]|旁边?|隔壁|附近|院内|里侧|内侧|临街)的?(?=[一-龥0-9A-Za-z])")
@@ -69,7 +72,7 @@ def crossed() -> re.Pattern[str]:
 def _lead() -> re.Pattern[str]:
     leads = words("places")["crossing_leads"]
     long, short = (one_of(word for word in leads if (len(word) > 1) is many) for many in (True, False))
-    return re.compile(rf"(?:{long}|\A{short}(?=[一-龥]{{3}}))")
+    return re.compile(rf"(?:{long}|\A(?!开[发元封平]|经[一二三四五六七八九十]){short}(?=[一-龥]{{3}}))")
 
 
 @cache

@@ -34,6 +34,7 @@ class Lists(Section):
     chiefs: str
     medical: str
     rooms: str
+    values: str
     ills: str
 
 
@@ -85,6 +86,11 @@ def _rooms() -> re.Pattern[str]:
 
 
 @cache
+def _values() -> re.Pattern[str]:
+    return re.compile(rf"{one_of(words('values'))}[^，,、。在去转挂找送往]{{0,4}}\Z")
+
+
+@cache
 def _cure() -> re.Pattern[str]:
     return re.compile(one_of((word for word, weight in weights("behind").items() if weight > 1), words("ills")))
 
@@ -111,7 +117,15 @@ def behind(text: str, end: int) -> int:
 
 
 def near(text: str, start: int, end: int) -> int:
-    """Return what the rest of the sentence adds: words of treatment speak for a hospital, of rooms against a number."""
-    around = (_END.split(text[max(0, start - _NEAR) : start])[-1], _END.split(text[end : end + _NEAR])[0])
-    cure, rooms = (any(map(pattern.search, around)) for pattern in (_cure(), _rooms()))
-    return cure - 2 * (rooms and text[start:end].isdigit())
+    """Return what the rest of the sentence adds: a word of treatment or a disease speaks for a hospital."""
+    return int(any(map(_cure().search, _around(text, start, end))))
+
+
+def counts(text: str, start: int, end: int) -> bool:
+    """Say whether a number is that of a room or a measured value."""
+    before, after = _around(text, start, end)
+    return bool(_rooms().search(before) or _rooms().search(after) or _values().search(before))
+
+
+def _around(text: str, start: int, end: int) -> tuple[str, str]:
+    return _END.split(text[max(0, start - _NEAR) : start])[-1], _END.split(text[end : end + _NEAR])[0]

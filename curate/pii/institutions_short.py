@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from curate.pii.institutions_evidence import behind, in_front, lists, near, weights, words
+from curate.pii.institutions_evidence import behind, counts, in_front, lists, near, weights, words
 from curate.pii.places import fold, place, written
 from curate.pii.spans import in_order
 from curate.pii.text import trigger
@@ -91,7 +91,7 @@ def _fits(text: str, start: int) -> bool:
 
 def _is_one(text: str, start: int, end: int, name: str) -> bool:
     """Say whether the words around a name say that a hospital is meant; the name may begin behind its place."""
-    if not _fits(text, start) or _no_hospital().match(text, end):
+    if not _fits(text, start) or _no_hospital().match(text, end) or (name.isdigit() and counts(text, start, end)):
         return False
     placed = not text.startswith(name, start)
     weight, following, leading = _weight(name) + placed, behind(text, end), in_front(text, start)
