@@ -42,6 +42,7 @@ RECOGNISERS: Registry[Recogniser] = Registry(
         "birth_date": "curate.pii.birth_date:birth_date",
         "address": "curate.pii.address:address",
         "hospital": "curate.pii.institutions:hospital",
+        "hospital_short": "curate.pii.institutions_short:hospital_short",
         "school": "curate.pii.institutions:school",
     },
 )

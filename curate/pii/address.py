@@ -29,6 +29,7 @@ from curate.pii.address_parts import (
     no_place,
     shapes,
 )
+from curate.pii.address_way import CROSSED_WRITTEN, behind_leads, beside, crossed, crossing, estate, way
 from curate.pii.digits import TWO_SIGNS
 from curate.pii.places import fold, one_character, written
 from curate.pii.spans import in_order
@@ -48,6 +49,8 @@ class _Part(NamedTuple):
     known: bool
     firm: bool
     """Whether it says by its last word what it is: `上海市`, not `上海`."""
+    led: bool = False
+    """Whether it is a crossing from where a way leads on."""
 
 
 _DIGIT = "[0-9０-９一二三四五六七八九十百零〇两兩]"
@@ -75,6 +78,7 @@ def _hints(many: str, district: str) -> dict[str, str]:
         rf"住[^院宿][一-龥]{many}[区區县縣旗镇鎮乡鄉村路街道巷园園苑寓厦廈城庄莊号號]": "住",
         rf"{upper}(?:{_ROADS})": "[镇鎮乡鄉村街巷路道]",
         rf"{upper}(?:{_HOMES})": _HOMES,
+        CROSSED_WRITTEN: "",
         rf"[A-Za-z.]{_SPACE}(?:{street})": TWO_SIGNS,
     }
 
@@ -117,6 +121,12 @@ def _starts(text: str) -> Iterator[tuple[int, bool]]:
     yield from ((match.end(), True) for match in _cue().finditer(text))
     yield from ((match.start(), False) for match in _known().finditer(text))
     yield from ((_name_start(text, match.start()), False) for match in anchor().finditer(text))
+    yield from ((_crossing_start(text, match.start()), False) for match in crossed().finditer(text))
+
+
+def _crossing_start(text: str, end: int) -> int:
+    """Return where the address of a crossing begins whose last road ends here."""
+    return behind_leads(text, _name_start(text, end), end)
 
 
 @cache
@@ -154,12 +164,31 @@ def _read(text: str, at: int) -> list[_Part]:
     parts: list[_Part] = []
     while len(parts) < _PARTS:
         gap = _GAP.match(text, at) if parts else None
-        part = _next(text, gap.end() if gap else at, parts[-1].rank if parts else CITY)
+        rank = parts[-1].rank if parts else CITY
+        part = _led(text, at, rank) or _next(text, gap.end() if gap else at, rank)
         if part is None:
             break
         parts.append(part)
         at = part.end
     return parts
+
+
+def _led(text: str, at: int, rank: int) -> _Part | None:
+    """Return the crossing that begins here and the way from it, or the way on from a road or a village."""
+    cross = crossing(text, at) if rank <= PLACE else None
+    if cross is None and rank not in (TOWN, PLACE):
+        return None
+    led = way(text, at if cross is None else cross) or cross or at
+    beyond = beside(text, led)
+    if beyond and _next(text, beyond, PLACE):
+        led = beyond
+    named = estate(text, led + text.startswith("的", led)) if cross and cross < led != beyond else None
+    end = named or led
+    return (
+        _Part(end, ESTATE if named else PLACE, False, False, led=bool(cross) and end > (cross or 0))
+        if end > at
+        else None
+    )
 
 
 def _next(text: str, at: int, rank: int) -> _Part | None:
@@ -193,6 +222,8 @@ def _identifies(parts: list[_Part], cued: bool) -> bool:
     lowest = max((part.rank for part in parts), default=0)
     if lowest == DOOR or cued:
         return lowest >= COUNTY
+    if any(part.led for part in parts):
+        return True
     fixed = [part for part in parts if part.rank <= COUNTY and (part.firm or part.known)]
     if lowest == TOWN and fixed:
         return parts[-1].end - parts[-2].end >= 3  # 东莞长安镇, no 北京城镇

@@ -11,8 +11,8 @@ CITY, COUNTY, TOWN, PLACE, ESTATE, DOOR = range(1, 7)
 """How far down a part of an address stands; roads and villages are a PLACE, provinces a CITY."""
 
 _SMALL_WORDS = "的了是我你您他她它们这那哪么吗呢吧啊没很请说吃喝问去在到看给把被叫做就也都还又些种每几各住昨今刚个"
-NAME = f"(?:(?![{_SMALL_WORDS}])[一-龥])"
-"""A character of a name that is in no list."""
+NAME = f"(?:(?![{_SMALL_WORDS}])[一-龥]|(?<=[魏成首古帝江武丰望昌商洛])都)"
+"""A character of a name that is in no list; 都 is one in `魏都大道`."""
 
 _COUNT = rf"[A-Za-z甲乙丙丁第附增]?{NUMBER}[A-Za-z]?"
 BARE = (
@@ -44,7 +44,7 @@ def door() -> str:
     house = "(?!(?<=号)(?:线|染色|元素|位点|基因|管|方|病))"
     counted = rf"{_COUNT}(?: ?[-~至、/] ?(?:{_COUNT}|[A-Z](?=[座栋幢]))){{0,3}} ?{_ends('doors')}{house}(?:之{NUMBER})?"
     lettered = f"[A-Za-z]{{1,2}}{_ends('lettered_doors')}|[东西南北中]{{1,2}}(?:单元|[座栋幢户])"
-    return rf"(?:{counted}|之{NUMBER}|{lettered}|地下室)"
+    return rf"(?:{counted}|之{NUMBER}|{lettered}|{_COUNT}门(?=[0-9])|地下室|底商)"
 
 
 @cache
@@ -65,7 +65,7 @@ def _known() -> tuple[Shape, ...]:
 
 
 def _unknown() -> tuple[Shape, ...]:
-    quarter = "(?:小区|公寓|社区|[东南西北]区|[一二三四五六七八][期区])?"
+    quarter = "(?:小区|公寓|社区|[东南西北]区|[一二三四五六七八0-9][期区])?"
     numbered = rf"(?={quarter}[ ,，]?{door()})"
     whole = "(?![大东西南北中]?[路街道]|[镇乡])"
     road = rf"(?:{_ends('roads')}|道(?![一-龥])|{_ends('roads_with_number')}{numbered})"
@@ -89,7 +89,7 @@ def _unknown() -> tuple[Shape, ...]:
 
 def no_name() -> str:
     """Return a pattern for words that begin no name (`患者`, `附近`)."""
-    return _ends("no_names")
+    return f"(?!新建[东西南北中]?[路街]){_ends('no_names')}"
 
 
 @cache

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from curate.pii.institutions_unknown import no_name, unknown
 from curate.pii.places import NUMBER, fold, place, written
 from curate.pii.spans import in_order
 from curate.pii.text import trigger
@@ -19,7 +20,7 @@ _STOPS = (
     "也还又只最妈爸婆爷奶"
 )
 _NAME = f"(?:(?![{_STOPS}])[一-龥])"
-_UNIT = f"(?:(?![和院科室]){_NAME})"
+_UNIT = f"(?:(?![和院科室转送由据等找问换说]|从(?![化江])){_NAME}|(?<=[马李王张刘陈杨郑吴孙赵周何高宋白石胡曹许罗])家)"
 _BEFORE = r"(?:(?<![一-龥])|(?<=[的了在到去于从来往至过经是和与]))"
 """Where a name can begin: after no Chinese character, or after a small word."""
 _REACH = 26
@@ -39,8 +40,10 @@ def _hospital() -> re.Pattern[str]:
     kinds = f"(?:{_list('hospital_kinds')}|{numbered}|附属|市|省|中(?=医院))"
     every = f"(?:{_list('hospital_kinds', 'disease_kinds')}|{numbered}|中(?=医院))"
     unit = f"(?P<unit>{_BEFORE}{_UNIT}{{1,4}}|{_UNIT}{{2}})(?:自治[县州旗]|{_SMALL}|市|省)"
-    lower = f"{_NAME}{{1,5}}?(?:自治[县州旗]|{_SMALL}|市)"
-    where = rf"(?:(?:{place()}|{unit})(?: ?{lower}){{0,2}})"
+    lower = f"{_NAME}{{1,5}}?(?:自治[县州旗]|{_SMALL}|市|[路街](?=社区))"
+    county = f"(?:{place()})?{one_of(words('places')['small_counties'])}县?"
+    region = "(?:华北|华东|华南|华中|东北|西北|西南|中原|胜利|江汉|辽河|大港|长庆)(?=石油|油田|矿|铁路|电)"
+    where = rf"(?:(?:{county}|{place()}|{unit}|{region}|{one_of(words('places')['regions'])})(?: ?{lower}){{0,2}})"
     ending = _list("hospital_endings")
     army = f"{place()}军区(?:{place()})?(?:总|第?{NUMBER})?医院"
     university = f"(?:{_list('universities')}|{place()}(?:{_list('school_kinds')}){{0,3}})(?:大学|学院|医学院)"
@@ -50,6 +53,8 @@ def _hospital() -> re.Pattern[str]:
     shapes = (
         f"{where}(?:{kinds}{{1,5}}{ending}|(?:(?<=[市县区旗镇乡省道])|(?<=治州)){every}{{1,4}}{ending}|(?<=[县区旗镇乡])(?:医院|诊所|门诊部)|(?:社区|中心)?{health})",
         f"(?:{place()})?{_list('hospital_names')}{every}{{0,3}}{ending}",
+        f"{_within()}医院",
+        rf"{_BEFORE}(?P<quarter>{_UNIT}{{2,4}})(?:社区卫生服务(?:中心|站)|村(?:卫生室|卫生所))",
         f"{university}(?:{_NAME}{{0,6}}学院)?的?{_NAME}{{0,8}}{ending}",
         f"中国(?:医学|中医)科学院{_NAME}{{1,6}}医院",
         rf"解放军(?:陆军|海军|空军)?(?:{numbered}|总|{_NAME}{{2,6}})(?:中心)?医院",
@@ -58,11 +63,18 @@ def _hospital() -> re.Pattern[str]:
         rf"(?:{place()})?(?:{short})附?属?第?{_NUMBERED}",
         rf"{place()}第?{_NUMBERED}",
         rf"{_NAME}氏{every}{{0,2}}(?:诊所|门诊部|医院)|{_NAME}{{1,3}}(?:医生|大夫)诊所",
-        rf"{place()}(?P<own>{_NAME}{{2,7}}){disease}{ending}",
+        rf"(?:{place()}|{county})(?P<own>{_NAME}{{2,7}}){disease}{ending}",
         rf"{place()}(?P<brand>{_NAME}{{2,3}}){every}{{1,2}}{ending}",
-        rf"(?<=[在到去往至进于经])(?P<alone>(?:(?![行住以治]){_NAME}){{2,5}}){disease}{ending}",
+        rf"(?<=[在到去往至进于经回])(?P<alone>(?:(?![行住以治]){_NAME}){{2,5}}){disease}{ending}",
     )
     return re.compile(rf"(?:{'|'.join(shapes)})\Z")
+
+
+def _within() -> str:
+    """Return a pattern for a place inside a larger one, which alone names a hospital (`苏州九龙医院`)."""
+    lists = words("places")
+    larger = one_of(lists["provinces"], lists["cities"])
+    return f"{larger}市?{one_of(lists['districts'], lists['counties'], lists['like_districts'])}区?"
 
 
 @cache
@@ -90,11 +102,10 @@ _ENGLISH = re.compile(
     r"(?<![A-Za-z])(?:[A-Z][A-Za-z']{1,20} (?:of )?){1,6}(?:Hospital|Medical Cent(?:er|re))(?![A-Za-z])"
 )
 _PLAIN_WORDS = frozenset(words("institutions")["english_generic"])
-_TREATED = words("institutions")["hospital_after"]
-_SHORT = words("institutions")["hospital_short"]
 _OTHER_ENDINGS = words("institutions")["hospital_endings"][1:]
+_REGION = f"(?:{place()}|{one_of(words('places')['districts'], words('institutions')['branch_regions'])})"
 _BRANCH = re.compile(
-    rf"(?:{place()}(?:医院|分院|院区)|[东西南北新老]院区?|{_NAME}{{2}}院区|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
+    rf"(?:(?<=医学中心)医院|{_REGION}(?:医院|分院|院区)|[东西南北新老]院区?|{_NAME}{{2,4}}院区|(?!开设|成立|设立|新建|其他|所有|附近){_NAME}{{2,3}}分院|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
 )
 """What a hospital's name may go on with."""
 
@@ -105,15 +116,16 @@ _BRANCH = re.compile(
     needs="院",
 )
 @trigger(raw(["hospital", "medical cent"]), written([word for word in _OTHER_ENDINGS if not word.endswith("院")]))
-@trigger(
-    f"{written(_SHORT)}的?{written(_TREATED)}",
-    needs=f"{written(word for word in _SHORT if word[0] not in '湘北浙中')}|湘雅|北医|北大|浙[一二大]|中山|中大",
-)
 def hospital(text: str) -> list[Span]:
     """Return named hospitals, clinics and health centres; generic ones (`三甲医院`, `当地的县医院`) stay."""
     folded = fold(text)
-    named = (_longer(_BRANCH, folded, *each) for each in _named(folded, _ending(), _hospital(), _common()))
-    return in_order([*named, *_visited(folded), *_english(folded)], "hospital", "hospital")
+    named = [_longer(_BRANCH, folded, *each) for each in _named(folded, _ending(), _hospital(), _common())]
+    others = (
+        (start, end)
+        for start, end in unknown(folded, _ending())
+        if all(end <= first or last <= start for first, last in named)
+    )
+    return in_order([*named, *others, *_english(folded)], "hospital", "hospital")
 
 
 def _english(text: str) -> Iterator[tuple[int, int]]:
@@ -154,9 +166,10 @@ def _start(match: re.Match[str]) -> int:
 
 def _proper(match: re.Match[str], common: re.Pattern[str]) -> bool:
     """Say whether words that are in no list name something: more than kinds and qualities is left of them."""
-    own, alone, unit = match["own"], match["alone"] or match.groupdict().get("brand"), match["unit"]
+    own, unit = match["own"], match["unit"]
+    alone = match["alone"] or match.groupdict().get("brand") or match.groupdict().get("quarter")
     if alone:
-        return len(common.sub("", alone)) >= 2
+        return len(common.sub("", alone)) >= 2 and not no_name().match(alone)
     return not (own or unit) or common.sub("", own or unit) != ""
 
 
@@ -165,18 +178,6 @@ def _common() -> re.Pattern[str]:
     lists = words("institutions")
     kinds = [lists[name] for name in ("hospital_kinds", "disease_kinds", "generic", "hospital_endings")]
     return re.compile(rf"{one_of(*kinds)}|{place()}|第?{NUMBER}|[上下里外中大小好前后市县区省镇乡村]")
-
-
-@cache
-def _visit() -> re.Pattern[str]:
-    return re.compile(
-        rf"(?:(?<=[在到去来从往至进转])了?|(?<![一-龥]))(?P<name>(?:{place()})?{_list('hospital_short')})(?=的?{one_of(_TREATED)})"
-    )
-
-
-def _visited(text: str) -> Iterator[tuple[int, int]]:
-    for match in _visit().finditer(text):
-        yield match.span("name")
 
 
 _FACULTY = re.compile(rf"{_NAME}{{0,8}}?(?:学院|附中|附小|附属中学|附属小学|小学部|中学部)")

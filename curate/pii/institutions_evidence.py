@@ -1,0 +1,131 @@
+"""What says around a name that it is a hospital: words in front of it, one thing after the other behind, words near by.
+
+All have weights in institutions_short.yaml.
+"""
+
+import re
+from functools import cache
+
+from curate.config import Section, parse_yaml
+from curate.pii.name_words import surnames
+from curate.pii.words import one_of
+from curate.resources import data_file
+
+
+class Lists(Section):
+    """The file institutions_short.yaml; what each list means is said there."""
+
+    enough: int
+    names: dict[int, str]
+    doubtful: str
+    front: dict[int, str]
+    behind: dict[int, str]
+    between: str
+    departments: str
+    plain: str
+    titles: str
+    done: str
+    joins: str
+    joined: str
+    before: str
+    general: str
+    no_hospital: str
+    numbers: str
+    chiefs: str
+    medical: str
+    rooms: str
+    values: str
+    ills: str
+
+
+@cache
+def lists() -> Lists:
+    """Return the lists of institutions_short.yaml."""
+    return Lists.model_validate(parse_yaml(data_file("pii/institutions_short.yaml").read_text(encoding="utf-8")))
+
+
+@cache
+def weights(name: str) -> dict[str, int]:
+    """Return the words of a list with weights."""
+    by_weight: dict[int, str] = getattr(lists(), name)
+    return {word: weight for weight, each in sorted(by_weight.items()) for word in each.split()}
+
+
+@cache
+def words(name: str) -> frozenset[str]:
+    """Return the words of a list without weights."""
+    return frozenset(getattr(lists(), name).split())
+
+
+_DEPARTMENT, _UNIT, _DONE = 3, 2, 1
+"""What a department behind a name weighs, one without its 科 or a doctor's name, and something that was done."""
+_NO_MORE = 3
+"""So many words behind a name are looked at."""
+_NEAR = 12
+"""So many characters around it."""
+_END = re.compile("[。！？!?；;\n]")
+
+
+@cache
+def _behind() -> re.Pattern[str]:
+    # a science or a book is no department
+    department = f"{one_of(words('departments'))}(?:[一二三四]?科|门诊|病房|中心|专家|一区|二区)(?![学技普幻])"
+    unit = one_of(each for each in words("departments") - words("plain") if len(each) > 1)
+    titled = f"[{surnames()}][一-龥]?{one_of(words('titles'))}"
+    joined = f"{one_of(words('joins'))}(?={one_of(words('joined'))}|[省市县区州][一二三四五六七八九]院)"
+    done = f"{one_of(words('done'))}(?:的|过|了)(?!是)"
+    return re.compile(
+        f"{one_of(words('between'))}{{0,3}}?(?:(?P<department>{department})|(?P<word>{one_of(weights('behind'))})"
+        f"|(?P<unit>{unit}|{titled}|{joined})|{done})"
+    )
+
+
+@cache
+def _rooms() -> re.Pattern[str]:
+    return re.compile(one_of(words("rooms")))
+
+
+@cache
+def _values() -> re.Pattern[str]:
+    return re.compile(rf"{one_of(words('values'))}[^，,、。在去转挂找送往]{{0,4}}\Z")
+
+
+@cache
+def _cure() -> re.Pattern[str]:
+    return re.compile(one_of((word for word, weight in weights("behind").items() if weight > 1), words("ills")))
+
+
+def in_front(text: str, start: int) -> int:
+    """Return the weight of the word right in front of a name."""
+    start -= text[max(0, start - 1) : start] in ("了", "过")
+    return max(weights("front").get(text[max(0, start - reach) : start], 0) for reach in range(1, 5))
+
+
+def behind(text: str, end: int) -> int:
+    """Return the weights of the words that follow one another behind a name."""
+    total = 0
+    for _ in range(_NO_MORE):
+        match = _behind().match(text, end)
+        if not match:
+            break
+        if match["word"]:
+            total += weights("behind")[match["word"]]
+        else:
+            total += _DEPARTMENT if match["department"] else _UNIT if match["unit"] else _DONE
+        end = match.end()
+    return total
+
+
+def near(text: str, start: int, end: int) -> int:
+    """Return what the rest of the sentence adds: a word of treatment or a disease speaks for a hospital."""
+    return int(any(map(_cure().search, _around(text, start, end))))
+
+
+def counts(text: str, start: int, end: int) -> bool:
+    """Say whether a number is that of a room or a measured value."""
+    before, after = _around(text, start, end)
+    return bool(_rooms().search(before) or _rooms().search(after) or _values().search(before))
+
+
+def _around(text: str, start: int, end: int) -> tuple[str, str]:
+    return _END.split(text[max(0, start - _NEAR) : start])[-1], _END.split(text[end : end + _NEAR])[0]
