@@ -38,6 +38,7 @@ RECOGNISERS: Registry[Recogniser] = Registry(
         "name_familiar": "curate.pii.name_titled:familiar",
         "name_signed": "curate.pii.name_signed:signed",
         "name_dotted": "curate.pii.name_foreign:dotted",
+        "name_weighed": "curate.pii.name_weighed:weighed",
         "name_latin": "curate.pii.name_latin:latin",
         "birth_date": "curate.pii.birth_date:birth_date",
         "address": "curate.pii.address:address",
