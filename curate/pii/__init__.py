@@ -39,6 +39,8 @@ RECOGNISERS: Registry[Recogniser] = Registry(
         "name_signed": "curate.pii.name_signed:signed",
         "name_dotted": "curate.pii.name_foreign:dotted",
         "name_weighed": "curate.pii.name_weighed:weighed",
+        "name_nick": "curate.pii.name_nick:nick",
+        "name_spaced": "curate.pii.name_spaced:spaced",
         "name_latin": "curate.pii.name_latin:latin",
         "birth_date": "curate.pii.birth_date:birth_date",
         "address": "curate.pii.address:address",

@@ -87,4 +87,5 @@ def ordinary() -> frozenset[str]:
     weighed = (group.words.split() for side in (data.front, data.behind) for group in side.values())
     stems = (stem for stem in lists().stems if not known().titles.after(stem, 1))
     every = {word for words in weighed for word in words} | set(data.ordinary.split()) | set(stems)
-    return frozenset(word for word in every | set(lists().endings) if 1 < len(word) <= 5)
+    endings = {word for word in lists().endings if word[0] not in "小老"}
+    return frozenset(word for word in every | endings if 1 < len(word) <= 5)

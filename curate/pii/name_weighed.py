@@ -25,10 +25,12 @@ _GIVEN, _ODD = -6.3, -9.0
 """A character of a given name: one of the list, or any other."""
 _SINGLE = -1.0
 """Given names of one character are rarer than those of two."""
-_WORD = -6.0
-"""What looks like a name and is a word, or somebody whom everybody knows."""
+_ASKED = 6.0
+"""What is also a word, or somebody whom everybody knows, is a name only where a form asks for one, or before an age."""
 _BARS = {"full": 5.0, "alone": 3.0}
 """What a whole name, or a surname before a title, must reach."""
+_LEAST, _DOUBTFUL_LEAST = -7.5, -10.0
+"""Words that explain a surname before a title this much better are not outweighed by anything."""
 _SPAN = 14
 """Characters on either side that the segmentation looks at."""
 _EDGE = 2.5
@@ -36,16 +38,17 @@ _EDGE = 2.5
 _SEX_AGE = re.compile(
     r"[\s,，、;；:：/|(（]{0,3}(?:性别[:：]?)?(?:[男女](?![朋友方人孩儿生士子性])|\d{1,3} ?(?:周?岁|歲|个?月龄|Y\b))"
 )
-_OPEN = re.compile(r"[\s,，、:：;；|/(（\[【\"“'‘「『@#*=_-]{1,4}$")
+_OPEN = re.compile(r"[\s,，、:：;；|/(（)）\]】\[【\"“'‘「『@#*=_-]{1,4}$")
 _SURE_SIGN = re.compile(r"[:：(（@\[【=]")
 _CLOSED = re.compile(r"[\s,，、:：;；。.!！?？…~)）\]】\"”'’」』|/\d]|$")
 _SEVERAL = re.compile(r"[、,，/和与及] ?$")
 
 _FRONT, _BEHIND = evidence().front, evidence().behind
 _CUES = [word for group in ("label", "kin", "role") for word in _FRONT[group].words.split() if word not in "为為系是名"]
+_DO = _BEHIND["do"].weight
 _TITLES = [word for group in ("title", "short") for word in _BEHIND[group].words.split()]
 _SURNAMES = surnames()
-_LED = re.compile(rf"{one_of(_CUES)}[\s:：,，、(（\[\"“@]{{0,3}}(?=[{_SURNAMES}][{CJK}])")
+_LED = re.compile(rf"{one_of(_CUES)}[\s:：,，、(（)）\]】\[\"“@]{{0,3}}(?=[{_SURNAMES}][{CJK}])")
 _TITLE = re.compile(rf"(?<=[{CJK}]) ?(?P<title>{one_of(_TITLES)})")
 _AGED = re.compile(rf"(?<=[{CJK}])(?={_SEX_AGE.pattern})")
 _FIRST = frozenset(_SURNAMES)
@@ -132,6 +135,8 @@ def behind(text: str, end: int) -> float:
     length, weight = around().behind.after(text, place)
     if length and not _begins(text, place, place + length):
         weight = 0.0
+    elif length and weight == _DO:
+        weight = max(weight, around().behind.after(text, place + length)[1])
     if place > end:
         return max(_EDGE, weight - 0.5)
     return weight if length else (_EDGE if closed else 0.0)
@@ -153,8 +158,10 @@ def _full(text: str, start: int, end: int) -> Weights | None:
     for surname in (2, 1):
         first, given = surname_weight(text[start : start + surname]), given_weight(text[start + surname : end])
         if first is not None and given is not None and 1 <= end - start - surname <= 2:
-            word = _WORD if text[start:end] in known().words else 0.0
-            found = Weights(gain(text, start, end, NAME + first + given + word), front(text, start), behind(text, end))
+            found = Weights(gain(text, start, end, NAME + first + given), front(text, start), behind(text, end))
+            asked = found.front >= _ASKED or _SEX_AGE.match(text, end)
+            if text[start:end] in known().words and not asked:
+                continue
             if best is None or found.total > best.total:
                 best = found
     return best
@@ -228,11 +235,16 @@ def _alone(text: str, start: int, end: int, weight: float, title: str, after: in
     short, doubtful = title in around().short, weight <= _SURNAME["doubtful"]
     if before <= 0 or (doubtful and around().asked.after(text, after)) or (short and (before < 2 or follows <= 0)):
         return None
+    if before < 3 and follows < 4 and text[start:end] in evidence().hardly:
+        return None
     if doubtful and before < 3 and not (before >= _EDGE and follows >= 4) and not _CLOSED.match(text, after):
         return None
+    gained = gain(text, start, end, NAME + weight)
+    if gained < (_DOUBTFUL_LEAST if doubtful else _LEAST):
+        return None
     if text[start:end] in evidence().hardly:
-        weight -= 3
-    weights = Weights(gain(text, start, end, NAME + weight), before, (2.5 if short else 6.0) + min(follows, 3) * 0.5)
+        gained -= 3
+    weights = Weights(gained, before, (2.5 if short else 6.0) + min(follows, 3) * 0.5)
     return weights.total if weights.total >= _BARS["alone"] + (2 if short else 0) else None
 
 
