@@ -41,6 +41,7 @@ RECOGNISERS: Registry[Recogniser] = Registry(
         "name_weighed": "curate.pii.name_weighed:weighed",
         "name_nick": "curate.pii.name_nick:nick",
         "name_spaced": "curate.pii.name_spaced:spaced",
+        "name_parts": "curate.pii.name_parts:parts",
         "name_latin": "curate.pii.name_latin:latin",
         "birth_date": "curate.pii.birth_date:birth_date",
         "address": "curate.pii.address:address",

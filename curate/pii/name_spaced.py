@@ -14,7 +14,7 @@ from curate.records import Span
 _SPACED = re.compile(
     rf"(?P<surname>[{surnames()}][{CJK}]?) {{1,3}}(?=(?P<given>[{CJK}](?: {{1,2}}(?=[{CJK}](?![{CJK}])))?[{CJK}]))"
 )
-_BAR = 4.0
+_BAR = 3.5
 _ALONE = 3.0
 """A surname that stands apart between a boundary and a blank is hardly a word."""
 _SPREAD = 4.0

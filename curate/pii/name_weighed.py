@@ -29,8 +29,8 @@ _ASKED = 6.0
 """What is also a word, or somebody whom everybody knows, is a name only where a form asks for one, or before an age."""
 _BARS = {"full": 5.0, "alone": 3.0}
 """What a whole name, or a surname before a title, must reach."""
-_LEAST, _DOUBTFUL_LEAST = -7.5, -10.0
-"""Words that explain a surname before a title this much better are not outweighed by anything."""
+_FULL_LEAST, _LEAST, _DOUBTFUL_LEAST = -6.0, -7.5, -10.0
+"""Words that explain a whole name, or a surname before a title, this much better are not outweighed by anything."""
 _SPAN = 14
 """Characters on either side that the segmentation looks at."""
 _EDGE = 2.5
@@ -38,7 +38,7 @@ _EDGE = 2.5
 _SEX_AGE = re.compile(
     r"[\s,，、;；:：/|(（]{0,3}(?:性别[:：]?)?(?:[男女](?![朋友方人孩儿生士子性])|\d{1,3} ?(?:周?岁|歲|个?月龄|Y\b))"
 )
-_OPEN = re.compile(r"[\s,，、:：;；|/(（)）\]】\[【\"“'‘「『@#*=_-]{1,4}$")
+_OPEN = re.compile(r"[\s,，、:：;；|/(（)）\[【\"“'‘「『@#*=_-]{1,4}$")
 _SURE_SIGN = re.compile(r"[:：(（@\[【=]")
 _CLOSED = re.compile(r"[\s,，、:：;；。.!！?？…~)）\]】\"”'’」』|/\d]|$")
 _SEVERAL = re.compile(r"[、,，/和与及] ?$")
@@ -48,7 +48,7 @@ _CUES = [word for group in ("label", "kin", "role") for word in _FRONT[group].wo
 _DO = _BEHIND["do"].weight
 _TITLES = [word for group in ("title", "short") for word in _BEHIND[group].words.split()]
 _SURNAMES = surnames()
-_LED = re.compile(rf"{one_of(_CUES)}[\s:：,，、(（)）\]】\[\"“@]{{0,3}}(?=[{_SURNAMES}][{CJK}])")
+_LED = re.compile(rf"{one_of(_CUES)}[\s:：,，、(（)）\[\"“@]{{0,3}}(?=[{_SURNAMES}][{CJK}])")
 _TITLE = re.compile(rf"(?<=[{CJK}]) ?(?P<title>{one_of(_TITLES)})")
 _AGED = re.compile(rf"(?<=[{CJK}])(?={_SEX_AGE.pattern})")
 _FIRST = frozenset(_SURNAMES)
@@ -159,6 +159,8 @@ def _full(text: str, start: int, end: int) -> Weights | None:
         first, given = surname_weight(text[start : start + surname]), given_weight(text[start + surname : end])
         if first is not None and given is not None and 1 <= end - start - surname <= 2:
             found = Weights(gain(text, start, end, NAME + first + given), front(text, start), behind(text, end))
+            if found.gain < _FULL_LEAST:
+                continue
             asked = found.front >= _ASKED or _SEX_AGE.match(text, end)
             if text[start:end] in known().words and not asked:
                 continue
