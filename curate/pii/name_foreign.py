@@ -18,18 +18,19 @@ _DOTTED = re.compile(rf"{_OWN}(?:{DOT}{_OWN}){{1,3}}")
 _ANY_DOTTED = re.compile(rf"[{CJK}]{{1,9}}(?:{DOT}[{CJK}]{{1,9}}){{1,3}}(?![{CJK}])")
 _ALONE = re.compile(f"{PEOPLE}{LETTER}{{0,6}}(?![{CJK}·])")
 _SOUNDS = re.compile(f"{LETTER}{{3,6}}(?![{CJK}·])")
+_LATIN = re.compile("[A-Z]")
 _INITIALS = re.compile(rf"(?:[A-Z.]|{DOT})+")
 _INSTITUTION = re.compile(either(lists().institutions))
 
 
-@trigger(rf"[{CJK}A-ZＡ-Ｚ]{DOT}[{CJK}A-ZＡ-Ｚ]", needs=DOT)
+@trigger(rf"[A-ZＡ-Ｚ][.．]?{DOT}[{CJK}A-ZＡ-Ｚ]|[{CJK}]{DOT}[A-ZＡ-Ｚ]", needs=DOT)
 def dotted(text: str) -> list[Span]:
-    """Return minority and foreign names with a dot; not those of institutions, nor the titles of books."""
+    """Return foreign names with a dot and an initial: J·史密斯; not those of institutions, nor the titles of books."""
     text = narrow(text)
     return [
         Span(match.start(), match.end(), "name", "name_dotted")
         for match in _DOTTED.finditer(text)
-        if len(match[0]) > 3 and _person(match, text)
+        if _LATIN.search(match[0]) and len(match[0]) > 3 and _person(match, text)
     ]
 
 

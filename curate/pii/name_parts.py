@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from curate.pii.name_lattice import lattice
-from curate.pii.name_weighed import behind, front, run_around
+from curate.pii.name_weighed import begins, behind, front, run_around
 from curate.pii.name_words import Words, lists
 from curate.pii.names import CJK
 from curate.pii.spans import in_order
@@ -15,6 +15,8 @@ from curate.records import Span
 
 _DOTS = "·•・‧∙･⋅˙●ㆍ"
 """They stand between the parts of a name and in few other places."""
+_RAW = "[ \u00a0\u3000]?[·•・‧∙･⋅˙●ㆍ.．=＝_＿ \u2010-\u2015\u2212\uff0d\u00a0\u3000-][ \u00a0\u3000]?"
+"""A separator in a text as it was written."""
 _SEPARATOR = rf"(?: ?[{_DOTS}] ?| ?[.\-_=] ?| )"
 _LONGEST = 9
 _RUN = re.compile(rf"[{CJK}]{{1,14}}(?:{_SEPARATOR}[{CJK}]{{1,14}}){{1,3}}")
@@ -31,7 +33,8 @@ _STRONG, _PLAIN, _BLANK = 4.0, 1.0, -1.0
 
 @cache
 def _sounds() -> frozenset[str]:
-    return frozenset("".join(words("name_parts")["sounds"])) | frozenset(lists().foreign.replace(" ", ""))
+    lists_of = words("name_parts")
+    return frozenset("".join([*lists_of["sounds"], *lists_of["telling"]]) + lists().foreign.replace(" ", ""))
 
 
 @cache
@@ -44,7 +47,7 @@ def _no_person() -> Words:
     return Words(words("name_parts")["no_person"])
 
 
-@trigger(rf"[{CJK}] ?[·•・‧∙･⋅˙●ㆍ.\-．－—–_＿= \x{{3000}}\x{{00a0}}] ?[{CJK}]")
+@trigger(rf"[{CJK}]{_RAW}[{CJK}]")
 def parts(text: str) -> list[Span]:
     """Return names of two to four parts of sounds with dots, dashes or blanks between them."""
     text = narrow(text)
@@ -75,10 +78,11 @@ def _names(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
 def _from(text: str, runs: list[tuple[int, int]]) -> tuple[int, int, int] | None:
     """Return start, end and number of runs of the weightiest name that begins in the first run."""
     best: tuple[float, int, int, int] | None = None
-    inner = 0.0
+    inner, strong = 0.0, True
     for count in range(2, len(runs) + 1):
         before, last = runs[count - 2], runs[count - 1]
-        inner += _joint(text[before[1] : last[0]])
+        joint = _joint(text[before[1] : last[0]])
+        inner, strong = inner + joint, strong and joint == _STRONG
         if count > 2:
             middle = _whole(text, *before)
             if middle is None:
@@ -87,9 +91,27 @@ def _from(text: str, runs: list[tuple[int, int]]) -> tuple[int, int, int] | None
         for start, head in _heads(text, *runs[0]):
             for end, tail in _tails(text, *last):
                 total = head + inner + tail + front(text, start) + behind(text, end)
-                if (best is None or total > best[0]) and not _no_person().after(text, end):
+                known = strong or _known(text[start : runs[0][1]]) or _known(text[last[0] : end])
+                if known and (best is None or total > best[0]) and not _thing(text, end):
                     best = total, start, end, count
     return best[1:] if best is not None and best[0] >= _BAR else None
+
+
+def _known(part: str) -> bool:
+    """Say whether a part tells by itself that it is a name's."""
+    return len(part) > 1 and any(_telling().after(part, place) > 1 for place in range(len(part)))
+
+
+def _thing(text: str, end: int) -> bool:
+    """Say whether what follows makes it an institution, a sign, a test or a medicine: 约翰·霍普金斯医院."""
+    stop = end
+    while stop < min(len(text), end + _LONGEST) and text[stop] in _sounds():
+        stop += 1
+    for place in range(end, stop + 1):
+        length = _no_person().after(text, place)
+        if length and begins(text, place, place + length):
+            return True
+    return False
 
 
 def _joint(separator: str) -> float:

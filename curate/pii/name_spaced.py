@@ -12,7 +12,7 @@ from curate.pii.text import narrow, trigger
 from curate.records import Span
 
 _SPACED = re.compile(
-    rf"(?P<surname>[{surnames()}][{CJK}]?) {{1,3}}(?=(?P<given>[{CJK}](?: {{1,2}}(?=[{CJK}](?![{CJK}])))?[{CJK}]))"
+    rf"(?P<surname>[{surnames()}][{CJK}]?) {{1,3}}(?=(?P<given>[{CJK}](?: {{1,2}}(?=[{CJK}](?![{CJK}]))(?![男女]))?[{CJK}]))"
 )
 _BAR = 3.5
 _ALONE = 3.0
@@ -21,7 +21,7 @@ _SPREAD = 4.0
 """What all characters with a blank between them need more: tables and headings are written so too."""
 
 
-@trigger(rf"[{surnames()}][ \x{{00a0}}\x{{2007}}\x{{202f}}\x{{3000}}]{{1,3}}[{CJK}]")
+@trigger(f"[{surnames()}][ \u00a0\u2007\u202f\u3000]{{1,3}}[{CJK}]")
 def spaced(text: str) -> list[Span]:
     """Return names with a blank behind the surname and a given name of two characters."""
     text = narrow(text)

@@ -38,6 +38,8 @@ _EDGE = 2.5
 _SEX_AGE = re.compile(
     r"[\s,，、;；:：/|(（]{0,3}(?:性别[:：]?)?(?:[男女](?![朋友方人孩儿生士子性])|\d{1,3} ?(?:周?岁|歲|个?月龄|Y\b))"
 )
+_SEX_LAST = re.compile(r"[男女][,，、;； ]{0,2}\d")
+"""李芳男45岁: the name ends before its sex."""
 _OPEN = re.compile(r"[\s,，、:：;；|/(（)）\[【\"“'‘「『@#*=_-]{1,4}$")
 _SURE_SIGN = re.compile(r"[:：(（@\[【=]")
 _CLOSED = re.compile(r"[\s,，、:：;；。.!！?？…~)）\]】\"”'’」』|/\d]|$")
@@ -133,7 +135,7 @@ def behind(text: str, end: int) -> float:
     while place < len(text) and place - end < 2 and text[place] in " ,，、:：(（":
         place += 1
     length, weight = around().behind.after(text, place)
-    if length and not _begins(text, place, place + length):
+    if length and not begins(text, place, place + length):
         weight = 0.0
     elif length and weight == _DO:
         weight = max(weight, around().behind.after(text, place + length)[1])
@@ -143,18 +145,22 @@ def behind(text: str, end: int) -> float:
 
 
 def _ends(text: str, start: int, end: int) -> bool:
+    """Say whether a good segmentation of what stands before `end` ends in the word from `start`."""
     low, _ = run_around(text, end, end)
     return lattice(text[low:end]).ends(start - low, end - low) if start >= low else True
 
 
-def _begins(text: str, start: int, end: int) -> bool:
+def begins(text: str, start: int, end: int) -> bool:
+    """Say whether a good segmentation of what follows `start` begins with the word up to `end`."""
     low, high = run_around(text, start, start)
-    return lattice(text[start:high]).begins(0, end - start)
+    return end > high or lattice(text[start:high]).begins(0, end - start)
 
 
 def _full(text: str, start: int, end: int) -> Weights | None:
     """Weigh a surname and a given name that stand from `start` to `end`."""
     best: Weights | None = None
+    if _SEX_LAST.match(text, end - 1):
+        return None
     for surname in (2, 1):
         first, given = surname_weight(text[start : start + surname]), given_weight(text[start + surname : end])
         if first is not None and given is not None and 1 <= end - start - surname <= 2:
@@ -215,7 +221,7 @@ def _titled(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _before_title(text: str, end: int, title: str, after: int) -> int | None:
-    if not _begins(text, after - len(title), after):
+    if not begins(text, after - len(title), after):
         return None
     found: list[tuple[float, int]] = []
     short = title in around().short
