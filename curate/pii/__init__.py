@@ -39,6 +39,7 @@ RECOGNISERS: Registry[Recogniser] = Registry(
         "name_signed": "curate.pii.name_signed:signed",
         "name_dotted": "curate.pii.name_foreign:dotted",
         "name_weighed": "curate.pii.name_weighed:weighed",
+        "name_called": "curate.pii.name_weighed:called",
         "name_nick": "curate.pii.name_nick:nick",
         "name_spaced": "curate.pii.name_spaced:spaced",
         "name_parts": "curate.pii.name_parts:parts",

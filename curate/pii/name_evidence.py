@@ -20,6 +20,9 @@ class Evidence(Section):
     front: dict[str, _Group]
     behind: dict[str, _Group]
     hardly: str
+    given: str
+    rare: str
+    doubled: str
     asked: str
 
 
@@ -55,6 +58,7 @@ class _Around:
     behind: Weighed
     titles: Words
     short: Words
+    family: Words
     kin: Words
     """Words after which a given name may stand alone."""
     asked: Words
@@ -75,9 +79,16 @@ def around() -> _Around:
         behind=Weighed(data.behind),
         titles=Words(data.behind["title"].words.split()),
         short=Words(data.behind["short"].words.split()),
+        family=Words(data.behind["family"].words.split()),
         kin=Words(data.front["kin"].words.split()),
         asked=Words(data.asked.split()),
     )
+
+
+@cache
+def given() -> frozenset[str]:
+    """Return the characters that given names in free text are made of."""
+    return (known().given | set(evidence().given)) - known().function
 
 
 @cache

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from curate.pii.name_evidence import around
-from curate.pii.name_weighed import behind, front, gain, given_weight, surname_weight
+from curate.pii.name_evidence import around, evidence
+from curate.pii.name_sought import ANY, DOUBLED, NICK
+from curate.pii.name_weights import behind, front, gain, given_weight, surname_weight
 from curate.pii.name_words import known
 from curate.pii.names import CJK
 from curate.pii.spans import in_order
@@ -18,11 +19,13 @@ _GIVEN_LESS = 4.0
 """小敏 and 阿珍 are said less often than 小王."""
 _PREFIXED = re.compile(rf"[小老阿](?=[{CJK}])")
 _DOUBLED = re.compile(rf"([{CJK}])\1(?!\1)")
+_AT_HOME = frozenset(evidence().doubled.split())
 _FAMILY = ("女", "子", "家")
 """老李家 is a family, 小孙女 a granddaughter."""
 
 
-@trigger("[小老阿]")
+@trigger(DOUBLED, needs=ANY)
+@trigger(NICK)
 def nick(text: str) -> list[Span]:
     """Return nicknames such as 老高 and 小黄 where a clause, a person's role or a verb vouches for them."""
     text = narrow(text)
@@ -57,7 +60,7 @@ def _vouched(text: str, start: int, end: int, weight: float) -> bool:
 def _doubled(text: str) -> Iterator[tuple[int, int]]:
     for match in _DOUBLED.finditer(text):
         kin = around().kin.before(text, match.start())
-        if not kin or match[0] in known().no_nicks or match[1] not in known().given:
+        if not kin or match[0] not in _AT_HOME:
             continue
         if _vouched(text, *match.span(), _NICK - 8):
             yield match.span()

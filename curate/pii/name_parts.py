@@ -1,11 +1,11 @@
-"""Names of other peoples that are written in parts, with any separator between: 买买提·吐尔逊, 扎西-顿珠, 玛丽 约翰逊."""
+"""Names of other peoples in parts with any separator between: 买买提·吐尔逊, 扎西-顿珠, 玛丽 约翰逊."""
 
 import re
 from collections.abc import Iterator
 from functools import cache
 
 from curate.pii.name_lattice import lattice
-from curate.pii.name_weighed import begins, behind, front, run_around
+from curate.pii.name_weights import begins, behind, front, run_at
 from curate.pii.name_words import Words, lists
 from curate.pii.names import CJK
 from curate.pii.spans import in_order
@@ -79,6 +79,8 @@ def _from(text: str, runs: list[tuple[int, int]]) -> tuple[int, int, int] | None
     """Return start, end and number of runs of the weightiest name that begins in the first run."""
     best: tuple[float, int, int, int] | None = None
     inner, strong = 0.0, True
+    if _joint(text[runs[0][1] : runs[1][0]]) < _STRONG and not (_tells(text, *runs[0]) or _tells(text, *runs[1])):
+        return None
     for count in range(2, len(runs) + 1):
         before, last = runs[count - 2], runs[count - 1]
         joint = _joint(text[before[1] : last[0]])
@@ -89,12 +91,16 @@ def _from(text: str, runs: list[tuple[int, int]]) -> tuple[int, int, int] | None
                 break
             inner += middle
         for start, head in _heads(text, *runs[0]):
-            for end, tail in _tails(text, *last):
+            for end, tail in _tails(text, last[0]):
                 total = head + inner + tail + front(text, start) + behind(text, end)
                 known = strong or _known(text[start : runs[0][1]]) or _known(text[last[0] : end])
                 if known and (best is None or total > best[0]) and not _thing(text, end):
                     best = total, start, end, count
     return best[1:] if best is not None and best[0] >= _BAR else None
+
+
+def _tells(text: str, low: int, high: int) -> bool:
+    return any(_telling().after(text, place) > 1 for place in range(max(low, high - 14), high))
 
 
 def _known(part: str) -> bool:
@@ -122,7 +128,7 @@ def _joint(separator: str) -> float:
 
 def _heads(text: str, low: int, high: int) -> Iterator[tuple[int, float]]:
     """Yield every place at which a first part may begin, with what it gains over words."""
-    left = run_around(text, high, high)[0]
+    left = run_at(text, high - 1)[0]
     ways = lattice(text[left:high])
     for start in range(high - 1, max(low, high - _LONGEST) - 1, -1):
         if text[start] not in _sounds():
@@ -131,8 +137,8 @@ def _heads(text: str, low: int, high: int) -> Iterator[tuple[int, float]]:
             yield start, ways.gain(start - left, high - left, _part(text[start:high]))
 
 
-def _tails(text: str, low: int, high: int) -> Iterator[tuple[int, float]]:
-    right = run_around(text, low, low)[1]
+def _tails(text: str, low: int) -> Iterator[tuple[int, float]]:
+    right = run_at(text, low)[1]
     ways = lattice(text[low:right])
     for end in range(low + 1, min(right, low + _LONGEST) + 1):
         if text[end - 1] not in _sounds():

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from curate.pii.name_lattice import lattice, single
-from curate.pii.name_weighed import NAME, behind, front, given_weight, run_around, surname_weight
+from curate.pii.name_weights import NAME, behind, front, given_weight, run_at, surname_weight
 from curate.pii.name_words import surnames
 from curate.pii.names import CJK, is_chinese
 from curate.pii.spans import in_order
@@ -42,7 +42,7 @@ def _weight(text: str, start: int, middle: int, given: int, end: int) -> float:
     first, second = surname_weight(text[start:middle]), given_weight(text[given:end].replace(" ", ""))
     if first is None or second is None:
         return float("-inf")
-    left, right = run_around(text, start, middle)[0], run_around(text, given, end)[1]
+    left, right = run_at(text, start)[0], run_at(text, given)[1]
     before, after = lattice(text[left:middle]), lattice(text[given:right])
     gained = before.gain(start - left, middle - left, NAME + first)
     if " " in text[given:end]:

@@ -1,0 +1,50 @@
+"""Where names in free text are looked for: patterns for triggers, of one automaton that most texts are done with."""
+
+from curate.pii.name_evidence import evidence, given
+from curate.pii.name_words import known, lists
+from curate.pii.names import CJK
+from curate.pii.words import either
+
+_CLASSES = tuple("为為系是名")
+_FRONT, _BEHIND = evidence().front, evidence().behind
+_TITLES = lists().titles
+CUE_WORDS = [word for group in ("label", "kin", "role") for word in _FRONT[group].words.split() if word not in _CLASSES]
+TITLE_WORDS = [word for group in ("title", "short", "family") for word in _BEHIND[group].words.split()]
+_OLD_TITLES = _TITLES.doctors + _TITLES.people + _TITLES.kin + _TITLES.one
+
+
+def _class(characters: str) -> str:
+    """Return a character class with ranges, for an automaton of few states."""
+    places, ranges = sorted(set(map(ord, characters))), []
+    for place in places:
+        if ranges and place == ranges[-1][1] + 1:
+            ranges[-1][1] = place
+        else:
+            ranges.append([place, place])
+    return "".join(chr(low) if low == high else f"{chr(low)}-{chr(high)}" for low, high in ranges)
+
+
+def _odd(letter: str) -> bool:
+    """Say whether a character is beyond the common ones, of level 2 of GB 2312 or outside of it."""
+    try:
+        return letter.encode("gb2312")[0] >= 0xD8
+    except UnicodeEncodeError:
+        return True
+
+
+_BEYOND = "".join(letter for letter in map(chr, range(0x4E00, 0xA000)) if _odd(letter))
+_SURNAME = f"[{_class(''.join(known().usual) + evidence().rare + ''.join(word[0] for word in known().compounds))}]"
+_GIVEN = f"[\u3400-\u4dbf{_class(''.join(given()) + _BEYOND)}\U00020000-\U0003ffff]"
+_BLANK = "[ \u00a0\u3000]?"
+_LASTS = _class("".join(word[-1] for group in _FRONT.values() for word in group.words.split()))
+_FIRSTS = _class("".join(word[0] for group in _BEHIND.values() for word in group.words.split()))
+_FREE, _ENDED = f"(?:^|[^{CJK}]|[{_LASTS}])", f"(?:$|[^{CJK}]|[{_FIRSTS}])"
+_SIGNS = '[\\s:：,，、(（)）\\["“@＠]{0,3}'
+
+LED = f"{either(CUE_WORDS)}{_SIGNS}{_SURNAME}{_GIVEN}"
+BEFORE_TITLE = f"{_SURNAME}(?:{_GIVEN}{{1,3}}|[{CJK}])?{_BLANK}{either(TITLE_WORDS, _OLD_TITLES)}"
+BEFORE_AGE = f"{_SURNAME}{_GIVEN}{{1,3}}[\\s,，、;；:：/|(（]{{0,3}}(?:性别[:：]?)?(?:[男女]|[0-9０-９]{{1,3}}\\s?(?:周?岁|歲|个?月龄|Y))"
+DOUBLED = f"{either(_FRONT['kin'].words.split())}{_SIGNS}{either(evidence().doubled.split())}"
+ANY = f"{LED}|{BEFORE_TITLE}|{BEFORE_AGE}|{DOUBLED}"
+"""What every one of these four needs: a single scan."""
+NICK = f"{_FREE}(?:[小老][{_class(''.join(known().usual))}]|[小阿][{_class(''.join(known().given))}]){_ENDED}"
