@@ -4,13 +4,14 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from curate.pii.name_evidence import around
 from curate.pii.name_lattice import lattice
 from curate.pii.name_weights import begins, behind, front, run_at
 from curate.pii.name_words import Words, lists
 from curate.pii.names import CJK
 from curate.pii.spans import in_order
 from curate.pii.text import narrow, trigger
-from curate.pii.words import words
+from curate.pii.words import either, words
 from curate.records import Span
 
 _DOTS = "·•・‧∙･⋅˙●ㆍ"
@@ -47,7 +48,7 @@ def _no_person() -> Words:
     return Words(words("name_parts")["no_person"])
 
 
-@trigger(rf"[{CJK}]{_RAW}[{CJK}]")
+@trigger(f"[{_DOTS}]|{either(words('name_parts')['telling'])}", needs=rf"[{CJK}]{_RAW}[{CJK}]")
 def parts(text: str) -> list[Span]:
     """Return names of two to four parts of sounds with dots, dashes or blanks between them."""
     text = narrow(text)
@@ -133,7 +134,7 @@ def _heads(text: str, low: int, high: int) -> Iterator[tuple[int, float]]:
     for start in range(high - 1, max(low, high - _LONGEST) - 1, -1):
         if text[start] not in _sounds():
             return
-        if start >= left:
+        if start >= left and around().front.after(text, start)[0] < 2:
             yield start, ways.gain(start - left, high - left, _part(text[start:high]))
 
 
