@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from curate.pii.name_evidence import around, evidence
-from curate.pii.name_sought import ANY, DOUBLED, NICK
+from curate.pii.name_sought import DOUBLED, LED_OR_DOUBLED, NICK
 from curate.pii.name_weights import behind, front, gain, given_weight, surname_weight
 from curate.pii.name_words import known
 from curate.pii.names import CJK
@@ -24,8 +24,8 @@ _FAMILY = ("女", "子", "家")
 """老李家 is a family, 小孙女 a granddaughter."""
 
 
-@trigger(DOUBLED, needs=ANY)
-@trigger(NICK)
+@trigger(DOUBLED, needs=LED_OR_DOUBLED)
+@trigger(NICK, needs="[小老阿]")
 def nick(text: str) -> list[Span]:
     """Return nicknames such as 老高 and 小黄 where a clause, a person's role or a verb vouches for them."""
     text = narrow(text)

@@ -6,6 +6,7 @@ from functools import cache
 
 from curate.pii.name_evidence import around
 from curate.pii.name_lattice import lattice
+from curate.pii.name_sought import SEPARATED
 from curate.pii.name_weights import begins, behind, front, run_at
 from curate.pii.name_words import Words, lists
 from curate.pii.names import CJK
@@ -16,8 +17,6 @@ from curate.records import Span
 
 _DOTS = "·•・‧∙･⋅˙●ㆍ"
 """They stand between the parts of a name and in few other places."""
-_RAW = "[ \u00a0\u3000]?[·•・‧∙･⋅˙●ㆍ.．=＝_＿ \u2010-\u2015\u2212\uff0d\u00a0\u3000-][ \u00a0\u3000]?"
-"""A separator in a text as it was written."""
 _SEPARATOR = rf"(?: ?[{_DOTS}] ?| ?[.\-_=] ?| )"
 _LONGEST = 9
 _RUN = re.compile(rf"[{CJK}]{{1,14}}(?:{_SEPARATOR}[{CJK}]{{1,14}}){{1,3}}")
@@ -48,7 +47,7 @@ def _no_person() -> Words:
     return Words(words("name_parts")["no_person"])
 
 
-@trigger(f"[{_DOTS}]|{either(words('name_parts')['telling'])}", needs=rf"[{CJK}]{_RAW}[{CJK}]")
+@trigger(f"[{_DOTS}]|{either(words('name_parts')['telling'])}", needs=SEPARATED)
 def parts(text: str) -> list[Span]:
     """Return names of two to four parts of sounds with dots, dashes or blanks between them."""
     text = narrow(text)

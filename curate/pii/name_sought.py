@@ -10,7 +10,6 @@ _FRONT, _BEHIND = evidence().front, evidence().behind
 _TITLES = lists().titles
 CUE_WORDS = [word for group in ("label", "kin", "role") for word in _FRONT[group].words.split() if word not in _CLASSES]
 TITLE_WORDS = [word for group in ("title", "short", "family") for word in _BEHIND[group].words.split()]
-_OLD_TITLES = _TITLES.doctors + _TITLES.people + _TITLES.kin + _TITLES.one
 
 
 def _class(characters: str) -> str:
@@ -42,9 +41,27 @@ _FREE, _ENDED = f"(?:^|[^{CJK}]|[{_LASTS}])", f"(?:$|[^{CJK}]|[{_FIRSTS}])"
 _SIGNS = '[\\s:：,，、(（)）\\["“@＠]{0,3}'
 
 LED = f"{either(CUE_WORDS)}{_SIGNS}{_SURNAME}{_GIVEN}"
-BEFORE_TITLE = f"{_SURNAME}(?:{_GIVEN}{{1,3}}|[{CJK}])?{_BLANK}{either(TITLE_WORDS, _OLD_TITLES)}"
-BEFORE_AGE = f"{_SURNAME}{_GIVEN}{{1,3}}[\\s,，、;；:：/|(（]{{0,3}}(?:性别[:：]?)?(?:[男女]|[0-9０-９]{{1,3}}\\s?(?:周?岁|歲|个?月龄|Y))"
 DOUBLED = f"{either(_FRONT['kin'].words.split())}{_SIGNS}{either(evidence().doubled.split())}"
-ANY = f"{LED}|{BEFORE_TITLE}|{BEFORE_AGE}|{DOUBLED}"
-"""What every one of these four needs: a single scan."""
+LED_OR_DOUBLED = f"{LED}|{DOUBLED}"
+
+_LIKELY = f"[{_class(''.join(known().sure | known().plain))}]"
+_ALONE = either(_BEHIND["title"].words.split(), _TITLES.doctors + _TITLES.people)
+_EVERY = either(TITLE_WORDS, _TITLES.doctors + _TITLES.people + _TITLES.kin + _TITLES.one)
+ANY_TITLE = f"{_SURNAME}(?:{_GIVEN}{{0,3}}|[{CJK}]){_BLANK}{_EVERY}"
+BEFORE_TITLE = (
+    f"(?:{_SURNAME}|{either(known().compounds)})(?:{_ALONE}|{_GIVEN}{{1,3}}{_BLANK}{_EVERY})"
+    f"|[{_class(''.join(known().sure))}](?:[{CJK}]{_ALONE}|{either(_TITLES.one)})"
+    f"|{_LIKELY}{either(_BEHIND['short'].words.split())}"
+)
+"""Narrower than `ANY_TITLE`, which it needs and which is the faster scan."""
+
+_SEX = r"[男女](?:[\s,，、;；|/(（。.0-9０-９]|$)"
+SEX_OR_YEARS = f"[岁歲]|月龄|{_SEX}"
+BEFORE_AGE = (
+    rf"{_SURNAME}{_GIVEN}{{1,3}}[\s,，、;；:：/|(（]{{0,3}}(?:性别[:：]?)?"
+    rf"(?:{_SEX}|[0-9０-９]{{1,3}}\s?(?:周?岁|歲|个?月龄))"
+)
 NICK = f"{_FREE}(?:[小老][{_class(''.join(known().usual))}]|[小阿][{_class(''.join(known().given))}]){_ENDED}"
+_SEPARATOR = "[ \u00a0\u3000]?[·•・‧∙･⋅˙●ㆍ.．=＝_＿ \u2010-\u2015\u2212\uff0d\u00a0\u3000-][ \u00a0\u3000]?"
+SEPARATED = f"[{CJK}]{_SEPARATOR}[{CJK}]"
+"""Two Chinese characters with a blank or another separator between them."""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from curate.pii.name_lattice import lattice, single
+from curate.pii.name_sought import SEPARATED
 from curate.pii.name_weights import NAME, behind, front, given_weight, run_at, surname_weight
 from curate.pii.name_words import surnames
 from curate.pii.names import CJK, is_chinese
@@ -11,9 +12,8 @@ from curate.pii.spans import in_order
 from curate.pii.text import narrow, trigger
 from curate.records import Span
 
-_SPACED = re.compile(
-    rf"(?P<surname>[{surnames()}][{CJK}]?) {{1,3}}(?=(?P<given>[{CJK}](?: {{1,2}}(?=[{CJK}](?![{CJK}]))(?![男女]))?[{CJK}]))"
-)
+_GIVEN = rf"[{CJK}](?: {{1,2}}(?=[{CJK}](?![{CJK}]))(?![男女]))?[{CJK}]"
+_SPACED = re.compile(rf"(?P<surname>[{surnames()}][{CJK}]?) {{1,3}}(?=(?P<given>{_GIVEN}))")
 _BAR = 3.5
 _ALONE = 3.0
 """A surname that stands apart between a boundary and a blank is hardly a word."""
@@ -21,7 +21,7 @@ _SPREAD = 4.0
 """What all characters with a blank between them need more: tables and headings are written so too."""
 
 
-@trigger(f"[{surnames()}][ \u00a0\u2007\u202f\u3000]{{1,3}}[{CJK}]")
+@trigger(f"[{surnames()}][ \u00a0\u2007\u202f\u3000]{{1,3}}[{CJK}]", needs=SEPARATED)
 def spaced(text: str) -> list[Span]:
     """Return names with a blank behind the surname and a given name of two characters."""
     text = narrow(text)

@@ -2,7 +2,7 @@
 
 import re
 
-from curate.pii.name_sought import ANY, BEFORE_TITLE
+from curate.pii.name_sought import ANY_TITLE, BEFORE_TITLE
 from curate.pii.name_words import Words, known, lists, surnames
 from curate.pii.names import CJK, bounded, common, is_chinese, is_word
 from curate.pii.text import narrow, trigger
@@ -23,7 +23,7 @@ _SAID = re.compile(r"[说您你好的也在和今是让给帮告就]")
 _FAMILIAR = re.compile(rf"[小老](?=[{CJK}])")
 
 
-@trigger(BEFORE_TITLE, needs=ANY)
+@trigger(BEFORE_TITLE, needs=ANY_TITLE)
 def titled(text: str) -> list[Span]:
     """Return names before a title, without it: 王医生, 欧阳教授, 王小明同学; surnames that are words need a context."""
     text = narrow(text)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from curate.pii.name_evidence import around, evidence
-from curate.pii.name_sought import ANY, BEFORE_AGE, BEFORE_TITLE, LED, TITLE_WORDS
+from curate.pii.name_sought import ANY_TITLE, BEFORE_AGE, BEFORE_TITLE, LED, LED_OR_DOUBLED, SEX_OR_YEARS, TITLE_WORDS
 from curate.pii.name_weights import (
     CLOSED,
     EDGE,
@@ -36,15 +36,15 @@ _TITLE = re.compile(rf"(?<=[{CJK}]) ?(?P<title>{one_of(TITLE_WORDS)})")
 _AGED = re.compile(rf"(?<=[{CJK}])(?={SEX_AGE.pattern})")
 
 
-@trigger(BEFORE_AGE, needs=ANY)
-@trigger(LED, needs=ANY)
+@trigger(BEFORE_AGE, needs=SEX_OR_YEARS)
+@trigger(LED, needs=LED_OR_DOUBLED)
 def weighed(text: str) -> list[Span]:
     """Return whole names behind a label, a family word or a role, and before sex and age: 家属刘翠花, 郑佳怡，6岁."""
     text = narrow(text)
     return in_order([*_led(text), *_aged(text)], "name", "name_weighed")
 
 
-@trigger(BEFORE_TITLE, needs=ANY)
+@trigger(BEFORE_TITLE, needs=ANY_TITLE)
 def called(text: str) -> list[Span]:
     """Return surnames and names before a title in running text: 今天陈护士, 谢谢向护士; not 应对医生, 全主治."""
     text = narrow(text)
