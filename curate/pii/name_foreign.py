@@ -8,10 +8,12 @@ from curate.pii.text import narrow, trigger
 from curate.pii.words import either
 from curate.records import Span
 
-DOT = "[·•・‧∙]"
+_DOTS = "·•・‧∙"
+DOT = f"[{_DOTS}]"
 LETTER = f"(?:{either(lists().sounds)}|[{''.join(sorted(set(lists().foreign.replace(' ', ''))))}])"
 """What foreign names are written with; a pattern."""
 PEOPLE = either(lists().minority)
+_FIRST = frozenset(word[0] for word in lists().minority)
 
 _OWN = rf"(?:{PEOPLE}{LETTER}{{0,6}}|{LETTER}{{1,9}}|[A-Z]\.?)"
 _DOTTED = re.compile(rf"{_OWN}(?:{DOT}{_OWN}){{1,3}}")
@@ -42,7 +44,8 @@ def _person(match: re.Match[str], text: str) -> bool:
 
 def foreign_at(text: str, start: int) -> int | None:
     """Return where a name with a dot, or one of another people of China, ends that begins at `start`; or None."""
-    match = _DOTTED.match(text, start) or _ALONE.match(text, start)
+    dotted = _DOTTED.match(text, start) if any(dot in text for dot in _DOTS) else None
+    match = dotted or (_ALONE.match(text, start) if text[start : start + 1] in _FIRST else None)
     return match.end() if match else None
 
 

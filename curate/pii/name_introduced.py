@@ -37,6 +37,8 @@ _STATED = re.compile(
 _SEX_OR_AGE = re.compile(r"[,，、;； (（]{0,3}(?:性别[:：]?)?(?:[男女]|\d{1,3} ?岁)")
 _PAUSE = r"[,，、;；\s(（]"
 _YEARS = r"\d{1,3} ?(?:周岁|岁|歲)"
+_NEAR = 16
+"""Sex or age behind a name are no farther from its start."""
 _CASE = re.compile(rf"{_PAUSE}{{1,3}}(?:[男女]性?{_PAUSE}{{0,3}}{_YEARS}|{_YEARS}{_PAUSE}{{0,3}}[男女](?![{CJK}]))")
 """How the report of a case begins after the name: 张三，男，45岁."""
 _CASE_SEEN = rf"{_PAUSE}{{1,3}}(?:[男女]性?{_PAUSE}{{0,3}}\d|\d{{1,3}}\s?[周岁歲])"
@@ -126,9 +128,10 @@ def _family(text: str, cue: re.Match[str]) -> int | None:
 
 def _stated(text: str, cue: re.Match[str]) -> int | None:
     start = cue.end()
-    end = name_at(text, start, AGED)
-    if end is not None and _SEX_OR_AGE.match(text, end):
-        return end
+    if _SEX_OR_AGE.search(text, start, start + _NEAR):
+        end = name_at(text, start, AGED)
+        if end is not None and _SEX_OR_AGE.match(text, end):
+            return end
     if text[start : start + 1] in ("小", "老") and text[start + 1 : start + 2] in known().sure | known().plain:
         known_word = text[start : start + 2] in known().no_nicks
         return start + 2 if bounded(text, start + 2) and not known_word else None

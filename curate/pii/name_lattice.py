@@ -14,6 +14,7 @@ from curate.pii.name_words import known
 _TOTAL = 6e7
 """Words in the text that the dictionary's counts come from."""
 _LONGEST = 5
+_NEVER = float("-inf")
 _OWN = log(600 / _TOTAL)
 """What a word of our own lists weighs at least."""
 _SLACK = 1.5
@@ -38,10 +39,17 @@ def _words() -> dict[str, float]:
     return weights
 
 
+@cache
+def _openings() -> frozenset[str]:
+    """Return the first two characters of all words."""
+    return frozenset(word[:2] for word in _words() if len(word) > 1)
+
+
 def _nick(word: str) -> bool:
     return len(word) == 2 and word[0] in "小老阿" and word[1] in known().usual
 
 
+@lru_cache(maxsize=8192)
 def single(character: str) -> float:
     """Return what a character weighs as a word of its own."""
     return max(_words().get(character, _UNKNOWN), _UNKNOWN)
@@ -51,21 +59,21 @@ class Lattice:
     """The best segmentations of a run of characters, up to every place and from it on."""
 
     def __init__(self, run: str) -> None:
-        self.run, size, words = run, len(run), _words()
-        edges: list[list[tuple[int, float]]] = [[] for _ in range(size)]
+        self.run, size = run, len(run)
+        words, openings = _words(), _openings()
+        self.up_to = up_to = [0.0] + [_NEVER] * size
+        edges: list[list[tuple[int, float]]] = []
         for start in range(size):
-            edges[start].append((start + 1, single(run[start])))
-            for end in range(start + 2, min(size, start + _LONGEST) + 1):
-                weight = words.get(run[start:end])
-                if weight is not None:
-                    edges[start].append((end, weight))
-        self.up_to = [0.0] + [float("-inf")] * size
-        for start, ways in enumerate(edges):
+            ways = [(start + 1, single(run[start]))]
+            if run[start : start + 2] in openings:
+                ends = range(start + 2, min(size, start + _LONGEST) + 1)
+                ways += [(end, words[run[start:end]]) for end in ends if run[start:end] in words]
             for end, weight in ways:
-                self.up_to[end] = max(self.up_to[end], self.up_to[start] + weight)
-        self.from_on = [float("-inf")] * size + [0.0]
+                up_to[end] = max(up_to[end], up_to[start] + weight)
+            edges.append(ways)
+        self.from_on = from_on = [_NEVER] * size + [0.0]
         for start in range(size - 1, -1, -1):
-            self.from_on[start] = max(weight + self.from_on[end] for end, weight in edges[start])
+            from_on[start] = max([weight + from_on[end] for end, weight in edges[start]])
 
     def gain(self, start: int, end: int, weight: float) -> float:
         """Return what the best segmentation gains if one piece of such a weight stands from `start` to `end`."""
@@ -88,3 +96,9 @@ class Lattice:
 def lattice(run: str) -> Lattice:
     """Return the segmentations of a run; candidates that stand close ask for the same."""
     return Lattice(run)
+
+
+@lru_cache(maxsize=16384)
+def words_alone(piece: str) -> float:
+    """Return what words make of a few characters by themselves; where they stand they make no less of them."""
+    return Lattice(piece).from_on[0]

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from curate.pii.name_evidence import around, evidence, given
-from curate.pii.name_lattice import lattice
+from curate.pii.name_lattice import lattice, words_alone
 from curate.pii.name_words import known
 from curate.pii.names import CJK
 
@@ -159,9 +159,13 @@ def full(text: str, start: int, end: int) -> Weights | None:
     for surname in (2, 1):
         first, second = surname_weight(text[start : start + surname]), given_weight(text[start + surname : end])
         if first is not None and second is not None and 1 <= end - start - surname <= 2:
-            found = Weights(gain(text, start, end, NAME + first + second), front(text, start), behind(text, end))
-            if found.gain < _FULL_LEAST:
+            weight = NAME + first + second
+            if (
+                weight - words_alone(text[start:end]) < _FULL_LEAST
+                or (more := gain(text, start, end, weight)) < _FULL_LEAST
+            ):
                 continue
+            found = Weights(more, front(text, start), behind(text, end))
             asked = found.front >= _ASKED or SEX_AGE.match(text, end)
             if text[start:end] in known().words and not asked:
                 continue
