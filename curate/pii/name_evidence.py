@@ -22,6 +22,7 @@ class Evidence(Section):
     hardly: str
     given: str
     rare: str
+    unlikely: str
     doubled: str
     asked: str
 

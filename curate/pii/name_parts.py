@@ -6,13 +6,13 @@ from functools import cache
 
 from curate.pii.name_evidence import around
 from curate.pii.name_lattice import lattice
-from curate.pii.name_sought import SEPARATED
+from curate.pii.name_sought import SEPARATED, SEPARATOR
 from curate.pii.name_weights import begins, behind, front, run_at
 from curate.pii.name_words import Words, lists
 from curate.pii.names import CJK
 from curate.pii.spans import in_order
 from curate.pii.text import narrow, trigger
-from curate.pii.words import either, words
+from curate.pii.words import words
 from curate.records import Span
 
 _DOTS = "·•・‧∙･⋅˙●ㆍ"
@@ -37,6 +37,9 @@ def _sounds() -> frozenset[str]:
     return frozenset("".join([*lists_of["sounds"], *lists_of["telling"]]) + lists().foreign.replace(" ", ""))
 
 
+_TWO = f"[{''.join(sorted(_sounds()))}]{{2}}"
+
+
 @cache
 def _telling() -> Words:
     return Words(words("name_parts")["telling"])
@@ -47,7 +50,7 @@ def _no_person() -> Words:
     return Words(words("name_parts")["no_person"])
 
 
-@trigger(f"[{_DOTS}]|{either(words('name_parts')['telling'])}", needs=SEPARATED)
+@trigger(f"[{_DOTS}]|{_TWO}{SEPARATOR}{_TWO}", needs=SEPARATED)
 def parts(text: str) -> list[Span]:
     """Return names of two to four parts of sounds with dots, dashes or blanks between them."""
     text = narrow(text)
@@ -79,7 +82,8 @@ def _from(text: str, runs: list[tuple[int, int]]) -> tuple[int, int, int] | None
     """Return start, end and number of runs of the weightiest name that begins in the first run."""
     best: tuple[float, int, int, int] | None = None
     inner, strong = 0.0, True
-    if _joint(text[runs[0][1] : runs[1][0]]) < _STRONG and not (_tells(text, *runs[0]) or _tells(text, *runs[1])):
+    weak = _joint(text[runs[0][1] : runs[1][0]]) < _STRONG
+    if weak and not (_tells(text, *runs[0]) or _tells(text, *runs[1])):
         return None
     for count in range(2, len(runs) + 1):
         before, last = runs[count - 2], runs[count - 1]
@@ -93,7 +97,8 @@ def _from(text: str, runs: list[tuple[int, int]]) -> tuple[int, int, int] | None
         for start, head in _heads(text, *runs[0]):
             for end, tail in _tails(text, last[0]):
                 total = head + inner + tail + front(text, start) + behind(text, end)
-                known = strong or _known(text[start : runs[0][1]]) or _known(text[last[0] : end])
+                short = min(runs[0][1] - start, end - last[0]) < 2
+                known = strong or (not short and (_known(text[start : runs[0][1]]) or _known(text[last[0] : end])))
                 if known and (best is None or total > best[0]) and not _thing(text, end):
                     best = total, start, end, count
     return best[1:] if best is not None and best[0] >= _BAR else None

@@ -1,6 +1,8 @@
 """Where names in free text are looked for: patterns for triggers, of one automaton that most texts are done with."""
 
-from curate.pii.name_evidence import evidence, given
+from collections.abc import Iterable
+
+from curate.pii.name_evidence import evidence
 from curate.pii.name_words import known, lists
 from curate.pii.names import CJK
 from curate.pii.words import either
@@ -12,7 +14,7 @@ CUE_WORDS = [word for group in ("label", "kin", "role") for word in _FRONT[group
 TITLE_WORDS = [word for group in ("title", "short", "family") for word in _BEHIND[group].words.split()]
 
 
-def _class(characters: str) -> str:
+def _class(characters: Iterable[str]) -> str:
     """Return a character class with ranges, for an automaton of few states."""
     places, ranges = sorted(set(map(ord, characters))), []
     for place in places:
@@ -23,17 +25,9 @@ def _class(characters: str) -> str:
     return "".join(chr(low) if low == high else f"{chr(low)}-{chr(high)}" for low, high in ranges)
 
 
-def _odd(letter: str) -> bool:
-    """Say whether a character is beyond the common ones, of level 2 of GB 2312 or outside of it."""
-    try:
-        return letter.encode("gb2312")[0] >= 0xD8
-    except UnicodeEncodeError:
-        return True
-
-
-_BEYOND = "".join(letter for letter in map(chr, range(0x4E00, 0xA000)) if _odd(letter))
 _SURNAME = f"[{_class(''.join(known().usual) + evidence().rare + ''.join(word[0] for word in known().compounds))}]"
-_GIVEN = f"[\u3400-\u4dbf{_class(''.join(given()) + _BEYOND)}\U00020000-\U0003ffff]"
+_NONE = set(evidence().unlikely) | known().function
+_GIVEN = f"[\u3400-\u4dbf{_class(letter for letter in map(chr, range(0x4E00, 0xA000)) if letter not in _NONE)}]"
 _BLANK = "[ \u00a0\u3000]?"
 _LASTS = _class("".join(word[-1] for group in _FRONT.values() for word in group.words.split()))
 _FIRSTS = _class("".join(word[0] for group in _BEHIND.values() for word in group.words.split()))
@@ -62,6 +56,6 @@ BEFORE_AGE = (
     rf"(?:{_SEX}|[0-9０-９]{{1,3}}\s?(?:周?岁|歲|个?月龄))"
 )
 NICK = f"{_FREE}(?:[小老][{_class(''.join(known().usual))}]|[小阿][{_class(''.join(known().given))}]){_ENDED}"
-_SEPARATOR = "[ \u00a0\u3000]?[·•・‧∙･⋅˙●ㆍ.．=＝_＿ \u2010-\u2015\u2212\uff0d\u00a0\u3000-][ \u00a0\u3000]?"
-SEPARATED = f"[{CJK}]{_SEPARATOR}[{CJK}]"
+SEPARATOR = "[ \u00a0\u3000]?[·•・‧∙･⋅˙●ㆍ.．=＝_＿ \u2010-\u2015\u2212\uff0d\u00a0\u3000-][ \u00a0\u3000]?"
+SEPARATED = f"[{CJK}]{SEPARATOR}[{CJK}]"
 """Two Chinese characters with a blank or another separator between them."""
