@@ -48,6 +48,7 @@ _OWNED = re.compile(
 """A mobile or an identity number right behind a name: 王小明 138..."""
 _OWNER = re.compile(r"[0-9](?:[ -]?[0-9]){6,22} ?\(")
 """A name in brackets behind a number of somebody's."""
+_LONG_NUMBER = re.compile(r"[0-9](?:[ -]?[0-9]){6}")
 _YEARS_OLD = re.compile(r"[,，] ?\d{1,3} ?(?:周岁|岁|歲)(?![以上下左前后至到的-])")
 _NICK = re.compile(rf"[小老阿大][{CJK}]|([{CJK}])\1")
 
@@ -80,6 +81,19 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
 
 def _owners(text: str) -> Iterator[tuple[int, int]]:
     """Yield names beside a number of theirs; at the start of a line, before an age, those with a sure surname."""
+    if _LONG_NUMBER.search(text):
+        yield from _beside_numbers(text)
+    for match in _YEARS_OLD.finditer(text) if "岁" in text or "歲" in text else ():
+        start = name_before(text, match.start(), LOOSE)
+        if (
+            start is not None
+            and text[start] in known().sure
+            and text[max(0, start - 1) : start] in ("", "\n", "。", ";")
+        ):
+            yield start, match.start()
+
+
+def _beside_numbers(text: str) -> Iterator[tuple[int, int]]:
     for match in _OWNED.finditer(text):
         start = name_before(text, match.start(), LOOSE)
         if start is not None:
@@ -88,14 +102,6 @@ def _owners(text: str) -> Iterator[tuple[int, int]]:
         end = name_at(text, match.end(), LOOSE)
         if end is not None and text[end : end + 1] in (")", "）"):
             yield match.end(), end
-    for match in _YEARS_OLD.finditer(text):
-        start = name_before(text, match.start(), LOOSE)
-        if (
-            start is not None
-            and text[start] in known().sure
-            and text[max(0, start - 1) : start] in ("", "\n", "。", ";")
-        ):
-            yield start, match.start()
 
 
 def _called(text: str, cue: re.Match[str]) -> int | None:
