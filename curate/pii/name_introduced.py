@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from curate.pii.name_foreign import DOT, LETTER, PEOPLE, any_name_at, foreign_at, sounds_at
+from curate.pii.name_sought import GIVEN
 from curate.pii.name_words import known, lists, surnames
 from curate.pii.names import AGED, CALLED, CJK, LOOSE, bounded, name_at, name_before
 from curate.pii.spans import in_order
@@ -58,7 +59,7 @@ _NICK = re.compile(rf"[小老阿大][{CJK}]|([{CJK}])\1")
 @trigger(
     rf"{_FIRST}[{CJK}]{{1,3}}[\s,，、:：;；|｜(（]{{0,3}}\d{{11}}|\d[(（]{_FIRST}[{CJK}]{{1,3}}[)）]", needs=r"\d{11}"
 )
-@trigger(rf"{_STATE}(?:{_FIRST}[{CJK}]|[小老]{_FIRST}|{PEOPLE}|{LETTER}{{1,8}}{DOT}|[A-ZＡ-Ｚ]{DOT})")
+@trigger(rf"{_STATE}(?:{_FIRST}{GIVEN}|[小老]{_FIRST}|{PEOPLE}|{LETTER}{{1,8}}{DOT}|[A-ZＡ-Ｚ]{DOT})")
 def introduced(text: str) -> list[Span]:
     """Return names after 我叫, 我是, 我姓, 患者, 我女儿 and the like, also 小李 after 叫我; words there stay."""
     return in_order(_places(narrow(text)), "name", "name_introduced")

@@ -27,24 +27,31 @@ def _class(characters: Iterable[str]) -> str:
 
 _SURNAME = f"[{_class(''.join(known().usual) + evidence().rare + ''.join(word[0] for word in known().compounds))}]"
 _NONE = set(evidence().unlikely) | known().function
-_GIVEN = f"[\u3400-\u4dbf{_class(letter for letter in map(chr, range(0x4E00, 0xA000)) if letter not in _NONE)}]"
+GIVEN = f"[\u3400-\u4dbf{_class(letter for letter in map(chr, range(0x4E00, 0xA000)) if letter not in _NONE)}]"
+"""A character that a given name may hold; narrower than any character, for fewer places to look at."""
 _BLANK = "[ \u00a0\u3000]?"
 _LASTS = _class("".join(word[-1] for group in _FRONT.values() for word in group.words.split()))
 _FIRSTS = _class("".join(word[0] for group in _BEHIND.values() for word in group.words.split()))
 _FREE, _ENDED = f"(?:^|[^{CJK}]|[{_LASTS}])", f"(?:$|[^{CJK}]|[{_FIRSTS}])"
 _SIGNS = '[\\s:：,，、(（)）\\["“@＠]{0,3}'
 
-LED = f"{either(CUE_WORDS)}{_SIGNS}{_SURNAME}{_GIVEN}"
+_OFTEN = ("患者", "病人", "就是", "医生", "麻醉")
+"""So many sentences begin with these that only the surest surnames are looked for behind them without a sign."""
+_SURE = f"[{_class(known().sure)}]"
+LED = (
+    f"{either(word for word in CUE_WORDS if word not in _OFTEN)}{_SIGNS}{_SURNAME}{GIVEN}"
+    f"|{either(_OFTEN)}(?:[:：(（]{_SURNAME}|{_SIGNS}{_SURE}){GIVEN}"
+)
 DOUBLED = f"{either(_FRONT['kin'].words.split())}{_SIGNS}{either(evidence().doubled.split())}"
 LED_OR_DOUBLED = f"{LED}|{DOUBLED}"
 
 _LIKELY = f"[{_class(''.join(known().sure | known().plain))}]"
 _ALONE = either(_BEHIND["title"].words.split(), _TITLES.doctors + _TITLES.people)
 _EVERY = either(TITLE_WORDS, _TITLES.doctors + _TITLES.people + _TITLES.kin + _TITLES.one)
-ANY_TITLE = f"{_SURNAME}(?:{_GIVEN}{{0,3}}|[{CJK}]){_BLANK}{_EVERY}"
+ANY_TITLE = f"{_SURNAME}(?:{GIVEN}{{0,3}}|[{CJK}]){_BLANK}{_EVERY}"
 BEFORE_TITLE = (
-    f"(?:{_SURNAME}|{either(known().compounds)})(?:{_ALONE}|{_GIVEN}{{1,3}}{_BLANK}{_EVERY})"
-    f"|[{_class(''.join(known().sure))}](?:[{CJK}]{_ALONE}|{either(_TITLES.one)})"
+    f"(?:{_SURNAME}|{either(known().compounds)})(?:{_ALONE}|{GIVEN}{{1,3}}{_BLANK}{_EVERY})"
+    f"|{_SURE}(?:[{CJK}]{_ALONE}|{either(_TITLES.one)})"
     f"|{_LIKELY}{either(_BEHIND['short'].words.split())}"
 )
 """Narrower than `ANY_TITLE`, which it needs and which is the faster scan."""
@@ -52,7 +59,7 @@ BEFORE_TITLE = (
 _SEX = r"[男女](?:[\s,，、;；|/(（。.0-9０-９]|$)"
 SEX_OR_YEARS = f"[岁歲]|月龄|{_SEX}"
 BEFORE_AGE = (
-    rf"{_SURNAME}{_GIVEN}{{1,3}}[\s,，、;；:：/|(（]{{0,3}}(?:性别[:：]?)?"
+    rf"{_SURNAME}{GIVEN}{{1,3}}[\s,，、;；:：/|(（]{{0,3}}(?:性别[:：]?)?"
     rf"(?:{_SEX}|[0-9０-９]{{1,3}}\s?(?:周?岁|歲|个?月龄))"
 )
 NICK = f"{_FREE}(?:[小老][{_class(''.join(known().usual))}]|[小阿][{_class(''.join(known().given))}]){_ENDED}"
