@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from curate.pii.name_evidence import around, evidence
-from curate.pii.name_sought import DOUBLED, LED_OR_DOUBLED, NICK
+from curate.pii.name_sought import DOUBLED, LEADS, LED_OR_DOUBLED, NICK
 from curate.pii.name_weights import behind, front, gain, given_weight, surname_weight
 from curate.pii.name_words import known
 from curate.pii.names import CJK
@@ -54,7 +54,9 @@ def _weight(prefix: str, letter: str) -> float | None:
 
 def _vouched(text: str, start: int, end: int, weight: float) -> bool:
     before, after = front(text, start), behind(text, end)
-    return before > 0 and after > 0 and gain(text, start, end, weight) + before + after >= _BAR
+    if before <= 0 or (after <= 0 and before < LEADS):
+        return False
+    return gain(text, start, end, weight) + before + after >= _BAR
 
 
 def _doubled(text: str) -> Iterator[tuple[int, int]]:

@@ -7,6 +7,8 @@ from curate.pii.name_words import known, lists
 from curate.pii.names import CJK
 from curate.pii.words import either
 
+LEADS = 3.5
+"""What a word in front weighs at least after which any word may follow a nickname."""
 _CLASSES = tuple("为為系是名")
 _FRONT, _BEHIND = evidence().front, evidence().behind
 _TITLES = lists().titles
@@ -62,7 +64,9 @@ BEFORE_AGE = (
     rf"{_SURNAME}{GIVEN}{{1,3}}[\s,，、;；:：/|(（]{{0,3}}(?:性别[:：]?)?"
     rf"(?:{_SEX}|[0-9０-９]{{1,3}}\s?(?:周?岁|歲|个?月龄))"
 )
-NICK = f"{_FREE}(?:[小老][{_class(''.join(known().usual))}]|[小阿][{_class(''.join(known().given))}]){_ENDED}"
+_STRONG = _class(word[-1] for group in _FRONT.values() if group.weight >= LEADS for word in group.words.split())
+_NICK = f"(?:[小老][{_class(known().usual)}]|[小阿][{_class(known().given)}])"
+NICK = f'{_FREE}{_NICK}{_ENDED}|[{_STRONG}][\\s:：,，、(（@＠"“]{{0,3}}{_NICK}'
 SEPARATOR = "[ \u00a0\u3000]?[·•・‧∙･⋅˙●ㆍ.．=＝_＿ \u2010-\u2015\u2212\uff0d\u00a0\u3000-][ \u00a0\u3000]?"
 SEPARATED = f"[{CJK}]{SEPARATOR}[{CJK}]"
 """Two Chinese characters with a blank or another separator between them."""

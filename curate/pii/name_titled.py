@@ -2,6 +2,7 @@
 
 import re
 
+from curate.pii.name_evidence import around
 from curate.pii.name_sought import ANY_TITLE, BEFORE_TITLE
 from curate.pii.name_words import Words, known, lists, surnames
 from curate.pii.names import CJK, bounded, common, is_chinese, is_word
@@ -89,6 +90,8 @@ def _stands(text: str, start: int, surname: int, end: int, title: str) -> bool:
         )
     if first in known().sure or (surname == 2 and first not in _PLAIN_COMPOUNDS):
         return True
+    if first in known().doubtful and around().asked.after(text, after):
+        return False
     if first in known().doubtful:
         called = bool(_CALLS.before(text, start))
         return called or (free and (not alone or _GREETED.match(text, after) is not None))

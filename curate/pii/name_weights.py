@@ -112,7 +112,7 @@ def front(text: str, start: int) -> float:
     length, weight = around().front.before(text, place)
     if not length and signs is None and start and text[start - 1].isalnum():
         return 0.0
-    if length and not _ends(text, place - length, place):
+    if length == 1 and not _ends(text, place - length, place):
         length, weight = 0, 0.0
     if signs is None:
         return weight if length or (start and text[start - 1].isalnum()) else EDGE
