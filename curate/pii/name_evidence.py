@@ -93,6 +93,12 @@ def given() -> frozenset[str]:
 
 
 @cache
+def never() -> frozenset[str]:
+    """Return the characters that no given name holds."""
+    return (known().function | set(evidence().unlikely)) - given()
+
+
+@cache
 def ordinary() -> frozenset[str]:
     """Return the words that the segmentation knows beside those of its dictionary."""
     data = evidence()

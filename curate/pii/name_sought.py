@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from curate.pii.name_evidence import evidence
+from curate.pii.name_evidence import evidence, never
 from curate.pii.name_words import known, lists
 from curate.pii.names import CJK
 from curate.pii.words import either
@@ -28,7 +28,7 @@ def _class(characters: Iterable[str]) -> str:
 
 
 _SURNAME = f"[{_class(''.join(known().usual) + evidence().rare + ''.join(word[0] for word in known().compounds))}]"
-_NONE = set(evidence().unlikely) | known().function
+_NONE = never()
 GIVEN = f"[\u3400-\u4dbf{_class(letter for letter in map(chr, range(0x4E00, 0xA000)) if letter not in _NONE)}]"
 """A character that a given name may hold; narrower than any character, for fewer places to look at."""
 _BLANK = "[ \u00a0\u3000]?"

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from functools import lru_cache
 from typing import NamedTuple
 
-from curate.pii.name_evidence import around, evidence, given
+from curate.pii.name_evidence import around, evidence, given, never
 from curate.pii.name_lattice import lattice, words_alone
 from curate.pii.name_words import known
 from curate.pii.names import CJK
@@ -67,7 +67,7 @@ def surname_weight(surname: str) -> float | None:
 
 def given_weight(name: str) -> float | None:
     """Return the weight of a given name; None if a character is one that no name has."""
-    if not name or any(letter in known().function for letter in name):
+    if not name or not never().isdisjoint(name):
         return None
     return sum(_GIVEN if letter in given() else _odd(letter) for letter in name) + _SINGLE * (len(name) == 1)
 
