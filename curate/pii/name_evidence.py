@@ -20,6 +20,7 @@ class Evidence(Section):
     front: dict[str, _Group]
     behind: dict[str, _Group]
     hardly: str
+    prepositions: str
     given: str
     rare: str
     unlikely: str

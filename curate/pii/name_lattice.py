@@ -79,13 +79,18 @@ class Lattice:
         """Return what the best segmentation gains if one piece of such a weight stands from `start` to `end`."""
         return self.up_to[start] + weight + self.from_on[end] - self.from_on[0]
 
-    def ends(self, start: int, end: int) -> bool:
+    def ends(self, start: int, end: int, slack: float = _SLACK) -> bool:
         """Say whether a word from `start` to `end` belongs to a good segmentation of what stands before `end`."""
-        return self.up_to[start] + self._weight(start, end) >= self.up_to[end] - _SLACK
+        return self.up_to[start] + self._weight(start, end) >= self.up_to[end] - slack
 
     def begins(self, start: int, end: int) -> bool:
         """Say whether a word from `start` to `end` belongs to a good segmentation of what follows `start`."""
         return self._weight(start, end) + self.from_on[end] >= self.from_on[start] - _SLACK
+
+    def behind_word(self, place: int) -> bool:
+        """Say whether the best segmentation of what stands before a place ends in a word of two characters or more."""
+        starts = range(max(0, place - _LONGEST), place - 1)
+        return any(self.run[at:place] in _words() and self.ends(at, place, slack=0.01) for at in starts)
 
     def _weight(self, start: int, end: int) -> float:
         word = self.run[start:end]

@@ -34,7 +34,8 @@ _STRONG, _PLAIN, _BLANK = 4.0, 1.0, -1.0
 @cache
 def _sounds() -> frozenset[str]:
     lists_of = words("name_parts")
-    return frozenset("".join([*lists_of["sounds"], *lists_of["telling"]]) + lists().foreign.replace(" ", ""))
+    every = "".join([*lists_of["sounds"], *lists_of["telling"]]) + lists().foreign.replace(" ", "")
+    return frozenset(every) - set("的是了说我你他她")
 
 
 _TWO = f"[{''.join(sorted(_sounds()))}]{{2}}"

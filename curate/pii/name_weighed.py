@@ -14,6 +14,7 @@ from curate.pii.name_weights import (
     Weights,
     begins,
     behind,
+    behind_word,
     front,
     full,
     gain,
@@ -26,9 +27,9 @@ from curate.pii.text import narrow, trigger
 from curate.pii.words import one_of
 from curate.records import Span
 
-_BARS = {"full": 5.0, "aged": 6.0, "alone": 3.0}
+_BARS = {"full": 4.2, "aged": 6.0, "alone": 3.0}
 """What a whole name, one before sex or age, or a surname before a title must reach."""
-_LEAST, _DOUBTFUL_LEAST = -7.5, -10.0
+_LEAST, _UNLED_LEAST, _DOUBTFUL_LEAST = -7.5, -4.0, -10.0
 """Words that explain a surname before a title this much better are not outweighed by anything."""
 _FIRST = frozenset(surnames())
 _LED = re.compile(LED)
@@ -101,6 +102,8 @@ def _before_title(text: str, end: int, title: str, after: int) -> int | None:
     found: list[tuple[float, int]] = []
     for start in () if title in around().short else _before(text, end):
         weights = full(text, start, end) if front(text, start) > 0 else None
+        if text[end - 1] in evidence().prepositions:
+            continue
         if weights is not None and weights.total >= _BARS["full"]:
             found.append((weights.total, start))
     for start in (end - 1, end - 2):
@@ -111,20 +114,29 @@ def _before_title(text: str, end: int, title: str, after: int) -> int | None:
     return max(found)[1] if found and begins(text, after - len(title), after) else None
 
 
+def _needed(surname: str, doubtful: bool) -> float:
+    """Return what must stand behind the title of somebody whom no word in front leads in."""
+    if surname in evidence().prepositions:
+        return 4.0
+    return 3.0 if doubtful else 0.0
+
+
 def _alone(text: str, start: int, end: int, weight: float, title: str, after: int) -> float | None:
     """Weigh a surname alone before a title; None below the bar."""
     before, follows = front(text, start), behind(text, after)
     short, doubtful = title in around().short, weight <= SURNAME["doubtful"]
-    if before <= 0 or (doubtful and around().asked.after(text, after)) or (short and (before < 2 or follows <= 0)):
+    if before <= 0 and (doubtful or follows <= 0 or not behind_word(text, start)):
         return None
-    if before < 3 and follows < 4 and text[start:end] in evidence().hardly:
+    if (doubtful and around().asked.after(text, after)) or (short and (before < 2 or follows <= 0)):
         return None
-    if doubtful and before < 3 and not (before >= EDGE and follows >= 4) and not CLOSED.match(text, after):
+    if before < 3 and not CLOSED.match(text, after) and follows < _needed(text[start:end], doubtful):
+        return None
+    if (before < EDGE or (before < 3 and follows < 4)) and text[start:end] in evidence().hardly:
         return None
     gained = gain(text, start, end, NAME + weight)
-    if gained < (_DOUBTFUL_LEAST if doubtful else _LEAST):
+    if gained < (_DOUBTFUL_LEAST if doubtful else _LEAST if before > 0 else _UNLED_LEAST):
         return None
     if text[start:end] in evidence().hardly:
         gained -= 3
     weights = Weights(gained, before, (2.5 if short else 6.0) + min(follows, 3) * 0.5)
-    return weights.total if weights.total >= _BARS["alone"] + (2 if short else 0) else None
+    return weights.total if weights.total >= _BARS["alone"] + (1 if short else 0) else None

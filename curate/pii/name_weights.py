@@ -145,6 +145,12 @@ def _ends(text: str, start: int, end: int) -> bool:
     return start < low or lattice(text[low:high]).ends(start - low, end - low)
 
 
+def behind_word(text: str, place: int) -> bool:
+    """Say whether a word of two characters or more ends at a place, by the best segmentation."""
+    low, high = run_at(text, place)
+    return place > low and lattice(text[low:high]).behind_word(place - low)
+
+
 def begins(text: str, start: int, end: int) -> bool:
     """Say whether a good segmentation of what follows `start` begins with the word up to `end`."""
     low, high = run_at(text, start)
