@@ -21,22 +21,6 @@ SURNAMES = (
     "方金邱夏谭韦贾邹石熊孟秦阎薛侯雷白龙段郝孔邵史毛常万顾赖武康贺严尹钱施牛洪龚"
 )
 WORDS = "高黄白于方石江常安边向明成左温游车牛马花米金田包应钱纪时"
-GIVEN = (
-    "建国 桂兰 志强 秀英 海燕 文斌 雪梅 子涵 丽娟 国栋 "
-    "春花 晓东 美玲 德福 玉珍 浩然 思琪 凤霞 永康 佳怡"
-).split()  # noqa: SIM905
-RARE = (
-    "旻 彧 翀 赟 骞 璟 玥 喆 堃 祎 "
-    "犇 頔 思玥 子骞 宸睿 梓萱 昱恺 芮涵 燚 骁"
-).split()  # noqa: SIM905
-HEADS = (
-    "买买提 阿依古丽 古丽娜尔 吐尔逊 扎西 卓玛 巴特尔 玛丽 "
-    "约翰 安娜 库尔班 热依汗 次仁 努尔兰 大卫"
-).split()  # noqa: SIM905
-TAILS = (
-    "吐尔逊 艾合买提 顿珠 央金 约翰逊 史密斯 热合曼 玉素甫 "
-    "苏和 多吉 彼得罗娃 买合木提 别克 依明 威廉姆斯"
-).split()  # noqa: SIM905
 SEPARATORS = ("·", "•", "・", "．", ".", "-", "‧", "―")
 
 
@@ -47,11 +31,11 @@ def frames() -> dict[str, list[str]]:
 
 
 def spaced(draw: random.Random) -> str:
-    return f"{draw.choice(SURNAMES)}{draw.choice([' ', '  ', chr(0x3000)])}{draw.choice(GIVEN)}"
+    return f"{draw.choice(SURNAMES)}{draw.choice([' ', '  ', chr(0x3000)])}{draw.choice(frames()['given'])}"
 
 
 def full(draw: random.Random) -> str:
-    return draw.choice(SURNAMES) + draw.choice(GIVEN)
+    return draw.choice(SURNAMES) + draw.choice(frames()["given"])
 
 
 def nick(draw: random.Random) -> str:
@@ -59,13 +43,13 @@ def nick(draw: random.Random) -> str:
 
 
 def rare(draw: random.Random) -> str:
-    return draw.choice(SURNAMES) + draw.choice(RARE)
+    return draw.choice(SURNAMES) + draw.choice(frames()["odd"])
 
 
 def parts(draw: random.Random) -> str:
     sign = draw.choice(SEPARATORS)
     blank = draw.choice(["", "", " "])
-    return f"{draw.choice(HEADS)}{blank}{sign}{blank}{draw.choice(TAILS)}"
+    return f"{draw.choice(frames()['heads'])}{blank}{sign}{blank}{draw.choice(frames()['tails'])}"
 
 
 MADE: dict[str, tuple[Callable[[random.Random], str], float]] = {

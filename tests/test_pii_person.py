@@ -212,7 +212,7 @@ def test_planted_names_are_found_and_nothing_else(shared_data: Path) -> None:
 
 
 def test_real_texts_name_eleven_people(shared_data: Path) -> None:
-    """Two doctors, six friends, a neighbour and two patients are named in the real texts; no word is taken for a name."""
+    """Two doctors, six friends, a neighbour and two patients are named in real texts; no word is taken for a name."""
     texts = [
         f"{row.get('title', '')}\n{row['text']}"
         for file in ("queries", "corpus")

@@ -18,7 +18,8 @@ TITLE_WORDS = [word for group in ("title", "short", "family") for word in _BEHIN
 
 def _class(characters: Iterable[str]) -> str:
     """Return a character class with ranges, for an automaton of few states."""
-    places, ranges = sorted(set(map(ord, characters))), []
+    places = sorted(set(map(ord, characters)))
+    ranges: list[list[int]] = []
     for place in places:
         if ranges and place == ranges[-1][1] + 1:
             ranges[-1][1] = place
