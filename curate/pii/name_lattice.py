@@ -10,6 +10,7 @@ from pathlib import Path
 
 from curate.pii.name_evidence import ordinary
 from curate.pii.name_words import known
+from curate.pii.places import fold
 
 _TOTAL = 6e7
 """Words in the text that the dictionary's counts come from."""
@@ -99,11 +100,11 @@ class Lattice:
 
 @lru_cache(maxsize=64)
 def lattice(run: str) -> Lattice:
-    """Return the segmentations of a run; candidates that stand close ask for the same."""
-    return Lattice(run)
+    """Return the segmentations of a run, read in simplified characters; candidates that stand close ask for the same."""
+    return Lattice(fold(run))
 
 
 @lru_cache(maxsize=16384)
 def words_alone(piece: str) -> float:
     """Return what words make of a few characters by themselves; where they stand they make no less of them."""
-    return Lattice(piece).from_on[0]
+    return Lattice(fold(piece)).from_on[0]
