@@ -100,7 +100,7 @@ class Lattice:
 
 @lru_cache(maxsize=64)
 def lattice(run: str) -> Lattice:
-    """Return the segmentations of a run, read in simplified characters; candidates that stand close ask for the same."""
+    """Return the segmentations of a run, read in simplified characters; neighbours ask for the same."""
     return Lattice(fold(run))
 
 
