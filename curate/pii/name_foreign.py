@@ -8,28 +8,31 @@ from curate.pii.text import narrow, trigger
 from curate.pii.words import either
 from curate.records import Span
 
-DOT = "[·•・‧∙]"
+_DOTS = "·•・‧∙"
+DOT = f"[{_DOTS}]"
 LETTER = f"(?:{either(lists().sounds)}|[{''.join(sorted(set(lists().foreign.replace(' ', ''))))}])"
 """What foreign names are written with; a pattern."""
 PEOPLE = either(lists().minority)
+_FIRST = frozenset(word[0] for word in lists().minority)
 
 _OWN = rf"(?:{PEOPLE}{LETTER}{{0,6}}|{LETTER}{{1,9}}|[A-Z]\.?)"
 _DOTTED = re.compile(rf"{_OWN}(?:{DOT}{_OWN}){{1,3}}")
 _ANY_DOTTED = re.compile(rf"[{CJK}]{{1,9}}(?:{DOT}[{CJK}]{{1,9}}){{1,3}}(?![{CJK}])")
 _ALONE = re.compile(f"{PEOPLE}{LETTER}{{0,6}}(?![{CJK}·])")
 _SOUNDS = re.compile(f"{LETTER}{{3,6}}(?![{CJK}·])")
+_LATIN = re.compile("[A-Z]")
 _INITIALS = re.compile(rf"(?:[A-Z.]|{DOT})+")
 _INSTITUTION = re.compile(either(lists().institutions))
 
 
-@trigger(rf"[{CJK}A-ZＡ-Ｚ]{DOT}[{CJK}A-ZＡ-Ｚ]", needs=DOT)
+@trigger(rf"[A-ZＡ-Ｚ][.．]?{DOT}[{CJK}A-ZＡ-Ｚ]|[{CJK}]{DOT}[A-ZＡ-Ｚ]", needs=DOT)
 def dotted(text: str) -> list[Span]:
-    """Return minority and foreign names with a dot; not those of institutions, nor the titles of books."""
+    """Return foreign names with a dot and an initial: J·史密斯; not those of institutions, nor the titles of books."""
     text = narrow(text)
     return [
         Span(match.start(), match.end(), "name", "name_dotted")
         for match in _DOTTED.finditer(text)
-        if len(match[0]) > 3 and _person(match, text)
+        if _LATIN.search(match[0]) and len(match[0]) > 3 and _person(match, text)
     ]
 
 
@@ -41,7 +44,8 @@ def _person(match: re.Match[str], text: str) -> bool:
 
 def foreign_at(text: str, start: int) -> int | None:
     """Return where a name with a dot, or one of another people of China, ends that begins at `start`; or None."""
-    match = _DOTTED.match(text, start) or _ALONE.match(text, start)
+    dotted = _DOTTED.match(text, start) if any(dot in text for dot in _DOTS) else None
+    match = dotted or (_ALONE.match(text, start) if text[start : start + 1] in _FIRST else None)
     return match.end() if match else None
 
 

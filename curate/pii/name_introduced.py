@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from curate.pii.name_foreign import DOT, LETTER, PEOPLE, any_name_at, foreign_at, sounds_at
+from curate.pii.name_sought import GIVEN
 from curate.pii.name_words import known, lists, surnames
 from curate.pii.names import AGED, CALLED, CJK, LOOSE, bounded, name_at, name_before
 from curate.pii.spans import in_order
@@ -37,6 +38,8 @@ _STATED = re.compile(
 _SEX_OR_AGE = re.compile(r"[,，、;； (（]{0,3}(?:性别[:：]?)?(?:[男女]|\d{1,3} ?岁)")
 _PAUSE = r"[,，、;；\s(（]"
 _YEARS = r"\d{1,3} ?(?:周岁|岁|歲)"
+_NEAR = 16
+"""Sex or age behind a name are no farther from its start."""
 _CASE = re.compile(rf"{_PAUSE}{{1,3}}(?:[男女]性?{_PAUSE}{{0,3}}{_YEARS}|{_YEARS}{_PAUSE}{{0,3}}[男女](?![{CJK}]))")
 """How the report of a case begins after the name: 张三，男，45岁."""
 _CASE_SEEN = rf"{_PAUSE}{{1,3}}(?:[男女]性?{_PAUSE}{{0,3}}\d|\d{{1,3}}\s?[周岁歲])"
@@ -46,6 +49,7 @@ _OWNED = re.compile(
 """A mobile or an identity number right behind a name: 王小明 138..."""
 _OWNER = re.compile(r"[0-9](?:[ -]?[0-9]){6,22} ?\(")
 """A name in brackets behind a number of somebody's."""
+_LONG_NUMBER = re.compile(r"[0-9](?:[ -]?[0-9]){6}")
 _YEARS_OLD = re.compile(r"[,，] ?\d{1,3} ?(?:周岁|岁|歲)(?![以上下左前后至到的-])")
 _NICK = re.compile(rf"[小老阿大][{CJK}]|([{CJK}])\1")
 
@@ -55,7 +59,7 @@ _NICK = re.compile(rf"[小老阿大][{CJK}]|([{CJK}])\1")
 @trigger(
     rf"{_FIRST}[{CJK}]{{1,3}}[\s,，、:：;；|｜(（]{{0,3}}\d{{11}}|\d[(（]{_FIRST}[{CJK}]{{1,3}}[)）]", needs=r"\d{11}"
 )
-@trigger(rf"{_STATE}(?:{_FIRST}[{CJK}]|[小老]{_FIRST}|{PEOPLE}|{LETTER}{{1,8}}{DOT}|[A-ZＡ-Ｚ]{DOT})")
+@trigger(rf"{_STATE}(?:{_FIRST}{GIVEN}|[小老]{_FIRST}|{PEOPLE}|{LETTER}{{1,8}}{DOT}|[A-ZＡ-Ｚ]{DOT})")
 def introduced(text: str) -> list[Span]:
     """Return names after 我叫, 我是, 我姓, 患者, 我女儿 and the like, also 小李 after 叫我; words there stay."""
     return in_order(_places(narrow(text)), "name", "name_introduced")
@@ -78,6 +82,19 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
 
 def _owners(text: str) -> Iterator[tuple[int, int]]:
     """Yield names beside a number of theirs; at the start of a line, before an age, those with a sure surname."""
+    if _LONG_NUMBER.search(text):
+        yield from _beside_numbers(text)
+    for match in _YEARS_OLD.finditer(text) if "岁" in text or "歲" in text else ():
+        start = name_before(text, match.start(), LOOSE)
+        if (
+            start is not None
+            and text[start] in known().sure
+            and text[max(0, start - 1) : start] in ("", "\n", "。", ";")
+        ):
+            yield start, match.start()
+
+
+def _beside_numbers(text: str) -> Iterator[tuple[int, int]]:
     for match in _OWNED.finditer(text):
         start = name_before(text, match.start(), LOOSE)
         if start is not None:
@@ -86,14 +103,6 @@ def _owners(text: str) -> Iterator[tuple[int, int]]:
         end = name_at(text, match.end(), LOOSE)
         if end is not None and text[end : end + 1] in (")", "）"):
             yield match.end(), end
-    for match in _YEARS_OLD.finditer(text):
-        start = name_before(text, match.start(), LOOSE)
-        if (
-            start is not None
-            and text[start] in known().sure
-            and text[max(0, start - 1) : start] in ("", "\n", "。", ";")
-        ):
-            yield start, match.start()
 
 
 def _called(text: str, cue: re.Match[str]) -> int | None:
@@ -126,9 +135,10 @@ def _family(text: str, cue: re.Match[str]) -> int | None:
 
 def _stated(text: str, cue: re.Match[str]) -> int | None:
     start = cue.end()
-    end = name_at(text, start, AGED)
-    if end is not None and _SEX_OR_AGE.match(text, end):
-        return end
+    if _SEX_OR_AGE.search(text, start, start + _NEAR):
+        end = name_at(text, start, AGED)
+        if end is not None and _SEX_OR_AGE.match(text, end):
+            return end
     if text[start : start + 1] in ("小", "老") and text[start + 1 : start + 2] in known().sure | known().plain:
         known_word = text[start : start + 2] in known().no_nicks
         return start + 2 if bounded(text, start + 2) and not known_word else None

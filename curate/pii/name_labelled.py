@@ -21,6 +21,8 @@ _SPACED = re.compile(rf"([{CJK}])[ .]{{1,4}}([{CJK}])(?:[ .]{{1,4}}(?![男女])(
 """张 三, 王.小.明"""
 
 
+_PLACEHOLDER = "[姓名]"
+"""A name that is masked already asks for none behind it."""
 _OPEN = r"[】\])）］]?"
 _FIRST = rf"(?:[{surnames()}]|{LETTER}|[{CJK}]{{1,9}}{DOT}|[A-ZＡ-Ｚ]{DOT})"
 
@@ -48,6 +50,8 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _trust(match: re.Match[str]) -> Trust | None:
+    if match.string[max(0, match.start() - 1) : match.end("label") + 1] == _PLACEHOLDER and not match["colon"]:
+        return None
     if match["label"] not in _PLAIN:
         return COLON if match["colon"] else None
     return FIELD if match["colon"] or match["gap"] else LOOSE

@@ -2,6 +2,8 @@
 
 import re
 
+from curate.pii.name_evidence import around
+from curate.pii.name_sought import ANY_TITLE, BEFORE_TITLE
 from curate.pii.name_words import Words, known, lists, surnames
 from curate.pii.names import CJK, bounded, common, is_chinese, is_word
 from curate.pii.text import narrow, trigger
@@ -22,7 +24,7 @@ _SAID = re.compile(r"[说您你好的也在和今是让给帮告就]")
 _FAMILIAR = re.compile(rf"[小老](?=[{CJK}])")
 
 
-@trigger(rf"[{surnames()}][{CJK}]{{0,3}}{either(_TITLES.doctors + _TITLES.people + _TITLES.kin + _TITLES.one)}")
+@trigger(BEFORE_TITLE, needs=ANY_TITLE)
 def titled(text: str) -> list[Span]:
     """Return names before a title, without it: 王医生, 欧阳教授, 王小明同学; surnames that are words need a context."""
     text = narrow(text)
@@ -88,6 +90,8 @@ def _stands(text: str, start: int, surname: int, end: int, title: str) -> bool:
         )
     if first in known().sure or (surname == 2 and first not in _PLAIN_COMPOUNDS):
         return True
+    if first in known().doubtful and around().asked.after(text, after):
+        return False
     if first in known().doubtful:
         called = bool(_CALLS.before(text, start))
         return called or (free and (not alone or _GREETED.match(text, after) is not None))

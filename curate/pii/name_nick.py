@@ -1,0 +1,68 @@
+"""Nicknames in free text: 老高, 小黄 and 阿珍, weighed against 小时 and 老是; 婷婷 behind a family word."""
+
+import re
+from collections.abc import Iterator
+
+from curate.pii.name_evidence import around, evidence
+from curate.pii.name_sought import DOUBLED, LEADS, LED_OR_DOUBLED, NICK
+from curate.pii.name_weights import behind, front, gain, given_weight, surname_weight
+from curate.pii.name_words import known
+from curate.pii.names import CJK
+from curate.pii.spans import in_order
+from curate.pii.text import narrow, trigger
+from curate.records import Span
+
+_NICK = -7.5
+"""How rarely a nickname stands where a word might (logarithm)."""
+_BAR = 5.0
+_GIVEN_LESS = 4.0
+"""小敏 and 阿珍 are said less often than 小王."""
+_PREFIXED = re.compile(rf"[小老阿](?=[{CJK}])")
+_DOUBLED = re.compile(rf"([{CJK}])\1(?!\1)")
+_AT_HOME = frozenset(evidence().doubled.split())
+_FAMILY = ("女", "子", "家")
+"""老李家 is a family, 小孙女 a granddaughter."""
+
+
+@trigger(DOUBLED, needs=LED_OR_DOUBLED)
+@trigger(NICK, needs="[小老阿]")
+def nick(text: str) -> list[Span]:
+    """Return nicknames such as 老高 and 小黄 where a clause, a person's role or a verb vouches for them."""
+    text = narrow(text)
+    return in_order([*_prefixed(text), *_doubled(text)], "name", "name_nick")
+
+
+def _prefixed(text: str) -> Iterator[tuple[int, int]]:
+    for match in _PREFIXED.finditer(text):
+        start, end = match.start(), match.end() + 1
+        weight = _weight(text[start], text[start + 1])
+        if weight is None or text[start:end] in known().no_nicks or text[end : end + 1] in _FAMILY:
+            continue
+        if _vouched(text, start, end, _NICK + weight):
+            yield start, end
+
+
+def _weight(prefix: str, letter: str) -> float | None:
+    surname = surname_weight(letter) if prefix != "阿" else None
+    if prefix == "老":
+        return surname
+    given = given_weight(letter) if letter in known().given else None
+    if given is not None:
+        given -= _GIVEN_LESS
+    return max((weight for weight in (surname, given) if weight is not None), default=None)
+
+
+def _vouched(text: str, start: int, end: int, weight: float) -> bool:
+    before, after = front(text, start), behind(text, end)
+    if before <= 0 or (after <= 0 and before < LEADS):
+        return False
+    return gain(text, start, end, weight) + before + after >= _BAR
+
+
+def _doubled(text: str) -> Iterator[tuple[int, int]]:
+    for match in _DOUBLED.finditer(text):
+        kin = around().kin.before(text, match.start())
+        if not kin or match[0] not in _AT_HOME:
+            continue
+        if _vouched(text, *match.span(), _NICK - 8):
+            yield match.span()

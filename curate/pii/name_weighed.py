@@ -1,0 +1,142 @@
+"""Names in free text that no single sign vouches for: the name and everything around it are weighed together."""
+
+import re
+from collections.abc import Iterator
+
+from curate.pii.name_evidence import around, evidence
+from curate.pii.name_sought import ANY_TITLE, BEFORE_AGE, BEFORE_TITLE, LED, LED_OR_DOUBLED, SEX_OR_YEARS, TITLE_WORDS
+from curate.pii.name_weights import (
+    CLOSED,
+    EDGE,
+    NAME,
+    SEX_AGE,
+    SURNAME,
+    Weights,
+    begins,
+    behind,
+    behind_word,
+    front,
+    full,
+    gain,
+    surname_weight,
+)
+from curate.pii.name_words import surnames
+from curate.pii.names import CJK, is_chinese
+from curate.pii.spans import in_order
+from curate.pii.text import narrow, trigger
+from curate.pii.words import one_of
+from curate.records import Span
+
+_BARS = {"full": 4.2, "aged": 6.0, "alone": 3.0}
+"""What a whole name, one before sex or age, or a surname before a title must reach."""
+_LEAST, _UNLED_LEAST, _DOUBTFUL_LEAST = -7.5, -4.0, -10.0
+"""Words that explain a surname before a title this much better are not outweighed by anything."""
+_FIRST = frozenset(surnames())
+_LED = re.compile(LED)
+_TITLE = re.compile(rf"(?<=[{CJK}]) ?(?P<title>{one_of(TITLE_WORDS)})")
+_AGED = re.compile(rf"(?<=[{CJK}])(?={SEX_AGE.pattern})")
+
+
+@trigger(BEFORE_AGE, needs=SEX_OR_YEARS)
+@trigger(LED, needs=LED_OR_DOUBLED)
+def weighed(text: str) -> list[Span]:
+    """Return whole names behind a label, a family word or a role, and before sex and age: 家属刘翠花, 郑佳怡，6岁."""
+    text = narrow(text)
+    return in_order([*_led(text), *_aged(text)], "name", "name_weighed")
+
+
+@trigger(BEFORE_TITLE, needs=ANY_TITLE)
+def called(text: str) -> list[Span]:
+    """Return surnames and names before a title in running text: 今天陈护士, 谢谢向护士; not 应对医生, 全主治."""
+    text = narrow(text)
+    return in_order(_titled(text), "name", "name_called")
+
+
+def _longest(text: str, start: int) -> int | None:
+    """Return where the whole name ends that begins at `start` and weighs most; None below the bar."""
+    best, most = None, _BARS["full"]
+    for end in range(start + 2, min(start + 5, len(text) + 1)):
+        if not is_chinese(text, end - 1):
+            break
+        weights = full(text, start, end)
+        if weights is not None and weights.total >= most:
+            best, most = end, weights.total
+    return best
+
+
+def _led(text: str) -> Iterator[tuple[int, int]]:
+    for match in _LED.finditer(text):
+        start = match.end() - 2
+        end = _longest(text, start)
+        while end is not None:
+            yield start, end
+            start = end + 1
+            end = _longest(text, start) if text[end : end + 1] in tuple("、,，/和与及") else None
+
+
+def _before(text: str, end: int) -> Iterator[int]:
+    for start in (end - 4, end - 3, end - 2):
+        if start >= 0 and text[start] in _FIRST and all(is_chinese(text, place) for place in range(start, end)):
+            yield start
+
+
+def _aged(text: str) -> Iterator[tuple[int, int]]:
+    for match in _AGED.finditer(text):
+        end = match.start()
+        found = [(each.total, start) for start in _before(text, end) if (each := full(text, start, end))]
+        if found and max(found)[0] >= _BARS["aged"] and front(text, max(found)[1]) >= 2:
+            yield max(found)[1], end
+
+
+def _titled(text: str) -> Iterator[tuple[int, int]]:
+    for match in _TITLE.finditer(text):
+        end = match.start()
+        if not (text[end - 1] in _FIRST or _FIRST & set(text[max(0, end - 4) : end])):
+            continue
+        start = _before_title(text, end, match["title"], match.end())
+        if start is not None:
+            yield start, end
+
+
+def _before_title(text: str, end: int, title: str, after: int) -> int | None:
+    found: list[tuple[float, int]] = []
+    for start in () if title in around().short else _before(text, end):
+        weights = full(text, start, end) if front(text, start) > 0 else None
+        if text[end - 1] in evidence().prepositions:
+            continue
+        if weights is not None and weights.total >= _BARS["full"]:
+            found.append((weights.total, start))
+    for start in (end - 1, end - 2):
+        weight = surname_weight(text[start:end]) if start >= 0 and title not in around().family else None
+        total = _alone(text, start, end, weight, title, after) if weight is not None else None
+        if total is not None:
+            found.append((total, start))
+    return max(found)[1] if found and begins(text, after - len(title), after) else None
+
+
+def _needed(surname: str, doubtful: bool) -> float:
+    """Return what must stand behind the title of somebody whom no word in front leads in."""
+    if surname in evidence().prepositions:
+        return 4.0
+    return 3.0 if doubtful else 0.0
+
+
+def _alone(text: str, start: int, end: int, weight: float, title: str, after: int) -> float | None:
+    """Weigh a surname alone before a title; None below the bar."""
+    before, follows = front(text, start), behind(text, after)
+    short, doubtful = title in around().short, weight <= SURNAME["doubtful"]
+    if before <= 0 and (doubtful or follows <= 0 or not behind_word(text, start)):
+        return None
+    if (doubtful and around().asked.after(text, after)) or (short and (before < 2 or follows <= 0)):
+        return None
+    if before < 3 and not CLOSED.match(text, after) and follows < _needed(text[start:end], doubtful):
+        return None
+    if (before < EDGE or (before < 3 and follows < 4)) and text[start:end] in evidence().hardly:
+        return None
+    gained = gain(text, start, end, NAME + weight)
+    if gained < (_DOUBTFUL_LEAST if doubtful else _LEAST if before > 0 else _UNLED_LEAST):
+        return None
+    if text[start:end] in evidence().hardly:
+        gained -= 3
+    weights = Weights(gained, before, (2.5 if short else 6.0) + min(follows, 3) * 0.5)
+    return weights.total if weights.total >= _BARS["alone"] + (1 if short else 0) else None
