@@ -1,6 +1,8 @@
 """Look at runs without changing them: which is the newest, what its stages did, where a table lies."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -33,6 +35,19 @@ def newest(parent: Path = Path("runs")) -> Path:
             f"no run folder in {parent.resolve()}; start with `curate run PIPELINE.yaml`, or give --run DIR"
         )
     return max(runs, key=lambda run: (run / SETTINGS).stat().st_mtime)
+
+
+@contextmanager
+def newest_when_done(run: Path) -> Iterator[None]:
+    """Leave the newest run what it was, if what begins this one is refused or fails; what was made of it is kept."""
+    settings, others = run / SETTINGS, [*run.parent.glob(f"*/{SETTINGS}")]
+    try:
+        yield
+    except BaseException:
+        if others and settings not in others and settings.is_file():
+            before = max(path.stat().st_mtime_ns for path in others) - 1
+            os.utime(settings, ns=(before, before))
+        raise
 
 
 def status_rows(run: Run) -> list[dict[str, Json]]:

@@ -8,6 +8,7 @@ import yaml
 
 from curate.pii.residual import residues
 from curate.pii.settings import Masking, masker, untouched
+from curate.pii.sieve import mask_all
 from tests.runs import curate
 
 _DATA = yaml.safe_load((Path(__file__).parent / "data/western.yaml").read_text("utf-8"))
@@ -78,9 +79,22 @@ def test_anonymise_speaks_the_language_of_each_row(tmp_path: Path) -> None:
     ]
 
 
+def test_a_cell_without_letters_speaks_the_language_of_its_file(tmp_path: Path) -> None:
+    (tmp_path / "en.csv").write_text("id,name,phone\n1,Ann,+44 20 7946 0321\n")
+    (tmp_path / "zh.csv").write_text("编号,姓名,电话\n1,安,13912345678\n", "utf-8")
+    assert "[PHONE]" in curate(tmp_path, "anonymise", "en.csv", "-", "--field", "phone").stdout
+    assert "[电话]" in curate(tmp_path, "anonymise", "zh.csv", "-", "--field", "电话").stdout
+
+
+def test_a_medicare_number_is_found_where_no_three_digits_stand_together() -> None:
+    for number in ("1EG4-TE5-MK73", "1EG4TE5MK72", "１ＥＧ４－ＴＥ５－ＭＫ７３"):
+        assert mask_all(ENGLISH, [f"Medicare number {number}"])[0].text == "Medicare number [SOCIAL_SECURITY]"
+
+
 @pytest.mark.parametrize(
     ("text", "place"),
     [
+        ("Geburtsdatum: 25.01.1980", "25.01.1980"),
         ("SSN: 21909999", "21909999"),
         ("her member ID is XG12345-A, thanks", "xg12345-a"),
         ("Driver's license no. D123-4567", "d123-4567"),
@@ -98,6 +112,8 @@ def test_the_residual_scan_knows_words_of_the_west(text: str, place: str) -> Non
     [
         "Call the CDC at 770-488-7100 or 1-800-232-4636, or 18004516434 free of charge",
         "Bethesda, MD 20892-3655 and New York, NY 10021-7471",
+        "Childline 0800 1111, Telefonseelsorge 0800 1110111, Refuge 0808 2000 247, NHS 0300 123 2323, 1-800-273-TALK",
+        "Last reviewed: 01/25/2021, seen on 10-12-2021 and from 9.12.2021 14:30 to 11.12.2021",
         "passport to health; tax id; the license of 2019; medicare 2019",
     ],
 )

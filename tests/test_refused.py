@@ -134,6 +134,17 @@ def test_a_new_run_that_never_began_leaves_no_folder(finished: Path, words: tupl
     assert tree(finished) == before
 
 
+def test_an_audit_that_is_refused_is_not_the_newest_run(finished: Path) -> None:
+    words = ("audit", "data", *OPTIONS, "--models")
+    done = curate(finished, *words, "deepseek-v3", LKEAP_API_KEY="k")
+    assert (done.returncode, "judging would send" in done.stderr) == (2, True), done.stderr
+    assert (finished / "runs/audit-data/pool/pool.parquet").is_file()
+    assert "working in runs/t" in curate(finished, "status").stderr
+    assert curate(finished, *words, "lexical").returncode == 0
+    assert "working in runs/audit-data" in curate(finished, "status").stderr
+    shutil.rmtree(finished / "runs/audit-data")
+
+
 def test_the_plan_of_an_audit_leaves_the_audit(tmp_path: Path) -> None:
     labelled(tmp_path)
     words = ("audit", "data", *OPTIONS, "--models", "lexical")

@@ -2,12 +2,14 @@
 
 import codecs
 import io
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, Protocol
 
 from curate.errors import DataError
 from curate.pii.masking import Masked
+from curate.pii.text import script
 from curate.readers import Problem
 from curate.readers.encoding import CODECS, Encoding, guess
 
@@ -21,6 +23,10 @@ _BOMS = (
     ("\ufeff".encode("gb18030"), "gb18030"),
 )
 _CHUNK = 1 << 16
+_LOOKED = 1 << 16
+"""Bytes by which the language is told."""
+_KEY = re.compile(r'"[^"\n]*"\s*:|\A.*\n')
+"""Keys and a first line, of columns, which are English in most files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,8 @@ class Script:
     """Its name for people."""
     place: str
     """What stands in front of a line number in an error."""
+    language: str = "zh"
+    """zh or en: what a placeholder is in where a text has no letters, by the first of the whole file."""
 
     def decode(self, raw: bytes) -> str | None:
         """Return bytes as text; None if they are none."""
@@ -145,7 +153,8 @@ def opened(stream: BinaryIO, encoding: Encoding | Literal["auto"], place: str) -
     if not codec.startswith(named):  # a mark of another encoding is text in this one
         bom, codec = b"", "utf-16-le" if named == "utf-16" else ""
     choices = (codec,) if codec else CODECS[named]
-    return Script(choices, bom, named, place), _Chained([io.BytesIO(head[len(bom) :]), stream]), long
+    spoken = script(_KEY.sub("", head[len(bom) : _LOOKED].decode(choices[0], "ignore"))) or "zh"
+    return Script(choices, bom, named, place, spoken), _Chained([io.BytesIO(head[len(bom) :]), stream]), long
 
 
 class _Chained(io.BufferedReader):

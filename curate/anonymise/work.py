@@ -148,7 +148,7 @@ def _text(order: Order, key: bytes, source: BinaryIO, target: BinaryIO, told: _T
     script, stream, long = opened(source, order.encoding, order.place)
     target.write(script.bom)
     told.total = 0 if order.source == PIPE else Path(order.source).stat().st_size - len(script.bom)
-    write = _masked(order, key, long=long)
+    write = _masked(order, key, script.language, long=long)
     for part, masked in write(_grouped(_pieces(order, script, stream), order, told.done)):
         target.write(part.masked(masked, told=bool(order.keys)))
         told.of(part, masked)
@@ -160,21 +160,23 @@ def _parquet(order: Order, key: bytes, source: BinaryIO, target: BinaryIO, told:
     told.total = file.rows
     long = order.source != PIPE and Path(order.source).stat().st_size > HEAD
     with file.writer(target) as writer:
-        for part, masked in _masked(order, key, long=long)(file.parts()):
+        for part, masked in _masked(order, key, "zh", long=long)(file.parts()):
             writer.write(part, masked)
             told.of(part, masked)
     return told.done
 
 
-def _masked(order: Order, key: bytes, *, long: bool) -> Callable[[Iterator[Some]], Iterator[tuple[Some, list[Masked]]]]:
-    """Return what masks parts in order, a long file's on all cores."""
+def _masked(
+    order: Order, key: bytes, language: str, *, long: bool
+) -> Callable[[Iterator[Some]], Iterator[tuple[Some, list[Masked]]]]:
+    """Return what masks parts in order, a long file's on all cores; `language` is that of texts without letters."""
     processes = order.processes or (cores() if long else 1)
 
     def batches(parts: Iterator[Some]) -> Iterator[tuple[Some, Batch]]:
         for part in parts:
             yield part, ([text for _, _, text in part.texts], {})
 
-    return lambda parts: mask_batches(order.masking, "zh", key, batches(parts), processes)
+    return lambda parts: mask_batches(order.masking, language, key, batches(parts), processes)
 
 
 def _pieces(order: Order, script: Script, stream: BinaryIO) -> Iterator[Piece | Problem]:

@@ -159,14 +159,19 @@ def of_source(kind: str, source: str) -> list[str]:
 
 
 def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_json: bool) -> bool:
-    """Run all stages and return True; for a plan print what judging would cost, keep nothing, and return False."""
+    """Run all stages and return True; for a plan print what judging would cost, keep nothing, and return False.
+
+    A new run that is refused or fails is not the newest: the same command goes on with it, not a bare one.
+    """
     from curate.cli.progress import bars
+    from curate.status import newest_when_done
 
     stages = work.pipeline.head.stages
     with bars() as (work.progress, work.tell):
         if not plan:
             work.consent = consent
-            work.execute(None, force=force)
+            with newest_when_done(work.folder):
+                work.execute(None, force=force)
             return True
         rows = work.rehearse(stages[: stages.index("judge")], type(work).quote)
     typer.echo(json.dumps(rows) if as_json else as_table(rows, digits=2) if rows else "nothing is left to send")

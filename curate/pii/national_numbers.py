@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from curate.pii import check_digits as right
 from curate.pii.bank_card import luhn
-from curate.pii.digits import DIGIT, NINE, SPACE, THREE_DIGITS
+from curate.pii.digits import DIGIT, NINE, SPACE, THREE_DIGITS, TWO_SIGNS
 from curate.pii.phone import named
 from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
@@ -132,12 +132,14 @@ _PAIR = f"{DIGIT}{{2}}"
 _MIXED = (
     f"[{_SIGN}]{{2}}{_CUT}{_PAIR}{_CUT}{_PAIR}{_CUT}{_PAIR}|{DIGIT}{{3}}{_CUT}{DIGIT}{{3,4}}{_CUT}[{_SIGN}]|[{_SIGN}]{_CUT}{DIGIT}{{7}}"
     f"|{_PAIR}[{_SIGN}]{_PAIR}{_CUT}[{_SIGN}]{DIGIT}{{3}}|{DIGIT}{{6}}[+A-FU-Y]{DIGIT}{{3}}"
-    f"|{DIGIT}[{_SIGN}][{_SIGN}\\d]{DIGIT}{_CUT}[{_SIGN}][{_SIGN}\\d]{DIGIT}{_CUT}[{_SIGN}]{{2}}"
 )
 """The trigger of what has less than nine digits together, whatever stands between its groups."""
+_MEDICARE = f"{DIGIT}[{_SIGN}][{_SIGN}\\d]{DIGIT}{_CUT}[{_SIGN}][{_SIGN}\\d]{DIGIT}{_CUT}[{_SIGN}]{{2}}"
+"""The trigger of an MBI, of which no three digits stand together."""
 
 
 @trigger(NINE, _MIXED, needs=THREE_DIGITS)
+@trigger(_MEDICARE, needs=TWO_SIGNS)
 def national_number(text: str) -> list[Span]:
     """Return identity, tax, social security, insurance and account numbers of the USA, the UK and Europe.
 

@@ -69,7 +69,7 @@ def western(text: str) -> list[Span]:
 
 def for_everybody(match: re.Match[str]) -> bool:
     """Say whether anybody may call the number that `ALONE` matched."""
-    return _everybody(match.string[match.start() : match.start("x")])
+    return everybody(match.string[match.start() : match.start("x")])
 
 
 def is_hotline(digits: str) -> bool:
@@ -83,11 +83,11 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
             yield match.span()
     for match in [*_SAID.finditer(text), *_CELL.finditer(text)]:
         number = text[match.start("n") : match.start("x")]
-        if not _everybody(number) and not _DATE.match(number):
+        if not everybody(number) and not _DATE.match(number):
             yield match.span("n")
 
 
-def _everybody(number: str) -> bool:
+def everybody(number: str) -> bool:
     """Say whether anybody may call a number: it is free of charge, of a public body, or a helpline."""
     plain = re.sub("[^+0-9]", "", number.replace("(0)", ""))
     local = _PREFIX.sub("", plain, count=1)

@@ -29,7 +29,11 @@ _GAP = (
 )
 """What may stand between digits of one number, in both widths, with what makes keycaps of them or is not seen."""
 _RUN = rf"{_DIGIT}(?:{_GAP}{{0,3}}{_DIGIT}){{{FEWEST - 1},}}"
-_DAY = r"(?:1[89]|20)\d\d\D{0,3}(?:0?[1-9]|1[0-2])(?:\D{0,3}(?:[0-2]?\d|3[01]))?"
+_DAY = (
+    r"(?:(?:1[89]|20)\d\d\D{0,3}(?:0?[1-9]|1[0-2])(?:\D{0,3}(?:[0-2]?\d|3[01]))?"
+    r"|(?:(?:0?[1-9]|1[0-2])[-./]\s?(?:[0-2]?\d|3[01])|(?:[0-2]?\d|3[01])[-./]\s?(?:0?[1-9]|1[0-2]))[-./]\s?(?:1[89]|20)\d\d)"
+)
+"""The year first, or last behind day and month in either order."""
 _DATE = re.compile(rf"{_DAY}(?:\D{{1,3}}\d\d?){{0,3}}(?:\D{{1,3}}{_DAY})?")
 _YEARS = re.compile(r"(?:1[89]|20)\d\d(?:\D{1,3}(?:1[89]|20)\d\d)+")
 _RANGE = re.compile(r"\d{1,3}0\s?[-~/]+\s?\d{1,3}0")
@@ -43,6 +47,8 @@ _WRITTEN = re.compile(
 """Pseudonyms: see `writing.PSEUDONYMS`."""
 _ROUND = re.compile(r"(?!\d{11}\Z)\d+0{5}")
 """A count, as of viruses; eleven digits may be a mobile number."""
+_FREE_OF_CHARGE = re.compile(r"1?\D?8(?:00|33|44|55|66|77|88)(?:\D?\d{3})?\D?")
+"""The digits of 1-800-273-TALK."""
 _COUNTED = "".join(map(str, range(200)))
 """Numbers of a list: 1, 2, 3 ..."""
 _LINK = r"[\s:=是为為号號码碼加我的同(\"“'「【,/]{0,6}[京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼]?"
@@ -160,9 +166,11 @@ def _pieces(run: str) -> Iterator[re.Match[str]]:
 def _suspicious(run: str, before: str, after: str) -> bool:
     """Say whether digits are anything but a date, a measure, a range, decimal numbers, a count or a public code."""
     digits = re.sub(r"\D", "", run)
-    if 0 <= _COUNTED.find(digits) < 10 or _ROUND.fullmatch(run) or _public(run) or _toll_free(digits, before + after):
+    if 0 <= _COUNTED.find(digits) < 10 or _ROUND.fullmatch(run) or _public(run) or _free_line(run, before, after):
         return False
-    plain = (_DATE, _YEARS, _RANGE, _PRESSURE)
+    if _DATE.fullmatch(run):
+        return _any("births", r"\W{0,4}\Z").search(before) is not None
+    plain = (_YEARS, _RANGE, _PRESSURE)
     if any(pattern.fullmatch(run) for pattern in plain) or _POWER.search(run) or is_measure(run, after):
         return False
     if "." in run and all(_NUMBER.fullmatch(each) for each in re.split(r"[\s/~*()+-]+", run) if each):
@@ -170,12 +178,14 @@ def _suspicious(run: str, before: str, after: str) -> bool:
     return _any("codes", r"\s?\Z").search(before) is None
 
 
-def _toll_free(digits: str, near: str) -> bool:
-    """Say whether digits in one piece are a line free of charge in North America.
+def _free_line(number: str, before: str, after: str) -> bool:
+    """Say whether a number is a line that is free of charge, of a public body or for everybody, or one in letters.
 
-    Among English words alone, for China has mobile numbers that look the same.
+    Among Latin words alone, for China has mobile numbers and parts of numbers that look the same.
     """
-    return re.fullmatch(r"18(?:00|22|33|44|55|66|77|88)\d{7}", digits) is not None and script(near) == "en"
+    if script(before + after) != "en":
+        return False
+    return phone_western.everybody(number) or bool(_FREE_OF_CHARGE.fullmatch(number) and re.match("[ -]?[a-z]", after))
 
 
 def _beside(text: str) -> Iterator[Residue]:
@@ -183,12 +193,8 @@ def _beside(text: str) -> Iterator[Residue]:
         for word in _any(f"{reason}s", rf"(?=(?P<link>{_LINK})(?P<value>{value}))").finditer(text):
             found, start = word["value"].rstrip(".-"), word.start("value")
             after = text[start + len(found) : start + len(found) + _NEAR]
-            toll_free = _toll_free(found, text[max(start - _NEAR, 0) : start] + after)
-            if (
-                _alone(word, text)
-                and _telling(found, word["link"], fewest)
-                and not (is_measure(found, after) or toll_free)
-            ):
+            free = _free_line(found, text[max(start - _NEAR, 0) : start], after)
+            if _alone(word, text) and _telling(found, word["link"], fewest) and not (is_measure(found, after) or free):
                 yield Residue(start, start + len(found), reason)
     for word in _any("national", rf"(?=(?P<link>{_SAID})(?P<value>{_NUMBER_LIKE}))").finditer(text):
         found, start = word["value"], word.start("value")
