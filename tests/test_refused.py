@@ -136,7 +136,7 @@ def test_a_new_run_that_never_began_leaves_no_folder(finished: Path, words: tupl
 
 def test_an_audit_that_is_refused_is_not_the_newest_run(finished: Path) -> None:
     words = ("audit", "data", *OPTIONS, "--models")
-    done = curate(finished, *words, "deepseek-v3", LKEAP_API_KEY="k")
+    done = curate(finished, *words, "deepseek-v3", LKEAP_API_KEY="none-such-key")
     assert (done.returncode, "judging would send" in done.stderr) == (2, True), done.stderr
     assert (finished / "runs/audit-data/pool/pool.parquet").is_file()
     assert "working in runs/t" in curate(finished, "status").stderr
