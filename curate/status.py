@@ -34,7 +34,7 @@ def newest(parent: Path = Path("runs")) -> Path:
         raise UserError(
             f"no run folder in {parent.resolve()}; start with `curate run PIPELINE.yaml`, or give --run DIR"
         )
-    return max(runs, key=lambda run: (run / SETTINGS).stat().st_mtime)
+    return max(runs, key=lambda run: (run / SETTINGS).stat().st_mtime_ns)
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def newest_when_done(run: Path) -> Iterator[None]:
         yield
     except BaseException:
         if others and settings not in others and settings.is_file():
-            before = max(path.stat().st_mtime_ns for path in others) - 1
+            before = max(path.stat().st_mtime_ns for path in others) - 1_000_000
             os.utime(settings, ns=(before, before))
         raise
 
