@@ -24,7 +24,9 @@ _FAR = (
     f"(?:约|大约|大概)?{NUMBER}(?:余|多|来)? ?(?:米|公尺|公里|千米|里地|里路|里|步|[mM](?![A-Za-z²]))"
     "(?:左右|远|处|开外|多|许|余)?"
 )
-_TURNED = f"(?:往|向|朝|以|沿|偏|靠|[沿顺]?路往){_SIDE}(?:方向|边|面|侧|头)?(?:行驶|步行|骑行|直行|前行|前进|走|行|拐|进)?"
+_TURNED = (
+    f"(?:往|向|朝|以|沿|偏|靠|[沿顺]?路往){_SIDE}(?:方向|边|面|侧|头)?(?:行驶|步行|骑行|直行|前行|前进|走|行|拐|进)?"
+)
 _TOWARDS = f"{_SIDE}(?:方向|边|面|侧|头|角|部|行|走|拐)(?:走|行)?"
 
 
@@ -32,7 +34,7 @@ _TOWARDS = f"{_SIDE}(?:方向|边|面|侧|头|角|部|行|走|拐)(?:走|行)?"
 def _road() -> str:
     lists = words("places")
     ends = f"(?:{one_of(lists['roads'])}|{one_of(lists['roads_with_number'])})"
-    numbered = "[A-Za-z]?[0-9]{2,3}(?:国道|省道|县道|乡道)"
+    numbered = "(?:[A-Za-z]?[0-9]{2,3}(?:国道|省道|县道|乡道)|[国省县乡]道[0-9]{2,3})"
     section = f"(?:[东南西北中]?(?:{NUMBER}|[东南西北中])段|[东南西北]头)?"
     coded = "[GSXY][0-9]{2,4}(?:国道|省道|县道|乡道|线|高速)?"
     other = f"(?:(?![与跟及、]){NAME}){{1,6}}?(?:大?桥(?![东西南北]?[路街巷])|村(?= ?[与和跟及]))"
@@ -61,7 +63,9 @@ def _way() -> re.Pattern[str]:
     )
 
 
-_BESIDE = re.compile(f"的?(?:(?!从|在){NAME}{{2,5}}?)?(?:楼[上下]|斜对[面过]|正?对[面过]|旁边?|隔壁|附近|院内|里侧|内侧|临街|左手边?|右手边?|[左右]侧)的?(?=[一-龥0-9A-Za-z])")
+_BESIDE = re.compile(
+    f"的?(?:(?!从|在){NAME}{{2,5}}?)?(?:楼[上下]|斜对[面过]|正?对[面过]|旁边?|隔壁|附近|院内|里侧|内侧|临街|左手边?|右手边?|[左右]侧)的?(?=[一-龥0-9A-Za-z])"
+)
 
 
 _ALONE_NONE = re.compile("[盘岛灯桥处]\\Z|桥[路街道]?口|村口|立交|红绿灯")
@@ -83,7 +87,8 @@ def crossed() -> re.Pattern[str]:
 def _lead() -> re.Pattern[str]:
     leads = words("places")["crossing_leads"]
     long, short = (one_of(word for word in leads if (len(word) > 1) is many) for many in (True, False))
-    return re.compile(rf"(?:{long}|[送寄写填租搬]|邮(?![电政])|\A(?!开[发元封平]|经[一二三四五六七八九十]){short}(?=[一-龥]{{3}}))")
+    verbs = "[送寄写填租搬]|邮(?![电政])"
+    return re.compile(rf"(?:{long}|{verbs}|\A(?!开[发元封平]|经[一二三四五六七八九十]){short}(?=[一-龥]{{3}}))")
 
 
 @cache
@@ -101,7 +106,7 @@ def behind_leads(text: str, start: int, end: int) -> int:
     while other := _other_road().search(text, max(0, start - 12), start):
         start = other.start()
     if number := re.search("[A-Za-z]?[0-9]{2,4}\\Z", text[max(0, start - 5) : start]):
-        coded = number[0][0] in "GSXY" and text.startswith(("与", "和", "跟", "同", "及"), start)
+        coded = number[0][0] in "GSXY"
         start -= len(number[0]) if coded or text.startswith(("国道", "省道", "县道", "乡道"), start) else 0
         if joined := _joined_road().search(text, max(0, start - 12), start):
             start = joined.start()
@@ -149,6 +154,9 @@ def estate(text: str, at: int) -> int | None:
 def _last_place() -> re.Pattern[str]:
     stops = "".join(words("places")["no_way_ends"])
     return re.compile(rf"(?:(?![{stops}]){NAME}){{0,6}}?{one_of(words('places')['way_ends'])}(?:院?内)?")
+
+
+DASHED = re.compile("[0-9]{1,3}-[0-9]")
 
 
 def last_place(text: str, at: int) -> int | None:

@@ -108,7 +108,8 @@ def _others() -> re.Pattern[str]:
 def in_front(text: str, start: int) -> int:
     """Return the weight of the word right in front of a name."""
     shorter = start - (text[max(0, start - 1) : start] in ("了", "过"))
-    return max(weights("front").get(text[max(0, at - reach) : at], 0) for at in (start, shorter) for reach in range(1, 5))
+    words_in_front = (text[max(0, at - reach) : at] for at in (start, shorter) for reach in range(1, 5))
+    return max(weights("front").get(word, 0) for word in words_in_front)
 
 
 def brought(text: str, start: int, end: int) -> bool:
