@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from math import log
 from pathlib import Path
 
-from curate.pii.name_evidence import ordinary
+from curate.pii.name_evidence import ordinary, scarce
 from curate.pii.name_words import known
 from curate.pii.places import fold
 
@@ -53,7 +53,7 @@ def _nick(word: str) -> bool:
 @lru_cache(maxsize=8192)
 def single(character: str) -> float:
     """Return what a character weighs as a word of its own."""
-    return max(_words().get(character, _UNKNOWN), _UNKNOWN)
+    return _UNKNOWN if character in scarce() else max(_words().get(character, _UNKNOWN), _UNKNOWN)
 
 
 class Lattice:

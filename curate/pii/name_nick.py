@@ -14,14 +14,14 @@ from curate.records import Span
 
 _NICK = -7.5
 """How rarely a nickname stands where a word might (logarithm)."""
-_BAR = 5.0
+_BAR = 4.3
 _GIVEN_LESS = 4.0
 """小敏 and 阿珍 are said less often than 小王."""
 _PREFIXED = re.compile(rf"[小老阿](?=[{CJK}])")
 _DOUBLED = re.compile(rf"([{CJK}])\1(?!\1)")
 _AT_HOME = frozenset(evidence().doubled.split())
 _FAMILY = ("女", "子", "家")
-"""老李家 is a family, 小孙女 a granddaughter."""
+"""小孙女 is a granddaughter, 小王子 a prince, 小马家 a brand."""
 
 
 @trigger(DOUBLED, needs=LED_OR_DOUBLED)
@@ -36,7 +36,7 @@ def _prefixed(text: str) -> Iterator[tuple[int, int]]:
     for match in _PREFIXED.finditer(text):
         start, end = match.start(), match.end() + 1
         weight = _weight(text[start], text[start + 1])
-        if weight is None or text[start:end] in known().no_nicks or text[end : end + 1] in _FAMILY:
+        if weight is None or text[start:end] in known().no_nicks or text[end : end + 1] in _FAMILY[: 2 if match[0] == "老" else 3]:
             continue
         if _vouched(text, start, end, _NICK + weight):
             yield start, end

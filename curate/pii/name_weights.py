@@ -59,6 +59,8 @@ def surname_weight(surname: str) -> float | None:
     """Return the weight of a surname; None for what is none."""
     if len(surname) == 2:
         return SURNAME["plain"] - 1 if surname in known().compounds else None
+    if surname in evidence().rare:
+        return SURNAME["doubtful"]
     for group in ("sure", "plain", "doubtful", "rare"):
         if surname in getattr(known(), group):
             return SURNAME[group]
