@@ -56,6 +56,11 @@ def single(character: str) -> float:
     return _UNKNOWN if character in scarce() else max(_words().get(character, _UNKNOWN), _UNKNOWN)
 
 
+def is_word(piece: str) -> bool:
+    """Say whether the dictionary or our own lists know some characters as a word."""
+    return fold(piece) in _words()
+
+
 class Lattice:
     """The best segmentations of a run of characters, up to every place and from it on."""
 
