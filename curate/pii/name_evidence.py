@@ -29,6 +29,7 @@ class Evidence(Section):
     asked: str
     scarce: str
     called: str
+    homely: str
 
 
 class Weighed:

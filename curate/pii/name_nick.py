@@ -37,7 +37,11 @@ def _prefixed(text: str) -> Iterator[tuple[int, int]]:
     for match in _PREFIXED.finditer(text):
         start, end = match.start(), match.end() + 1
         weight = _weight(text[start], text[start + 1])
-        if weight is None or text[start:end] in known().no_nicks or text[end : end + 1] in _FAMILY[: 2 if match[0] == "老" else 3]:
+        if (
+            weight is None
+            or text[start:end] in known().no_nicks
+            or text[end : end + 1] in _FAMILY[: 2 if match[0] == "老" else 3]
+        ):
             continue
         if _vouched(text, start, end, _NICK + weight):
             yield start, end

@@ -45,6 +45,8 @@ LED = (
     f"{either(word for word in CUE_WORDS if word not in _OFTEN)}{_SIGNS}{_SURNAME}{GIVEN}"
     f"|{either(_OFTEN)}(?:[:：(（]{_SURNAME}|{_SIGNS}{_SURE}){GIVEN}"
 )
+KIN_WORDS = sorted(_FRONT["kin"].words.split(), key=lambda word: (-len(word), word))
+AFTER_KIN = f"(?:{either(evidence().called.split())}|[{_class(evidence().homely)}]{{2}})"
 DOUBLED = f"{either(_FRONT['kin'].words.split())}{_SIGNS}{either(evidence().doubled.split())}"
 LED_OR_DOUBLED = f"{LED}|{DOUBLED}"
 
@@ -58,7 +60,7 @@ ANY_TITLE = f"{_SURNAME}(?:{GIVEN}{{0,3}}|[{CJK}]){_BLANK}{_EVERY}"
 BEFORE_TITLE = (
     f"(?:{_SURNAME}|{either(known().compounds)})(?:{_ALONE}|{GIVEN}{{1,3}}{_BLANK}{_EVERY})"
     f"|{_SURE}(?:[{CJK}]{_ALONE}|{either(_TITLES.one)})"
-    f"|{_LIKELY}{either(_BEHIND['short'].words.split())}"
+    f"|{_LIKELY}{either(_BEHIND['short'].words.split())}|{_SURNAME}[{evidence().kindred}]"
 )
 """Narrower than `ANY_TITLE`, which it needs and which is the faster scan."""
 

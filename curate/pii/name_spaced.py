@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from curate.pii.name_lattice import lattice, single
 from curate.pii.name_sought import SEPARATED
-from curate.pii.name_weights import NAME, behind, front, given_weight, run_at, surname_weight
+from curate.pii.name_weights import NAME, behind, behind_word, front, given_weight, run_at, surname_weight
 from curate.pii.name_words import surnames
 from curate.pii.names import CJK, is_chinese
 from curate.pii.spans import in_order
@@ -41,6 +41,8 @@ def _weight(text: str, start: int, middle: int, given: int, end: int) -> float:
     """Return what speaks for a name; far below the bar if a part is none."""
     first, second = surname_weight(text[start:middle]), given_weight(text[given:end].replace(" ", ""))
     if first is None or second is None:
+        return float("-inf")
+    if middle - start == 1 and behind_word(text, middle):
         return float("-inf")
     left, right = run_at(text, start)[0], run_at(text, given)[1]
     before, after = lattice(text[left:middle]), lattice(text[given:right])

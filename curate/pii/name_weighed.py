@@ -42,6 +42,8 @@ _LEAST, _UNLED_LEAST, _DOUBTFUL_LEAST = -7.5, -4.0, -10.0
 """Words that explain a surname before a title this much better are not outweighed by anything."""
 _LED_LEAST = -7.0
 """Behind a verb such as 找, and before what persons do, they are not counted for more."""
+_CALLS, _TOWARDS = tuple("找请挂约谢问向跟"), tuple("向和跟同与对")
+"""Verbs of one character, and prepositions: who follows them is a person, with a title."""
 _TITLED, _KINDRED, _SHORT = 6.0, 4.0, 2.5
 """What a title says for a surname: a word, 哥 and its like, and other single characters."""
 _FIRST = frozenset(surnames())
@@ -145,7 +147,9 @@ def _alone(text: str, start: int, end: int, weight: float, title: str, after: in
         return None
     gained = gain(text, start, end, NAME + weight)
     hard, led = text[start:end] in evidence().hardly, before >= LEADS and follows > 0
-    if not led and gained < (_DOUBTFUL_LEAST if weight <= SURNAME["doubtful"] else _LEAST if before > 0 else _UNLED_LEAST):
+    if not led and gained < (
+        _DOUBTFUL_LEAST if weight <= SURNAME["doubtful"] else _LEAST if before > 0 else _UNLED_LEAST
+    ):
         return None
     gained = max(gained, _LED_LEAST) if led else gained - 3 * hard
     short = title in around().short
@@ -154,13 +158,20 @@ def _alone(text: str, start: int, end: int, weight: float, title: str, after: in
     return weights.total if weights.total >= _BARS["alone"] + short else None
 
 
+def _led_in(text: str, start: int) -> bool:
+    """Say whether a verb stands right before a place whose object is a person."""
+    length, weight = around().front.before(text, start)
+    return text[start - 1 : start] in _CALLS or (length > 1 and weight == LEADS)
+
+
 def _stands(text: str, start: int, end: int, title: str, after: int, said: tuple[float, float, float]) -> bool:
     """Say whether what stands around lets a surname alone before a title be one, however much it weighs."""
     weight, before, follows = said
     surname, doubtful, short = text[start:end], weight <= SURNAME["doubtful"], title in around().short
     if before <= 0 and (doubtful or follows <= 0 or not behind_word(text, start)):
         return False
-    if (doubtful and around().asked.after(text, after)) or (short and (before < 2 or follows <= 0)):
+    asked = around().asked.after(text, after) and text[start - 1 : start] not in _TOWARDS
+    if (doubtful and asked) or (short and (before < 2 or (follows <= 0 and before < LEADS))):
         return False
     if before < 3 and not CLOSED.match(text, after) and follows < _needed(surname, doubtful):
         return False
