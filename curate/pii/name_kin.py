@@ -13,9 +13,9 @@ from curate.pii.words import one_of
 from curate.records import Span
 
 _BAR = 5.0
-_SAID, _DONE = 4.0, 3.0
+_SAID, _DONE = 4.0, 2.5
 """What must stand behind a given name that is a word, and behind another one."""
-_WORD = 4.0
+_WORD = 5.0
 """A given name that is a word gains this much: it is one of few, and a verb follows."""
 _AFTER_KIN = re.compile(rf"(?=(?P<kin>{one_of(KIN_WORDS)})(?P<given>{AFTER_KIN}))")
 _CALLED = frozenset(evidence().called.split())
@@ -32,12 +32,12 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
     for match in _AFTER_KIN.finditer(text):
         start, end = match.span("given")
         weight = given_weight(match["given"])
-        called = match["given"] in _CALLED
+        word = is_word(match["given"])
         if weight is None or front(text, start) < around().front.before(text, start)[1]:
             continue
-        if is_word(match["given"]) and not called:
+        if word and match["given"] not in _CALLED:
             continue
         follows = behind(text, end)
-        gained = gain(text, start, end, NAME + weight) + _WORD * called
-        if follows >= (_SAID if called else _DONE) and gained + front(text, start) + follows >= _BAR:
+        gained = gain(text, start, end, NAME + weight) + _WORD * word
+        if follows >= (_SAID if word else _DONE) and gained + front(text, start) + follows >= _BAR:
             yield start, end

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from curate.pii.name_evidence import scarce
 from curate.pii.name_sought import BEFORE_SCARCE, SCARCE
 from curate.pii.name_weights import full
 from curate.pii.name_words import surnames

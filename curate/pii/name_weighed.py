@@ -146,16 +146,23 @@ def _alone(text: str, start: int, end: int, weight: float, title: str, after: in
     if not _stands(text, start, end, title, after, (weight, before, follows)):
         return None
     gained = gain(text, start, end, NAME + weight)
-    hard, led = text[start:end] in evidence().hardly, before >= LEADS and follows > 0
-    if not led and gained < (
-        _DOUBTFUL_LEAST if weight <= SURNAME["doubtful"] else _LEAST if before > 0 else _UNLED_LEAST
-    ):
+    least = _DOUBTFUL_LEAST if weight <= SURNAME["doubtful"] else _LEAST if before > 0 else _UNLED_LEAST
+    if follows > 0 and _led_in(text, start):
+        gained = max(gained, _LED_LEAST)
+    elif gained < least:
         return None
-    gained = max(gained, _LED_LEAST) if led else gained - 3 * hard
-    short = title in around().short
-    named = _TITLED if not short else _KINDRED if title in evidence().kindred else _SHORT
-    weights = Weights(gained, before, named + min(follows, 4 if short else 3) * 0.5)
-    return weights.total if weights.total >= _BARS["alone"] + short else None
+    elif text[start:end] in evidence().hardly:
+        gained -= 3
+    named, more = _titles_say(title)
+    weights = Weights(gained, before, named + min(follows, 4 if more else 3) * 0.5)
+    return weights.total if weights.total >= _BARS["alone"] + more else None
+
+
+def _titles_say(title: str) -> tuple[float, float]:
+    """Return what a title says for a surname, and how much more must be reached with it."""
+    if title not in around().short:
+        return _TITLED, 0.0
+    return (_KINDRED, 0.5) if title in evidence().kindred else (_SHORT, 1.0)
 
 
 def _led_in(text: str, start: int) -> bool:
