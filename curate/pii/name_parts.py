@@ -27,8 +27,8 @@ _PART = -5.0
 _SOUND = -4.3
 _TELLING = -3.0
 """What a part, each of its characters, and one with a telling beginning weigh (logarithms)."""
-_BAR, _UNKNOWN_BAR = 4.0, 18.0
-"""What a name must weigh, and one of no part that tells it with another sign than a dot."""
+_BAR, _UNKNOWN_BAR, _ALONE_BAR = 4.0, 18.0, 8.0
+"""What a name must weigh; with another sign than a dot, one of no part that tells it, and one that begins with 让."""
 _STRONG, _PLAIN, _BLANK = 4.0, 1.0, -1.0
 """What a dot, another sign and a blank between the parts say for a name."""
 
@@ -111,7 +111,9 @@ def _lengths(text: str, runs: list[tuple[int, int]]) -> Iterator[tuple[int, floa
 def _sure(text: str, head: tuple[int, int], tail: tuple[int, int], total: float) -> bool:
     """Say whether parts with another sign than a dot between them are a name's: one tells, or all is most unlike words."""
     parts = text[slice(*head)], text[slice(*tail)]
-    if min(map(len, parts)) < 2 and parts[0] not in words("name_parts")["alone"]:
+    if parts[0] in words("name_parts")["alone"]:
+        return total >= _ALONE_BAR
+    if min(map(len, parts)) < 2:
         return False
     return any(map(_known, parts)) or (sum(map(len, parts)) >= 5 and total >= _UNKNOWN_BAR)
 
@@ -156,7 +158,8 @@ def _tails(text: str, low: int) -> Iterator[tuple[int, float]]:
     for end in range(low + 1, min(right, low + _LONGEST) + 1):
         if text[end - 1] not in _sounds():
             return
-        yield end, ways.gain(0, end - low, _part(text[low:end]))
+        if text[end : end + 1] not in tuple(_DOTS):
+            yield end, ways.gain(0, end - low, _part(text[low:end]))
 
 
 def _whole(text: str, low: int, high: int) -> float | None:

@@ -46,7 +46,7 @@ LED = (
     f"|{either(_OFTEN)}(?:[:：(（]{_SURNAME}|{_SIGNS}{_SURE}){GIVEN}"
 )
 KIN_WORDS = sorted(_FRONT["kin"].words.split(), key=lambda word: (-len(word), word))
-AFTER_KIN = f"(?:{either(evidence().called.split())}|[{_class(evidence().homely)}]{{2}})"
+AFTER_KIN = f"(?:{either(evidence().called.split())}|[{_class(''.join(evidence().homely.split()))}]{{2}})"
 DOUBLED = f"{either(_FRONT['kin'].words.split())}{_SIGNS}{either(evidence().doubled.split())}"
 LED_OR_DOUBLED = f"{LED}|{DOUBLED}"
 
