@@ -109,7 +109,7 @@ def _lengths(text: str, runs: list[tuple[int, int]]) -> Iterator[tuple[int, floa
 
 
 def _sure(text: str, head: tuple[int, int], tail: tuple[int, int], total: float) -> bool:
-    """Say whether parts with another sign than a dot between them are a name's: one tells, or all is most unlike words."""
+    """Say whether parts with another sign than a dot between them are a name's: one tells, or hardly a word is in it."""
     parts = text[slice(*head)], text[slice(*tail)]
     if parts[0] in words("name_parts")["alone"]:
         return total >= _ALONE_BAR
@@ -158,7 +158,8 @@ def _tails(text: str, low: int) -> Iterator[tuple[int, float]]:
     for end in range(low + 1, min(right, low + _LONGEST) + 1):
         if text[end - 1] not in _sounds():
             return
-        if text[end : end + 1] not in tuple(_DOTS):
+        titled = 2 <= around().titles.before(text, end) < end - low
+        if text[end : end + 1] not in tuple(_DOTS) and not titled:
             yield end, ways.gain(0, end - low, _part(text[low:end]))
 
 

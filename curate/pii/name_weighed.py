@@ -162,7 +162,7 @@ def _titles_say(title: str) -> tuple[float, float]:
     """Return what a title says for a surname, and how much more must be reached with it."""
     if title not in around().short:
         return _TITLED, 0.0
-    return (_KINDRED, 0.5) if title in evidence().kindred else (_SHORT, 1.0)
+    return (_KINDRED, 0.0) if title in evidence().kindred else (_SHORT, 1.0)
 
 
 def _led_in(text: str, start: int) -> bool:
