@@ -109,13 +109,14 @@ def _lengths(text: str, runs: list[tuple[int, int]]) -> Iterator[tuple[int, floa
 
 
 def _sure(text: str, head: tuple[int, int], tail: tuple[int, int], total: float) -> bool:
-    """Say whether parts with another sign than a dot between them are a name's: one tells, or hardly a word is in it."""
+    """Say whether parts with another sign than a dot between them are a name's: one tells, or no word is in it."""
     parts = text[slice(*head)], text[slice(*tail)]
     if parts[0] in words("name_parts")["alone"]:
         return total >= _ALONE_BAR
     if min(map(len, parts)) < 2:
         return False
-    return any(map(_known, parts)) or (sum(map(len, parts)) >= 5 and total >= _UNKNOWN_BAR)
+    signed = text[head[1] : tail[0]].strip(" ") != ""
+    return any(map(_known, parts)) or (signed and sum(map(len, parts)) >= 5 and total >= _UNKNOWN_BAR)
 
 
 def _known(part: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from curate.pii.name_sought import BEFORE_SCARCE, SCARCE
 from curate.pii.name_weights import full
-from curate.pii.name_words import surnames
+from curate.pii.name_words import known, surnames
 from curate.pii.names import is_chinese
 from curate.pii.spans import in_order
 from curate.pii.text import narrow, trigger
@@ -29,7 +29,7 @@ def bare(text: str) -> list[Span]:
 def _places(text: str) -> Iterator[tuple[int, int]]:
     done = 0
     for match in _SCARCE.finditer(text):
-        if match.start() < done:
+        if match.start() < done or text[match.start() - 1 : match.end()] in known().compounds:
             continue
         found = max(_weighed(text, match.start(), done), default=None)
         if found is not None:
@@ -45,5 +45,5 @@ def _weighed(text: str, place: int, done: int) -> Iterator[tuple[float, int, int
         for end in range(place + 1, min(place + 3, len(text) + 1)):
             whole = all(is_chinese(text, at) for at in range(start, end))
             weights = full(text, start, end) if whole else None
-            if weights is not None and weights.gain >= _GAIN and weights.total >= _BAR:
+            if weights is not None and weights.front >= 0 and weights.gain >= _GAIN and weights.total >= _BAR:
                 yield weights.total, start, end
