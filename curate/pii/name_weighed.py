@@ -147,7 +147,7 @@ def _alone(text: str, start: int, end: int, weight: float, title: str, after: in
         return None
     gained = gain(text, start, end, NAME + weight)
     least = _DOUBTFUL_LEAST if weight <= SURNAME["doubtful"] else _LEAST if before > 0 else _UNLED_LEAST
-    if follows > 0 and _led_in(text, start):
+    if follows > 0 and weight > SURNAME["rare"] and _led_in(text, start):
         gained = max(gained, _LED_LEAST)
     elif gained < least:
         return None
