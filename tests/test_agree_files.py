@@ -77,6 +77,16 @@ def test_however_a_spreadsheet_saved_it(tmp_path: Path, content: bytes, name: st
     assert (found["ratings"]["items"], found["ratings"]["under_two"], found["ratings"]["clusters"]) == (3, 2, 2)
 
 
+@pytest.mark.parametrize("who", [("王芳", "Bob", "r3"), ("甲", "乙", "丙")])
+@pytest.mark.parametrize("header", ["query_id,doc_id,judge,grade", "查询,文档,评审员,等级"])
+def test_a_spreadsheet_from_china_whose_only_chinese_is_names(tmp_path: Path, who: tuple[str, ...], header: str) -> None:
+    rows = [f"q{n},d{n},{name},{'SB'[n % 2]}" for n in range(30) for name in who]
+    done = agree(tmp_path, "\r\n".join([header, *rows, ""]).encode("gb18030"))
+    assert (done.returncode, f"ratings by {', '.join(who)};" in done.stdout) == (0, True), done.stderr
+    assert "found no text" in (refused := agree(tmp_path, b"item,a,b\ncaf\xe9\n").stderr)
+    assert "ingest." not in refused, "there is no such option"
+
+
 def test_a_part_of_the_item_is_no_item(tmp_path: Path) -> None:
     content = long("query_id,doc_id,assessor,grade")
     refused = agree(tmp_path, content, "--item", "doc_id")
