@@ -210,8 +210,8 @@ def _copies(named: pl.DataFrame, compared: pl.DataFrame, documents: pl.DataFrame
     """Return patches of documents that were not judged for a query, but whose text was: as `named`, or confirmed."""
     labelled = compared.filter("legacy").select(*PAIR, legacy=pl.lit(value=True))
     judged = compared.filter(pl.col("verdict").is_not_null())
-    confirmed = compared.filter(pl.col("kind") == "confirmed")
-    said = pl.concat([named, confirmed.select(sign=pl.lit("+"), *PAIR, grades=_said())], how="diagonal")
+    confirmed = compared.filter(pl.col("kind") == "confirmed").select(*PAIR, sign=pl.lit("+"), grades=_said())
+    said = pl.concat([named, confirmed], how="diagonal")
     by_text = said.join(documents, on="doc_id").unique(["query_id", "first"], keep="first", maintain_order=True)
     several = documents.filter(pl.col("first").is_duplicated()).rename({"doc_id": "copy"})
     copies = (

@@ -67,7 +67,10 @@ def test_encoding_round_trip(tmp_path: Path, codec: str, text: str, found: str, 
 )
 def test_names_and_headings_are_read_although_no_frequent_character_is_there(tmp_path: Path, line: str) -> None:
     path = tmp_path / "f.csv"
-    for codec, text in (("gb18030", line), ("cp950", line.translate(str.maketrans("询档评员张伟孙", "詢檔評員張偉孫")))):
+    for codec, text in (
+        ("gb18030", line),
+        ("cp950", line.translate(str.maketrans("询档评员张伟孙", "詢檔評員張偉孫"))),
+    ):
         with suppress(UnicodeEncodeError):
             path.write_bytes(text.encode(codec))
             assert detect(path, None) == {"cp950": "big5"}.get(codec, codec), codec
@@ -123,7 +126,7 @@ def test_no_known_encoding(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"corpus\.jsonl: found .*, expected .*; .*ingest\.encoding"):
         detect(path, "ingest.encoding")
-    with pytest.raises(DataError, match="UTF-8$"):
+    with pytest.raises(DataError, match=r"UTF-8$"):
         detect(path, None)
 
 

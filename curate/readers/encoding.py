@@ -63,9 +63,7 @@ def guess(stream: BinaryIO, place: str, option: str | None) -> Encoding:
         if head.startswith(bom):
             return "utf-16" if name == "utf-16" else "utf-8"
     if b"\0" in head:
-        raise DataError(
-            f"{place}: found zero bytes, expected text (UTF-16 needs its byte order mark); {remedy}"
-        )
+        raise DataError(f"{place}: found zero bytes, expected text (UTF-16 needs its byte order mark); {remedy}")
     stream.seek(0)
     sample = _sample(stream)
     scores: dict[Encoding, float] = {name: _plausible(sample, name) for name in ("gb18030", "big5")}
