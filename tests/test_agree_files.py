@@ -144,12 +144,12 @@ def test_people_beside_judges_are_the_truth(tmp_path: Path, header: str, raters:
 
 
 PEOPLE = """
-张三 李娜 王五 赵敏 欧阳娜娜 张三_2 老王 小李 李工 医生甲 标注员2 annotator_3 María Hans Yuki Ahmed Priya Ivan Søren Łukasz
-Ngozi JÜRGEN Hans_Müller alice Yi-Zhang
+张三 李娜 王五 赵敏 欧阳娜娜 张三_2 老王 小李 李工 医生甲 标注员2 annotator_3 María Hans Yuki Ahmed Priya Ivan Søren
+Łukasz 曹操 孟非 Ngozi JÜRGEN Hans_Müller alice Yi-Zhang
 """
 NO_PEOPLE = """
-gpt gpt-4o qwen Qwen-Max claude Claude-Opus llama judge_a glm GLM-4 Yi ernie Gemma Kimi Grok 文心 文心一言 元宝 通义 混元
-豆包 百川 智谱 严格 温和 谨慎 平均 评审甲 模型标注员 gpt_annotator lexical strict 甲
+gpt gpt-4o qwen Qwen-Max claude Claude-Opus llama judge_a glm GLM-4 Yi ernie Gemma Kimi Grok 文心 文心一言 元宝 通义
+混元 豆包 百川 智谱 严格 温和 谨慎 平均 评审甲 模型标注员 gpt_annotator lexical strict 甲
 """
 
 
@@ -183,6 +183,7 @@ COUNTS = {
     "total": "id,yes,no,Total\nq1,3,1,4\nq2,1,8,9\nq3,0,3,3\n",
     "unequal": "id,S,A,B\n1,5,0,1\n2,0,6,0\n3,1,1,5\n4,3,3,0\n5,0,0,5\n6,7,0,0\n",
     "no id": "S,A,B\n3,1,0\n1,0,3\n3,0,1\n",
+    "ragged": "id,no,maybe,yes\nq1,0,2,12\nq2,10,3,0\nq3,14,0,0\nq4,2,5,5\nq5,0,0,14\n",
     "few": "id,1,2,3\n1,5,0,1\n2,0,6,0\n3,1,1,5\n",
 }
 
@@ -235,6 +236,10 @@ def test_ratings_are_not_taken_for_counts(tmp_path: Path, shared_data: Path) -> 
     assert looks_like_counts(["x", "y"], apart)
     assert not looks_like_counts(["rater1", "rater2"], apart), "so they are called"
     assert not looks_like_counts(["x", "y"], [["3", "3"]] * 9), "nothing varies"
+    assert not looks_like_counts(["x", "y", "z"], [["0", "3", "2"], ["3", "1", "0"], ["1", "0", "3"]]), (
+        "few, and grades"
+    )
+    assert not looks_like_counts(["x", "y"], [["80", "75"], ["10", "20"], ["55", "60"]]), "they agree"
     assert not looks_like_counts(["x", "y"], [["0", "1"], ["1", "0"], ["0", "1"]]), "one rating an item"
     assert not looks_like_counts(["x", "y"], [["", "4"], ["4", "0"], ["0", "4"]]), "missing"
     assert read(tmp_path / _written(tmp_path), Layout(raters=("x", "y"))).raters == ("x", "y")

@@ -1,7 +1,8 @@
 """Whether a rater is called by the name of a person: Alice, María García, wang_fang, 张三, 老王.
 
 These are names of columns, not texts, so that a word alone must do: a Latin one is in a list, a Chinese one is a
-surname with one or two characters that given names are made of, and no word of the language.
+surname with one or two characters that given names are made of (any, after one that is hardly anything else), and no
+word of the language.
 """
 
 import re
@@ -41,7 +42,9 @@ def _chinese(word: str) -> bool:
     given = word[len(surname) :]
     if surname not in known().usual | known().compounds or not given:
         return False
-    return given in words("people")["after"] or (len(given) <= 2 and set(given) <= known().given)
+    sure = surname in known().sure | known().compounds and not set(given) & known().function
+    usual = sure or set(given) <= known().given
+    return given in words("people")["after"] or (len(given) <= 2 and usual)
 
 
 @cache
