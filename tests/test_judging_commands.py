@@ -145,15 +145,6 @@ def test_a_bill_is_in_the_same_currency_whatever_the_cap_was_in(run: Path, serve
     assert facts[0]["total"] == facts[1]["total"] == pytest.approx(0.02)
 
 
-def test_a_server_that_is_not_there_is_said_at_once(stopped: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(stopped, tmp_path / "gone"))
-    quick = [f"--set=judges.{name}.{key}" for name in ("m", "n") for key in ("wait_s=0.01", "requests_per_minute=6000")]
-    done = curate(folder, "judge", "--yes", *quick)
-    assert done.returncode == 1
-    said = [line for line in done.stderr.splitlines() if "trying again" in line]
-    assert [line.split(":")[0] for line in sorted(said)] == ["judges.m", "judges.n"]
-
-
 def test_a_rate_may_stand_in_models_yaml(run: Path, server: Vendor) -> None:
     (run / "models.yaml").write_text("rates: {CNY: {EUR: 0.125, date: 2026-11-01}}\n", encoding="utf-8")
     done = curate(run, "judge", YUAN, "--set=currency=CNY", "--max-cost", "500")

@@ -91,7 +91,7 @@ def test_a_run_without_a_positive_ends_with_queries_and_money_too(tmp_path: Path
             file.write('{"_id": "again", "text": "甲心病怎么治疗"}\n')
         done = curate(tmp_path, "run", "p.yaml", "--yes")
     assert done.returncode != 0
-    said = done.stderr.splitlines()[-4:]
+    said = [line.removeprefix("curate: ") for line in done.stderr.splitlines()[-4:]]
     assert said[0].endswith("export: no query has a positive, so there is no benchmark to write")
     assert said[1] == "queries: 0 of 65 are exported; left out: 64 no positive, 1 equal to another"
     assert said[2].startswith("paid: 0.")

@@ -338,7 +338,7 @@ def test_a_set_that_most_queries_fall_out_of_is_not_written(folder: Path) -> Non
 
 def test_a_set_without_a_query_says_why_in_a_sentence(folder: Path) -> None:
     done = made(folder, "--test", "held", "--set", "train_set.negatives.least=99")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "none of 5 queries has a positive and a negative (2 resembles a test query, 3 too few" in done.stderr
     assert "{" not in done.stderr
 
