@@ -754,6 +754,17 @@ def test_an_outage_is_waited_for_without_losing_anything(ledger: Ledger) -> None
     assert (bill.calls, bill.failed) == (100, 0)
 
 
+@pytest.mark.parametrize(("away", "lines"), [(range(12), 1), (range(40, 52), 0)])
+def test_a_server_that_is_not_there_is_said_once_at_the_first_try(ledger: Ledger, away: range, lines: int) -> None:
+    """Later, when it has answered, a pause is no news."""
+    turns, told = iter(range(10**6)), list[str]()
+    faults = lambda _call: fake.error(500) if next(turns) in away else None  # noqa: E731 - one expression
+    with vendor(script, faults) as server:
+        ask.ask([job(server, work("S" * 60), batch=1)], ledger, tell=told.append)
+    said = [line for line in told if line.endswith("trying again, for some minutes at most")]
+    assert (len(said), all("HTTP 500" in line for line in said)) == (lines, True)
+
+
 def test_an_outage_without_an_end_loses_nothing_and_is_named(ledger: Ledger) -> None:
     faults = lambda _call: fake.error(500) if ledger.count("calls") >= 30 else None  # noqa: E731 - one expression
     jobs = work("S" * 100)

@@ -249,6 +249,8 @@ def test_every_count_of_labels_on_the_page_says_whose_they_are(changed: Path, la
         assert words["labelled"].format(words["charts"]["positives"], labels) in html, "in the histogram"
         assert words["labelled"].format(words["all_pairs"], labels) in html, "in the bar of verdicts"
     assert "relevant: confirmed" not in html
+    for labels in words["labels"].values():
+        assert labels in words["changed"], "the note on changed verdicts knows of both columns"
     assert len(read.row(words["experts"]["rows"]["recall"])) == 2
 
 

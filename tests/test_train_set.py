@@ -336,6 +336,13 @@ def test_a_set_that_most_queries_fall_out_of_is_not_written(folder: Path) -> Non
     assert "--set train_set.least=0" in done.stderr
 
 
+def test_a_set_without_a_query_says_why_in_a_sentence(folder: Path) -> None:
+    done = made(folder, "--test", "held", "--set", "train_set.negatives.least=99")
+    assert done.returncode == 2
+    assert "none of 5 queries has a positive and a negative (2 resembles a test query, 3 too few" in done.stderr
+    assert "{" not in done.stderr
+
+
 def test_negatives_above_the_cut_are_refused(tmp_path: Path) -> None:
     tiny(tmp_path)
     done = made(tmp_path, "--test", "none", "--set", "train_set.negatives.grades=[A, B]")

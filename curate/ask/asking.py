@@ -58,7 +58,7 @@ class _Asking:
     async def all(self, jobs: Sequence[Job], ledger: Ledger, progress: PaidProgress, beat: Beat | None) -> None:
         """Run a lane a job until all have ended; `stop` and the lanes say why if not everything was settled."""
         purse = Purse(self.budget)
-        self.lanes = [Lane(job, ledger, purse, progress) for job in jobs]
+        self.lanes = [Lane(job, ledger, purse, progress, tell=self.tell) for job in jobs]
         with interruptible(self._interrupt), beating(beat, self.halt):
             ends = await asyncio.gather(*(self._run(lane, purse) for lane in self.lanes), return_exceptions=True)
             self.stop = self.stop or next((end for end in ends if end is not None), None)

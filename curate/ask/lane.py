@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -42,7 +42,10 @@ class Purse:
 class Lane:
     """The state of one judge's asking; only the event loop touches it."""
 
-    def __init__(self, job: Job, ledger: Ledger, purse: Purse, progress: PaidProgress) -> None:
+    def __init__(
+        self, job: Job, ledger: Ledger, purse: Purse, progress: PaidProgress, tell: Callable[[str], None]
+    ) -> None:
+        self.tell, self.waited = tell, False
         limits = job.limits
         self.job, self.ledger, self.purse, self.progress = job, ledger, purse, progress
         self.gate = Gate(limits.concurrency)
@@ -223,6 +226,9 @@ class Lane:
         if error.fatal or error.useless:
             self.breaker.good()  # somebody is there
             return
+        if not (self.waited or self.bill.calls or error.overloaded):  # nobody may be there, which is said once
+            self.waited = True
+            self.tell(f"{self.job.name}: {error}; trying again, for some minutes at most")
         self.breaker.bad(now, int(self.gate.limit))
         if self.breaker.broken:
             self.halt(

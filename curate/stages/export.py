@@ -26,10 +26,8 @@ from curate.reranking import Rerank, candidates
 from curate.review import relevance_desks
 from curate.stages import leaving, telling
 from curate.stages.provenance import made_from
+from curate.stages.reckoning import NO_POSITIVE, nothing_left
 from curate.voting import PAIR
-
-NO_POSITIVE = "no positive"
-"""Why a query is in no export."""
 
 
 class Config(Section):
@@ -99,8 +97,13 @@ def _with_a_positive(context: Context, positives: pl.DataFrame) -> pl.DataFrame:
     queries = context.read("diversify", "queries").join(positives, on="query_id", how="semi", maintain_order="left")
     if queries.is_empty():
         raise DataError(
-            "export: no query has a positive, so there is no benchmark to write; see `curate report`, or "
-            "`curate show verdicts`"
+            "\n".join(
+                (
+                    "export: no query has a positive, so there is no benchmark to write",
+                    *nothing_left(context, ("ingest", *AFTER)),
+                    "next: look at `curate report`, or at `curate show verdicts`",
+                )
+            )
         )
     return queries
 

@@ -18,7 +18,7 @@ from curate.providers import provider
 from curate.providers.settings import ProviderConfig
 from curate.records import STOPPED
 from curate.sharing import Share
-from curate.stages import batching, leaving
+from curate.stages import batching, billing, leaving
 from curate.stages.seats import AnySeat, PaidSeat, ReplaySeat, Seat, Table, paid
 
 LEAST = 1000
@@ -85,7 +85,8 @@ def listed(found: Mapping[str, Plan], context: Context) -> list[str]:
     """Return plans as lines of text, of several also what they come to in all."""
     lines = [f"  {name}: {each.said()}" for name, each in found.items()]
     if len(found) > 1:
-        lines.append(f"  in all: {together(list(found.values()), context.rates, context.currency).said()}")
+        total = billing.planned([(each.cost, each.currency) for each in found.values()], context)
+        lines.append(f"  in all: {together(list(found.values()), total).said()}{billing.by(total)}")
     return lines
 
 
