@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks.pii_free_text import FOLDER, SETS, by_rules, rows
+from curate.pii import RECOGNISERS
 
 FOUND = {
     "open": {"name": 1.0, "hospital": 1.0, "address": 1.0},
@@ -21,3 +22,12 @@ def test_what_was_found_is_found(name: str) -> None:
         assert sum(hits) / len(hits) >= share - 0.01, kind
     clean = [found for row, found in both if not row.places]
     assert sum(map(bool, clean)) <= 0.02 * len(clean)
+
+
+@pytest.mark.parametrize(
+    ("recogniser", "value"),
+    [("name_nick", "老高"), ("name_scarce", "马頔"), ("name_spaced", "张 小明"), ("hospital_short", "温州附二医")],
+)
+def test_a_row_of_names_is_found_at_once(recogniser: str, value: str) -> None:
+    """Found one by one, each when the one before is masked, a line of names would take the square of its length."""
+    assert len(RECOGNISERS.load(recogniser)(value * 50)) == 50

@@ -11,7 +11,7 @@ from functools import cache
 
 from curate.pii.institutions_evidence import behind, brought, counts, in_front, lists, near, weights, words
 from curate.pii.places import fold, place, written
-from curate.pii.spans import in_order
+from curate.pii.spans import behind_found, in_order
 from curate.pii.text import trigger
 from curate.pii.words import one_of
 from curate.records import Span
@@ -118,15 +118,16 @@ def _is_one(text: str, start: int, end: int, name: str) -> bool:
 
 
 def _short(text: str) -> Iterator[tuple[int, int]]:
-    at = 0
+    at, done = 0, -1
     while match := _names().search(text, at):
         start, at = match.start(), match.start() + 1
         placed = _where().search(text, max(0, start - 8), start)
         part = _PART.match(text, match.end())
         end = part.end() if part else match.end()
         for first in ([placed.start()] if placed else []) + [start]:
-            if _is_one(text, first, end, match[0]):
-                at = end
+            seen, less = behind_found(text, first) if first == done else (text, 0)
+            if _is_one(seen, first - less, end - less, match[0]):
+                at = done = end
                 yield first, end
                 break
 

@@ -8,7 +8,7 @@ from curate.pii.name_sought import DOUBLED, LEADS, LED_OR_DOUBLED, NICK
 from curate.pii.name_weights import behind, front, gain, given_weight, surname_weight
 from curate.pii.name_words import known
 from curate.pii.names import CJK
-from curate.pii.spans import in_order
+from curate.pii.spans import behind_found, in_order
 from curate.pii.text import narrow, trigger
 from curate.records import Span
 
@@ -34,6 +34,7 @@ def nick(text: str) -> list[Span]:
 
 
 def _prefixed(text: str) -> Iterator[tuple[int, int]]:
+    done = -1
     for match in _PREFIXED.finditer(text):
         start, end = match.start(), match.end() + 1
         weight = _weight(text[start], text[start + 1])
@@ -43,7 +44,9 @@ def _prefixed(text: str) -> Iterator[tuple[int, int]]:
             or text[end : end + 1] in _FAMILY[: 2 if match[0] == "老" else 3]
         ):
             continue
-        if _vouched(text, start, end, _NICK + weight):
+        seen, less = behind_found(text, start) if start == done else (text, 0)
+        if _vouched(seen, start - less, end - less, _NICK + weight):
+            done = end
             yield start, end
 
 

@@ -7,7 +7,7 @@ from curate.pii.name_sought import BEFORE_SCARCE, SCARCE
 from curate.pii.name_weights import full
 from curate.pii.name_words import known, surnames
 from curate.pii.names import is_chinese
-from curate.pii.spans import in_order
+from curate.pii.spans import behind_found, in_order
 from curate.pii.text import narrow, trigger
 from curate.records import Span
 
@@ -42,8 +42,9 @@ def _weighed(text: str, place: int, done: int) -> Iterator[tuple[float, int, int
     for start in range(max(done, place - 3), place):
         if text[start] not in _FIRST:
             continue
+        seen, less = behind_found(text, start) if start == done else (text, 0)
         for end in range(place + 1, min(place + 3, len(text) + 1)):
             whole = all(is_chinese(text, at) for at in range(start, end))
-            weights = full(text, start, end) if whole else None
+            weights = full(seen, start - less, end - less) if whole else None
             if weights is not None and weights.front >= 0 and weights.gain >= _GAIN and weights.total >= _BAR:
                 yield weights.total, start, end

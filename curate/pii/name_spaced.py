@@ -8,7 +8,7 @@ from curate.pii.name_sought import SEPARATED
 from curate.pii.name_weights import NAME, behind, behind_word, front, given_weight, run_at, surname_weight
 from curate.pii.name_words import surnames
 from curate.pii.names import CJK, is_chinese
-from curate.pii.spans import in_order
+from curate.pii.spans import behind_found, in_order
 from curate.pii.text import narrow, trigger
 from curate.records import Span
 
@@ -31,10 +31,14 @@ def spaced(text: str) -> list[Span]:
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
+    done = -1
     for match in _SPACED.finditer(text):
         for length in (1, 2):
             start, end = match.end("surname") - length, match.end("given")
-            if start >= match.start() and _weight(text, start, match.end("surname"), match.start("given"), end) >= _BAR:
+            seen, less = behind_found(text, start) if start == done else (text, 0)
+            places = (each - less for each in (start, match.end("surname"), match.start("given"), end))
+            if start >= match.start() and _weight(seen, *places) >= _BAR:
+                done = end
                 yield start, end
                 break
 
