@@ -15,7 +15,8 @@ from curate.ledger.caps import LEASE_S, Caps
 from curate.owners import gone, owner
 
 PAUSE_S = 0.25
-"""Between two looks at what others gave back."""
+"""Between two looks at what others gave back, at first; each is twice as long as the one before."""
+LONGEST_S = 5.0
 
 
 class Halted(Exception):
@@ -50,6 +51,7 @@ class Purse:
         self.returning = False
         """Whether some of that may come back."""
         self._allowed = self._again = 0.0
+        self._pause = PAUSE_S
         self._taking = asyncio.Lock()
         self._ledger, self._caps = ledger, cast("Caps | None", None)
 
@@ -87,9 +89,10 @@ class Purse:
                 return False
             room = await asyncio.to_thread(self._caps.take, budget.cap, budget.spent, budget.held, amount)
             self._allowed, self.elsewhere, self.returning = room.allowed, room.elsewhere, room.returning
-            if found := budget.spent + budget.held + amount <= self._allowed:
-                return found
-            self._again = time.monotonic() + PAUSE_S
+            if budget.spent + budget.held + amount <= self._allowed:
+                self._pause = PAUSE_S
+                return True
+            self._again, self._pause = time.monotonic() + self._pause, min(2 * self._pause, LONGEST_S)
             return False
 
     async def hold(self, amount: float, who: str, stopped: Callable[[], object]) -> "Hold":
@@ -104,7 +107,7 @@ class Purse:
                 if not budget.flying and not self.returning:
                     raise self.exceeded(who, "call")
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self.news.wait(), PAUSE_S if self.returning else None)
+                    await asyncio.wait_for(self.news.wait(), self._pause if self.returning else None)
         if stopped():
             raise Halted
         budget.hold(amount)
