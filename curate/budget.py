@@ -66,8 +66,14 @@ class Budget:
     currency: str = ""
     """Of the cap, once that is settled; empty while all prices count as they are."""
     rates: Rates = field(default_factory=Rates)
+    shared: str = ""
+    """Commands under the same cap and this name that ask at the same time share the cap: one pipeline's do."""
+    member: str = ""
+    """Name of this command among those that share the cap."""
+    began: float | None = None
+    """When it asked first, by the ledger's clock."""
     spent: float = 0.0
-    """What replies cost, by the bound of their request where a vendor told no usage."""
+    """What replies cost, by their bound where that is unknown, and what requests may whose outcome nobody knows."""
     held: float = 0.0
     """The most that calls in flight may cost."""
     flying: int = 0

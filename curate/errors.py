@@ -48,7 +48,8 @@ class ProviderError(CurateError):
     """A call to a model failed.
 
     `fatal`: no request will pass. `useless`: this one will not if it is asked again, others may. `too_long`: a shorter
-    one may. `overloaded`: fewer at the same time may.
+    one may. `overloaded`: fewer at the same time may. `unknown`: the vendor may have answered, and may bill it, though
+    nobody here could read the answer; `said` is the beginning of what came in its place, and stays out of the message.
     """
 
     def __init__(
@@ -60,6 +61,8 @@ class ProviderError(CurateError):
         too_long: bool = False,
         overloaded: bool = False,
         retry_after: float | None = None,
+        unknown: bool = False,
+        said: str = "",
     ) -> None:
         super().__init__(message)
         self.fatal = fatal
@@ -67,6 +70,8 @@ class ProviderError(CurateError):
         self.too_long = too_long
         self.overloaded = overloaded
         self.retry_after = retry_after
+        self.unknown = unknown
+        self.said = said
 
 
 class AccessError(ProviderError, UserError):

@@ -98,6 +98,7 @@ SERVICES = {
     "judging",
     "ledger",
     "manifest",
+    "owners",
     "ratings_file",
     "recording",
     "review",

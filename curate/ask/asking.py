@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 
 from curate.ask.beat import Beat, beating
 from curate.ask.interrupt import interruptible
-from curate.ask.lane import MOST_FAILED, MOST_FRUITLESS, Lane, Purse, mixture
+from curate.ask.lane import MOST_FAILED, MOST_FRUITLESS, Lane, mixture
+from curate.ask.purse import Purse
 from curate.ask.tasks import Bill, Job
 from curate.budget import Budget
 from curate.errors import BudgetError, ProviderError, RunFailed
@@ -27,7 +28,8 @@ def ask(
     """Send every task of every job, append each reply with its ratings to the ledger; return a bill a job by its name.
 
     A reply is written before its slot is used again, so a kill loses at most the calls in flight. Stopped before they
-    pass the cap of the `budget`, all judges together; that needs their prices, and tries without a reply count as free.
+    pass the cap of the `budget`, all judges together; that needs their prices. A try that was sent and of which nobody
+    knows whether it was answered has a row in the ledger and counts at its bound; one that was refused is free.
     `beat` is a function to call every so many seconds while the asking lasts, in a thread.
 
     A judge that cannot go on ends after its calls in flight are written, and the others finish; `tell` gets the reason
@@ -57,9 +59,9 @@ class _Asking:
 
     async def all(self, jobs: Sequence[Job], ledger: Ledger, progress: PaidProgress, beat: Beat | None) -> None:
         """Run a lane a job until all have ended; `stop` and the lanes say why if not everything was settled."""
-        purse = Purse(self.budget)
+        purse = Purse(self.budget, ledger)
         self.lanes = [Lane(job, ledger, purse, progress, tell=self.tell) for job in jobs]
-        with interruptible(self._interrupt), beating(beat, self.halt):
+        with purse.open(self.halt), interruptible(self._interrupt), beating(beat, self.halt):
             ends = await asyncio.gather(*(self._run(lane, purse) for lane in self.lanes), return_exceptions=True)
             self.stop = self.stop or next((end for end in ends if end is not None), None)
 

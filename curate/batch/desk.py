@@ -8,7 +8,7 @@ from typing import TypeVar
 from curate.ask import Bill
 from curate.ask.beat import Beat, beating
 from curate.ask.interrupt import interruptible
-from curate.ask.lane import Halted
+from curate.ask.purse import Halted, Purse
 from curate.batch.records import Order, Pace
 from curate.batch.seat import Seat
 from curate.budget import Budget
@@ -45,7 +45,7 @@ def ask_batches(
     budget = budget or Budget()
     if budget.cap is not None and unpriced:
         raise BudgetError(f"{unpriced}: a cap cannot be kept without a price; give the price of the model")
-    desk = Desk(ledger, Batches(ledger), pace or Pace(), budget, progress, tell)
+    desk = Desk(ledger, Batches(ledger), pace or Pace(), Purse(budget, ledger), progress, tell)
     return asyncio.run(desk.all(orders, beat))
 
 
@@ -61,17 +61,22 @@ class Desk:
     ledger: Ledger
     batches: Batches
     pace: Pace
-    budget: Budget
+    purse: Purse
     progress: PaidProgress
     tell: Callable[[str], None]
     stop: BaseException | None = None
     halted: asyncio.Event = field(default_factory=asyncio.Event)
     running: list[asyncio.Task[Bill]] = field(default_factory=list)
 
+    @property
+    def budget(self) -> Budget:
+        """Return the money of the command."""
+        return self.purse.budget
+
     async def all(self, orders: Sequence[Order], beat: Beat | None = None) -> list[Bill]:
         """Fill every order, or raise why not all could be."""
         seats = [Seat(self, order) for order in orders]
-        with interruptible(self._interrupt), beating(beat, self.halt):
+        with self.purse.open(self.halt), interruptible(self._interrupt), beating(beat, self.halt):
             self.running = [asyncio.create_task(self._fill(seat)) for seat in seats]
             filled = await asyncio.gather(*self.running, return_exceptions=True)
         for order in orders:

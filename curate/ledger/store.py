@@ -162,19 +162,22 @@ class Ledger:
         """Return what was paid for a run, a row a judge that answered and currency.
 
         Columns: judge_digest, calls, prompt_tokens, cached_tokens, output_tokens, cost, currency. Tokens and cost are
-        None if one of the calls does not know its own; requests that got no reply count as free.
+        None if one of the replies does not know its own. A request that was refused is free; one of which nobody knows
+        whether it was answered is no call here, and costs the most that it may.
         """
         calls, func = self._tables.calls.c, self._sa.func
         figures = ["prompt_tokens", "cached_tokens", "output_tokens", "cost"]
-        known = [(calls[name], func.count(calls[name]) == func.count()) for name in figures]
+        replied = calls.finish != "error"
+        replies = func.count(self._sa.case((replied, 1)))
+        known = [(calls[name], func.count(self._sa.case((replied, calls[name]))) == replies) for name in figures]
         query = (
             self._sa.select(
                 calls.judge_digest,
-                func.count(),
-                *(self._sa.case((every, func.sum(column))) for column, every in known),
+                replies,
+                *(self._sa.case((every, func.coalesce(func.sum(column), 0))) for column, every in known),
                 calls.currency,
             )
-            .where(calls.run == run, calls.judge_digest.in_(judge_digests), calls.finish != "error")
+            .where(calls.run == run, calls.judge_digest.in_(judge_digests), replied | calls.cost.is_not(None))
             .group_by(calls.judge_digest, calls.currency)
             .order_by(calls.judge_digest, calls.currency)
         )

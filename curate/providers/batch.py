@@ -101,7 +101,7 @@ class Batching(SdkProvider):
         except vendor.APIStatusError as error:
             raise Rejected(error.status_code, error.response.headers, error.response.text) from error
         except (vendor.APIError, httpx2.HTTPError, json.JSONDecodeError) as error:
-            raise Unreachable(type(error.__cause__ or error).__name__) from error
+            raise Unreachable(error) from error
 
     @asynccontextmanager
     async def _bounded(self, batch_id: str = "", size: int = 0) -> AsyncIterator[None]:
@@ -128,19 +128,22 @@ class Batching(SdkProvider):
     ) -> AsyncGenerator[Mapping[str, object], None]:
         """Yield the JSON objects in the lines of a reply, which is never held as a whole; other lines are no items.
 
-        Only a newline ends a line here: what the SDKs take for one may stand in a text.
+        Nor is a line longer than `reply_bytes`. Only a newline ends a line here: what the SDKs take for one may stand
+        in a text.
         """
+        most = self.config.reply_bytes
         async with AsyncExitStack() as stack:
             async with self._bounded(batch_id):
                 pieces = await stack.enter_async_context(body)
             rest, piece = b"", cast("bytes | None", b"")
             while piece is not None:
                 *whole, rest = (rest + piece).split(b"\n")
-                for row in filter(None, map(_row, whole)):
+                for row in filter(None, (_row(line) for line in whole if len(line) <= most)):
                     yield row
+                rest = rest[: most + 1]  # so long that the line is left out when it ends
                 async with self._bounded(batch_id):
                     piece = await anext(pieces, None)
-            for row in filter(None, [_row(rest)]):
+            for row in filter(None, [_row(rest)] if len(rest) <= most else []):
                 yield row
 
     def _answered(self, body: object) -> Reply | ProviderError:

@@ -14,6 +14,8 @@ _FATAL = frozenset({401, 402, 403, 404})
 """Key, money, permission, model or address: no other request will pass either."""
 _OVERLOADED = frozenset({429, 503, 529})
 _DENIED = frozenset({401, 403})
+_UNKNOWN = frozenset({408, 499, 502, 504, 520, 524})
+"""Said by who stands between us and the vendor, and lost sight of it: it may have answered, and may bill it."""
 _NO_MONEY = frozenset(
     {
         "billing_error",
@@ -81,6 +83,7 @@ def rejected(name: str, reply: Rejection, request: Request | None, variable: str
         too_long=long,
         overloaded=reply.status in _OVERLOADED and not fatal,
         retry_after=asked(reply.headers, dt.datetime.now(dt.UTC)),
+        unknown=reply.status in _UNKNOWN,
     )
 
 

@@ -35,6 +35,8 @@ class ProviderConfig(Section):
     """Further fields of the request's body, as the vendor names them."""
     timeout_s: float = Field(default=120.0, gt=0, allow_inf_nan=False)
     """Seconds for one whole call."""
+    reply_bytes: int = Field(default=4_000_000, ge=1_000)
+    """Longest body of a reply, compressed or not; a longer one is not read to its end, and its request has failed."""
     concurrency: int = Field(default=8, ge=1)
     """Calls at the same time."""
     requests_per_minute: int | None = Field(default=None, ge=1)

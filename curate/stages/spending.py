@@ -75,6 +75,7 @@ def settle(models: Mapping[str, ProviderConfig], context: Context) -> None:
     budget = context.consent.budget
     prices = {f"judges.{name}.price": each.price for name, each in models.items() if each.price}
     budget.settle(prices, context.rates, context.currency)
+    budget.shared = context.name
     if budget.currency:
         used = {price.currency: budget.rate(price) for price in prices.values() if not price.free()}
         by = "".join(f"; {each.said()}" for each in used.values() if each.date)
