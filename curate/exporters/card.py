@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from curate.config import Json
+from curate.config import Json, parse_yaml
 from curate.protocols import Benchmark
 from curate.resources import template
 from curate.voting import EXPERTS
@@ -186,9 +186,7 @@ def overview(benchmark: Benchmark, tasks: Mapping[Task, Sequence[Table]]) -> str
 
 def _words(language: str) -> dict[str, Any]:
     """Return what a task says of itself in a language where the facts say nothing; in English where there is none."""
-    import yaml
-
-    known: dict[str, dict[str, Any]] = yaml.safe_load(template("tasks.yaml"))
+    known: dict[str, dict[str, Any]] = parse_yaml(template("tasks.yaml"))
     return known.get(language.partition("-")[0], known["en"])
 
 
