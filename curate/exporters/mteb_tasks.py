@@ -63,7 +63,7 @@ def front_matter(folder: Path) -> dict[str, Any]:
     readme = folder / "README.md"
     with readme.open("rb") if readme.is_file() else io.BytesIO() as stream:
         parts = stream.read(LARGEST).decode("utf-8", "replace").split("---\n", 2)
-    front = _yaml(parts[1], readme) if len(parts) == 3 and not parts[0] else None
+    front = _yaml(parts[1]) if len(parts) == 3 and not parts[0] else None
     if not isinstance(front, dict) or not isinstance(front.get("mteb"), dict):
         raise ValueError(  # noqa: TRY004 - what is wrong is the text
             f"{readme}: no YAML block with a key `mteb`; give a folder that the exporter `mteb` wrote"
@@ -71,18 +71,18 @@ def front_matter(folder: Path) -> dict[str, Any]:
     return front
 
 
-def _yaml(text: str, place: Path) -> object:
-    """Return what a block holds; ValueError for what is no YAML, repeats itself by aliases or is too deep."""
+def _yaml(text: str) -> object:
+    """Return what a block holds; None for what is no YAML, has aliases or is too deep."""
     depth = 0
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             begins = isinstance(event, yaml.CollectionStartEvent)
             depth += begins - isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST or isinstance(event, yaml.AliasEvent):
-                raise ValueError
+                return None
         return yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # of int() too
-        raise ValueError(f"{place}: the YAML block is none, has aliases or is too deep; export again") from error
+    except (yaml.YAMLError, ValueError, OverflowError):  # of int() too
+        return None
 
 
 def need_unedited(folder: Path, front: dict[str, Any]) -> None:
