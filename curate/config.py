@@ -79,7 +79,7 @@ def override(settings: Settings, assignments: Sequence[str]) -> Settings:
         try:
             value = yamls.parse(text)
         except yaml.YAMLError as error:
-            raise ConfigError(f"--set {assignment!r}: the value is not valid YAML") from error
+            raise ConfigError(f"--set {path}: the value is not valid YAML ({yamls.problem(error)})") from error
         put(changed, keys, cast("Json", value))
     return changed
 
@@ -119,7 +119,9 @@ def _complaint(model: type[BaseModel], path: Sequence[str], problem: Mapping[str
     if problem["type"] == "missing":
         return "is missing"
     found = problem["input"]
-    shown = kind_of(found) if isinstance(found, dict | list) else repr(found)
+    field = model.model_fields.get(path[0]) if path else None
+    private = isinstance(found, dict | list) or (field is not None and not field.repr)
+    shown = "an address" if isinstance(found, str) and "://" in found else kind_of(found) if private else repr(found)
     plain = str(problem["msg"]).removeprefix("Value error, ").replace("Input should be", "expected")
     words = _WORDS.get(problem["type"])
     return f"{plain if words is None else words.format(**problem.get('ctx', {}))} (found {shown})"

@@ -15,7 +15,7 @@ from curate.config import Json
 from curate.errors import ProviderError
 from curate.protocols import Reply, Request
 from curate.providers.faults import Rejection, filtered, hidden, rejected
-from curate.providers.settings import ProviderConfig, identity, key, key_variable
+from curate.providers.settings import ProviderConfig, identity, key, key_variable, opened, secrets
 
 JSON: Any = {"headers": {"content-type": "application/json"}}
 """Options of a call whose body is JSON already."""
@@ -42,10 +42,11 @@ class SdkProvider(ABC):
     usual_key: ClassVar[str]
 
     def __init__(self, config: ProviderConfig) -> None:
-        self.config = config
+        self.config = config = opened(config)
         self.name = f"{config.kind}:{config.model}"
         self.base_url = config.base_url or self.address
         self._key = key(config, self.usual_key)
+        self._secrets = secrets(config, self._key)
         self.identity = self.identify(config)
 
     @classmethod
@@ -63,7 +64,7 @@ class SdkProvider(ABC):
             async with asyncio.timeout(self.config.timeout_s):
                 text = await self._post(encoded(self.body(request)))
         except Rejected as no:
-            rejection = replace(no.reply, body=hidden(no.reply.body, self._key))
+            rejection = replace(no.reply, body=hidden(no.reply.body, self._secrets))
             if filtered(rejection):
                 return Reply(None, "refusal", model="", usage=None, raw=rejection.body)
             raise rejected(self.name, rejection, request, key_variable(self.config, self.usual_key)) from None
@@ -72,7 +73,7 @@ class SdkProvider(ABC):
         except TimeoutError:
             late = f"{self.name}: no answer within {self.config.timeout_s:g} s; raise timeout_s"
             raise ProviderError(late, overloaded=True) from None
-        return self._reply(hidden(text, self._key))
+        return self._reply(hidden(text, self._secrets))
 
     @abstractmethod
     async def close(self) -> None:
