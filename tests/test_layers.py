@@ -99,6 +99,7 @@ SERVICES = {
     "ledger",
     "manifest",
     "ratings_file",
+    "readmes",
     "recording",
     "review",
     "sharing",
