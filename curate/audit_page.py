@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-import yaml
 
 from curate import charts, clones, resources
 from curate.audit import MISSED
-from curate.config import Json
+from curate.config import Json, parse_yaml
 from curate.intervals import FEW
 from curate.page import strings as words_of
 from curate.records import AUDITED
@@ -114,7 +113,7 @@ def page(found: Mapping[str, Any], shown: Sequence[Card], language: str) -> str:
 
 def strings(language: str) -> dict[str, Any]:
     """Return the words of the page in a language; English where there are none of it."""
-    known: dict[str, dict[str, Any]] = yaml.safe_load(resources.template("audit.yaml"))
+    known: dict[str, dict[str, Any]] = parse_yaml(resources.template("audit.yaml"))
     return known.get(language.partition("-")[0], known["en"])
 
 

@@ -49,7 +49,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file; DataError if it is damaged."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not valid JSON ({error}); delete it and run again") from error
     if not isinstance(value, dict):
         raise DataError(f"{path}: expected a JSON object; delete it and run again")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, cast
 
@@ -11,6 +12,7 @@ from pydantic import Field, JsonValue, field_validator
 from curate import config, resources, stages
 from curate.config import Section, Settings
 from curate.errors import ConfigError, CurateError, suggestion
+from curate.providers import sealing
 from curate.rates import Code, Worth
 from curate.readers.language import OTHER, spoken
 from curate.readers.settings import Input
@@ -56,6 +58,11 @@ class Pipeline:
     head: Head
     sections: dict[str, Section]
     settings: Settings
+
+    @cached_property
+    def frozen(self) -> Settings:
+        """Return the settings as they are written down."""
+        return sealing.frozen(self.settings)
 
     @classmethod
     def load(cls, path: Path, assignments: Sequence[str] = ()) -> "Pipeline":

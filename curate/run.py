@@ -106,14 +106,14 @@ class Run:
             before = Pipeline.load(self.folder / SETTINGS)
         except ConfigError:  # of another version, or of a plugin that is gone: nothing goes on under them
             return {}
-        states = (self if before.settings == self.pipeline.settings else Run(self.folder, before)).states()
+        states = (self if before.frozen == self.pipeline.frozen else Run(self.folder, before)).states()
         return {name: state for name, (state, _) in states.items() if state not in ("missing", "stale")}
 
     def _commit(self) -> None:
         """Put settings and finished stages into their places, settings first: an old stage is then out of date."""
         if not (self.folder / ".id").is_file():
             files.write_text(self.folder / ".id", self._drawn)
-        files.write_text(self.folder / SETTINGS, dump(self.pipeline.settings))
+        files.write_text(self.folder / SETTINGS, dump(self.pipeline.frozen))
         for name in (settled := self._made.settle()):
             if (page := self.folder / name / f"{name}.html").is_file():
                 files.write_text(self.folder / page.name, page.read_text("utf-8"))
@@ -309,7 +309,7 @@ class Run:
             progress=self.progress,
             tell=self.tell,
             consent=self.consent,
-            settings=self.pipeline.settings,
+            settings=self.pipeline.frozen,
             rates=Rates(head.rates).over(rates()),
             currency=head.currency,
             made=dict(self._made.waiting),
@@ -326,7 +326,7 @@ class Run:
         manifest = {
             "name": self.pipeline.head.name,
             "seed": self.pipeline.head.seed,
-            "settings_digest": config.digest(self.pipeline.settings),
+            "settings_digest": config.digest(self.pipeline.frozen),
             "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
             "stages": {name: asdict(mark) for name, mark in marks.items()},
         }

@@ -7,7 +7,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "curate"
 
-GROUND = {"errors", "records", "config", "files", "registry", "resources", "protocols", "processes"}
+GROUND = {"errors", "records", "config", "files", "registry", "resources", "protocols", "processes", "yamls"}
 PURE = {
     "agreement",
     "alike",
@@ -100,6 +100,7 @@ SERVICES = {
     "manifest",
     "owners",
     "ratings_file",
+    "readmes",
     "recording",
     "review",
     "sharing",

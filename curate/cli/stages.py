@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -193,8 +193,21 @@ def export(
         from curate.exporters import hub
 
         made = folder / "export" / "mteb"
-        sent = (hub.planned if dry_run else hub.push)(made, push, private=not public)
+        sent = (hub.planned if dry_run else hub.push)(made, push, private=not public, secrets=_secrets(folder))
         _uploaded(sent)
+
+
+def _secrets(folder: Path) -> dict[str, str]:
+    """Return the environment variables that the judges of a run may have read, and what they hold."""
+    import os
+
+    from curate.pipeline import Pipeline
+    from curate.providers.presets import variables
+
+    head = Pipeline.load(folder / "pipeline.yaml").head
+    families: Any = {"judges": head.judges, "encoders": head.encoders, "retrievers": head.retrievers}
+    held = {name: os.environ.get(name, "").strip() for name in {*variables(families), "CURATE_PII_KEY"}}
+    return {name: value for name, value in held.items() if value}
 
 
 def _uploaded(sent: "Upload") -> None:

@@ -17,7 +17,7 @@ from curate.search import unit
 class Config(Section):
     """Where the server is and how it is asked."""
 
-    base_url: str = Field(pattern=servers.ADDRESS)
+    base_url: str = Field(pattern=servers.ADDRESS, repr=False)
     """Address that `/embeddings` is added to, for example https://api.example.com/v1."""
     model: str = Field(min_length=1)
     dim: int = Field(ge=1)

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from filelock import FileLock
 
 from curate.errors import ConfigError, DataError, MissingExtra
+from curate.ledger.identities import seal
 from curate.ledger.tables import MIGRATIONS, migrate
 from curate.ledger.writer import Away
 
@@ -116,6 +117,10 @@ class Database:
             with self.alone(MIGRATING) as connection:
                 if migrate(connection) > len(MIGRATIONS):
                     raise DataError(f"{self.place}: written by a newer version of curate; update curate")
+                sealed = seal(connection)
+            if sealed and self.path:
+                with self.transaction("statement") as connection:
+                    connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _url(where: Path | str) -> sa.URL:

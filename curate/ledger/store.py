@@ -38,10 +38,10 @@ class Ledger:
     def __init__(self, where: Path | str) -> None:
         import sqlalchemy as sa
 
-        from curate.ledger import tables
+        from curate.ledger import identities, tables
         from curate.ledger.database import Database
 
-        self._sa, self._tables = sa, tables
+        self._sa, self._tables, self._identities = sa, tables, identities
         self.database = Database(where)
         self._ids = Ids()
         self._named: dict[str, str] = {}
@@ -84,6 +84,11 @@ class Ledger:
         if name not in self._heard:
             self._named[name] = canonical(identity)
         return name
+
+    def current(self, judge_digest: str) -> str:
+        """Return the name of a judge that may have been renamed, see `identities`."""
+        with self.database.transaction() as connection:
+            return self._identities.current(connection, judge_digest)
 
     def append(self, ratings: Sequence[Rating], call: Call | None = None) -> str | None:
         """Write a call and its ratings in one transaction; return the call's id."""

@@ -115,7 +115,7 @@ class Batching(SdkProvider):
             if batch_id and no.reply.status == 404:
                 raise BatchGone(f"{self.name}: batch {batch_id} is not known at {self.base_url}", fatal=True) from None
             variable = key_variable(self.config, self.usual_key)
-            error = rejected(self.name, replace(no.reply, body=hidden(no.reply.body, self._key)), None, variable)
+            error = rejected(self.name, replace(no.reply, body=hidden(no.reply.body, self._secrets)), None, variable)
             raise (NoAnswer(str(error)) if no.reply.status in _GATEWAY else error) from None
         except Unreachable as fault:
             kind = ProviderError if str(fault) in _NOT_SENT else NoAnswer
@@ -149,13 +149,13 @@ class Batching(SdkProvider):
     def _answered(self, body: object) -> Reply | ProviderError:
         """Return the reply in an item's body, or the error if there is none in it."""
         try:
-            return self._reply(hidden(json.dumps(body, ensure_ascii=False, separators=(",", ":")), self._key))
+            return self._reply(hidden(json.dumps(body, ensure_ascii=False, separators=(",", ":")), self._secrets))
         except ProviderError as error:
             return error
 
     def _refused(self, status: int, body: object) -> Reply | ProviderError:
         """Return what a refused item comes to; a content filter's refusal is a reply, as it is online."""
-        said = Rejection(status, {}, hidden(json.dumps(body, ensure_ascii=False), self._key))
+        said = Rejection(status, {}, hidden(json.dumps(body, ensure_ascii=False), self._secrets))
         if filtered(said):
             return Reply(None, "refusal", model="", usage=None, raw=said.body)
         return rejected(self.name, said, None, key_variable(self.config, self.usual_key))

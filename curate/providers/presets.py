@@ -10,7 +10,7 @@ from pydantic import Field
 from curate import clones
 from curate.config import Json, Section, Settings, check, kind_of, read_yaml
 from curate.errors import ConfigError, suggestion
-from curate.providers import PROVIDERS
+from curate.providers import PROVIDERS, sealing
 from curate.providers.settings import ProviderConfig
 from curate.rates import Code, Rates, Worth
 
@@ -92,6 +92,16 @@ def families(
         model = identity.get("model")
         guessed = clones.family(str(model["model"])) if isinstance(model, Mapping) else None
         found[name] = str(declared) if declared else guessed
+    return found
+
+
+def variables(definitions: Mapping[str, Mapping[str, Settings]]) -> set[str]:
+    """Return the environment variables that presets and a pipeline's definitions (by family) may read."""
+    own = [settings for family in definitions.values() for settings in family.values()]
+    found = {"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}
+    for settings in (*presets().values(), *own):
+        named = [sealing.variable(leaf) for _, leaf in sealing.leaves(settings.get(sealing.KEY))]
+        found.update(str(each) for each in (settings.get("key_env"), *named) if each)
     return found
 
 

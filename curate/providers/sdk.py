@@ -17,7 +17,7 @@ from curate.cost import MOST_TOKENS
 from curate.errors import ProviderError
 from curate.protocols import Reply, Request
 from curate.providers.faults import Rejection, filtered, hidden, rejected
-from curate.providers.settings import ProviderConfig, identity, key, key_variable
+from curate.providers.settings import ProviderConfig, identity, key, key_variable, opened, secrets
 from curate.providers.way import SENDING, TooLarge, Way
 
 KEPT = 256_000
@@ -55,10 +55,11 @@ class SdkProvider(ABC):
     usual_key: ClassVar[str]
 
     def __init__(self, config: ProviderConfig) -> None:
-        self.config = config
+        self.config = config = opened(config)
         self.name = f"{config.kind}:{config.model}"
         self.base_url = config.base_url or self.address
         self._key = key(config, self.usual_key)
+        self._secrets = secrets(config, self._key)
         self.identity = self.identify(config)
 
     @classmethod
@@ -77,7 +78,7 @@ class SdkProvider(ABC):
             async with asyncio.timeout(self.config.timeout_s):
                 text = await self._post(encoded(self.body(request)))
         except Rejected as no:
-            rejection = replace(no.reply, body=hidden(no.reply.body, self._key))
+            rejection = replace(no.reply, body=hidden(no.reply.body, self._secrets))
             if filtered(rejection):
                 return Reply(None, "refusal", model="", usage=None, raw=rejection.body)
             raise rejected(self.name, rejection, request, key_variable(self.config, self.usual_key)) from None
@@ -88,7 +89,7 @@ class SdkProvider(ABC):
             raise ProviderError(late, overloaded=True, unknown=way.sent) from None
         finally:
             SENDING.reset(sending)
-        return self._reply(hidden(text, self._key), request.private)
+        return self._reply(hidden(text, self._secrets), request.private)
 
     def _unanswerable(self, fault: Unreachable, way: Way) -> ProviderError:
         if fault.too_large:

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-import yaml
-
 from curate.agreement import Missing
 from curate.clones import family
+from curate.config import parse_yaml
 from curate.errors import ConfigError, DataError, suggestion
 from curate.measures import Scale
 from curate.resources import data_file
@@ -252,5 +251,5 @@ def _parted(name: str) -> list[str]:
 
 @cache
 def _names() -> Mapping[str, list[str]]:
-    known: Mapping[str, list[str]] = yaml.safe_load(data_file("readers/ratings.yaml").read_text(encoding="utf-8"))
+    known: Mapping[str, list[str]] = parse_yaml(data_file("readers/ratings.yaml").read_text(encoding="utf-8"))
     return known

@@ -32,7 +32,7 @@ class Config(Section):
     """Its name, or an alias."""
     encoder: str
     """The encoder that the collection was made with: it turns queries into vectors, no document is encoded."""
-    url: str | None = Field(default=None, pattern=servers.ADDRESS)
+    url: str | None = Field(default=None, pattern=servers.ADDRESS, repr=False)
     """Address of the server, for example http://localhost:6333; without a port it is 6333."""
     path: Path | None = None
     """Instead of a server the folder of the client's embedded mode, which nobody else may have open."""
