@@ -15,7 +15,7 @@ from curate.run import SETTINGS, Run, State
 from curate.stages import billing
 from curate.stages.billing import Bill
 from curate.stages.judge import Config
-from curate.stages.mark import Mark
+from curate.stages.mark import Mark, is_run
 from curate.stages.quote import progress
 
 JUDGING = ("judged", "paid")
@@ -27,7 +27,7 @@ SHOWN = (".parquet", ".json")
 
 def newest(parent: Path = Path("runs")) -> Path:
     """Return the run folder that was worked in last; UserError if there is none."""
-    runs = [path.parent for path in parent.glob(f"*/{SETTINGS}")]
+    runs = [path.parent for path in parent.glob(f"*/{SETTINGS}") if is_run(path.parent)]
     if not runs:
         raise UserError(
             f"no run folder in {parent.resolve()}; start with `curate run PIPELINE.yaml`, or give --run DIR"
