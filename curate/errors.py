@@ -7,6 +7,7 @@ CurateError
 │   ├── MissingExtra  an optional package that is not installed
 │   └── BudgetError   money: no cap was given, or the cap would be passed
 ├── RunFailed         the input was right and the work could not be finished; exit code 1
+│   └── Interrupted   Ctrl-C was pressed while models were asked; exit code 130
 └── ProviderError     a call to a model failed; `fatal` says that no other call will pass
     ├── AccessError   a UserError too: the key is wrong, missing, or not allowed to do this; exit code 2
     └── BatchGone     the vendor does not know the batch that it is asked for, or no longer
@@ -42,6 +43,10 @@ class BudgetError(UserError):
 
 class RunFailed(CurateError):
     """The work could not be finished though the input was right."""
+
+
+class Interrupted(RunFailed):
+    """Ctrl-C was pressed, and what was in flight is written."""
 
 
 class ProviderError(CurateError):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from curate.errors import UserError
-from curate.files import remove, replace_folder, write_text
+from curate.files import remove, replace_folder
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _LOCK, _OWNER = ".lock", ".held"
@@ -30,7 +30,8 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         with lock.acquire(timeout=0):
             try:
-                write_text(owner, str(os.getpid()))
+                owner.unlink(missing_ok=True)  # it may be a link
+                owner.write_text(str(os.getpid()), encoding="ascii")
                 yield
             finally:
                 owner.unlink(missing_ok=True)

@@ -16,12 +16,12 @@ from curate.config import Json, Settings
 from curate.context import Consent, Context, Report, Stage, home, ledger_place
 from curate.errors import ConfigError, CurateError, RunFailed, UserError
 from curate.folder import Made, enough_space, locked
+from curate.foreign import ID, need_ours, need_run, run_id
 from curate.pipeline import Pipeline, dump
 from curate.protocols import PaidProgress, quiet
 from curate.providers.presets import rates
 from curate.rates import Rates
-from curate.stages.foreign import need_ours, need_run
-from curate.stages.mark import ID, TEXT_TABLES, Mark, run_id
+from curate.stages.mark import TEXT_TABLES, Mark
 
 State = Literal["done", "partial", "stale", "missing", "unchecked"]
 """`partial` wrote its tables and has more to do; `unchecked` is done, but a missing file hides whether it is still up

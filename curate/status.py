@@ -10,12 +10,13 @@ from curate import stages
 from curate.config import Json
 from curate.errors import DataError, UserError, suggestion
 from curate.files import read_json
+from curate.foreign import is_run
 from curate.rates import shown
 from curate.run import SETTINGS, Run, State
 from curate.stages import billing
 from curate.stages.billing import Bill
 from curate.stages.judge import Config
-from curate.stages.mark import Mark, is_run
+from curate.stages.mark import Mark
 from curate.stages.quote import progress
 
 JUDGING = ("judged", "paid")

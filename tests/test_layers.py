@@ -115,6 +115,7 @@ LAYERS = [
     {"stages"},
     {"pipeline"},
     {"models"},
+    {"foreign"},
     {"run"},
     {"runs", "status"},
     {"doctor", "embedding", "init", "testing"},

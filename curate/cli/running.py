@@ -129,7 +129,7 @@ def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = 
 def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Path:
     """Return a run folder, without one the newest, which is said; UserError with the remedy if it is none."""
     from curate.errors import UserError
-    from curate.stages.mark import is_run
+    from curate.foreign import is_run
     from curate.status import newest
 
     if folder is None:

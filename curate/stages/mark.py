@@ -1,17 +1,14 @@
 """The done-mark of a stage, `stage.json`: the last file that is written into its folder."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from curate import files, stages
+from curate import files
 from curate.config import Json
 from curate.context import Report
 from curate.errors import DataError
 
 TEXT_TABLES = ("queries.parquet", "corpus.parquet")
-ID = ".id"
-"""What was drawn for a run folder when it was first worked in."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +40,3 @@ class Mark:
         found = files.digests(folder)
         gone = TEXT_TABLES if self.released else ()
         return all(found.get(path) == digest for path, digest in self.outputs.items() if path not in gone)
-
-
-def run_id(run: Path) -> str:
-    """Return what was drawn for a run folder; empty where nothing was, or where a file of that name is not ours."""
-    path = run / ID
-    found = path.read_text("ascii", "replace") if path.is_file() else ""
-    return found if re.fullmatch("[0-9a-f]{32}", found) else ""
-
-
-def is_run(folder: Path) -> bool:
-    """Say whether a folder bears the mark of a run; a copy that lost its hidden files is known by a stage's mark."""
-    return bool(run_id(folder)) or any(Mark.read(folder / name) for name in stages.KNOWN)

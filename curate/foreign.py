@@ -7,11 +7,25 @@ from pathlib import Path
 from curate import stages
 from curate.errors import DataError, UserError
 from curate.files import digests, read_json
-from curate.stages.mark import ID, Mark, is_run
+from curate.stages.mark import Mark
 
+ID = ".id"
+"""What was drawn for a run folder when it was first worked in."""
 _OTHERS = re.compile(r"\.DS_Store|\.nfs\w+|\._.*|Thumbs\.db|desktop\.ini|.*\.pyc|\..+\.\d+")
 """Names of files that a system or a program leaves by itself; the last is of a writer of ours that was killed."""
 _SHOWN = 3
+
+
+def run_id(run: Path) -> str:
+    """Return what was drawn for a run folder; empty where nothing was, or where a file of that name is not ours."""
+    path = run / ID
+    found = path.read_text("ascii", "replace") if path.is_file() else ""
+    return found if re.fullmatch("[0-9a-f]{32}", found) else ""
+
+
+def is_run(folder: Path) -> bool:
+    """Say whether a folder bears the mark of a run; a copy that lost its hidden files is known by a stage's mark."""
+    return bool(run_id(folder)) or any(Mark.read(folder / name) for name in stages.KNOWN)
 
 
 def need_run(folder: Path) -> None:
