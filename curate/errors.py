@@ -53,7 +53,7 @@ class ProviderError(CurateError):
     """A call to a model failed.
 
     `fatal`: no request will pass. `useless`: this one will not if it is asked again, others may. `too_long`: a shorter
-    one may. `overloaded`: fewer at the same time may.
+    one may. `overloaded`: fewer at the same time may. `unresolved`: the host's name leads nowhere, and never did.
     """
 
     def __init__(
@@ -64,6 +64,7 @@ class ProviderError(CurateError):
         useless: bool = False,
         too_long: bool = False,
         overloaded: bool = False,
+        unresolved: bool = False,
         retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
@@ -71,6 +72,7 @@ class ProviderError(CurateError):
         self.useless = useless
         self.too_long = too_long
         self.overloaded = overloaded
+        self.unresolved = unresolved
         self.retry_after = retry_after
 
 

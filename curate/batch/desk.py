@@ -15,7 +15,7 @@ from curate.budget import Budget
 from curate.errors import BudgetError, Interrupted, ProviderError
 from curate.ledger import Ledger
 from curate.ledger.batches import Batches
-from curate.pauses import LONGEST_S
+from curate.pauses import LONGEST_S, NAMELESS
 from curate.protocols import PaidProgress, quiet
 
 Result = TypeVar("Result")
@@ -103,11 +103,11 @@ class Desk:
     async def insist(self, step: Callable[[], Awaitable[Result]], patience: int = 1) -> Result:
         """Return what a step gives; one that fails in passing is tried again after growing pauses."""
         pause = self.pace.first_s
-        for _ in range(self.pace.attempts * patience - 1):
+        for tries in range(1, self.pace.attempts * patience):
             try:
                 return await step()
             except ProviderError as error:
-                if error.fatal or error.useless:
+                if error.fatal or error.useless or (error.unresolved and tries >= NAMELESS):
                     raise
                 named = error.retry_after
             await self.pause(pause if named is None else min(named, LONGEST_S))

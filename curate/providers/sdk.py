@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from curate import servers
 from curate.config import Json
 from curate.errors import ProviderError
 from curate.protocols import Reply, Request
@@ -40,6 +41,8 @@ class SdkProvider(ABC):
 
     address: ClassVar[str]
     usual_key: ClassVar[str]
+    _reached = False
+    """Whether the host was ever found."""
 
     def __init__(self, config: ProviderConfig) -> None:
         self.config = config
@@ -62,13 +65,15 @@ class SdkProvider(ABC):
         try:
             async with asyncio.timeout(self.config.timeout_s):
                 text = await self._post(encoded(self.body(request)))
+            self._reached = True
         except Rejected as no:
+            self._reached = True
             rejection = replace(no.reply, body=hidden(no.reply.body, self._key))
             if filtered(rejection):
                 return Reply(None, "refusal", model="", usage=None, raw=rejection.body)
             raise rejected(self.name, rejection, request, key_variable(self.config, self.usual_key)) from None
         except Unreachable as fault:
-            raise ProviderError(f"{self.name}: no answer from {self.base_url} ({fault})") from None
+            raise servers.silent(self.name, self.base_url, fault, str(fault), reached=self._reached) from None
         except TimeoutError:
             late = f"{self.name}: no answer within {self.config.timeout_s:g} s; raise timeout_s"
             raise ProviderError(late, overloaded=True) from None

@@ -24,6 +24,11 @@ _CHUNK = 1 << 16
 _SAMPLE_BYTES = 1 << 20
 _NAME_IT = "save the file as UTF-8, or name its encoding with"
 
+OLD_MAC = (
+    "found lines that end with carriage returns alone, expected line feeds; save the file again, as CSV UTF-8 or with "
+    "line ends of Unix or Windows"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -48,9 +53,11 @@ def guess(stream: BinaryIO, place: str, option: str) -> Encoding:
 
     GB18030 and Big5 are told apart by the share of frequent Chinese characters that each of them makes of a sample.
     DataError, with the option that names an encoding, if none of the three fits, or if there are zero bytes without a
-    byte order mark.
+    byte order mark; and if no line ends with a line feed, but with a carriage return.
     """
     head = stream.read(4096)
+    if b"\r" in head.rstrip(b"\r") and b"\n" not in head and b"\0" not in head:
+        raise DataError(f"{place}: {OLD_MAC}")
     for bom, name in _BOMS:
         if head.startswith(bom):
             return "utf-16" if name == "utf-16" else "utf-8"
