@@ -29,6 +29,8 @@ def read(folder: Path) -> dict[str, Any]:
         raise DataError(
             f"{path}: expected version {VERSION}, found {found.get('version')!r}; use the curate that wrote it"
         )
+    if not (isinstance(found.get("files"), dict) and isinstance(found.get("format"), str)):
+        raise DataError(f"{path}: not a manifest that `curate export` wrote, for it names no format or no files")
     return found
 
 

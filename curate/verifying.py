@@ -19,6 +19,9 @@ from curate.ledger import Ledger
 from curate.records import shown
 from curate.voting import EXPERTS, PAIR
 
+_UNREADABLE = (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError, pl.exceptions.PolarsError)
+"""What is raised where a file holds something else than its name says."""
+
 
 @dataclass
 class Verified:
@@ -78,17 +81,23 @@ def _verified(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str
         found.unchecked.append(f"labels and texts, for those of the format {body['format']} are not read")
         return found
     try:
-        written, verdicts = READERS[body["format"]](folder), read_table(folder, "verdicts")
-        texts = _texts(written, verdicts, body["labels"]["shown"], seen)
-    except (DataError, OSError, ValueError, KeyError, pl.exceptions.PolarsError) as error:
-        found.differences.append(f"cannot be read as an export any more: {type(error).__name__}: {error}")
-        return found
+        _compare(found, body, votes, seen)
+    except DataError as error:
+        found.differences.append(f"cannot be read as an export any more: {error}")
+    except _UNREADABLE as error:  # whose words may quote a text
+        found.differences.append(f"cannot be read as an export any more ({type(error).__name__})")
+    return found
+
+
+def _compare(found: Verified, body: Mapping[str, Any], votes: Votes, seen: dict[tuple[str, int | None], str]) -> None:
+    """Add what differs in the texts and labels of an export; any file of it may be another one."""
+    written, verdicts = READERS[body["format"]](found.folder), read_table(found.folder, "verdicts")
+    texts = _texts(written, verdicts, body["labels"]["shown"], seen)
     for name, count in (("queries", written.queries.height), ("corpus", texts.documents)):
         if count != body["rows"][name]:
             found.differences.append(f"{name}: expected {body['rows'][name]:,} texts, found {count:,}")
     found.differences += _unknown(texts.pairs)
     _labels(found, written, verdicts, texts, body, votes)
-    return found
 
 
 def _labels(

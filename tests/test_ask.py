@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import sqlite3
 import threading
 import time
@@ -15,15 +16,19 @@ from typing import Any
 
 import pytest
 
-from curate import ask, judging
+from curate import ask, judging, servers
 from curate.ask import Account, Job
 from curate.budget import Budget, Meter, plan
 from curate.cost import Price, cost, estimate
+from curate.encoders.api import Api
+from curate.encoders.api import Config as ApiConfig
 from curate.errors import BudgetError, ProviderError, RunFailed
 from curate.judges.llm import LlmJudge
 from curate.ledger import Ledger
 from curate.protocols import Provider, Request, Usage
+from curate.providers.openai import OpenAIProvider
 from curate.providers.sdk import SdkProvider
+from curate.providers.settings import ProviderConfig
 from curate.records import Outcome
 from tests import vendor as fake
 from tests.asking import (
@@ -786,3 +791,47 @@ def test_smaller_tasks_that_wait_for_the_only_slot_end_with_the_rest(ledger: Led
     faults = [fake.says("nothing"), fake.error(402)]
     with vendor(script, faults) as server, pytest.raises(ProviderError, match="402"):
         judged(server, ledger, work("S" * 8), ONE, batch=2)
+
+
+class Lookups:
+    """A network in which no name leads anywhere."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.names: list[object] = []
+        monkeypatch.setattr(socket, "getaddrinfo", self)
+
+    def __call__(self, host: object, *_more: object, **_named: object) -> list[object]:
+        self.names.append(host)
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+
+NAMELESS = "http://no-such-host.invalid/v1"
+
+
+def test_a_name_that_leads_nowhere_is_given_up_after_three_tries(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = OpenAIProvider(ProviderConfig(kind="openai", model="m-1", base_url=NAMELESS))
+    with vendor(script) as server:
+        one = replace(job(server, work("S" * 40), ONE, batch=1), provider=provider)
+    lookups = Lookups(monkeypatch)
+    with pytest.raises(ProviderError, match=f"{NAMELESS}: the name of its host leads to no address") as caught:
+        ask.ask([one], ledger)
+    assert (caught.value.fatal, lookups.names) == (True, ["no-such-host.invalid"] * 3)
+
+
+def test_a_name_that_led_somewhere_before_is_an_outage() -> None:
+    error = OSError()
+    error.__cause__ = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+    assert servers.silent("m", NAMELESS, error, "", reached=False).unresolved
+    assert not servers.silent("m", NAMELESS, error, "", reached=True).unresolved
+    assert not servers.silent("m", NAMELESS, OSError(), "", reached=False).unresolved
+
+
+def test_an_encoder_gives_a_name_up_after_three_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    lookups = Lookups(monkeypatch)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    encoder = Api("far", ApiConfig(base_url=NAMELESS, model="m", dim=3))
+    with pytest.raises(ProviderError, match="the name of its host leads to no address"):
+        encoder.encode(["text"], "query")
+    assert len(lookups.names) == 3

@@ -117,6 +117,7 @@ LAYERS = [
     {"stages"},
     {"pipeline"},
     {"models"},
+    {"foreign"},
     {"run"},
     {"runs", "status"},
     {"doctor", "embedding", "init", "testing"},

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from curate.cli.main import app
+from curate.cli.app import app
 from curate.config import digest
 from curate.ledger import Call, Ledger, Rating
 from curate.ledger.check import check

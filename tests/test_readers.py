@@ -446,3 +446,17 @@ def test_a_task_of_mteb(tmp_path: Path) -> None:
     assert [row.values["corpus-id"] for row in tables["qrels"].rows()] == ["d2"]
     assert tables["corpus"].name == "TinyDiet"
     assert "text" in (tables["corpus"].header() or [])
+
+
+@pytest.mark.parametrize("encoding", ["auto", "utf-8", "utf-16"])
+@pytest.mark.parametrize("name", ["old.csv", "old.tsv"])
+def test_line_ends_of_an_old_macintosh_are_named(tmp_path: Path, name: str, encoding: Any) -> None:
+    text = "id,text\rq1,头痛怎么办\r".replace(",", "," if name.endswith("csv") else "\t")
+    (tmp_path / name).write_bytes(text.encode("utf-16" if encoding == "utf-16" else "utf-8"))
+    with pytest.raises(DataError, match=rf"{name}: found lines that end with carriage returns alone"):
+        texts(tmp_path / name, encoding)
+
+
+def test_a_carriage_return_inside_a_file_with_line_feeds_stays(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b'id,text\nq1,"one\rtwo"\n')
+    assert texts(tmp_path / "a.csv") == ["one\rtwo"]

@@ -314,6 +314,15 @@ class Broken(Letters):
         return rows
 
 
+class Empty(Letters):
+    """An encoder that knows nothing of one text."""
+
+    def encode(self, texts: Sequence[str], role: Role) -> Vectors:
+        rows = super().encode(texts, role)
+        rows[7] = 0
+        return rows
+
+
 class Short(Letters):
     """An encoder that loses a row."""
 
@@ -324,6 +333,9 @@ class Short(Letters):
 def test_vectors_that_are_none_are_never_kept(tmp_path: Path) -> None:
     with pytest.raises(RunFailed, match=r"encoders\.letters: 1 of 256 vectors hold NaN or infinity; use a model"):
         cached(tmp_path, Broken())[0].encode(TEXTS, "document")
+    with pytest.raises(RunFailed, match=r"encoders\.letters: 1 of 256 vectors have the length 0"):
+        cached(tmp_path / "empty", Empty())[0].encode(TEXTS, "document")
+    assert files(tmp_path / "empty") == []
     with pytest.raises(RunFailed, match=r"found vectors of shape \(255, 64\) for 256 texts"):
         cached(tmp_path / "short", Short())[0].encode(TEXTS, "document")
     assert len(files(tmp_path)) == 1, "the group before it"

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -398,3 +399,26 @@ def test_candidates_of_every_draw_are_verified(tmp_path: Path, draw: str) -> Non
     assert curate(tmp_path, "run", "tiny.yaml", "--set", f"export.rerank.draw={draw}").returncode == 0
     done = curate(tmp_path, "verify", "runs/tiny/export")
     assert done.returncode == 3, done.stdout
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_files_in_each_others_places_are_sentences_without_texts(export: Path, name: str) -> None:
+    folder = export / name
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != manifest.NAME]
+    held = {path: path.read_bytes() for path in files}
+    pairs = [pair for pair in combinations(files, 2) if held[pair[0]] != held[pair[1]]]
+    for one, other in pairs[:: 5 if name == "mteb" else 1]:  # of 132 pairs, 43 were tracebacks
+        one.write_bytes(held[other])
+        other.write_bytes(held[one])
+        differences = verified(export)[name].differences
+        assert any(one.name in each for each in differences)
+        assert not any("高血压" in each or "咖啡" in each for each in differences)
+        one.write_bytes(held[one])
+        other.write_bytes(held[other])
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"version": 1}', '{"version": 1, "files": [], "format": "beir"}', "\0"])
+def test_a_manifest_that_is_none_is_a_sentence(export: Path, text: str) -> None:
+    (export / "beir" / manifest.NAME).write_text(text)
+    with pytest.raises(DataError, match=r"beir/MANIFEST\.json: "):
+        verified(export)

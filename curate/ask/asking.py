@@ -9,7 +9,7 @@ from curate.ask.lane import MOST_FAILED, MOST_FRUITLESS, Lane, mixture
 from curate.ask.purse import Purse
 from curate.ask.tasks import Bill, Job
 from curate.budget import Budget
-from curate.errors import BudgetError, ProviderError, RunFailed
+from curate.errors import BudgetError, Interrupted, ProviderError, RunFailed
 from curate.ledger import Ledger
 from curate.protocols import PaidProgress, quiet
 
@@ -35,7 +35,7 @@ def ask(
     A judge that cannot go on ends after its calls in flight are written, and the others finish; `tell` gets the reason
     at once, and in the end it is raised: ProviderError on a fatal answer (quota used up), on MOST_FAILED requests in a
     row without an answer or on an outage, RunFailed after MOST_FRUITLESS answers in a row that settle nothing, or if
-    replies name another model than before. All end together: with BudgetError at the cap, RunFailed on Ctrl-C,
+    replies name another model than before. All end together: with BudgetError at the cap, Interrupted on Ctrl-C,
     ProviderError if a judge's first answer is a fatal one (wrong key), and any unexpected error as itself. Ctrl-C
     while it is ending drops the calls in flight.
     """
@@ -104,4 +104,4 @@ class _Asking:
             for lane in self.lanes:
                 for each in lane.running:
                     each.cancel()
-        self.halt(RunFailed("stopped; every answer that arrived is kept, and the same command goes on from there"))
+        self.halt(Interrupted("stopped; every answer that arrived is kept, and the same command goes on from there"))

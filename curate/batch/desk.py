@@ -12,10 +12,10 @@ from curate.ask.purse import Halted, Purse
 from curate.batch.records import Order, Pace
 from curate.batch.seat import Seat
 from curate.budget import Budget
-from curate.errors import BudgetError, ProviderError, RunFailed
+from curate.errors import BudgetError, Interrupted, ProviderError
 from curate.ledger import Ledger
 from curate.ledger.batches import Batches
-from curate.pauses import LONGEST_S
+from curate.pauses import LONGEST_S, NAMELESS
 from curate.protocols import PaidProgress, quiet
 
 Result = TypeVar("Result")
@@ -37,7 +37,7 @@ def ask_batches(
 
     Open batches of the judges are collected first, whoever submitted them. The cap of the `budget` holds for all orders
     together. `tell` is given a line for every event, `beat` is as in `ask`. The asking ends early with ProviderError on
-    a fatal answer or a batch that its vendor refuses as a whole, BudgetError at the cap, RunFailed on Ctrl-C, if
+    a fatal answer or a batch that its vendor refuses as a whole, BudgetError at the cap, Interrupted on Ctrl-C, if
     replies name another model than before, or if a round gave nothing that can be read. Batches then go on at the
     vendors, and the next asking collects them. Ctrl-C while it is ending drops the step in flight.
     """
@@ -108,11 +108,11 @@ class Desk:
     async def insist(self, step: Callable[[], Awaitable[Result]], patience: int = 1) -> Result:
         """Return what a step gives; one that fails in passing is tried again after growing pauses."""
         pause = self.pace.first_s
-        for _ in range(self.pace.attempts * patience - 1):
+        for tries in range(1, self.pace.attempts * patience):
             try:
                 return await step()
             except ProviderError as error:
-                if error.fatal or error.useless:
+                if error.fatal or error.useless or (error.unresolved and tries >= NAMELESS):
                     raise
                 named = error.retry_after
             await self.pause(pause if named is None else min(named, LONGEST_S))
@@ -138,7 +138,7 @@ class Desk:
             for each in self.running:
                 each.cancel()
         self.halt(
-            RunFailed(
+            Interrupted(
                 "stopped; every answer that was collected is kept, batches go on at the vendors, and the same command "
                 "collects them"
             )

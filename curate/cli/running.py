@@ -146,6 +146,7 @@ def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = 
 def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Path:
     """Return a run folder, without one the newest, which is said; UserError with the remedy if it is none."""
     from curate.errors import UserError
+    from curate.foreign import is_run
     from curate.status import newest
 
     if folder is None:
@@ -153,6 +154,8 @@ def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Pa
         typer.echo(f"working in {folder}", err=True)
     if not (folder / "pipeline.yaml").is_file():
         raise UserError(f"{folder}: not a run folder, for it has no pipeline.yaml; {remedy}")
+    if not is_run(folder):
+        raise UserError(f"{folder}: not a run folder, for its pipeline.yaml is not one that a run wrote; {remedy}")
     return folder
 
 

@@ -69,7 +69,7 @@ class Api:
         try:
             response = client.post(self._url, json={"model": self.config.model, "input": list(texts)})
         except httpx.HTTPError as error:
-            raise ProviderError(f"encoders.{self.name}: no answer from {self._url} ({type(error).__name__})") from None
+            raise servers.silent(f"encoders.{self.name}", self._url, error, type(error).__name__) from None
         if response.status_code != httpx.codes.OK:
             raise servers.refused(
                 f"encoders.{self.name}",

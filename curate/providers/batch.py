@@ -18,6 +18,7 @@ from curate.protocols import BatchProvider, Reply, Request
 from curate.providers.faults import Rejection, filtered, hidden, rejected
 from curate.providers.sdk import NO_KEY, Rejected, SdkProvider, Unreachable
 from curate.providers.settings import ProviderConfig, key_variable
+from curate.servers import nameless, silent
 
 _KINDS: Mapping[str, tuple[str, str]] = {
     "anthropic": ("curate.providers.batch_anthropic", "AnthropicBatch"),
@@ -111,6 +112,7 @@ class Batching(SdkProvider):
             async with asyncio.timeout(seconds):
                 with self._faults():
                     yield
+            self._reached = True
         except Rejected as no:
             if batch_id and no.reply.status == 404:
                 raise BatchGone(f"{self.name}: batch {batch_id} is not known at {self.base_url}", fatal=True) from None
@@ -118,6 +120,8 @@ class Batching(SdkProvider):
             error = rejected(self.name, replace(no.reply, body=hidden(no.reply.body, self._secrets)), None, variable)
             raise (NoAnswer(str(error)) if no.reply.status in _GATEWAY else error) from None
         except Unreachable as fault:
+            if nameless(fault):
+                raise silent(self.name, self.base_url, fault, str(fault), reached=self._reached) from None
             kind = ProviderError if str(fault) in _NOT_SENT else NoAnswer
             raise kind(f"{self.name}: no answer from {self.base_url} ({fault})") from None
         except TimeoutError:

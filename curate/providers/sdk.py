@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, ClassVar
 
+from curate import servers
 from curate.config import Json
 from curate.cost import MOST_TOKENS
 from curate.errors import ProviderError
@@ -53,6 +54,8 @@ class SdkProvider(ABC):
 
     address: ClassVar[str]
     usual_key: ClassVar[str]
+    _reached = False
+    """Whether the host was ever found."""
 
     def __init__(self, config: ProviderConfig) -> None:
         self.config = config = opened(config)
@@ -77,7 +80,9 @@ class SdkProvider(ABC):
         try:
             async with asyncio.timeout(self.config.timeout_s):
                 text = await self._post(encoded(self.body(request)))
+            self._reached = True
         except Rejected as no:
+            self._reached = True
             rejection = replace(no.reply, body=hidden(no.reply.body, self._secrets))
             if filtered(rejection):
                 return Reply(None, "refusal", model="", usage=None, raw=rejection.body)
@@ -96,7 +101,9 @@ class SdkProvider(ABC):
             most = f"{self.config.reply_bytes / 1e6:g} MB"
             long = f"{self.name}: {self.base_url} answered with more than {most}; raise reply_bytes if that is right"
             return ProviderError(long, useless=True, unknown=True)
-        return ProviderError(f"{self.name}: no answer from {self.base_url} ({fault})", unknown=way.sent)
+        error = servers.silent(self.name, self.base_url, fault, str(fault), reached=self._reached)
+        error.unknown = way.sent
+        return error
 
     @abstractmethod
     async def close(self) -> None:

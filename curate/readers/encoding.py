@@ -30,6 +30,11 @@ follow."""
 _RARER = 0.5
 """What one of these counts, beside a usual one."""
 
+OLD_MAC = (
+    "found lines that end with carriage returns alone, expected line feeds; save the file again, as CSV UTF-8 or with "
+    "line ends of Unix or Windows"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -55,10 +60,13 @@ def guess(stream: BinaryIO, place: str, option: str | None) -> Encoding:
     GB18030 and Big5 are told apart by the share of frequent Chinese characters that each of them makes of a sample. A
     table whose only Chinese are names or headings may have none of these: there it is the share of those that each
     encoding's older form has. DataError, with the option that names an encoding if there is one, if none of the
-    three fits, or if there are zero bytes without a byte order mark.
+    three fits, or if there are zero bytes without a byte order mark; and if no line
+    ends with a line feed, but with a carriage return.
     """
     remedy = f"save the file as UTF-8{f', or name its encoding with {option}' if option else ''}"
     head = stream.read(4096)
+    if b"\r" in head.rstrip(b"\r") and b"\n" not in head and b"\0" not in head:
+        raise DataError(f"{place}: {OLD_MAC}")
     for bom, name in _BOMS:
         if head.startswith(bom):
             return "utf-16" if name == "utf-16" else "utf-8"

@@ -166,7 +166,7 @@ class Collection:
             if isinstance(error.source, ValueError):
                 raise self._strange() from None
             what = type(error.source).__name__
-            raise ProviderError(f"{self._place}: no answer from {self._address} ({what})") from None
+            raise servers.silent(self._place, self._address, error.source, what) from None
         except (ValueError, AssertionError):  # no JSON; JSON without a result
             raise self._strange() from None
 

@@ -66,7 +66,7 @@ class CachedEncoder:
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
         """Return one normalised float32 row a text, shape (len(texts), dim), in order.
 
-        RunFailed if the encoder gives NaN, infinity or another number of rows: such rows are never kept.
+        RunFailed if the encoder gives NaN, infinity, a row of zeros or another number of rows: such are never kept.
         """
         if not texts:
             return np.empty((0, self.dim), dtype=np.float32)
@@ -127,6 +127,11 @@ class CachedEncoder:
             raise RunFailed(
                 f"encoders.{self.name}: {bad} of {len(texts)} vectors hold NaN or infinity; "
                 "use a model or a precision (dtype) that encodes these texts"
+            )
+        if empty := int((np.abs(rows).max(axis=1, initial=0) == 0).sum()):
+            raise RunFailed(
+                f"encoders.{self.name}: {empty} of {len(texts)} vectors have the length 0, as near to any text "
+                "as to any other; use a model that encodes these texts, or leave them out"
             )
         return rows
 
