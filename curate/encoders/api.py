@@ -13,6 +13,9 @@ from curate.protocols import Vectors
 from curate.records import Role
 from curate.search import unit
 
+_SHORTEST = 1e-18
+"""The squares of smaller numbers are 0 in float32, and those of numbers above its inverse are infinite."""
+
 
 class Config(Section):
     """Where the server is and how it is asked."""
@@ -95,4 +98,11 @@ class Api:
             )
         if rows.shape[1] != self.dim:
             raise ConfigError(f"encoders.{self.name}.dim: found vectors of length {rows.shape[1]}, expected {self.dim}")
+        largest = np.abs(rows).max(axis=1)
+        if empty := int(((largest < _SHORTEST) | (largest > 1 / _SHORTEST)).sum()):
+            raise ProviderError(
+                f"encoders.{self.name}: {empty} of {count} embeddings of {self._url} have the length 0, or one that "
+                "nothing can be divided by, and say nothing of their texts; check the model",
+                fatal=True,
+            )
         return rows
