@@ -21,7 +21,7 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
-from curate.measures import on_grades
+from curate.panel.agreement_figures import on_grades
 
 PAIRS, JUDGES, GRADES, QUERIES, REPEATS = 1_000_000, ("a", "b", "c"), 5, 734, 5
 Codes = npt.NDArray[np.int64]

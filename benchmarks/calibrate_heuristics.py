@@ -13,12 +13,12 @@ import numpy.typing as npt
 import polars as pl
 import yaml
 
-from curate import resources
-from curate.context import Context, home
-from curate.corpus import TableCorpus
-from curate.judges.heuristic import Config, Lexical, Similarity, Thresholds
-from curate.records import GRADES, Document, Query
-from curate.stages import build
+from curate.core.records import GRADES, Document, Query
+from curate.panel.judges.heuristic import Config, Lexical, Similarity, Thresholds
+from curate.stages.asking import build
+from curate.stages.context import Context, home
+from curate.system import resources
+from curate.system.corpus import TableCorpus
 
 ANY = Thresholds(S=1, A=1, B=1, C=1)
 

@@ -22,12 +22,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from curate.alike import CHUNK
-from curate.diversity import BLOCK, Kept, disagreement, diversify, threshold
-from curate.protocols import Vectors
-from curate.screen import FLOAT32
-from curate.screens import WORTHWHILE, screen_on
-from curate.search import unit
+from curate.core.protocols import Vectors
+from curate.retrieval.similarity.approximate import FLOAT32
+from curate.retrieval.similarity.devices import WORTHWHILE, screen_on
+from curate.retrieval.similarity.diversity import BLOCK, Kept, disagreement, diversify, threshold
+from curate.retrieval.similarity.exact_search import unit
+from curate.retrieval.similarity.near_duplicates import CHUNK
 
 DIM, T, N = 768, 0.78, 1
 CHOSEN = partial(screen_on, "cpu", WORTHWHILE)

@@ -22,13 +22,14 @@ import numpy as np
 import polars as pl
 
 from benchmarks import paper
-from curate import measures, passages, voting
-from curate.config import canonical, digest, text_digest
-from curate.context import Context
-from curate.files import TableWriter, frame, write_json, write_table
+from curate.core.config import canonical, digest, text_digest
 from curate.ledger import Ledger
-from curate.stages import export
-from curate.verifying import verify
+from curate.llm import passages
+from curate.panel import agreement_figures, voting
+from curate.stages.context import Context
+from curate.stages.export import stage as export
+from curate.system.files import TableWriter, frame, write_json, write_table
+from curate.verify.verify import verify
 
 LENGTH = 335
 """Characters of a document on the average: 470 tokens of cl100k_base."""
@@ -75,7 +76,8 @@ def judged(run: Path, home: Path, table: pl.DataFrame) -> None:
     ratings = long.with_columns(status=pl.lit("rated"), replicate=pl.lit(0), slot=pl.lit(0), batch_size=pl.lit(10))
     verdicts = voting.unanimous(ratings, list(PANEL))
     qrels = verdicts.filter(pl.col("verdict") == "relevant").select("query_id", "doc_id", score=pl.lit(1))
-    agreed = {"panel": sorted(PANEL), "counts": {}, "top_50": None, **measures.measure(ratings, sorted(PANEL), 7)}
+    agreed = {"panel": sorted(PANEL), "counts": {}, "top_50": None}
+    agreed |= agreement_figures.measure(ratings, sorted(PANEL), 7)
     rubric = {"name": "rubric-zh", "version": 1, "digest": RUBRIC}
     facts = {
         "judge": {"shown": SHOWN, "cascade": None, "heuristic": [], "rubric": "rubric-zh", "gate": None, "models": {}},

@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import paper, pool
-from curate.diversity import diversify
-from curate.files import write_text
-from curate.screens import screen_on
+from curate.retrieval.similarity.devices import screen_on
+from curate.retrieval.similarity.diversity import diversify
+from curate.system.files import write_text
 
 THRESHOLD, SEED_SIZE = 0.78, 5_000
 Times = dict[str, list[float]]

@@ -20,10 +20,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from curate import leaks, splits
-from curate.context import Context
-from curate.stages import build
-from curate.stages.train_set import Leaks
+from curate.retrieval.similarity import leaks
+from curate.stages.asking import build
+from curate.stages.context import Context
+from curate.stages.train_set import splits
+from curate.stages.train_set.stage import Leaks
 
 TEST, TRAIN, PLANTED = 734, 20_000, 100
 FORMS = ("{}怎么治疗", "{}有什么症状", "{}平时要注意什么", "得了{}能运动吗", "{}要做哪些检查")

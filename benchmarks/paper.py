@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from curate import resources
-from curate.files import TableWriter, frame, write_table
+from curate.system import resources
+from curate.system.files import TableWriter, frame, write_table
 
 DIM, NEAR, BLOCK = 768, 0.4, 20_000
 SENTENCE = re.compile(r"[^。！？!?;；.]+[。！？!?;；.]*")

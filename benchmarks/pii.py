@@ -24,12 +24,12 @@ from typing import Any
 
 import polars as pl
 
-from curate import resources
+from curate.core.records import Span
 from curate.pii import RECOGNISERS, Recogniser
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all, suspects
 from curate.pii.text import trigger
-from curate.records import Span
+from curate.system import resources
 
 REPEATS, PLANTED = 5, 200
 Places = list[list[tuple[int, int]]]

@@ -19,14 +19,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from curate import resources
-from curate.config import read_yaml
-from curate.estimates import wilson
+from curate.core.config import read_yaml
+from curate.llm.providers import provider
+from curate.llm.providers.presets import LanguageModel
 from curate.pii import model as asking
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all
-from curate.providers import provider
-from curate.providers.presets import LanguageModel
+from curate.stats.sample_estimates import wilson
+from curate.system import resources
 
 FOLDER = Path(__file__).with_name("free_text")
 SETS = ("open", "first", "second")

@@ -22,14 +22,14 @@ import numpy as np
 import polars as pl
 
 from benchmarks import paper
-from curate.corpus import TableCorpus
-from curate.following import Ids
-from curate.protocols import Corpus, Encoder, Hits, Kit, Progress, quiet
-from curate.records import Query
-from curate.retrievers.bm25 import Bm25, Config
-from curate.retrievers.dense import in_columns
-from curate.search import top_k
+from curate.core.protocols import Corpus, Encoder, Hits, Kit, Progress, quiet
+from curate.core.records import Query
+from curate.retrieval.id_mapping import Ids
+from curate.retrieval.retrievers.bm25 import Bm25, Config
+from curate.retrieval.retrievers.dense import in_columns
+from curate.retrieval.similarity.exact_search import top_k
 from curate.stages import pool
+from curate.system.corpus import TableCorpus
 
 DENSE = ("one", "two", "three")
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import polars as pl
 
-from curate.context import Context, home
-from curate.corpus import TableCorpus
-from curate.following import ranked
-from curate.fusion import Method
-from curate.protocols import quiet
-from curate.records import Query
-from curate.stages import build
+from curate.core.protocols import quiet
+from curate.core.records import Query
+from curate.retrieval.fusion import Method
+from curate.retrieval.id_mapping import ranked
+from curate.stages.asking import build
+from curate.stages.context import Context, home
 from curate.stages.pool import pool
+from curate.system.corpus import TableCorpus
 
 DEPTHS = (10, 50, 100, 200, 500)
 PANELS = (("bm25",), ("e5",), ("use",), ("bm25", "e5"), ("bm25", "e5", "use"))

@@ -2,7 +2,8 @@
 
 People are simulated: every stratum has a fixed number of relevant pairs, and a sample finds as many of them as a draw
 without replacement gives (hypergeometric), by seed. Before: Neyman's allocation for the agreement with one guess per
-pattern of grades, and Wilson's interval for the recall. After: `curate.review.planning` and `curate.estimates`.
+pattern of grades, and Wilson's interval for the recall. After: `curate.review.planning` and
+`curate.stats.sample_estimates`.
 A figure's coverage is the share of seeds whose 95 % interval holds the pool's true value; its half width is the mean.
 
 Run: python -m benchmarks.review_targets [--seeds 3000]
@@ -16,10 +17,10 @@ from statistics import NormalDist, mean
 
 import numpy as np
 
-from curate import survey
-from curate.estimates import Part, recall, share
+from curate.panel import sampling_design
 from curate.review import planning
 from curate.review.aims import FIGURES, TARGETS, wanted
+from curate.stats.sample_estimates import Part, recall, share
 
 STRATA = (
     "relevant, one grade, top 50",
@@ -121,8 +122,8 @@ def samples(
 def design(sizes: Mapping[str, int], size: int, target: str | None) -> dict[str, int]:
     """Return the allocation for a target, or for None the one before."""
     if target is None:
-        return survey.allocate(sizes, BEFORE, size)
-    return planning.allocate(sizes, survey.guesses(STRATA), size, wanted(target, ()))
+        return sampling_design.allocate(sizes, BEFORE, size)
+    return planning.allocate(sizes, sampling_design.guesses(STRATA), size, wanted(target, ()))
 
 
 def widths_and_coverage(
@@ -138,7 +139,7 @@ def widths_and_coverage(
 def rows_table(sizes: Mapping[str, int], size: int) -> None:
     """Print how the rows of every design go over the strata, and the half widths that the plan promises."""
     found = {target or "before": design(sizes, size, target) for target in (None, *TARGETS)}
-    guesses = survey.guesses(STRATA)
+    guesses = sampling_design.guesses(STRATA)
     print(f"\n| stratum | pairs | guess | {' | '.join(found)} |\n| --- | --: | --: |{' --: |' * len(found)}")
     for name in STRATA:
         rows = " | ".join(f"{drawn[name]:,}" for drawn in found.values())

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from curate.protocols import Vectors
-from curate.search import products, top_k, unit
+from curate.core.protocols import Vectors
+from curate.retrieval.similarity.exact_search import products, top_k, unit
 
 DIM, K, BLOCK, CHECKED = 768, 500, 16_384, 20
 

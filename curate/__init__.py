@@ -7,43 +7,54 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # `typing` takes longer to import than all the rest before Ctrl-C is heard
 if TYPE_CHECKING:
-    from curate.agreement import Agreement, measure
-    from curate.config import Section
-    from curate.errors import CurateError, UserError
-    from curate.exporters.loading import load_task, load_tasks
+    from curate.core.config import Section
+    from curate.core.errors import CurateError, UserError
+    from curate.core.protocols import (
+        Benchmark,
+        Corpus,
+        Encoder,
+        Exporter,
+        Hits,
+        Judge,
+        Kit,
+        Progress,
+        Provider,
+        Retriever,
+    )
+    from curate.core.records import Document, Hit, Outcome, Query
+    from curate.formats.exporters.loading import load_task, load_tasks
     from curate.ledger import Ledger
-    from curate.pipeline import Pipeline
-    from curate.protocols import Benchmark, Corpus, Encoder, Exporter, Hits, Judge, Kit, Progress, Provider, Retriever
-    from curate.records import Document, Hit, Outcome, Query
-    from curate.run import Run
+    from curate.runs.pipeline import Pipeline
+    from curate.runs.run import Run
+    from curate.stats.agreement import Agreement, measure
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Agreement": "agreement",
-    "Benchmark": "protocols",
-    "Corpus": "protocols",
-    "CurateError": "errors",
-    "Document": "records",
-    "Encoder": "protocols",
-    "Exporter": "protocols",
-    "Hit": "records",
-    "Hits": "protocols",
-    "Judge": "protocols",
-    "Kit": "protocols",
+    "Agreement": "stats.agreement",
+    "Benchmark": "core.protocols",
+    "Corpus": "core.protocols",
+    "CurateError": "core.errors",
+    "Document": "core.records",
+    "Encoder": "core.protocols",
+    "Exporter": "core.protocols",
+    "Hit": "core.records",
+    "Hits": "core.protocols",
+    "Judge": "core.protocols",
+    "Kit": "core.protocols",
     "Ledger": "ledger",
-    "Outcome": "records",
-    "Pipeline": "pipeline",
-    "Progress": "protocols",
-    "Provider": "protocols",
-    "Query": "records",
-    "Retriever": "protocols",
-    "Run": "run",
-    "Section": "config",
-    "UserError": "errors",
-    "load_task": "exporters.loading",
-    "load_tasks": "exporters.loading",
-    "measure": "agreement",
+    "Outcome": "core.records",
+    "Pipeline": "runs.pipeline",
+    "Progress": "core.protocols",
+    "Provider": "core.protocols",
+    "Query": "core.records",
+    "Retriever": "core.protocols",
+    "Run": "runs.run",
+    "Section": "core.config",
+    "UserError": "core.errors",
+    "load_task": "formats.exporters.loading",
+    "load_tasks": "formats.exporters.loading",
+    "measure": "stats.agreement",
 }
 
 __all__ = [

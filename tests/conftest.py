@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from curate.ledger import Ledger
-from tests import postgres
+from tests.support import postgres
 
 # The same examples every time: a change is judged by what it does. HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("same", derandomize=True, deadline=None)

@@ -14,23 +14,24 @@ from typing import Any
 
 import polars as pl
 
-from curate import judging, position
-from curate.checks import again, panel
-from curate.checks.again import Asking
+from curate.checks import panel, repeat
+from curate.checks.repeat import Asking
 from curate.checks.warnings import warnings
-from curate.config import Json
-from curate.context import Context
-from curate.controls import Accuracy
-from curate.errors import ConfigError
-from curate.estimates import Estimate
-from curate.files import write_json
-from curate.folder import enough_space, locked
+from curate.core.config import Json
+from curate.core.errors import ConfigError
 from curate.ledger import Ledger, default_path
-from curate.providers.presets import families
+from curate.llm.providers.presets import families
+from curate.panel import position_bias, rating
+from curate.panel.controls import Accuracy
 from curate.review.settled import settled
-from curate.run import Run
-from curate.stages import billing, gate, judge, quote, spending
-from curate.stages.seats import AnySeat, Table, paid
+from curate.runs.run import Run
+from curate.stages.asking import billing, consent
+from curate.stages.asking.panel_state import AnySeat, Table, paid
+from curate.stages.context import Context
+from curate.stages.judge import qualification, quote, stage
+from curate.stats.sample_estimates import Estimate
+from curate.system.files import write_json
+from curate.system.run_lock import enough_space, locked
 
 
 @dataclass(frozen=True)
@@ -54,28 +55,28 @@ class Bench:
     """Everything that a check works with."""
 
     order: Order
-    config: judge.Config
+    config: stage.Config
     context: Context
     ledger: Ledger
 
     @cached_property
     def seated(self) -> tuple[Table, list[AnySeat]]:
         """Return the panel at the pool."""
-        return judge.seated(self.config, self.context, self.ledger)
+        return stage.seated(self.config, self.context, self.ledger)
 
     @cached_property
     def people(self) -> pl.DataFrame:
         """Return what people said: query_id, doc_id, grade, weight; empty if they said nothing."""
         path = self.order.positives or self.config.gate.positives
-        return settled(self.context.run) if path is None else gate.known(path).with_columns(weight=pl.lit(1.0))
+        return settled(self.context.run) if path is None else qualification.known(path).with_columns(weight=pl.lit(1.0))
 
     @cached_property
-    def trial(self) -> gate.Trial | None:
+    def trial(self) -> qualification.Trial | None:
         """Return the panel before its controls; None without any."""
         known = self.people.select("query_id", "doc_id", "grade")
         if known.is_empty() and not self.order.controls:
             return None
-        found = judge.before(known, self.config, self.context, self.seated[0])
+        found = stage.before(known, self.config, self.context, self.seated[0])
         if self.order.controls:
             found.need_positives(len(known))
             if not found.panel:
@@ -85,14 +86,14 @@ class Bench:
     @cached_property
     def askings(self) -> list[Asking]:
         """Return what is asked again, kind by kind."""
-        rubrics = [again.load_rubric(name) for name in self.order.rubrics]
-        kinds = again.checked(self.order.again)
+        rubrics = [repeat.load_rubric(name) for name in self.order.rubrics]
+        kinds = repeat.checked(self.order.again)
         if not kinds and not rubrics:
             return []
         table, seats = self.seated
         if not paid(seats):
             raise ConfigError("--again, --rubric: found no language model to ask, expected one; leave the options out")
-        found = again.askings(table, paid(seats), kinds, rubrics, self.order.prompts, self.config, self.context)
+        found = repeat.askings(table, paid(seats), kinds, rubrics, self.order.prompts, self.config, self.context)
         order = list(dict.fromkeys(each.kind for each in found))
         return sorted(found, key=lambda each: order.index(each.kind))
 
@@ -126,7 +127,7 @@ def check(run: Run, order: Order) -> dict[str, Any]:
 @contextmanager
 def _bench(run: Run, order: Order) -> Iterator[Bench]:
     config, context = run.pipeline.sections["judge"], run.beside("judge")
-    assert isinstance(config, judge.Config)
+    assert isinstance(config, stage.Config)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         yield Bench(order, config, context, ledger)
 
@@ -135,11 +136,11 @@ def _ask(bench: Bench) -> None:
     """Have everybody answer what is ordered and not in the ledger, once that is allowed."""
     rounds = bench.rounds()
     asked = [seat for _, seats in rounds for seat in seats]
-    spending.need_masked(asked, bench.context)
-    spending.need_consent(bench.seated[0], asked, bench.context)
+    consent.need_masked(asked, bench.context)
+    consent.need_consent(bench.seated[0], asked, bench.context)
     for table, seats in rounds:
-        bench.ledger.note(judging.noted(table.pool))
-        spending.rate(table, seats, bench.config, bench.context)
+        bench.ledger.note(rating.noted(table.pool))
+        consent.rate(table, seats, bench.config, bench.context)
 
 
 def _figures(bench: Bench) -> dict[str, Any]:
@@ -166,7 +167,7 @@ def _figures(bench: Bench) -> dict[str, Any]:
         "gate": {
             "floor": bench.config.gate.floor,
             "least": bench.config.gate.least,
-            "failed": gate.weak(passed) if passed else None,
+            "failed": qualification.weak(passed) if passed else None,
             "allow_weak_judges": bench.config.allow_weak_judges,
         },
         "people": len(bench.people),
@@ -181,7 +182,7 @@ def _in_full(ratings: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     """Return the ratings of pairs that everybody was to rate: after a cascade, those of its sample."""
     if bench.config.cascade is None:
         return ratings
-    sample = spending.sample(bench.seated[0].pool.pairs, bench.config, bench.context)
+    sample = consent.sample(bench.seated[0].pool.pairs, bench.config, bench.context)
     return ratings.join(sample, on=["query_id", "doc_id"], how="semi")
 
 
@@ -208,10 +209,10 @@ def _prevalence(base: pl.DataFrame, people: pl.DataFrame, passed: Accuracy | Non
 
 def _again(base: pl.DataFrame, mine: Sequence[Asking], bench: Bench) -> dict[str, Json]:
     """Return what changed when a judge was asked again, by kind."""
-    found = {each.kind: position.changes(base, each.said(), bench.context.seed) for each in mine}
+    found = {each.kind: position_bias.changes(base, each.said(), bench.context.seed) for each in mine}
     kinds: dict[str, Json] = {kind: asdict(each) for kind, each in found.items()}
     if "reversed" in found:
-        biased = position.turned(found["reversed"], found.get("repeat"), bench.config.batch)
+        biased = position_bias.turned(found["reversed"], found.get("repeat"), bench.config.batch)
         kinds["reversed"] = {**asdict(found["reversed"]), "biased": biased}
     return kinds
 

@@ -7,12 +7,13 @@ from typing import cast
 import polars as pl
 from pydantic import Field, JsonValue
 
-from curate import config, splits
-from curate.config import Json, Section, Settings
-from curate.context import Context, home
-from curate.files import write_table
-from curate.protocols import PaidProgress, quiet
-from curate.stages.train_set import Leaks, compare, counts
+from curate.core import config
+from curate.core.config import Json, Section, Settings
+from curate.core.protocols import PaidProgress, quiet
+from curate.stages.context import Context, home
+from curate.stages.train_set import splits
+from curate.stages.train_set.stage import Leaks, compare, counts
+from curate.system.files import write_table
 
 NAMED = 20
 """Leaks that are listed, the nearest first; the table has all of them."""

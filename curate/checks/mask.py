@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from curate import estimates
 from curate.checks.mask_sample import MASKED, Wish, long, opened, state
-from curate.config import Json
-from curate.estimates import Part
-from curate.files import write_json
+from curate.core.config import Json
 from curate.review import Desk, paper
 from curate.review.paper import FileResult, Kind
+from curate.stats import sample_estimates
+from curate.stats.sample_estimates import Part
+from curate.system.files import write_json
 
 LEAK, CHANGED = frozenset({"leak", "both"}), frozenset({"changed", "both"})
 """Answers that say so."""
@@ -93,7 +93,7 @@ def check(run: Path, desk: Desk) -> dict[str, Json]:
 
 
 def shares(parts: Sequence[Read]) -> dict[str, Json]:
-    """Return the shares of texts with a fault, each with its 95 % interval as `curate.estimates` has it.
+    """Return the shares of texts with a fault, each with its 95 % interval as `curate.stats.sample_estimates` has it.
 
     `leak`: share of all texts in which personal data is left. `changed_of_masked`: share of the texts in which
     something was masked, in which that was something else. `changed`: the same of all texts; where nothing was masked
@@ -116,7 +116,7 @@ _BOUNDS = ("value", "low", "high")
 def _figure(parts: Sequence[Read], fault: frozenset[str]) -> dict[str, float] | None:
     """Return a share with its interval, and how many of how many answers are hits."""
     counted = [Part(part.texts, len(part.answers), sum(each in fault for each in part.answers)) for part in parts]
-    found = estimates.share(counted)
+    found = sample_estimates.share(counted)
     if found is None:
         return None
     bounds = {name: round(getattr(found, name), 6) for name in _BOUNDS}

@@ -12,18 +12,18 @@ from typing import cast
 
 import polars as pl
 
-from curate import survey
-from curate.config import Json, digest
-from curate.errors import ConfigError, DataError, UserError
-from curate.files import frame, read_json, read_table
+from curate.core.config import Json, digest
+from curate.core.errors import ConfigError, DataError, UserError
+from curate.core.records import shown
+from curate.core.sampling import generator, shuffled
+from curate.panel import sampling_design
 from curate.pii.kinds import placeholder
-from curate.pipeline import Pipeline
-from curate.records import shown
 from curate.review import Sample
 from curate.review.answers import checked
 from curate.review.sample import Design, Stratum, name_row
-from curate.sampling import generator, shuffled
-from curate.sheets.cells import LIMIT
+from curate.review.sheets.cells import LIMIT
+from curate.runs.pipeline import Pipeline
+from curate.system.files import frame, read_json, read_table
 
 SHARE = 0.01
 LEAST, MOST = 100, 2_000
@@ -97,9 +97,10 @@ def draw(run: Path, wish: Wish) -> Sample:
     texts = _strata(run)
     if texts.is_empty():
         raise DataError(f"{run}: found no text after masking, expected some; run `curate mask` first")
-    sizes = survey.counts(texts)
+    sizes = sampling_design.counts(texts)
     guesses = {name: _GUESSES[name.partition(", ")[2]] for name in sizes}
-    drawn = survey.allocate(sizes, guesses, max(wish.of(len(texts)), sum(min(EACH, n) for n in sizes.values())), EACH)
+    size = max(wish.of(len(texts)), sum(min(EACH, n) for n in sizes.values()))
+    drawn = sampling_design.allocate(sizes, guesses, size, EACH)
     last = newest(run)
     number = 1 + (int(last.folder.name) if last else 0)
     strata = [Stratum(name, size, drawn[name]) for name, size in sizes.items()]
@@ -136,7 +137,7 @@ def _drawn(texts: pl.DataFrame, allocation: Mapping[str, int], seed: int) -> pl.
     for name, count in allocation.items():
         own = rows.filter(pl.col("stratum") == name)["at"]
         places += generator(seed, "check", "mask", name).sample(own.to_list(), count)
-    sizes = survey.counts(texts)
+    sizes = sampling_design.counts(texts)
     chance = pl.col("stratum").replace_strict({name: count / sizes[name] for name, count in allocation.items()})
     mixed = shuffled(sorted(places), seed, "check", "mask", "order")
     return rows[mixed].drop("at").with_columns(probability=chance.cast(pl.Float64))

@@ -6,15 +6,16 @@ from dataclasses import asdict
 import numpy as np
 import polars as pl
 
-from curate import agreement, leniency, position, voting
-from curate.comparing import in_common
-from curate.config import Json
-from curate.controls import PAIR
-from curate.estimates import Estimate, wilson
-from curate.leniency import Leniency
-from curate.ratios import mean, numbered
-from curate.records import CUT, GRADES
-from curate.tally import Floats, tally
+from curate.core.config import Json
+from curate.core.records import CUT, GRADES
+from curate.evaluation.agreement.compare import in_common
+from curate.panel import leniency, position_bias, voting
+from curate.panel.controls import PAIR
+from curate.panel.leniency import Leniency
+from curate.stats import agreement
+from curate.stats.ratios import mean, numbered
+from curate.stats.sample_estimates import Estimate, wilson
+from curate.stats.tally import Floats, tally
 
 
 def judge(
@@ -30,7 +31,7 @@ def judge(
     return {
         "rated": len(rated),
         "relevant": asdict(found) if (found := wilson(relevant, len(rated))) else None,
-        "position": asdict(position.slots(base, seed)),
+        "position": asdict(position_bias.slots(base, seed)),
         "strictness": strictness(beside, seed),
         "against_panel": asdict(leniency.against(beside, seed)),
         "against_people": asdict(by_people) if by_people else None,
@@ -56,7 +57,7 @@ def rest(base: pl.DataFrame, others: Sequence[pl.DataFrame]) -> pl.DataFrame:
         table = table.join(other.select(*PAIR, pl.col("grade").alias(name)), on=PAIR, how="left", maintain_order="left")
     if not names:
         return table.select("query_id", "grade", reference=pl.lit(None, pl.String), others=pl.lit(None, pl.Float64))
-    steps = [pl.col(name).replace_strict(position.STEP, return_dtype=pl.Float64) for name in names]
+    steps = [pl.col(name).replace_strict(position_bias.STEP, return_dtype=pl.Float64) for name in names]
     agreed = pl.all_horizontal(pl.col(name) == pl.col(names[0]) for name in names)
     reference = pl.when(agreed).then(names[0])
     return table.select("query_id", "grade", reference=reference, others=pl.mean_horizontal(steps))
@@ -65,7 +66,7 @@ def rest(base: pl.DataFrame, others: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def strictness(rows: pl.DataFrame, seed: int) -> Json:
     """Return the mean of the steps by which a judge is above the mean of the others: positive is lenient."""
     both = rows.drop_nulls(["grade", "others"])
-    above = position.steps_of(both["grade"]) - both["others"].to_numpy()
+    above = position_bias.steps_of(both["grade"]) - both["others"].to_numpy()
     found = mean(above, numbered(both["query_id"]), seed)
     return asdict(found) if found else None
 

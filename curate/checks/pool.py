@@ -11,22 +11,22 @@ from typing import cast
 
 import polars as pl
 
-from curate import capture, coverage, deeper, holes
-from curate.checks import below
-from curate.config import Json
-from curate.context import Context, home
-from curate.corpus import TableCorpus
-from curate.errors import UserError
-from curate.figures import only_heuristics
-from curate.files import read_json, write_json
-from curate.following import ranked
-from curate.pipeline import Pipeline
-from curate.protocols import PaidProgress, quiet
-from curate.records import TABLES, Query
-from curate.retrievers import runfile
-from curate.stages.build import kit
+from curate.checks import below_cut, capture_recapture, coverage, unjudged
+from curate.checks import depth as deeper
+from curate.core.config import Json
+from curate.core.errors import UserError
+from curate.core.protocols import PaidProgress, quiet
+from curate.core.records import TABLES, Query
+from curate.panel.voting import PAIR
+from curate.report.run_figures import only_heuristics
+from curate.retrieval.id_mapping import ranked
+from curate.retrieval.retrievers import runfile
+from curate.runs.pipeline import Pipeline
+from curate.stages.asking.build import kit
+from curate.stages.context import Context, home
 from curate.stages.pool import Config, known_ids
-from curate.voting import PAIR
+from curate.system.corpus import TableCorpus
+from curate.system.files import read_json, write_json
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ def check(run: Path, asked: Asked | None = None, progress: PaidProgress = quiet)
         "depth": _spread(depths["depth"]),
         "leave_one_out": [plain(coverage.leave_out(systems, relevant, found, name, seed)) for name in retrievers],
         "capture": plain(
-            capture.capture(coverage.caught(found, retrievers), found["query_id"].to_list(), retrievers, seed)
+            capture_recapture.capture(coverage.caught(found, retrievers), found["query_id"].to_list(), retrievers, seed)
         ),
-        "below": [plain(each) for each in below.estimates(run, wanted.below, pool, rankings, qrels)],
+        "below": [plain(each) for each in below_cut.estimates(run, wanted.below, pool, rankings, qrels)],
         **_by_depth(run, pool, qrels, cast("Config", pipeline.sections["pool"]), seed),
         "systems": _systems(systems, verdicts, relevant, retrievers, seed),
     }
@@ -133,7 +133,7 @@ def _others(context: Context, asked: Asked) -> pl.DataFrame:
         for path in asked.runs:
             config = runfile.Config(path=path, subset=asked.subset, split=asked.split)
             system = runfile.RunFile(f"file {path.stem}", config, kit(context))
-            parts += ranked(system, corpus, queries, holes.DEEPEST, ids, context.progress)
+            parts += ranked(system, corpus, queries, unjudged.DEEPEST, ids, context.progress)
     return pl.concat(parts)
 
 
@@ -163,7 +163,7 @@ def _systems(
     }
     rows: list[Json] = []
     for name, ranked_lists in systems.items():
-        figures = cast("dict[str, Json]", plain(holes.covered(name, ranked_lists, said, relevant, seed)))
+        figures = cast("dict[str, Json]", plain(unjudged.covered(name, ranked_lists, said, relevant, seed)))
         rows.append({**figures, "pooled": name in retrievers})
     return rows
 

@@ -14,14 +14,15 @@ from typing import Literal
 
 import polars as pl
 
-from curate.config import Json
-from curate.context import Context
-from curate.errors import ConfigError, suggestion
-from curate.files import read_table
+from curate.core.config import Json
+from curate.core.errors import ConfigError, suggestion
 from curate.pii.excerpt import Excerpt, excerpt
-from curate.pipeline import Pipeline
-from curate.stages import decisions, leaving
-from curate.stages.decisions import Decision, Verb
+from curate.runs.pipeline import Pipeline
+from curate.stages.asking import privacy_guard
+from curate.stages.context import Context
+from curate.stages.mask import residual_decisions
+from curate.stages.mask.residual_decisions import Decision, Verb
+from curate.system.files import read_table
 
 _KEYS = {"queries": "query_id", "corpus": "doc_id"}
 State = Literal["open", "accepted", "to be masked", "masked"]
@@ -77,11 +78,11 @@ class Listing:
 
 def listing(run: Path) -> Listing:
     """Return the places of a run; DataError if `mask` has not run, or not under this version."""
-    may = leaving.settings(Context(run, run, run, settings=Pipeline.load(run / "pipeline.yaml").settings))
-    table, decided = read_table(run / "mask", "residual"), decisions.read(run)
-    found: dict[decisions.Place, tuple[State, str, str, int | None, int | None]] = {}
+    may = privacy_guard.settings(Context(run, run, run, settings=Pipeline.load(run / "pipeline.yaml").settings))
+    table, decided = read_table(run / "mask", "residual"), residual_decisions.read(run)
+    found: dict[residual_decisions.Place, tuple[State, str, str, int | None, int | None]] = {}
     for row in table.iter_rows(named=True):
-        place: decisions.Place = tuple(row[name] for name in decisions.PLACE)
+        place: residual_decisions.Place = tuple(row[name] for name in residual_decisions.PLACE)
         known = decided.get(place)
         state = _state(known if known and known.link == row["link"] else None, accepted=row["id"] in may.accept)
         found[place] = (state, row["reason"], row["link"], row["start"], row["end"])
@@ -112,7 +113,7 @@ def _masked(run: Path) -> dict[tuple[str, str, str], list[tuple[int, int]]]:
     return found
 
 
-def _covered(place: decisions.Place, hidden: Mapping[tuple[str, str, str], Sequence[tuple[int, int]]]) -> bool:
+def _covered(place: residual_decisions.Place, hidden: Mapping[tuple[str, str, str], Sequence[tuple[int, int]]]) -> bool:
     return any(start <= place[3] and place[4] <= end for start, end in hidden.get(place[:3], ()))
 
 
@@ -153,7 +154,7 @@ def decide(listing: Listing, orders: Orders) -> list[Decision]:
     places = (listing.places[number - 1] for number in sorted(mask | accept))
     made = [_decision(place, "mask" if place.number in mask else "accept", orders.by) for place in places]
     if made:
-        decisions.append(listing.run, made)
+        residual_decisions.append(listing.run, made)
     return made
 
 

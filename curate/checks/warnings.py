@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curate import clones
-from curate.clones import MEASURED
-from curate.page import strings
+from curate.panel import judge_dependence
+from curate.panel.judge_dependence import MEASURED
+from curate.report.page import strings
 
 Figures = Mapping[str, Any]
 Row = dict[str, object]
@@ -13,9 +13,9 @@ Row = dict[str, object]
 
 def warnings(figures: Figures) -> list[str]:
     """Return a sentence for each thing to look at; empty if there is none."""
-    said = [*_of_judges(figures), *clones.warnings(figures["panel"], _words())]
+    said = [*_of_judges(figures), *judge_dependence.warnings(figures["panel"], _words())]
     unknown = len(figures["judges"]) > 1 and figures["panel"]["effective"] is None
-    return [*said, clones.worth(figures["panel"], _words())] if unknown else said
+    return [*said, judge_dependence.worth(figures["panel"], _words())] if unknown else said
 
 
 def _words() -> Mapping[str, Any]:
@@ -46,14 +46,14 @@ def tables(figures: Figures) -> list[tuple[str, list[Row]]]:
         "asked again": [_again(name, kind, each) for name, one in judges for kind, each in one["again"].items()],
         "strictness (steps of a grade; positive is lenient)": [_strict(name, each) for name, each in judges],
         "share relevant": [_share(name, each) for name, each in judges],
-        "together": [clones.row(each) for each in figures["panel"]["together"]],
+        "together": [judge_dependence.row(each) for each in figures["panel"]["together"]],
     }
     return [(title, rows) for title, rows in found.items() if rows]
 
 
 def effective(figures: Figures) -> list[str]:
     """Return the effective number of judges, as a sentence; none where a warning says why it is not defined."""
-    return [clones.worth(figures["panel"], _words())] if figures["panel"]["effective"] else []
+    return [judge_dependence.worth(figures["panel"], _words())] if figures["panel"]["effective"] else []
 
 
 def _control(name: str, found: Figures) -> Row:

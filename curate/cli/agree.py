@@ -54,9 +54,9 @@ def agree(
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
     """Measure agreement with intervals; in a run, show every policy beside the others as well."""
-    from curate.errors import ConfigError
-    from curate.ratings_file import measure
-    from curate.readers.raters import Layout
+    from curate.core.errors import ConfigError
+    from curate.evaluation.agreement.ratings_file import measure
+    from curate.formats.readers.raters import Layout
 
     layout = Layout(
         item=_names(item),
@@ -97,8 +97,8 @@ def agree(
 
 
 def _of_run(run: Path | None, truth: Path | None, seed: int | None, as_json: bool) -> None:
-    from curate.comparing import compare
-    from curate.records import GRADES
+    from curate.core.records import GRADES
+    from curate.evaluation.agreement.compare import compare
 
     work = open_run(None, run)
     head = work.pipeline.head
@@ -125,8 +125,8 @@ def _of_run(run: Path | None, truth: Path | None, seed: int | None, as_json: boo
 
 def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Sequence[str]]) -> None:
     """Print measures, ratings and pairs of raters, a column a level."""
-    from curate.figures import stated
-    from curate.page import strings
+    from curate.report.page import strings
+    from curate.report.run_figures import stated
 
     words, first = strings("en"), next(iter(levels.values()))
     rows = [
@@ -163,14 +163,14 @@ def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Seq
 
 def _dependence(found: Mapping[str, Any], who: str) -> None:
     """Print what raters have in common, and the warnings that follow from it."""
-    from curate import clones
-    from curate.page import strings
+    from curate.panel import judge_dependence
+    from curate.report.page import strings
 
     words, pairs = strings("en")["dependence"], found["together"]
     if len(pairs) > MANY:
         pairs = [pair for pair in pairs if pair["near"]]
-    _table(f"What every two {who} have in common", [clones.row(pair) for pair in pairs])
-    typer.echo("\n".join([*clones.warnings(found, words, who), clones.worth(found, words, who)]))
+    _table(f"What every two {who} have in common", [judge_dependence.row(pair) for pair in pairs])
+    typer.echo("\n".join([*judge_dependence.warnings(found, words, who), judge_dependence.worth(found, words, who)]))
 
 
 def _policies(figures: Mapping[str, Any]) -> None:
@@ -225,7 +225,7 @@ def _table(title: str, rows: Sequence[Mapping[str, object]]) -> None:
 
 
 def _with(found: Mapping[str, Any], name: str) -> str:
-    from curate.figures import stated
+    from curate.report.run_figures import stated
 
     return stated(found, name, {"undefined": "not defined"})
 

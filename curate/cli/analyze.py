@@ -37,8 +37,8 @@ def analyze(
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
     """Say why judges disagree and how hard queries are: counted, and with --model labelled on a sample."""
-    from curate.analysis import analyze as analysis
     from curate.cli.progress import bars
+    from curate.evaluation.analysis import analyze as analysis
 
     work = open_run(pipeline, run)
     work.consent = allowed(max_cost, yes, retry=retry, offline=offline)

@@ -11,7 +11,7 @@ import typer
 from curate.cli.group import Stopped
 
 if TYPE_CHECKING:
-    from curate.anonymise import Done
+    from curate.pii.files import Done
 
 
 def add_to(app: typer.Typer) -> None:
@@ -65,14 +65,14 @@ def anonymise(
     force: Annotated[bool, typer.Option("--force", help="Write over OUT.")] = False,
 ) -> None:
     """Mask personal data in a file: JSONL, CSV, TSV, Parquet or text; everything else in it stays as it was."""
-    from curate.anonymise import Fields, Order, WithheldError
-    from curate.anonymise import anonymise as mask
-    from curate.anonymise.order import Format, listed, masking
     from curate.cli.progress import bars
-    from curate.context import home
-    from curate.errors import ConfigError
+    from curate.core.errors import ConfigError
+    from curate.formats.readers.encoding import Encoding
+    from curate.pii.files import Fields, Order, WithheldError
+    from curate.pii.files import anonymise as mask
+    from curate.pii.files.request import Format, listed, masking
     from curate.pii.secret import secret
-    from curate.readers.encoding import Encoding
+    from curate.stages.context import home
 
     if on_error not in ("stop", "drop"):
         raise ConfigError(f"--on-error: found {on_error!r}, expected stop or drop")

@@ -28,7 +28,7 @@ from curate.cli.running import (
 from curate.cli.tables import as_table, too_few
 
 if TYPE_CHECKING:
-    from curate.run import Run
+    from curate.runs.run import Run
 
 
 def add_to(app: typer.Typer) -> None:
@@ -58,8 +58,8 @@ def audit(
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
     """Judge what retrievers find, compare it with a set's labels, and write a repaired set."""
-    from curate.errors import UserError
-    from curate.files import read_json
+    from curate.core.errors import UserError
+    from curate.system.files import read_json
 
     changes = listed("pool.retrievers", retrievers) + listed("judge.models", models)
     given = {"pool.depth": depth, "ingest.sample": queries, "language": language}
@@ -104,17 +104,17 @@ def _lines(found: dict[str, Any], work: "Run") -> Iterator[str]:
 
 def _panel(found: dict[str, Any]) -> Iterator[str]:
     """Yield what the judges have in common, and what a panel of several is worth."""
-    from curate import clones
-    from curate.page import strings
+    from curate.panel import judge_dependence
+    from curate.report.page import strings
 
     yield from (f"WARNING: {said}" for said in found["dependence"]["warnings"])
     if len(found["panel"]) > 1:
-        yield clones.worth(found["dependence"], strings("en")["dependence"])
+        yield judge_dependence.worth(found["dependence"], strings("en")["dependence"])
 
 
 def _tables(found: dict[str, Any]) -> Iterator[list[dict[str, object]]]:
     """Yield the tables of audit.json that people look at first: means, corrected means, systems."""
-    from curate.records import AUDITED
+    from curate.core.records import AUDITED
 
     measured = ((name.replace("_", " "), found["measures"][name]) for name in AUDITED)
     yield [

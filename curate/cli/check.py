@@ -50,7 +50,7 @@ def judge(
     from curate.checks import judge as checks
     from curate.checks.warnings import effective, tables
     from curate.cli.progress import bars
-    from curate.errors import RunFailed
+    from curate.core.errors import RunFailed
 
     work = open_run(pipeline, run, assign or [])
     work.consent = allowed(max_cost, yes, offline=offline)

@@ -28,7 +28,7 @@ def leaks(
     from curate.checks.leaks import check
     from curate.cli.progress import bars
     from curate.cli.train_set import leaking
-    from curate.errors import RunFailed
+    from curate.core.errors import RunFailed
 
     given = {"leaks.encoder": encoder, "leaks.queries": t}
     changes = [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]

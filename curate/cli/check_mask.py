@@ -57,7 +57,7 @@ def mask(
     from curate.checks import mask as checks
     from curate.checks.mask_sample import Wish
     from curate.review import paper
-    from curate.web import serve as serve_page
+    from curate.review.web import serve as serve_page
 
     folder, kinds = run_folder(run), paper.kinds(formats)
     if files:

@@ -13,8 +13,8 @@ def runs() -> list[str]:
 
 def tables(context: typer.Context) -> list[str]:
     """Return the tables of the run that was typed, else of the newest: queries, and mask/queries."""
-    from curate.errors import UserError
-    from curate.status import newest, table_paths
+    from curate.core.errors import UserError
+    from curate.runs.status import newest, table_paths
 
     try:
         paths = table_paths(context.params.get("run") or newest())
@@ -25,7 +25,7 @@ def tables(context: typer.Context) -> list[str]:
 
 def pipelines(incomplete: str) -> list[str]:
     """Return the packaged pipelines, and the YAML files and folders that what was typed may become."""
-    from curate.resources import names
+    from curate.system.resources import names
 
     place = Path(incomplete) if incomplete.endswith("/") else Path(incomplete).parent
     folders = (f"{path}/" for path in place.glob("[!.]*") if path.is_dir())
@@ -34,23 +34,23 @@ def pipelines(incomplete: str) -> list[str]:
 
 def models() -> list[str]:
     """Return the names of the language models that have a preset."""
-    from curate.providers.presets import presets
+    from curate.llm.providers.presets import presets
 
     return sorted(presets())
 
 
 def judges(incomplete: str) -> list[str]:
     """Return what was typed with every judge behind its last comma: presets, heuristics, encoders."""
-    from curate.encoders import ENCODERS
-    from curate.judges import JUDGES
+    from curate.panel.judges import JUDGES
+    from curate.retrieval.encoders import ENCODERS
 
     return _listed(incomplete, [*models(), *JUDGES.names(), *ENCODERS.names()])
 
 
 def retrievers(incomplete: str) -> list[str]:
     """Return what was typed with every retriever behind its last comma; an encoder's name is one."""
-    from curate.encoders import ENCODERS
-    from curate.retrievers import RETRIEVERS
+    from curate.retrieval.encoders import ENCODERS
+    from curate.retrieval.retrievers import RETRIEVERS
 
     return _listed(incomplete, [*RETRIEVERS.names(), *ENCODERS.names()])
 

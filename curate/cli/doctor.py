@@ -17,8 +17,8 @@ def add_to(app: typer.Typer) -> None:
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False) -> None:
     """Look at Python, extras, encoders, keys, disk, memory, GPU and ledger; exit code 1 if something stops work."""
-    from curate.context import home, ledger_place
-    from curate.doctor import examine
+    from curate.runs.doctor import examine
+    from curate.stages.context import home, ledger_place
 
     findings = list(examine(home(), ledger_place(), os.environ))
     if as_json:

@@ -25,7 +25,7 @@ def embed(
 ) -> None:
     """Encode queries and documents into the cache before diversify or pool; what is there is skipped."""
     from curate.cli.progress import bars
-    from curate.embedding import embed as fill
+    from curate.runs.embedding import embed as fill
 
     work, part = open_run(pipeline, run, assign or []), _part(shard)
     with bars() as (work.progress, work.tell):
@@ -34,7 +34,7 @@ def embed(
 
 
 def _part(text: str) -> tuple[int, int]:
-    from curate.errors import ConfigError
+    from curate.core.errors import ConfigError
 
     found = re.fullmatch(r"(\d+)/(\d+)", text)
     number, parts = (int(each) for each in found.groups()) if found else (0, 0)

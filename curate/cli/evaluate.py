@@ -37,7 +37,7 @@ def evaluate(
 ) -> None:
     """Score models by mteb, compare them, and say what the scores prove."""
     from curate.cli.progress import bars
-    from curate.evaluating import evaluate as evaluating
+    from curate.evaluation.models import evaluate as evaluating
 
     named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]
     old = [name for each in legacy or [] for name in each.split(",") if name]
@@ -52,7 +52,7 @@ def evaluate(
 
 
 def _text(found: Figures) -> Iterator[str]:
-    from curate.evaluating.page import overview
+    from curate.evaluation.models.page import overview
 
     yield as_table(overview(found, bold="*"))
     yield "points of 100, the best between asterisks"

@@ -31,8 +31,8 @@ def init(
     file: Annotated[Path | None, typer.Option(help="Where the pipeline file is written; else NAME.yaml.")] = None,
 ) -> None:
     """Look at queries and documents, and write a pipeline file for them."""
-    from curate.init import look, start
-    from curate.rates import line
+    from curate.llm.exchange_rates import line
+    from curate.runs.init import look, start
 
     if source is None and not (queries and corpus):
         source, queries, corpus = _asked(queries, corpus)

@@ -11,7 +11,7 @@ import typer
 from curate.cli.group import Group
 
 if TYPE_CHECKING:
-    from curate.config import Json
+    from curate.core.config import Json
     from curate.ledger import Ledger
     from curate.ledger.records import Kept
 
@@ -58,7 +58,7 @@ def import_(folder: Annotated[Path, typer.Argument(help="A folder that `curate l
 
 def check() -> None:
     """Look for rows that contradict one another; exit code 1 if there are any."""
-    from curate.ledger.check import check as findings
+    from curate.runs.ledger_check import check as findings
 
     with opened() as ledger:
         found = findings(ledger)
@@ -71,9 +71,9 @@ def check() -> None:
 @contextmanager
 def opened(where: str | None = None, *, new: bool = False) -> Iterator["Ledger"]:
     """Give the ledger at a file or URL, without one that of the environment; one that is not there only if `new`."""
-    from curate.context import ledger_place
-    from curate.errors import DataError
+    from curate.core.errors import DataError
     from curate.ledger import Ledger
+    from curate.stages.context import ledger_place
 
     place = ledger_place() if where is None else where if "://" in where else Path(where)
     if isinstance(place, Path) and not place.exists() and not new:

@@ -22,8 +22,8 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
     """Print what each stage did: state, rows, seconds, cost; and how far judging is."""
-    from curate.rates import shown
-    from curate.status import BELOW, status_rows, told
+    from curate.llm.exchange_rates import shown
+    from curate.runs.status import BELOW, status_rows, told
 
     rows = status_rows(open_run(pipeline, run))
     if as_json:
@@ -51,8 +51,8 @@ def show(
     import polars as pl
     import yaml
 
-    from curate.files import read_json
-    from curate.status import newest, readable, table_path
+    from curate.runs.status import newest, readable, table_path
+    from curate.system.files import read_json
 
     path = readable(table_path(run or newest(), table))
     if path.suffix == ".json":

@@ -22,7 +22,7 @@ def _ended() -> int | str | None:
     """Run the command that was typed, say what was wrong, and return the exit code."""
     from curate.cli.app import app
     from curate.cli.group import STOPPED, Stopped
-    from curate.errors import CurateError, Interrupted, UserError
+    from curate.core.errors import CurateError, Interrupted, UserError
 
     stopping.begin()
     try:

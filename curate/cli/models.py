@@ -12,8 +12,8 @@ from curate.cli.group import Group
 from curate.cli.running import File, Folder, announce_presets, open_run
 
 if TYPE_CHECKING:
-    from curate.models import Trial
-    from curate.pipeline import Pipeline
+    from curate.runs.models import Trial
+    from curate.runs.pipeline import Pipeline
 
 AsJson = Annotated[bool, typer.Option("--json", help="For scripts.")]
 
@@ -28,7 +28,7 @@ def add_to(app: typer.Typer) -> None:
 @commands.callback()
 def models(context: typer.Context, pipeline: File = None, run: Folder = None, as_json: AsJson = False) -> None:
     """List the language models that can judge: presets, and those of the pipeline; `models test NAME` tries one."""
-    from curate.models import listed
+    from curate.runs.models import listed
 
     if context.invoked_subcommand is not None:
         return
@@ -44,8 +44,8 @@ def attempt(
     as_json: AsJson = False,
 ) -> None:
     """Send one tiny prompt to a model, which costs next to nothing, and say what came back."""
-    from curate.errors import RunFailed
-    from curate.models import tried
+    from curate.core.errors import RunFailed
+    from curate.runs.models import tried
 
     trial = tried(name, _pipeline(pipeline, run))
     data = {**asdict(trial), "problem": trial.problem}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from curate.cli import stopping
-from curate.protocols import PaidProgress
+from curate.core.protocols import PaidProgress
 
 
 @contextmanager

@@ -130,7 +130,7 @@ def serve(
     allow_remote: Annotated[bool, typer.Option("--allow-remote", help="Let other machines reach the page.")] = False,
 ) -> None:
     """Show the sample as a web page on this machine; every answer is saved as it is given."""
-    from curate.web import serve as serve_page
+    from curate.review.web import serve as serve_page
 
     serve_page(_desk(run, sample), host=host, port=port, allow_remote=allow_remote, tell=typer.echo)
 
@@ -182,7 +182,7 @@ def _hand_out(desk: "Desk", out: Path | None, kinds: "Sequence[Kind]") -> None:
 
 def _desk(run: Path | None, sample: str | None) -> "Desk":
     from curate.review import Desk, Sample
-    from curate.status import newest
+    from curate.runs.status import newest
 
     folder = run or newest()
     chosen = Sample.find(folder, sample)

@@ -12,9 +12,9 @@ from curate.cli import completing
 from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
-    from curate.config import Json
-    from curate.context import Consent
-    from curate.run import Run
+    from curate.core.config import Json
+    from curate.runs.run import Run
+    from curate.stages.context import Consent
 
 File = Annotated[
     str | None,
@@ -56,8 +56,8 @@ AllowWeak = Annotated[
 
 def allowed(max_cost: str | None, yes: bool = False, **more: bool) -> "Consent":
     """Return what the options allow to spend; ConfigError if the cap is no amount."""
-    from curate.context import Consent
-    from curate.errors import ConfigError
+    from curate.core.errors import ConfigError
+    from curate.stages.context import Consent
 
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]{3})?\s*", max_cost or "0")
     if found is None:
@@ -122,9 +122,9 @@ def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = 
 
     Where a pipeline file names no language it is that of its texts, which is said; unless they are not to be looked at.
     """
-    from curate.pipeline import Pipeline, find, in_language
-    from curate.resources import packaged
-    from curate.run import Run
+    from curate.runs.pipeline import Pipeline, find, in_language
+    from curate.runs.run import Run
+    from curate.system.resources import packaged
 
     frozen = pipeline is None
     if pipeline is None:
@@ -145,9 +145,9 @@ def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = 
 
 def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Path:
     """Return a run folder, without one the newest, which is said; UserError with the remedy if it is none."""
-    from curate.errors import UserError
-    from curate.foreign import is_run
-    from curate.status import newest
+    from curate.core.errors import UserError
+    from curate.runs.foreign_files import is_run
+    from curate.runs.status import newest
 
     if folder is None:
         folder = newest()
@@ -161,7 +161,7 @@ def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Pa
 
 def announce_presets() -> None:
     """Say it if the working directory changes the presets."""
-    from curate.providers.presets import OVERRIDES
+    from curate.llm.providers.presets import OVERRIDES
 
     if OVERRIDES.is_file():
         typer.echo(f"using {OVERRIDES} of the working directory", err=True)
@@ -184,7 +184,7 @@ def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_js
     A new run that is refused or fails is not the newest: the same command goes on with it, not a bare one.
     """
     from curate.cli.progress import bars
-    from curate.status import newest_when_done
+    from curate.runs.status import newest_when_done
 
     stages = work.pipeline.head.stages
     with bars() as (work.progress, work.tell):

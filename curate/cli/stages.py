@@ -29,7 +29,7 @@ from curate.cli.running import (
 from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
-    from curate.exporters.hub import Upload
+    from curate.formats.exporters.hub import Upload
 
 HELP = {
     "ingest": "Read queries, corpus and qrels; merge exact duplicates.",
@@ -150,7 +150,7 @@ def judge(
     spend = allowed(max_cost, yes, retry=retry, offline=offline, batch=batch, allow_weak_judges=allow_weak_judges)
     folder = go(["judge"], pipeline, run, changes, force or retry, spend)
     if record is not None:
-        from curate.recording import record as write
+        from curate.panel.judges.recording import record as write
 
         typer.echo(f"ratings: {write(folder, record):,} in {record}")
 
@@ -190,7 +190,7 @@ def export(
     """Check the benchmark and write it in the formats asked for."""
     folder = go(["export"], pipeline, run, assign or [], force)
     if push is not None:
-        from curate.exporters import hub
+        from curate.formats.exporters import hub
 
         made = folder / "export" / "mteb"
         sent = (hub.planned if dry_run else hub.push)(made, push, private=not public, secrets=_secrets(folder))
@@ -201,8 +201,8 @@ def _secrets(folder: Path) -> dict[str, str]:
     """Return the environment variables that the judges of a run may have read, and what they hold."""
     import os
 
-    from curate.pipeline import Pipeline
-    from curate.providers.presets import variables
+    from curate.llm.providers.presets import variables
+    from curate.runs.pipeline import Pipeline
 
     head = Pipeline.load(folder / "pipeline.yaml").head
     families: Any = {"judges": head.judges, "encoders": head.encoders, "retrievers": head.retrievers}

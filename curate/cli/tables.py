@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 def too_few(clusters: int, what: str = "queries") -> list[str]:
     """Return what must be said of intervals that resample so few queries, or other clusters; nothing of enough."""
-    from curate.intervals import FEW
+    from curate.stats.bootstrap import FEW
 
     return [f"under {FEW} {what}: these intervals are too narrow"] if clusters < FEW else []
 

@@ -26,7 +26,7 @@ from curate.cli.running import (
 from curate.cli.tables import as_table, too_few
 
 if TYPE_CHECKING:
-    from curate.run import Run
+    from curate.runs.run import Run
 
 
 def add_to(app: typer.Typer) -> None:
@@ -57,8 +57,8 @@ def train_set(
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
     """Have one judge grade what retrievers find; write positives and hard negatives to train on."""
-    from curate.errors import UserError
-    from curate.files import read_json
+    from curate.core.errors import UserError
+    from curate.system.files import read_json
 
     changes = listed("pool.retrievers", retrievers) + listed("judge.models", judge)
     given = {

@@ -8,7 +8,7 @@ import typer
 from curate.cli.ledger import opened
 
 if TYPE_CHECKING:
-    from curate.verifying import Verified
+    from curate.verify.verify import Verified
 
 
 def add_to(app: typer.Typer) -> None:
@@ -28,8 +28,8 @@ def verify(
     Exit code 0 if all follows from tables and ledger, 1 if anything differs, 3 if nothing does and parts are named that
     could not be checked.
     """
-    from curate.errors import UserError
-    from curate.verifying import verify as compare
+    from curate.core.errors import UserError
+    from curate.verify.verify import verify as compare
 
     if not folder.is_dir():
         raise UserError(f"{folder}: no such folder; give one that `curate export` wrote, or a run's `export`")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from curate.config import Json, canonical
-from curate.errors import DataError
+from curate.core.config import Json, canonical
+from curate.core.errors import DataError
 from curate.ledger.store import Ledger
 
 OPEN = "open"

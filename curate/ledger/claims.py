@@ -6,8 +6,8 @@ from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from curate.core.sampling import chunks
 from curate.ledger.store import Ledger
-from curate.sampling import chunks
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement

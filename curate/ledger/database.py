@@ -8,7 +8,7 @@ from typing import Literal
 import sqlalchemy as sa
 from filelock import FileLock
 
-from curate.errors import ConfigError, DataError, MissingExtra
+from curate.core.errors import ConfigError, DataError, MissingExtra
 from curate.ledger.identities import seal
 from curate.ledger.tables import MIGRATIONS, migrate
 from curate.ledger.writer import Away

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import sqlalchemy as sa
 
-from curate.errors import DataError
-from curate.files import replacing
+from curate.core.errors import DataError
 from curate.ledger.identities import seal
 from curate.ledger.records import Call, Kept, Passage, Rating
 from curate.ledger.store import Ledger
 from curate.ledger.tables import ADDED, KEPT, MIGRATIONS
+from curate.system.files import replacing
 
 CHUNK = 5_000
 """Rows in memory at a time."""

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 import sqlalchemy as sa
 
-from curate.config import Json, canonical, digest
+from curate.core.config import Json, canonical, digest
 from curate.ledger.tables import batches, calls, judges, ratings
-from curate.providers import sealing
+from curate.system import sealed_values
 
 RENAMED = "renamed"
 """Key of an identity that is only the name of another one."""
@@ -19,7 +19,7 @@ def seal(connection: sa.Connection) -> int:
     A judge's name is the digest of what it is, so what was paid for is found under the new one. The old one, by which
     exports may name it, stays and says which that is.
     """
-    plain = sa.select(judges).where(judges.c.identity.like(f'%"{sealing.KEY}":{{"%'))
+    plain = sa.select(judges).where(judges.c.identity.like(f'%"{sealed_values.KEY}":{{"%'))
     changed = 0
     for name, text in connection.execute(plain).all():
         identity = _sealed(text)
@@ -47,9 +47,9 @@ def _sealed(text: str) -> dict[str, Json] | None:
     try:
         identity = json.loads(text)
         model = identity["model"]
-        body = model[sealing.KEY]
+        body = model[sealed_values.KEY]
     except (ValueError, KeyError, TypeError):
         return None
     if not isinstance(identity, Mapping) or not isinstance(body, Mapping):
         return None
-    return {**identity, "model": {**model, sealing.KEY: sealing.sealed(body)}}
+    return {**identity, "model": {**model, sealed_values.KEY: sealed_values.sealed(body)}}

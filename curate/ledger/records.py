@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from curate.records import Grade, Status
+from curate.core.records import Grade, Status
 
 Kept = Literal["judges", "calls", "passages", "ratings"]
 """The tables that are only ever appended to."""

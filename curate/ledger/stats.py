@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from curate.config import Json
+from curate.core.config import Json
+from curate.core.records import STATUSES
 from curate.ledger.records import LOST
 from curate.ledger.store import Ledger
 from curate.ledger.tables import calls, judges, ratings
-from curate.records import STATUSES
 
 FIGURES = ("prompt_tokens", "cached_tokens", "written_tokens", "output_tokens", "reasoning_tokens", "cost")
 

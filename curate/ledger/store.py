@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import polars as pl
 
-from curate.config import Json, canonical, digest
-from curate.errors import DataError
+from curate.core.config import Json, canonical, digest
+from curate.core.errors import DataError
 from curate.ledger.ids import Ids, first_of, second_of
 from curate.ledger.records import Call, Kept, Passage, Rating
 from curate.ledger.writer import Writer

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
-from curate.errors import DataError
-from curate.sampling import halves
+from curate.core.errors import DataError
+from curate.core.sampling import halves
 
 Item = TypeVar("Item")
 MOST = 1_000

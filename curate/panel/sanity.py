@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import polars as pl
 from pydantic import Field
 
-from curate import agreement, voting
-from curate.config import Section
-from curate.estimates import wilson
-from curate.records import CUT
-from curate.sampling import shuffled
+from curate.core.config import Section
+from curate.core.records import CUT
+from curate.core.sampling import shuffled
+from curate.panel import voting
+from curate.stats import agreement
+from curate.stats.sample_estimates import wilson
 
 LEAST = 200
 """Ratings below which nothing is said."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from curate.records import Span
-from curate.registry import Registry
+from curate.core.records import Span
+from curate.core.registry import Registry
 
 Recogniser = Callable[[str], list[Span]]
 

@@ -8,12 +8,12 @@ found beside one. A page's address is RFC 3986; one that names nobody stays.
 import re
 from collections.abc import Iterator
 
+from curate.core.records import Span
 from curate.pii.digits import DIGIT, SPACE, THREE_DIGITS, TWO_SIGNS, digits
 from curate.pii.phone import counted, named
 from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
 from curate.pii.words import any_of, either, raw, words
-from curate.records import Span
 
 _WORDS = words("accounts")
 _FLAGS = re.ASCII | re.IGNORECASE

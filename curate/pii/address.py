@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+from curate.core.records import Span
 from curate.pii.address_parts import (
     BARE,
     CITY,
@@ -45,7 +46,6 @@ from curate.pii.places import fold, one_character, written
 from curate.pii.spans import in_order
 from curate.pii.text import RAW_DASH, trigger
 from curate.pii.words import one_of, words
-from curate.records import Span
 
 _GAP = re.compile(r"[ ·/-]|[,，] ?(?=[一-龥A-Za-z0-9]{1,12}[号栋幢区县镇路])")
 _RUN = re.compile(rf"[A-Za-z]{{0,6}}{NAME}{{0,20}}\Z")

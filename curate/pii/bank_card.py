@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 
+from curate.core.records import Span
 from curate.pii.digits import THREE_DIGITS
 from curate.pii.number_labels import NUMERALS, RAW_DASH, RAW_SPACE, SPACE, another, labelled, matches
 from curate.pii.resident_id import valid
 from curate.pii.spans import apart
 from curate.pii.text import trigger
 from curate.pii.words import words
-from curate.records import Span
 
 _LISTS = words("bank_card")
 _ISSUED = re.compile("|".join(_LISTS["issuers"]))

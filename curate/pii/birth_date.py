@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 
+from curate.core.records import Span
 from curate.pii.digits import TWO_SIGNS
 from curate.pii.spans import in_order
 from curate.pii.text import narrow, trigger
-from curate.records import Span
 
 _DIGIT = "[〇零○一二三四五六七八九]"
 _YEAR = rf"(?:(?:18|19|20)\d\d|{_DIGIT}{{4}})"

@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import Field
 
-from curate.config import Section
-from curate.errors import ConfigError
+from curate.core.config import Section
+from curate.core.errors import ConfigError
+from curate.core.records import Span
 from curate.pii import Recogniser
 from curate.pii.text import narrow
-from curate.records import Span
 
 KIND = r"^[a-z][a-z0-9_]*$"
 

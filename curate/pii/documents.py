@@ -2,12 +2,12 @@
 
 import re
 
+from curate.core.records import Span
 from curate.pii.digits import THREE_DIGITS, TWO_SIGNS
 from curate.pii.number_labels import CODE, SPACE, WORD_ENDED, another, labelled, loosely, matches
 from curate.pii.spans import apart, value_spans
 from curate.pii.text import narrow, trigger
 from curate.pii.words import words
-from curate.records import Span
 
 _LISTS = words("documents")
 _FREE = r"(?<![A-Za-z0-9./_-])"

@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from curate.core.records import Span
 from curate.pii.institutions_unknown import no_name, unknown
 from curate.pii.places import NUMBER, fold, place, written
 from curate.pii.spans import in_order
 from curate.pii.text import trigger
 from curate.pii.words import one_of, raw, words
-from curate.records import Span
 
 _STOPS = (
     "的了是我你您他她它们在到去来往看这那哪么吗呢吧啊没很请说问想吃喝个家些种次几每各某该此怎什谁何昨今有或跟给被让把叫带做就"

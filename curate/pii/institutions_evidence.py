@@ -6,10 +6,10 @@ All have weights in institutions_short.yaml.
 import re
 from functools import cache
 
-from curate.config import Section, parse_yaml
+from curate.core.config import Section, parse_yaml
 from curate.pii.name_words import surnames
 from curate.pii.words import one_of
-from curate.resources import data_file
+from curate.system.resources import data_file
 
 
 class Lists(Section):

@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from curate.core.records import Span
 from curate.pii.institutions_evidence import behind, brought, counts, in_front, lists, near, weights, words
 from curate.pii.places import fold, place, written
 from curate.pii.spans import behind_found, in_order
 from curate.pii.text import trigger
 from curate.pii.words import one_of
-from curate.records import Span
 
 _N = "[一二三四五六七八九]"
 _UPPER = "(?:[省市县区州]|地区)"

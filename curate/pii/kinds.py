@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from curate.config import parse_yaml
-from curate.resources import data_file
+from curate.core.config import parse_yaml
+from curate.system.resources import data_file
 
 FILLER = "＊"
 """Fills a placeholder up to the length of what it stands for."""

@@ -2,9 +2,9 @@
 
 import inspect
 
-from curate.config import parse_yaml
+from curate.core.config import parse_yaml
 from curate.pii import RECOGNISERS
-from curate.resources import data_file
+from curate.system.resources import data_file
 
 
 def examples() -> list[str]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
+from curate.core.records import Span
 from curate.pii import Recogniser
 from curate.pii.text import script
-from curate.records import Span
 
 Writer = Callable[[str, str], str]
 """(kind, value) -> what is written in its place."""

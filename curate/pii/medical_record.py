@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 
+from curate.core.records import Span
 from curate.pii.digits import THREE_DIGITS, TWO_SIGNS
 from curate.pii.number_labels import CODE, NUMERALS, RAW_DASH, RAW_SPACE, SPACE, WORD_ENDED, labelled, loosely, matches
 from curate.pii.spans import value_spans
 from curate.pii.text import narrow, trigger
 from curate.pii.words import words
-from curate.records import Span
 
 _LISTS = words("medical_record")
 _WORDS = [*_LISTS["numbers"], *_LISTS["english"]]

@@ -14,13 +14,13 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from curate import parse
-from curate.config import Json, Section, canonical, check, digest
+from curate.core.config import Json, Section, canonical, check, digest
+from curate.core.protocols import Message, Reply, Request
+from curate.core.records import Span
+from curate.llm import parse
+from curate.llm.prompts import block, check_template, fence, fill
 from curate.pii.kinds import kinds
 from curate.pii.residual import is_measure
-from curate.prompts import block, check_template, fence, fill
-from curate.protocols import Message, Reply, Request
-from curate.records import Span
 
 LAYOUT = 1
 """Raised when markers, windows or how a reply is read change; part of a prompt's digest, so texts are asked again."""

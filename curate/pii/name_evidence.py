@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from functools import cache
 
-from curate.config import Section, parse_yaml
+from curate.core.config import Section, parse_yaml
 from curate.pii.name_words import Words, known, lists
-from curate.resources import data_file
+from curate.system.resources import data_file
 
 
 class _Group(Section):

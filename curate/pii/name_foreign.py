@@ -2,11 +2,11 @@
 
 import re
 
+from curate.core.records import Span
 from curate.pii.name_words import known, lists
 from curate.pii.names import CJK, Trust, is_chinese, name_at
 from curate.pii.text import narrow, trigger
 from curate.pii.words import either
-from curate.records import Span
 
 _DOTS = "·•・‧∙"
 DOT = f"[{_DOTS}]"

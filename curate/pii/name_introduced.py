@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from curate.core.records import Span
 from curate.pii.name_foreign import DOT, LETTER, PEOPLE, any_name_at, foreign_at, sounds_at
 from curate.pii.name_sought import GIVEN
 from curate.pii.name_words import known, lists, surnames
@@ -10,7 +11,6 @@ from curate.pii.names import AGED, CALLED, CJK, LOOSE, bounded, name_at, name_be
 from curate.pii.spans import in_order
 from curate.pii.text import narrow, trigger
 from curate.pii.words import either
-from curate.records import Span
 
 _SKIP = r"[:：\s\"'“‘「『(（]{0,4}"
 _FIRST = f"[{surnames()}]"

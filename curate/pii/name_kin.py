@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from curate.core.records import Span
 from curate.pii.name_evidence import around, evidence
 from curate.pii.name_lattice import is_word
 from curate.pii.name_sought import AFTER_KIN, KIN_WORDS
@@ -10,7 +11,6 @@ from curate.pii.name_weights import NAME, behind, front, gain, given_weight
 from curate.pii.spans import in_order
 from curate.pii.text import narrow, trigger
 from curate.pii.words import one_of
-from curate.records import Span
 
 _BAR = 5.0
 _SAID, _DONE = 4.0, 2.5

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 
+from curate.core.records import Span
 from curate.pii.name_foreign import DOT, LETTER, any_name_at
 from curate.pii.name_words import known, lists, surnames
 from curate.pii.names import CJK, COLON, FIELD, LOOSE, Trust, name_at
 from curate.pii.spans import in_order
 from curate.pii.text import narrow, trigger
 from curate.pii.words import either
-from curate.records import Span
 
 _ALL = either(lists().labels.plain + lists().labels.colon)
 _PLAIN = frozenset(lists().labels.plain)

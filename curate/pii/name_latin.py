@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 
+from curate.core.records import Span
 from curate.pii.digits import TWO_SIGNS
 from curate.pii.name_words import lists
 from curate.pii.spans import in_order
 from curate.pii.text import narrow, trigger
 from curate.pii.words import either
-from curate.records import Span
 
 _WORD = r"[A-Z][a-z]{1,15}(?:[-'][A-Z]?[a-z]{2,15})?"
 _NAME = rf"(?:[A-Z]\. ?){{0,2}}{_WORD}(?: (?:[A-Z]\. ?)?{_WORD}(?! ?[:：])){{0,2}}"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from curate.core.records import Span
 from curate.pii.name_evidence import around, evidence, ordinary
 from curate.pii.name_sought import DOUBLED, LEADS, LED_OR_DOUBLED, NICK
 from curate.pii.name_weights import behind, front, gain, given_weight, surname_weight
@@ -10,7 +11,6 @@ from curate.pii.name_words import known
 from curate.pii.names import CJK
 from curate.pii.spans import behind_found, in_order
 from curate.pii.text import narrow, trigger
-from curate.records import Span
 
 _NICK = -7.5
 """How rarely a nickname stands where a word might (logarithm)."""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from curate.core.records import Span
 from curate.pii.name_evidence import around
 from curate.pii.name_lattice import lattice
 from curate.pii.name_sought import SEPARATED, SEPARATOR
@@ -14,7 +15,6 @@ from curate.pii.places import fold
 from curate.pii.spans import in_order
 from curate.pii.text import trigger
 from curate.pii.words import words
-from curate.records import Span
 
 _DOTS = "·•・‧∙･⋅˙●ㆍ"
 """They stand between the parts of a name and in few other places."""

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 
+from curate.core.records import Span
 from curate.pii.name_sought import BEFORE_SCARCE, SCARCE
 from curate.pii.name_weights import full
 from curate.pii.name_words import known, surnames
 from curate.pii.names import is_chinese
 from curate.pii.spans import behind_found, in_order
 from curate.pii.text import narrow, trigger
-from curate.records import Span
 
 _BAR = 5.5
 """What the characters and what stands around must add up to."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from curate.core.records import Span
 from curate.pii.name_lattice import lattice, single
 from curate.pii.name_sought import SEPARATED
 from curate.pii.name_weights import NAME, behind, behind_word, front, given_weight, run_at, surname_weight
@@ -10,7 +11,6 @@ from curate.pii.name_words import surnames
 from curate.pii.names import CJK, is_chinese
 from curate.pii.spans import behind_found, in_order
 from curate.pii.text import narrow, trigger
-from curate.records import Span
 
 _GIVEN = rf"[{CJK}](?: {{1,2}}(?=[{CJK}](?![{CJK}]))(?![男女]))?[{CJK}]"
 _SPACED = re.compile(rf"(?P<surname>[{surnames()}][{CJK}]?) {{1,3}}(?=(?P<given>{_GIVEN}))")

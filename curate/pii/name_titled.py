@@ -2,13 +2,13 @@
 
 import re
 
+from curate.core.records import Span
 from curate.pii.name_evidence import around
 from curate.pii.name_sought import ANY_TITLE, BEFORE_TITLE
 from curate.pii.name_words import Words, known, lists, surnames
 from curate.pii.names import CJK, bounded, common, is_chinese, is_word
 from curate.pii.text import narrow, trigger
 from curate.pii.words import either
-from curate.records import Span
 
 _TITLES = lists().titles
 _TITLE = re.compile(either(_TITLES.doctors + _TITLES.people + _TITLES.kin + _TITLES.one))

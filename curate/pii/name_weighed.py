@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from curate.core.records import Span
 from curate.pii.name_evidence import around, evidence
 from curate.pii.name_sought import (
     ANY_TITLE,
@@ -34,7 +35,6 @@ from curate.pii.names import CJK, is_chinese
 from curate.pii.spans import in_order
 from curate.pii.text import narrow, trigger
 from curate.pii.words import one_of
-from curate.records import Span
 
 _BARS = {"full": 4.2, "aged": 6.0, "alone": 3.0}
 """What a whole name, one before sex or age, or a surname before a title must reach."""

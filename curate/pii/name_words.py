@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from functools import cache
 
-from curate.config import Section, parse_yaml
-from curate.resources import data_file
+from curate.core.config import Section, parse_yaml
+from curate.system.resources import data_file
 
 
 class _Surnames(Section):

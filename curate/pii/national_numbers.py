@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from curate.core.records import Span
 from curate.pii import check_digits as right
 from curate.pii.bank_card import luhn
 from curate.pii.digits import DIGIT, NINE, SPACE, THREE_DIGITS, TWO_SIGNS
@@ -15,7 +16,6 @@ from curate.pii.phone import named
 from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
 from curate.pii.words import one_of, words
-from curate.records import Span
 
 _LISTS = words("western_numbers")
 _S = f"[{SPACE}./-]{{0,2}}"

@@ -8,11 +8,11 @@ has an area code (10, 2x, or three digits from 3 to 9) and 7 or 8 digits that do
 import re
 from collections.abc import Iterator
 
+from curate.core.records import Span
 from curate.pii.digits import DASH, DIGIT, DOT, NINE, SPACE, THREE_DIGITS, TWO_SIGNS
 from curate.pii.spans import apart
 from curate.pii.text import ALONE, ENDED, narrow, trigger
 from curate.pii.words import any_of, either, raw, words
-from curate.records import Span
 
 _WORDS = words("contacts")
 GAP = f"[{SPACE}{DASH}]{{0,3}}"

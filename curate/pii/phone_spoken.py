@@ -7,11 +7,11 @@ letters O and l among digits: 一三八零零一三八零零零, 138零零一三
 import re
 from collections.abc import Iterator
 
+from curate.core.records import Span
 from curate.pii.digits import NINE, THREE_DIGITS, VALUES, digits
 from curate.pii.phone import AFTER_WORD, ANY, CHINA, landlines, personal
 from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
-from curate.records import Span
 
 _QUANTITY = "十百千万亿拾佰仟萬億第"
 

@@ -8,13 +8,13 @@ belongs to nobody stays: lines that are free of charge or at local rates, public
 import re
 from collections.abc import Iterator
 
+from curate.core.records import Span
 from curate.pii.digits import DIGIT, NINE, SPACE, THREE_DIGITS
 from curate.pii.national_numbers import ENDED, FREE
 from curate.pii.phone import AFTER_WORD, personal
 from curate.pii.spans import in_order
 from curate.pii.text import narrow, trigger
 from curate.pii.words import one_of, raw, words
-from curate.records import Span
 
 _LISTS = words("western_phones")
 _LATIN = "A-Za-z\u00c0-\u024f"

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 
+from curate.core.records import Span
 from curate.pii.digits import TWO_SIGNS
 from curate.pii.number_labels import RAW_DASH, RAW_SPACE, SPACE
 from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
 from curate.pii.words import words
-from curate.records import Span
 
 _LISTS = words("plate")
 _WORDS, _MARKS = "".join(_LISTS["words"]), "".join(_LISTS["marks"])

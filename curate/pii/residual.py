@@ -12,10 +12,10 @@ from string import ascii_uppercase
 
 import polars as pl
 
-from curate.config import parse_yaml
+from curate.core.config import parse_yaml
 from curate.pii import phone_western
 from curate.pii.text import narrow, script
-from curate.resources import data_file
+from curate.system.resources import data_file
 
 FEWEST = 7
 """Digits of a run that is suspicious by itself."""

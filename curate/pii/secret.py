@@ -4,7 +4,7 @@ import os
 import secrets
 from pathlib import Path
 
-from curate.errors import ConfigError
+from curate.core.errors import ConfigError
 
 VARIABLE = "CURATE_PII_KEY"
 _FEWEST = 16

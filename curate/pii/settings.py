@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from curate.config import Section
-from curate.errors import ConfigError, suggestion
+from curate.core.config import Section
+from curate.core.errors import ConfigError, suggestion
 from curate.pii import RECOGNISERS, Recogniser
 from curate.pii.custom import Pattern, Words, from_pattern, from_words
 from curate.pii.kinds import placeholders

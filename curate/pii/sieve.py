@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from curate.core.records import Span
 from curate.pii import Recogniser
 from curate.pii.masking import Masked, Masker
-from curate.records import Span
 
 
 def suspects(recognisers: Sequence[Recogniser], texts: pl.Series) -> dict[int, list[Recogniser]]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from curate.records import Span
+from curate.core.records import Span
 
 
 def apart(found: Iterable[Span]) -> list[Span]:

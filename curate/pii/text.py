@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal, TypeVar
 
-from curate.records import Span
+from curate.core.records import Span
 
 Found = TypeVar("Found", bound=Callable[[str], list[Span]])
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from curate.config import parse_yaml
-from curate.resources import data_file
+from curate.core.config import parse_yaml
+from curate.system.resources import data_file
 
 
 @cache

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
+from curate.core.records import Span
 from curate.pii.masking import Masked
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all
-from curate.processes import spread
-from curate.records import Span
+from curate.system.processes import spread
 
 Batch = tuple[Sequence[str], Mapping[int, Sequence[Span]]]
 """Texts, and the spans that are known of some, by row."""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from curate.errors import ConfigError, suggestion
+from curate.core.errors import ConfigError, suggestion
 
 TARGETS: Mapping[str, Sequence[str]] = {
     "both": ("precision", "recall"),

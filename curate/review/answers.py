@@ -14,7 +14,7 @@ from threading import Lock
 
 from filelock import FileLock
 
-from curate.errors import ConfigError, DataError
+from curate.core.errors import ConfigError, DataError
 
 NAME = re.compile(r"[\w.-]{1,40}", re.UNICODE)
 _BEGIN = b'{"row_id": "'

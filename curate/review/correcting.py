@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from curate import correction
-from curate.config import Json
-from curate.correction import Mean
-from curate.estimates import Estimate
+from curate.core.config import Json
+from curate.label_audit import correction
+from curate.label_audit.correction import Mean
 from curate.review.desk import Desk
 from curate.review.proof import checked
+from curate.stats.sample_estimates import Estimate
 
 
 def correct(desk: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> dict[str, Json]:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import polars as pl
 
-from curate.config import Json
-from curate.errors import ConfigError, suggestion
-from curate.files import digests, frame, sha256
+from curate.core.config import Json
+from curate.core.errors import ConfigError, suggestion
 from curate.review import answers
 from curate.review.answers import ADJUDICATED, Answer, Heard
 from curate.review.sample import Row, Sample
+from curate.system.files import digests, frame, sha256
 
 
 class Desk:

@@ -10,20 +10,21 @@ from typing import Literal
 
 import polars as pl
 
-from curate import audit, survey
-from curate.config import Json
-from curate.errors import ConfigError, DataError
-from curate.files import read_table
-from curate.records import GRADES, TABLES
+from curate.core.config import Json
+from curate.core.errors import ConfigError, DataError
+from curate.core.records import GRADES, TABLES
+from curate.core.sampling import generator, shuffled
+from curate.label_audit import labels as audit
+from curate.panel import sampling_design
+from curate.panel.voting import PAIR
 from curate.review import planning
 from curate.review.aims import wanted
 from curate.review.answers import ADJUDICATED, checked
 from curate.review.desk import relevance_desks
 from curate.review.sample import Design, Sample, Stratum, name_row
+from curate.review.sheets.cells import fold
 from curate.review.texts import texts
-from curate.sampling import generator, shuffled
-from curate.sheets.cells import fold
-from curate.voting import PAIR
+from curate.system.files import read_table
 
 CONTROLS = 0.02
 """Planted controls for each row of a sample, if a user says nothing."""
@@ -89,7 +90,7 @@ def plan(run: Path, order: Order) -> tuple[pl.DataFrame, planning.Plan]:
     named = _strata(run, order)
     if named.is_empty():
         raise DataError(f"{run}: no pair was judged, so there is nothing to check; run `curate judge` first")
-    sizes = survey.counts(named)
+    sizes = sampling_design.counts(named)
     if order.of == "audit":
         guesses = planning.guesses(sizes, ())
         drawn = audit.allocate(sizes, {name: guess for name, (guess, _) in guesses.items()}, order.size or 0)
@@ -105,7 +106,7 @@ def _strata(run: Path, order: Order) -> pl.DataFrame:
     """Return every judged pair with its stratum: verdict, grades and rank, or in an audit the legacy label."""
     verdicts = read_table(run / "consensus", "verdicts")
     if order.of == "labels":
-        return survey.strata(verdicts, read_table(run / "pool", "pool"))
+        return sampling_design.strata(verdicts, read_table(run / "pool", "pool"))
     labels = read_table(run / "diversify", "qrels").filter(pl.col("score") > 0)
     if labels.is_empty():
         raise DataError(
@@ -120,7 +121,7 @@ def draw(run: Path, order: Order) -> Sample:
     Sample.refuse(folder)
     named, planned = plan(run, order)
     verdicts = read_table(run / "consensus", "verdicts").select(*PAIR, "verdict", "votes")
-    drawn = survey.draw(named, {each.stratum: each.drawn for each in planned.strata}, order.seed)
+    drawn = sampling_design.draw(named, {each.stratum: each.drawn for each in planned.strata}, order.seed)
     count = round(CONTROLS * len(drawn)) if order.controls is None else order.controls
     strangers = _strangers(run, count, order.seed)
     if order.controls is not None and len(strangers) < order.controls:

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
-from curate import resources
-from curate.errors import ConfigError, DataError, UserError, suggestion
-from curate.files import replacing, write_text
-from curate.forms import Form
-from curate.guide import html
+from curate.core.errors import ConfigError, DataError, UserError, suggestion
 from curate.review import answers
 from curate.review.answers import ADJUDICATED, Answer
 from curate.review.desk import Desk
+from curate.review.forms import Form
+from curate.review.guide import html
 from curate.review.proof import disagreements
-from curate.sheets import Entry, Problem, Returned, check, read, signed_by, to_csv, to_xlsx
+from curate.review.sheets import Entry, Problem, Returned, check, read, signed_by, to_csv, to_xlsx
+from curate.system import resources
+from curate.system.files import replacing, write_text
 
 Kind = Literal["csv", "xlsx"]
 _WRITERS = {"csv": to_csv, "xlsx": to_xlsx}
@@ -75,7 +75,7 @@ def guide(form: Form) -> str:
     from jinja2 import Environment
 
     page = Environment(autoescape=True, trim_blocks=True, keep_trailing_newline=True).from_string(
-        resources.template("guide.html.j2")
+        resources.template("review/guide.html.j2")
     )
     return page.render(language=form.language, title=form.title, body=html(resources.guide(form.guide)))
 

@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from curate import survey
-from curate.errors import ConfigError
-from curate.estimates import LEVEL, Estimate, Part, recall, share
+from curate.core.errors import ConfigError
+from curate.panel import sampling_design
 from curate.review.aims import FIGURES
 from curate.review.desk import Desk
 from curate.review.proof import checked
+from curate.stats.sample_estimates import LEVEL, Estimate, Part, recall, share
 
 _ROUNDS = 20
 """Times that the weights of several figures are set anew; more make the widest interval no narrower by a thousandth."""
@@ -72,9 +72,9 @@ def guesses(sizes: Iterable[str], desks: Sequence[Desk]) -> dict[str, tuple[floa
     for row in (row for desk in desks for row in checked(desk) if row.settled):
         answered[row.stratum] += 1
         disagreeing[row.stratum] += row.relevant != (row.verdict == "relevant")
-    first = survey.guesses(sizes)
+    first = sampling_design.guesses(sizes)
     return {
-        name: (survey.learned(guess, answered[name], disagreeing[name]), answered[name])
+        name: (sampling_design.learned(guess, answered[name], disagreeing[name]), answered[name])
         for name, guess in first.items()
     }
 
@@ -95,7 +95,7 @@ def half_width(
         missed = [name for name in sizes if name not in positive]
         found = [_part(name, sizes, drawn, 1 - guesses[name]) for name in positive]
         return _half(recall(found, [_part(name, sizes, drawn, guesses[name]) for name in missed], level))
-    names = positive if figure == "precision" else survey.decided(sizes)
+    names = positive if figure == "precision" else sampling_design.decided(sizes)
     return _half(share([_part(name, sizes, drawn, guesses[name]) for name in names], level))
 
 
@@ -105,21 +105,22 @@ def allocate(
     size: int,
     aims: Mapping[str, float | None],
     level: float = LEVEL,
-    least: int = survey.LEAST,
+    least: int = sampling_design.LEAST,
 ) -> dict[str, int]:
     """Return how many pairs to draw from every stratum: the largest half width, each over its margin, is smallest.
 
     Without margins all half widths count alike. At least `least` pairs per stratum, and no verdict under its floor
     (`survey.floors`). A stratum on which no figure depends gets more only if the others are drawn whole.
     """
-    floors = survey.floors(sizes, size, least)
+    floors = sampling_design.floors(sizes, size, least)
     terms = {figure: _terms(figure, sizes, guesses, margin or 1.0) for figure, margin in aims.items()}
-    spare = {name: _SPARE * (pairs * survey.spread(name, guesses)) ** 2 for name, pairs in sizes.items()}
+    spare = {name: _SPARE * (pairs * sampling_design.spread(name, guesses)) ** 2 for name, pairs in sizes.items()}
     force = dict.fromkeys(aims, 1.0)
     best, lowest = dict[str, int](), math.inf
     for _ in range(_ROUNDS if len(aims) > 1 else 1):
         pull = {name: spare[name] + sum(force[each] * term[name] for each, term in terms.items()) for name in sizes}
-        drawn = survey.apportion(sizes, {name: math.sqrt(each) for name, each in pull.items()}, size, least, floors)
+        shares = {name: math.sqrt(each) for name, each in pull.items()}
+        drawn = sampling_design.apportion(sizes, shares, size, least, floors)
         over = {each: (half_width(each, sizes, guesses, drawn, level) or 0.0) / (aims[each] or 1.0) for each in aims}
         widest = max(over.values())
         if widest < lowest:
@@ -135,7 +136,7 @@ def needed(
     guesses: Mapping[str, float],
     margins: Mapping[str, float],
     level: float = LEVEL,
-    least: int = survey.LEAST,
+    least: int = sampling_design.LEAST,
 ) -> int:
     """Return the smallest sample that, allocated, gives every figure its margin at most if the guesses are right.
 
@@ -143,7 +144,7 @@ def needed(
     ConfigError if there is no pair to measure a figure with.
     """
     for figure in margins:
-        about = survey.decided(sizes) if figure == "agreement" else _positive(sizes)
+        about = sampling_design.decided(sizes) if figure == "agreement" else _positive(sizes)
         if not sum(sizes[name] for name in about):
             raise ConfigError(
                 f"--margin {figure}={margins[figure]}: found no pair that counts for the {FIGURES[figure]}; give --size"
@@ -171,8 +172,8 @@ def anticipated(
         Planned(name, size, drawn[name], drawn[name] / size if size else None, *guesses[name])
         for name, size in sorted(sizes.items())
     )
-    others = sorted({survey.verdict_of(name) for name in sizes} - {"relevant"})
-    own = {verdict: [name for name in sizes if survey.verdict_of(name) == verdict] for verdict in others}
+    others = sorted({sampling_design.verdict_of(name) for name in sizes} - {"relevant"})
+    own = {verdict: [name for name in sizes if sampling_design.verdict_of(name) == verdict] for verdict in others}
     return Plan(
         strata=tuple(planned),
         level=level,
@@ -186,7 +187,7 @@ def anticipated(
 
 
 def _positive(names: Iterable[str]) -> list[str]:
-    return [name for name in names if survey.verdict_of(name) == "relevant"]
+    return [name for name in names if sampling_design.verdict_of(name) == "relevant"]
 
 
 def _part(name: str, sizes: Mapping[str, int], drawn: Mapping[str, float], rate: float) -> Part:
@@ -200,14 +201,14 @@ def _half(figure: Estimate | None) -> float | None:
 def _terms(figure: str, sizes: Mapping[str, int], guesses: Mapping[str, float], margin: float) -> dict[str, float]:
     """Return what a stratum adds to the variance of a figure with one row, over the square of its margin."""
     slopes = _slopes(figure, sizes, guesses)
-    return {name: (sizes[name] * survey.spread(name, guesses) * slopes[name] / margin) ** 2 for name in sizes}
+    return {name: (sizes[name] * sampling_design.spread(name, guesses) * slopes[name] / margin) ** 2 for name in sizes}
 
 
 def _slopes(figure: str, sizes: Mapping[str, int], guesses: Mapping[str, float]) -> dict[str, float]:
     """Return by how much a figure changes with one relevant (or confirmed) pair more in a stratum, without its sign."""
     positive = _positive(sizes)
     if figure != "recall":
-        about = positive if figure == "precision" else survey.decided(sizes)
+        about = positive if figure == "precision" else sampling_design.decided(sizes)
         pairs = sum(sizes[name] for name in about)
         return {name: 1 / pairs if name in about and pairs else 0.0 for name in sizes}
     relevant = {name: size * (1 - guesses[name] if name in positive else guesses[name]) for name, size in sizes.items()}

@@ -10,15 +10,16 @@ from functools import partial
 from itertools import combinations
 from typing import cast
 
-from curate import agreement, estimates, intervals, survey
-from curate.agreement import Scheme
-from curate.config import Json
-from curate.estimates import Estimate, Part
-from curate.records import CUT, GRADES, VERDICTS
+from curate.core.config import Json
+from curate.core.records import CUT, GRADES, VERDICTS
+from curate.panel import sampling_design
+from curate.panel.sampling_design import DECIDED
 from curate.review.answers import ADJUDICATED
 from curate.review.desk import Desk
-from curate.survey import DECIDED
-from curate.tally import tally
+from curate.stats import agreement, bootstrap, sample_estimates
+from curate.stats.agreement import Scheme
+from curate.stats.sample_estimates import Estimate, Part
+from curate.stats.tally import tally
 
 _PLACE: Mapping[str, int] = {grade: place for place, grade in enumerate(GRADES)}
 
@@ -88,11 +89,13 @@ def prove(desk: Desk) -> dict[str, Json]:
         "rows": len(rows),
         "read": len(read),
         "pairs": sum(sizes.values()),
-        "agreement": shown(estimates.share(parts(DECIDED, "confirmed"))),
-        "confirmed": {name: shown(estimates.share(parts([name], "confirmed"))) for name in DECIDED},
-        "relevant": {name: shown(estimates.share(parts([name], "relevant"))) for name in others if parts([name], "")},
-        "recall": shown(estimates.recall(found, missed)),
-        "plain": shown(estimates.wilson(agreeing, len(decided))),
+        "agreement": shown(sample_estimates.share(parts(DECIDED, "confirmed"))),
+        "confirmed": {name: shown(sample_estimates.share(parts([name], "confirmed"))) for name in DECIDED},
+        "relevant": {
+            name: shown(sample_estimates.share(parts([name], "relevant"))) for name in others if parts([name], "")
+        },
+        "recall": shown(sample_estimates.recall(found, missed)),
+        "plain": shown(sample_estimates.wilson(agreeing, len(decided))),
         "strata": _strata(sizes, verdict_of, read),
         "kappa": _kappas(desk, read, sizes),
         "alpha": _alpha(desk, read),
@@ -138,7 +141,7 @@ def _strata(sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Seque
                 "size": size,
                 "read": mine.answered,
                 "measure": hit,
-                "share": shown(estimates.share([mine])),
+                "share": shown(sample_estimates.share([mine])),
             }
         )
     return rows
@@ -152,7 +155,7 @@ def _kappas(desk: Desk, read: Sequence[Checked], sizes: Mapping[str, int]) -> di
     """
     decided = [row for row in read if row.verdict in DECIDED]
     panel = [(row.stratum, int(row.verdict != "relevant"), int(not row.relevant)) for row in decided]
-    ruled = {name: size for name, size in sizes.items() if name in survey.decided(sizes)}
+    ruled = {name: size for name, size in sizes.items() if name in sampling_design.decided(sizes)}
     judges: dict[str, dict[str, Json]] = {}
     for judge in sorted({name for row in read for name in row.votes}):
         five = [(row.stratum, _place(row.votes.get(judge)), _place(row.settled)) for row in read]
@@ -187,7 +190,7 @@ def _alpha(desk: Desk, read: Sequence[Checked]) -> Json:
     value = agreement.scalar(measure(ratings.sums()))
     if value is None:
         return None
-    found = intervals.interval(ratings.by_cluster(queries), measure, seed=desk.sample.design.seed)
+    found = bootstrap.interval(ratings.by_cluster(queries), measure, seed=desk.sample.design.seed)
     low, high = (round(found.low, 4), round(found.high, 4)) if found else (None, None)
     return {"value": round(value, 4), "low": low, "high": high, "answered": len(twice), "queries": len(set(queries))}
 
@@ -196,7 +199,7 @@ def _kappa(rows: Sequence[tuple[str, int, int]], sizes: Mapping[str, int], categ
     if not rows:
         return None
     strata, first, second = zip(*rows, strict=True)
-    return shown(estimates.kappa(strata, first, second, sizes, categories, scheme=scheme))
+    return shown(sample_estimates.kappa(strata, first, second, sizes, categories, scheme=scheme))
 
 
 def _value(figure: Json) -> float:
@@ -226,7 +229,7 @@ def _people(desk: Desk) -> dict[str, Json]:
         people[person] = {
             "rows": len(desk.rows(person)),
             "read": len(said),
-            "controls": shown(estimates.wilson(sum(right), len(right))),
+            "controls": shown(sample_estimates.wilson(sum(right), len(right))),
         }
     return people
 

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from curate import estimates
-from curate.config import Json
-from curate.estimates import Estimate, Part
-from curate.files import read_json, read_table
-from curate.records import VERDICTS
+from curate.core.config import Json
+from curate.core.records import VERDICTS
+from curate.panel.sampling_design import DECIDED
+from curate.panel.voting import EXPERTS, PAIR
 from curate.review.desk import relevance_desks
 from curate.review.proof import Checked, checked, part, shown
-from curate.survey import DECIDED
-from curate.voting import EXPERTS, PAIR
+from curate.stats import sample_estimates
+from curate.stats.sample_estimates import Estimate, Part
+from curate.system.files import read_json, read_table
 
 OTHERS = tuple(name for name in VERDICTS if name not in DECIDED)
 
@@ -87,7 +87,7 @@ def _figures(sizes: Mapping[str, int], read: Sequence[tuple[Checked, str]]) -> d
 
     def share(verdicts: Sequence[str], hit: str) -> Json:
         known = [row.relevant == (hit == "relevant" or label == "relevant") for row, label in read if label in verdicts]
-        return shown(estimates.share_after(Part(len(known), len(known), sum(known)), parts(verdicts, hit)))
+        return shown(sample_estimates.share_after(Part(len(known), len(known), sum(known)), parts(verdicts, hit)))
 
     relevant = [label == "relevant" for row, label in read if row.relevant]
     found, missed = sum(relevant), len(relevant) - sum(relevant)
@@ -96,7 +96,7 @@ def _figures(sizes: Mapping[str, int], read: Sequence[tuple[Checked, str]]) -> d
         "agreement": share(DECIDED, "confirmed"),
         "confirmed": {name: share([name], "confirmed") for name in DECIDED},
         "relevant": {name: share([name], "relevant") for name in OTHERS if parts([name], "")},
-        "recall": shown(estimates.recall(parts(["relevant"], "relevant"), lacking, known=(found, missed))),
+        "recall": shown(sample_estimates.recall(parts(["relevant"], "relevant"), lacking, known=(found, missed))),
         "kappa": shown(_kappa(sizes, read)),
     }
 
@@ -113,4 +113,4 @@ def _kappa(sizes: Mapping[str, int], read: Sequence[tuple[Checked, str]]) -> Est
     if not kept:
         return None
     strata, first, second = zip(*kept, strict=True)
-    return estimates.kappa(strata, first, second, ruled, 2, known=known)
+    return sample_estimates.kappa(strata, first, second, ruled, 2, known=known)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import polars as pl
 
-from curate.config import Json, canonical
-from curate.errors import DataError, UserError, suggestion
-from curate.files import read_json, read_table, write_json, write_table
-from curate.forms import Form, form
+from curate.core.config import Json, canonical
+from curate.core.errors import DataError, UserError, suggestion
+from curate.review.forms import Form, form
+from curate.system.files import read_json, read_table, write_json, write_table
 
 VERSION = 1
 _LETTERS = "abcdfghjkmnpqrstvwxyz"

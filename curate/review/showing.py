@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from curate.config import Json
+from curate.core.config import Json
 from curate.review import published
 from curate.review.desk import relevance_desks
 from curate.review.proof import prove

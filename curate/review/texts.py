@@ -5,9 +5,9 @@ from pathlib import Path
 
 import polars as pl
 
-from curate.files import read_table
-from curate.records import shown
+from curate.core.records import shown
 from curate.review.sample import Sample
+from curate.system.files import read_table
 
 
 def texts(run: Path, doc_ids: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:

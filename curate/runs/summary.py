@@ -8,11 +8,11 @@ from pathlib import Path
 
 import polars as pl
 
-from curate import figures
-from curate.files import read_json, read_table
-from curate.run import Run
-from curate.stages import reckoning
-from curate.stages.reckoning import NO_POSITIVE, Reports, count
+from curate.report import run_figures
+from curate.runs.run import Run
+from curate.stages.export import reckoning
+from curate.stages.export.reckoning import NO_POSITIVE, Reports, count
+from curate.system.files import read_json, read_table
 
 
 def summary(run: Run) -> list[str]:
@@ -48,7 +48,7 @@ def _next(folder: Path, reports: Reports) -> str:
     """Return the command that makes the labels worth more, by what the run lacks."""
     heuristic = reports["judge"].facts["heuristic"]
     assert isinstance(heuristic, list)
-    if figures.only_heuristics(list(read_json(folder / "judge" / "panel.json")), heuristic):
+    if run_figures.only_heuristics(list(read_json(folder / "judge" / "panel.json")), heuristic):
         return "next: curate judge --models A,B,C --plan: heuristics judged, and prove nothing; see `curate models`"
     if not list((folder / "reviews").glob("*/design.json")):
         return "next: curate review export --plan: people check a sample, and say how right the labels are"

@@ -3,11 +3,13 @@
 from importlib import import_module
 from typing import Any
 
-from curate.context import Stage
-from curate.errors import ConfigError, suggestion
+from curate.core.errors import ConfigError, suggestion
+from curate.stages.context import Stage
 
 NAMES = ("ingest", "mask", "diversify", "pool", "judge", "consensus", "resolve", "export", "report")
 """What a pipeline runs, unless it lists its stages."""
+_MODULES = {"ingest", "pool", "consensus", "resolve", "report", "audit"}
+"""Stages of one module; the others are packages, whose module `stage` holds them."""
 KNOWN = (*NAMES[:-2], "sts", *NAMES[-2:], "audit", "train_set")
 """All stages, each behind those whose tables it reads."""
 
@@ -16,5 +18,6 @@ def stage(name: str) -> Stage[Any]:
     """Return the stage of that name; ConfigError names the nearest known one."""
     if name not in KNOWN:
         raise ConfigError(f"unknown stage {name!r}: {suggestion(name, KNOWN)}")
-    found: Stage[Any] = import_module(f"curate.stages.{name}").STAGE
+    home = name if name in _MODULES else f"{name}.stage"
+    found: Stage[Any] = import_module(f"curate.stages.{home}").STAGE
     return found

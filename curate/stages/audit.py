@@ -12,24 +12,30 @@ from typing import Any, cast
 import polars as pl
 from pydantic import Field
 
-from curate import audit, audit_page, consequences, figures, manifest, ranking, stages
-from curate.config import Json, Section, check
-from curate.context import Context, Report, Stage
-from curate.corpus import TableCorpus
-from curate.duplicates import same_text
-from curate.errors import ConfigError, DataError
-from curate.exporters import EXPORTERS
-from curate.files import frame, read_json, write_json, write_table, write_text
-from curate.intervals import FEW
+from curate import stages
+from curate.core.config import Json, Section, check
+from curate.core.duplicates import same_text
+from curate.core.errors import ConfigError, DataError
+from curate.core.protocols import Benchmark
+from curate.core.records import Query
+from curate.formats.exporters import EXPORTERS, manifest
+from curate.label_audit import effects
+from curate.label_audit import labels as audit
 from curate.ledger import Ledger, default_path
-from curate.protocols import Benchmark
-from curate.records import Query
+from curate.panel.voting import PAIR
+from curate.report import audit_page, run_figures
+from curate.retrieval import ranking
 from curate.review import Desk, Sample
 from curate.review.correcting import correct
 from curate.review.desk import relevance_desks
-from curate.stages import build, judge, telling
-from curate.stages.seats import paid
-from curate.voting import PAIR
+from curate.stages.asking import build
+from curate.stages.asking.panel_state import paid
+from curate.stages.context import Context, Report, Stage
+from curate.stages.export import card_facts
+from curate.stages.judge import stage
+from curate.stats.bootstrap import FEW
+from curate.system.corpus import TableCorpus
+from curate.system.files import frame, read_json, write_json, write_table, write_text
 
 NAMED = 20
 """Labels of unknown texts that are named."""
@@ -66,14 +72,14 @@ def run(config: Config, context: Context) -> Report:
     rankings = _rankings(config, context, depth)
     found: dict[str, Any] = {
         **_set(context, counts),
-        "dependence": telling.dependence(context),
+        "dependence": card_facts.dependence(context),
         "measures": audit.measures(counts, context.seed),
         "patch": audit.sizes(patches),
         "masking": _masking(context, patches),
         "corrected": [
             correct(desk, audit.strata(verdicts, labels), queries["query_id"].to_list()) for desk in _desks(context)
         ],
-        "systems": consequences.compare(
+        "systems": effects.compare(
             rankings, labels, repaired, verdicts, depth=depth, seed=context.seed, judges=_encoders(context)
         ),
     }
@@ -135,9 +141,9 @@ def _with_calls(patches: pl.DataFrame, context: Context) -> pl.DataFrame:
     asked = tuple(name for name, identity in panel.items() if "rubric" in identity)
     calls = pl.DataFrame(schema={**dict.fromkeys(PAIR, pl.String), "calls": pl.String})
     if asked:
-        section = check(judge.Config, context.settings.get("judge") or {}, "judge")
+        section = check(stage.Config, context.settings.get("judge") or {}, "judge")
         with Ledger(context.ledger or default_path(context.home)) as ledger:
-            table, seats = judge.seated(section.model_copy(update={"models": asked}), context, ledger)
+            table, seats = stage.seated(section.model_copy(update={"models": asked}), context, ledger)
             found = [
                 table.pool.pairs.join(table.standing(seat), on=["query_digest", "passage_digest"])
                 .filter(pl.col("call_id").is_not_null())
@@ -201,9 +207,9 @@ def _export(context: Context, repaired: pl.DataFrame, found: Mapping[str, Any]) 
         facts={
             "weak_judges": found["heuristic"],
             "judges": found["panel"],
-            "dependence": telling.warned(found["dependence"]),
+            "dependence": card_facts.warned(found["dependence"]),
             "prompts": [rubric] if rubric else [],
-            "parts": telling.had_a_part(context),
+            "parts": card_facts.had_a_part(context),
             "repaired": LABELS,
         },
         duplicates="keep",
@@ -222,7 +228,7 @@ def _page(
     wanted = set(pairs["doc_id"])
     corpus = TableCorpus(context.folder("diversify"))
     passages = {
-        doc.doc_id: figures.excerpt(doc.shown(), config.excerpt)
+        doc.doc_id: run_figures.excerpt(doc.shown(), config.excerpt)
         for batch in corpus.batches()
         for doc in batch
         if doc.doc_id in wanted

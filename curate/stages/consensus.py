@@ -12,13 +12,13 @@ from typing import Literal
 
 import polars as pl
 
-from curate import measures, ranking, voting
-from curate.config import Json, Section
-from curate.context import Context, Report, Stage
-from curate.files import frame, read_json, write_json, write_table
-from curate.panel import sanity
-from curate.records import STOPPED
-from curate.voting import Policy
+from curate.core.config import Json, Section
+from curate.core.records import STOPPED
+from curate.panel import agreement_figures, sanity, voting
+from curate.panel.voting import Policy
+from curate.retrieval import ranking
+from curate.stages.context import Context, Report, Stage
+from curate.system.files import frame, read_json, write_json, write_table
 
 
 class Config(Section):
@@ -61,7 +61,7 @@ def run(config: Config, context: Context) -> Report:
         "policy": config.policy,
         "counts": facts,
         "grades": _grades(ratings),
-        **measures.on_parts(
+        **agreement_figures.on_parts(
             ratings, panel, context.read("judge", "samples"), context.read("pool", "pool"), context.seed
         ),
     }

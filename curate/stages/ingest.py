@@ -15,18 +15,19 @@ from typing import Literal
 import polars as pl
 from pydantic import Field
 
-from curate import files, records
-from curate.config import Json, Section
-from curate.context import Context, Report, Stage
-from curate.duplicates import Firsts, follow_aliases, follow_qrels
-from curate.errors import ConfigError, DataError
-from curate.leaks import form
-from curate.readers import Problem, Row, Source, Table
-from curate.readers.items import Item, Names, Pair, check_header, item, pair, plain, shown, wanted
-from curate.readers.language import spoken
-from curate.readers.settings import Input, Sources, sources
-from curate.readers.text import FIX
-from curate.sampling import generator, shuffled
+from curate.core import records
+from curate.core.config import Json, Section
+from curate.core.duplicates import Firsts, follow_aliases, follow_qrels
+from curate.core.errors import ConfigError, DataError
+from curate.core.sampling import generator, shuffled
+from curate.formats.readers import Problem, Row, Source, Table
+from curate.formats.readers.items import Item, Names, Pair, check_header, item, pair, plain, shown, wanted
+from curate.formats.readers.language import spoken
+from curate.formats.readers.settings import Input, Sources, sources
+from curate.formats.readers.text import FIX
+from curate.retrieval.similarity.leaks import form
+from curate.stages.context import Context, Report, Stage
+from curate.system import files
 
 LISTED = 10
 """Problems of one file that are shown together."""

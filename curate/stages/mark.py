@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from curate import files
-from curate.config import Json
-from curate.context import Report
-from curate.errors import DataError
+from curate.core.config import Json
+from curate.core.errors import DataError
+from curate.stages.context import Report
+from curate.system import files
 
 TEXT_TABLES = ("queries.parquet", "corpus.parquet")
 

@@ -17,18 +17,18 @@ import numpy.typing as npt
 import polars as pl
 from pydantic import Field, field_validator
 
-from curate import fusion
-from curate.config import Json, Section
-from curate.context import Context, Report, Stage
-from curate.corpus import TableCorpus
-from curate.errors import DataError
-from curate.files import TableWriter
-from curate.following import Found, Ids, followed
-from curate.fusion import Lists, Method, Names
-from curate.protocols import Corpus, Progress, Retriever
-from curate.ranking import Numbers
-from curate.records import Query
-from curate.stages import build
+from curate.core.config import Json, Section
+from curate.core.errors import DataError
+from curate.core.protocols import Corpus, Progress, Retriever
+from curate.core.records import Query
+from curate.retrieval import fusion
+from curate.retrieval.fusion import Lists, Method, Names
+from curate.retrieval.id_mapping import Found, Ids, followed
+from curate.retrieval.ranking import Numbers
+from curate.stages.asking import build
+from curate.stages.context import Context, Report, Stage
+from curate.system.corpus import TableCorpus
+from curate.system.files import TableWriter
 
 HITS = 2**20
 """Hits that are fused at once, unless one query has more: at most some 400 MB."""

@@ -14,22 +14,23 @@ import polars as pl
 import yaml
 from pydantic import Field
 
-from curate import figures
-from curate.config import Json, Section
-from curate.confusion import confusions
-from curate.context import Context, Report, Stage
-from curate.corpus import TableCorpus
-from curate.figures import Drop, Spread
-from curate.files import frame, read_json, write_text
-from curate.lengths import tokeniser
-from curate.page import Pair, Shown, Step, page
-from curate.page_charts import STATUSES, Labels
-from curate.records import VERDICTS
+from curate.core.config import Json, Section
+from curate.core.records import VERDICTS
+from curate.core.sampling import generator
+from curate.formats.exporters.lengths import tokeniser
+from curate.panel.confusion import confusions
+from curate.panel.voting import PAIR
+from curate.report import run_figures
+from curate.report.page import Pair, Shown, Step, page
+from curate.report.page_charts import STATUSES, Labels
+from curate.report.run_figures import Drop, Spread
 from curate.review import relevance_desks
 from curate.review.showing import columns
-from curate.sampling import generator
-from curate.stages import leaving, telling
-from curate.voting import PAIR
+from curate.stages.asking import privacy_guard
+from curate.stages.context import Context, Report, Stage
+from curate.stages.export import card_facts
+from curate.system.corpus import TableCorpus
+from curate.system.files import frame, read_json, write_text
 
 READ = ("mask", "diversify", "pool", "judge", "consensus", "resolve", "sts", "export")
 """Stages whose tables are read. Not `ingest`: its raw texts are gone by now, and `mask` hands on its `dropped`."""
@@ -79,8 +80,8 @@ def gather(config: Config, context: Context) -> Shown:
     changed = context.read("resolve", "overrides") if "resolve" in steps else frame("overrides")
     labels = dict(zip(changed.select(PAIR).iter_rows(), changed["verdict"], strict=True))
     left_out = context.read("export", "dropped") if "export" in steps else frame("dropped")
-    drawn = figures.stratified(verdicts, config.pairs, context.seed)
-    read = figures.by_query(verdicts, config.queries, config.pairs_per_query, context.seed)
+    drawn = run_figures.stratified(verdicts, config.pairs, context.seed)
+    read = run_figures.by_query(verdicts, config.queries, config.pairs_per_query, context.seed)
     passages, of_documents = _documents(config, context, {doc_id for _, doc_id, _ in (*drawn, *read)})
     ratings = context.read("judge", "ratings")
     return Shown(
@@ -91,18 +92,18 @@ def gather(config: Config, context: Context) -> Shown:
         drops=_drops(context, steps),
         left_out={str(key[0]): part["id"].to_list() for key, part in left_out.group_by("reason", maintain_order=True)},
         agreed=agreed,
-        dependence=telling.dependence(context),
-        overlap=figures.overlap(pool, verdicts),
+        dependence=card_facts.dependence(context),
+        overlap=run_figures.overlap(pool, verdicts),
         lengths={"queries": _of_queries(config, context, queries["text"].to_list()), "corpus": of_documents},
         sizes={"queries": len(queries), "corpus": len(TableCorpus(context.folder("diversify")))},
         confusions=confusions(ratings, agreed["panel"]),
         pairs=_pairs(queries, ratings, drawn, passages, agreed["panel"], labels),
         read=_pairs(queries, ratings, read, passages, agreed["panel"], labels),
-        queries=figures.per_query(queries, pool, verdicts),
+        queries=run_figures.per_query(queries, pool, verdicts),
         published=_published(context, queries, pool) if labels else None,
         experts=columns(context.run, context.folder("resolve")),
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
-        decided=leaving.decided(context),
+        decided=privacy_guard.decided(context),
     )
 
 
@@ -111,10 +112,10 @@ def fingerprint(_config: Config, context: Context) -> Json:
     done = {name: report for name in COUNTED if (report := context.report(name))}
     return {
         "settings": context.settings,
-        "allowed": leaving.allowed(context),
+        "allowed": privacy_guard.allowed(context),
         "steps": {name: asdict(_step(report)) for name, report in done.items()},
         "experts": {desk.sample.design.name: desk.digest for desk in relevance_desks(context.run)},
-        "families": telling.families(context),
+        "families": card_facts.families(context),
     }
 
 
@@ -122,7 +123,7 @@ def _published(context: Context, queries: pl.DataFrame, pool: pl.DataFrame) -> L
     """Return what the page counts of labels, of those that are exported."""
     verdicts, counts = context.read("resolve", "verdicts"), context.done("resolve").facts["counts"]
     assert isinstance(counts, Mapping)
-    return Labels(counts, figures.overlap(pool, verdicts), figures.per_query(queries, pool, verdicts))
+    return Labels(counts, run_figures.overlap(pool, verdicts), run_figures.per_query(queries, pool, verdicts))
 
 
 def _step(did: Report) -> Step:
@@ -135,7 +136,7 @@ def _drops(context: Context, steps: Mapping[str, Step]) -> list[Drop]:
     tables = [context.read(name, "dropped") for name in keeping if name in steps]
     if "resolve" in steps and steps["resolve"].count("overridden"):
         tables.append(context.read("resolve", "dropped").with_columns(stage=pl.lit("resolve")))
-    rows = figures.drops(tables) + _counted(steps)
+    rows = run_figures.drops(tables) + _counted(steps)
     return sorted(rows, key=lambda drop: COUNTED.index(drop.stage))
 
 
@@ -159,7 +160,7 @@ def _counted(steps: Mapping[str, Step]) -> list[Drop]:
 def _of_queries(config: Config, context: Context, texts: Sequence[str]) -> Spread:
     tokens = tokeniser()
     chosen = generator(context.seed, "report", "queries").sample(texts, min(len(texts), config.lengths))
-    return figures.spread([tokens(text) for text in chosen])
+    return run_figures.spread([tokens(text) for text in chosen])
 
 
 def _documents(config: Config, context: Context, wanted: set[str]) -> tuple[dict[str, str], Spread]:
@@ -171,11 +172,11 @@ def _documents(config: Config, context: Context, wanted: set[str]) -> tuple[dict
     counts: list[int] = []
     for place, document in enumerate(document for batch in corpus.batches() for document in batch):
         if document.doc_id in wanted:
-            passages[document.doc_id] = figures.excerpt(document.shown(), config.excerpt)
+            passages[document.doc_id] = run_figures.excerpt(document.shown(), config.excerpt)
         if place in chosen:
             counts.append(tokens(document.shown()))
             context.progress("report lengths", size, len(counts))
-    return passages, figures.spread(counts)
+    return passages, run_figures.spread(counts)
 
 
 def _pairs(
@@ -188,9 +189,9 @@ def _pairs(
 ) -> list[Pair]:
     """Return the sample pairs with their texts and votes."""
     asked = dict(queries.select("query_id", "text").iter_rows())
-    keys = pl.DataFrame([row[:2] for row in drawn], schema=dict.fromkeys(figures.PAIR, pl.String), orient="row")
-    said = ratings.join(keys, on=figures.PAIR, how="semi")
-    rows = said.select(*figures.PAIR, "judge", pl.coalesce("grade", "status")).iter_rows()
+    keys = pl.DataFrame([row[:2] for row in drawn], schema=dict.fromkeys(run_figures.PAIR, pl.String), orient="row")
+    said = ratings.join(keys, on=run_figures.PAIR, how="semi")
+    rows = said.select(*run_figures.PAIR, "judge", pl.coalesce("grade", "status")).iter_rows()
     votes: dict[tuple[str, str, str], str] = {(query, doc, judge): word for query, doc, judge, word in rows}
     return [
         Pair(

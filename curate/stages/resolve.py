@@ -11,15 +11,15 @@ from typing import Literal
 
 import polars as pl
 
-from curate import voting
-from curate.config import Json, Section
-from curate.context import Context, Report, Stage
-from curate.errors import ConfigError, suggestion
-from curate.files import frame, write_table
-from curate.records import CUT, TABLES, VERDICTS
+from curate.core.config import Json, Section
+from curate.core.errors import ConfigError, suggestion
+from curate.core.records import CUT, TABLES, VERDICTS
+from curate.panel import voting
+from curate.panel.sampling_design import DECIDED
+from curate.panel.voting import EXPERTS, PAIR
 from curate.review import ADJUDICATED, Desk, Sample, texts
-from curate.survey import DECIDED
-from curate.voting import EXPERTS, PAIR
+from curate.stages.context import Context, Report, Stage
+from curate.system.files import frame, write_table
 
 
 class Config(Section):

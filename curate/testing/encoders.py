@@ -5,8 +5,8 @@ from typing import get_args
 
 import numpy as np
 
-from curate.protocols import Encoder, Vectors
-from curate.records import Role
+from curate.core.protocols import Encoder, Vectors
+from curate.core.records import Role
 
 TEXTS = ("小儿发热可以先物理降温，多喝水。", "Gout patients should avoid seafood and beer.", "⁂⁂")
 NEAR = 0.05

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from curate.files import digests, frame
-from curate.protocols import Benchmark, Exporter
-from curate.records import Document
+from curate.core.protocols import Benchmark, Exporter
+from curate.core.records import Document
+from curate.system.files import digests, frame
 from curate.testing.retrievers import Listed
 
 FEVER = (

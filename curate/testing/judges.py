@@ -3,8 +3,8 @@
 import json
 from collections.abc import Callable, Sequence
 
-from curate.protocols import Judge
-from curate.records import Document, Outcome, Query
+from curate.core.protocols import Judge
+from curate.core.records import Document, Outcome, Query
 
 QUERY = Query("q1", "高血压能喝咖啡吗")
 PASSAGES = (

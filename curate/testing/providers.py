@@ -4,8 +4,8 @@ import asyncio
 import json
 from collections.abc import Callable
 
-from curate.errors import ProviderError
-from curate.protocols import Message, Provider, Reply, Request
+from curate.core.errors import ProviderError
+from curate.core.protocols import Message, Provider, Reply, Request
 
 REQUEST = Request((Message("system", "You answer in one word."), Message("user", "Is 7,131 odd?")), max_tokens=50)
 

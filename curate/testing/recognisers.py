@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from curate.records import Span
+from curate.core.records import Span
 
 
 def check_recogniser(recognise: Callable[[str], list[Span]], values: Mapping[str, Sequence[str]]) -> None:

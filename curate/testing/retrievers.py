@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from curate.config import digest
-from curate.protocols import Corpus, Retriever, quiet
-from curate.ranking import ask
-from curate.records import Document, Hit, Query
+from curate.core.config import digest
+from curate.core.protocols import Corpus, Retriever, quiet
+from curate.core.records import Document, Hit, Query
+from curate.retrieval.ranking import ask
 
 CORPUS = {
     "d9": "高血压患者能喝咖啡吗？可以少量喝咖啡，要注意血压。",

@@ -6,8 +6,8 @@ from zlib import crc32
 import numpy as np
 
 from curate import Section
-from curate.protocols import Vectors
-from curate.records import Role
+from curate.core.protocols import Vectors
+from curate.core.records import Role
 
 
 class Config(Section):

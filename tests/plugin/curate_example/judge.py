@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 
 from curate import Document, Kit, Outcome, Query, Section
-from curate.config import Json
+from curate.core.config import Json
 
 
 class Config(Section):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from curate import Corpus, Hit, Kit, Progress, Query, Section
-from curate.config import Json
+from curate.core.config import Json
 
 
 class Config(Section):

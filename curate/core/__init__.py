@@ -1,0 +1,1 @@
+"""The vocabulary: errors, records, settings, protocols and the registry of plug-ins."""

@@ -1,0 +1,159 @@
+"""Pipeline files: YAML in, checked settings out, and a digest that says when something changed."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from curate.core import safe_yaml
+from curate.core.errors import ConfigError, suggestion
+
+Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
+Settings = dict[str, Json]
+parse_yaml = safe_yaml.parse
+
+
+class Section(BaseModel):
+    """Settings that travel together: frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), use_attribute_docstrings=True)
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_ALTERNATIVE = re.compile(r"(constrained-|literal\[|function-|tuple\[|list\[|dict\[|\[key\]$|(str|int|float|bool)$)")
+"""What pydantic adds to a place to say which of several types it tried: no word of ours."""
+_WORDS = {
+    "tuple_type": "expected a list, such as [one, two]",
+    "list_type": "expected a list, such as [one, two]",
+    "dict_type": "expected a mapping of settings",
+    "model_type": "expected a mapping of settings",
+    "string_pattern_mismatch": "has characters that are not allowed here, expected what {pattern} allows",
+}
+
+
+def read_yaml(path: Path) -> Settings:
+    """Return the mapping in a YAML file; ConfigError names the file and the line of a mistake."""
+    try:
+        data = safe_yaml.parse(safe_yaml.read(path))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); give the path of a pipeline file") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        place = getattr(error, "problem_mark", None)
+        line = f":{place.line + 1}" if place else ""
+        raise ConfigError(f"{path}{line}: not valid YAML ({safe_yaml.problem(error)})") from error
+    if odd := list(_odd_keys(data)):
+        raise ConfigError(f"{path}: the key {odd[0]} is {kind_of(odd[0])}, expected text; write it in quotes")
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path}: expected a mapping of sections (ingest, pool, judge, ...), found {kind_of(data)}")
+    return data
+
+
+def _odd_keys(value: object) -> Iterator[object]:
+    """Yield the keys that are no text: settings have a JSON form."""
+    if isinstance(value, dict):
+        yield from (key for key in value if not isinstance(key, str))
+    for below in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _odd_keys(below)
+
+
+def kind_of(value: object) -> str:
+    """Return a word for the type of a value as a user of YAML or JSON would say it."""
+    words = {dict: "a mapping", list: "a list", str: "text", bool: "true/false", type(None): "nothing"}
+    return words.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)
+
+
+def override(settings: Settings, assignments: Sequence[str]) -> Settings:
+    """Return a copy of the settings with every `section.key=value` applied; values are read as YAML."""
+    changed: Settings = json.loads(json.dumps(settings))
+    for assignment in assignments:
+        path, sign, text = assignment.partition("=")
+        keys = path.strip().split(".")
+        if not sign or not all(keys):
+            raise ConfigError(f"--set {assignment!r}: expected section.key=value, for example pool.depth=100")
+        try:
+            value = safe_yaml.parse(text)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"--set {path}: the value is not valid YAML ({safe_yaml.problem(error)})") from error
+        put(changed, keys, cast("Json", value))
+    return changed
+
+
+def put(settings: Settings, keys: Sequence[str], value: Json) -> None:
+    """Set the value at a path of keys, making the mappings on the way."""
+    here: dict[str, Json] = settings
+    for depth, key in enumerate(keys[:-1]):
+        below = here.setdefault(key, {})
+        if not isinstance(below, dict):
+            place = ".".join(keys[: depth + 1])
+            raise ConfigError(f"{'.'.join(keys)}: {place} holds {kind_of(below)}, not a section")
+        here = below
+    here[keys[-1]] = value
+
+
+def check(model: type[Model], data: object, where: str) -> Model:
+    """Return `data` as a `model`; ConfigError lists every mistake with its place and the nearest known key."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        said: dict[str, list[str]] = {}
+        for problem in error.errors():
+            path = [str(part) for part in problem["loc"] if not _ALTERNATIVE.match(str(part))]
+            place = ".".join([where, *path]) if ": " in where or not where.endswith(".yaml") else _inside(where, path)
+            said.setdefault(place, []).append(_complaint(model, path, problem))
+        raise ConfigError("\n".join(f"{place}: {' or '.join(words)}" for place, words in said.items())) from error
+
+
+def _inside(file: str, path: Sequence[str]) -> str:
+    return f"{file}: {'.'.join(path)}" if path else file
+
+
+def _complaint(model: type[BaseModel], path: Sequence[str], problem: Mapping[str, Any]) -> str:
+    if problem["type"] == "extra_forbidden":
+        return f"unknown key; {suggestion(path[-1], _keys(model, path[:-1]))}"
+    if problem["type"] == "missing":
+        return "is missing"
+    found = problem["input"]
+    field = model.model_fields.get(path[0]) if path else None
+    private = isinstance(found, dict | list) or (field is not None and not field.repr)
+    shown = "an address" if isinstance(found, str) and "://" in found else kind_of(found) if private else repr(found)
+    plain = str(problem["msg"]).removeprefix("Value error, ").replace("Input should be", "expected")
+    words = _WORDS.get(problem["type"])
+    return f"{plain if words is None else words.format(**problem.get('ctx', {}))} (found {shown})"
+
+
+def _keys(model: type[BaseModel], path: Sequence[str]) -> list[str]:
+    for part in path:
+        field = model.model_fields.get(part)
+        inner = [] if field is None else [*getattr(field.annotation, "__args__", ()), field.annotation]
+        below = [kind for kind in inner if isinstance(kind, type) and issubclass(kind, BaseModel)]
+        model = below[0] if below else model
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def canonical(value: object) -> str:
+    """Return the one JSON text of a value: sorted keys, no spaces, models as mappings."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_plain)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    raise TypeError(f"no canonical form for {type(value).__name__}")
+
+
+def digest(value: object) -> str:
+    """Return the SHA-256 of a value's canonical JSON, in hex."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def text_digest(text: str) -> str:
+    """Return the SHA-256 of a text in UTF-8, in hex: the identity of a query or passage in ledger and caches."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

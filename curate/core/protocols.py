@@ -1,0 +1,302 @@
+"""What a user may swap: one small protocol a family, and the records that pass through it.
+
+Stages build plugins by name and hand them down; plugins never know one another, nor who calls them.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Literal, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from curate.core.config import Json
+from curate.core.errors import ProviderError
+from curate.core.records import Document, Hit, Outcome, Query, Role
+
+Vectors = npt.NDArray[np.float32]
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+class Progress(Protocol):
+    """Show how far a long step is; the CLI draws a bar, tests and libraries use `quiet`."""
+
+    def __call__(self, label: str, total: int, done: int, /) -> None:
+        """Say that `done` of `total` units of `label` are finished."""
+        ...
+
+
+class PaidProgress(Progress, Protocol):
+    """A progress that also shows what was paid meanwhile."""
+
+    def __call__(self, label: str, total: int, done: int, money: str = "", /) -> None:
+        """Say that `done` of `total` units of `label` are finished, and what was paid for them."""
+        ...
+
+
+def quiet(_label: str, _total: int, _done: int, _money: str = "") -> None:
+    """Show nothing."""
+
+
+class Encoder(Protocol):
+    """Turn texts into vectors whose inner product is their similarity.
+
+    One that several threads may use at once, as with several GPUs, says how many in an attribute `lanes`.
+    """
+
+    name: str
+    revision: str
+    """Whatever changes the vectors: model revision, prompts, length, precision. Part of the cache key."""
+
+    @property
+    def dim(self) -> int:
+        """Return the length of a vector."""
+        ...
+
+    def encode(self, texts: Sequence[str], role: Role) -> Vectors:
+        """Return one L2-normalised float32 row a text, shape (len(texts), dim)."""
+        ...
+
+
+class Corpus(Protocol):
+    """A corpus that can be read several times, in batches, always in the same order."""
+
+    @property
+    def digest(self) -> str:
+        """Return what identifies ids and texts."""
+        ...
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        ...
+
+    def batches(self) -> Iterable[Sequence[Document]]:
+        """Yield the documents in order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Hits:
+    """The hits of some queries in columns: one query's documents behind the other's, each best first."""
+
+    ids: Sequence[str]
+    """What `rows` points into. Blocks of one search best share one object, which is then looked up once."""
+    rows: npt.NDArray[np.int64]
+    scores: npt.NDArray[np.float64]
+    counts: npt.NDArray[np.int64]
+    """How many hits each query has; they add up to the length of the other columns."""
+
+
+class Retriever(Protocol):
+    """Rank documents of a corpus for queries.
+
+    One whose search is worth a word, as of an index of somebody else's, has it afterwards in attributes `facts` (a
+    mapping) and `notes` (sentences); the pool reports both.
+    """
+
+    name: str
+    identity: Json
+    """Whatever changes a ranking, besides corpus and queries."""
+
+    def search(
+        self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress
+    ) -> Iterable[Hits | Sequence[Hit]]:
+        """Yield, for each query in order, its best `depth` hits, best first, ranks from 1, ties by document id.
+
+        A list of `Hit` is one query's; whoever has many yields `Hits`, some queries at once. Whoever knows only ids
+        that may be out of date, as of a file, yields all it has: the pool renames and cuts.
+        """
+        ...
+
+
+class Engine(Protocol):
+    """Do one function on several parts of a work, in processes that may be on other machines."""
+
+    shards: int
+    """Into how many parts a work is cut; no number changes a result."""
+
+    def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterable[Result]:
+        """Yield the function's result for every task, in order; a task whose process dies is done again.
+
+        Function, tasks and results go from process to process by pickle.
+        """
+        ...
+
+
+def freely(_who: str, _address: str) -> None:
+    """Let everything be sent."""
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What a stage hands to the plugins it builds: encoders by name, a folder for caches, an engine, a device."""
+
+    encoder: Callable[[str], Encoder]
+    cache: Path
+    engine: Engine | None = None
+    """What works on a corpus in parts; None for in one piece, in this process."""
+    device: str = "cpu"
+    """Where vectors are compared, as `engine.device` names it."""
+    may_send: Callable[[str, str], None] = freely
+    """Called with who sends, and the address, before anything made of texts goes there; UserError if it must not."""
+
+
+class Judge(Protocol):
+    """Rate passages by something that costs no call: a heuristic, or grades recorded before."""
+
+    name: str
+    identity: Mapping[str, Json]
+    """Whatever changes a grade; part of the ledger key."""
+
+    def rate(self, query: Query, passages: Sequence[Document]) -> Sequence[Outcome]:
+        """Return one outcome a passage, in order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn of a prompt."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """A prompt for a model: moves text, knows nothing of relevance."""
+
+    messages: tuple[Message, ...]
+    max_tokens: int
+    """Upper bound of the answer, in tokens."""
+    schema: Mapping[str, Json] | None = None
+    """JSON schema of the reply, where the provider can enforce one."""
+    private: bool = False
+    """Whether no error may repeat a vendor's words about it, which may be a name or a number out of it."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one call; `cached` and `written` are parts of the prompt that are billed at other prices."""
+
+    prompt: int = 0
+    cached: int = 0
+    written: int = 0
+    output: int = 0
+    reasoning: int = 0
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One call's answer as it came, normalised between vendors."""
+
+    text: str | None
+    finish: Literal["stop", "length", "refusal", "other"]
+    model: str
+    """Model id as the vendor returned it."""
+    usage: Usage | None
+    """None where a compatible server sends none: then the cost is unknown, not 0."""
+    thoughts: bool = False
+    """Whether it came with thoughts beside the text: they are no answer."""
+    raw: str = field(repr=False, default="")
+
+
+class Provider(Protocol):
+    """Send a request to one model and return its reply."""
+
+    name: str
+    identity: Mapping[str, Json]
+    """Vendor, model and sampling parameters: what can change an answer. Never a key."""
+
+    async def answer(self, request: Request) -> Reply:
+        """Return the reply; ProviderError says whether asking again is useless and how long to wait."""
+        ...
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        ...
+
+
+@dataclass(frozen=True)
+class BatchState:
+    """How far a vendor is with a batch."""
+
+    ended: bool
+    word: str
+    """The vendor's own word for it."""
+    done: int | None = None
+    """Items that are over; None where the vendor does not tell."""
+    seconds: float | None = None
+    """From submission to end, by the vendor's clock."""
+    fault: str = ""
+    """The vendor's codes for why nothing of it was tried, empty if something was."""
+
+
+class BatchProvider(Provider, Protocol):
+    """A provider that also takes requests by the thousand and answers them within a day, for less money.
+
+    An item has a key of at most 64 letters, digits, - and _, once a batch. Every method raises ProviderError.
+    """
+
+    most_items: int
+    most_bytes: int
+    """What one batch may hold."""
+
+    def item(self, key: str, request: Request) -> bytes:
+        """Return one line, its end included: an item as it is sent."""
+        ...
+
+    async def submit(self, items: BinaryIO, mark: str) -> str:
+        """Send a file of items, and return the id of the batch, which bears the mark where the vendor keeps one.
+
+        The error is `useless` if the vendor may have taken the batch all the same: sent again, it may be paid twice.
+        """
+        ...
+
+    async def orphans(self, mark: str, known: Callable[[str], bool]) -> Mapping[str, set[str]]:
+        """Return the batches that bear a mark and are not known, with the keys of their items."""
+        ...
+
+    async def poll(self, batch_id: str) -> BatchState:
+        """Return how far a batch is; BatchGone if there is none of this id."""
+        ...
+
+    def collect(self, batch_id: str) -> AsyncGenerator[tuple[str, Reply | ProviderError], None]:
+        """Yield key and result of an ended batch's items, in any order; an item may be missing."""
+        ...
+
+    async def cancel(self, batch_id: str) -> None:
+        """Ask the vendor to stop; what was answered before can still be collected, and is paid."""
+        ...
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A finished benchmark: what every exporter writes, in its own format."""
+
+    name: str
+    language: str
+    queries: pl.DataFrame
+    corpus: Corpus
+    qrels: pl.DataFrame
+    """query_id, doc_id, score 1: the unanimous positives."""
+    candidates: pl.DataFrame
+    """query_id, doc_id, score 0 or 1: what a reranker is given."""
+    verdicts: pl.DataFrame
+    """Every judged pair with its votes, contested and incomplete ones too."""
+    facts: Mapping[str, Json]
+    """Figures for the card: agreement, counts, judges, settings; no times and no paths."""
+    duplicates: Literal["merge", "keep"] = "merge"
+    """Whether one text may stand under several ids: `keep` says that it was asked for."""
+    pairs: pl.DataFrame | None = None
+    """Pairs of sentences with label 0 or 1: columns of the table `pairs`; None where none were made."""
+
+
+class Exporter(Protocol):
+    """Write a benchmark into an empty folder in one format."""
+
+    def __call__(self, benchmark: Benchmark, folder: Path) -> None:
+        """Write all files; the same benchmark gives the same bytes."""
+        ...

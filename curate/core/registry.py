@@ -1,0 +1,76 @@
+"""Plugins by name: a dict of late imports, entry points of other packages, and an honest error."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from typing import Generic, TypeVar, cast
+
+from curate.core.errors import ConfigError, suggestion
+
+Thing = TypeVar("Thing", bound=Callable[..., object])
+
+
+@dataclass(frozen=True)
+class Registry(Generic[Thing]):
+    """Names of one family of plugins; built-ins and entry points come through the same door."""
+
+    family: str
+    builtin: Mapping[str, str]
+
+    def names(self) -> list[str]:
+        """Return every known name, sorted."""
+        return sorted({*self.builtin, *(point.name for point in self._points())})
+
+    def others(self) -> dict[str, str]:
+        """Return the names that come from packages of others, with the packages' names and versions."""
+        return {point.name: _owner(point) for point in self._points() if point.name not in self.builtin}
+
+    def load(self, name: str) -> Thing:
+        """Import and return what is registered under `name`; a built-in comes before a package of others.
+
+        ConfigError if nobody knows the name (it names the nearest known one), if two packages claim it, or if it cannot
+        be imported.
+        """
+        if name in self.builtin:
+            module, _, attribute = self.builtin[name].partition(":")
+            thing: Thing = getattr(import_module(module), attribute)
+            return thing
+        match [point for point in self._points() if point.name == name]:
+            case []:
+                raise ConfigError(f"unknown {self.family} {name!r}: {suggestion(name, self.names())}")
+            case [point]:
+                return cast("Thing", _imported(point, f"{self.family} {name!r}"))
+            case several:
+                owners = ", ".join(sorted(map(_owner, several)))
+                raise ConfigError(
+                    f"{self.family} {name!r}: found in {owners}, expected one package; uninstall the other"
+                )
+
+    def _points(self) -> EntryPoints:
+        return _points(f"curate.{self.family}s")
+
+
+@cache
+def _points(group: str) -> EntryPoints:
+    # Every look goes through the metadata of all installed packages.
+    return entry_points(group=group)
+
+
+def _imported(point: EntryPoint, what: str) -> object:
+    """Return what an entry point names; ConfigError, with the package to repair, for whatever its import raises."""
+    remedy = f"repair the package {_owner(point)} or uninstall it"
+    try:
+        thing = point.load()
+    except Exception as error:  # code of others may raise anything
+        found = f"{type(error).__name__}: {error}"
+        raise ConfigError(f"{what}: {point.value} cannot be imported ({found}); {remedy}") from error
+    if not callable(thing):
+        raise ConfigError(f"{what}: {point.value} is {thing!r}, expected a class or a function; {remedy}")
+    return thing
+
+
+def _owner(point: EntryPoint) -> str:
+    """Return the name and version of the package that an entry point came with."""
+    return f"{point.dist.name} {point.dist.version}" if point.dist else "of no name"

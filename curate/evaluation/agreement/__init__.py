@@ -1,0 +1,1 @@
+"""Agreement of raters, in a run or in any table of ratings."""

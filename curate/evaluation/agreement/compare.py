@@ -1,0 +1,156 @@
+"""What a run's ratings say, from its tables alone: agreement, and every policy beside the others."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+
+from curate.core.config import Json
+from curate.core.errors import DataError
+from curate.core.records import CUT, GRADES
+from curate.evaluation.agreement.ratings_file import checked_rows
+from curate.llm.providers.presets import families
+from curate.panel import agreement_figures, judge_dependence, policies, voting
+from curate.panel.voting import EXPERTS, PAIR
+from curate.report.page import strings
+from curate.report.run_figures import only_heuristics
+from curate.review import Desk, Sample, proof, published
+from curate.review.settled import settled
+from curate.stats.ratios import numbered
+from curate.system.files import read_json, read_table
+
+
+def compare(
+    run: Path, seed: int, truth: Path | None = None, definitions: Mapping[str, Mapping[str, Any]] | None = None
+) -> dict[str, Json]:
+    """Return the agreement in a finished `judge` stage and what each policy makes of it, as plain values.
+
+    `truth` is a file of assessors' grades (query_id, doc_id, grade); without it the answers to the run's newest sample
+    of relevance count, each for its share of its stratum. `sampled` is how many pairs agreement is measured on after a
+    cascade; None without one. Labels that experts' answers made are a policy more, the last. `definitions` are the
+    pipeline's own judges. DataError if the run is not judged.
+    """
+    ratings, pool = read_table(run / "judge", "ratings"), read_table(run / "pool", "pool")
+    sample = read_table(run / "judge", "samples")
+    panel = sorted(read_json(run / "judge" / "panel.json"))
+    queries = dict(read_table(run / "diversify", "queries").select("query_id", "text").iter_rows())
+    people, source = _people(run, truth)
+    decided = policies.decide(ratings, panel)
+    judged = ratings.select(PAIR).unique()
+    proved = published.prove(run)
+    final = {f"published ({EXPERTS})": read_table(run / "resolve", "verdicts")} if proved else {}
+    rows = policies.compare({**decided, **final}, sorted(queries), seed, people)
+    if proved and truth is None:
+        rows[-1] |= _proved(rows[-1], proved)
+    return {
+        "panel": panel,
+        "only_heuristics": only_heuristics(panel, _heuristics(run)),
+        "agreement": agreement_figures.on_parts(ratings, panel, sample, pool, seed),
+        "sampled": len(sample) or None,
+        "dependence": dependence(run, seed, definitions or {}, people if truth else None),
+        "truth": None
+        if people is None
+        else {"source": source, "pairs": len(people), "judged": len(people.join(judged, on=PAIR, how="semi"))},
+        "policies": rows,
+        "removed": policies.removed(decided, pool, queries),
+        "systems": policies.systems({**decided, **final}, read_table(run / "pool", "rankings")),
+    }
+
+
+def _proved(row: Mapping[str, Json], proof: Mapping[str, Any]) -> dict[str, Json]:
+    """Return precision and recall of published labels with their intervals, for a row of policies.
+
+    Of pairs that people read the label is their answer: to weigh those alone, as for a policy, would find no error.
+    """
+    found = {"precision": proof["confirmed"].get("relevant"), "recall": proof["recall"]}
+    bounds = {name: each and [each["low"], each["high"]] for name, each in found.items()}
+    return {
+        **{name: each and each["value"] for name, each in found.items()},
+        "intervals": {**cast("Mapping[str, Json]", row["intervals"]), **bounds},
+    }
+
+
+def dependence(
+    run: Path,
+    seed: int,
+    definitions: Mapping[str, Mapping[str, Any]],
+    people: pl.DataFrame | None = None,
+    judged: Path | None = None,
+) -> dict[str, Json]:
+    """Return what the judges of a finished `judge` stage have in common, as `in_common` does, and its `warnings`.
+
+    `definitions` are the pipeline's own judges; `people` query_id, doc_id, relevant, weight, by default what all
+    samples of the run were answered; `judged` the folder of the stage, if it is not in its place yet.
+    """
+    judged = judged or run / "judge"
+    panel = read_json(judged / "panel.json")
+    if people is None:
+        people = settled(run).select(*PAIR, "weight", relevant=pl.col("grade").is_in(list(CUT)))
+    ratings = read_table(judged, "ratings")
+    found = in_common(ratings, sorted(panel), people, families(panel, definitions), seed)
+    return {**found, "warnings": [*judge_dependence.warnings(found, strings("en")["dependence"])]}
+
+
+def in_common(
+    ratings: pl.DataFrame, panel: Sequence[str], people: pl.DataFrame, kin: Mapping[str, str | None], seed: int
+) -> dict[str, Json]:
+    """Return what `clones.dependence` does, with errors on the cut against people: query_id, doc_id, relevant, weight.
+
+    After a cascade two judges are compared on what both were asked.
+    """
+    votes = voting.votes(ratings, panel)
+    codes = voting.coded(votes, panel)
+    true = votes.select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")
+    right = true["relevant"].cast(pl.Float64).to_numpy()[:, None]
+    errors = np.where(codes < 0, np.nan, 1.0 - voting.sides(codes)) - right
+    return judge_dependence.dependence(
+        panel,
+        codes,
+        clusters=numbered(votes["query_id"]),
+        seed=seed,
+        errors=errors,
+        families=kin,
+        weights=true["weight"].to_numpy(),
+    )
+
+
+def _heuristics(run: Path) -> Sequence[str]:
+    facts: Mapping[str, Sequence[str]] = read_json(run / "judge" / "stage.json")["report"]["facts"]
+    return facts["heuristic"]
+
+
+def _people(run: Path, truth: Path | None) -> tuple[pl.DataFrame | None, str | None]:
+    """Return what people found of some pairs, and where that stands."""
+    if truth is not None:
+        return _graded(truth), str(truth)
+    designs = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for sample in (Sample.load(path.parent) for path in designs):
+        found = _sampled(Desk(sample)) if sample.design.form == "relevance" else None
+        if found is not None and len(found):
+            return found, f"sample {sample.design.name}"
+    return None, None
+
+
+def _sampled(desk: Desk) -> pl.DataFrame:
+    """Return the answers that count; each stands for as many pairs of its stratum as there are to one that was read."""
+    read = [row for row in proof.checked(desk) if row.settled]
+    answered = Counter(row.stratum for row in read)
+    sizes = {stratum.name: stratum.size for stratum in desk.sample.design.strata}
+    rows = [(*row.ids, row.relevant, sizes[row.stratum] / answered[row.stratum]) for row in read]
+    return pl.DataFrame(rows, schema=policies.TRUTH, orient="row")
+
+
+def _graded(path: Path) -> pl.DataFrame:
+    """Return the pairs of a file of grades, one each; DataError names the line that is wrong."""
+    seen: dict[tuple[str, str], bool] = {}
+    for line, (query_id, doc_id, grade) in checked_rows(path, [*PAIR, "grade"]):
+        if grade not in GRADES:
+            raise DataError(f"{path}:{line}: found no grade, expected one of {', '.join(GRADES)}; correct it")
+        if (query_id, doc_id) in seen:
+            raise DataError(f"{path}:{line}: found a pair for the second time, expected a row a pair; leave one out")
+        seen[query_id, doc_id] = grade in CUT
+    rows = [(*pair, relevant, 1.0) for pair, relevant in seen.items()]
+    return pl.DataFrame(rows, schema=policies.TRUTH, orient="row")

@@ -1,0 +1,129 @@
+"""Evaluate: score models on a folder's tasks by mteb, compare them, and write what was found.
+
+Out, in a folder: `evaluation.json` (every figure), `README.md` (the tables), `queries.parquet` (every query and model),
+a bar chart a task and scatters.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from curate.core.config import Json
+from curate.core.errors import UserError
+from curate.evaluation.models import figures, origin, page, tasks
+from curate.evaluation.models.figures import Board
+from curate.evaluation.models.mteb_models import BASELINES, Model, named
+from curate.evaluation.models.scoring import scored
+from curate.evaluation.models.tasks import Task
+from curate.stages.context import home
+from curate.stats.bootstrap import FEW
+from curate.system.files import write_json, write_text
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a user wants to know."""
+
+    folder: Path
+    models: Sequence[str] = ()
+    legacy: Sequence[str] = ()
+    """Folders, or names of tasks that mteb knows, to compare the order of the models with."""
+    baselines: bool = True
+    """Whether BM25 and the offline encoders are scored too."""
+    device: str | None = None
+    out: Path | None = None
+    """Where it is written; `evaluation` in the run folder without it, else `evaluation/NAME`."""
+    seed: int = 7
+
+
+def evaluate(order: Order, tell: Callable[[str], None] = lambda _line: None) -> dict[str, Any]:
+    """Return all figures as plain values, and write them; `tell` hears of every model and task that is scored.
+
+    What was scored before is taken from `evaluations` in the home folder: the same content, model, precision and mteb.
+    """
+    run = origin.run_of(order.folder)
+    names = [*order.models, *(BASELINES if order.baselines else ())]
+    if not names:
+        raise UserError("evaluate: found no model; name some with --models, or leave out --no-baselines")
+    models = named(names, origin.definitions(run), order.device)
+    new = tasks.in_folder(order.folder)
+    old = [task for source in order.legacy for task in tasks.legacy(source)]
+    kinds = {task.kind for task in new}
+    boards = [_board(task, models, tell) for task in new]
+    before = [_board(task, models, tell) for task in old if task.kind in kinds]
+    known = [board for board in boards if board.scored]
+    found: dict[str, Any] = {
+        "models": _made_by(models, new),
+        "tasks": [figures.of_task(board, order.seed) for board in known],
+        "legacy": [
+            figures.of_legacy(_only(one, other), _only(other, one), order.seed)
+            for one in known
+            for other in before
+            if other.task.kind == one.task.kind
+        ],
+        "missed": origin.missed(run),
+    }
+    found["notes"] = _notes(found, sorted({task.source for task in old if task.kind not in kinds}))
+    out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(out / "evaluation.json", found)
+    figures.per_query(known).write_parquet(out / "queries.parquet")
+    for name, text in page.files(found).items():
+        write_text(out / name, text)
+    return {**found, "folder": str(out)}
+
+
+def _board(task: Task, models: Sequence[Model], tell: Callable[[str], None]) -> Board:
+    """Score every model that can do a task's kind."""
+    done = []
+    for model in models:
+        if task.kind == "STS" and not model.scores_pairs:
+            continue
+        found, kept = scored(model, task, home() / "evaluations")
+        tell(f"{task.name}: {model.name} {found.main:.5f}" + (" (scored before)" if kept else ""))
+        done.append(found)
+    return Board(task, done)
+
+
+def _only(board: Board, other: Board) -> Board:
+    """Return a board with the models that the other has too; both hold them in the order they were named in."""
+    there = {each.model for each in other.scored}
+    return Board(board.task, [each for each in board.scored if each.model in there])
+
+
+def _made_by(models: Sequence[Model], new: Sequence[Task]) -> list[Json]:
+    parts = origin.roles([model.name for model in models], new)
+    return [
+        {
+            "model": model.name,
+            "revision": model.revision,
+            "baseline": model.name in BASELINES,
+            "roles": parts[model.name],
+            "circular": "judge" in parts[model.name],
+        }
+        for model in models
+    ]
+
+
+def _notes(found: dict[str, Any], unmatched: Sequence[str]) -> list[str]:
+    """Return what must be known before a figure is used."""
+    notes = []
+    if circular := [each["model"] for each in found["models"] if each["circular"]]:
+        notes.append(
+            f"circular: {', '.join(circular)} judged this benchmark: the labels are partly their own, and their "
+            "scores prove nothing"
+        )
+    notes += [
+        f"{task['name']}: {task['queries']} queries, under {FEW}: these intervals are too narrow"
+        for task in found["tasks"]
+        if task["queries"] < FEW
+    ]
+    notes += [
+        f"{each['new']} and {each['old']}: the orders of {each['models']} models are not compared; that takes "
+        f"{each['fewest']}, and says little even then"
+        for each in found["legacy"]
+        if each["models"] < each["fewest"]
+    ]
+    notes += [f"{source}: no task of the same kind to compare with" for source in unmatched]
+    return notes

@@ -1,0 +1,226 @@
+"""What scores prove: intervals, pairs of models, how many queries are enough, headroom, difficulty, distinctness."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from curate.core.config import Json
+from curate.evaluation.models import distinctness
+from curate.evaluation.models.distinctness import Side
+from curate.evaluation.models.mteb_models import BM25
+from curate.evaluation.models.perquery import READINGS
+from curate.evaluation.models.scoring import Scored
+from curate.evaluation.models.tasks import Task
+from curate.retrieval.retrievers.tokens import cutter
+from curate.stages.context import home
+from curate.stats import difficulty, significance
+from curate.stats.difficulty import Measured
+from curate.stats.totals import Figure, measured
+
+DIGITS = 6
+CLEAR = 0.05
+"""Adjusted p up to which two models are told apart."""
+
+
+@dataclass(frozen=True)
+class Board:
+    """One task and what every model did on it, in the order in which they were named."""
+
+    task: Task
+    scored: Sequence[Scored]
+
+    @property
+    def ranked(self) -> list[Scored]:
+        """Return the best first."""
+        return sorted(self.scored, key=lambda each: (-each.main, each.model))
+
+
+def of_task(board: Board, seed: int) -> dict[str, Json]:
+    """Return the figures of one task."""
+    task, first = board.task, board.scored[0]
+    pairs = _pairs(board, seed)
+    return {
+        "name": task.name,
+        "kind": task.kind,
+        "measure": task.measure,
+        "queries": len(first.queries),
+        "verdicts": bool(task.verdicts),
+        "scores": _rows(board, seed),
+        "pairs": pairs,
+        "enough": _enough(board, pairs),
+        "headroom": _headroom(board),
+        "difficulty": _hardness(board, seed),
+    }
+
+
+def _rows(board: Board, seed: int) -> list[Json]:
+    """Return every model's line, best first; readings of doubt where a panel's verdicts are known."""
+    known = READINGS if board.task.verdicts else READINGS[:1]
+    by_reading = {reading: _intervals(board.ranked, reading, seed) for reading in known}
+    rows: list[Json] = []
+    for place, scored in enumerate(board.ranked):
+        at_ten = {"holes_at_10": scored.holes, "doubtful_at_10": scored.doubtful}
+        rows.append(
+            {
+                "model": scored.model,
+                "main": scored.main,
+                "best": scored.main == board.ranked[0].main,
+                **{reading: figures[place].shown() for reading, figures in by_reading.items()},
+                **{
+                    name: round(found / scored.shown, DIGITS) if scored.shown else None
+                    for name, found in at_ten.items()
+                },
+                "queries_a_second": scored.queries_a_second,
+                "precision": scored.precision,
+                "batch": scored.batch,
+                "metrics": dict(scored.metrics),
+            }
+        )
+    return rows
+
+
+def _intervals(models: Sequence[Scored], reading: str, seed: int) -> list[Figure]:
+    sums = np.concatenate([each.sums(reading) for each in models], axis=1)
+    return measured(sums, significance.side_by_side(models[0].statistic, len(models)), seed)
+
+
+def _pairs(board: Board, seed: int) -> list[dict[str, Any]]:
+    found = significance.compare(
+        [each.model for each in board.scored],
+        [each.sums() for each in board.scored],
+        board.scored[0].statistic,
+        seed,
+    )
+    return [{name: _rounded(value) for name, value in asdict(pair).items()} for pair in found]
+
+
+def _enough(board: Board, pairs: Sequence[dict[str, Any]]) -> dict[str, Json]:
+    """Return what neighbours in the order need, and how many of them, and of all pairs, are told apart.
+
+    `most` are the queries that would tell the hardest of the neighbours apart.
+    """
+    order = [each.model for each in board.ranked]
+    beside = {frozenset(both) for both in pairwise(order)}
+    rows = [pair for pair in pairs if {pair["one"], pair["other"]} in beside]
+    rows.sort(key=lambda pair: order.index(pair["one"]))
+    return {
+        "neighbours": rows,
+        "most": max((pair["enough"] for pair in rows if pair["enough"] is not None), default=None),
+        **{
+            name: sum(pair["adjusted"] <= CLEAR for pair in some)
+            for name, some in (("told_apart", rows), ("of_all", pairs))
+        },
+    }
+
+
+def _headroom(board: Board) -> dict[str, Json] | None:
+    """Return how far the best model is from 1, and which queries no model or every model gets right.
+
+    None for pairs of sentences, which have no score of their own.
+    """
+    if board.task.kind == "STS":
+        return {"best": board.ranked[0].main, "left": round(1 - board.ranked[0].main, DIGITS)}
+    table = np.array([each.values["stock"] for each in board.scored])
+    return {
+        "best": board.ranked[0].main,
+        "left": round(1 - board.ranked[0].main, DIGITS),
+        "best_of_all": round(float(table.max(axis=0).mean()), DIGITS),
+        "nobody": int((table.max(axis=0) <= 0).sum()),
+        "everybody": int((table.min(axis=0) >= 1 - 1e-9).sum()),
+    }
+
+
+def _hardness(board: Board, seed: int) -> list[Json] | None:
+    """Return the queries by BM25's best rank of a relevant document, with every model's mean score.
+
+    None where BM25 was not evaluated, or nothing is retrieved.
+    """
+    baseline = next((each for each in board.scored if each.model == BM25), None)
+    if baseline is None or board.task.kind != "Retrieval":
+        return None
+    counted = _measured(board.task, baseline)
+    bands = difficulty.bands(counted)
+    places = {query: place for place, query in enumerate(baseline.queries)}
+    rows: list[Json] = []
+    for group in difficulty.by_rank(counted, seed):
+        inside = [places[query] for query, name in bands.items() if name == group.name]
+        means = {
+            each.model: round(float(np.mean(np.array(each.values["stock"])[inside])), DIGITS) for each in board.scored
+        }
+        rows.append(
+            {
+                "best_rank": group.name,
+                "queries": group.queries,
+                "share": group.share,
+                "overlap": group.overlap.shown(),
+                "length": group.length.shown(),
+                "scores": means,
+            }
+        )
+    return rows
+
+
+def _measured(task: Task, baseline: Scored) -> list[Measured]:
+    """Return what can be counted of every query: length, words shared with its relevant documents, BM25's rank."""
+    cut = cutter("words", home() / "cache")
+    data = task.data
+    labels = {query: [doc for doc, gain in docs.items() if gain > 0] for query, docs in data["relevant_docs"].items()}
+    wanted = {doc for query in baseline.queries for doc in labels[query]}
+    corpus, ids = data["corpus"], data["corpus"]["id"]
+    kept = corpus.select([place for place, doc in enumerate(ids) if doc in wanted])
+    titles = kept["title"] if "title" in kept.column_names else [""] * len(kept)
+    words = {
+        doc: frozenset(cut(f"{title or ''} {text}"))
+        for doc, title, text in zip(kept["id"], titles, kept["text"], strict=True)
+    }
+    texts = dict(zip(data["queries"]["id"], data["queries"]["text"], strict=True))
+    return [
+        difficulty.measure(
+            query, texts[query], frozenset(cut(texts[query])), [words[doc] for doc in labels[query]], rank
+        )
+        for query, rank in zip(baseline.queries, baseline.first, strict=True)
+    ]
+
+
+def of_legacy(new: Board, old: Board, seed: int) -> dict[str, Json]:
+    """Return how alike two tasks of one kind order the models, and every model's two scores."""
+    sides = [Side([each.sums() for each in board.scored], board.scored[0].statistic) for board in (new, old)]
+    same = new.scored[0].queries == old.scored[0].queries
+    found = distinctness.compare(sides[0], sides[1], seed, same_queries=same)
+    both = zip(new.scored, old.scored, strict=True)
+    return {
+        "new": new.task.name,
+        "old": old.task.name,
+        "source": old.task.source,
+        "kind": new.task.kind,
+        "same_queries": same,
+        **asdict(found),
+        "fewest": distinctness.FEWEST,
+        "scores": [{"model": one.model, "new": one.main, "old": other.main} for one, other in both],
+    }
+
+
+def per_query(boards: Sequence[Board]) -> pl.DataFrame:
+    """Return a row for each task, query and model: its score by reading of doubt, and the first relevant rank."""
+    parts = []
+    for board in boards:
+        for each in board.scored:
+            if board.task.kind == "STS":
+                continue
+            columns: Mapping[str, object] = {
+                "task": [board.task.name] * len(each.queries),
+                "query_id": each.queries,
+                "model": [each.model] * len(each.queries),
+                **{reading: each.values[reading] for reading in READINGS},
+                "first_relevant": pl.Series(each.first, dtype=pl.Int64),
+            }
+            parts.append(pl.DataFrame(columns))
+    return pl.concat(parts).sort("task", "query_id", "model") if parts else pl.DataFrame()
+
+
+def _rounded(value: Json) -> Json:
+    return round(value, DIGITS) if isinstance(value, float) else value

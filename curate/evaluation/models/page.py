@@ -1,0 +1,235 @@
+"""An evaluation for people: tables in Markdown, and charts as files beside them."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from curate.evaluation.models.tasks import SHOWN
+from curate.report import charts
+
+Figures = Mapping[str, Any]
+STYLE = (
+    ".ground{fill:#fff} rect.bar{fill:#63b3a8} circle.bar{fill:#2b7f77} .axis{stroke:#1d2327} text{fill:#1d2327} "
+    ".number{font-variant-numeric:tabular-nums}"
+)
+SPEED = "queries a second"
+
+
+def files(found: Figures) -> dict[str, str]:
+    """Return name -> text of every file: `README.md` and its pictures."""
+    pictures = dict(_pictures(found))
+    text = "\n".join([*_head(found), *(line for task in found["tasks"] for line in _task(task, pictures))])
+    rest = "\n".join([*_legacy(found, pictures), *_missed(found["missed"]), *_notes(found)])
+    return {"README.md": f"{text}\n{rest}\n", **pictures}
+
+
+def table(rows: Sequence[Mapping[str, object]]) -> str:
+    """Return rows of the same columns as a Markdown table; None is shown as a dash."""
+    heads = list(rows[0])
+    cells = [["–" if row[head] is None else str(row[head]) for head in heads] for row in rows]
+    lines = [heads, ["---"] * len(heads), *cells]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def overview(found: Figures, bold: str = "**") -> list[dict[str, object]]:
+    """Return one row a model, with its score on every task, the best of each between marks, and the mean."""
+    return [_line(model, found["tasks"], bold) for model in found["models"]]
+
+
+def _line(model: Figures, tasks: Sequence[Figures], bold: str) -> dict[str, object]:
+    mine = [next((row for row in task["scores"] if row["model"] == model["model"]), None) for task in tasks]
+    line: dict[str, object] = {"model": model["model"] + (" (circular)" if model["circular"] else "")}
+    for task, row in zip(tasks, mine, strict=True):
+        mark = bold if row and row["best"] else ""
+        line[f"{task['name']}, {SHOWN[task['measure']]}"] = f"{mark}{100 * row['main']:.2f}{mark}" if row else None
+    scores = [row["main"] for row in mine if row]
+    line["mean"] = f"{100 * sum(scores) / len(scores):.2f}" if len(scores) == len(tasks) else None
+    speed = mine[0]["queries_a_second"] if mine and mine[0] else None
+    return {**line, SPEED: _speed(speed)}
+
+
+def _speed(figure: float | None) -> str | None:
+    return None if figure is None else f"{figure:,.0f}"
+
+
+def ranged(figure: Mapping[str, Any] | None, factor: float = 100, digits: int = 2) -> str | None:
+    """Return a figure with its interval, such as `87.60 (80.12 to 93.40)`."""
+    if figure is None or figure["value"] is None:
+        return None
+    shown = f"{factor * figure['value']:.{digits}f}"
+    if figure["low"] is None:
+        return shown
+    return f"{shown} ({factor * figure['low']:.{digits}f} to {factor * figure['high']:.{digits}f})"
+
+
+def _head(found: Figures) -> Iterator[str]:
+    yield "# Evaluation\n"
+    yield "Scores are in points of 100, as stock mteb gives them; intervals are 95 % and resample queries.\n"
+    yield table(overview(found))
+    parts = [each for each in found["models"] if each["roles"]]
+    if parts:
+        yield ""
+        yield table(
+            [{"model": each["model"], "had a part in this benchmark as": " and ".join(each["roles"])} for each in parts]
+        )
+
+
+def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
+    what = "pairs" if task["kind"] == "STS" else "queries"
+    yield f"\n## {task['name']}\n\n{SHOWN[task['measure']]}, {task['queries']:,} {what}.\n"
+    yield table(list(_scores(task)))
+    if task["scores"][0].get("condensed"):
+        yield (
+            "\nStock counts contested pairs as not relevant; condensed takes contested and incomplete ones out of the "
+            "ranking; optimistic counts contested ones as relevant, also in the best ranking there could be."
+        )
+    for name, what_it_shows in (
+        (f"{plain(task['name'])}-scores.svg", "Scores and intervals"),
+        (f"{plain(task['name'])}-speed.svg", "Scores and speed"),
+    ):
+        if name in pictures:
+            yield f"\n![{what_it_shows}]({name})"
+    yield "\n### Which differences are real\n"
+    yield from _pairs(task, what)
+    yield from _headroom(task)
+    yield from _difficulty(task)
+
+
+def _scores(task: Figures) -> Iterator[dict[str, object]]:
+    for each in task["scores"]:
+        mark = "**" if each["best"] else ""
+        row: dict[str, object] = {
+            "model": each["model"],
+            "stock": f"{mark}{ranged(each['stock']) or 'not defined'}{mark}",
+        }
+        if task["verdicts"]:
+            row |= {name: ranged(each[name]) for name in ("condensed", "optimistic")}
+            shares = {"never judged @10": each["holes_at_10"], "in doubt @10": each["doubtful_at_10"]}
+            row |= {name: None if share is None else f"{100 * share:.1f} %" for name, share in shares.items()}
+        yield row | {SPEED: _speed(each["queries_a_second"])}
+
+
+def _pairs(task: Figures, what: str) -> Iterator[str]:
+    if not task["pairs"]:
+        yield "One model has nobody to be compared with."
+        return
+    neighbours = task["enough"]["neighbours"]
+    yield table(
+        [
+            {
+                "better": pair["one"],
+                "than": pair["other"],
+                "by": f"{100 * pair['difference']:.2f}",
+                "p": f"{pair['p']:.4f}",
+                "p by Holm": f"{pair['adjusted']:.4f}",
+                f"{what} that would show it": pair["enough"],
+                f"what {task['queries']:,} would show": f"{100 * pair['smallest']:.2f}",
+            }
+            for pair in neighbours
+        ]
+    )
+    yield (
+        f"\nNeighbours in the order. Of all {len(task['pairs'])} pairs of models {task['enough']['of_all']} are told "
+        "apart at 5 % (paired randomisation, Holm); how many would show it: 80 % power, two-sided 5 %, one pair alone."
+    )
+
+
+def _headroom(task: Figures) -> Iterator[str]:
+    left = task["headroom"]
+    yield f"\n### Headroom\n\nThe best model leaves {100 * left['left']:.2f} of 100 points."
+    if "nobody" in left:
+        yield (
+            f"Choosing the best model for each query would give {100 * left['best_of_all']:.2f}. No model scores on "
+            f"{left['nobody']:,} queries; every model is perfect on {left['everybody']:,}."
+        )
+
+
+def _difficulty(task: Figures) -> Iterator[str]:
+    if not task["difficulty"]:
+        return
+    yield "\n### Difficulty\n\nQueries by BM25's best rank of a relevant document, and every model's mean on them.\n"
+    yield table(
+        [
+            {
+                "best rank": band["best_rank"],
+                "queries": band["queries"],
+                "words in closest positive": ranged(band["overlap"], 1, 2),
+                **{name: f"{100 * score:.2f}" for name, score in band["scores"].items()},
+            }
+            for band in task["difficulty"]
+        ]
+    )
+
+
+def _legacy(found: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
+    for each in found["legacy"]:
+        yield f"\n## {each['new']} against {each['old']}\n"
+        yield table(
+            [
+                {"model": row["model"], "new": f"{100 * row['new']:.2f}", "old": f"{100 * row['old']:.2f}"}
+                for row in each["scores"]
+            ]
+        )
+        for name, sign in (("spearman", "Spearman's ρ"), ("kendall", "Kendall's τ-b")):
+            if each[name]:
+                yield f"\n{sign} {ranged(each[name], 1, 3)}, p = {each[name]['p']:.4f}, {each['models']} models."
+            else:
+                yield f"\n{sign}: not given for {each['models']} models; it takes {each['fewest']}."
+        name = f"{plain(each['old'])}-against-{plain(each['new'])}.svg"
+        if name in pictures:
+            yield f"\n![Old and new scores]({name})"
+
+
+def _missed(missed: Figures) -> Iterator[str]:
+    yield "\n## What the labels miss\n"
+    if not missed:
+        yield (
+            "Nobody looked: no reviewed sample and no check of the pool was found in the run. The shares never judged "
+            "and in doubt, above, are what the folder itself can tell."
+        )
+    final = missed.get("published")
+    for each in missed.get("samples", ()):
+        yield _says(f"By the sample `{each['sample']}`, of the panel's labels", each)
+    if final:
+        yield _says(f"Of the published labels, by {', '.join(f'`{name}`' for name in final['samples'])}", final)
+    if capture := missed.get("capture"):
+        yield f"Outside the pool: at least {ranged(capture['missed'], 1, 0)} relevant pairs more (`curate check pool`)."
+    for sample in missed.get("below", ()):
+        yield f"Of all relevant pairs {ranged(sample['recall'])} % are in the pool, by the sample {sample['source']}."
+
+
+def _says(what: str, each: Figures) -> str:
+    return (
+        f"{what}: of the negatives {ranged(each['negatives']) or 'not known'} % are relevant, of the contested pairs "
+        f"{ranged(each['contested']) or 'not known'} %; positives are {ranged(each['recall']) or 'not known'} % of all "
+        "relevant pairs of the pool."
+    )
+
+
+def _notes(found: Figures) -> Iterator[str]:
+    if found["notes"]:
+        yield "\n## To be known before a figure is used\n"
+        yield from (f"- {note}" for note in found["notes"])
+
+
+def _pictures(found: Figures) -> Iterator[tuple[str, str]]:
+    """Yield name and text of a bar chart a task, and of a scatter: against legacy tasks, else against speed."""
+    for task in found["tasks"]:
+        rows = [(row["model"], row["main"], row["stock"]["low"], row["stock"]["high"]) for row in task["scores"]]
+        title = f"{SHOWN[task['measure']]}, {task['name']}"
+        yield f"{plain(task['name'])}-scores.svg", charts.alone(charts.scores(title, rows), STYLE)
+        points = [
+            (row["model"], row["queries_a_second"], row["main"]) for row in task["scores"] if row["queries_a_second"]
+        ]
+        if len(points) > 1:
+            chart = charts.scatter(f"{title}, and speed", points, SPEED, SHOWN[task["measure"]])
+            yield f"{plain(task['name'])}-speed.svg", charts.alone(chart, STYLE)
+    for each in found["legacy"]:
+        both = [(row["model"], row["old"], row["new"]) for row in each["scores"]]
+        chart = charts.scatter(f"{each['new']} against {each['old']}", both, each["old"], each["new"])
+        yield f"{plain(each['old'])}-against-{plain(each['new'])}.svg", charts.alone(chart, STYLE)
+
+
+def plain(name: str) -> str:
+    """Return a name that can be a file's on any machine."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "task"

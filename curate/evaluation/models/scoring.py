@@ -1,0 +1,172 @@
+"""One model on one task: scored by stock mteb once, then found by what it was made of."""
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from curate.core.config import Json, digest
+from curate.core.errors import RunFailed
+from curate.evaluation.models import perquery
+from curate.evaluation.models.mteb_models import Model
+from curate.evaluation.models.perquery import READINGS
+from curate.evaluation.models.tasks import Foreign, Task, imported
+from curate.stats.significance import Statistic, mean, means, pearson, products
+from curate.stats.tally import Floats
+from curate.system.files import read_json, write_json
+
+VERSION = 1
+"""Of what is kept; another one is scored again."""
+BATCH = 32
+NEAR = 2e-5
+"""How far our mean may be from mteb's, which it rounds to five digits."""
+ASKED = {"Encoding queries", "Encoding queries and documents", "Encoding samples 1", "Encoding samples 2"}
+"""mteb's names of the phases in which queries, or sentences, are answered for."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What one model did on one task."""
+
+    model: str
+    revision: str
+    precision: str
+    batch: int | None
+    """Largest batch that fitted, where it was looked for."""
+    main: float
+    """The measure that counts, as mteb has it."""
+    metrics: Mapping[str, float]
+    """Other measures of mteb."""
+    queries_a_second: float | None
+    """Queries, or sentences of STS, over the seconds that they took; the corpus is left out where mteb lets it be."""
+    queries: list[str]
+    """Ids in order; places of the pairs of STS."""
+    values: Mapping[str, list[float]]
+    """Score of every query by reading of doubt; of STS `similarity` and `label`."""
+    first: list[int | None]
+    """Rank of every query's first relevant document; empty for STS."""
+    shown: int = 0
+    holes: int = 0
+    doubtful: int = 0
+    """Documents among the first ten of all queries, and those of them never judged, and in doubt."""
+
+    def sums(self, reading: str = READINGS[0]) -> Floats:
+        """Return what `statistic` makes a score of, one row a query."""
+        if "similarity" in self.values:
+            return products(np.array(self.values["similarity"]), np.array(self.values["label"]))
+        return means(np.array(self.values[reading]))
+
+    @property
+    def statistic(self) -> Statistic:
+        """Return what makes a score of sums."""
+        return pearson if "similarity" in self.values else mean
+
+
+def scored(model: Model, task: Task, folder: Path) -> tuple[Scored, bool]:
+    """Return what a model did on a task, and whether that was kept from before.
+
+    `folder` holds what was scored before, by the digest of the task's content, the model, its precision, and mteb's
+    version. RunFailed if the scores of single queries do not add up to mteb's.
+    """
+    key = digest([VERSION, task.content, task.kind, model.name, model.revision, model.precision, version("mteb")])
+    path = folder / f"{key}.json"
+    if path.is_file():
+        kept = read_json(path)
+        return Scored(**{each.name: kept[each.name] for each in fields(Scored)}), True
+    found = _score(model, task)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(path, asdict(found))
+    return found, False
+
+
+def _score(model: Model, task: Task) -> Scored:
+    """Run mteb on one task and look at the rankings, or similarities, that it saved."""
+    _quiet()
+    data, loaded = task.data, model.loaded
+    trying = getattr(loaded, "trying", 0.0)
+    with tempfile.TemporaryDirectory() as place:
+        result = imported().evaluate(
+            loaded,
+            task.made,
+            cache=None,
+            co2_tracker=False,
+            prediction_folder=place,
+            show_progress_bar=False,
+            encode_kwargs={"batch_size": BATCH, "show_progress_bar": False},
+        )
+        saved = read_json(Path(place) / task.made.prediction_file_name)
+    split = task.made.metadata.eval_splits[0]
+    whole = result.task_results[0]
+    scores = next(row for row in whole.scores[split] if row["hf_subset"] == task.subset)
+    found = _of_pairs(saved, task, data) if task.kind == "STS" else _of_rankings(saved, task, data)
+    asked = sum(each["end"] - each["start"] for each in whole.evaluation_phases or () if each["name"] in ASKED)
+    asked -= getattr(loaded, "trying", 0.0) - trying
+    answered = 2 * len(found["queries"]) if task.kind == "STS" else len(found["queries"])
+    made = Scored(
+        model=model.name,
+        revision=model.revision,
+        precision=model.precision,
+        batch=getattr(loaded, "size", None),
+        main=float(scores[task.measure]),
+        metrics={name: value for name, value in scores.items() if _worth(name, value)},
+        queries_a_second=round(answered / asked, 3) if asked > 0 else None,
+        **found,
+    )
+    _agree(made, task)
+    return made
+
+
+def _of_rankings(saved: Mapping[str, Any], task: Task, data: Foreign) -> dict[str, Any]:
+    """Return the fields of `Scored` that come from rankings; a query without a ranking scores 0, as mteb has it."""
+    rankings = saved[task.subset][task.made.metadata.eval_splits[0]]
+    labels = {query: gains for query, gains in data["relevant_docs"].items() if any(g > 0 for g in gains.values())}
+    queries, known = sorted(labels), task.verdicts
+    looked = [
+        perquery.look(perquery.ordered(rankings.get(q, {})), labels[q], known.get(q, {}), task.measure) for q in queries
+    ]
+    return {
+        "queries": queries,
+        "values": {reading: [each.scores[reading] for each in looked] for reading in READINGS},
+        "first": [each.first for each in looked],
+        "shown": sum(each.shown for each in looked) if known else 0,
+        "holes": sum(each.holes for each in looked) if known else 0,
+        "doubtful": sum(each.doubtful for each in looked),
+    }
+
+
+def _of_pairs(saved: Mapping[str, Any], task: Task, data: Foreign) -> dict[str, Any]:
+    """Return the fields of `Scored` that come from similarities of sentences."""
+    cosines = [float(each) for each in saved[task.subset][task.made.metadata.eval_splits[0]]["cosine_scores"]]
+    values = {"similarity": cosines, "label": [float(each) for each in data["score"]]}
+    return {"queries": [str(place) for place in range(len(cosines))], "values": values, "first": []}
+
+
+def _agree(found: Scored, task: Task) -> None:
+    ours = float(found.statistic(found.sums().sum(axis=0)))
+    if not abs(ours - found.main) <= NEAR:
+        raise RunFailed(
+            f"{task.name}, {found.model}: mteb says {task.measure} {found.main:.5f}, and the scores of single queries "
+            f"make {ours:.5f}; expected the same; nothing was kept"
+        )
+
+
+def _worth(name: str, value: Json) -> bool:
+    """Say whether one of mteb's many measures is kept: those at 10 and 100, and the correlations."""
+    kept = name.endswith(("_at_10", "_at_100", "pearson", "spearman")) and not name.startswith("nauc")
+    return kept and isinstance(value, float)
+
+
+@cache
+def _quiet() -> None:
+    """Keep progress bars and notes of mteb and `datasets` off the terminal; warnings stay in their logs."""
+    import logging
+
+    import datasets
+
+    datasets.disable_progress_bars()
+    logging.getLogger("mteb").setLevel(logging.ERROR)

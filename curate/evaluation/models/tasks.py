@@ -1,0 +1,163 @@
+"""The tasks of a folder or a name, as mteb knows them, with the identity of their content."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+import polars as pl
+
+from curate.core.config import digest
+from curate.core.errors import DataError, MissingExtra, UserError
+from curate.formats.exporters import mteb_tasks
+from curate.formats.exporters.contributors import ROLES
+from curate.formats.exporters.loading import load_task
+from curate.system.files import sha256
+
+if TYPE_CHECKING:
+    from mteb.abstasks import AbsTask
+
+Foreign: TypeAlias = Any
+"""A thing of mteb, `datasets` or torch, which have no types for us."""
+Kind = Literal["Retrieval", "Reranking", "STS"]
+MAIN: Mapping[Kind, str] = {"Retrieval": "ndcg_at_10", "Reranking": "map_at_10", "STS": "cosine_pearson"}
+"""Kind of a task -> the measure that counts, by mteb's name."""
+SHOWN = {"ndcg_at_10": "nDCG@10", "map_at_10": "MAP@10", "cosine_pearson": "Pearson"}
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task; its texts are read when they are first needed."""
+
+    name: str
+    kind: Kind
+    source: str
+    """Folder, or mteb's name, as it was given."""
+    content: str
+    """Digest of every file's content, or name and revision of a task on the hub."""
+    made: "AbsTask"
+    folder: Path | None = None
+
+    @property
+    def measure(self) -> str:
+        """Return mteb's name of the measure that counts."""
+        return MAIN[self.kind]
+
+    @cached_property
+    def data(self) -> Foreign:
+        """Return the one split that is scored; UserError if there are several subsets or splits."""
+        if not self.made.data_loaded:
+            self.made.load_data()
+        if hasattr(self.made, "convert_v1_dataset_format_to_v2"):
+            self.made.convert_v1_dataset_format_to_v2(num_proc=None)
+        splits = self.made.metadata.eval_splits
+        if len(self.made.hf_subsets) != 1 or len(splits) != 1:
+            raise UserError(
+                f"{self.source}: found {len(self.made.hf_subsets)} subsets and {len(splits)} splits, expected one "
+                "of each; give a task of one language and one split"
+            )
+        held = self.made.dataset[self.made.hf_subsets[0]] if self.subset in self.made.dataset else self.made.dataset
+        return held[splits[0]]
+
+    @property
+    def subset(self) -> str:
+        """Return mteb's name of the subset that is scored."""
+        return str(self.made.hf_subsets[0])
+
+    @cached_property
+    def verdicts(self) -> Mapping[str, Mapping[str, str]]:
+        """Return query -> document -> what the panel said; empty where no panel is known, or nobody was in doubt.
+
+        What a reranker is given was decided by all, so of these pairs no verdict says more than the qrels.
+        """
+        if (grades := self._grades()) is None or self.kind != "Retrieval":
+            return {}
+        columns = grades.select("query-id", "corpus-id", "verdict")
+        found: dict[str, dict[str, str]] = {}
+        for query, document, verdict in columns.iter_rows():
+            found.setdefault(query, {})[document] = verdict
+        return found
+
+    @cached_property
+    def parts(self) -> Mapping[str, frozenset[str]]:
+        """Return role -> names of those who had it, by the README and the votes."""
+        said = _front(self.folder).get("curate", {}) if self.folder else {}
+        return {
+            role: frozenset(said.get(role, ())) | (self._voted if role == "judge" else frozenset()) for role in ROLES
+        }
+
+    @property
+    def _voted(self) -> frozenset[str]:
+        grades = self._grades()
+        if grades is None or grades.is_empty():
+            return frozenset()
+        names = grades.select(pl.col("votes").list.explode().struct.field("judge").unique())
+        return frozenset(names["judge"].drop_nulls())
+
+    def _grades(self) -> pl.DataFrame | None:
+        files = sorted(self.folder.glob("grades-*.parquet")) if self.folder else []
+        return pl.read_parquet(files[0]) if files else None
+
+
+def in_folder(folder: Path) -> list[Task]:
+    """Return the tasks of a run folder, an export, its folder `mteb`, or one task's folder; UserError if none is there.
+
+    DataError if a file is missing or is not the one that its name says, because somebody edited it.
+    """
+    for place in (folder, folder / "mteb", folder / "export" / "mteb"):
+        if found := [each for each in (place, *(place / name for name in mteb_tasks.KINDS)) if _front(each)]:
+            return [_task(each, str(folder)) for each in found]
+    raise UserError(
+        f"{folder}: found no task; give a run folder that was exported as `mteb`, or a folder that holds "
+        f"{', '.join(mteb_tasks.KINDS)}, each with a README.md"
+    )
+
+
+def legacy(source: str) -> list[Task]:
+    """Return the tasks of a folder, or the one that mteb knows by that name."""
+    if Path(source).is_dir():
+        return in_folder(Path(source))
+    mteb = imported()
+    try:
+        made = mteb.get_task(source)
+    except KeyError as error:
+        raise UserError(f"--legacy {source}: neither a folder nor a task of mteb ({error.args[0]})") from None
+    kind = made.metadata.type
+    if kind not in MAIN:
+        raise UserError(f"--legacy {source}: a task of the kind {kind}; expected {', '.join(MAIN)}")
+    content = digest([made.metadata.name, dict(made.metadata.dataset)])
+    return [Task(made.metadata.name, cast("Kind", kind), source, content, made)]
+
+
+def imported() -> Foreign:
+    """Return mteb; MissingExtra says how to install it."""
+    try:
+        import mteb
+    except ImportError as error:
+        raise MissingExtra("evaluate needs mteb; install it with: pip install 'curate-ir[eval]'") from error
+    return mteb
+
+
+def _task(folder: Path, source: str) -> Task:
+    imported()
+    block = _front(folder)["mteb"]
+    kind = block["type"]
+    if kind not in MAIN:
+        raise DataError(f"{folder}: a task of the kind {kind!r}; expected {', '.join(MAIN)}")
+    made = load_task(folder)
+    return Task(block["name"], kind, source, _content(folder), made, folder)
+
+
+def _content(folder: Path) -> str:
+    """Return the digest of the README and of every file that it names."""
+    named = mteb_tasks.data_files(_front(folder))
+    return digest([sha256(folder / "README.md"), {name: sha256(folder / name) for name in named}])
+
+
+def _front(folder: Path) -> dict[str, Any]:
+    """Return the YAML block of a task's README, empty if the folder is no task's."""
+    try:
+        return mteb_tasks.front_matter(folder)
+    except ValueError:
+        return {}

@@ -1,0 +1,1 @@
+"""Readers of anybody's files and exporters of benchmarks."""

@@ -1,0 +1,34 @@
+"""Write a benchmark as a BEIR folder: corpus.jsonl, queries.jsonl and qrels/test.tsv."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from curate.core.protocols import Benchmark
+
+
+def export(benchmark: Benchmark, folder: Path) -> None:
+    """Write the retrieval task in BEIR's format; contested pairs are left out, ids are always JSON strings.
+
+    `corpus.jsonl` holds {_id, title, text}, `queries.jsonl` {_id, text} and `qrels/test.tsv` the positives under the
+    header query-id, corpus-id, score. The corpus streams.
+    """
+    documents = (document for batch in benchmark.corpus.batches() for document in batch)
+    _write_lines(
+        folder / "corpus.jsonl",
+        ({"_id": item.doc_id, "title": item.title, "text": item.text} for item in documents),
+    )
+    _write_lines(
+        folder / "queries.jsonl",
+        ({"_id": key, "text": text} for key, text in benchmark.queries.select("query_id", "text").iter_rows()),
+    )
+    (folder / "qrels").mkdir()
+    rows = benchmark.qrels.select("query_id", "doc_id", "score").sort("query_id", "doc_id")
+    with (folder / "qrels" / "test.tsv").open("w", encoding="utf-8", newline="\n") as stream:
+        stream.write("query-id\tcorpus-id\tscore\n")
+        stream.writelines(f"{query}\t{document}\t{score}\n" for query, document, score in rows.iter_rows())
+
+
+def _write_lines(path: Path, rows: Iterable[Mapping[str, str]]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)

@@ -1,0 +1,244 @@
+"""The dataset card: one README.md that says what a folder holds, how it was made and how it is loaded.
+
+Keys of `Benchmark.facts` that the card knows (all may be absent; any other key is listed under "How it was made"):
+
+license       identifier such as `cc-by-nc-sa-4.0`
+source        one sentence on where queries and documents come from
+citation      how to cite the set; else a BibTeX entry of its name
+instruction   what an instruction-tuned encoder is told before a query; else that of templates/tasks.yaml
+repaired      how the labels came about, where a legacy set was repaired and not judged as a whole
+weak_judges   true where every judge is a heuristic: the card then opens with a warning
+judges        the panel, as a list of mappings (name, kind, model, ...) or of names
+parts         role (`retriever`, `judge`) -> names of those who had it: a model of that name scores too well here
+prompts       the rubrics and templates, as a list of mappings (name, version, digest)
+dependence    what the judges have in common: `warnings`, with which the card opens, and `effective`, a sentence
+agreement     figures by name, nested at will; None is shown as "not defined"
+experts       what samples that people read prove of the labels: a row a figure, a column a kind of labels
+privacy       what was done about personal data, a list of sentences
+sts           how the pairs of sentences were made
+counts        figures of the whole run, such as what each stage dropped
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from curate.core.config import Json, digest, parse_yaml
+from curate.core.protocols import Benchmark
+from curate.panel.voting import EXPERTS
+from curate.system.resources import template
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
+_OWN = frozenset((*_SAID, "parts", "dependence", "experts", "privacy", "sts", "counts"))
+_MADE = "how it was made"
+_SIZES = {"1K": 10**3, "10K": 10**4, "100K": 10**5, "1M": 10**6, "10M": 10**7, "100M": 10**8}
+"""Bounds of the hub's classes of size."""
+_CATEGORIES = {"Retrieval": "text-retrieval", "Reranking": "text-ranking", "STS": "sentence-similarity"}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What mteb must know of a folder: its kind is Retrieval, Reranking or STS, `language` a code such as cmn-Hans."""
+
+    name: str
+    kind: str
+    language: str
+    main_score: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """One Parquet file of the folder: the `datasets` configuration that names it, its rows and columns."""
+
+    config: str
+    file: str
+    rows: int
+    columns: Sequence[str]
+    split: str = "test"
+
+
+def card(benchmark: Benchmark, task: Task, tables: Sequence[Table], counts: Json) -> str:
+    """Return the README: YAML that `datasets` and mteb read, then the card for people; the same input, the same text.
+
+    `counts` are the figures of this folder, as shown in its first table: a mapping, or one a row.
+    """
+    facts = benchmark.facts
+    front = _front(benchmark, task, tables)
+    policies = benchmark.verdicts["policy"].unique().sort().to_list()
+    return (
+        environment()
+        .from_string(template("formats/exporters/templates/card.md.j2"))
+        .render(
+            front=front_matter(front),
+            name=benchmark.name,
+            language=benchmark.language,
+            policies=[each for each in policies if each != EXPERTS],
+            experts_decide=EXPERTS in policies,
+            task=task,
+            tables=tables,
+            counts=counts,
+            prompt=front["mteb"]["prompt"],
+            description=front["mteb"]["description"],
+            facts=_facts(benchmark),
+            construction={key: value for key, value in facts.items() if key not in _OWN},
+        )
+    )
+
+
+def form() -> str:
+    """Return what stands for how cards are written: as long as it is the same, so is a card of the same facts."""
+    return digest([version("curate-ir"), *map(template, ("card.md.j2", "overview.md.j2", "tasks.yaml"))])
+
+
+def told(facts: Mapping[str, Json]) -> list[str]:
+    """Return the parts of a card that are as the facts say, and follow from no table."""
+    return sorted({name.replace("_", " ") if name in _OWN else _MADE for name, fact in facts.items() if fact})
+
+
+def _facts(benchmark: Benchmark) -> dict[str, Json]:
+    return {key: benchmark.facts.get(key) for key in _OWN}
+
+
+def environment() -> "Environment":
+    """Return what fills the templates of cards."""
+    from jinja2 import Environment, StrictUndefined
+
+    made = Environment(  # noqa: S701 - Markdown, not HTML; `_cell` escapes what a cell must not hold
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
+    )
+    made.filters |= {"cell": _cell, "quoted": partial(json.dumps, ensure_ascii=False), "table": markdown}
+    return made
+
+
+def front_matter(front: Mapping[str, Any]) -> str:
+    """Return the YAML block of a card."""
+    import yaml
+
+    text: str = yaml.safe_dump(dict(front), allow_unicode=True, sort_keys=False, width=1000)
+    return text
+
+
+def _front(benchmark: Benchmark, task: Task, tables: Sequence[Table]) -> dict[str, Any]:
+    """Return the YAML block; `mteb` and `curate` (who had a part) are keys of our own, which other readers ignore."""
+    words = _words(benchmark.language)
+    asked: Any = words["similar"]
+    if task.kind != "STS":
+        asked = {"query": str(benchmark.facts.get("instruction") or words["instruction"])}
+    parts: Any = benchmark.facts.get("parts")
+    return {
+        **_head(benchmark, f"{benchmark.name} ({task.kind.lower()})", {task: tables}),
+        **({"curate": parts} if parts and task.kind != "STS" else {}),
+        "configs": _configs(tables, default="pairs" if task.kind == "STS" else "qrels"),
+        "mteb": {
+            "name": task.name,
+            "type": task.kind,
+            "eval_langs": [task.language],
+            "main_score": task.main_score,
+            "description": words["description"][task.kind],
+            "prompt": asked,
+        },
+    }
+
+
+def _head(benchmark: Benchmark, title: str, tasks: Mapping[Task, Sequence[Table]]) -> dict[str, Any]:
+    """Return the keys by which a hub files a data set."""
+    licence, experts = benchmark.facts.get("license"), benchmark.facts.get("experts")
+    rows = max(table.rows for tables in tasks.values() for table in tables if table.config in ("corpus", "pairs"))
+    return {
+        "pretty_name": title,
+        "language": [benchmark.language.partition("-")[0]],
+        **({"license": str(licence)} if licence else {}),
+        "annotations_creators": ["machine-generated", *(["expert-generated"] if experts else [])],
+        "multilinguality": ["monolingual"],
+        "size_categories": [_size(rows)],
+        "task_categories": [_CATEGORIES[task.kind] for task in tasks],
+        "tags": ["mteb", "text"],
+    }
+
+
+def _size(rows: int) -> str:
+    """Return the hub's class of a number of rows: `n<1K`, `1K<n<10K`, and so on."""
+    below = [name for name, bound in _SIZES.items() if rows >= bound]
+    above = [name for name, bound in _SIZES.items() if rows < bound]
+    if not (below and above):
+        return f"n<{above[0]}" if above else f"n>{below[-1]}"
+    return f"{below[-1]}<n<{above[0]}"
+
+
+def _configs(tables: Sequence[Table], folder: str = "", default: str = "") -> list[dict[str, Any]]:
+    """Return a configuration a table, with the file of each of its splits; a name in a folder begins with it."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for table in tables:
+        file = {"split": table.split, "path": f"{folder}/{table.file}" if folder else table.file}
+        found.setdefault(f"{folder}-{table.config}" if folder else table.config, []).append(file)
+    return [
+        {"config_name": name, "data_files": files} | ({"default": True} if name == default else {})
+        for name, files in found.items()
+    ]
+
+
+def overview(benchmark: Benchmark, tasks: Mapping[Task, Sequence[Table]]) -> str:
+    """Return the README above the folders of the tasks: every table as a configuration, and where the cards are."""
+    configs = [
+        each for task, tables in tasks.items() for each in _configs(tables, task.kind.lower(), "retrieval-qrels")
+    ]
+    front = {**_head(benchmark, benchmark.name, tasks), "configs": configs}
+    return (
+        environment()
+        .from_string(template("formats/exporters/templates/overview.md.j2"))
+        .render(front=front_matter(front), name=benchmark.name, tasks=tasks, facts=_facts(benchmark))
+    )
+
+
+def _words(language: str) -> dict[str, Any]:
+    """Return what a task says of itself in a language where the facts say nothing; in English where there is none."""
+    known: dict[str, dict[str, Any]] = parse_yaml(template("formats/exporters/tasks.yaml"))
+    return known.get(language.partition("-")[0], known["en"])
+
+
+def markdown(value: Json) -> str:
+    """Return a value as a Markdown table: mappings by dotted key, a list of mappings with a column a key."""
+    if isinstance(value, Mapping):
+        return _grid(["", "value"], [[key, text] for key, text in _flat(value)])
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        rows = [dict(_flat(item if isinstance(item, Mapping) else {"name": item})) for item in value]
+        heads = list(dict.fromkeys(key for row in rows for key in row))
+        return _grid(heads, [[row.get(key, "") for key in heads] for row in rows])
+    return _cell(value)
+
+
+def _grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _flat(value: Mapping[str, Json], prefix: str = "") -> list[tuple[str, str]]:
+    """Return (dotted key, shown value) of every leaf, in the order of the mapping."""
+    pairs: list[tuple[str, str]] = []
+    for key, item in value.items():
+        if isinstance(item, Mapping):
+            pairs += _flat(item, f"{prefix}{key}.")
+        else:
+            pairs.append((_cell(f"{prefix}{key}"), _cell(item)))
+    return pairs
+
+
+def _cell(value: object) -> str:
+    """Return one value as it may stand inside a Markdown table."""
+    if value is None:
+        return "not defined"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key} {text}" for key, text in _flat(value))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(_cell(item) for item in value)
+    return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,35 @@
+"""Who had a part in making a benchmark: its retrievers and judges, under every name that one of them may come back by.
+
+A model that retrieved for a benchmark or judged it scores too well there, so its export says who did.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from curate.core.config import Json, Settings
+
+ROLES = ("retriever", "judge")
+
+
+def parts(
+    retrievers: Iterable[str],
+    panel: Mapping[str, Mapping[str, Json]],
+    definitions: Mapping[str, Mapping[str, Settings]],
+) -> dict[str, list[str]]:
+    """Return role -> names, sorted: those in the pipeline, what they are, their encoders', and those encoders' models'.
+
+    `panel` is judge -> identity, `definitions` the pipeline's own encoders and retrievers.
+    """
+    found: dict[str, set[str]] = {"retriever": set(), "judge": set(panel)}
+    for name in retrievers:
+        settings = definitions.get("retrievers", {}).get(name, {})
+        found["retriever"] |= {name, str(settings.get("encoder") or settings.get("kind", name))}
+    found["judge"] |= {str(identity["encoder"]) for identity in panel.values() if "encoder" in identity}
+    for names in found.values():
+        known = (definitions.get("encoders", {}).get(name, {}) for name in list(names))
+        names |= {_called(str(settings["model"])) for settings in known if "model" in settings}
+    return {role: sorted(found[role]) for role in ROLES}
+
+
+def _called(model: str) -> str:
+    """Return a model's name on the hub, or the name of its folder: a path is nothing to publish."""
+    return model if model.count("/") == 1 and model[0] not in "./~" else model.rstrip("/").rpartition("/")[2]

@@ -1,0 +1,118 @@
+"""Read an export again, whatever its format: texts, and every table of labels under what it must equal."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from curate.core.errors import DataError
+from curate.system.files import BATCH, frame
+
+Frames = Iterator[pl.DataFrame]
+_QRELS = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Int32}
+_NAMES = {"id": "doc_id", "query-id": "query_id", "corpus-id": "doc_id"}
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a folder holds."""
+
+    queries: pl.DataFrame
+    """query_id, text."""
+    documents: Callable[[], Frames]
+    """doc_id, title, text, in batches."""
+    tables: Mapping[str, tuple[str, pl.DataFrame]]
+    """File -> which labels it must hold (see `deriving.expected`), and those it holds."""
+    reranks: bool = False
+    """Whether the format has a reranker's candidates, where there are any."""
+
+
+def mteb(folder: Path) -> Written:
+    """Read the folders of the tasks; the pairs of sentences are no labels of documents, and stand in `pairs`."""
+    tables: dict[str, tuple[str, pl.DataFrame]] = {}
+    one, two = folder / "retrieval", folder / "reranking"
+    for config, kind in (("qrels", "qrels"), ("grades", "grades"), ("contested", "contested")):
+        _add(tables, one, config, kind)
+    if two.is_dir():
+        for config in ("qrels", "top_ranked", "grades", "contested", "queries", "corpus"):
+            _add(tables, two, config, f"reranking {config}")
+    for path in sorted((folder / "sts").glob("pairs-*.parquet")):
+        tables[f"sts/{path.name}"] = ("pairs", pl.read_parquet(path))
+    queries = pl.read_parquet(_only(one, "queries")).select(query_id="id", text="text")
+    return Written(queries, lambda: _batches(_only(one, "corpus")), tables, reranks=True)
+
+
+def beir(folder: Path) -> Written:
+    """Read corpus.jsonl, queries.jsonl and qrels/test.tsv."""
+    rows = pl.read_csv(folder / "qrels" / "test.tsv", separator="\t", infer_schema=False, quote_char=None)
+    qrels = rows.select(query_id="query-id", doc_id="corpus-id", score=pl.col("score").cast(pl.Int32))
+    return Written(
+        next(_lines(folder / "queries.jsonl", {"query_id": "_id", "text": "text"}, whole=True)),
+        lambda: _lines(folder / "corpus.jsonl", {"doc_id": "_id", "title": "title", "text": "text"}),
+        {"qrels/test.tsv": ("qrels", qrels)},
+    )
+
+
+def trec(folder: Path) -> Written:
+    """Read docs.jsonl, topics.jsonl and qrels.txt; topics.tsv holds the same texts on one line each."""
+    lines = (folder / "qrels.txt").read_text(encoding="utf-8").splitlines()
+    rows = [(query, doc, int(score)) for query, _, doc, score in (line.split() for line in lines)]
+    queries = next(_lines(folder / "topics.jsonl", {"query_id": "qid", "text": "text"}, whole=True))
+    topics = [line.split("\t", 1) for line in (folder / "topics.tsv").read_text(encoding="utf-8").splitlines()]
+    return Written(
+        queries,
+        lambda: _lines(folder / "docs.jsonl", {"doc_id": "docno", "title": "title", "text": "text"}),
+        {
+            "qrels.txt": ("judged", pl.DataFrame(rows, _QRELS, orient="row")),
+            "topics.tsv": ("topics", pl.DataFrame(topics, {"query_id": pl.String, "text": pl.String}, orient="row")),
+        },
+    )
+
+
+READERS: Mapping[str, Callable[[Path], Written]] = {"beir": beir, "mteb": mteb, "trec": trec}
+"""By exporter; what another one wrote is checked by its manifest alone."""
+
+
+def _add(tables: dict[str, tuple[str, pl.DataFrame]], folder: Path, config: str, kind: str) -> None:
+    if config == "contested" and not list(folder.glob("contested-*.parquet")):  # without rows there is no file
+        empty = frame("contested").select("query_id", "doc_id", "votes")
+        tables[f"{folder.name}/contested"] = (kind, empty)
+        return
+    path = _only(folder, config)
+    found = pl.read_parquet(path)
+    if config == "queries":
+        found = found.rename({"id": "query_id"})
+    tables[f"{folder.name}/{path.name}"] = (kind, found.rename(_NAMES, strict=False))
+
+
+def _only(folder: Path, config: str) -> Path:
+    """Return the one file of a configuration."""
+    found = sorted(folder.glob(f"{config}-*.parquet"))
+    if len(found) != 1:
+        raise DataError(f"{folder}: expected one file {config}-HASH.parquet, found {len(found)}")
+    return found[0]
+
+
+def _batches(path: Path) -> Frames:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(batch_size=10 * BATCH):
+            part = pl.from_arrow(batch)
+            assert isinstance(part, pl.DataFrame)
+            yield part.select(doc_id="id", title="title", text="text")
+
+
+def _lines(path: Path, columns: Mapping[str, str], *, whole: bool = False) -> Frames:
+    """Yield columns (name -> key) of a JSONL file in batches, or all in one."""
+    schema, rows = dict.fromkeys(columns, pl.String), list[tuple[str, ...]]()
+    with path.open(encoding="utf-8") as stream:
+        for line in stream:
+            row = json.loads(line)
+            rows.append(tuple(row[key] for key in columns.values()))
+            if len(rows) == 10 * BATCH and not whole:
+                yield pl.DataFrame(rows, schema, orient="row")
+                rows = []
+    yield pl.DataFrame(rows, schema, orient="row")

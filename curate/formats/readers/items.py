@@ -1,0 +1,180 @@
+"""From a row's values to an id, a title and a text, or to a pair with its score; every doubt becomes a Problem."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from curate.core.config import kind_of
+from curate.core.errors import DataError
+from curate.formats.readers import Problem, Row, Source, Table
+from curate.formats.readers.text import FIX, shown_names
+
+Names = Mapping[str, Sequence[str]]
+"""Field -> names of the column that may hold it, first choice first."""
+
+NAMES: Mapping[Table, Names] = {
+    "queries": {"id": ("_id", "id", "query_id", "query-id", "qid"), "text": ("text", "query")},
+    "corpus": {
+        "id": ("_id", "id", "doc_id", "corpus-id", "corpus_id", "docid"),
+        "title": ("title",),
+        "text": ("text",),
+    },
+    "qrels": {
+        "query_id": ("query-id", "query_id", "qid"),
+        "doc_id": ("corpus-id", "corpus_id", "doc_id", "docid"),
+        "score": ("score", "relevance"),
+    },
+}
+"""The names that are tried where a pipeline names none: those of BEIR and MTEB, and our own tables'."""
+
+OPTIONAL = frozenset({"title"})
+LINE = "<line>"
+"""Stands for a column of ids in a table without one: the number of the line, or of the row, is the id."""
+_INT32 = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A query (without title) or a document, as it stands in the source."""
+
+    line: int
+    id: str
+    title: str
+    text: str
+
+    def empty(self) -> bool:
+        """Say whether there is nothing to read in it: white space and zero-width characters at most."""
+        return not (self.title + self.text).replace("\u200b", "").replace("\ufeff", "").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A line of qrels."""
+
+    line: int
+    query_id: str
+    doc_id: str
+    score: int
+
+
+class _UnfitError(Exception):
+    """Leaves a row's conversion with what was found, what was expected and what to do."""
+
+
+Thing = TypeVar("Thing", Item, Pair)
+
+
+def item(row: Row, names: Names) -> Item | Problem:
+    """Return the query or document in a row; titles may be missing; ids may be whole numbers, without white space."""
+    try:
+        title = _text(row, "title", names) if "title" in names else ""
+        return Item(row.line, _id(row, "id", names), title, _text(row, "text", names))
+    except _UnfitError as unfit:
+        return Problem(row.line, *unfit.args)
+
+
+def pair(row: Row, names: Names) -> Pair | Problem:
+    """Return the pair in a row; its score must be a whole number."""
+    try:
+        return Pair(row.line, _id(row, "query_id", names), _id(row, "doc_id", names), _score(row, names))
+    except _UnfitError as unfit:
+        return Problem(row.line, *unfit.args)
+
+
+def plain(name: str) -> bool:
+    """Say whether an id cannot be a text that stands in its place because columns were mixed up."""
+    return len(name) <= 64 and name.isascii()
+
+
+def shown(name: str) -> str:
+    """Return an id for an error; one that may be a text is shown as its length."""
+    return repr(name) if plain(name) else f"of {len(name)} characters"
+
+
+def wanted(names: Names) -> set[str]:
+    """Return every column name that may be looked at: whole names, and the first parts of dotted ones."""
+    choices = [name for names_of_field in names.values() for name in names_of_field]
+    return {*choices, *(name.split(".")[0] for name in choices)}
+
+
+def check_header(source: Source, table: Table, names: Names) -> None:
+    """Raise DataError if a source with fixed columns lacks one; titles may be missing unless their column was named."""
+    header = source.header()
+    absent = [] if header is None else _missing(header, names)
+    if absent:
+        raise DataError(
+            f"{source.place}:1: found the columns {shown_names(header or [])}, expected {' and '.join(absent)}; "
+            f"name it with ingest.columns.{table}.{absent[0]}"
+        )
+
+
+def _missing(header: Sequence[str], names: Names) -> list[str]:
+    return [
+        field
+        for field, choices in names.items()
+        if not (field in OPTIONAL and choices == NAMES["corpus"]["title"])
+        and choices != (LINE,)
+        and not any(choice in header or choice.split(".")[0] in header for choice in choices)
+    ]
+
+
+def _value(row: Row, field: str, names: Names) -> object:
+    for name in names[field]:
+        if name in row.values:
+            return row.values[name]
+        value: object = row.values
+        for part in name.split("."):
+            if not isinstance(value, Mapping) or part not in value:
+                break
+            value = value[part]
+        else:
+            return value
+    if field in OPTIONAL:
+        return None
+    wanted = " or ".join(repr(name) for name in names[field])
+    raise _UnfitError(f"no {field}", f"{wanted}", f"name the column with ingest.columns ({field}: NAME)")
+
+
+def _text(row: Row, field: str, names: Names) -> str:
+    value = _value(row, field, names)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _UnfitError(f"{kind_of(value)} as {field}", "text", FIX)
+    if not _encodable(value):
+        raise _UnfitError(f"half a surrogate pair in {field}", "Unicode text", FIX)
+    return value
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _id(row: Row, field: str, names: Names) -> str:
+    if names[field] == (LINE,):
+        return str(row.line)
+    value = _value(row, field, names)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not isinstance(value, str) and not whole:
+        raise _UnfitError(f"{kind_of(value)} as {field}", "an id (text or a whole number)", "give every row an id")
+    name = str(value)
+    if not name:
+        raise _UnfitError(f"an empty {field}", "an id", "give every row an id of its own")
+    if any(character.isspace() for character in name) or not _encodable(name):
+        raise _UnfitError(f"white space in {field}", "an id without it", "write _ for it in all three tables")
+    return name
+
+
+def _score(row: Row, names: Names) -> int:
+    value = _value(row, "score", names)
+    try:
+        number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+    except (ValueError, OverflowError):
+        number = None
+    if number is None or not number.is_integer() or abs(number) >= _INT32:
+        raise _UnfitError("a score that is no whole number", "0, 1, 2, ...", FIX)
+    return int(number)

@@ -1,0 +1,1 @@
+"""Audit of the labels that a data set came with."""

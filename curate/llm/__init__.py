@@ -1,0 +1,1 @@
+"""Language models: prompts, replies, prices, and the clients that send requests."""

@@ -1,0 +1,11 @@
+"""Ask by the vendors' batch APIs: for less money, answered within a day, and paid once whatever happens in between.
+
+A batch is in the ledger before it is first asked after, so whoever dies is followed by one who collects it. Its replies
+are written one at a time, each with its ratings in one transaction. What a batch did not answer goes into another one,
+a few times; what is left then, the caller asks online.
+"""
+
+from curate.llm.batch.client import ask_batches, no_batch
+from curate.llm.batch.records import Order, Pace, Reader
+
+__all__ = ["Order", "Pace", "Reader", "ask_batches", "no_batch"]

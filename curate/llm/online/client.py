@@ -1,0 +1,107 @@
+"""Ask several judges side by side, under one cap, until everything is settled or somebody says stop."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from curate.core.errors import BudgetError, Interrupted, ProviderError, RunFailed
+from curate.core.protocols import PaidProgress, quiet
+from curate.ledger import Ledger
+from curate.llm.budget import Budget
+from curate.llm.online.dispatcher import MOST_FAILED, MOST_FRUITLESS, Lane, mixture
+from curate.llm.online.heartbeat import Beat, beating
+from curate.llm.online.interrupt import interruptible
+from curate.llm.online.purse import Purse
+from curate.llm.online.tasks import Bill, Job
+
+__all__ = ["MOST_FAILED", "MOST_FRUITLESS", "ask", "mixture"]
+
+
+def ask(
+    jobs: Sequence[Job],
+    ledger: Ledger,
+    *,
+    budget: Budget | None = None,
+    progress: PaidProgress = quiet,
+    tell: Callable[[str], None] = lambda _line: None,
+    beat: Beat | None = None,
+) -> dict[str, Bill]:
+    """Send every task of every job, append each reply with its ratings to the ledger; return a bill a job by its name.
+
+    A reply is written before its slot is used again, so a kill loses at most the calls in flight. Stopped before they
+    pass the cap of the `budget`, all judges together; that needs their prices. A try that was sent and of which nobody
+    knows whether it was answered has a row in the ledger and counts at its bound; one that was refused is free.
+    `beat` is a function to call every so many seconds while the asking lasts, in a thread.
+
+    A judge that cannot go on ends after its calls in flight are written, and the others finish; `tell` gets the reason
+    at once, and in the end it is raised: ProviderError on a fatal answer (quota used up), on MOST_FAILED requests in a
+    row without an answer or on an outage, RunFailed after MOST_FRUITLESS answers in a row that settle nothing, or if
+    replies name another model than before. All end together: with BudgetError at the cap, Interrupted on Ctrl-C,
+    ProviderError if a judge's first answer is a fatal one (wrong key), and any unexpected error as itself. Ctrl-C
+    while it is ending drops the calls in flight.
+    """
+    budget = budget or Budget()
+    for job in jobs:
+        if budget.cap is not None and job.limits.price is None and not job.limits.uncapped:
+            raise BudgetError(f"{job.name}: a cap cannot be kept without a price; give the price of the model")
+    asking = _Asking(budget, tell)
+    asyncio.run(asking.all(jobs, ledger, progress, beat))
+    asking.complain()
+    return {lane.job.name: lane.bill for lane in asking.lanes}
+
+
+class _Asking:
+    """The lanes of one asking, and why it ended early."""
+
+    def __init__(self, budget: Budget, tell: Callable[[str], None]) -> None:
+        self.budget, self.tell = budget, tell
+        self.lanes: list[Lane] = []
+        self.stop: BaseException | None = None
+
+    async def all(self, jobs: Sequence[Job], ledger: Ledger, progress: PaidProgress, beat: Beat | None) -> None:
+        """Run a lane a job until all have ended; `stop` and the lanes say why if not everything was settled."""
+        purse = Purse(self.budget, ledger)
+        self.lanes = [Lane(job, ledger, purse, progress, tell=self.tell) for job in jobs]
+        with purse.open(self.halt), interruptible(self._interrupt), beating(beat, self.halt):
+            ends = await asyncio.gather(*(self._run(lane, purse) for lane in self.lanes), return_exceptions=True)
+            self.stop = self.stop or next((end for end in ends if end is not None), None)
+
+    async def _run(self, lane: Lane, purse: Purse) -> None:
+        running = asyncio.create_task(lane.run())
+        await asyncio.wait((running, halting := asyncio.create_task(lane.halted.wait())), return_when="FIRST_COMPLETED")
+        if lane.stop is not None and lane.stop is not self.stop:
+            self._stopped(lane, lane.stop)
+            async with purse.news:
+                purse.news.notify_all()
+        halting.cancel()
+        await running
+
+    def _stopped(self, lane: Lane, why: BaseException) -> None:
+        """End the others too if the reason is not this judge's alone."""
+        alone = isinstance(why, RunFailed) or (isinstance(why, ProviderError) and (not why.fatal or lane.bill.calls))
+        if not alone:
+            self.halt(why)
+        elif len(self.lanes) > 1:
+            self.tell(f"{lane.job.name}: stopped, the others go on: {why}")
+
+    def halt(self, why: BaseException) -> None:
+        """Send nothing more at all; the first reason stands."""
+        self.stop = self.stop or why
+        for lane in self.lanes:
+            lane.halt(self.stop)
+
+    def complain(self) -> None:
+        """Raise why not everything was settled, if so."""
+        if self.stop is not None:
+            raise self.stop
+        reasons = [lane.stop for lane in self.lanes if lane.stop is not None]
+        if len(reasons) > 1:
+            raise RunFailed("\n".join(str(reason) for reason in reasons)) from reasons[0]
+        if reasons:
+            raise reasons[0]
+
+    def _interrupt(self) -> None:
+        if self.stop is not None:
+            for lane in self.lanes:
+                for each in lane.running:
+                    each.cancel()
+        self.halt(Interrupted("stopped; every answer that arrived is kept, and the same command goes on from there"))

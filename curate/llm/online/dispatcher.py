@@ -1,0 +1,269 @@
+"""One judge's way through an asking: its slots, its pace, its breaker, and what becomes of each of its requests."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import replace
+from itertools import islice
+
+from curate.core.errors import ProviderError, RunFailed
+from curate.core.protocols import PaidProgress, Reply, Usage
+from curate.ledger import Ledger
+from curate.llm.budget import Meter
+from curate.llm.cost import believed, cost, estimate
+from curate.llm.exchange_rates import shown
+from curate.llm.online.call_rows import failure_row, lost_row, read, reply_row
+from curate.llm.online.circuit_breaker import Breaker
+from curate.llm.online.concurrency import Gate
+from curate.llm.online.purse import Halted, Hold, Purse
+from curate.llm.online.retry import insist
+from curate.llm.online.tasks import Bill, Job, Reading, Task, pace
+from curate.system.retry_after import LONGEST_S
+
+MOST_FAILED = 5
+"""Requests in a row that got no answer, for all their tries, after which a judge is given up: it is not the texts."""
+MOST_FRUITLESS = 50
+"""Answers in a row that settled nothing after which a judge is given up: asking in smaller parts costs money too."""
+COOL = 10
+"""First pause of the breaker, as a multiple of the first pause before a retry."""
+
+
+class Lane:
+    """The state of one judge's asking; only the event loop touches it."""
+
+    def __init__(
+        self, job: Job, ledger: Ledger, purse: Purse, progress: PaidProgress, tell: Callable[[str], None]
+    ) -> None:
+        self.tell, self.waited = tell, False
+        limits = job.limits
+        self.job, self.ledger, self.purse, self.progress = job, ledger, purse, progress
+        self.gate = Gate(limits.concurrency)
+        self.pace = job.pace or pace(limits, ledger, job.account.judge_digest)
+        self.breaker = Breaker(limits.wait_s * COOL)
+        self.meter = Meter(limits.price, purse.budget.rate(limits.price).value)
+        self.models = ledger.models(job.account.judge_digest, job.account.rubric_digest)
+        self.bill = Bill()
+        self.done = self.failed = self.fruitless = 0
+        self.stop: BaseException | None = None
+        self.halted = asyncio.Event()
+        self.running: set[asyncio.Task[None]] = set()
+        self.metered = purse.budget.cap is not None or limits.tokens_per_minute is not None
+
+    async def run(self) -> None:
+        """Settle every task; `stop` says why if not all could be."""
+        self.check("")
+        try:
+            async for task in self._tasks():
+                entry = await self.gate.enter()
+                if self.stop is not None:
+                    self.gate.leave()
+                    break
+                self._start(self._settle(task, entry))
+        except Exception as error:  # noqa: BLE001 - a bug in the tasks is raised once what is in flight is written
+            self.halt(error)
+        finally:
+            while self.running:
+                await asyncio.wait(self.running)
+            await self.job.provider.close()
+
+    async def _tasks(self) -> AsyncIterator[Task]:
+        """Yield the tasks; they are made in a thread, because a claim may have to wait for the ledger."""
+        tasks = iter(self.job.tasks)
+        while some := await asyncio.to_thread(list, islice(tasks, self.job.limits.concurrency)):
+            for task in some:
+                yield task
+
+    def halt(self, why: BaseException) -> None:
+        """Send nothing more for this judge; the first reason stands."""
+        self.stop = self.stop or why
+        self.halted.set()
+
+    def check(self, model: str) -> None:
+        """End the lane if this model, or what the ledger holds, makes a mixture; a reply may name no model."""
+        if model and model not in self.models:
+            self.models.append(model)
+        mixed = None if self.job.limits.mixed_models else mixture(self.job.name, self.models)
+        if mixed is not None:
+            self.halt(mixed)
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        running = asyncio.get_running_loop().create_task(work)
+        self.running.add(running)
+        running.add_done_callback(self._ended)
+
+    def _ended(self, work: asyncio.Task[None]) -> None:
+        self.running.discard(work)
+        error = None if work.cancelled() else work.exception()
+        if error is not None and not isinstance(error, Halted):
+            self.halt(error)
+
+    async def _later(self, task: Task) -> None:
+        await self._settle(task, await self.gate.enter())
+
+    async def _settle(self, task: Task, entry: int) -> None:
+        """Settle a task in a slot that is already taken, and start the smaller ones that it leaves."""
+        try:
+            reading = await self._exchange(task, entry)
+        finally:
+            self.gate.leave()
+        for each in reading.again:
+            self._start(self._later(each))
+        self.done += task.weight - sum(each.weight for each in reading.again)
+        if self.job.total is not None:
+            self.progress(f"ask {self.job.name}", self.job.total, self.done, self._money())
+
+    def _money(self) -> str:
+        """Return what was spent on this judge in its own currency, and under a cap on all of them together."""
+        price, budget = self.meter.price, self.purse.budget
+        own = shown(self.bill.spent / self.meter.rate, price.currency) if price else ""
+        cap = f"all {shown(budget.spent, None)} of {budget.said()}" if budget.cap is not None else ""
+        return ", ".join(filter(None, (own, cap)))
+
+    async def _exchange(self, task: Task, entry: int) -> Reading:
+        """Send a request, and write down the reply or the failure."""
+        started, limits = time.monotonic(), self.job.limits
+        guess = estimate(task.request) if self.metered else None
+        try:
+            reply = await insist(lambda: self._try(task, entry, guess), limits.attempts, limits.wait_s, self._sleep)
+        except ProviderError as error:
+            if error.fatal:  # says nothing of this request: it is sent again on the next run
+                raise type(error)(f"{self.job.name}: {error}", fatal=True) from None
+            reading = task.failed(error)
+            row = failure_row(task, self.job.account, reading.form, error, time.monotonic() - started)
+            await self.ledger.write(reading.ratings, row)
+            self.bill.failed += 1
+            self._lost(error)
+            return reading
+        reading, broken = read(task, reply)
+        row = reply_row(task, self.job.account, reply, reading, limits.price, time.monotonic() - started)
+        await self.ledger.write(reading.ratings, row)
+        if broken is not None:
+            raise broken
+        self.check(reply.model)
+        self._answered(fruitful=reading.fruitful)
+        return reading
+
+    async def _try(self, task: Task, entry: int, guess: Usage | None) -> Reply:
+        """Send a request once, with the most that it may cost held against the cap, when breaker and pace let it."""
+        bound = self.meter.bound(guess) if guess else 0.0
+        hold = await self.purse.hold(bound, self.job.name, lambda: self.stop)
+        try:
+            tokens = self.meter.tokens(guess) if guess else 1.0
+            await self._turn(task, tokens)
+            return await self._send(task, entry, guess, tokens, hold)
+        finally:
+            await self.purse.release(hold)
+
+    async def _send(self, task: Task, entry: int, guess: Usage | None, tokens: float, hold: Hold) -> Reply:
+        """Send a request; breaker, pace, slots and bill learn from what comes back, or from what nobody knows of it."""
+        started = time.monotonic()
+        sent, reply = self.pace.sent(tokens, started), None
+        try:
+            said = await self.job.provider.answer(task.request)
+            reply = replace(said, usage=believed(said.usage))
+            self._pay(task, reply, guess, hold)
+        except ProviderError as error:
+            self._turned_away(error, entry)
+            if error.unknown:
+                await self._forfeit(task, guess, error, started, hold)
+            raise
+        except BaseException as error:  # a bug, or a second Ctrl-C: the request is on its way all the same
+            if reply is None:
+                await self._forfeit(task, guess, error, started, hold)
+            raise
+        finally:
+            self.breaker.spared()
+            used = reply.usage if reply else None
+            self.pace.replied(sent, max(tokens, used.prompt + used.output if used else 0), time.monotonic())
+        self.breaker.good()
+        self.gate.good()
+        return reply
+
+    async def _turn(self, task: Task, tokens: float) -> None:
+        while await self.job.ours(task):
+            now = time.monotonic()
+            pause = self.pace.pause(tokens, now) or self.breaker.pause(now)  # the breaker last: 0 may be its one probe
+            if self.stop:
+                raise Halted
+            if not pause:
+                return
+            await self._sleep(pause)
+        raise Halted
+
+    async def _sleep(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self.halted.wait(), seconds)
+        except TimeoutError:
+            return
+        raise Halted
+
+    def _turned_away(self, error: ProviderError, entry: int) -> None:
+        now = time.monotonic()
+        if error.overloaded:
+            self.gate.overloaded(entry)
+            if error.retry_after is not None and error.retry_after <= LONGEST_S:
+                self.breaker.hold(error.retry_after, now)
+        if error.fatal or error.useless:
+            self.breaker.good()  # somebody is there
+            return
+        if not (self.waited or self.bill.calls or error.overloaded):  # nobody may be there, which is said once
+            self.waited = True
+            self.tell(f"{self.job.name}: {error}; trying again, for some minutes at most")
+        self.breaker.bad(now, int(self.gate.limit))
+        if self.breaker.broken:
+            self.halt(
+                ProviderError(f"{self.job.name}: {self.breaker.failed} tries in a row failed, the last so: {error}")
+            )
+
+    def _pay(self, task: Task, reply: Reply, guess: Usage | None, hold: Hold) -> None:
+        """Count what a reply cost, by its bound where a vendor told no usage."""
+        paid = cost(reply.usage, self.meter.price)
+        if paid is None:
+            paid = self._most(task, guess)
+        else:
+            paid *= self.meter.rate
+            if guess and reply.usage:
+                self.meter.learn(guess, reply.usage)
+        self.bill.calls += 1
+        self.bill.spent += paid
+        hold.turn(paid)
+
+    async def _forfeit(self, task: Task, guess: Usage | None, error: BaseException, started: float, hold: Hold) -> None:
+        """Count a request at its bound, and write it down: it was sent, and nobody knows whether it is paid."""
+        most = self._most(task, guess)
+        self.bill.lost += 1
+        self.bill.spent += most
+        hold.turn(most)
+        seconds, price = time.monotonic() - started, self.meter.price
+        row = lost_row(task, self.job.account, error, price, most / self.meter.rate, seconds)
+        await asyncio.shield(self.ledger.write((), row))
+
+    def _most(self, task: Task, guess: Usage | None) -> float:
+        return self.meter.bound(guess or estimate(task.request)) if self.meter.price else 0.0
+
+    def _lost(self, error: ProviderError) -> None:
+        """End the lane if too many requests in a row failed for another reason than their length."""
+        self.failed += not error.too_long
+        if self.failed >= MOST_FAILED:
+            self.halt(ProviderError(f"{self.failed} requests in a row failed, the last one so: {error}"))
+
+    def _answered(self, *, fruitful: bool) -> None:
+        self.failed, self.fruitless = 0, 0 if fruitful else self.fruitless + 1
+        if self.fruitless >= MOST_FRUITLESS:
+            self.halt(
+                RunFailed(
+                    f"{self.job.name}: {self.fruitless} answers in a row gave nothing that can be read, and are paid; "
+                    "try another model, json_mode or rubric"
+                )
+            )
+
+
+def mixture(who: str, models: list[str]) -> RunFailed | None:
+    """Return an error if a judge's replies named several models: their ratings are not those of one judge."""
+    if len(models) < 2:
+        return None
+    return RunFailed(
+        f"{who}: its replies name several models ({', '.join(models)}), so its ratings are not those of one judge; "
+        "name the version you want as its `model`, start afresh with another `vendor`, or accept the mixture with "
+        "judge.mixed_models=true"
+    )

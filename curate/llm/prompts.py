@@ -1,0 +1,139 @@
+"""Rubrics, and the prompt that is built from one: stable text first, the texts to be graded last.
+
+Every text stands between markers that carry a code computed from all texts of the prompt. The same texts have the same
+code, so a prompt can be repeated and looked up. Who writes a passage cannot foresee it, so no passage closes its block.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from itertools import count
+from typing import Literal, Self
+
+from pydantic import field_validator, model_validator
+
+from curate.core.config import Json, Section, canonical, check, digest, text_digest
+from curate.core.errors import suggestion
+from curate.core.protocols import Message
+from curate.core.records import GRADES, Grade
+
+LAYOUT = 1
+"""Raised when labels, markers or the reply's schema change: they are sent, so they are part of a rubric's digest."""
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_SYSTEM = frozenset({"grades", "rules", "reply"})
+_USER = frozenset({"query", "passages"})
+_CODE_LENGTH = 12
+
+
+class Rubric(Section):
+    """What a judge is asked: grades, rules, and the two templates that carry them."""
+
+    version: int
+    """Version of this file format, 1."""
+    name: str
+    language: str
+    """Language code of the texts it is meant for, such as zh or en."""
+    grades: Mapping[Grade, str]
+    """What each of the five grades means."""
+    rules: tuple[str, ...]
+    """Sentences that hold for every passage."""
+    reply: str
+    """How the answer must look."""
+    system: str
+    """Template of the stable part, with {grades}, {rules} and {reply}."""
+    user: str
+    """Template of the changing part, with {query}, {passages} and, if wanted, {labels}."""
+
+    @field_validator("version")
+    @classmethod
+    def _known_version(cls, version: int) -> int:
+        if version != 1:
+            raise ValueError("this program reads rubrics of version 1; rewrite the file in that form")
+        return version
+
+    @field_validator("grades")
+    @classmethod
+    def _all_grades(cls, grades: Mapping[Grade, str]) -> Mapping[Grade, str]:
+        if missing := [grade for grade in GRADES if not grades.get(grade, "").strip()]:
+            raise ValueError(f"no meaning is given for {', '.join(missing)}; describe each of {', '.join(GRADES)}")
+        return grades
+
+    @model_validator(mode="after")
+    def _placeholders(self) -> Self:
+        check_template("system", self.system, _SYSTEM, _SYSTEM)
+        check_template("user", self.user, _USER, _USER | {"labels"})
+        return self
+
+    @cached_property
+    def prefix(self) -> str:
+        """Return the system text, grades, rules and reply filled in: the same for every call, so it can be cached."""
+        values = {
+            "grades": "\n".join(f"{grade}: {self.grades[grade].strip()}" for grade in GRADES),
+            "rules": "\n".join(f"{number}. {rule.strip()}" for number, rule in enumerate(self.rules, 1)),
+            "reply": self.reply.strip(),
+        }
+        return fill(self.system, values).strip()
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 of everything that is sent beside query and passages; the file's name is not sent."""
+        return digest({"layout": LAYOUT, "system": self.prefix, "user": self.user.strip()})
+
+
+def rubric(data: Mapping[str, Json], where: str) -> Rubric:
+    """Return the rubric in a parsed YAML mapping; ConfigError names `where`, the key, and what to do."""
+    return check(Rubric, data, where)
+
+
+def labels(number: int) -> tuple[str, ...]:
+    """Return the labels of `number` passages, P1 to Pn: they say nothing of id, rank or grade."""
+    return tuple(f"P{index}" for index in range(1, number + 1))
+
+
+def messages(asked: Rubric, query: str, passages: Sequence[str]) -> tuple[Message, ...]:
+    """Return the system and the user turn that ask for the grades of passages, given as they are shown."""
+    code, names = fence([query, *passages]), labels(len(passages))
+    blocks = [block(name, code, passage) for name, passage in zip(names, passages, strict=True)]
+    values = {"labels": ", ".join(names), "query": block("query", code, query), "passages": "\n\n".join(blocks)}
+    return Message("system", asked.prefix), Message("user", fill(asked.user, values).strip())
+
+
+def schema(names: Sequence[str]) -> dict[str, Json]:
+    """Return the JSON schema of a reply: an object with exactly these labels, a grade each."""
+    grade: dict[str, Json] = {"type": "string", "enum": list(GRADES)}
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(names, grade),
+        "required": list(names),
+        "additionalProperties": False,
+    }
+
+
+def fence(texts: Sequence[str]) -> str:
+    """Return the code of a prompt's markers: 12 hex digits of the texts' SHA-256 that occur in none of the texts."""
+    codes = (text_digest(canonical([attempt, *texts]))[:_CODE_LENGTH] for attempt in count())
+    return next(code for code in codes if not any(code in text for text in texts))
+
+
+def block(label: str, code: str, text: str) -> str:
+    """Return a text between the two marker lines of its label."""
+    return f"<{label} {code}>\n{text}\n</{label} {code}>"
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Return a template with its placeholders filled in; what it does not know stays text."""
+    # One pass, so that a placeholder inside a query or a passage stays text; braces of a JSON example stay as well.
+    return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template)
+
+
+def check_template(
+    key: Literal["system", "user"], template: str, needed: frozenset[str], known: frozenset[str]
+) -> None:
+    """Raise ValueError unless a template holds all needed placeholders and none that is unknown."""
+    found = set(_PLACEHOLDER.findall(template))
+    if missing := sorted(needed - found):
+        names = ", ".join(f"{{{name}}}" for name in missing)
+        raise ValueError(f"the {key} template lacks {names}; put it where that text belongs")
+    for name in sorted(found - known):
+        raise ValueError(f"the {key} template has an unknown placeholder {{{name}}}; {suggestion(name, known)}")

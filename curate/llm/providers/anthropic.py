@@ -1,0 +1,118 @@
+"""Messages by the Anthropic SDK, the system text marked for the vendor's prompt cache."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from curate.core.config import Json
+from curate.core.protocols import Reply, Request, Usage
+from curate.llm.cost import believed
+from curate.llm.providers.sdk import JSON, NO_KEY, Rejected, SdkProvider, Unreachable, count, inner, merged, model_id
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic
+
+_FINISH: Mapping[object, Literal["stop", "length", "refusal"]] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+}
+
+
+class AnthropicProvider(SdkProvider):
+    """One model behind a messages address."""
+
+    address: ClassVar[str] = "https://api.anthropic.com"
+    usual_key: ClassVar[str] = "ANTHROPIC_API_KEY"
+    _client: "AsyncAnthropic | None" = None
+
+    def body(self, request: Request) -> dict[str, Json]:
+        """Return the JSON that is sent for a request."""
+        config = self.config
+        system = "\n\n".join(turn.content for turn in request.messages if turn.role == "system")
+        turns = [turn for turn in request.messages if turn.role != "system"]
+        body: dict[str, Json] = {
+            "model": config.model,
+            "max_tokens": request.max_tokens,
+            "messages": [{"role": turn.role, "content": turn.content} for turn in turns],
+        }
+        if system:
+            body["system"] = [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]
+        if config.temperature is not None:
+            body["temperature"] = config.temperature
+        if request.schema is not None and config.json_mode == "schema":
+            body["output_config"] = {"format": {"type": "json_schema", "schema": request.schema}}
+        return merged(body, config.extra_body)
+
+    @staticmethod
+    def read(data: Mapping[str, object], raw: str) -> Reply | None:
+        """Return the reply in a vendor's JSON, None if there is none in it; thinking blocks are no answer."""
+        blocks = data.get("content")
+        if not isinstance(blocks, list):
+            return None
+        texts = [inner(block, "text") for block in blocks if inner(block, "type") == "text"]
+        return Reply(
+            text="".join(text for text in texts if isinstance(text, str)) if texts else None,
+            finish=_FINISH.get(str(data.get("stop_reason")), "other"),
+            model=model_id(data),
+            usage=usage(data.get("usage")),
+            thoughts=any(inner(block, "type") == "thinking" for block in blocks),
+            raw=raw,
+        )
+
+    async def close(self) -> None:
+        """Give the connections back; the next answer opens new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def _post(self, body: bytes) -> str:
+        import anthropic
+        import httpx2
+
+        place = f"{self.base_url}/v1/messages"  # the SDK takes longer to join a path than to read an address
+        try:
+            response = await self._open().post(place, content=body, options=JSON, cast_to=httpx2.Response)
+        except anthropic.APIStatusError as error:
+            raise Rejected(error.status_code, error.response.headers, error.response.text) from error
+        except anthropic.APIError as error:
+            raise Unreachable(error) from error
+        return response.text
+
+    def _open(self) -> "AsyncAnthropic":
+        # Built at the first call, so that its connections belong to the event loop which uses them.
+        from anthropic import AsyncAnthropic
+
+        from curate.llm.providers.transport import Client
+
+        if self._client is None:
+            self._client = AsyncAnthropic(
+                api_key=self._key or NO_KEY,
+                base_url=self.base_url,
+                timeout=None,  # `answer` bounds the whole call
+                max_retries=0,
+                open_telemetry=False,  # traces may hold prompts
+                http_client=Client(self.base_url, self.config.concurrency, self.config.reply_bytes),
+            )
+        return self._client
+
+
+def usage(data: object) -> Usage | None:
+    """Return the tokens of a call; the vendor counts cached tokens beside the prompt, `prompt` holds their sum.
+
+    None where the server sends none, or what cannot be.
+    """
+    plain, output = count(data, "input_tokens"), count(data, "output_tokens")
+    if plain is None or output is None:
+        return None
+    cached = count(data, "cache_read_input_tokens") or 0
+    written = count(data, "cache_creation_input_tokens") or 0
+    found = Usage(
+        prompt=plain + max(cached, 0) + max(written, 0),
+        cached=cached,
+        written=written,
+        output=output,
+        reasoning=count(data, "output_tokens_details", "thinking_tokens") or 0,
+    )
+    return None if plain < 0 else believed(found)

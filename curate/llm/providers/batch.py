@@ -1,0 +1,176 @@
+"""Batches: what is common to the vendors' APIs that answer thousands of requests within a day, for less money.
+
+A batch item gets the same body, and its reply is read by the same code, as a call of the online provider.
+"""
+
+import asyncio
+import json
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, ClassVar, cast
+
+from curate.core.config import Json
+from curate.core.errors import BatchGone, ProviderError
+from curate.core.protocols import BatchProvider, Reply, Request
+from curate.llm.providers.faults import Rejection, filtered, hidden, rejected
+from curate.llm.providers.sdk import NO_KEY, Rejected, SdkProvider, Unreachable
+from curate.llm.providers.settings import ProviderConfig, key_variable
+from curate.system.http import nameless, silent
+
+_KINDS: Mapping[str, tuple[str, str]] = {
+    "anthropic": ("curate.llm.providers.batch_anthropic", "AnthropicBatch"),
+    "openai": ("curate.llm.providers.batch_openai", "OpenAIBatch"),
+}
+_LINE_ENDS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+"""JSON lets these stand in a string, and some who read JSONL take them for the end of a line."""
+_GATEWAY = frozenset({502, 504})
+"""Said by who stands between us and the vendor."""
+_NOT_SENT = frozenset({"ConnectError", "ConnectTimeout"})
+_SLOWEST_UPLOAD = 100_000
+"""Bytes a second below which an upload is given up."""
+
+
+def batch_provider(config: ProviderConfig) -> BatchProvider | None:
+    """Return the provider of these settings with its batch API, None if it has none; ConfigError if no key is there."""
+    if not config.batch or config.kind not in _KINDS:
+        return None
+    module, name = _KINDS[config.kind]
+    made: BatchProvider = getattr(import_module(module), name)(config)
+    return made
+
+
+class NoAnswer(ProviderError):
+    """Nobody knows whether the vendor did what it was asked for."""
+
+
+class Batching(SdkProvider):
+    """What makes a provider one that takes batches; stands before the provider's class among the bases."""
+
+    most_items: ClassVar[int]
+    most_bytes: ClassVar[int]
+    sdk: ClassVar[str]
+    """Name of the vendor's package."""
+
+    async def collect(self, batch_id: str) -> AsyncGenerator[tuple[str, Reply | ProviderError], None]:
+        """Yield key and result of an ended batch's items, in any order; an item may be missing."""
+        for body in await self._bodies(batch_id):
+            async for row in self._rows(batch_id, body):
+                key = row.get("custom_id")
+                if isinstance(key, str):
+                    yield key, self._result(batch_id, row)
+
+    def item(self, key: str, request: Request) -> bytes:
+        """Return one line, its end included: an item as it is sent."""
+        line = json.dumps(self._item(key, self.body(request)), ensure_ascii=False, separators=(",", ":"))
+        return line.translate(_LINE_ENDS).encode() + b"\n"
+
+    @abstractmethod
+    def _item(self, key: str, body: dict[str, Json]) -> dict[str, Json]:
+        """Return an item as the vendor wants it."""
+
+    @abstractmethod
+    async def _bodies(self, batch_id: str) -> Sequence[AbstractAsyncContextManager[AsyncIterator[bytes]]]:
+        """Return the replies, not opened yet, that hold an ended batch's results."""
+
+    @abstractmethod
+    def _result(self, batch_id: str, row: Mapping[str, object]) -> Reply | ProviderError:
+        """Return the reply in a line of results, or the error if there is none in it."""
+
+    def _options(self) -> dict[str, Any]:
+        """Return how the SDK's client is made: for few connections and large bodies, which are handled in pieces."""
+        import httpx2
+
+        return {
+            "api_key": self._key or NO_KEY,
+            "base_url": self.base_url,
+            "timeout": None,  # each step has its own bound
+            "max_retries": 0,
+            "http_client": httpx2.AsyncClient(timeout=None),  # good at bodies that are read piece by piece
+        }
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        """Turn the SDK's errors into Rejected and Unreachable."""
+        import httpx2
+
+        vendor = import_module(self.sdk)
+        try:
+            yield
+        except vendor.APIStatusError as error:
+            raise Rejected(error.status_code, error.response.headers, error.response.text) from error
+        except (vendor.APIError, httpx2.HTTPError, json.JSONDecodeError) as error:
+            raise Unreachable(error) from error
+
+    @asynccontextmanager
+    async def _bounded(self, batch_id: str = "", size: int = 0) -> AsyncIterator[None]:
+        """Bound a step by the time a call may take, and one that sends much by its size; all errors become ours."""
+        seconds = self.config.timeout_s + size / _SLOWEST_UPLOAD
+        try:
+            async with asyncio.timeout(seconds):
+                with self._faults():
+                    yield
+            self._reached = True
+        except Rejected as no:
+            if batch_id and no.reply.status == 404:
+                raise BatchGone(f"{self.name}: batch {batch_id} is not known at {self.base_url}", fatal=True) from None
+            variable = key_variable(self.config, self.usual_key)
+            error = rejected(self.name, replace(no.reply, body=hidden(no.reply.body, self._secrets)), None, variable)
+            raise (NoAnswer(str(error)) if no.reply.status in _GATEWAY else error) from None
+        except Unreachable as fault:
+            if nameless(fault):
+                raise silent(self.name, self.base_url, fault, str(fault), reached=self._reached) from None
+            kind = ProviderError if str(fault) in _NOT_SENT else NoAnswer
+            raise kind(f"{self.name}: no answer from {self.base_url} ({fault})") from None
+        except TimeoutError:
+            raise NoAnswer(f"{self.name}: no answer within {seconds:g} s; raise timeout_s") from None
+
+    async def _rows(
+        self, batch_id: str, body: AbstractAsyncContextManager[AsyncIterator[bytes]]
+    ) -> AsyncGenerator[Mapping[str, object], None]:
+        """Yield the JSON objects in the lines of a reply, which is never held as a whole; other lines are no items.
+
+        Nor is a line longer than `reply_bytes`. Only a newline ends a line here: what the SDKs take for one may stand
+        in a text.
+        """
+        most = self.config.reply_bytes
+        async with AsyncExitStack() as stack:
+            async with self._bounded(batch_id):
+                pieces = await stack.enter_async_context(body)
+            rest, piece = b"", cast("bytes | None", b"")
+            while piece is not None:
+                *whole, rest = (rest + piece).split(b"\n")
+                for row in filter(None, (_row(line) for line in whole if len(line) <= most)):
+                    yield row
+                rest = rest[: most + 1]  # so long that the line is left out when it ends
+                async with self._bounded(batch_id):
+                    piece = await anext(pieces, None)
+            for row in filter(None, [_row(rest)] if len(rest) <= most else []):
+                yield row
+
+    def _answered(self, body: object) -> Reply | ProviderError:
+        """Return the reply in an item's body, or the error if there is none in it."""
+        try:
+            return self._reply(hidden(json.dumps(body, ensure_ascii=False, separators=(",", ":")), self._secrets))
+        except ProviderError as error:
+            return error
+
+    def _refused(self, status: int, body: object) -> Reply | ProviderError:
+        """Return what a refused item comes to; a content filter's refusal is a reply, as it is online."""
+        said = Rejection(status, {}, hidden(json.dumps(body, ensure_ascii=False), self._secrets))
+        if filtered(said):
+            return Reply(None, "refusal", model="", usage=None, raw=said.body)
+        return rejected(self.name, said, None, key_variable(self.config, self.usual_key))
+
+    def _unanswered(self, batch_id: str, why: str) -> ProviderError:
+        return ProviderError(f"{self.name}: batch {batch_id} gave no answer to an item ({why})")
+
+
+def _row(line: bytes) -> Mapping[str, object] | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, Mapping) else None

@@ -1,0 +1,131 @@
+"""Turn what went wrong between us and a vendor into one ProviderError that gives no secret away."""
+
+import datetime as dt
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from curate.core.errors import AccessError, ProviderError
+from curate.core.protocols import Request
+from curate.system.retry_after import asked, may_pass
+
+_FATAL = frozenset({401, 402, 403, 404})
+"""Key, money, permission, model or address: no other request will pass either."""
+_OVERLOADED = frozenset({429, 503, 529})
+_DENIED = frozenset({401, 403})
+_UNKNOWN = frozenset({408, 499, 502, 504, 520, 524})
+"""Said by who stands between us and the vendor, and lost sight of it: it may have answered, and may bill it."""
+_NO_MONEY = frozenset(
+    {
+        "billing_error",
+        "billing_hard_limit_reached",
+        "contract_spend_limit_reached",
+        "enforced_spend_limit_reached",
+        "exceeded_current_quota_error",
+        "insufficient_balance",
+        "insufficient_quota",
+        "linked_organization_spend_limit_reached",
+    }
+)
+_FILTERED = frozenset({"content_filter", "content_policy_violation", "data_inspection_failed"})
+_TOO_LONG = frozenset({"context_length_exceeded", "exceed_context_size_error", "request_too_large"})
+_TOO_LONG_WORDS = ("context length", "context limit", "input length", "prompt is too long", "token limit")
+"""Most vendors have no code for a prompt that exceeds the context, only words."""
+_REMEDIES = {
+    400: "check json_mode, token_field, temperature, extra_body and the length of the passages",
+    401: "check the key{}",
+    402: "the account has no money left",
+    403: "check what the key{} is allowed to do",
+    404: "check model and base_url",
+    413: "send fewer or shorter passages",
+}
+_LONGEST_MESSAGE = 300
+_PLAIN_CODE = re.compile(r"[a-z_]{1,60}")
+"""A code of letters holds no number and no Chinese name; of a private request only such a one is repeated."""
+_QUOTE = 12
+_SHORTEST_SECRET = 8
+"""A shorter key is a placeholder for a server that wants none: it could not be told from words and names in a reply."""
+
+
+@dataclass(frozen=True)
+class Rejection:
+    """An HTTP reply with a status above 299."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: str = field(repr=False)
+
+
+def rejected(name: str, reply: Rejection, request: Request | None, variable: str | None) -> ProviderError:
+    """Return the error for a refused call: fatal if any call would be, else useless unless this one may pass later.
+
+    `variable` is the environment variable of the key, None if none was sent; a key without permission is AccessError.
+    The vendor's words are left out where they quote the request, whose text is private, and where it is not at hand.
+    The body holds no key any more.
+    """
+    code, message = said(reply.body)
+    broke = code in _NO_MONEY
+    passing = may_pass(reply.status)
+    hushed = request is None or request.private or _quotes(message, request)
+    words = "" if hushed else message
+    shown = code if request is None or not request.private or _PLAIN_CODE.fullmatch(code) else ""
+    detail = ": ".join(part for part in (shown, words[:_LONGEST_MESSAGE]) if part)
+    remedy = "the account may spend no more" if broke else _remedy(reply.status, variable)
+    sentence = f"{name}: HTTP {reply.status}" + (f" ({detail})" if detail else "") + (f"; {remedy}" if remedy else "")
+    long = not broke and _too_long(reply.status, code, message)
+    fatal = broke or reply.status in _FATAL
+    kind = AccessError if reply.status in _DENIED and not broke else ProviderError
+    return kind(
+        sentence,
+        fatal=fatal,
+        useless=not (fatal or passing),
+        too_long=long,
+        overloaded=reply.status in _OVERLOADED and not fatal,
+        retry_after=asked(reply.headers, dt.datetime.now(dt.UTC)),
+        unknown=reply.status in _UNKNOWN,
+    )
+
+
+def filtered(reply: Rejection) -> bool:
+    """Say whether a content filter refused this prompt: an answer of a kind, and no fault of ours."""
+    return reply.status == 400 and said(reply.body)[0] in _FILTERED
+
+
+def said(body: str) -> tuple[str, str]:
+    """Return code (else type) and message of a vendor's error body, empty where there is none."""
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        return "", ""
+    error = data.get("error", data) if isinstance(data, dict) else None
+    if not isinstance(error, dict):
+        return "", error if isinstance(error, str) else ""
+    details, message = error.get("details"), error.get("message")
+    codes = (details.get("error_code") if isinstance(details, dict) else None, error.get("code"), error.get("type"))
+    return next((code for code in codes if isinstance(code, str)), ""), message if isinstance(message, str) else ""
+
+
+def hidden(text: str, secrets: Sequence[str]) -> str:
+    """Return the text with key and private values, however JSON writes them, replaced by three asterisks."""
+    for secret in secrets:
+        if len(secret) >= _SHORTEST_SECRET:
+            for form in (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
+                text = text.replace(form, "***")
+    return text
+
+
+def _remedy(status: int, variable: str | None) -> str:
+    if status in _DENIED and variable is None:
+        return "check the key: none was sent, so name its environment variable with key_env"
+    return _REMEDIES.get(status, "").format(f" in the environment variable {variable}")
+
+
+def _too_long(status: int, code: str, message: str) -> bool:
+    words = message.lower()
+    return status == 413 or (status == 400 and (code in _TOO_LONG or any(each in words for each in _TOO_LONG_WORDS)))
+
+
+def _quotes(message: str, request: Request) -> bool:
+    private = "\n".join(turn.content for turn in request.messages if turn.role != "system")
+    return any(message[start : start + _QUOTE] in private for start in range(max(len(message) - _QUOTE + 1, 0)))

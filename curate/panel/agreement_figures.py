@@ -1,0 +1,215 @@
+"""What can be said of raters' agreement on some items, with intervals: of a panel, and of anybody's ratings.
+
+Figures go by the names of `agreement`: those of all raters together, and Cohen's kappa of every pair of them. Each has
+a 95 % percentile interval from 1,000 samples of the clusters, which are the queries of a panel.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import combinations
+from typing import Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from curate.core.config import Json
+from curate.core.records import GRADES
+from curate.panel import voting
+from curate.stats import agreement
+from curate.stats.agreement import Missing, Scheme, Steps, scalar
+from curate.stats.bootstrap import Interval, intervals
+from curate.stats.tally import Codes, Compressed, Crosstab, Floats, Sums, compress, crosstab, tally
+
+Scale = Literal["nominal", "ordinal", "interval"]
+SCALES: dict[Scale, tuple[str, ...]] = {
+    "nominal": ("percent", "fleiss", "randolph", "alpha_nominal", "ac1"),
+    "ordinal": ("alpha_ordinal", "ac2_linear", "ac2_quadratic"),
+    "interval": ("alpha_interval",),
+}
+"""What a scale adds to the measures of those before it."""
+SCHEMES: tuple[Scheme, ...] = ("nominal", "linear", "quadratic")
+TOP = 50
+"""Positions of the pool on which agreement is measured apart: it depends on depth and on how common positives are."""
+PAIRED = 20
+"""Raters of whom every pair is measured, at most: a hundred of them would be 4,950 pairs."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What ratings are, and how missing ones are treated."""
+
+    categories: int
+    scale: Scale = "interval"
+    steps: Steps | None = None
+    """Places of the categories on an interval scale; equal steps if None."""
+    missing: Missing = "gwet"
+
+    @property
+    def measures(self) -> list[str]:
+        """Return the names of the measures that the scale allows."""
+        order = list(SCALES)
+        return [name for scale in order[: order.index(self.scale) + 1] for name in SCALES[scale]]
+
+    @property
+    def schemes(self) -> tuple[Scheme, ...]:
+        """Return the weights of Cohen's kappa that the scale allows."""
+        return SCHEMES[:1] if self.scale == "nominal" else SCHEMES
+
+
+def measure(ratings: pl.DataFrame, panel: Sequence[str], seed: int, replicates: int = 1000) -> dict[str, Json]:
+    """Return the panel's agreement on the five grades and on the cut between A and B, as `figures` has it.
+
+    Clusters are the queries; grades count as equal steps where a measure needs distances.
+    """
+    table = voting.votes(ratings, panel)
+    grades, queries = voting.coded(table, panel), table["query_id"].rank("dense").to_numpy()
+    return on_grades(grades, panel, queries, seed=seed, replicates=replicates)
+
+
+def on_parts(
+    ratings: pl.DataFrame, panel: Sequence[str], sample: pl.DataFrame, pool: pl.DataFrame, seed: int
+) -> dict[str, Json]:
+    """Return what `measure` does on all pairs, and under `top_50` on the first positions of the pool.
+
+    `top_50` is None where no pool goes deeper. After a cascade only the pairs of its `sample` are measured, which
+    everybody was asked about.
+    """
+    rated = ratings if sample.is_empty() else ratings.join(sample, on=voting.PAIR, how="semi")
+    top = pool.filter(pl.col("position") <= TOP)
+    deeper = len(top) < len(pool)
+    return {
+        **measure(rated, panel, seed),
+        "top_50": measure(rated.join(top, on=voting.PAIR, how="semi"), panel, seed) if deeper else None,
+    }
+
+
+def on_grades(
+    grades: Codes, panel: Sequence[str], queries: npt.ArrayLike, *, seed: int, replicates: int = 1000
+) -> dict[str, Json]:
+    """Return what `measure` does, from codes of grades (0 for S to 4 for D), pairs x judges."""
+    counted = compress(grades, len(GRADES), queries)
+    cut = replace(counted, codes=voting.sides(counted.codes))
+    return {
+        "five_grades": _figures(counted, Kind(len(GRADES)), panel, seed, replicates),
+        "cut": _figures(cut, Kind(2), panel, seed, replicates),
+    }
+
+
+def figures(
+    codes: Codes,
+    kind: Kind,
+    raters: Sequence[str],
+    clusters: npt.ArrayLike | None = None,
+    *,
+    seed: int,
+    replicates: int = 1000,
+) -> dict[str, Json]:
+    """Return the agreement in a matrix of codes, items x raters, as plain values.
+
+    The fields of `Agreement` that the scale allows; `clusters`, their number (without labels every item is one);
+    `intervals`, [low, high] by the name of a measure, None for fewer than two clusters, and where one category only is
+    used; `pairs_of_raters`, None if there are more than `PAIRED` raters, or none is named. Without replicates there are
+    no intervals. Figures are rounded to six digits, so that a last bit cannot make two runs differ.
+    """
+    counted = compress(codes, kind.categories, clusters)
+    return _figures(counted, kind, raters, seed, replicates, single=clusters is None)
+
+
+def _figures(
+    counted: Compressed, kind: Kind, raters: Sequence[str], seed: int, replicates: int, *, single: bool = False
+) -> dict[str, Json]:
+    pairs = list(combinations(range(len(raters)), 2)) if len(raters) <= PAIRED else []
+    drawn = _drawn(counted, kind, pairs, seed, replicates, single=single) if replicates else {}
+    found = asdict(agreement.summary(tally(counted.codes, kind.categories, counted.times), kind.missing, kind.steps))
+    unfit = {name for names in SCALES.values() for name in names} - set(kind.measures)
+    by_pair = [
+        {"raters": [raters[one], raters[other]], **_pair(counted, kind, one, other, drawn)} for one, other in pairs
+    ]
+    return {
+        **{name: _rounded(value) for name, value in found.items() if name not in unfit},
+        "clusters": int(counted.times.sum() if single else counted.clusters.max(initial=-1) + 1),
+        "intervals": {name: None if found["one_category"] else _ends(drawn.get(name)) for name in kind.measures},
+        "pairs_of_raters": by_pair if 0 < len(raters) <= PAIRED else None,
+    }
+
+
+@dataclass(frozen=True)
+class _Stack:
+    """Sums of all raters, and tables of every pair of them, stacked by cluster; shape of a table (..., pairs, K, K)."""
+
+    sums: Sums
+    tables: Crosstab
+
+    def __len__(self) -> int:
+        return len(self.sums)
+
+    def weighted(self, weights: Floats) -> Self:
+        return type(self)(self.sums.weighted(weights), self.tables.weighted(weights))
+
+
+def _drawn(
+    counted: Compressed, kind: Kind, pairs: Sequence[tuple[int, int]], seed: int, replicates: int, *, single: bool
+) -> dict[str, Interval | None]:
+    """Return the intervals by name, those of a pair of raters as `scheme one other`.
+
+    If every item is a cluster of its own (`single`), equal items are resampled as equal clusters.
+    """
+    codes, size = counted.codes, kind.categories
+    clusters, times = (np.arange(len(codes)), None) if single else (counted.clusters, counted.times)
+    tables = [crosstab(codes[:, one], codes[:, other], size, clusters, times).table for one, other in pairs]
+    stacked = np.stack(tables, axis=1) if tables else np.zeros((len(np.unique(clusters)), 0, size, size))
+    stack = _Stack(tally(codes, size, times).by_cluster(clusters), Crosstab(stacked))
+    known = _statistics(kind)
+    wanted: dict[str, Callable[[_Stack], Floats]] = {name: partial(_of_all, known[name]) for name in kind.measures}
+    for place, (one, other) in enumerate(pairs):
+        for scheme in kind.schemes:
+            wanted[f"{scheme} {one} {other}"] = partial(_of_pair, place, scheme, kind.steps)
+    return intervals(stack, wanted, seed=seed, replicates=replicates, alike=counted.times if single else None)
+
+
+def _of_all(statistic: Callable[[Sums], Floats], stack: _Stack) -> Floats:
+    return statistic(stack.sums)
+
+
+def _of_pair(place: int, scheme: Scheme, steps: Steps | None, stack: _Stack) -> Floats:
+    return agreement.cohen(Crosstab(stack.tables.table[..., place, :, :]), scheme, steps)
+
+
+def _statistics(kind: Kind) -> dict[str, Callable[[Sums], Floats]]:
+    return {
+        "percent": agreement.percent,
+        "fleiss": partial(agreement.fleiss, missing=kind.missing),
+        "randolph": agreement.randolph,
+        "alpha_nominal": agreement.alpha,
+        "alpha_ordinal": partial(agreement.alpha, level="ordinal"),
+        "alpha_interval": partial(agreement.alpha, level="interval", steps=kind.steps),
+        "ac1": agreement.ac,
+        "ac2_linear": partial(agreement.ac, scheme="linear", steps=kind.steps),
+        "ac2_quadratic": partial(agreement.ac, scheme="quadratic", steps=kind.steps),
+    }
+
+
+def _pair(
+    counted: Compressed, kind: Kind, one: int, other: int, drawn: Mapping[str, Interval | None]
+) -> dict[str, Json]:
+    """Return the items that two raters both rated, their kappas with intervals, and the error if items were apart."""
+    codes = counted.codes
+    table = crosstab(codes[:, one], codes[:, other], kind.categories, None, counted.times)
+    return {
+        "items": int(table.table.sum()),
+        **{scheme: _rounded(scalar(agreement.cohen(table, scheme, kind.steps))) for scheme in kind.schemes},
+        "error": _rounded(scalar(agreement.cohen_error(table))),
+        "intervals": {scheme: _ends(drawn.get(f"{scheme} {one} {other}")) for scheme in kind.schemes},
+    }
+
+
+def _ends(found: Interval | None) -> Json:
+    return _rounded([found.low, found.high]) if found else None
+
+
+def _rounded(value: Json) -> Json:
+    if isinstance(value, list | tuple):
+        return [_rounded(each) for each in value]
+    return round(value, 6) if isinstance(value, float) else value

@@ -1,0 +1,51 @@
+"""Where two judges part: their grades side by side, from the ratings of a run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import polars as pl
+
+from curate.core.records import CUT, GRADES
+from curate.panel import voting
+from curate.panel.agreement_figures import PAIRED
+from curate.stats.tally import crosstab
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """How often two judges gave which grades to the same pairs; pairs that one of them did not grade are left out."""
+
+    one: str
+    other: str
+    counts: list[list[int]]
+    """Rows are grades of `one`, columns those of `other`, both from S to D."""
+
+    @property
+    def pairs(self) -> int:
+        """Pairs that both graded."""
+        return sum(map(sum, self.counts))
+
+    @property
+    def equal(self) -> int:
+        """Pairs to which both gave the same grade."""
+        return sum(row[place] for place, row in enumerate(self.counts))
+
+    @property
+    def apart(self) -> int:
+        """Pairs that one found relevant and the other not."""
+        side = [grade in CUT for grade in GRADES]
+        return sum(
+            n
+            for row, here in zip(self.counts, side, strict=True)
+            for n, there in zip(row, side, strict=True)
+            if here != there
+        )
+
+
+def confusions(ratings: pl.DataFrame, panel: Sequence[str]) -> list[Confusion]:
+    """Return the grades of every two judges of a panel side by side; none for a panel of more than `PAIRED` judges."""
+    grades = voting.codes(ratings, panel)
+    pairs = combinations(range(len(panel)), 2) if len(panel) <= PAIRED else ()
+    tables = ((one, other, crosstab(grades[:, one], grades[:, other], len(GRADES)).table) for one, other in pairs)
+    return [Confusion(panel[one], panel[other], table.astype(int).tolist()) for one, other, table in tables]

@@ -1,0 +1,146 @@
+"""Controls: pairs whose answer is known, by which a judge is measured before a pool is paid for.
+
+Positives were planted or confirmed by an assessor. Negatives are half pairs that an assessor rejected among the first
+20 of a pool, and half random documents that nobody pooled; where few were rejected, random ones take their place.
+Balanced accuracy on the cut is the mean of the two classes' shares of right answers, so it does not depend on how many
+controls each class has, and a judge that says the same of everything has 0.5.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from curate.core.records import CUT
+from curate.core.sampling import generator, shuffled
+from curate.stats.sample_estimates import Estimate, wilson
+
+PAIR = ["query_id", "doc_id"]
+FLOOR = 0.8
+LEAST = 50
+TOP = 20
+"""Rejected pairs are taken from the first so many of a pool: what a retriever puts there is hard to tell."""
+_TRIES = 50
+"""Random documents that are looked at for one that nobody pooled."""
+
+State = Literal["passed", "weak", "not enough"]
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How a judge did on controls; shares of right answers, 0 to 1, are None where nothing was answered."""
+
+    state: State
+    value: float | None
+    """Balanced accuracy: the mean of the two shares."""
+    low: float | None
+    high: float | None
+    positives: Estimate | None
+    negatives: Estimate | None
+    random: Estimate | None
+    rejected: Estimate | None
+    unanswered: int
+    """Controls without a grade: refused, unparsed or failed. They are in no share."""
+
+
+def draw(known: pl.DataFrame, pool: pl.DataFrame, documents: Sequence[str], size: int, seed: int) -> pl.DataFrame:
+    """Return controls, at most `size` of each class: query_id, doc_id, kind (positive, rejected, random), sorted.
+
+    `known` has query_id, doc_id, grade by people, a row a pair; `pool` query_id, doc_id, position from 1; `documents`
+    all ids of the corpus. Random negatives stand at the queries that have positives, in turn, so that a class does not
+    tell a query.
+    """
+    asked = known.filter(pl.col("query_id").is_in(pool["query_id"].unique().implode()))
+    relevant = pl.col("grade").is_in(list(CUT))
+    good = _some(asked.filter(relevant), size, seed, "positive")
+    near = pool.filter(pl.col("position") <= TOP).select(PAIR)
+    bad = _some(asked.filter(~relevant).join(near, on=PAIR, how="semi"), size // 2, seed, "rejected")
+    queries = good["query_id"].unique().sort().to_list() or pool["query_id"].unique().sort().to_list()
+    taken = {*pool.select(PAIR).iter_rows(), *known.select(PAIR).iter_rows()}
+    random = _strangers(queries, documents, taken, size - len(bad), seed)
+    return pl.concat([good, bad, random]).sort(PAIR)
+
+
+def among(controls: pl.DataFrame, pool: pl.DataFrame, batch: int, seed: int) -> pl.DataFrame:
+    """Return the pairs of prompts that hold the controls: at most half of a prompt's are controls.
+
+    The others are of the query's pool, drawn at random, so that the prompts are as large as ordinary ones. Where a pool
+    is too small there are fewer of them. Sorted.
+    """
+    pooled = {str(name): sorted(group["doc_id"]) for (name,), group in pool.group_by("query_id")}
+    rows: list[tuple[str, str]] = []
+    for (name,), group in controls.group_by("query_id", maintain_order=True):
+        query_id, mine = str(name), set(group["doc_id"])
+        room = math.ceil(len(mine) / max(batch // 2, 1)) * batch - len(mine)
+        others = [doc_id for doc_id in pooled.get(query_id, []) if doc_id not in mine]
+        beside = shuffled(others, seed, "controls", "beside", query_id)[:room]
+        over = (len(mine) + len(beside)) % batch  # a prompt of these few would be seen to be another one
+        kept = beside[: len(beside) - over] if over <= len(beside) else beside
+        rows += [(query_id, doc_id) for doc_id in (*mine, *kept)]
+    return pl.DataFrame(rows, dict.fromkeys(PAIR, pl.String), orient="row").sort(PAIR)
+
+
+def measure(said: pl.DataFrame, floor: float = FLOOR, least: int = LEAST) -> Accuracy:
+    """Return the accuracy in rows of `kind` and `grade` (None where there is none), and whether it passes the gate.
+
+    A judge passes if the lower end of the 95 % interval is not below `floor`. With fewer than `least` answers in a
+    class it cannot pass: that is `not enough`, and `weak` if even the upper end is below.
+
+    The shares have Wilson's intervals, their mean the one that Newcombe (1998) gives the difference of two proportions,
+    here for a mean: value -+ sqrt(d1^2 + d2^2) / 2, d the distances to Wilson's ends.
+    """
+    rated = said.drop_nulls("grade").with_columns(relevant=pl.col("grade").is_in(list(CUT)))
+    kinds = {
+        kind: rated.filter(pl.col("kind") == kind)["relevant"].to_list() for kind in ("positive", "random", "rejected")
+    }
+    yes, random, rejected = kinds["positive"], kinds["random"], kinds["rejected"]
+    good = wilson(sum(yes), len(yes))
+    bad = wilson(sum(not each for each in (*random, *rejected)), len(random) + len(rejected))
+    value, low, high = _balanced(good, bad) if good and bad else (None, None, None)
+    short = min(len(yes), len(random) + len(rejected)) < least
+    weak = low is not None and high is not None and (high < floor or (low < floor and not short))
+    return Accuracy(
+        state="weak" if weak else "not enough" if short else "passed",
+        value=value,
+        low=low,
+        high=high,
+        positives=good,
+        negatives=bad,
+        random=wilson(sum(not each for each in random), len(random)),
+        rejected=wilson(sum(not each for each in rejected), len(rejected)),
+        unanswered=len(said) - len(rated),
+    )
+
+
+def _balanced(good: Estimate, bad: Estimate) -> tuple[float, float, float]:
+    """Return the mean of two shares, and the ends of its interval."""
+    value = (good.value + bad.value) / 2
+    below = math.hypot(good.value - good.low, bad.value - bad.low) / 2
+    above = math.hypot(good.high - good.value, bad.high - bad.value) / 2
+    return value, max(value - below, 0.0), min(value + above, 1.0)
+
+
+def _some(pairs: pl.DataFrame, size: int, seed: int, kind: str) -> pl.DataFrame:
+    rows = shuffled(sorted(pairs.select(PAIR).iter_rows()), seed, "controls", kind)[:size]
+    return _frame(rows, kind)
+
+
+def _strangers(
+    queries: Sequence[str], documents: Sequence[str], taken: set[tuple[str, ...]], size: int, seed: int
+) -> pl.DataFrame:
+    """Return random pairs that are in no pool; fewer where a pool holds nearly all documents."""
+    chance, found = generator(seed, "controls", "random"), dict[tuple[str, str], None]()
+    for number in range(size * _TRIES if queries and documents else 0):
+        if len(found) == size:
+            break
+        pair = (queries[(len(found) + number // _TRIES) % len(queries)], chance.choice(documents))
+        if pair not in taken:
+            found[pair] = None
+    return _frame(list(found), "random")
+
+
+def _frame(rows: Sequence[tuple[str, ...]], kind: str) -> pl.DataFrame:
+    frame = pl.DataFrame(list(rows), dict.fromkeys(PAIR, pl.String), orient="row")
+    return frame.with_columns(kind=pl.lit(kind))

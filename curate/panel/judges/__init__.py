@@ -1,0 +1,16 @@
+"""Judges by name: what rates passages, offline or by asking a model."""
+
+from collections.abc import Callable
+
+from curate.core.protocols import Judge
+from curate.core.registry import Registry
+
+JUDGES: Registry[Callable[..., Judge]] = Registry(
+    "judge",
+    {
+        "lexical": "curate.panel.judges.heuristic:Lexical",
+        "similarity": "curate.panel.judges.heuristic:Similarity",
+        "replay": "curate.panel.judges.replay:Replay",
+    },
+)
+"""`lexical` and `similarity` are heuristics, `replay` gives recorded grades. A language model is a provider's kind."""

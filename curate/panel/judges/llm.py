@@ -1,0 +1,58 @@
+"""Ask a language model for grades: builds the request and reads the reply, and sends nothing itself."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from curate.core.config import Json
+from curate.core.protocols import Reply, Request
+from curate.core.records import Outcome
+from curate.llm.parse import Parsed, parse
+from curate.llm.prompts import Rubric, labels, messages, schema
+
+TOKENS_A_GRADE = 16
+"""Room for one item of the reply: label, grade, quotes, indentation; about twice what vendors' tokenizers need."""
+TOKENS_AROUND = 64
+"""Room for braces and a code fence."""
+
+
+@dataclass(frozen=True)
+class LlmJudge:
+    """A rubric put to one model; pure, so the same texts give the same request."""
+
+    name: str
+    rubric: Rubric
+    model: Mapping[str, Json]
+    """Identity of the provider that will answer: vendor, model, sampling parameters."""
+    thinking_tokens: int = 0
+    """Tokens beyond the answer that a model which thinks first may spend; counted in the bound of the answer."""
+
+    @property
+    def identity(self) -> Mapping[str, Json]:
+        """Return the model and its parameters; what it is told beside the texts is the rubric, which is keyed apart."""
+        return {"model": dict(self.model), "thinking_tokens": self.thinking_tokens}
+
+    def build(self, query: str, passages: Sequence[str]) -> Request:
+        """Return the request for the grades of passages, as shown and in this order, labelled P1 to Pn."""
+        bound = self.thinking_tokens + TOKENS_AROUND + TOKENS_A_GRADE * len(passages)
+        return Request(messages(self.rubric, query, passages), bound, schema(labels(len(passages))))
+
+    @staticmethod
+    def read(reply: Reply, number: int) -> Parsed:
+        """Return what a reply says of `number` passages, with counts of foreign, repeated and wrong items."""
+        return parse(reply.text, labels(number), cut=reply.finish == "length")
+
+    @classmethod
+    def parse(cls, reply: Reply, number: int) -> list[Outcome]:
+        """Return one outcome a passage, in the order of the request: a grade, or why there is none."""
+        return cls.outcomes(reply, cls.read(reply, number))
+
+    @staticmethod
+    def outcomes(reply: Reply, said: Parsed) -> list[Outcome]:
+        """Return the outcomes of a reply that was read before.
+
+        A refusal refuses every passage, whatever text came with it. An answer stopped at its bound gives the grades
+        that are complete; the others are `unparsed` and can be asked again.
+        """
+        refused = reply.finish == "refusal"
+        lacking = Outcome(None, "refused" if refused else "unparsed")
+        return [lacking if refused or grade is None else Outcome(grade) for grade in said.grades.values()]

@@ -1,0 +1,17 @@
+"""Write what a run's panel said to a file that `replay` judges read: for tests, for docs, for whoever has no key."""
+
+from pathlib import Path
+
+from curate.system.files import read_table, replacing
+
+
+def record(run: Path, path: Path) -> int:
+    """Write every rating of a run as TSV, with a grade or without; return how many there are.
+
+    The columns are those of `ratings` but for `replicate`. A `replay` judge takes the rows of one judge by its
+    `assessor`; a panel of them, under the judges' own names, has the ratings of the run again, byte for byte.
+    """
+    ratings = read_table(run / "judge", "ratings").drop("replicate")
+    with replacing(path) as part:
+        ratings.write_csv(part, separator="\t")
+    return len(ratings)

@@ -1,0 +1,146 @@
+"""Grades recorded before: a table of grades, or a file of whole replies."""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeGuard
+
+from curate.core.config import Json, Section
+from curate.core.errors import DataError
+from curate.core.protocols import Kit
+from curate.core.records import GRADES, STATUSES, STOPPED, Document, Grade, Outcome, Query
+from curate.llm.parse import parse
+from curate.llm.prompts import labels
+from curate.system.files import sha256
+
+Pair = tuple[str, str]
+_GRADES: dict[str, Grade] = {grade: grade for grade in GRADES}
+_STATUSES = (*STATUSES, STOPPED)
+
+
+class Config(Section):
+    """Where the grades are."""
+
+    path: Path
+    """TSV or CSV with the columns query_id, doc_id, grade, and if need be status (without it a row is rated), slot and
+    batch_size (of the prompt); or JSONL with query_id, doc_ids and reply (a model's text, read as strictly as a fresh
+    one). With several raters the rows also have `judge` or `assessor`."""
+    assessor: str | None = None
+    """Whose rows are taken; None takes all."""
+    family: str | None = None
+    """Judges that share one err alike; None is unknown."""
+
+
+class Recorded(NamedTuple):
+    """What a file holds of a pair; its status may be `stopped`, slot and batch_size are None where it names none."""
+
+    grade: Grade | None
+    status: str = "rated"
+    slot: int | None = None
+    batch_size: int | None = None
+
+
+NOTHING = Recorded(None, "failed")
+
+
+class Replay:
+    """Give back what was recorded, by query and document id; a pair that is not recorded is `failed`."""
+
+    def __init__(self, name: str, config: Config, kit: Kit | None = None) -> None:  # noqa: ARG002 - judges are given it
+        self.name, self.path, self._assessor, self.family = name, config.path, config.assessor, config.family
+        if not self.path.is_file():
+            raise DataError(f"judges.{name}.path: {self.path}: no such file; give a file of recorded grades or replies")
+        self.identity: Mapping[str, Json] = {"replay": sha256(self.path), "assessor": config.assessor}
+        self._recorded: dict[Pair, Recorded] | None = None
+
+    def rate(self, query: Query, passages: Sequence[Document]) -> list[Outcome]:
+        """Return one outcome a passage; where a judge was not asked it is `failed`."""
+        found = (self.recorded(query.query_id, passage.doc_id) for passage in passages)
+        return [Outcome(each.grade, each.status if each.status in STATUSES else "failed") for each in found]
+
+    def recorded(self, query_id: str, doc_id: str) -> Recorded:
+        """Return what the file holds of a pair; DataError if the file is not as it should be."""
+        if self._recorded is None:
+            self._recorded = self._read()
+        return self._recorded.get((query_id, doc_id), NOTHING)
+
+    def _read(self) -> dict[Pair, Recorded]:
+        rows = self._replies() if self.path.suffix == ".jsonl" else self._grades()
+        recorded: dict[Pair, Recorded] = {}
+        try:
+            for line, pair, found in rows:
+                before = recorded.setdefault(pair, found)
+                if before.grade is None:
+                    recorded[pair] = found
+                elif found.grade not in (None, before.grade):
+                    raise DataError(
+                        f"{self.path}:{line}: query {pair[0]!r}, document {pair[1]!r} has the grade {found.grade} "
+                        f"here and {before.grade} above; name one in judges.{self.name}.assessor, or mend the file"
+                    )
+        except UnicodeDecodeError as error:
+            raise DataError(f"{self.path}: found text that is not UTF-8; save the file as UTF-8") from error
+        if not recorded:
+            whose = "" if self._assessor is None else f" of assessor {self._assessor!r}"
+            raise DataError(f"{self.path}: no row{whose}; check judges.{self.name}")
+        return recorded
+
+    def _grades(self) -> Iterator[tuple[int, Pair, Recorded]]:
+        with self.path.open(encoding="utf-8-sig", newline="") as stream:
+            rows = csv.DictReader(stream, delimiter="," if self.path.suffix == ".csv" else "\t")
+            lacking = {"query_id", "doc_id", "grade"} - set(rows.fieldnames or ())
+            if lacking:
+                found = ", ".join(rows.fieldnames or ()) or "nothing"
+                raise DataError(f"{self.path}:1: found the columns {found}; add {', '.join(sorted(lacking))}")
+            for row in rows:
+                said = _recorded(row, f"{self.path}:{rows.line_num}")
+                if self._wanted(row):
+                    yield rows.line_num, (row["query_id"], row["doc_id"]), said
+
+    def _replies(self) -> Iterator[tuple[int, Pair, Recorded]]:
+        with self.path.open(encoding="utf-8-sig") as lines:
+            for number, line in enumerate(lines, start=1):
+                row = _object(line)
+                query_id, doc_ids, reply = row.get("query_id"), row.get("doc_ids"), row.get("reply", 0)
+                if not (isinstance(query_id, str) and _is_texts(doc_ids) and isinstance(reply, str | None)):
+                    raise DataError(
+                        f"{self.path}:{number}: expected a JSON object with query_id (text), doc_ids (a list of texts) "
+                        "and reply (text or null); mend or remove the line"
+                    )
+                if self._wanted(row):
+                    grades = parse(reply, labels(len(doc_ids))).grades.values()
+                    for doc_id, grade in zip(doc_ids, grades, strict=True):
+                        yield number, (query_id, doc_id), Recorded(grade, "rated" if grade else "unparsed")
+
+    def _wanted(self, row: Mapping[str, object]) -> bool:
+        return self._assessor is None or self._assessor == (row.get("judge") or row.get("assessor"))
+
+
+def _recorded(row: Mapping[str, str | None], place: str) -> Recorded:
+    """Return what a row of grades says; DataError names its place."""
+    status, grade = row.get("status") or "rated", row["grade"] or ""
+    if status not in _STATUSES:
+        raise DataError(f"{place}: found the status {status!r}, expected one of {', '.join(_STATUSES)}")
+    if grade not in (_GRADES if status == "rated" else ("",)):
+        expected = "S, A, B, C or D" if status == "rated" else f"none with the status {status}"
+        raise DataError(f"{place}: found the grade {grade!r}, expected {expected}")
+    slot, batch_size = (_number(row.get(name), f"{place}: found the {name}") for name in ("slot", "batch_size"))
+    return Recorded(_GRADES.get(grade), status, slot, batch_size)
+
+
+def _number(text: str | None, found: str) -> int | None:
+    if text and not (text.isdecimal() and len(text) < 10):
+        raise DataError(f"{found} {text!r}, expected a whole number or nothing")
+    return int(text) if text else None
+
+
+def _object(line: str) -> dict[str, object]:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _is_texts(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)

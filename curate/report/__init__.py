@@ -1,0 +1,1 @@
+"""Report pages: figures in, HTML out."""

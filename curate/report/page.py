@@ -1,0 +1,250 @@
+"""The report page: figures of a run in, one HTML file out, in the words of a language.
+
+Every text is escaped by the template engine; a figure that is None is shown as "not defined", never as 0.
+The one script is named by its digest in the page's policy, so that nothing else can run, whatever a text holds.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from curate.core.config import Json, parse_yaml
+from curate.core.records import GRADES
+from curate.panel import judge_dependence
+from curate.panel.confusion import Confusion
+from curate.report import run_figures
+from curate.report.page_charts import MEASURES, STATUSES, Labels, Levels, drawn, labelled, sets, tallies, verdicts
+from curate.report.run_figures import Drop, Overlap, QueryCounts, Spread
+from curate.stats.bootstrap import FEW
+from curate.system import resources
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+KEYS = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
+"""What a bill counts, besides the cost."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a stage did: rows in, rows out, rows dropped, its own figures, and why it has to run again."""
+
+    rows_in: int
+    rows_out: int
+    dropped: int
+    facts: Mapping[str, Json]
+    unfinished: str = ""
+    """Empty if the stage is complete."""
+
+    def count(self, name: str) -> int:
+        """Return one of the stage's own figures, 0 if it counted no such thing."""
+        found = self.facts.get(name)
+        return found if isinstance(found, int) else 0
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A sample pair, as shown: the beginning of its passage, and what every judge of the panel said."""
+
+    query_id: str
+    doc_id: str
+    verdict: str
+    query: str
+    passage: str
+    votes: list[tuple[str, str | None]]
+    """Judge and grade, or its status if it gave none; None if it was not asked."""
+    published: str | None = None
+    """The label that experts put in the place of the panel's verdict."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Everything that the page shows."""
+
+    name: str
+    description: str
+    seed: int
+    steps: Mapping[str, Step]
+    """Stage -> what it did, in the order of the stages."""
+    drops: list[Drop]
+    left_out: dict[str, list[str]]
+    """Reason -> ids of the queries that are in no export, or not in all of it."""
+    agreed: Mapping[str, Any]
+    """The content of agreement.json."""
+    dependence: Mapping[str, Any]
+    """What the judges have in common, as `clones.dependence` has it."""
+    overlap: Overlap
+    lengths: dict[str, Spread]
+    """queries, corpus -> lengths in cl100k tokens, of all texts or of a sample."""
+    sizes: dict[str, int]
+    """queries, corpus -> number of texts."""
+    confusions: list[Confusion]
+    pairs: list[Pair]
+    read: list[Pair]
+    """Pairs of some queries, those of a query together: what the browser of queries opens."""
+    queries: list[QueryCounts]
+    settings: str
+    """The configuration as YAML."""
+    published: Labels | None = None
+    """None where the published labels are the panel's; all other counts of labels are the panel's."""
+    experts: Sequence[Any] = ()
+    """What people's check of samples proves: columns of `review.showing`."""
+    decided: Mapping[str, int] = field(default_factory=dict)
+    """accepted, masked -> places of the residual scan on which people decided so."""
+
+
+@dataclass(frozen=True)
+class Body:
+    """What stands on the page in one language."""
+
+    lang: str
+    title: str
+    html: str
+
+
+def page(shown: Shown, language: str, other: str | None = None) -> str:
+    """Return the page as HTML; the same figures give the same text.
+
+    With another language a button turns the page into it: what holds words is there twice, queries and pairs once.
+    """
+    tags = {name: "zh-CN" if name == "zh" else name for name in (language, other) if name is not None}
+    words = {name: strings(name) for name in tags}
+    script = resources.template("report/templates/report.js")
+    return (
+        _environment(words[language])
+        .from_string(resources.template("report/templates/report.html.j2"))
+        .render(
+            bodies=[
+                Body(
+                    lang=tag,
+                    title=f"{shown.name} · {words[name]['title']}",
+                    html=_body(
+                        shown, words[name], [each for each in tags.values() if each != tag], whole=name == language
+                    ),
+                )
+                for name, tag in tags.items()
+            ],
+            css=resources.template("report/templates/report.css"),
+            script=script,
+            script_digest=b64encode(sha256(script.encode()).digest()).decode(),
+            data=_data(shown, {tag: words[name] for name, tag in tags.items()}),
+        )
+    )
+
+
+def _environment(words: Mapping[str, Any]) -> "Environment":
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    environment.filters["number"] = lambda value: words["undefined"] if value is None else f"{value:,}"
+    environment.filters["figure"] = lambda value: words["undefined"] if value is None else f"{value:,.3f}"
+    environment.filters["ranged"] = lambda value, bounds: run_figures.ranged(value, bounds) or words["undefined"]
+    environment.filters["stated"] = lambda found, name: run_figures.stated(found, name, words)
+    environment.filters["interval"] = lambda figure: run_figures.between(figure) or words["undefined"]
+    environment.filters["mean"] = lambda value: words["undefined"] if value is None else f"{value:,.1f}"
+    environment.filters["named"] = lambda keys, names: [names[key] for key in keys]
+    environment.filters["share"] = lambda part, whole: f"{part / whole:.1%}" if whole else words["undefined"]
+    return environment
+
+
+def _body(shown: Shown, words: Mapping[str, Any], others: list[str], *, whole: bool) -> str:
+    """Return what holds words; the rows of queries, which hold none, stand only in a `whole` one."""
+    counts = {name: [row.verdicts[0] for row in each.queries] for name, each in sets(shown).items()}
+    positives = {name: run_figures.spread(each) for name, each in counts.items()}
+    said = shown.agreed["grades"].values()
+    levels = _levels(shown, words)
+    environment = _environment(words)
+    return environment.from_string(resources.template("report/templates/report_body.html.j2")).render(
+        words=words,
+        other=others[0] if others else None,
+        with_queries=whole,
+        shown=shown,
+        panel=shown.agreed["panel"],
+        weak=run_figures.only_heuristics(shown.agreed["panel"], _heuristics(shown)),
+        failed=run_figures.failed(shown.steps["judge"].facts),
+        unfinished=[step.unfinished for step in shown.steps.values() if step.unfinished],
+        alike=judge_dependence.warnings(shown.dependence, words["dependence"]),
+        worth=judge_dependence.worth(shown.dependence, words["dependence"]),
+        levels=levels,
+        few=FEW,
+        positives=positives,
+        charts=drawn(shown, positives, levels, words),
+        sets=sets(shown),
+        labelled=partial(labelled, shown, words),
+        tallies=tallies(shown, words),
+        proved=_proved(shown, words["experts"]["rows"]),
+        grades=[*GRADES, *(name for name in STATUSES if any(name in counts for counts in said))],
+        verdicts=verdicts(shown),
+        edges=_edges,
+        kappas=_kappas(shown.agreed),
+        measures=MEASURES,
+        keys=KEYS,
+    )
+
+
+def _heuristics(shown: Shown) -> list[str]:
+    named = shown.steps["judge"].facts["heuristic"]
+    assert isinstance(named, list)
+    return named
+
+
+def _levels(shown: Shown, words: Mapping[str, Any]) -> Levels:
+    """Return the columns of the table of agreement: its head and its figures, on all pairs and on parts of them."""
+    sides, export = ("five_grades", "cut"), shown.steps.get("export")
+    rerank: Any = export.facts.get("rerank_agreement") if export else None
+    parts = [(name, part) for name, part in (("top_50", shown.agreed["top_50"]), ("rerank", rerank)) if part]
+    whole = [(words[side], shown.agreed[side]) for side in sides]
+    return whole + [
+        (f"{words[name]}{words['colon']}{words[side]}", part[side]) for name, part in parts for side in sides
+    ]
+
+
+def strings(language: str) -> dict[str, Any]:
+    """Return the words of the page in a language; English where there are none of it."""
+    known = _words()
+    return known.get(language.partition("-")[0], known["en"])
+
+
+@cache
+def _words() -> dict[str, dict[str, Any]]:
+    words: dict[str, dict[str, Any]] = parse_yaml(resources.template("report/templates/report.yaml"))
+    return words
+
+
+def _kappas(agreed: Mapping[str, Any]) -> dict[tuple[str, ...], list[str | None]]:
+    """Return two judges -> Cohen's kappa with its interval: weighted on the five grades, and plain at the cut."""
+    found: dict[tuple[str, ...], list[str | None]] = {}
+    for side, weights in (("five_grades", "quadratic"), ("cut", "nominal")):
+        for pair in agreed[side].get("pairs_of_raters") or ():
+            kappa = run_figures.ranged(pair[weights], pair["intervals"][weights])
+            found.setdefault(tuple(pair["raters"]), []).append(kappa)
+    return found
+
+
+def _proved(shown: Shown, words: Mapping[str, str]) -> list[tuple[str, list[Any]]]:
+    """Return what a sample proves as rows: a figure in words, and what it is of every kind of labels, if of any."""
+    rows = [(title, [each.shares.get(name) for each in shown.experts]) for name, title in words.items()]
+    return [(title, figures) for title, figures in rows if any(figures)]
+
+
+def _edges(row: QueryCounts) -> str:
+    """Return where the parts of a query's bar end, in percent, as properties for the style sheet."""
+    ends = [100 * sum(row.verdicts[: place + 1]) / row.pool if row.pool else 0 for place in range(len(row.verdicts))]
+    return ";".join(f"--{name}:{round(end, 1):g}%" for name, end in zip("abcde", ends, strict=True))
+
+
+def _data(shown: Shown, words: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return what the page's script reads, as JSON that cannot end its element: pairs by query, words by language."""
+    pairs: dict[str, list[Json]] = {}
+    for pair in shown.read:
+        said: list[Json] = [word or "none" for _, word in pair.votes]
+        changed: list[Json] = [pair.published] if pair.published else []
+        pairs.setdefault(pair.query_id, []).append([pair.doc_id, pair.verdict, pair.passage, said, *changed])
+    needed = ("verdicts", "grades", "matching", "passage", "votes", "labelled", "labels")
+    known = {tag: {name: each[name] for name in needed} for tag, each in words.items()}
+    found = {"pairs": pairs, "panel": shown.agreed["panel"], "words": known}
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

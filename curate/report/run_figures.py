@@ -1,0 +1,262 @@
+"""What the report shows, computed from the tables of a run: drops, overlap, lengths, samples, counts a query."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from curate.core.config import Json
+from curate.core.records import VERDICTS
+from curate.core.sampling import generator
+
+NICE = (1, 2, 5)
+"""Widths of bins are one of these times a power of ten."""
+PAIR = ["query_id", "doc_id"]
+
+
+@dataclass(frozen=True)
+class Drop:
+    """How many rows of a table a stage dropped for one reason."""
+
+    stage: str
+    table: str
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Together:
+    """What exactly these retrievers found, and no other one."""
+
+    retrievers: tuple[str, ...]
+    pairs: int
+    relevant: int
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Who found the pairs of a pool; every list is in the order of `retrievers`."""
+
+    retrievers: list[str]
+    pairs: int
+    """Pairs in the pool, found by whomever."""
+    found: list[int]
+    alone: list[int]
+    """Pairs that no other retriever found."""
+    relevant: list[int]
+    """Relevant pairs among those found."""
+    relevant_alone: list[int]
+    together: list[Together]
+    """Every pair of the pool once, by who found it; the largest group first."""
+
+
+@dataclass(frozen=True)
+class Bin:
+    """How many whole numbers lie from `low` to `high`, both included; `high` is None in an open last bin."""
+
+    low: int
+    high: int | None
+    count: int
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How whole numbers spread; a figure is None if there are no numbers."""
+
+    measured: int
+    low: int | None
+    median: float | None
+    mean: float | None
+    p95: int | None
+    """The smallest number that at least 95 % of the numbers do not exceed."""
+    high: int | None
+    bins: list[Bin]
+
+
+@dataclass(frozen=True)
+class QueryCounts:
+    """The pool of one query, and how its pairs were decided (in the order of `VERDICTS`)."""
+
+    query_id: str
+    text: str
+    pool: int
+    verdicts: tuple[int, ...]
+
+
+def counted_texts(facts: Mapping[str, Json], name: str) -> str:
+    """Return how many queries and documents a stage counted under a name, as words; empty if none."""
+    words = {"queries": "queries", "corpus": "documents"}
+    counts = ((facts.get(f"{name}_{table}"), word) for table, word in words.items())
+    return " and ".join(f"{count:,} {word}" for count, word in counts if isinstance(count, int) and count)
+
+
+def drops(tables: Sequence[pl.DataFrame]) -> list[Drop]:
+    """Return the `dropped` tables counted by stage, table and reason: stages as given, then the largest count first."""
+    found: list[Drop] = []
+    for table in tables:
+        counted = table.group_by("stage", "table", "reason").len("count")
+        rows = counted.sort(pl.col("stage"), -pl.col("count").cast(pl.Int64), pl.col("table"), pl.col("reason"))
+        found.extend(Drop(*row) for row in rows.iter_rows())
+    return found
+
+
+def overlap(pool: pl.DataFrame, verdicts: pl.DataFrame) -> Overlap:
+    """Return who found the pairs of a pool, counting every hit that a retriever gave to the depth it was asked for."""
+    by = pool.select(*PAIR, by=pl.col("hits").list.eval(pl.element().struct.field("retriever")))
+    relevant = verdicts.filter(pl.col("verdict") == "relevant").select(*PAIR, relevant=pl.lit(1))
+    joined = by.join(relevant, on=PAIR, how="left", maintain_order="left")
+    names = sorted(by["by"].explode(empty_as_null=False).unique())
+    hits = joined.select(pl.col("by").list.contains(name).cast(pl.Int64).alias(name) for name in names).to_numpy()
+    alone = hits * (hits.sum(axis=1) == 1)[:, None]
+    good = joined["relevant"].fill_null(0).to_numpy().astype(bool)
+    return Overlap(
+        retrievers=names,
+        pairs=len(pool),
+        found=hits.sum(axis=0).tolist(),
+        alone=alone.sum(axis=0).tolist(),
+        relevant=hits[good].sum(axis=0).tolist(),
+        relevant_alone=alone[good].sum(axis=0).tolist(),
+        together=_together(names, hits, good),
+    )
+
+
+def _together(names: Sequence[str], hits: npt.NDArray[np.int64], good: npt.NDArray[np.bool_]) -> list[Together]:
+    """Return the groups of pairs that the same retrievers found; `hits` is pairs x retrievers, `good` the relevant."""
+    kinds, which = np.unique(hits @ (1 << np.arange(len(names))), return_inverse=True)
+    counts = zip(kinds.tolist(), np.bincount(which), np.bincount(which[good], minlength=len(kinds)), strict=True)
+    found = [
+        Together(tuple(name for place, name in enumerate(names) if kind >> place & 1), int(size), int(relevant))
+        for kind, size, relevant in counts
+    ]
+    return sorted(found, key=lambda group: (-group.pairs, group.retrievers))
+
+
+def per_query(queries: pl.DataFrame, pool: pl.DataFrame, verdicts: pl.DataFrame) -> list[QueryCounts]:
+    """Return the counts of every query, in the order of the queries; one without candidates has zeros."""
+    pooled = Counter(pool["query_id"])
+    decided = Counter(verdicts.select("query_id", "verdict").iter_rows())
+    return [
+        QueryCounts(name, text, pooled[name], tuple(decided[name, verdict] for verdict in VERDICTS))
+        for name, text in queries.select("query_id", "text").iter_rows()
+    ]
+
+
+def spread(numbers: Sequence[int], most: int = 14) -> Spread:
+    """Return how the numbers spread, in at most `most` bins and an open one for the largest hundredth."""
+    if not numbers:
+        return Spread(0, None, None, None, None, None, [])
+    ordered = sorted(numbers)
+    return Spread(
+        measured=len(ordered),
+        low=ordered[0],
+        median=median(ordered),
+        mean=fmean(ordered),
+        p95=_nearest_rank(ordered, 0.95),
+        high=ordered[-1],
+        bins=_bins(ordered, most),
+    )
+
+
+def stratified(verdicts: pl.DataFrame, size: int, seed: int, *purpose: str) -> list[tuple[str, str, str]]:
+    """Draw `size` pairs (query_id, doc_id, verdict), as equally from every verdict as there are pairs.
+
+    `purpose` makes draws of one seed independent of one another.
+    """
+    sizes: dict[str, int] = {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
+    drawn: list[tuple[str, str, str]] = []
+    for name, quota in _quotas(sizes, size).items():
+        rows = verdicts.filter(pl.col("verdict") == name).select(*PAIR, "verdict").sort(PAIR)
+        places = generator(seed, "report", "pairs", *purpose, name).sample(range(len(rows)), quota)
+        drawn.extend(rows.row(place) for place in places)
+    return drawn
+
+
+def by_query(verdicts: pl.DataFrame, queries: int, pairs: int, seed: int) -> list[tuple[str, str, str]]:
+    """Draw queries, and of each of them pairs as `stratified` does; those of a query together, the plain ones last."""
+    names = sorted(verdicts["query_id"].unique())
+    chosen = sorted(generator(seed, "report", "queries to read").sample(names, min(queries, len(names))))
+    parts = verdicts.filter(pl.col("query_id").is_in(chosen)).partition_by("query_id", as_dict=True)
+    drawn = [stratified(parts[(name,)], pairs, seed, name) for name in chosen]
+    return [pair for each in drawn for pair in sorted(each, key=lambda pair: pair[2] == "not relevant")]
+
+
+def excerpt(text: str, size: int) -> str:
+    """Return the first `size` code points of a text with white space made single, and … if something was cut."""
+    plain = " ".join(text.split())
+    return plain if len(plain) <= size else f"{plain[:size].rstrip()}…"
+
+
+def ranged(figure: float | None, bounds: Sequence[float] | None) -> str | None:
+    """Return a figure with its interval, such as `0.731 (0.70–0.76)`; the figure alone without one, None for None."""
+    if figure is None:
+        return None
+    if not bounds:
+        return f"{figure:.3f}"
+    low, high = (f"{round(bound, 2) + 0.0:.2f}" for bound in bounds)  # no minus in front of nothing
+    dash = " – " if "-" in low + high else "–"  # between a dash and a minus one cannot tell
+    return f"{figure:.3f} ({low}{dash}{high})"
+
+
+def stated(found: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> str:
+    """Return a measure of agreement, of what `measures` returns, in the words of a language.
+
+    With its interval; or that it is 1 by definition, where the raters used one category only; or not defined.
+    """
+    if found[name] is not None and found.get("one_category"):
+        return str(words["by_definition"])
+    return ranged(found[name], found["intervals"][name]) or str(words["undefined"])
+
+
+def between(figure: Mapping[str, Any] | None) -> str | None:
+    """Return a figure of a sample (value, low, high) as `ranged` does; None where it is not defined."""
+    if figure is None:
+        return None
+    return ranged(figure["value"], None if figure["low"] is None else (figure["low"], figure["high"]))
+
+
+def failed(facts: Mapping[str, Json]) -> list[str]:
+    """Return the judges that did not pass the gate and judged all the same, from what the judge stage reported."""
+    gate = facts.get("gate")
+    measured = gate.get("judges") if isinstance(gate, Mapping) else None
+    found = measured if isinstance(measured, Mapping) else {}
+    return [name for name, each in found.items() if isinstance(each, Mapping) and each["state"] != "passed"]
+
+
+def only_heuristics(panel: Sequence[str], heuristic: Sequence[str]) -> bool:
+    """Say whether every judge of the panel is a heuristic, so that the labels are evidence of nothing."""
+    return set(panel) <= set(heuristic)
+
+
+def _quotas(sizes: Mapping[str, int], size: int) -> dict[str, int]:
+    quotas = dict.fromkeys(sizes, 0)
+    while size > 0 and (open_ := [name for name in sizes if quotas[name] < sizes[name]]):
+        for name in open_[:size]:
+            quotas[name] += 1
+        size -= len(open_)
+    return quotas
+
+
+def _nearest_rank(ordered: Sequence[int], share: float) -> int:
+    return ordered[max(math.ceil(share * len(ordered)) - 1, 0)]
+
+
+def _bins(ordered: Sequence[int], most: int) -> list[Bin]:
+    """Return bins up to the 99th percentile: one far outlier would else push all the others into one bar."""
+    low, top = ordered[0], _nearest_rank(ordered, 0.99)
+    width = next(
+        step
+        for power in range(20)
+        for step in (factor * 10**power for factor in NICE)
+        if top // step - low // step < most
+    )
+    first, last = low // width, top // width
+    counted = Counter(number // width for number in ordered)
+    bins = [Bin(place * width, (place + 1) * width - 1, counted[place]) for place in range(first, last + 1)]
+    rest = sum(count for place, count in counted.items() if place > last)
+    return [*bins, Bin((last + 1) * width, None, rest)] if rest else bins

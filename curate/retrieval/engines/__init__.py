@@ -1,0 +1,10 @@
+"""Engines by kind: one function done on several parts of a work, in processes here or on other machines."""
+
+from collections.abc import Callable
+
+from curate.core.protocols import Engine
+from curate.core.registry import Registry
+
+ENGINES: Registry[Callable[..., Engine]] = Registry(
+    "engine", {"local": "curate.retrieval.engines.local:Local", "ray": "curate.retrieval.engines.ray:Ray"}
+)

@@ -1,0 +1,58 @@
+"""Parts of a work on this machine: one after another, or in processes side by side."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from multiprocessing import get_context
+
+from pydantic import Field
+
+from curate.core.config import Section
+from curate.core.errors import RunFailed
+from curate.core.protocols import Result, Task
+
+TRIES = 4
+"""How often processes are started anew after one of them has died."""
+
+
+class Config(Section):
+    """Into how many parts a corpus is cut, and how many are worked on at once."""
+
+    shards: int = Field(default=1, ge=1)
+    processes: int = Field(default=1, ge=1)
+    """Each with a copy of the model and with threads for all cores; 1 takes part after part in this process."""
+
+
+class Local:
+    """Do a function on parts of a work on this machine; parts whose process dies are done again."""
+
+    def __init__(self, config: Config) -> None:
+        self.config, self.shards = config, config.shards
+
+    def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
+        """Yield the function's result for every task, in order; its errors as they are.
+
+        RunFailed if processes keep dying.
+        """
+        if self.config.processes == 1:
+            yield from map(function, tasks)
+            return
+        waiting = list(tasks)
+        for _ in range(TRIES):
+            # Not forked: threads of models and tables would be copied in the middle of their work.
+            pool = ProcessPoolExecutor(self.config.processes, mp_context=get_context("spawn"))
+            try:
+                with suppress(BrokenProcessPool):
+                    for future in [pool.submit(function, task) for task in waiting]:
+                        result = future.result()
+                        del waiting[0]
+                        yield result
+            finally:
+                pool.shutdown(cancel_futures=True)
+            if not waiting:
+                return
+        raise RunFailed(
+            f"engine: processes died {TRIES} times; if memory is short, set more engine.shards, or fewer "
+            "engine.processes"
+        )

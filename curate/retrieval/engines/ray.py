@@ -1,0 +1,104 @@
+"""Parts of a work on a Ray cluster: one that runs already, or one that is started on this machine."""
+
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from pydantic import Field
+
+from curate.core.config import Section
+from curate.core.errors import ConfigError, MissingExtra, RunFailed
+from curate.core.protocols import Result, Task
+
+TRIES = 4
+"""How often a part is given to a worker."""
+
+
+class Config(Section):
+    """Which cluster, into how many parts a corpus is cut, and what a part is given."""
+
+    shards: int = Field(default=1, ge=1)
+    address: str | None = None
+    """Of a running cluster, `auto` or host:port; without it one is started on this machine, for this machine alone."""
+    cpus: float = Field(default=1.0, gt=0)
+    """Cores a part; Ray lets a part use so many threads."""
+    gpus: float | None = Field(default=None, ge=0)
+    """GPUs a part; None is 1 if the cluster has any, else 0."""
+
+
+class Ray:
+    """Do a function on parts of a work on a Ray cluster; a part whose worker dies is done again by another.
+
+    All machines need this package and see the same files under the same paths.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config, self.shards = config, config.shards
+
+    def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
+        """Yield the function's result for every task, in order; its errors as they are.
+
+        RunFailed if workers keep dying, MissingExtra without Ray, ConfigError if no cluster answers at the address.
+        """
+        ray = self._cluster()
+        gpus = self.config.gpus
+        if gpus is None:
+            gpus = float(ray.cluster_resources().get("GPU", 0) > 0)
+        call = ray.remote(num_cpus=self.config.cpus, num_gpus=gpus, max_retries=TRIES - 1)(_call)
+        waiting = [call.remote(str(Path.cwd()), function, task) for task in tasks]
+        while waiting:
+            try:
+                yield ray.get(waiting.pop(0))
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from error
+            except ray.exceptions.RaySystemError as error:
+                raise RunFailed(f"engine: Ray failed ({type(error).__name__})") from error
+            except ray.exceptions.WorkerCrashedError as error:
+                raise RunFailed(
+                    f"engine: workers died {TRIES} times; if memory is short, set more engine.shards or engine.cpus"
+                ) from error
+
+    def _cluster(self) -> ModuleType:
+        """Return Ray, connected.
+
+        It sends no usage statistics and opens no page; a cluster that is started here listens on loopback only. When a
+        cluster starts, Ray 2.60 all the same asks a cloud's metadata address (169.254.169.254) which cloud it is in.
+        """
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        if self.config.address is None:
+            os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # elsewhere too this means: an address of loopback
+        try:
+            import ray
+        except ImportError as error:
+            raise MissingExtra("the engine ray needs a package: pip install 'curate-ir[ray]'") from error
+        cluster: ModuleType = ray
+        if not ray.is_initialized():
+            try:
+                _knock(self.config.address)
+                where = {"address": self.config.address} if self.config.address else _ALONE
+                ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+            except OSError as error:
+                raise ConfigError(
+                    f"engine.address: no Ray cluster answers at {self.config.address!r} ({error}); start one with "
+                    "`ray start --head`, or leave the address out"
+                ) from error
+        return cluster
+
+
+def _knock(address: str | None) -> None:
+    """Raise OSError if nothing listens at host:port; Ray itself would try for many minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if port.isdigit():
+        socket.create_connection((host, int(port)), timeout=10).close()
+
+
+_ALONE = {"address": "local", "include_dashboard": False}
+"""A cluster of this process's own, whatever $RAY_ADDRESS says."""
+
+
+def _call(folder: str, function: Callable[[Task], Result], task: Task) -> Result:
+    os.chdir(folder)  # run folders and caches may be named relative to it
+    return function(task)

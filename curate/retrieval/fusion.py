@@ -1,0 +1,167 @@
+"""Fusion: the lists of several retrievers become one order of every query's documents, and a pool is chosen of it.
+
+Everything is numbers: a query, a retriever and a document are their places among all names in order, so that order by
+number is order by name. A million hits take half a second and 400 MB; whoever has more does some queries at a time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from curate.core.records import TABLES
+from curate.retrieval.ranking import Numbers, Scores, places, starts_of
+
+RRF_K = 60
+"""Constant of reciprocal-rank fusion (Cormack, Clarke & Buettcher, SIGIR 2009)."""
+SCALE = 10**12
+"""Sums of reciprocal ranks are rounded to whole parts of this, so that equal sums are equal."""
+
+Method = Literal["equal-depth", "rrf", "round-robin", "union"]
+
+
+@dataclass(frozen=True)
+class Lists:
+    """The hits of some queries, a row each, in columns of one length; no retriever has a document twice a query."""
+
+    queries: Numbers
+    retrievers: Numbers
+    docs: Numbers
+    ranks: Numbers
+    """From 1."""
+    scores: Scores
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Retrieved pairs in columns of one length; each query's pairs stand together, best first by fusion."""
+
+    queries: Numbers
+    docs: Numbers
+    best: Numbers
+    """The pair's best rank."""
+    first: Numbers
+    """Of the retrievers that gave it this rank, the first by name."""
+    starts: Numbers
+    counts: Numbers
+    """Where a pair's hits begin in `order`, and how many they are."""
+    order: Numbers
+    """Rows of the lists by query, document and retriever."""
+
+
+def fuse(lists: Lists) -> Pairs:
+    """Return the retrieved pairs by query, then by the sum of 1 / (60 + rank) over the lists they are in, best first.
+
+    Ties are by document.
+    """
+    docs, retrievers = _past(lists.docs), _past(lists.retrievers)
+    keys = (lists.queries * docs + lists.docs) * retrievers + lists.retrievers
+    order = np.argsort(keys)  # no two are equal
+    pairs = keys[order] // retrievers
+    starts = starts_of(pairs)
+    ranks = lists.ranks[order]
+    sums = np.rint(np.add.reduceat(1.0 / (RRF_K + ranks), starts) * SCALE).astype(np.int64)
+    earliest = np.minimum.reduceat(ranks * retrievers + lists.retrievers[order], starts)
+    queries, found = np.divmod(pairs[starts], docs)
+    top = _past(sums)
+    by_sum = np.argsort(queries * top + (top - 1 - sums), kind="stable")  # ties stay by document
+    best, first = np.divmod(earliest[by_sum], retrievers)
+    counts = np.diff(starts, append=len(order))
+    return Pairs(queries[by_sum], found[by_sum], best, first, starts[by_sum], counts[by_sum], order)
+
+
+def choose(pairs: Pairs, size: int, method: Method) -> Numbers:
+    """Return the rows of `pairs` that form each query's pool, in the pool's order.
+
+    `equal-depth`: the documents within the top d of any retriever, for the largest d at which they are at most
+    `size`; what is left of `size` is filled up by fusion. Every retriever is trusted to the same depth, as in TREC
+    pooling. `rrf`: the first `size` of the fusion. `union`: everything. These three are in the order of the fusion.
+    `round-robin`: the retrievers take turns in the order of their names, and each gives its next document, at the
+    n-th turn that of rank n; one that is there already is passed over. It ends at `size` documents, and its order is
+    the order in which they came: by best rank, then by the first retriever that gave the document this rank.
+    """
+    rows = np.arange(len(pairs.queries))
+    if method == "union":
+        return rows
+    if method == "rrf":
+        return rows[places(pairs.queries) < size]
+    if method == "round-robin":
+        rows = np.lexsort((pairs.first, pairs.best, pairs.queries))
+        return rows[places(pairs.queries) < size]
+    inside = _within(pairs) <= size
+    # those inside come first, then the others, each in the order of the fusion
+    by_side = np.lexsort((~inside, pairs.queries))
+    chosen = np.empty(len(rows), dtype=np.bool_)
+    chosen[by_side] = places(pairs.queries) < size
+    return rows[chosen]
+
+
+def lists(queries: Numbers, retriever: int, docs: Numbers, scores: Scores) -> Lists:
+    """Return one retriever's lists, each of which is in order."""
+    return Lists(queries, np.full(len(queries), retriever), docs, places(queries) + 1, scores)
+
+
+def together(parts: Sequence[Lists]) -> Lists:
+    """Return the lists of several retrievers by query, retriever and rank; each part is one retriever's, in order."""
+    columns = [np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(Lists)]
+    order = np.argsort(columns[0], kind="stable")
+    return Lists(*(column[order] for column in columns))
+
+
+def runs(starts: Numbers, counts: Numbers) -> Numbers:
+    """Return the numbers from each start on, as many as counted there, one run behind the other."""
+    ends = np.cumsum(counts)
+    numbers: Numbers = np.repeat(starts - (ends - counts), counts) + np.arange(counts.sum())
+    return numbers
+
+
+def hits(pairs: Pairs, rows: Numbers, lists: Lists, names: pl.Series) -> pl.Series:
+    """Return the hits of the pairs in `rows` as a list<struct> column: every retriever's rank and score, by name."""
+    import pyarrow as pa
+
+    each = pairs.order[runs(pairs.starts[rows], pairs.counts[rows])]
+    columns = [names.gather(lists.retrievers[each]), pl.Series(lists.ranks[each], dtype=pl.Int32), lists.scores[each]]
+    found = pl.DataFrame(dict(zip(("retriever", "rank", "score"), columns, strict=True)))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(pairs.counts[rows])]))
+    return pl.Series("hits", pa.LargeListArray.from_arrays(offsets, found.to_struct().to_arrow()))
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the numbers in lists stand for: names in order."""
+
+    queries: pl.Series
+    retrievers: pl.Series
+    docs: pl.Series
+
+    def rankings(self, lists: Lists) -> pl.DataFrame:
+        """Return lists as a frame of the table `rankings`, row by row."""
+        asked, docs = self.queries.gather(lists.queries), self.docs.gather(lists.docs)
+        return _table("rankings", asked, self.retrievers.gather(lists.retrievers), docs, lists.ranks, lists.scores)
+
+    def chosen(self, lists: Lists, size: int, method: Method) -> tuple[pl.DataFrame, int]:
+        """Return the pools of some queries as a frame of the table `pool`, and how many pairs were retrieved."""
+        pairs = fuse(lists)
+        rows = choose(pairs, size, method)
+        asked, docs = self.queries.gather(pairs.queries[rows]), self.docs.gather(pairs.docs[rows])
+        positions = places(pairs.queries[rows]) + 1
+        return _table("pool", asked, docs, positions, hits(pairs, rows, lists, self.retrievers)), len(pairs.queries)
+
+
+def _table(name: str, *columns: pl.Series | Numbers | Scores) -> pl.DataFrame:
+    return pl.DataFrame(dict(zip(TABLES[name], columns, strict=True)), TABLES[name])
+
+
+def _past(numbers: Numbers) -> int:
+    """Return a number above all of them."""
+    return int(numbers.max(initial=0)) + 1
+
+
+def _within(pairs: Pairs) -> Numbers:
+    """Return for each pair how many pairs of its query have its best rank or a better one."""
+    keys = pairs.queries * _past(pairs.best) + pairs.best
+    starts = starts_of(pairs.queries)
+    before = np.repeat(starts, np.diff(starts, append=len(keys)))
+    return np.searchsorted(np.sort(keys), keys, side="right") - before

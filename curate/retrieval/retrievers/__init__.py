@@ -1,0 +1,17 @@
+"""Retrievers by kind: corpus and queries -> rankings. The name of an encoder means dense retrieval by it."""
+
+from collections.abc import Callable
+
+from curate.core.protocols import Retriever
+from curate.core.registry import Registry
+
+RETRIEVERS: Registry[Callable[..., Retriever]] = Registry(
+    "retriever",
+    {
+        "bm25": "curate.retrieval.retrievers.bm25:Bm25",
+        "dense": "curate.retrieval.retrievers.dense:Dense",
+        "qdrant": "curate.retrieval.retrievers.qdrant:Qdrant",
+        "runfile": "curate.retrieval.retrievers.runfile:RunFile",
+    },
+)
+"""Kinds of retrievers; every encoder's name stands for `dense` with that encoder."""

@@ -1,0 +1,65 @@
+"""BM25 over jieba words or character bigrams."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from importlib.metadata import version
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from pydantic import Field
+
+from curate.core.config import Json, Section
+from curate.core.protocols import Corpus, Hits, Kit, Progress
+from curate.core.records import Query
+from curate.retrieval.ranking import Numbers, Scores, best_first
+from curate.retrieval.retrievers.bm25_index import index
+from curate.retrieval.retrievers.tokens import Kind, cutter
+
+DIGITS = 6
+"""Scores are float32 sums; they are rounded to this many digits before they are compared."""
+BLOCK = 100
+"""Queries whose hits are given at once."""
+
+
+class Config(Section):
+    """How texts are cut and weighted."""
+
+    tokens: Kind = "words"
+    """Words by jieba (its search mode, which also gives the parts of long words), or character bigrams."""
+    k1: float = Field(default=1.5, ge=0)
+    b: float = Field(default=0.75, ge=0, le=1)
+
+
+class Bm25:
+    """Rank documents by BM25 (Lucene's variant, by bm25s); a document that shares no token is not retrieved."""
+
+    def __init__(self, name: str, config: Config, kit: Kit) -> None:
+        self.name, self.config, self._cache = name, config, kit.cache
+        packages = {package: version(package) for package in ("bm25s", "jieba")}
+        self.identity: Json = {"kind": "bm25", **config.model_dump(), **packages}
+
+    def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[Hits]:
+        """Yield each query's best `depth` documents with a score above 0, ties by document id."""
+        weights = {"k1": self.config.k1, "b": self.config.b}
+        cut = partial(progress, f"tokens, {self.name}", len(corpus))
+        found = index(self._cache, self.identity, corpus, self.config.tokens, weights, cut)
+        cutting = cutter(self.config.tokens, self._cache)
+        places = pl.Series(found.ids, dtype=pl.String).rank("ordinal").to_numpy().astype(np.int64)
+        for start in range(0, len(queries), BLOCK):
+            part = queries[start : start + BLOCK]
+            best = [best_scores(places, found.scores(cutting(query.text)), depth) for query in part]
+            rows, scores = (np.concatenate(each) for each in zip(*best, strict=True))
+            yield Hits(found.ids, rows, scores, np.array([len(each) for each, _ in best]))
+            progress(f"search, {self.name}", len(queries), start + len(part))
+
+
+def best_scores(places: Numbers, scores: npt.NDArray[np.float32], depth: int) -> tuple[Numbers, Scores]:
+    """Return the rows of the best `depth` documents with a rounded score above 0, ties by place, and these scores."""
+    floor = 0.0
+    if len(scores) > depth:  # two scores that rounding makes equal or swaps differ by 1e-6 at most
+        floor = float(np.partition(scores, len(scores) - depth)[len(scores) - depth]) - 2 * 10.0**-DIGITS
+    rows: Numbers = np.flatnonzero(scores >= floor if floor > 0 else scores > 0)
+    rounded: Scores = scores[rows].astype(np.float64).round(DIGITS)
+    best = best_first(places[rows], rounded, depth)
+    return rows[best], rounded[best]

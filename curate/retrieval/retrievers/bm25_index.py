@@ -1,0 +1,138 @@
+"""The index of BM25 on disk: built once for a corpus and its settings, checked, and mapped into memory."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from curate.core.config import Json, digest
+from curate.core.errors import DataError
+from curate.core.protocols import Corpus
+from curate.retrieval.retrievers.tokens import Kind, Numbers, cut_all
+from curate.system.files import digests, read_json, write_json
+from curate.system.processes import cores
+
+if TYPE_CHECKING:
+    import bm25s
+
+SPREAD = 5_000
+"""Documents from which on other processes help to cut: they take two seconds to start."""
+MARK = ".digests.json"
+IDS = "ids.parquet"
+
+
+@dataclass(frozen=True)
+class Index:
+    """Document ids, and the scores of every token in them; `bm25` is None if there is no token."""
+
+    ids: list[str]
+    bm25: "bm25s.BM25 | None"
+
+    def scores(self, tokens: list[str]) -> npt.NDArray[np.float32]:
+        """Return every document's score for a query's tokens."""
+        if self.bm25 is None:
+            return np.zeros(len(self.ids), dtype=np.float32)
+        found: npt.NDArray[np.float32] = self.bm25.get_scores_from_ids(self.bm25.get_tokens_ids(tokens))
+        return found
+
+
+def index(
+    folder: Path, identity: Json, corpus: Corpus, kind: Kind, weights: Mapping[str, float], done: Callable[[int], None]
+) -> Index:
+    """Return the index of a corpus: from `folder` if it is there and whole, else it is made and kept there.
+
+    Its place is named by the digests of `identity` (settings and versions) and of the corpus. `done` is told how many
+    documents were cut.
+    """
+    place = folder / "bm25" / digest([identity, corpus.digest])
+    if not _whole(place):
+        shutil.rmtree(place, ignore_errors=True)
+        made = _made(corpus, kind, weights, folder, done)
+        if made.bm25 is None:
+            return made
+        _keep(made, place)
+    return _load(place)
+
+
+def _whole(place: Path) -> bool:
+    """Say whether an index is there and has the bytes that were written."""
+    try:
+        return read_json(place / MARK) == digests(place)
+    except (OSError, DataError):
+        return False
+
+
+def _load(place: Path) -> Index:
+    import bm25s
+
+    found = bm25s.BM25.load(place, mmap=True)
+    for name in ("data", "indices", "indptr"):  # plain arrays over the mapped files: slices of them cost less
+        found.scores[name] = np.asarray(found.scores[name])
+    return Index(pl.read_parquet(place / IDS)["doc_id"].to_list(), found)
+
+
+def _keep(made: Index, place: Path) -> None:
+    """Write an index beside its place and rename it; whoever was faster has written the same."""
+    import pyarrow.parquet as pq
+
+    beside = place.with_name(f".{place.name}.{os.getpid()}")
+    assert made.bm25 is not None
+    try:
+        made.bm25.save(beside, show_progress=False)
+        pq.write_table(pl.DataFrame({"doc_id": made.ids}).to_arrow(), beside / IDS)  # says "disk full" as OSError
+        write_json(beside / MARK, digests(beside))
+        try:
+            beside.rename(place)
+        except OSError:
+            if not _whole(place):
+                raise
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _made(corpus: Corpus, kind: Kind, weights: Mapping[str, float], cache: Path, done: Callable[[int], None]) -> Index:
+    import bm25s
+
+    ids: list[str] = []
+    vocabulary: dict[str, int] = {}
+    tokens, counts = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+
+    def texts() -> Iterator[list[str]]:
+        for batch in corpus.batches():
+            ids.extend(doc.doc_id for doc in batch)
+            yield [doc.shown() for doc in batch]
+
+    for words, numbers, lengths in cut_all(kind, cache, texts(), cores() if len(corpus) >= SPREAD else 1):
+        # in the order in which tokens come, whichever process cut them
+        known = np.array([vocabulary.setdefault(word, len(vocabulary)) for word in words], dtype=np.int32)
+        tokens.append(known[numbers])
+        counts.append(lengths)
+        done(sum(map(len, counts)))
+    if not vocabulary:  # bm25s cannot index nothing
+        return Index(ids, None)
+    found = bm25s.BM25(**weights)
+    all_tokens = _Tokens(np.concatenate(tokens), np.cumsum(np.concatenate(counts)), vocabulary)
+    found.index(all_tokens, create_empty_token=False, show_progress=False)
+    return Index(ids, found)
+
+
+class _Tokens:
+    """The tokens of all documents as bm25s asks for them, held as numbers of four bytes."""
+
+    def __init__(self, tokens: Numbers, ends: npt.NDArray[np.int64], vocab: Mapping[str, int]) -> None:
+        self.vocab, self.ids, self._tokens, self._ends = vocab, self, tokens, ends
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        start = 0
+        for end in self._ends.tolist():
+            yield self._tokens[start:end].tolist()
+            start = end

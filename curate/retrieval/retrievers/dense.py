@@ -1,0 +1,64 @@
+"""Dense retrieval: exact inner product between an encoder's vectors."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain, islice
+
+import numpy as np
+
+from curate.core.config import Json, Section
+from curate.core.protocols import Corpus, Hits, Kit, Progress
+from curate.core.records import Hit, Query
+from curate.retrieval.retrievers import sharded_search
+from curate.retrieval.similarity.devices import screen_on
+from curate.retrieval.similarity.exact_search import top_k
+from curate.retrieval.vectors import CachedEncoder, of_corpus
+
+BLOCK = 100
+"""Queries whose hits are given at once."""
+
+
+class Config(Section):
+    """Which encoder."""
+
+    encoder: str
+
+
+class Dense:
+    """Rank documents by the inner product of their vectors with the query's."""
+
+    def __init__(self, name: str, config: Config, kit: Kit) -> None:
+        self.name = name
+        self.encoder, self._engine = kit.encoder(config.encoder), kit.engine
+        self._device = kit.device
+        self.identity: Json = {"kind": "dense", "encoder": self.encoder.name, "revision": self.encoder.revision}
+
+    def search(
+        self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress
+    ) -> Iterator[Hits | list[Hit]]:
+        """Yield each query's `depth` nearest documents; scores are cosines, ties by document id."""
+        if not queries:
+            return
+        texts = [query.text for query in queries]
+        if self._engine is not None and isinstance(self.encoder, CachedEncoder):
+            found = sharded_search.search(self._engine, self.encoder, corpus, texts, depth, self._device, progress)
+            for number, best in enumerate(found, start=1):
+                yield [Hit(doc_id, rank, score) for rank, (doc_id, score) in enumerate(best, start=1)]
+                progress(f"search, {self.name}", len(queries), number)
+            return
+        ids, documents = of_corpus(self.encoder, corpus, progress)
+        asked = self.encoder.encode(texts, "query")
+        rows = top_k(asked, documents, ids, depth, screen_on(self._device))
+        yield from in_columns(rows, ids, partial(progress, f"search, {self.name}", len(queries)))
+
+
+def in_columns(
+    found: Iterator[list[tuple[int, float]]], ids: Sequence[str], done: Callable[[int], None]
+) -> Iterator[Hits]:
+    """Yield what `top_k` finds of some queries at once; `done` is told of how many so far."""
+    number = 0
+    while lists := list(islice(found, BLOCK)):
+        flat = np.fromiter(chain.from_iterable(lists), dtype=[("row", "i8"), ("score", "f8")])
+        yield Hits(ids, flat["row"], np.ascontiguousarray(flat["score"]), np.array([len(each) for each in lists]))
+        number += len(lists)
+        done(number)

@@ -1,0 +1,1 @@
+"""Exact and approximate similarity search, near-duplicates, and the diversity rule."""

@@ -1,0 +1,106 @@
+"""Rough products of many vectors at once, with a bound on how rough they are: what cannot matter is screened out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from curate.core.protocols import Vectors
+
+Rows = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float64]
+GIB = 2**30
+
+
+class Screen(Protocol):
+    """Multiply vectors somewhere, in some precision; blocks and products stay there and are handed back as they are."""
+
+    room: int
+    """Bytes of vectors, as float32, that may stay loaded."""
+
+    def load(self, rows: Vectors, longest: float) -> Any:  # noqa: ANN401 - only the screen that made it looks inside
+        """Return rows, shape (n, dim), none longer than `longest`, as `product` takes them."""
+        ...
+
+    def product(self, left: Any, right: Any) -> Any:  # noqa: ANN401
+        """Return the inner products of all rows of two loaded blocks, shape (left, right)."""
+        ...
+
+    def kth(self, scores: Any, k: int) -> Scores:  # noqa: ANN401
+        """Return the k-th highest product of each row; k is at most the number of columns."""
+        ...
+
+    def at_least(self, scores: Any, floors: Scores) -> Iterator[tuple[Rows, Scores]]:  # noqa: ANN401
+        """Yield for each row the columns whose product is not below the row's floor, in order, and these products."""
+        ...
+
+    def above(self, scores: Any, floor: float) -> tuple[Rows, Rows, Scores]:  # noqa: ANN401
+        """Return rows, columns and products of all that is not below one floor, row by row."""
+        ...
+
+    def error(self, left: Any, right: Any) -> float:  # noqa: ANN401
+        """Return how far a product of two rows of these blocks can be from the exact one."""
+        ...
+
+
+@dataclass(frozen=True)
+class Rows32:
+    """Rows in one piece of memory, and a length that none exceeds."""
+
+    rows: Vectors
+    longest: float
+
+
+class Float32:
+    """Products by the processor, in single precision."""
+
+    room = GIB
+
+    def load(self, rows: Vectors, longest: float) -> Rows32:
+        """Return the rows in one piece of memory."""
+        return Rows32(np.ascontiguousarray(rows, dtype=np.float32), longest)
+
+    def product(self, left: Rows32, right: Rows32) -> Vectors:
+        """Return left times right transposed."""
+        found: Vectors = left.rows @ right.rows.T
+        return found
+
+    def kth(self, scores: Vectors, k: int) -> Scores:
+        """Return the k-th highest product of each row."""
+        place = scores.shape[1] - k
+        return np.array([np.partition(row, place)[place] for row in scores], dtype=np.float64)
+
+    def at_least(self, scores: Vectors, floors: Scores) -> Iterator[tuple[Rows, Scores]]:
+        """Yield row by row, which stays in the processor's cache."""
+        for row, floor in zip(scores, rounded_down(floors), strict=True):
+            columns = np.flatnonzero(row >= floor)
+            yield columns, row[columns].astype(np.float64)
+
+    def above(self, scores: Vectors, floor: float) -> tuple[Rows, Rows, Scores]:
+        """Return them from one look at the whole matrix."""
+        at = np.flatnonzero(scores >= rounded_down(np.array(floor)))
+        rows, columns = np.divmod(at, scores.shape[1])
+        return rows, columns, scores.ravel()[at].astype(np.float64)
+
+    def error(self, left: Rows32, right: Rows32) -> float:
+        """Return the bound of single precision."""
+        return single(left.rows.shape[1], left.longest, right.longest)
+
+
+def single(dim: int, left: float, right: float) -> float:
+    """Return how far a float32 product of two vectors of at most these lengths can be from the exact one.
+
+    (dim + 2) * 2^-24 * |l| * |r| (Higham, Accuracy and Stability of Numerical Algorithms, 3.1; 2 for vectors that had
+    to be rounded to float32), doubled, and 2^-126 for each product that may be too small for float32.
+    """
+    return (dim + 2) * 2.0**-23 * left * right + dim * 2.0**-126
+
+
+def rounded_down(floors: Scores) -> Vectors:
+    """Return float32 numbers that are not above these."""
+    return np.nextafter(floors.astype(np.float32), np.float32(-np.inf))
+
+
+FLOAT32 = Float32()

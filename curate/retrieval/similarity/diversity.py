@@ -1,0 +1,163 @@
+"""The diversity rule: keep a text unless too many kept texts already resemble it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from curate.core.protocols import Vectors
+from curate.retrieval.similarity.approximate import FLOAT32, Rows, Screen
+from curate.retrieval.similarity.hnsw import Graph
+from curate.retrieval.similarity.near_duplicates import CHUNK, DIGITS, Alike
+
+BLOCK = 1024
+"""Items that are compared at once with CHUNK kept ones: a matrix of similarities has BLOCK x CHUNK x 4 bytes."""
+CALIBRATION = 20_000
+"""Items on which `t: auto` is found."""
+DECISION = np.dtype([("kept", "?"), ("nearest", "<i8"), ("similarity", "<f8")])
+"""What was decided on an item; see Diversity."""
+Kept = npt.NDArray[np.bool_]
+Decisions = npt.NDArray[np.void]
+
+
+@dataclass(frozen=True)
+class Diversity:
+    """What the rule decided: one entry an item, in order."""
+
+    kept: Kept
+    nearest: npt.NDArray[np.int64]
+    """For a dropped item the most similar one that was kept before it, the first of several; -1 for a kept item."""
+    similarity: npt.NDArray[np.float64]
+    """Similarity to that item, rounded; NaN for a kept item."""
+    t: float | None
+    """The threshold that was used; None if the rule was not applied."""
+    disagreement: float | None = None
+    """Of an approximate index, the share of a sample that the exact rule decides otherwise; None if not measured."""
+
+
+class Journal(Protocol):
+    """Remember decisions, block by block, so that a long work that was stopped goes on where it was."""
+
+    def known(self, block: int) -> Decisions:
+        """Return what was decided on the first items, whole blocks only."""
+        ...
+
+    def add(self, decisions: Decisions) -> None:
+        """Append what was decided on the next block."""
+        ...
+
+
+class _Forgetful:
+    """Remember nothing."""
+
+    def known(self, _block: int) -> Decisions:
+        """Return no decision."""
+        return np.empty(0, DECISION)
+
+    def add(self, _decisions: Decisions) -> None:
+        """Do nothing."""
+
+
+FORGETFUL: Journal = _Forgetful()
+
+
+def everything(size: int) -> Diversity:
+    """Return the decision to keep all items."""
+    return Diversity(np.ones(size, bool), np.full(size, -1), np.full(size, np.nan), None)
+
+
+def diversify(
+    vectors: Vectors,
+    t: float,
+    n: int = 1,
+    seeds: int | Rows = 0,
+    screen: Screen = FLOAT32,
+    journal: Journal = FORGETFUL,
+    approximate: int = 0,
+) -> Diversity:
+    """Keep each item, in order, unless more than n of the items kept before it have a similarity above t.
+
+    With n < k this is the paper's rule "discard x if more than n of its top-k neighbours in the growing index
+    have a similarity above t". `seeds`, the first so many items or those named, come before all others and are kept
+    untested. `vectors` has one L2-normalised row an item, and may be mapped from disk; similarity is the float64 inner
+    product, and it and t are rounded to 5 digits. A rough product screens: whatever lies within its error of the
+    threshold is rescored, so no block or machine can change a decision. Blocks that the journal knows are not decided
+    again. `approximate`, if it is not 0, is how many neighbours are looked up in a graph that may miss some (see
+    `Graph`). DataError if a vector holds NaN or infinity.
+    """
+    order, seed_size = _order(len(vectors), seeds)
+    rule = Graph(vectors, t, approximate) if approximate else Alike(vectors, t, screen)
+    decided = np.empty(len(vectors), DECISION)
+    decided[:] = (True, -1, np.nan)
+    known = journal.known(BLOCK)[: len(vectors)]
+    for start in range(0, len(vectors), BLOCK):
+        items = order[start : start + BLOCK]
+        if start < len(known):
+            decided[items] = known[start : start + BLOCK]
+        else:
+            tested = frozenset(items[max(seed_size - start, 0) :].tolist())
+            for item, alike, products in rule.before(items):
+                there = decided["kept"][alike]
+                if item in tested and np.count_nonzero(there) > n:
+                    decided[item] = (False, *rule.nearest(item, alike[there], products[there]))
+            journal.add(decided[items])
+        rule.keep(items[decided["kept"][items]])
+    return Diversity(decided["kept"], decided["nearest"], decided["similarity"], t)
+
+
+def disagreement(vectors: Vectors, decided: Diversity, n: int, seeds: int | Rows, sample: int) -> float | None:
+    """Return the share of tested items, of a random sample, that the exact rule decides otherwise.
+
+    For decisions by an approximate index: each is compared with all that were kept before it, in single precision. None
+    if no item was tested.
+    """
+    if decided.t is None:
+        return None
+    order, seed_size = _order(len(vectors), seeds)
+    place = np.argsort(order)
+    drawn = np.random.default_rng(0).permutation(order[seed_size:])[:sample]
+    kept, asked, alike = np.flatnonzero(decided.kept), vectors[drawn], np.zeros(len(drawn), np.int64)
+    for start in range(0, len(kept), CHUNK):
+        part = kept[start : start + CHUNK]
+        close = np.round(asked @ vectors[part].T, DIGITS) > round(decided.t, DIGITS)
+        alike += np.count_nonzero(close & (place[part] < place[drawn][:, None]), axis=1)
+    return float(np.mean((alike <= n) != decided.kept[drawn])) if len(drawn) else None
+
+
+def _order(size: int, seeds: int | Rows) -> tuple[Rows, int]:
+    """Return all items in the order in which they are looked at, and how many of the first are seeds."""
+    first = np.arange(min(seeds, size)) if isinstance(seeds, int) else seeds
+    return np.concatenate([first, np.setdiff1d(np.arange(size), first)]), len(first)
+
+
+def threshold(vectors: Vectors, n: int, target_drop: float, screen: Screen = FLOAT32) -> float:
+    """Return a t, to 3 digits, at which the rule drops at most `target_drop` of the first 20,000 items.
+
+    It is found by bisection: 0.001 less would drop more than that. Of a longer list a larger share has a near
+    neighbour, so more is dropped of it.
+    """
+    sample = vectors[:CALIBRATION]
+    low, high = -1000, 1000  # nothing is more similar than 1, so `high` drops nothing
+    while low < high:
+        middle = (low + high) // 2
+        kept = diversify(sample, middle / 1000, n, screen=screen).kept
+        low, high = (middle + 1, high) if len(kept) - kept.sum() > target_drop * len(kept) else (low, middle)
+    return low / 1000
+
+
+def twins(items: Iterable[tuple[str, int]], kept: Kept) -> dict[str, str]:
+    """Return dropped id -> kept id for every dropped item whose very text is kept.
+
+    Items are (id, equality class of the raw text), in order. The kept one may come later: seeds are kept wherever they
+    stand.
+    """
+    stands: dict[int, str] = {}
+    gone: dict[str, int] = {}
+    for (name, number), stays in zip(items, kept.tolist(), strict=True):
+        if stays:
+            stands.setdefault(number, name)
+        else:
+            gone[name] = number
+    return {name: stands[number] for name, number in gone.items() if number in stands}

@@ -1,0 +1,155 @@
+"""Exact nearest neighbours by inner product, in an order that no block size, thread or machine can change."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from curate.core.errors import DataError
+from curate.core.protocols import Vectors
+from curate.retrieval.similarity.approximate import FLOAT32, Rows, Scores, Screen
+
+QUERIES, DOCUMENTS = 1024, 16_384
+"""A block of scores is at most QUERIES x DOCUMENTS x 4 bytes: 64 MB."""
+RESCORED = 64
+"""Rows that are held as float64 at once: few enough to stay in the processor's cache, where it is twice as fast."""
+LONGEST = 1e18
+"""Products of longer vectors may be larger than float32 can hold."""
+
+
+def top_k(
+    queries: Vectors, documents: Vectors, ids: Sequence[str], k: int, screen: Screen = FLOAT32
+) -> Iterator[list[tuple[int, float]]]:
+    """Yield, for each query, the min(k, documents) best (row of the document, inner product), best first.
+
+    The order is by the float64 product of the stored vectors, then by document id. A rough product screens, block by
+    block: whatever lies within its error of the k-th best so far is rescored in the end. `documents` may be a
+    memory-mapped file larger than memory: it is read once for each 1,024 queries, front to back.
+    Raises DataError if a vector holds NaN or infinity or is longer than 1e18, or if the shapes do not fit.
+    """
+    check(queries, documents, ids)
+    documents = documents.view(np.ndarray)  # a memory-mapped array is slower at taking rows
+    place = _places(ids)
+    for start in range(0, len(queries), QUERIES):
+        block = np.ascontiguousarray(queries[start : start + QUERIES])
+        for query, rows in zip(block, _screened(block, documents, k, screen), strict=True):
+            exact = products(query, documents, rows)
+            order = np.lexsort((place[rows], -exact))[:k]
+            yield list(zip(rows[order].tolist(), exact[order].tolist(), strict=True))
+
+
+def _screened(queries: Vectors, documents: Vectors, k: int, screen: Screen) -> list[Rows]:
+    """Return for each query the rows of all documents that may be among its k best."""
+    kept = [_Kept(k) for _ in queries]
+    asked = screen.load(queries, float(lengths(queries, "query").max(initial=0.0)))
+    floors = np.full(len(queries), -np.inf)
+    for start in range(0, len(documents), DOCUMENTS):
+        block = documents[start : start + DOCUMENTS]
+        places = np.arange(start, start + len(block))
+        loaded = screen.load(block, float(lengths(block, "document", places).max(initial=0.0)))
+        scores, error = screen.product(asked, loaded), screen.error(asked, loaded)
+        if start == 0 and len(block) > k:
+            floors = screen.kth(scores, k) - error
+        for (rows, found), best in zip(screen.at_least(scores, floors - error), kept, strict=True):
+            best.add(rows + start, found, error)
+        floors = np.maximum(floors, [best.floor for best in kept])
+    return [best.rows() for best in kept]
+
+
+@dataclass
+class _Kept:
+    """What may be among the k best of one query, of all documents that were looked at."""
+
+    k: int
+    floor: float = -np.inf
+    """The k-th best is certainly not below it."""
+    _rows: list[Rows] = field(default_factory=list)
+    _highest: list[Scores] = field(default_factory=list)
+    """What a product may be at most: the screen and its error."""
+    _lowest: list[Scores] = field(default_factory=list)
+    _new: int = 0
+
+    def add(self, rows: Rows, found: Scores, error: float) -> None:
+        """Look at some documents and their products, which may be wrong by `error`."""
+        self._rows.append(rows)
+        self._highest.append(found + error)
+        self._lowest.append(found - error)
+        self._new += len(rows)
+        if self._new >= self.k:
+            self._settle()
+
+    def _settle(self) -> None:
+        lowest, highest, rows = (
+            np.concatenate(self._lowest),
+            np.concatenate(self._highest),
+            np.concatenate(self._rows),
+        )
+        if len(rows) > self.k:
+            self.floor = float(np.partition(lowest, len(rows) - self.k)[len(rows) - self.k])
+            stay = np.flatnonzero(highest >= self.floor)
+            lowest, highest, rows = lowest[stay], highest[stay], rows[stay]
+        self._lowest, self._highest, self._rows, self._new = [lowest], [highest], [rows], 0
+
+    def rows(self) -> Rows:
+        """Return the rows of the documents, in order."""
+        if not self._rows:
+            return np.empty(0, dtype=np.int64)
+        self._settle()
+        return self._rows[0]
+
+
+def products(vector: Vectors, matrix: Vectors, rows: Rows) -> Scores:
+    """Return the float64 inner product of a vector with the named rows of a matrix, in order.
+
+    Each is summed on its own, in one fixed order: equal rows give equal products, whatever stands beside them.
+    """
+    wide, found = vector.astype(np.float64), np.empty(len(rows))
+    for start in range(0, len(rows), RESCORED):
+        part = matrix[rows[start : start + RESCORED]].astype(np.float64)
+        found[start : start + len(part)] = np.einsum("ij,j->i", part, wide)
+    return found
+
+
+def pair_products(left: Vectors, rows: Rows, right: Vectors, columns: Rows) -> Scores:
+    """Return the float64 inner product of each named row of one matrix with the one of the other beside it."""
+    found = np.empty(len(rows))
+    for start in range(0, len(rows), RESCORED):
+        part = slice(start, start + RESCORED)
+        first, second = left[rows[part]].astype(np.float64), right[columns[part]].astype(np.float64)
+        found[part] = np.einsum("ij,ij->i", first, second)
+    return found
+
+
+def lengths(rows: Vectors, name: str, places: Rows | None = None) -> Scores:
+    """Return the lengths of vectors; DataError for NaN, infinity and lengths above 1e18. `places` are their rows."""
+    found: Scores = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    bad = np.flatnonzero(~(found <= LONGEST))
+    if len(bad):
+        what = f"are longer than {LONGEST:g}" if np.isfinite(rows[bad]).all() else "hold NaN or infinity"
+        first = bad[0] if places is None else places[bad].min()
+        raise DataError(f"{len(bad)} {name} vectors {what}, the first in row {first}; use vectors of length 1")
+    return found
+
+
+def unit(rows: npt.ArrayLike) -> Vectors:
+    """Return rows as float32, each divided by its length; a row of zeros stays one."""
+    plain = np.asarray(rows, dtype=np.float32)
+    norms = np.linalg.norm(plain, axis=1, keepdims=True)
+    divided: Vectors = plain / np.maximum(norms, np.finfo(np.float32).tiny)
+    return divided
+
+
+def check(queries: Vectors, documents: Vectors, ids: Sequence[str]) -> None:
+    """Raise DataError if vectors cannot be compared: other lengths, or other counts."""
+    if queries.shape[1] != documents.shape[1]:
+        raise DataError(f"query vectors have {queries.shape[1]} dimensions, document vectors {documents.shape[1]}")
+    if len(ids) != len(documents):
+        raise DataError(f"found {len(ids)} document ids for {len(documents)} document vectors")
+
+
+def _places(ids: Sequence[str]) -> Rows:
+    """Return each id's place in the order of all ids."""
+    places = np.empty(len(ids), dtype=np.int64)
+    places[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids))
+    return places

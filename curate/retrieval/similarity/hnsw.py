@@ -1,0 +1,66 @@
+"""What resembles what by an approximate index, for corpora that are too large to compare everything with everything."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from curate.core.protocols import Vectors
+from curate.retrieval.similarity.approximate import Rows, Scores
+from curate.retrieval.similarity.exact_search import lengths, pair_products
+from curate.retrieval.similarity.near_duplicates import DIGITS
+
+LINKS, BUILDING, SEARCHING = 32, 80, 64
+"""Of the graph: neighbours of an item, and how many are looked at when it is added and when it is looked up."""
+
+
+class Graph:
+    """The items that were kept, in an HNSW graph of FAISS, and what of their k nearest resembles an item.
+
+    Malkov and Yashunin, Efficient and robust approximate nearest neighbor search using hierarchical navigable small
+    world graphs, 2018. Similarities are exact, to five digits, but the graph may miss a neighbour: an item may be kept
+    that the exact rule drops. All cores build the graph, so two runs may miss others.
+    """
+
+    def __init__(self, vectors: Vectors, t: float, k: int) -> None:
+        import faiss
+
+        self._vectors, self._t, self._k = vectors.view(np.ndarray), round(t, DIGITS), k
+        self._kept: list[Rows] = []
+        self._index = faiss.IndexHNSWFlat(vectors.shape[1], LINKS, faiss.METRIC_INNER_PRODUCT)
+        self._index.hnsw.efConstruction, self._index.hnsw.efSearch = BUILDING, max(SEARCHING, k)
+
+    def keep(self, items: Rows) -> None:
+        """Append items, in order."""
+        self._kept.append(items)
+        self._index.add(self._rows(items))
+
+    def before(self, items: Rows) -> Iterator[tuple[int, Rows, Scores]]:
+        """Yield each of some items that resembles anything before it, what of its nearest it resembles, how much."""
+        block = self._rows(items)
+        _, places = self._index.search(block, self._k)
+        rows, columns = np.nonzero(places >= 0)  # a short list is filled with -1
+        kept = np.concatenate([np.empty(0, np.int64), *self._kept])
+        near = [(rows, kept[places[rows, columns]])]
+        rows, columns = np.nonzero(block @ block.T > self._t - 10.0**-DIGITS)
+        near.append((rows[columns < rows], items[columns[columns < rows]]))
+        rows, others = (np.concatenate(each) for each in zip(*near, strict=True))
+        order = np.lexsort((others, rows))
+        rows, others = rows[order], others[order]
+        exact = np.round(pair_products(block, rows, self._vectors, others), DIGITS)
+        above = np.flatnonzero(exact > self._t)
+        rows, others, exact = rows[above], others[above], exact[above]
+        for low, high in pairwise([0, *(np.flatnonzero(np.diff(rows)) + 1).tolist(), len(rows)]):
+            if low < high:
+                yield int(items[rows[low]]), others[low:high], exact[low:high]
+
+    def nearest(self, _item: int, items: Rows, similarities: Scores) -> tuple[int, float]:
+        """Return the first of the most similar items that were found, and its similarity."""
+        best = int(similarities.argmax())
+        return int(items[best]), float(similarities[best])
+
+    def _rows(self, items: Rows) -> Vectors:
+        """Return vectors in one piece of memory; DataError if one holds NaN or infinity."""
+        found = np.ascontiguousarray(self._vectors[items], dtype=np.float32)
+        lengths(found, "item", items)
+        return found

@@ -1,0 +1,147 @@
+"""Rough products of vectors as whole numbers, with a bound on how rough they are."""
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from curate.core.protocols import Vectors
+from curate.retrieval.similarity.approximate import FLOAT32, GIB, Rows, Scores, Screen
+
+if TYPE_CHECKING:
+    import torch
+
+CACHED = 128
+"""Rows that are rounded at once: few enough to stay in the processor's cache."""
+LIMITS = np.iinfo(np.int32)
+WIDTH = 64
+"""Rows are filled with zeros to a multiple of it: torch 2.13 multiplies rows of one number wrongly."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Rows as whole numbers of a common step."""
+
+    numbers: "torch.Tensor"
+    step: float
+    longest: float
+    """A length that no row exceeds."""
+    astray: float
+    """How far a row is from its whole numbers times the step, at most."""
+
+
+@dataclass(frozen=True)
+class WholeProducts:
+    """Products of whole numbers, and what one of them is worth."""
+
+    numbers: npt.NDArray[np.int32]
+    step: float
+
+
+class Int8:
+    """Products of vectors as whole numbers from -127 to 127, of which newer processors multiply four at once.
+
+    The vectors are turned first, all in the same way: where some dimensions hold much larger numbers than others, as in
+    many embeddings, whole numbers would be a poor likeness of the small ones. Turning changes no inner product.
+    """
+
+    room = 4 * GIB  # which takes one, for a number takes a byte
+
+    def load(self, rows: Vectors, longest: float) -> Whole:
+        """Return the rows in steps of a 127th of their largest number; how far that leads astray is measured."""
+        import torch
+
+        dim = rows.shape[1]
+        # torch turns them: while the threads of numpy's products wait for more, they take the processor from torch's
+        turned = (torch.from_numpy(np.array(rows, np.float32, order="C")) @ torch.from_numpy(turn(dim))).numpy()
+        step = np.float32(max(turned.max(initial=0.0), -turned.min(initial=0.0)) / 127 + 2.0**-100)
+        numbers, off = np.zeros((len(rows), -(-dim // WIDTH) * WIDTH), np.int8), 0.0
+        for start in range(0, len(rows), CACHED):
+            part = turned[start : start + CACHED]
+            part /= step
+            numbers[start : start + CACHED, :dim] = near = np.rint(part)
+            part -= near
+            off = max(off, float(np.einsum("ij,ij->i", part, part).max()) ** 0.5)
+        off = off * (1 + dim * 2.0**-23) + dim**0.5 * 2.0**-16  # single precision, of numbers up to 127
+        astray = off * float(step) + longest * dim**1.5 * 2.0**-23
+        return Whole(torch.from_numpy(numbers), float(step), longest, astray)
+
+    def product(self, left: Whole, right: Whole) -> WholeProducts:
+        """Return left times right transposed; sums of whole numbers are exact."""
+        import torch
+
+        # no public function multiplies int8 on processors
+        found = torch._int_mm(left.numbers, right.numbers.T)  # noqa: SLF001
+        return WholeProducts(found.numpy(), left.step * right.step)
+
+    def kth(self, scores: WholeProducts, k: int) -> Scores:
+        """Return the k-th highest product of each row."""
+        place = scores.numbers.shape[1] - k
+        return np.array([np.partition(row, place)[place] for row in scores.numbers]) * scores.step
+
+    def at_least(self, scores: WholeProducts, floors: Scores) -> Iterator[tuple[Rows, Scores]]:
+        """Yield row by row, which stays in the processor's cache."""
+        limits = np.clip(np.floor(floors / scores.step), LIMITS.min, LIMITS.max).astype(np.int32)
+        for row, limit in zip(scores.numbers, limits, strict=True):
+            columns = np.flatnonzero(row >= limit)
+            yield columns, row[columns] * scores.step
+
+    def above(self, scores: WholeProducts, floor: float) -> tuple[Rows, Rows, Scores]:
+        """Return them from one look at the whole matrix."""
+        at = np.flatnonzero(scores.numbers >= math.floor(floor / scores.step))
+        rows, columns = np.divmod(at, scores.numbers.shape[1])
+        return rows, columns, scores.numbers.ravel()[at] * np.float64(scores.step)
+
+    def error(self, left: Whole, right: Whole) -> float:
+        """Return |dx| |y| + |x - dx| |dy| at most, where dx and dy are how far x and y are from their whole numbers.
+
+        By Cauchy and Schwarz, for xy - (x - dx)(y - dy) = dx y + (x - dx) dy: it holds for any vectors. Turning them
+        in single precision adds dim * 2^-24 * |R| |x| to dx at most (Higham, as for float32), where |R|, of absolute
+        values, is at most sqrt(dim); doubled, since the matrix too is exact to single precision only.
+        """
+        return left.astray * right.longest + (left.longest + left.astray) * right.astray
+
+
+@cache
+def turn(dim: int) -> Vectors:
+    """Return a matrix, shape (dim, dim), that turns vectors in a random but always the same way."""
+    found, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((dim, dim)))
+    return found.astype(np.float32)
+
+
+@cache
+def int8_pays() -> bool:
+    """Say whether this processor multiplies int8 rightly, and in less than two thirds of the time of float32."""
+    return right(Int8()) and _seconds(Int8()) < _seconds(FLOAT32) * 2 / 3
+
+
+def right(screen: Int8) -> bool:
+    """Say whether sums of whole numbers are exact: of few rows and many, and of the largest numbers.
+
+    Processors that multiply two at once add them in 16 bits, which does for most vectors and not for all.
+    """
+    import torch
+
+    numbers = np.where(turn(256) > 0, np.int8(127), np.int8(-127))
+    numbers[0] = 127
+    blocks = [Whole(torch.from_numpy(numbers[:rows]), 1.0, 1.0, 0.0) for rows in (1, 37, 256)]
+    for block, other in product(blocks, repeat=2):
+        exact = block.numbers.numpy().astype(np.float64) @ other.numbers.numpy().astype(np.float64).T
+        if not np.array_equal(screen.product(block, other).numbers, exact):
+            return False
+    return True
+
+
+def _seconds(screen: Screen) -> float:
+    block = screen.load(turn(1024), 1.01)
+    screen.product(block, block)
+    start = time.perf_counter()
+    for _ in range(5):
+        screen.product(block, block)
+    return time.perf_counter() - start

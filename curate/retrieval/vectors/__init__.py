@@ -1,0 +1,17 @@
+"""Embeddings on disk, by text: a text that was encoded before under the same model is never encoded again."""
+
+from curate.retrieval.vectors.cache import BLOCK, GROUP, CachedEncoder, default_folder, key_of, keys_of
+from curate.retrieval.vectors.corpus import encode_part, fill_texts, of_corpus, span
+
+__all__ = [
+    "BLOCK",
+    "GROUP",
+    "CachedEncoder",
+    "default_folder",
+    "encode_part",
+    "fill_texts",
+    "key_of",
+    "keys_of",
+    "of_corpus",
+    "span",
+]

@@ -1,0 +1,190 @@
+"""An encoder with a memory: what is missing is encoded in groups that neither a kill nor a shard can change."""
+
+import os
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from curate.core.config import digest, text_digest
+from curate.core.errors import RunFailed
+from curate.core.protocols import Encoder, Progress, Vectors, quiet
+from curate.core.records import Role
+from curate.core.sampling import chunks
+from curate.retrieval.vectors.shard import KEY, Keys
+from curate.retrieval.vectors.store import Lost, Store
+
+BLOCK, GROUP = 1024, 256
+"""Texts that are sorted by length together, and of these, texts that are encoded and written together.
+
+A row may depend in its last bits on its neighbours in a batch. Blocks are places in the list of all texts, and a group
+is in the cache as a whole or not at all: whatever was killed, and however the work was divided, the same texts are
+encoded side by side.
+"""
+LAYOUT = 2
+"""Part of the folder's name: rows of an older layout are left alone, never misread."""
+TRIES = 3
+"""How often rows are encoded that are gone or damaged when they are read."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Texts = Callable[[], Iterable[str]]
+Group = tuple[list[int], list[str]]
+"""Places in the list of all texts, and the texts."""
+
+
+class CachedEncoder:
+    """An encoder whose rows are kept in files below `<folder>/<name>-<digest>/`, which several processes may share.
+
+    The digest is of the encoder's name and revision, so model, prompts, length and precision are part of the key. A
+    copy in another process, made by pickle, has the same encoder and folder.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        folder: Path,
+        progress: Progress = quiet,
+        tell: Callable[[str], None] = lambda _line: None,
+    ) -> None:
+        self.encoder, self._base, self._progress, self._tell = encoder, folder, progress, tell
+        self.name, self.revision = encoder.name, encoder.revision
+        plain = re.sub(r"[^\w.-]", "_", encoder.name)
+        self.folder = folder / f"{plain}-{digest([LAYOUT, encoder.name, encoder.revision])[:12]}"
+        self.encoded = 0
+        """Texts that had to be encoded since this object was made."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.encoder, self._base)
+
+    @property
+    def dim(self) -> int:
+        """Return the length of a vector; this may load the model."""
+        return self.encoder.dim
+
+    def encode(self, texts: Sequence[str], role: Role) -> Vectors:
+        """Return one normalised float32 row a text, shape (len(texts), dim), in order.
+
+        RunFailed if the encoder gives NaN, infinity or another number of rows: such rows are never kept.
+        """
+        if not texts:
+            return np.empty((0, self.dim), dtype=np.float32)
+        keys = keys_of(texts, role)
+        return self._filled(keys, lambda: texts, role, lambda: self._store.take(keys))
+
+    def matrix(self, keys: Keys, texts: Texts, role: Role, part: slice = slice(None)) -> Vectors:
+        """Return a part of some texts' rows as a read-only matrix on disk, after all that is missing was encoded."""
+        if not len(keys[part]):
+            return np.empty((0, self.dim), dtype=np.float32)
+        return self._filled(keys, texts, role, lambda: self._store.matrix(keys[part]))
+
+    def missing(self, keys: Keys) -> int:
+        """Return how many different texts are not in the cache."""
+        self._store.load()
+        return len(np.unique(keys[self._store.find(keys) < 0]))
+
+    def fill(self, keys: Keys, texts: Texts, role: Role, part: slice = slice(None)) -> int:
+        """Encode what is missing in a part of some texts, whose edges are those of blocks; return how much it was.
+
+        A text that stands there several times belongs to where it stands first.
+        """
+        missing = self._store.find(keys) < 0
+        if missing.any() and self._store.outdated():
+            self._store.load()
+            missing = self._store.find(keys) < 0
+        if missing.any():
+            firsts, inside = np.zeros((2, len(keys)), bool)
+            firsts[np.unique(keys, return_index=True)[1]] = True
+            inside[part] = True
+            missing &= firsts & inside
+        if total := int(missing.sum()):
+            self._encode(keys, _groups(texts, missing), role, total)
+        return total
+
+    def _encode(self, keys: Keys, groups: Iterable[Group], role: Role, total: int) -> None:
+        done, empty, lanes = 0, 0, int(getattr(self.encoder, "lanes", 1))
+        with ThreadPoolExecutor(lanes) as pool, self._store.writing() as keep:
+            for (places, _), rows in _ahead(pool, lanes, lambda group: self._new(group[1], role), groups):
+                keep(keys[places], rows)
+                empty += int((~rows.any(axis=1)).sum())
+                self.encoded += len(places)
+                done += len(places)
+                self._progress(f"encode {role} texts, {self.name}", total, done)
+        if empty:
+            self._tell(f"encoders.{self.name}: {empty:,} of {total:,} texts have a vector of length 0: alike to none")
+
+    def _filled(self, keys: Keys, texts: Texts, role: Role, read: Callable[[], Vectors]) -> Vectors:
+        for _ in range(TRIES):
+            self.fill(keys, texts, role)
+            with suppress(Lost):
+                return read()
+        raise RunFailed(f"{self.folder}: rows were damaged or gone {TRIES} times; check the disk, or delete the folder")
+
+    def _new(self, texts: Sequence[str], role: Role) -> Vectors:
+        rows = np.asarray(self.encoder.encode(texts, role), dtype=np.float32)
+        if rows.ndim != 2 or len(rows) != len(texts):
+            raise RunFailed(f"encoders.{self.name}: found vectors of shape {rows.shape} for {len(texts)} texts")
+        bad = int((~np.isfinite(rows)).any(axis=1).sum())
+        if bad:
+            raise RunFailed(
+                f"encoders.{self.name}: {bad} of {len(texts)} vectors hold NaN or infinity; "
+                "use a model or a precision (dtype) that encodes these texts"
+            )
+        return rows
+
+    @cached_property
+    def _store(self) -> Store:
+        return Store(self.folder)
+
+
+def key_of(text: str, role: Role) -> bytes:
+    """Return the cache key of a text in a role, 16 bytes."""
+    return bytes.fromhex(text_digest(f"{role}\n{text}"))[:KEY]
+
+
+def keys_of(texts: Iterable[str], role: Role) -> Keys:
+    """Return the cache keys of texts, in order."""
+    return np.frombuffer(b"".join(key_of(text, role) for text in texts), f"S{KEY}")
+
+
+def default_folder(home: Path) -> Path:
+    """Return where embeddings are kept: $CURATE_VECTORS, else `<home>/vectors`."""
+    return Path(os.environ.get("CURATE_VECTORS") or home / "vectors")
+
+
+def _groups(texts: Texts, missing: npt.NDArray[np.bool_]) -> Iterator[Group]:
+    """Yield the missing texts, block by block, in groups of texts of one length: longest first, to fail early."""
+    end = int(np.flatnonzero(missing)[-1])
+    block: list[tuple[int, str]] = []
+    for place, text in zip(range(end + 1), texts(), strict=False):
+        if missing[place]:
+            block.append((place, text))
+        if place % BLOCK == BLOCK - 1 or place == end:
+            block.sort(key=lambda item: -len(item[1]))
+            for group in chunks(block, GROUP):
+                yield [place for place, _ in group], [text for _, text in group]
+            block = []
+
+
+def _ahead(
+    pool: ThreadPoolExecutor, lanes: int, function: Callable[[Item], Result], items: Iterable[Item]
+) -> Iterator[tuple[Item, Result]]:
+    """Yield each item and what the function makes of it, in order; the next item is made while the pool works."""
+    running: deque[tuple[Item, Future[Result]]] = deque()
+    for item in items:
+        if len(running) == lanes:
+            first, future = running.popleft()
+            result = future.result()  # if it failed, nothing more begins
+            running.append((item, pool.submit(function, item)))
+            yield first, result
+        else:
+            running.append((item, pool.submit(function, item)))
+    for item, future in running:
+        yield item, future.result()

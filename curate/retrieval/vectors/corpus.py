@@ -1,0 +1,60 @@
+"""Vectors of a whole corpus, or of a part of it: ids, and a matrix that may be larger than memory."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from curate.core.protocols import Corpus, Encoder, Progress, Vectors, quiet
+from curate.core.records import Role
+from curate.retrieval.vectors.cache import BLOCK, CachedEncoder, key_of, keys_of
+from curate.retrieval.vectors.shard import KEY, Keys
+
+WHOLE = (0, 1)
+"""Part 0 of 1."""
+
+
+def of_corpus(
+    encoder: Encoder, corpus: Corpus, progress: Progress = quiet, part: tuple[int, int] = WHOLE
+) -> tuple[list[str], Vectors]:
+    """Return document ids and their vectors, shape (documents, dim), of a corpus or a part of it; see `span`.
+
+    Of an encoder with a cache the vectors are a read-only matrix that is mapped from disk, and whatever is missing in
+    the whole corpus is encoded first. One without is given all texts at once.
+    """
+    ids, keys = _listed(encoder, corpus, progress)
+    here = span(len(ids), *part)
+    if isinstance(encoder, CachedEncoder):
+        return ids[here], encoder.matrix(keys, lambda: _texts(corpus), "document", here)
+    return ids[here], encoder.encode(list(_texts(corpus))[here], "document")
+
+
+def encode_part(encoder: CachedEncoder, corpus: Corpus, progress: Progress, part: tuple[int, int] = WHOLE) -> int:
+    """Encode what the cache lacks of a part of a corpus, and return how many texts that were; reads no vectors."""
+    ids, keys = _listed(encoder, corpus, progress)
+    return encoder.fill(keys, lambda: _texts(corpus), "document", span(len(ids), *part))
+
+
+def fill_texts(encoder: CachedEncoder, texts: Sequence[str], role: Role, part: tuple[int, int] = WHOLE) -> int:
+    """Encode what the cache lacks of a part of some texts, and return how many texts that were."""
+    return encoder.fill(keys_of(texts, role), lambda: texts, role, span(len(texts), *part))
+
+
+def span(total: int, number: int, parts: int) -> slice:
+    """Return the places of part `number`, from 0, of `parts` of some texts, in order; blocks stay whole."""
+    blocks = -(-total // BLOCK)
+    return slice(blocks * number // parts * BLOCK, min(blocks * (number + 1) // parts * BLOCK, total))
+
+
+def _listed(encoder: Encoder, corpus: Corpus, progress: Progress) -> tuple[list[str], Keys]:
+    """Return all ids and cache keys, in order."""
+    ids: list[str] = []
+    keys = bytearray()
+    for batch in corpus.batches():
+        ids.extend(doc.doc_id for doc in batch)
+        keys += b"".join(key_of(doc.shown(), "document") for doc in batch)
+        progress(f"read documents, {encoder.name}", len(corpus), len(ids))
+    return ids, np.frombuffer(keys, f"S{KEY}")
+
+
+def _texts(corpus: Corpus) -> Iterator[str]:
+    return (doc.shown() for batch in corpus.batches() for doc in batch)

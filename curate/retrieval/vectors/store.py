@@ -1,0 +1,208 @@
+"""A folder of embeddings: an index of keys in memory, rows on disk, many small files made into few large ones."""
+
+import mmap
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from filelock import FileLock, Timeout
+
+from curate.core.errors import DataError
+from curate.core.protocols import Vectors
+from curate.retrieval.vectors.shard import ENDING, KEY, NEW, Keys, Places, Shard, checksum, read, write
+
+MANY = 64
+"""So many files of one size become one."""
+SIZES = (1 << 14, 1 << 20)
+"""Rows from which on a file is of the next size: a row is copied about once a size, and a large file never."""
+ROWS = 4096
+"""Rows that are copied at once."""
+ABANDONED_S = 24 * 3600
+"""Age from which on a half-written file is nobody's."""
+
+
+class Lost(Exception):
+    """Rows that the index named are gone or damaged; the index no longer names them, so they can be encoded again."""
+
+
+class Store:
+    """Rows by key. Several processes may share the folder: files never change, and a merged one replaces its parts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._lock = folder, FileLock(folder / ".lock")
+        self._fresh: list[Path] = []
+        self.load()
+
+    def load(self) -> None:
+        """Read the index of every file anew, after a merge of many small ones; what is damaged is deleted."""
+        found = self._read()
+        if any(len(part) >= MANY for part in _sizes(found)) and self._tidy(found):
+            found = self._read()
+        self._fresh, self._shards = [], [shard for shard, _ in found]
+        self._maps: dict[int, tuple[mmap.mmap, Vectors]] = {}
+        self._sound: dict[int, npt.NDArray[np.bool_]] = {}
+        if len(dims := {shard.dim for shard in self._shards}) > 1:
+            raise DataError(f"{self.folder}: holds vectors of {len(dims)} lengths, expected one; delete the folder")
+        self._keys, self._where = _index(found)
+
+    def outdated(self) -> bool:
+        """Say whether other processes have added files, or merged some."""
+        return {path.name for path in self._paths()} != {shard.path.name for shard in self._shards}
+
+    @property
+    def dim(self) -> int | None:
+        """Return the length of a row; None without rows."""
+        return self._shards[0].dim if self._shards else None
+
+    def find(self, keys: Keys) -> Places:
+        """Return where each key's row is, -1 for one that is not here."""
+        if not len(self._keys):
+            return np.full(len(keys), -1)
+        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[at] == keys, self._where[at], -1)
+
+    @contextmanager
+    def writing(self) -> Iterator[Callable[[Keys, Vectors], None]]:
+        """Give a function that keeps one group of rows; in the end they come into the index."""
+        try:
+            yield self._write
+        finally:
+            self._settle()
+
+    def _write(self, keys: Keys, rows: Vectors) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = write(self.folder, [(keys, rows)])
+        assert path is not None
+        self._fresh.append(path)
+
+    def _settle(self) -> None:
+        """Put what was written into the index; read it anew, with a merge, if that is much."""
+        if len(self._fresh) + sum(len(shard) < SIZES[0] for shard in self._shards) >= MANY:
+            self.load()
+            return
+        for found in map(read, self._fresh):
+            if found:
+                self._insert(*found)
+        self._fresh = []
+
+    def take(self, keys: Keys) -> Vectors:
+        """Return a row for each key; Lost if one of them is gone or damaged."""
+        where = self.find(keys)
+        if (where < 0).any() or self.dim is None:
+            raise Lost
+        numbers, rows = where >> 32, where & 0xFFFFFFFF
+        taken = np.empty((len(keys), self.dim), dtype=np.float32)
+        for number in np.unique(numbers).tolist():
+            here = numbers == number
+            taken[here] = self._rows(number, rows[here])
+        return taken
+
+    def matrix(self, keys: Keys) -> Vectors:
+        """Return a row for each of some keys as a read-only matrix that lies on disk; Lost as `take`.
+
+        Its file has no name: it goes with the matrix, or with the process.
+        """
+        with tempfile.TemporaryFile(dir=self.folder) as stream:
+            for start in range(0, len(keys), ROWS):
+                stream.write(self.take(keys[start : start + ROWS]).data)
+                for mapped, _ in self._maps.values():
+                    mapped.madvise(mmap.MADV_DONTNEED)  # else all that was read counts as this process's memory
+            stream.flush()
+            rows = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        return np.frombuffer(rows, np.float32).reshape(len(keys), -1)
+
+    def _rows(self, number: int, rows: Places) -> Vectors:
+        shard = self._shards[number]
+        try:
+            matrix = self._map(number)
+        except (FileNotFoundError, ValueError):  # another process has merged it, or it was cut
+            self.load()
+            raise Lost from None
+        sound = self._sound.setdefault(number, np.zeros(len(shard.checks), bool))
+        groups = np.unique(np.searchsorted(shard.edges, rows, side="right") - 1)
+        for group in groups[~sound[groups]].tolist():
+            if checksum(matrix[shard.edges[group] : shard.edges[group + 1]].data) != shard.checks[group]:
+                with self._lock.acquire():
+                    self._merge([shard.path])
+                self.load()
+                raise Lost
+            sound[group] = True
+        return matrix[rows]
+
+    def _map(self, number: int) -> Vectors:
+        if number not in self._maps:
+            shard = self._shards[number]
+            with shard.path.open("rb") as stream:
+                mapped = mmap.mmap(stream.fileno(), len(shard) * shard.dim * 4, access=mmap.ACCESS_READ)
+            self._maps[number] = mapped, np.frombuffer(mapped, "<f4").reshape(len(shard), shard.dim)
+        return self._maps[number][1]
+
+    def _paths(self) -> Iterator[Path]:
+        return self.folder.glob(f"[!.]*{ENDING}")
+
+    def _read(self) -> list[tuple[Shard, Keys]]:
+        found = []
+        for path in sorted(self._paths()):
+            if each := read(path):
+                found.append(each)
+            else:
+                path.unlink(missing_ok=True)
+        return found
+
+    def _insert(self, shard: Shard, keys: Keys) -> None:
+        order = np.argsort(keys)
+        at = np.searchsorted(self._keys, keys[order])
+        self._keys = np.insert(self._keys, at, keys[order])
+        self._where = np.insert(self._where, at, order + (len(self._shards) << 32))
+        self._shards.append(shard)
+
+    def _tidy(self, found: Sequence[tuple[Shard, Keys]]) -> bool:
+        """Merge files of a size of which there are many; False if another process is at it."""
+        try:
+            with self._lock.acquire(timeout=0):
+                for part in _sizes(found):
+                    if len(part) >= MANY:
+                        self._merge(part)
+                for path in self.folder.glob(f".*{NEW}"):
+                    if time.time() - path.stat().st_mtime > ABANDONED_S:
+                        path.unlink(missing_ok=True)
+        except Timeout:
+            return False
+        return True
+
+    def _merge(self, paths: Sequence[Path]) -> None:
+        """Replace files by one with their groups, in order, without damaged ones; whoever calls it holds the lock."""
+        whole = [each for path in paths if (each := read(path))]
+        merged = write(self.folder, (group for shard, keys in whole for group in shard.groups(keys)))
+        for path in paths:
+            if path != merged:
+                path.unlink(missing_ok=True)
+
+
+def _sizes(found: Sequence[tuple[Shard, Keys]]) -> list[list[Path]]:
+    """Return the files of each size but the largest."""
+    edges = (0, *SIZES)
+    return [[shard.path for shard, _ in found if low <= len(shard) < high] for low, high in pairwise(edges)]
+
+
+def _index(found: Sequence[tuple[Shard, Keys]]) -> tuple[Keys, Places]:
+    """Return all keys, sorted, each once, and where each one's row is: file << 32 | row.
+
+    Of several rows of a key, which processes that knew not of one another have made, the one whose group has the least
+    checksum stands: no merge can change that.
+    """
+    if not found:
+        return np.empty(0, f"S{KEY}"), np.empty(0, np.int64)
+    keys = np.concatenate([some for _, some in found])
+    where = np.concatenate([(number << 32) + np.arange(len(shard)) for number, (shard, _) in enumerate(found)])
+    checks = np.concatenate([np.repeat(shard.checks, np.diff(shard.edges)) for shard, _ in found])
+    order = np.lexsort((checks, keys))
+    keys = keys[order]
+    first = np.ones(len(keys), bool)
+    first[1:] = keys[1:] != keys[:-1]
+    return keys[first], where[order][first]

@@ -1,0 +1,72 @@
+"""Forms: what a person is asked about each row of a sample, in the words of a language."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+from curate.core.config import parse_yaml
+from curate.core.errors import ConfigError, suggestion
+from curate.system.resources import template
+
+FIXED = ("row_id", "answer", "note", "assessor")
+"""Columns that every form has besides its texts."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """One kind of question, in one language."""
+
+    name: str
+    language: str
+    title: str
+    answers: tuple[str, ...]
+    """What may be answered, in the order of the scale."""
+    texts: tuple[str, ...]
+    """Names of the texts of a row, in the order in which they are read."""
+    headers: Mapping[str, str]
+    """Column -> its header; columns are `FIXED` and `texts`."""
+    said: str
+    """Header of what others said."""
+    known: Mapping[str, str]
+    """Header in any language, or the name of a column -> column."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Other words for an answer."""
+    guide: str = "GUIDE.md"
+    """The file of the guide for those who answer."""
+    private: bool = False
+    """Whether a cell that was filled in may hold personal data, so that no complaint repeats one."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Return the columns in the order in which a sheet has them."""
+        return ("row_id", *self.texts, "answer", "note", "assessor")
+
+
+@cache
+def form(name: str, language: str) -> Form:
+    """Return a form in a language, in English where it has no words for it; ConfigError for an unknown name."""
+    forms = parse_yaml(template("review/forms.yaml"))
+    assert isinstance(forms, dict)
+    if name not in forms:
+        raise ConfigError(f"unknown form {name!r}: {suggestion(name, forms)}")
+    found = forms[name]
+    languages = [key for key, value in found.items() if isinstance(value, dict) and "title" in value]
+    tag = language.partition("-")[0]
+    chosen = tag if tag in languages else "en"
+    columns = (*FIXED, *found["texts"])
+    return Form(
+        name=name,
+        language=chosen,
+        title=found[chosen]["title"],
+        answers=tuple(found["answers"]),
+        texts=tuple(found["texts"]),
+        said=found[chosen]["said"],
+        headers={column: found[chosen][column] for column in columns},
+        known={
+            **{column: column for column in columns},
+            **{found[each][column]: column for each in languages for column in columns},
+        },
+        aliases=found.get("aliases") or {},
+        guide=found["guide"],
+        private=found.get("private", False),
+    )

@@ -1,0 +1,13 @@
+"""Sheets: what a person fills in with a spreadsheet, and what comes back of it; bytes in, bytes out.
+
+to_csv, to_xlsx    a form and the rows of a person -> a file
+read               a file, whatever a spreadsheet made of it -> a sheet
+check              a sheet -> its answers, and all its problems with their rows
+"""
+
+from curate.review.sheets.check import Entry, Problem, Returned, check, signed_by
+from curate.review.sheets.sheet import Sheet, read
+from curate.review.sheets.text import to_csv
+from curate.review.sheets.workbook import to_xlsx
+
+__all__ = ["Entry", "Problem", "Returned", "Sheet", "check", "read", "signed_by", "to_csv", "to_xlsx"]

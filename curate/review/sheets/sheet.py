@@ -1,0 +1,103 @@
+"""A sheet that came back: which file format, which separator, which column is which."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from curate.core.errors import DataError
+from curate.review.forms import Form
+from curate.review.sheets import text, workbook
+from curate.review.sheets.cells import canonical, fold
+from curate.review.sheets.text import Record
+
+NEEDED = ("row_id", "answer")
+_RESTORE = "put back the first row of the sheet as it was handed out"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of a sheet that is not blank."""
+
+    number: int
+    """Its number as a spreadsheet counts, from 1; the header has one too."""
+    cells: Mapping[str, str]
+    """Column of the form -> what the cell holds; without columns that the file does not have."""
+    surplus: int = 0
+    """Cells with something in them that stand under no header: others may stand under a wrong one."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table that has the columns of a form."""
+
+    headers: Mapping[str, str]
+    """Column -> its header as the file has it."""
+    lines: Sequence[Line]
+
+
+def read(content: bytes, name: str, form: Form) -> Sheet:
+    """Return the sheet in a file of a spreadsheet: xlsx, or text in any usual encoding and with any usual separator.
+
+    Columns may stand in any order among others; their headers may be in any language of the form. DataError, which
+    begins with `name`, if the file is no sheet of this form.
+    """
+    if content.startswith(workbook.OLD):
+        raise DataError(f"{name}: found an .xls or a file with a password, expected .xlsx or CSV; save it as .xlsx")
+    if content.startswith(workbook.ZIP):
+        tables = [iter(page) for page in workbook.pages(content, name)]
+    else:
+        decoded = text.decoded(content, name)
+        tables = [text.records(decoded, separator, name) for separator in text.SEPARATORS]
+    heads = [_head(table) for table in tables]
+    if not any(cells for _, cells in heads):
+        raise DataError(f"{name}: found no header in it, expected the sheet as it was handed out; choose another file")
+    best = max(range(len(heads)), key=lambda at: (len(_columns(heads[at][1], form)), len(heads[at][1])))
+    number, header = heads[best]
+    columns = _checked(header, f"{name}, row {number}", form)
+    width = None if content.startswith(workbook.ZIP) else len(header)
+    lines = [_line(record, columns, width) for record in tables[best] if not _blank(record[1])]
+    return Sheet({column: header[at].strip() for column, at in columns.items()}, lines)
+
+
+def _head(table: Iterator[Record]) -> Record:
+    """Return the first row that is not blank; one without cells if there is none, or if its quotes do not fit."""
+    try:
+        return next((record for record in table if not _blank(record[1])), (0, []))
+    except DataError:
+        return 0, []
+
+
+def _blank(cells: Sequence[str]) -> bool:
+    return not any(map(canonical, cells))
+
+
+def _columns(header: Sequence[str], form: Form) -> list[tuple[str, int]]:
+    """Return the columns of the form that a header has, and where."""
+    known = {_name(word): column for word, column in form.known.items()}
+    return [(known[_name(word)], at) for at, word in enumerate(header) if _name(word) in known]
+
+
+def _name(header: str) -> str:
+    return fold(header).replace("_", "")
+
+
+def _checked(header: Sequence[str], place: str, form: Form) -> dict[str, int]:
+    columns = _columns(header, form)
+    for column in form.columns:
+        places = [at for other, at in columns if other == column]
+        if len(places) > 1:
+            raise DataError(
+                f"{place}: found {form.headers[column]!r} in columns {places[0] + 1} and {places[1] + 1}, expected it "
+                "once; delete one of them, or change its header"
+            )
+        if not places and column in NEEDED:
+            raise DataError(
+                f"{place}: found no column {form.headers[column]!r} among {len(header)}, expected a header "
+                f"with {', '.join(form.headers[name] for name in form.columns)}; {_RESTORE}"
+            )
+    return dict(columns)
+
+
+def _line(record: Record, columns: Mapping[str, int], width: int | None) -> Line:
+    number, cells = record
+    surplus = 0 if width is None else sum(bool(canonical(cell)) for cell in cells[width:])
+    return Line(number, {column: cells[at] if at < len(cells) else "" for column, at in columns.items()}, surplus)

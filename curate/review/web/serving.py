@@ -1,0 +1,112 @@
+"""Serve the page: where it may be reached, by which address, and until when."""
+
+import ipaddress
+import secrets
+import socket
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from curate.core.errors import ConfigError, MissingExtra, UserError
+from curate.review import Desk
+from curate.system.files import replacing
+
+PORT = 8765
+"""Where the page is if nobody says otherwise."""
+_HERE = ("127.0.0.1", "localhost", "::1")
+_CLOSING_S = 3
+"""Seconds that open connections have to end when the server is told to stop."""
+
+
+def serve(
+    desk: Desk,
+    *,
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    allow_remote: bool = False,
+    tell: Callable[[str], None],
+) -> None:
+    """Serve the page of a sample until it is stopped; `tell` gets the address to open. Port 0 takes any free one.
+
+    MissingExtra without the extra `review`; ConfigError for an address that others could reach, unless it is allowed;
+    UserError if the port is taken.
+    """
+    try:
+        import uvicorn
+
+        from curate.review.web.site import site
+    except ModuleNotFoundError as error:
+        raise MissingExtra("the review page needs packages: pip install 'curate-ir[review]'") from error
+    if not loopback(host) and not allow_remote:
+        raise ConfigError(
+            f"host {host!r}: others could reach it, and nothing is encrypted on the way; leave --host out and use "
+            "`ssh -L`, or add --allow-remote in a network that you trust"
+        )
+    token = kept_token(desk.sample.folder / "page.token")
+    config = uvicorn.Config(
+        site(desk, token, partial(answers_to, host)),
+        log_config=None,
+        access_log=False,  # addresses and texts of requests stay out of every log
+        lifespan="off",
+        ws="none",
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=_CLOSING_S,
+    )
+    with _listening(host, port) as listener:
+        tell(address(host, listener.getsockname()[1], token))
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def loopback(host: str) -> bool:
+    """Say whether an address can be reached from this machine alone."""
+    number = _number(host)
+    return number.is_loopback if number else host == "localhost"
+
+
+def answers_to(host: str, name: str) -> bool:
+    """Say whether the page that is served at `host` answers a browser that asks for `name`.
+
+    A name that only points here could be a stranger's, who would read the page through a visitor's browser.
+    """
+    number = _number(host)
+    if number and number.is_unspecified and (_number(name) or name == socket.gethostname().lower()):
+        return True
+    return name in _HERE or name == host.lower()
+
+
+def address(host: str, port: int, token: str) -> str:
+    """Return the address to open; the page takes the token out of it."""
+    number = _number(host)
+    name = socket.gethostname() if number and number.is_unspecified else host
+    return f"http://{f'[{name}]' if ':' in name else name}:{port}/?token={token}"
+
+
+def kept_token(path: Path) -> str:
+    """Return the secret of a sample's page, made once and readable by its owner alone.
+
+    It outlives the server, so that a restart leaves the address and everybody's session as they were.
+    """
+    if not path.is_file():
+        with replacing(path) as beside:
+            beside.touch(mode=0o600)
+            beside.write_text(secrets.token_urlsafe(32), encoding="ascii")
+    path.chmod(0o600)
+    return path.read_text(encoding="ascii").strip()
+
+
+def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise UserError(f"{host}, port {port}: cannot be served ({error.strerror}); choose another --port") from error
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each page waits 40 ms for an acknowledgement
+    return listener

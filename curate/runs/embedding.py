@@ -1,0 +1,53 @@
+"""Encode a run's queries and documents ahead of the stage that needs their vectors, on one machine or on many.
+
+Nothing is written but the cache of embeddings, so any number of processes may be at it at once.
+"""
+
+from collections.abc import Sequence
+
+from curate.core.config import Json
+from curate.core.errors import UserError
+from curate.retrieval.retrievers.dense import Dense
+from curate.retrieval.vectors import encode_part, fill_texts
+from curate.runs.run import Run
+from curate.stages.asking import build
+from curate.stages.context import Context
+from curate.stages.diversify.stage import Config as Diversify
+from curate.stages.pool import Config as Pool
+from curate.system.corpus import TableCorpus
+from curate.system.run_lock import enough_space
+
+
+def embed(work: Run, encoders: Sequence[str] = (), part: tuple[int, int] = (0, 1)) -> list[dict[str, Json]]:
+    """Encode what the cache lacks of part (number from 0, of how many) of a run's texts; return a row an encoder.
+
+    Texts and encoders are those of the stage that comes next: of `diversify` with the tables of `mask`, until that is
+    up to date, then of `pool` with what was kept. UserError if nothing needs vectors and no encoder is named.
+    """
+    diversified = work.states().get("diversify", ("missing", None))[0] == "done"
+    context = work.beside("pool" if diversified else "diversify")
+    tables = "diversify" if diversified else "mask"
+    queries, corpus = context.read(tables, "queries")["text"].to_list(), TableCorpus(context.folder(tables))
+    rows: list[dict[str, Json]] = []
+    for name in encoders or _needed(work, context, diversified=diversified):
+        encoder = build.encoder(context, name)
+        with enough_space(encoder.folder):
+            asked = fill_texts(encoder, queries, "query", part)
+            held = encode_part(encoder, corpus, context.progress, part)
+        found: dict[str, Json] = {"queries_encoded": asked, "documents_encoded": held}
+        rows.append({"encoder": name, "tables": tables, **found, "folder": str(encoder.folder)})
+    return rows
+
+
+def _needed(work: Run, context: Context, *, diversified: bool) -> list[str]:
+    """Return the encoders of the next stage; those of `pool` if `diversify` keeps everything."""
+    section, pool = work.pipeline.sections["diversify"], work.pipeline.sections["pool"]
+    assert isinstance(section, Diversify)
+    assert isinstance(pool, Pool)
+    if not diversified and section.enabled and (section.queries.enabled or section.corpus.enabled):
+        return [section.encoder]
+    retrievers = (build.retriever(context, name) for name in pool.retrievers)
+    found = [retriever.encoder.name for retriever in retrievers if isinstance(retriever, Dense)]
+    if not found:
+        raise UserError("embed: no retriever of the pipeline encodes texts; name an encoder with --encoder")
+    return list(dict.fromkeys(found))

@@ -1,0 +1,151 @@
+"""Language models as a user sees them: which can be named, and one tiny call that shows whether a model answers."""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from curate.core.config import Settings
+from curate.core.errors import ConfigError, ProviderError
+from curate.core.protocols import Reply, Request, Usage
+from curate.core.records import Grade
+from curate.ledger import Ledger, default_path
+from curate.llm.cost import cost
+from curate.llm.online import Account, Job, Limits, Reading, Task, ask
+from curate.llm.providers import identity, key_variable, provider
+from curate.llm.providers.presets import LanguageModel, presets
+from curate.panel.judges.llm import LlmJudge
+from curate.runs.pipeline import Pipeline
+from curate.stages.asking import build
+from curate.stages.context import Context, home
+from curate.stages.judge.stage import Config, load_rubric
+
+QUERY = "What is the capital of France?"
+PASSAGES = ("Paris is the capital of France.", "Tea is grown in the hills of Fujian.")
+"""One that answers and one that does not; nothing of a user's is sent."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one tiny call to a model came to."""
+
+    name: str
+    model: str
+    """As the reply names it."""
+    json_mode: str
+    seconds: float
+    """From sending to the reply; loading the vendor's library and connecting included."""
+    finish: str
+    grades: Mapping[str, Grade | None]
+    """Label -> grade, of the passage that answers and of the one that does not; None where none could be read."""
+    usage: Usage | None
+    cost: float | None
+    """None if the price or the usage is unknown."""
+    currency: str | None
+
+    @property
+    def problem(self) -> str:
+        """Return why this model cannot judge as it is set, and what to do; empty if it can."""
+        if self.finish == "refusal":
+            return f"{self.name}: refused to grade two harmless sentences; choose another model"
+        if None not in self.grades.values():
+            return ""
+        if self.finish == "length":
+            return f"{self.name}: the answer did not fit its bound; raise thinking_tokens"
+        return f"{self.name}: the reply is not in the agreed form; try another json_mode, or another model"
+
+
+def listed(pipeline: Pipeline | None = None) -> list[dict[str, str | int | float | bool | None]]:
+    """Return a row for every language model that can be named, by name: presets, and those of a pipeline.
+
+    What is unknown is None; `key` is the variable that a key is read from, None where none is sent, and `set` says
+    whether it holds one.
+    """
+    context = _context(pipeline)
+    own = context.definitions.get("judges", {})
+    models = {name: build.language_model(context, name) for name in sorted({*own, *presets()})}
+    return [
+        {"name": name, "source": "pipeline" if name in own else "preset", **_facts(config)}
+        for name, config in models.items()
+        if config is not None
+    ]
+
+
+def tried(name: str, pipeline: Pipeline | None = None) -> Trial:
+    """Send one tiny prompt to a model, once, write the call into the ledger, and return what came back.
+
+    ConfigError if the key is missing, AccessError if it is wrong, ProviderError on any other failure.
+    """
+    context, section = _context(pipeline), cast("Config", pipeline.sections["judge"] if pipeline else Config())
+    judge, config = build.judge(context, name, lambda: load_rubric(section, context))
+    if config is None:
+        raise ConfigError(f"{name}: no language model, so there is nothing to send; `curate models` lists those")
+    assert isinstance(judge, LlmJudge)
+    reply, seconds = _exchange(judge, config, judge.build(QUERY, PASSAGES), context)
+    return Trial(
+        name,
+        reply.model,
+        config.json_mode,
+        seconds,
+        reply.finish,
+        judge.read(reply, len(PASSAGES)).grades,
+        reply.usage,
+        cost(reply.usage, config.price),
+        config.price.currency if config.price else None,
+    )
+
+
+def _exchange(judge: LlmJudge, config: LanguageModel, request: Request, context: Context) -> tuple[Reply, float]:
+    replies: list[Reply] = []
+    errors: list[ProviderError] = []
+
+    def read(reply: Reply) -> Reading:
+        replies.append(reply)
+        return Reading()
+
+    def failed(error: ProviderError) -> Reading:
+        errors.append(error)
+        return Reading()
+
+    asked, limits = provider(config), Limits(concurrency=1, attempts=1, price=config.price, mixed_models=True)
+    with Ledger(context.ledger or default_path(context.home)) as ledger:
+        account = Account(ledger.register(judge.identity), purpose="test")
+        started = time.monotonic()
+        ask([Job(judge.name, [Task(request, read, failed)], asked, account, limits)], ledger)
+        seconds = round(time.monotonic() - started, 2)
+    if errors:
+        raise errors[0]
+    return replies[0], seconds
+
+
+def _context(pipeline: Pipeline | None) -> Context:
+    """Return what is needed of a context outside any run."""
+    place = home()
+    if pipeline is None:
+        return Context(place, place, place)
+    head = pipeline.head
+    definitions = {"encoders": head.encoders, "retrievers": head.retrievers, "judges": head.judges}
+    known = cast("Mapping[str, Mapping[str, Settings]]", definitions)
+    return Context(place, place, place, language=head.language, definitions=known)
+
+
+def _facts(config: LanguageModel) -> dict[str, str | int | float | bool | None]:
+    variable = key_variable(config)
+    price = config.price.model_dump(mode="json") if config.price else {}
+    unnamed = config.model_copy(update={"vendor": None, "extra_body": {}})  # its identity names the address instead
+    return {
+        "kind": config.kind,
+        "model": config.model,
+        "address": str(identity(unnamed)["vendor"]),
+        "key": variable,
+        "set": None if variable is None else bool(os.environ.get(variable, "").strip()),
+        "json_mode": config.json_mode,
+        "context": config.context_tokens,
+        "input": price.get("input"),
+        "output": price.get("output"),
+        "currency": price.get("currency"),
+        "date": price.get("date"),
+        "batch": config.batch,
+        "note": config.note,
+    }

@@ -1,0 +1,1 @@
+"""What several stages need to ask judges and language models: consent, cost, panels, guards."""

@@ -1,0 +1,120 @@
+"""Judges that are asked by batches: each by one process at a time, which first collects what others left open."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from curate.core.errors import RunFailed, UserError
+from curate.ledger import Ledger
+from curate.ledger.batches import Batch, Batches
+from curate.ledger.claims import Claims
+from curate.llm import batch, online
+from curate.llm.online.tasks import Task
+from curate.llm.providers.batch import batch_provider
+from curate.panel import rating
+from curate.stages.asking.panel_state import AnySeat, PaidSeat, Table, paid
+from curate.stages.context import Consent, Context
+from curate.stages.judge import sharing
+from curate.stages.judge.sharing import Share
+
+
+def open_batches(ledger: Ledger, seat: PaidSeat) -> list[Batch]:
+    """Return the batches of a judge that nobody has collected yet."""
+    return Batches(ledger).open(seat.key.judge_digest, seat.key.rubric_digest, seat.key.replicate)
+
+
+def refuse_open(panel: Sequence[AnySeat], ledger: Ledger, consent: Consent) -> None:
+    """Stop if a vendor works on batches of these judges and this run would ask online: they would be paid twice."""
+    if consent.batch or consent.offline:
+        return
+    for seat in paid(panel):
+        if seat.work:
+            _refuse(seat, open_batches(ledger, seat))
+
+
+def refuse_abandoned(claims: Claims, ledger: Ledger, seat: PaidSeat) -> None:
+    """Stop if a vendor works on batches of a judge and the process that would collect them is gone."""
+    found = open_batches(ledger, seat)
+    if found and claims.take([_turn(seat)]):
+        _refuse(seat, found)
+
+
+def _refuse(seat: PaidSeat, found: Sequence[Batch]) -> None:
+    if found:
+        raise UserError(
+            f"judges.{seat.name}: its vendor still works on {len(found)} batches ({found[0].batch_id}, ...); "
+            "collect them with `curate judge --batch`"
+        )
+
+
+def in_batches(table: Table, seats: Sequence[PaidSeat], mixed_models: bool, context: Context) -> None:
+    """Ask by batches whoever has them, for less money and later answers.
+
+    A judge that another process asks by batches is waited for: what that one leaves open is collected here.
+    """
+    waiting, told = [seat for seat in seats if _able(seat, context)], set[str]()
+    while waiting:
+        with Claims(table.ledger, sharing.owner(), sharing.LEASE_S) as claims:
+            sharing.bury(claims)
+            taken = claims.take([_turn(seat) for seat in waiting])
+            mine = [seat for seat in waiting if _turn(seat) in taken]
+            waiting = [seat for seat in waiting if _turn(seat) not in taken]
+            for name in {seat.name for seat in waiting} - told:
+                context.tell(f"judges.{name}: another process asks it by batches; waiting for that one")
+                told.add(name)
+            if mine:
+                _ask(table, claims, mine, mixed_models, context)
+        if not mine:
+            time.sleep(sharing.PAUSE_S)
+
+
+def _able(seat: PaidSeat, context: Context) -> bool:
+    """Say whether a judge can be asked by batches; if not, tell why."""
+    if batch_provider(seat.settings) is None:
+        context.tell(batch.no_batch(seat.name))
+        return False
+    if context.consent.max_cost is not None and seat.settings.price is None:
+        context.tell(f"judges.{seat.name}: without a price no cap can be kept for a batch; asked online")
+        return False
+    return True
+
+
+def _ask(table: Table, claims: Claims, seats: Sequence[PaidSeat], mixed_models: bool, context: Context) -> None:
+    """Ask judges whose turn this process has, for all prompts that nobody else is asking."""
+    orders = []
+    for seat in seats:
+        share = Share(table.ledger, claims, seat.key, seat.work, table.since)
+        orders.append(_order(table, replace(seat, work=list(share)), mixed_models, context.run_id))
+        claims.renew()
+    batch.ask_batches(
+        orders,
+        table.ledger,
+        budget=context.consent.budget,
+        progress=context.progress,
+        tell=context.tell,
+        beat=(sharing.LEASE_S / 4, partial(_renew, claims, {_turn(seat) for seat in seats})),
+    )
+
+
+def _order(table: Table, seat: PaidSeat, mixed_models: bool, run: str) -> batch.Order:
+    asked = batch_provider(seat.settings)
+    assert asked is not None
+
+    def tasks() -> Iterator[Task]:
+        return table.tasks(seat, table.again(seat).work)
+
+    read = partial(rating.reading, seat.judge, seat.key)
+    return batch.Order(tasks, read, asked, online.Account(**vars(seat.key), run=run), seat.settings.price, mixed_models)
+
+
+def _renew(claims: Claims, turns: set[str]) -> None:
+    """Keep what is claimed; RunFailed if this process slept until its turn was another's."""
+    if turns - claims.renew():
+        raise RunFailed("this process stood still until another one took its batches over; the same command goes on")
+
+
+def _turn(seat: PaidSeat) -> str:
+    """Return the claim of who asks a judge by batches."""
+    key = seat.key
+    return f"batch:{key.judge_digest}:{key.rubric_digest}:{key.replicate}"

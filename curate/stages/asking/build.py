@@ -1,0 +1,128 @@
+"""Build encoders, retrievers and judges from a pipeline's names and definitions; stages hand them down."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from typing import TypeVar
+
+from curate.core.config import Section, Settings, check
+from curate.core.errors import ConfigError, suggestion
+from curate.core.protocols import Engine, Judge, Kit, Retriever
+from curate.core.registry import Registry
+from curate.llm.prompts import Rubric
+from curate.llm.providers import PROVIDERS, identity
+from curate.llm.providers.presets import LanguageModel, complete, presets
+from curate.panel.judges import JUDGES
+from curate.panel.judges.llm import LlmJudge
+from curate.retrieval.encoders import ENCODERS
+from curate.retrieval.engines import ENGINES
+from curate.retrieval.retrievers import RETRIEVERS
+from curate.retrieval.vectors import CachedEncoder, default_folder
+from curate.stages.asking import privacy_guard
+from curate.stages.context import Context
+
+Plugin = TypeVar("Plugin", bound=Callable[..., object])
+
+
+def encoder(context: Context, name: str) -> CachedEncoder:
+    """Return the encoder of that name, with its cache; ConfigError names the nearest known one."""
+    make, config = _resolve(ENCODERS, "encoders", context.definitions, name)
+    made = privacy_guard.guarded(make(name, config), context)
+    return CachedEncoder(made, default_folder(context.home), context.progress, context.tell)
+
+
+def retriever(context: Context, name: str) -> Retriever:
+    """Return the retriever of that name; an encoder's name means dense retrieval by it."""
+    definitions = _with_encoders(context, "retrievers", RETRIEVERS.names(), name, {"kind": "dense", "encoder": name})
+    make, config = _resolve(RETRIEVERS, "retrievers", definitions, name)
+    return make(name, config, kit(context))
+
+
+def judge(
+    context: Context, name: str, rubric: Callable[[], Rubric]
+) -> tuple[Judge, None] | tuple[LlmJudge, LanguageModel]:
+    """Return the judge of that name; a language model comes with the settings of its provider.
+
+    An encoder's name means the heuristic judge over its similarity. `rubric` is called only for language models, and no
+    key is needed.
+    """
+    config = language_model(context, name)
+    if config is not None:
+        return LlmJudge(name, rubric(), identity(config), config.thinking_tokens), config
+    fallback: Settings = {"kind": "similarity", "encoder": name}
+    definitions = _with_encoders(context, "judges", [*JUDGES.names(), *presets()], name, fallback)
+    make, section = _resolve(JUDGES, "judges", definitions, name, more_kinds=PROVIDERS.names())
+    return make(name, section, kit(context)), None
+
+
+def language_model(context: Context, name: str) -> LanguageModel | None:
+    """Return the settings of the language model of that name; None if the name means another kind of judge.
+
+    The pipeline's own definitions come before the presets, and may change one: `gpt-4o: {concurrency: 64}`, or under
+    another name `wide: {preset: gpt-4o, concurrency: 64}`. A `kind` that is a provider's (openai, anthropic) makes a
+    language model of a definition.
+    """
+    place, known, own = f"judges.{name}", presets(), context.definitions.get("judges", {}).get(name)
+    settings = complete(name, known.get(name, {}) if own is None else own, known, place)
+    if own is not None and "kind" not in settings and name not in JUDGES.names():
+        raise ConfigError(f"{place}: give a kind, or the name of a preset: {suggestion(name, known)}")
+    return check(LanguageModel, settings, place) if settings.get("kind") in PROVIDERS.names() else None
+
+
+def kit(context: Context) -> Kit:
+    """Return what plugins may ask for."""
+    may_send = partial(privacy_guard.may_ask, context=context)
+    return Kit(partial(encoder, context), context.home / "cache", engine(context), device(context), may_send)
+
+
+def engine(context: Context) -> Engine | None:
+    """Return what works on a corpus in parts; None where the pipeline names nothing."""
+    settings = {name: value for name, value in context.engine.items() if name != "device"}
+    if not settings:
+        return None
+    kind = str(settings.get("kind", "local"))
+    make, config = _resolve(ENGINES, "engine", {"engine": {kind: settings}}, kind)
+    return make(config)
+
+
+def device(context: Context) -> str:
+    """Return where vectors are compared: cpu, unless the pipeline says cuda, cuda:N or auto."""
+    return str(context.engine.get("device", "cpu"))
+
+
+def _with_encoders(
+    context: Context, family: str, builtin: list[str], name: str, fallback: Settings
+) -> Mapping[str, Mapping[str, Settings]]:
+    """Return the definitions, with one for a name that is an encoder's; ConfigError for a name nobody knows."""
+    defined = context.definitions.get(family, {})
+    encoders = {*ENCODERS.names(), *context.definitions.get("encoders", {})} - {"dense", "api"}
+    if name in defined or name in builtin:
+        return {family: defined}
+    if name in encoders:
+        return {family: {**defined, name: fallback}}
+    raise ConfigError(f"unknown {family[:-1]} {name!r}: {suggestion(name, {*defined, *builtin, *encoders})}")
+
+
+def _resolve(
+    registry: Registry[Plugin],
+    family: str,
+    definitions: Mapping[str, Mapping[str, Settings]],
+    name: str,
+    *,
+    more_kinds: Sequence[str] = (),
+) -> tuple[Plugin, Section]:
+    """Return the plugin's class and its checked settings: the definition's, or the defaults of a built-in."""
+    settings = definitions.get(family, {}).get(name)
+    if settings is None and name not in registry.names():
+        known = {*definitions.get(family, {}), *registry.names()}
+        raise ConfigError(f"{family}: unknown {registry.family} {name!r}: {suggestion(name, known)}")
+    settings = dict(settings or {})
+    kind = settings.pop("kind", name)
+    if kind not in (kinds := registry.names()):
+        found = repr(kind) if kind != name else "nothing"
+        raise ConfigError(f"{family}.{name}.kind: found {found}; {suggestion(str(kind), [*kinds, *more_kinds])}")
+    make = registry.load(str(kind))
+    config = getattr(import_module(make.__module__), "Config", None)
+    if not (isinstance(config, type) and issubclass(config, Section)):
+        raise ConfigError(f"{family}.{name}: {make.__module__} has no class Config(curate.Section) for its settings")
+    return make, check(config, settings, f"{family}.{name}")

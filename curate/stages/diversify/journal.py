@@ -1,0 +1,50 @@
+"""Decisions of a long diversify on disk, block by block: a work that was killed goes on where it was."""
+
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from curate.retrieval.similarity.diversity import DECISION, Decisions
+
+CHECK = 4
+"""Bytes of the checksum behind every block."""
+
+
+class Journal:
+    """A file of decisions that belongs to one set of texts under one rule, which its name must tell.
+
+    Every block is written as it is decided, with a checksum; a block that a kill has left half written, and whatever
+    stands behind it, counts as not decided.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def known(self, block: int) -> Decisions:
+        """Return what was decided on the first items, whole blocks only; the file is cut to these."""
+        data = self.path.read_bytes() if self.path.is_file() else b""
+        size, found = block * DECISION.itemsize, []
+        for start in range(0, len(data) - size - CHECK + 1, size + CHECK):
+            decided = data[start : start + size]
+            if data[start + size : start + size + CHECK] != _check(decided):
+                break
+            found.append(np.frombuffer(decided, DECISION))
+        if data:
+            with self.path.open("r+b") as stream:
+                stream.truncate(len(found) * (size + CHECK))
+        return np.concatenate(found) if found else np.empty(0, DECISION)
+
+    def add(self, decisions: Decisions) -> None:
+        """Append what was decided on the next block."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab") as stream:
+            stream.write(decisions.tobytes() + _check(decisions.tobytes()))
+
+    def close(self) -> None:
+        """Delete the file, once the decisions stand elsewhere."""
+        self.path.unlink(missing_ok=True)
+
+
+def _check(data: bytes) -> bytes:
+    return zlib.crc32(data).to_bytes(CHECK, "little")

@@ -1,0 +1,245 @@
+"""Diversify queries and documents: drop a text that too many kept texts already resemble.
+
+In: queries, corpus, qrels of `mask`. Out: the same tables without the redundant texts, and `dropped`, which
+names for each the nearest kept text and their similarity. The rule is the one of the CMedTEB paper.
+"""
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import polars as pl
+from pydantic import Field, model_validator
+
+from curate.core import sampling
+from curate.core.config import Json, Section, digest
+from curate.core.duplicates import follow_qrels, same_text
+from curate.core.errors import ConfigError, DataError, UserError
+from curate.core.protocols import Vectors
+from curate.retrieval.similarity.approximate import FLOAT32, Rows, Screen
+from curate.retrieval.similarity.devices import screen_on
+from curate.retrieval.similarity.diversity import (
+    FORGETFUL,
+    Diversity,
+    Journal,
+    disagreement,
+    diversify,
+    everything,
+    threshold,
+    twins,
+)
+from curate.stages.asking import build
+from curate.stages.context import Context, Report, Stage
+from curate.stages.diversify.journal import Journal as FileJournal
+from curate.stages.diversify.vectors import TABLES, Texts
+from curate.system.files import frame, sha256, write_table
+
+SEED_FROM, SEED_SIZE = 50_000, 5_000
+SAMPLE = 1_000
+"""Items on which an approximate index is compared with the exact rule."""
+VERSION = 1
+"""Of decisions that are remembered; raised when the same settings would give others."""
+MEMORY = ".diversify"
+"""Folder in the run folder for the decisions of a stage that was killed."""
+
+
+class Side(Section):
+    """The rule for queries or for documents."""
+
+    enabled: bool = True
+    t: Annotated[float, Field(ge=-1, le=1)] | Literal["auto"] = Field(
+        default="auto", description="similarity above which two texts count as alike"
+    )
+    k: int = Field(default=5, ge=1, description="neighbours that are looked at")
+    n: int = Field(default=1, ge=0, description="alike neighbours that are allowed")
+    seed_size: Annotated[int, Field(ge=0)] | Literal["auto"] = Field(
+        default="auto", description="items that come first and are kept untested"
+    )
+    seeds: str = Field(
+        default="first",
+        min_length=1,
+        description="which these are: `first`, `random` by the run's seed, or all ids of a file, one a line",
+    )
+    target_drop: float = Field(default=0.1, gt=0, lt=1, description="share that `t: auto` drops, at most")
+
+    @model_validator(mode="after")
+    def _n_below_k(self) -> "Side":
+        if self.n >= self.k:
+            raise ValueError("n must be smaller than k, else nothing is ever dropped")
+        return self
+
+
+class Config(Section):
+    """Thresholds belong to one encoder: 0.85 / 0.78 are right for gte-multilingual-base and for no other."""
+
+    enabled: bool = True
+    encoder: str = "use"
+    approximate: bool = Field(
+        default=False,
+        description="look up the k nearest in an HNSW graph, which may miss some; for over 10 million texts",
+    )
+    queries: Side = Side()
+    corpus: Side = Side()
+    max_drop: float = Field(default=0.5, ge=0, le=1, description="a larger share dropped stops the run")
+
+
+def decide(
+    side: Side,
+    size: int,
+    encode: Callable[[], Vectors],
+    seeds: Rows | None = None,
+    screen: Screen = FLOAT32,
+    journal: Callable[[float], Journal] = lambda _t: FORGETFUL,
+    *,
+    approximate: bool = False,
+) -> Diversity:
+    """Apply one side's settings to `size` items; without `seeds` the first ones are kept untested.
+
+    `journal` gives, for a threshold, what remembers the decisions under it.
+    """
+    if not side.enabled:
+        return everything(size)
+    vectors = encode()
+    t = threshold(vectors, side.n, side.target_drop, screen) if side.t == "auto" else side.t
+    first, k = seed_size(side, size) if seeds is None else seeds, side.k if approximate else 0
+    decided = diversify(vectors, t, side.n, first, screen, journal(t), k)
+    return replace(decided, disagreement=disagreement(vectors, decided, side.n, first, SAMPLE)) if k else decided
+
+
+def seed_size(side: Side, size: int) -> int:
+    """Return how many of `size` items are seeds; `auto` is 5,000 from 50,000 items on and none below."""
+    count = (SEED_SIZE if size >= SEED_FROM else 0) if side.seed_size == "auto" else side.seed_size
+    return min(count, size)
+
+
+def run(config: Config, context: Context) -> Report:
+    """Decide both sides, write what is kept, and let qrels follow."""
+    texts = {name: Texts(context, name, config.encoder) for name in TABLES}
+    sides = {name: _decided(texts[name], _side(config, name), config.approximate) for name in TABLES}
+    _refuse_too_many(config, sides)
+    for name in TABLES:
+        texts[name].copy(sides[name].kept)
+    dropped = pl.concat([_dropped(texts[name], sides[name]) for name in TABLES])
+    classes = context.read("mask", "classes")
+    moved = {name: twins(same_text(classes, name).iter_rows(), sides[name].kept) for name in TABLES}
+    qrels, lost = _follow(context.read("mask", "qrels"), dropped, moved)
+    write_table(context.out, "qrels", qrels)
+    write_table(context.out, "dropped", pl.concat([dropped, lost]).sort("table", "id"))
+    shutil.rmtree(context.run / MEMORY, ignore_errors=True)  # the tables hold it now
+    facts: dict[str, Json] = {
+        name: {"items": side.kept.size, "kept": int(side.kept.sum()), "t": side.t} for name, side in sides.items()
+    }
+    if config.approximate:
+        facts["approximate"] = {name: side.disagreement for name, side in sides.items()}
+    total = sum(side.kept.size for side in sides.values())
+    facts |= {"encoder": config.encoder, "qrels_lost": len(lost)}
+    return Report(total, total - len(dropped), len(dropped), facts=facts, notes=_notes(sides))
+
+
+def fingerprint(config: Config, context: Context) -> Json:
+    """Return the encoder's revision, if one is needed, and digests of files of seeds."""
+    sides = [side for name in TABLES if (side := _side(config, name)).enabled]
+    files = {side.seeds: sha256(_seed_file(side)) for side in sides if side.seeds not in ("first", "random")}
+    revision = build.encoder(context, config.encoder).revision if sides else None
+    return [revision, files] if files else revision
+
+
+def _decided(texts: Texts, side: Side, approximate: bool) -> Diversity:
+    """Apply a side's settings to its texts; what was decided before a kill is not decided again."""
+    seeds = _seeds(texts, side) if side.enabled else None
+    screen = screen_on(build.device(texts.context), len(texts))
+    journal = partial(_journal, texts, side, seeds, approximate)
+    return decide(side, len(texts), texts.vectors, seeds, screen, journal, approximate=approximate)
+
+
+def _seeds(texts: Texts, side: Side) -> Rows | None:
+    """Return the items that come first and untested, where these are not simply the first ones."""
+    if side.seeds == "first":
+        return None
+    if side.seeds == "random":
+        draw = sampling.generator(texts.context.seed, "diversify", texts.table)
+        return np.array(draw.sample(range(len(texts)), seed_size(side, len(texts))), dtype=np.int64)
+    places = {name: row for row, (name, _) in enumerate(texts.items())}
+    named = list(dict.fromkeys(_seed_file(side).read_text(encoding="utf-8-sig").split()))
+    if unknown := [name for name in named if name not in places]:
+        raise DataError(
+            f"{side.seeds}: {len(unknown):,} ids are not in the {texts.table}, the first is {unknown[0]!r}; give ids "
+            f"as `curate show mask/{texts.table}` lists them, one a line"
+        )
+    return np.array([places[name] for name in named], dtype=np.int64)
+
+
+def _journal(texts: Texts, side: Side, seeds: Rows | None, approximate: bool, t: float) -> FileJournal:
+    """Return the memory of decisions on these texts, by this encoder, under this rule."""
+    rule = [t, side.n, seed_size(side, len(texts)) if seeds is None else seeds.tolist()]
+    rule += [side.k] if approximate else []
+    table = sha256(texts.context.folder("mask") / f"{texts.table}.parquet")
+    key = digest([VERSION, table, texts.encoder, build.encoder(texts.context, texts.encoder).revision, *rule])
+    return FileJournal(texts.context.run / MEMORY / f"{texts.table}-{key[:16]}")
+
+
+def _seed_file(side: Side) -> Path:
+    path = Path(side.seeds)
+    if not path.is_file():
+        raise ConfigError(f"diversify seeds: found {side.seeds!r}, expected first, random, or a file of ids")
+    return path
+
+
+def _side(config: Config, name: str) -> Side:
+    side: Side = getattr(config, name)
+    return side if config.enabled else side.model_copy(update={"enabled": False})
+
+
+def _notes(sides: Mapping[str, Diversity]) -> list[str]:
+    """Say how good an approximate index was."""
+    return [
+        f"{name}: compared by an approximate index; of a sample, {SAMPLE:,} texts at most, the exact rule decides "
+        f"{side.disagreement:.1%} otherwise"
+        for name, side in sides.items()
+        if side.disagreement is not None
+    ]
+
+
+def _refuse_too_many(config: Config, sides: Mapping[str, Diversity]) -> None:
+    for name, side in sides.items():
+        share = 1 - side.kept.mean() if side.kept.size else 0.0
+        if share > config.max_drop:
+            raise UserError(
+                f"diversify.{name}: {share:.0%} of {side.kept.size:,} texts would be dropped at t = {side.t:g}; the "
+                f"threshold may belong to another encoder than {config.encoder!r}. Set diversify.{name}.t, or go on "
+                "with --set diversify.max_drop=1"
+            )
+
+
+def _dropped(texts: Texts, side: Diversity) -> pl.DataFrame:
+    ids = [name for name, _ in texts.items()]
+    found = {"table": texts.table, "stage": "diversify", "reason": "redundant"}
+    rows = (
+        {**found, "id": ids[at], "nearest_id": ids[side.nearest[at]], "similarity": float(side.similarity[at])}
+        for at in np.flatnonzero(~side.kept).tolist()
+    )
+    return frame("dropped", rows)
+
+
+def _follow(
+    qrels: pl.DataFrame, dropped: pl.DataFrame, moved: Mapping[str, Mapping[str, str]]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the qrels of kept pairs, and a row for each that is lost with its query or document.
+
+    A qrel follows its text to one that is kept and was equal before masking, never to one that is merely similar, or
+    that masking made equal: that would be a label which nobody gave.
+    """
+    followed = follow_qrels(qrels, moved["queries"], moved["corpus"])
+    gone = {table: dropped.filter(pl.col("table") == table)["id"].implode() for table in TABLES}
+    lost = pl.col("query_id").is_in(gone["queries"]) | pl.col("doc_id").is_in(gone["corpus"])
+    found = {"table": "qrels", "stage": "diversify", "reason": "its query or document is redundant"}
+    pairs = followed.filter(lost).select("query_id", "doc_id").iter_rows()
+    rows = ({**found, "id": f"{query_id} {doc_id}"} for query_id, doc_id in pairs)
+    return followed.filter(~lost), frame("dropped", rows)
+
+
+STAGE = Stage("diversify", Config, ("mask",), run, fingerprint, head=(), version=2)

@@ -1,0 +1,213 @@
+"""What the card of an export tells of its run: judges, agreement, experts, settings, personal data."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import polars as pl
+
+from curate.core.config import Json
+from curate.evaluation.agreement import compare
+from curate.formats.exporters.contributors import parts
+from curate.llm.providers import presets
+from curate.panel import judge_dependence
+from curate.report import run_figures
+from curate.report.page import strings
+from curate.review.showing import columns
+from curate.stages.asking import privacy_guard
+from curate.stages.context import Context
+from curate.system.files import read_json
+
+KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
+"""Key of a judge's identity -> what kind of judge has it."""
+_FATE = {"merge": "merged", "keep": "kept"}
+"""What became of equal texts -> how it is said."""
+TOLD = (
+    "diversify.encoder",
+    "diversify.approximate",
+    "diversify.queries",
+    "diversify.corpus",
+    "pool.retrievers",
+    "pool.method",
+    "pool.depth",
+    "pool.size",
+    "judge.batch",
+    "judge.passage_tokens",
+    "judge.cascade",
+    "consensus.policy",
+    "consensus.corpus",
+)
+"""Settings that the card shows where the pipeline names them; none holds a path."""
+
+
+def dependence(context: Context) -> dict[str, Json]:
+    """Return what the judges of the run have in common, with warnings in English; see `comparing.dependence`."""
+    return compare.dependence(
+        context.run, context.seed, context.definitions.get("judges", {}), judged=context.folder("judge")
+    )
+
+
+def warned(common: Mapping[str, Any]) -> dict[str, Json]:
+    """Return what a card says of judges that have something in common, and what the panel is worth."""
+    return {"warnings": common["warnings"], "effective": judge_dependence.worth(common, strings("en")["dependence"])}
+
+
+def families(context: Context) -> dict[str, Json]:
+    """Return judge -> its family; empty before the panel has judged."""
+    path = context.folder("judge") / "panel.json"
+    return {**presets.families(read_json(path), context.definitions.get("judges", {}))} if path.is_file() else {}
+
+
+def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any], suspicious: int) -> dict[str, Json]:
+    """Return what the card says of a run: no times, no paths.
+
+    `common` is what `dependence` says of the judges, `suspicious` what the scan of `mask` left.
+    """
+    judged: dict[str, Any] = dict(context.done("judge").facts)
+    resolved: dict[str, Any] = dict(context.done("resolve").facts)
+    panel: list[str] = agreed["panel"]
+    sts = context.report("sts")
+    return {
+        "weak_judges": run_figures.only_heuristics(panel, judged["heuristic"]),
+        "judges": _judges(context, judged, panel),
+        "parts": had_a_part(context),
+        "prompts": [judged["rubric"]] if judged["rubric"] else [],
+        "agreement": _agreement(agreed),
+        "dependence": warned(common),
+        "experts": _experts(context),
+        "privacy": _privacy(context, suspicious),
+        "sts": dict(sts.facts) if sts else None,
+        "counts": _counts(agreed["counts"], resolved["counts"]),
+        **settings(context),
+        "labels": resolved["policy"],
+        "pairs that experts read": resolved["reviewed"],
+        "verdicts that experts changed": resolved["overridden"],
+        "equal texts": "kept under their own ids" if context.duplicates == "keep" else "merged",
+    }
+
+
+def had_a_part(context: Context) -> dict[str, Json]:
+    """Return role -> names of those who retrieved and judged; see `parts`."""
+    rankings = pl.scan_parquet(context.folder("pool") / "rankings.parquet")
+    retrievers = rankings.select(pl.col("retriever").unique()).collect()["retriever"]
+    panel = read_json(context.folder("judge") / "panel.json")
+    return {**parts(retrievers, panel, context.definitions)}
+
+
+def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> list[Json]:
+    """Return a row a judge: what it is, and of a language model how it was asked and what its replies call it."""
+    identities, rows = read_json(context.folder("judge") / "panel.json"), list[Json]()
+    for name in panel:
+        identity = identities[name]
+        kind = (
+            "recorded grades" if "replay" in identity else "heuristic" if "heuristic" in identity else "language model"
+        )
+        asked = {key: identity[key] for key in ("model", "temperature") if key in identity}
+        replied = (judged.get("models") or {}).get(name)
+        names = {"in replies": ", ".join(replied)} if replied else {}
+        rows.append({"judge": _described(name, judged), "kind": kind, **asked, **names})
+    return rows
+
+
+def settings(context: Context) -> dict[str, Json]:
+    """Return the settings that a reader needs to judge the set by, as the pipeline gives them."""
+    found: dict[str, Json] = {}
+    for place in TOLD:
+        stage, _, name = place.partition(".")
+        section = context.settings.get(stage)
+        if isinstance(section, Mapping) and section.get(name) is not None:
+            found[place] = section[name]
+    thinned = context.report("diversify")
+    for table in ("queries", "corpus"):
+        counts = thinned.facts.get(table) if thinned else None
+        if isinstance(counts, Mapping):
+            found[f"{table} before and after diversify"] = f"{counts['items']:,} and {counts['kept']:,}"
+    return found
+
+
+def _counts(panel: Mapping[str, Any], published: Mapping[str, Any]) -> Json:
+    """Return the pairs of a run by verdict; the panel's and the published ones as columns where they differ."""
+    if all(panel[name] == count for name, count in published.items()):
+        return dict(panel)
+    plain = {name: count for name, count in panel.items() if not isinstance(count, Mapping)}
+    scores = panel.get("ndcg_at_10", {})
+    plain |= {f"ndcg_at_10, {name}, {corpus}": each for name, both in scores.items() for corpus, each in both.items()}
+    return [{"": name, "panel": count, "published": published.get(name, "")} for name, count in plain.items()]
+
+
+def _experts(context: Context) -> list[Json]:
+    """Return a row a figure, and what it is by every sample that people read, of the panel's and published labels."""
+    found = {
+        f"{each.labels}, {' and '.join(each.samples)}": each for each in columns(context.run, context.folder("resolve"))
+    }
+    names = dict.fromkeys(name for each in found.values() for name in each.shares)
+    read: dict[str, Json] = {"": "pairs read", **{head: each.read for head, each in found.items()}}
+    rows: list[dict[str, Json]] = [
+        {"": name, **{head: run_figures.between(cast("Any", each.shares.get(name))) for head, each in found.items()}}
+        for name in names
+    ]
+    return [read, *rows] if found else []
+
+
+def _privacy(context: Context, suspicious: int) -> list[Json]:
+    """Return what was done about personal data, in sentences."""
+    section, report = context.settings.get("mask"), context.report("mask")
+    said = section if isinstance(section, Mapping) else {}
+    if said.get("enabled") is False or report is None:
+        return ["The texts were not masked by this pipeline."]
+    changed = f"{report.facts['masked_queries']:,} queries and {report.facts['masked_corpus']:,} documents"
+    looked = "Rules and a local language model" if said.get("model") else "Rules"
+    lines: list[Json] = [
+        f"{looked} looked for names, addresses, telephone and identity numbers and the like, and masked them.",
+        f"Something was masked in {changed}, of all that were read.",
+        "A second scan looked for what was missed; no such scan finds everything.",
+    ]
+    decided = privacy_guard.decided(context)
+    if any(decided.values()):
+        counts = f"{decided['accepted']:,} were accepted and {decided['masked']:,} masked by people"
+        lines.append(f"Of the places that it listed, {counts}.")
+    lines += _altered(report.facts, context.duplicates)
+    if suspicious:
+        lines.append(f"{suspicious:,} texts hold what looks like personal data to that scan, and were allowed.")
+    return lines
+
+
+def _altered(facts: Mapping[str, Json], duplicates: str) -> list[Json]:
+    """Return how many texts masking made equal to others, and how many lost much of their characters."""
+    told = (
+        ("made_equal", f"became equal to another text when both were masked, and were {_FATE[duplicates]}"),
+        ("shortened", "lost more than a third of their characters to masking"),
+    )
+    return [f"{counted} {words}." for fact, words in told if (counted := run_figures.counted_texts(facts, fact))]
+
+
+def _agreement(agreed: Mapping[str, Any]) -> dict[str, Json]:
+    """Return the card's figures of agreement, with their intervals, on each set of pairs that they were measured on.
+
+    On the candidates agreement at the cut is complete by construction, so that only the five grades are shown.
+    """
+    words = {
+        "fleiss": "Fleiss' kappa",
+        "alpha_ordinal": "Krippendorff's alpha (ordinal)",
+        "percent": "percent agreement",
+    }
+    top, rerank = agreed["top_50"] or {}, agreed["rerank"] or {}
+    levels = {
+        "five grades": agreed["five_grades"],
+        "relevant or not": agreed["cut"],
+        "five grades, top 50": top.get("five_grades"),
+        "relevant or not, top 50": top.get("cut"),
+        "five grades, reranking candidates": rerank.get("five_grades"),
+    }
+    shown: dict[str, Json] = {
+        f"{word}, {level}": run_figures.stated(found, name, strings("en"))
+        for level, found in levels.items()
+        for name, word in words.items()
+        if found and not (level.startswith("relevant") and name == "alpha_ordinal")
+    }
+    return {**shown, "queries resampled for the 95 % intervals in brackets": agreed["five_grades"]["clusters"]}
+
+
+def _described(judge: str, judged: Mapping[str, Any]) -> str:
+    """Return a judge's name with what a reader of the card must know of it."""
+    heuristic = " (heuristic)" if judge in judged["heuristic"] else ""
+    return f"{judge}{heuristic}{' (did not pass its controls)' if judge in run_figures.failed(judged) else ''}"

@@ -1,0 +1,59 @@
+"""What the manifest of an export says of how its labels were made, so that they can be derived again."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import polars as pl
+
+from curate.core.config import Json, digest
+from curate.core.errors import DataError
+from curate.core.protocols import Benchmark
+from curate.formats.exporters.candidates import Rerank
+from curate.panel.voting import EXPERTS, PAIR
+from curate.stages.context import Context
+from curate.system.files import read_json
+
+
+def made_from(
+    context: Context, benchmark: Benchmark, judged: pl.DataFrame, rerank: Rerank, *, prefixed: bool
+) -> dict[str, Json]:
+    """Return what `curate verify` derives the labels from, beside the ledger; `judged` are all verdicts of the run."""
+    panel, facts = read_json(context.folder("judge") / "panel.json"), context.done("judge").facts
+    experts = pl.col("policy") == EXPERTS
+    policies = judged.filter(~experts)["policy"].unique().sort().to_list()
+    if len(policies) > 1:
+        raise DataError(f"export: found verdicts by the policies {', '.join(policies)}; run `curate consensus` again")
+    return {
+        "panel": {name: _key(identity) for name, identity in panel.items()},
+        "shown": facts["shown"],
+        "cascade": facts["cascade"] is not None,
+        "policy": policies[0] if policies else "unanimous",
+        "outside": _outside(judged, benchmark, prefixed=prefixed) if "dawid-skene" in policies else [],
+        "experts": benchmark.verdicts.filter(experts).height,
+        "overridden": _exported(context.read("resolve", "overrides"), benchmark, prefixed=prefixed).height,
+        "rerank": rerank.model_dump(),
+        "seed": context.seed,
+        "prefixed": prefixed,
+    }
+
+
+def _key(identity: Mapping[str, Json]) -> dict[str, Json]:
+    """Return under what the ledger keeps a judge's ratings; recorded grades are in none."""
+    read = identity.get("rubric")
+    judge = digest({name: value for name, value in identity.items() if name != "rubric"})
+    rubric = read["digest"] if isinstance(read, Mapping) else ""
+    recorded = {"assessor": identity["assessor"]} if "replay" in identity else None
+    return {"judge": judge, "rubric": rubric, "recorded": recorded}
+
+
+def _exported(pairs: pl.DataFrame, benchmark: Benchmark, *, prefixed: bool) -> pl.DataFrame:
+    """Return those of a run's pairs that the export holds."""
+    exported = benchmark.verdicts.select(pl.col(name).str.slice(2 if prefixed else 0) for name in PAIR)
+    return pairs.join(exported, on=PAIR, how="semi")
+
+
+def _outside(judged: pl.DataFrame, benchmark: Benchmark, *, prefixed: bool) -> list[Json]:
+    """Return the votes on pairs that were judged and are in no export, each pattern with its number of pairs."""
+    left = judged.join(_exported(judged, benchmark, prefixed=prefixed), on=PAIR, how="anti")["votes"]
+    patterns = Counter(tuple((vote["judge"], vote["grade"]) for vote in votes) for votes in left)
+    return [{"votes": dict(votes), "pairs": count} for votes, count in sorted(patterns.items(), key=str)]

@@ -1,0 +1,218 @@
+"""Export: check the benchmark, then write it in the formats asked for.
+
+In: queries and corpus of `diversify`, pool, ratings, agreement, and the labels of `resolve`. Out: a folder a format,
+and `dropped` (queries left out, with the reason). The same run gives the same bytes: no times, no paths. Nothing is
+written while `mask` lists places that still look like personal data in a text that would be.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+from pydantic import Field
+
+from curate.core.config import Json, Section
+from curate.core.errors import ConfigError, DataError
+from curate.core.protocols import Benchmark
+from curate.core.records import GRADES
+from curate.formats.exporters import EXPORTERS, integrity, manifest
+from curate.formats.exporters.candidates import Rerank, candidates
+from curate.formats.exporters.card import form
+from curate.formats.exporters.ids import prefixed
+from curate.panel.agreement_figures import measure
+from curate.panel.voting import PAIR
+from curate.report import run_figures
+from curate.review import relevance_desks
+from curate.stages.asking import privacy_guard
+from curate.stages.context import Context, Report, Stage
+from curate.stages.export import card_facts
+from curate.stages.export.provenance import made_from
+from curate.stages.export.reckoning import NO_POSITIVE, nothing_left
+from curate.system.corpus import KeptCorpus, TableCorpus
+from curate.system.files import frame, read_json, write_table
+
+
+class Config(Section):
+    """What is written."""
+
+    formats: tuple[str, ...] = ("mteb", "beir", "trec")
+    rerank: Rerank = Rerank()
+    license: str | None = None
+    source: str = Field(default="", description="one sentence for the card: where queries and documents come from")
+    instruction: str | None = Field(default=None, description="how instruction-following models are asked")
+    citation: str | None = Field(default=None, description="how the set is cited, in Markdown")
+
+
+def run(config: Config, context: Context) -> Report:
+    """Put the benchmark together, pass the gate, and write every format."""
+    judged = context.read("resolve", "verdicts")
+    positives = context.read("resolve", "qrels")
+    dropped = context.read("resolve", "dropped")
+    queries = _with_a_positive(context, positives)
+    removed = frozenset(dropped.filter(pl.col("table") == "corpus")["id"])
+    pairs = context.read("sts", "pairs") if context.report("sts") else None
+    asked = queries["query_id"] if pairs is None else pl.concat([queries["query_id"], pairs["query_id"]])
+    suspicious = _suspicious(context, asked, removed)
+    # Whatever is made below knows only documents that the corpus still holds.
+    verdicts = judged.filter(~pl.col("doc_id").is_in(sorted(removed)))
+    chosen, short = (
+        candidates(verdicts, context.read("pool", "pool"), config.rerank, context.seed)
+        if config.rerank.enabled
+        else (frame("qrels"), [])
+    )
+    mix = _mix(chosen, verdicts)
+    agreed = read_json(context.folder("consensus") / "agreement.json")
+    agreed["rerank"] = _on_candidates(context, chosen, agreed["panel"])
+    common = card_facts.dependence(context)
+    benchmark = Benchmark(
+        name=context.name,
+        language=context.language,
+        queries=queries,
+        corpus=KeptCorpus(TableCorpus(context.folder("diversify")), removed),
+        qrels=positives,
+        candidates=chosen,
+        verdicts=verdicts.join(queries, on="query_id", how="semi"),
+        facts={**card_facts.facts(context, agreed, common, suspicious), **_chosen(config, mix)},
+        duplicates=context.duplicates,
+        pairs=pairs,
+    )
+    benchmark, renamed = prefixed(benchmark)
+    integrity.check(benchmark)
+    labels = made_from(context, benchmark, judged, config.rerank, prefixed=renamed is not None)
+    _write(config, context, benchmark, renamed, {"labels": labels, "dependence": common})
+    left_out = _left_out(context, queries, short)
+    write_table(context.out, "dropped", left_out)
+    counts: dict[str, Json] = {
+        **_counts(benchmark),
+        "rerank_negatives_by_best_grade": mix,
+        "rerank_agreement": agreed["rerank"],
+        "formats": list(config.formats),
+        "residual": suspicious,
+        "overridden": context.done("resolve").facts["overridden"],
+    }
+    notes = _notes(config, common, short, renamed, suspicious)
+    return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
+
+
+def _with_a_positive(context: Context, positives: pl.DataFrame) -> pl.DataFrame:
+    """Return the queries that have a positive; DataError if none has."""
+    queries = context.read("diversify", "queries").join(positives, on="query_id", how="semi", maintain_order="left")
+    if queries.is_empty():
+        raise DataError(
+            "\n".join(
+                (
+                    "export: no query has a positive, so there is no benchmark to write",
+                    *nothing_left(context, ("ingest", *AFTER)),
+                    "next: look at `curate report`, or at `curate show verdicts`",
+                )
+            )
+        )
+    return queries
+
+
+def _suspicious(context: Context, queries: pl.Series, removed: frozenset[str]) -> int:
+    """Return in how many of these queries and of the corpus's texts something still looks like personal data.
+
+    Texts that were accepted do not count; UserError unless the others are allowed.
+    """
+    corpus = pl.scan_parquet(context.folder("diversify") / "corpus.parquet").select("doc_id").collect()["doc_id"]
+    left = privacy_guard.residual(context)
+    asked = (pl.col("table") == "queries") & pl.col("id").is_in(queries.implode())
+    found = (pl.col("table") == "corpus") & pl.col("id").is_in(corpus.implode()) & ~pl.col("id").is_in(sorted(removed))
+    return privacy_guard.stop("export", left.filter(asked | found), context)
+
+
+def _counts(benchmark: Benchmark) -> dict[str, Json]:
+    return {
+        "queries": len(benchmark.queries),
+        "corpus": len(benchmark.corpus),
+        "qrels": len(benchmark.qrels),
+        "rerank_queries": benchmark.candidates["query_id"].n_unique(),
+        "rerank_candidates": len(benchmark.candidates),
+    }
+
+
+def _write(
+    config: Config, context: Context, benchmark: Benchmark, renamed: pl.DataFrame | None, made: dict[str, Json]
+) -> None:
+    """Write every format with its verdicts and its manifest, `made` in it, and the map of the ids that were renamed."""
+    rows: dict[str, Json] = {"queries": len(benchmark.queries), "corpus": len(benchmark.corpus)}
+    for name in config.formats:
+        folder = context.out / name
+        folder.mkdir()
+        EXPORTERS.load(name)(benchmark, folder)
+        write_table(folder, "verdicts", benchmark.verdicts.sort(PAIR))
+        body: dict[str, Json] = {"name": benchmark.name, "language": benchmark.language, "format": name, "rows": rows}
+        if name == "mteb":
+            body["card"] = {"form": form(), "facts": json.dumps(benchmark.facts, ensure_ascii=False)}
+        manifest.write(folder, {**body, **made})
+    if renamed is not None:
+        renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
+
+
+def _notes(
+    config: Config, common: Mapping[str, Any], short: list[str], renamed: pl.DataFrame | None, suspicious: int
+) -> list[str]:
+    notes = [f"WARNING: {said}" for said in common["warnings"]]
+    if suspicious:
+        notes.append(f"{suspicious:,} texts hold what looks like personal data and was allowed; see mask/residual")
+    if short:
+        notes.append(f"{len(short):,} queries are in no reranking: under {config.rerank.negatives} negatives")
+    if renamed is not None:
+        notes.append("ids of queries and documents met, so all got prefixes; see renamed_ids.tsv")
+    return notes
+
+
+def fingerprint(config: Config, context: Context) -> Json:
+    """Check that every format is known; return what the card says and no table holds."""
+    if not config.formats:
+        raise ConfigError(f"export.formats: expected one or more of {', '.join(EXPORTERS.names())}")
+    for name in config.formats:
+        EXPORTERS.load(name)
+    judged = context.report("judge")
+    return {
+        "duplicates": context.duplicates,
+        "rubric": judged.facts.get("rubric") if judged else None,
+        "residual": privacy_guard.allowed(context),
+        "experts": {desk.sample.design.name: desk.digest for desk in relevance_desks(context.run)},
+        "told": card_facts.settings(context),
+        "families": card_facts.families(context),
+    }
+
+
+def _chosen(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]:
+    """Return what the card says of the settings of this stage."""
+    return {
+        **{name: getattr(config, name) for name in ("license", "source", "citation", "instruction")},
+        "reranking negatives, drawn": config.rerank.draw,
+        "reranking negatives, best grade of a vote": ", ".join(f"{grade} {count}" for grade, count in mix.items()),
+    }
+
+
+def _mix(chosen: pl.DataFrame, verdicts: pl.DataFrame) -> dict[str, Json]:
+    """Return how many rerank negatives have each best grade: S to D, those that occur."""
+    negatives = verdicts.join(chosen.filter(pl.col("score") == 0), on=["query_id", "doc_id"], how="semi")
+    given = [[vote["grade"] for vote in votes if vote["grade"]] for votes in negatives["votes"]]
+    best = [min(grades, key=GRADES.index) for grades in given if grades]
+    return {grade: count for grade in GRADES if (count := best.count(grade))}
+
+
+def _on_candidates(context: Context, chosen: pl.DataFrame, panel: list[str]) -> dict[str, Json] | None:
+    """Return the panel's agreement on a reranker's candidates, as `consensus` measures it; None without candidates."""
+    if chosen.is_empty():
+        return None
+    return measure(context.read("judge", "ratings").join(chosen, on=run_figures.PAIR, how="semi"), panel, context.seed)
+
+
+def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.DataFrame:
+    """Return the queries that are in no export, or not among the reranking ones, with the reason."""
+    asked = context.read("diversify", "queries").join(queries, on="query_id", how="anti")["query_id"]
+    reasons = [(query_id, NO_POSITIVE) for query_id in asked]
+    reasons += [(query_id, "too few negatives for reranking") for query_id in short]
+    rows = ({"table": "queries", "id": name, "stage": "export", "reason": reason} for name, reason in sorted(reasons))
+    return frame("dropped", rows)
+
+
+AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", "sts")
+STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=("sts",), version=8)

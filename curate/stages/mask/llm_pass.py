@@ -1,0 +1,245 @@
+"""The first pass of masking: a language model on this machine is asked where personal data stands in every text.
+
+Through the one door, like every question: planned, allowed, under the cap, and written down as it is answered. Only
+where something stands is written down, under a key that says nothing of the text; so a killed or repeated run reads
+from the ledger what was answered, and the ledger holds no text.
+"""
+
+import hashlib
+import hmac
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal, Protocol
+
+from curate.core.config import Json, read_yaml
+from curate.core.errors import ConfigError, ProviderError, RunFailed
+from curate.core.protocols import Reply
+from curate.core.records import Span
+from curate.ledger import Ledger, default_path
+from curate.llm import online
+from curate.llm.budget import plan
+from curate.llm.exchange_rates import Total
+from curate.llm.providers import identity, provider
+from curate.llm.providers.loopback import outside
+from curate.llm.providers.presets import LanguageModel
+from curate.pii import model as reading
+from curate.pii.model import STATUSES, Prompt, Spotted, Status, prompt, windows
+from curate.pii.secret import secret
+from curate.stages.asking import billing, build, consent
+from curate.stages.context import Context
+from curate.system import resources
+
+PURPOSE = "mask"
+LANGUAGES = ("zh", "en")
+"""Languages that there are prompts in; texts of others are asked about in English."""
+Texts = Callable[[], Iterable[str]]
+
+
+class Settings(Protocol):
+    """What the settings of the stage say of the model."""
+
+    model: str | None
+    allow_remote: bool
+    on_failure: Literal["stop", "rules"]
+
+
+@dataclass(frozen=True)
+class Spots:
+    """What is known of all texts."""
+
+    key: Callable[[str], str]
+    spans: Mapping[str, tuple[Span, ...]]
+    """Key of a window -> what stands in it; windows without anything are not there."""
+    statuses: Mapping[Status, int]
+    """How many different windows came to what."""
+    facts: Mapping[str, Json]
+    """What the report says of it."""
+    paid: Total
+    """What it cost the run so far, None if a price is unknown."""
+    spent: float
+    """What it took out of the cap now."""
+
+    def of(self, text: str) -> list[Span]:
+        """Return the spans of a text; those that reach over the edge of a window join in masking."""
+        return [
+            Span(span.start + offset, span.end + offset, span.kind, span.recogniser)
+            for offset, window in windows(text)
+            for span in self.spans.get(self.key(window), ())
+        ]
+
+    @property
+    def unread(self) -> dict[str, int]:
+        """Return why windows were not checked -> how many."""
+        return {status: count for status, count in self.statuses.items() if status != "read" and count}
+
+
+def asked(config: Settings, context: Context) -> tuple[LanguageModel, Prompt] | None:
+    """Return the model and what it is asked; None without one.
+
+    ConfigError if the name means no language model, or one that is not on this machine without `allow_remote`.
+    """
+    if config.model is None:
+        return None
+    settings = build.language_model(context, config.model)
+    if settings is None:
+        raise ConfigError(f"mask.model: {config.model!r} is no language model; `curate models` lists those there are")
+    why = None if config.allow_remote else _remote(settings)
+    if why is not None:
+        raise ConfigError(
+            f"mask.model: {config.model}: {why}; unmasked texts stay here unless you say mask.allow_remote=true"
+        )
+    language = context.language.split("-")[0]
+    path = resources.find("prompts", f"mask-{language if language in LANGUAGES else 'en'}.yaml")
+    return settings, prompt(read_yaml(path), str(path))
+
+
+def _remote(settings: LanguageModel) -> str | None:
+    return "a vendor's own address is not this machine" if settings.base_url is None else outside(settings.base_url)
+
+
+def fingerprint(config: Settings, context: Context) -> Json:
+    """Return what identifies model and prompt; raises what `asked` does."""
+    found = asked(config, context)
+    return None if found is None else {"model": _identity(found[0]), "prompt": found[1].digest}
+
+
+def preflight(config: Settings, context: Context) -> None:
+    """Check the key, if the model wants one."""
+    found = asked(config, context)
+    if found is not None and not context.consent.offline:
+        provider(found[0])
+
+
+def _identity(settings: LanguageModel) -> dict[str, Json]:
+    return {"model": dict(identity(settings)), "thinking_tokens": settings.thinking_tokens, "purpose": PURPOSE}
+
+
+def spot(config: Settings, context: Context, texts: Texts) -> Spots | None:
+    """Ask about every text that the ledger knows nothing of, and return what is known; None without a model.
+
+    A text that could not be checked is not one in which nothing was found: RunFailed, unless the rules alone are
+    allowed for it. What failed is asked again on the next run, what was refused or could not be read on `--retry`.
+    """
+    found = asked(config, context)
+    if found is None:
+        return None
+    with Ledger(context.ledger or default_path(context.home)) as ledger:
+        spotter = _Spotter(str(config.model), *found, secret(context.home), ledger, context)
+        spots = spotter.spots(texts)
+    if spots.unread and config.on_failure == "stop":
+        raise RunFailed(
+            f"mask: {_told(spots)}, so nothing is masked yet; type `curate mask --yes` to ask again what failed, with "
+            "--retry also the others; or let the rules alone look at those: mask.on_failure=rules"
+        )
+    return spots
+
+
+def notes(spots: Spots | None) -> list[str]:
+    """Return what a user should know of texts that only the rules looked at."""
+    return [f"{_told(spots)}: there the rules alone looked"] if spots is not None and spots.unread else []
+
+
+def _told(spots: Spots) -> str:
+    each = ", ".join(f"{status}: {count:,}" for status, count in spots.unread.items())
+    return f"the model did not check {sum(spots.unread.values()):,} texts or parts of texts ({each})"
+
+
+@dataclass(frozen=True)
+class _Spotter:
+    name: str
+    settings: LanguageModel
+    prompt: Prompt
+    secret: bytes = field(repr=False)
+    ledger: Ledger
+    context: Context
+
+    def spots(self, texts: Texts) -> Spots:
+        """Ask for what is missing, and return everything that the ledger then knows of the texts."""
+        judge = self.ledger.register(_identity(self.settings))
+        account = online.Account(judge, self.prompt.digest, run=self.context.run_id, purpose=PURPOSE)
+        wanted = {self.key(window) for text in texts() for _, window in windows(text)}
+        known, retry = self.known(account, wanted), self.context.consent.retry
+        left = wanted - {key for key, each in known.items() if not _again(each.status, retry=retry)}
+        if left:
+            self.need_consent(texts, left)
+        spent = self.send(texts, left, account) if left else 0.0
+        return self.summed(self.known(account, wanted) if left else known, account, spent)
+
+    def key(self, window: str) -> str:
+        """Return what a window is known by; without the secret nobody can find out by trying which text it was."""
+        return hmac.new(
+            self.secret, f"{PURPOSE}\0{window}".encode("utf-8", "surrogatepass"), hashlib.sha256
+        ).hexdigest()
+
+    def known(self, account: online.Account, wanted: set[str]) -> dict[str, Spotted]:
+        """Return window -> what the ledger has of it: the first that was read, else what came last."""
+        found: dict[str, Spotted] = {}
+        for key, finish, raw in self.ledger.generations(account.judge_digest, account.rubric_digest):
+            if key in wanted and (key not in found or found[key].status != "read"):
+                found[key] = Spotted("failed") if finish == "error" else Spotted.restored(raw)
+        return found
+
+    def tasks(self, texts: Texts, left: set[str]) -> Iterator[online.Task]:
+        """Yield a task for every window that is left, equal ones once."""
+        for key, window in self.windows(texts, left):
+            request = reading.build(self.prompt, window, self.settings.thinking_tokens)
+            yield online.Task(request, partial(_read, window), _failed, named=key)
+
+    def windows(self, texts: Texts, left: set[str]) -> Iterator[tuple[str, str]]:
+        """Yield the key and the text of every window that is left, equal ones once."""
+        done = set[str]()
+        for text in texts():
+            for _, window in windows(text):
+                key = self.key(window)
+                if key in left and key not in done:
+                    done.add(key)
+                    yield key, window
+
+    def need_consent(self, texts: Texts, left: set[str]) -> None:
+        planned = plan((each.request for each in self.tasks(texts, left)), self.settings.price)
+        models = {self.name: self.settings}
+        consent.permit("masking", models, {f"mask.model={self.name}": planned}, self.context)
+
+    def send(self, texts: Texts, left: set[str], account: online.Account) -> float:
+        """Ask for what is left; return what was spent."""
+        job = online.Job(
+            f"mask.model={self.name}",
+            self.tasks(texts, left),
+            provider(self.settings),
+            account,
+            consent.limits(self.settings, mixed_models=True),  # a place is right or wrong whoever points at it
+            len(left),
+        )
+        budget, progress, tell = self.context.consent.budget, self.context.progress, self.context.tell
+        return online.ask([job], self.ledger, budget=budget, progress=progress, tell=tell)[job.name].spent
+
+    def summed(self, known: Mapping[str, Spotted], account: online.Account, spent: float) -> Spots:
+        statuses, rejected = Counter(each.status for each in known.values()), Counter[str]()
+        for each in known.values():
+            rejected.update(each.rejected)
+        facts: dict[str, Json] = {
+            "name": self.name,
+            "prompt": f"{self.prompt.name} ({self.prompt.digest[:12]})",
+            "models": self.ledger.models(account.judge_digest, account.rubric_digest),
+            "texts": {status: statuses[status] for status in STATUSES},
+            "rejected_quotations": dict(sorted(rejected.items())),
+        }
+        spans = {key: each.spans for key, each in known.items() if each.spans}
+        asked = {self.name: (account.judge_digest, self.settings.price)}
+        paid = billing.total(billing.bills(self.ledger, self.context, asked), self.context)
+        return Spots(self.key, spans, {status: statuses[status] for status in STATUSES}, facts, paid, spent)
+
+
+def _again(status: Status, *, retry: bool) -> bool:
+    return status == "failed" or (retry and status != "read")
+
+
+def _read(window: str, reply: Reply) -> online.Reading:
+    found = reading.read(reply, window)
+    return online.Reading(form=found.status, fruitful=found.status == "read", kept=found.kept)
+
+
+def _failed(_error: ProviderError) -> online.Reading:
+    return online.Reading(form="failed", fruitful=False)

@@ -1,0 +1,182 @@
+"""The sentences that are put beside a query: what each kind must hold, and how a model is asked to write them.
+
+A positive holds the synonym and asks the same; a hard negative holds the synonym and asks something else; an easy one
+holds the query's own term and asks something else. Rules see words, length and form; whether the meaning is right they
+cannot see, a panel can. A reply is one JSON object, kind -> sentence; whatever else comes is no sentence.
+"""
+
+import unicodedata
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, Self, get_args
+
+from pydantic import model_validator
+
+from curate.core.config import Json, Section, check, digest
+from curate.core.protocols import Message, Reply, Request
+from curate.llm import parse
+from curate.llm.prompts import block, check_template, fence, fill
+from curate.stages.sts.synonym_matcher import Lexer
+
+Kind = Literal["positive", "hard", "easy"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+Rule = Literal["word", "other word", "length", "form", "same", "duplicate", "reply"]
+RULES: tuple[Rule, ...] = get_args(Rule)
+"""`reply` says that no sentence could be read."""
+Status = Literal["written", "refused", "unparsed", "failed"]
+LAYOUT = 1
+"""Raised when markers or the reply's schema change: they are sent, so they are part of a prompt's digest."""
+ANSWER_TOKENS = 600
+LONGEST = 1000
+"""Code points of a sentence, at most."""
+_SYSTEM = frozenset({"kinds", "rules", "reply"})
+_USER = frozenset({"query", "term", "synonym", "wanted", "broken"})
+
+
+@dataclass(frozen=True)
+class Task:
+    """A query, the word of it that has a synonym, and the synonym; words as `synonyms.plain` has them."""
+
+    query_id: str
+    query: str
+    term: str
+    synonym: str
+
+    def holds(self, kind: Kind) -> str:
+        """Return the word that stands in a sentence of a kind."""
+        return self.term if kind == "easy" else self.synonym
+
+    def lacks(self, kind: Kind) -> str:
+        """Return the word that does not stand in it."""
+        return self.synonym if kind == "easy" else self.term
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What can be checked of a sentence without knowing what it means."""
+
+    lexer: Lexer
+    asks: Callable[[str], bool]
+    """Whether a text has the form of a question."""
+    length: float = 0.3
+    """Share of the query's code points by which a sentence may be longer or shorter."""
+
+    def broken(self, task: Task, kind: Kind, text: str, taken: Collection[str] = ()) -> list[Rule]:
+        """Return the rules that a sentence breaks; `taken` are the other sentences, as `bare` has them."""
+        words = {each.word for each in self.lexer.find(text)}
+        size, bare_text = len(task.query), bare(text)
+        found: dict[Rule, bool] = {
+            "word": task.holds(kind) not in words,
+            "other word": task.lacks(kind) in words,
+            "length": not self.fits(size, len(text)),
+            "form": self.asks(text) != self.asks(task.query),
+            "same": bare_text == bare(task.query),
+            "duplicate": bare_text in taken and bare_text != bare(task.query),
+        }
+        return [rule for rule in RULES if found.get(rule)]
+
+    def fits(self, query: int, sentence: int) -> bool:
+        """Say whether a sentence of a length is near enough to a query of another, in code points."""
+        return abs(sentence - query) <= self.length * query + 1e-9
+
+
+def bare(text: str) -> str:
+    """Return a text as it is compared: half-width, lower case, letters and digits alone."""
+    return "".join(char for char in unicodedata.normalize("NFKC", text).lower() if char.isalnum())
+
+
+class Prompt(Section):
+    """How a model is asked for sentences."""
+
+    version: Literal[1]
+    name: str
+    language: str
+    kinds: Mapping[Kind, str]
+    """What a sentence of each kind is."""
+    broken: Mapping[Rule, str]
+    """What is said of a sentence that broke a rule, when it is asked for again."""
+    rules: tuple[str, ...]
+    reply: str
+    system: str
+    """Template of the stable part, with {kinds}, {rules} and {reply}."""
+    user: str
+    """Template of the changing part, with {query}, {term}, {synonym}, {wanted} and {broken}."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        check_template("system", self.system, _SYSTEM, _SYSTEM)
+        check_template("user", self.user, _USER, _USER)
+        if set(self.kinds) != set(KINDS) or set(self.broken) != set(RULES):
+            raise ValueError(f"expected the kinds {', '.join(KINDS)} and the rules {', '.join(RULES)}; say each")
+        return self
+
+    @cached_property
+    def prefix(self) -> str:
+        """Return the system text, filled in: the same for every call, so it can be cached."""
+        values = {
+            "kinds": "\n".join(f"{kind}: {self.kinds[kind].strip()}" for kind in KINDS),
+            "rules": "\n".join(f"{number}. {rule.strip()}" for number, rule in enumerate(self.rules, 1)),
+            "reply": self.reply.strip(),
+        }
+        return fill(self.system, values).strip()
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 of everything that is sent beside the texts."""
+        return digest({"layout": LAYOUT, "system": self.prefix, "user": self.user.strip(), "broken": self.broken})
+
+    def request(
+        self, task: Task, spelled: Mapping[str, str], broken: Mapping[Kind, Sequence[Rule]], thinking_tokens: int
+    ) -> Request:
+        """Return the request for the kinds in `broken`, and what was wrong with the last sentence of each, if any."""
+        term, synonym = spelled[task.term], spelled[task.synonym]
+        code = fence([task.query, term, synonym])
+        faults = [f"{kind}: {self.broken[rule].strip()}" for kind, rules in broken.items() for rule in rules]
+        texts = {"query": task.query, "term": term, "synonym": synonym}
+        values = {
+            **{name: block(name, code, text) for name, text in texts.items()},
+            "wanted": ", ".join(broken),
+            "broken": "\n".join(faults),
+        }
+        turns = (Message("system", self.prefix), Message("user", fill(self.user, values).strip()))
+        return Request(turns, ANSWER_TOKENS + thinking_tokens, _schema(list(broken)))
+
+
+def prompt(data: Mapping[str, Json], where: str) -> Prompt:
+    """Return the prompt in a parsed YAML mapping; ConfigError names `where`, the key, and what to do."""
+    return check(Prompt, data, where)
+
+
+def _schema(kinds: Sequence[Kind]) -> dict[str, Json]:
+    return {
+        "type": "object",
+        "properties": {kind: {"type": "string"} for kind in kinds},
+        "required": list(kinds),
+        "additionalProperties": False,
+    }
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a reply came to."""
+
+    status: Status
+    sentences: Mapping[Kind, str] = field(default_factory=dict)
+
+
+def read(wanted: Sequence[Kind], reply: Reply) -> Written:
+    """Return the sentences of a reply that has exactly the wanted kinds, a line each; anything else is unparsed."""
+    if reply.finish == "refusal":
+        return Written("refused")
+    found = parse.items(reply.text or "")
+    if reply.finish == "length" or found is None or sorted(key for key, _ in found) != sorted(wanted):
+        return Written("unparsed")
+    said = dict(found)
+    sentences: dict[Kind, str] = {}
+    for kind in wanted:
+        text = said[kind]
+        if not isinstance(text, str) or not bare(text) or "\n" in text.strip() or len(text) > LONGEST:
+            return Written("unparsed")
+        sentences[kind] = text.strip()
+    return Written("written", sentences)

@@ -1,0 +1,131 @@
+"""One split of a set, as a leak check needs it: of a run folder, or of any folder that `ingest` can read."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
+
+from curate.core.config import Json
+from curate.core.errors import DataError
+from curate.core.protocols import Encoder
+from curate.core.records import Document, Role
+from curate.formats.readers import Problem, Row, Source, Table
+from curate.formats.readers.items import Item, Pair, check_header, item, pair, wanted
+from curate.formats.readers.settings import Input, Sources, sources
+from curate.retrieval.similarity.leaks import Side, Texts, form
+from curate.system.corpus import TableCorpus
+from curate.system.files import read_table, sha256
+
+LABELS = ("train_set", "resolve", "consensus")
+"""Stages of a run that write qrels, the last word first."""
+
+Thing = TypeVar("Thing", Item, Pair)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Queries (query_id, text), positives (query_id, doc_id), and the documents (doc_id, text) of these alone."""
+
+    queries: pl.DataFrame
+    positives: pl.DataFrame
+    documents: pl.DataFrame
+
+    def side(self, encoder: Encoder) -> Side:
+        """Return the split with its vectors."""
+        return Side(_texts(self.queries, encoder, "query"), _texts(self.documents, encoder, "document"), self.positives)
+
+
+def read(place: Path) -> Split:
+    """Return the split in a run folder, by its final labels, in a folder in BEIR or MTEB layout, or of an mteb task.
+
+    Of a run that made a training set, the queries are those that are in it. DataError if there is none.
+    """
+    return _of_run(place) if _is_run(place) else _of_folder(place)
+
+
+def digests(place: Path) -> dict[str, Json]:
+    """Return what identifies a split: digests of the tables that it is read from."""
+    if _is_run(place):
+        tables = ("diversify/queries", "diversify/corpus", f"{_labels(place)}/qrels")
+        return {name: sha256(place / f"{name}.parquet") for name in tables}
+    found = sources(Input(source=str(place)))
+    groups = [*found.tables.items(), ("other_qrels", found.other_qrels)]
+    return {name: [[source.name, source.digest()] for source in group] for name, group in groups}
+
+
+def _is_run(place: Path) -> bool:
+    if not place.is_dir() and len(place.parts) > 1:
+        raise DataError(f"{place}: no such folder; give a run folder, or one in BEIR or MTEB layout, as exports are")
+    return (place / "pipeline.yaml").is_file()
+
+
+def _labels(run: Path) -> str:
+    found = next((stage for stage in LABELS if (run / stage / "qrels.parquet").is_file()), None)
+    if found is None:
+        raise DataError(f"{run}: found no labels, expected qrels of {' or '.join(LABELS)}; finish that run first")
+    return found
+
+
+def _of_run(run: Path) -> Split:
+    stage = _labels(run)
+    labels = read_table(run / stage, "qrels").filter(pl.col("score") > 0).select("query_id", "doc_id")
+    queries = read_table(run / "diversify", "queries").select("query_id", "text")
+    if stage == "train_set":
+        queries = queries.join(labels, on="query_id", how="semi", maintain_order="left")
+    documents = (doc for batch in TableCorpus(run / "diversify").batches() for doc in batch)
+    return split(queries, labels, documents)
+
+
+def _of_folder(folder: Path) -> Split:
+    settings = Input(source=str(folder))
+    found = sources(settings)
+    asked = [(each.id, each.text) for each in _items(found, settings, "queries") if not each.empty()]
+    pairs = [(each.query_id, each.doc_id) for each in _pairs(found.tables["qrels"], settings) if each.score > 0]
+    other = {each.query_id for each in _pairs(found.other_qrels, settings)} - {query_id for query_id, _ in pairs}
+    queries = [row for row in asked if row[0] not in other]
+    documents = (Document(each.id, each.title, each.text) for each in _items(found, settings, "corpus"))
+    return split(
+        pl.DataFrame(queries, {"query_id": pl.String, "text": pl.String}, orient="row"),
+        pl.DataFrame(pairs, {"query_id": pl.String, "doc_id": pl.String}, orient="row"),
+        documents,
+    )
+
+
+def _items(found: Sources, settings: Input, table: Table) -> Iterator[Item]:
+    """Yield the queries or documents of a folder."""
+    names = settings.names(table)
+    for source in found.tables[table]:
+        check_header(source, table, names)
+        for row in source.rows(wanted(names)):
+            yield _need(item(row, names) if isinstance(row, Row) else row, source)
+
+
+def _pairs(group: Iterable[Source], settings: Input) -> Iterator[Pair]:
+    """Yield the pairs of some qrels."""
+    names = settings.names("qrels")
+    for source in group:
+        check_header(source, "qrels", names)
+        for row in source.rows(wanted(names)):
+            yield _need(pair(row, names) if isinstance(row, Row) else row, source)
+
+
+def _need(found: Thing | Problem, source: Source) -> Thing:
+    if isinstance(found, Problem):
+        raise DataError(found.sentence(source.place))
+    return found
+
+
+def split(queries: pl.DataFrame, pairs: pl.DataFrame, documents: Iterator[Document]) -> Split:
+    """Return the split of these queries and of those pairs whose query and document are both there."""
+    wanted_ids = set(pairs["doc_id"])
+    texts = [(doc.doc_id, doc.shown()) for doc in documents if doc.doc_id in wanted_ids]
+    known = pl.DataFrame(texts, {"doc_id": pl.String, "text": pl.String}, orient="row")
+    kept = pairs.unique().join(queries, on="query_id", how="semi").join(known, on="doc_id", how="semi")
+    return Split(queries, kept.sort("query_id", "doc_id"), known)
+
+
+def _texts(table: pl.DataFrame, encoder: Encoder, role: Role) -> Texts:
+    ids, texts = (table.to_series(at).to_list() for at in (0, 1))
+    return Texts(ids, [form(text) for text in texts], encoder.encode(texts, role))

@@ -1,0 +1,270 @@
+"""Train set: graded candidates become triples to train on, without what a test set knows.
+
+In: queries, corpus of `diversify`, pool, ratings, and another run or folder: the test set. Out: `leaks` (queries and
+pairs that resemble the test set's), `dropped` (queries that were left out, with the reason), `verdicts`, `qrels` (what
+was chosen: positives 1, negatives 0), train_set.json (counts and figures), and `triples/`, to train on. Nothing is
+judged here.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+from pydantic import Field
+
+from curate.core.config import Json, Section
+from curate.core.errors import ConfigError, DataError, UserError
+from curate.core.protocols import Benchmark
+from curate.core.records import CUT, Grade
+from curate.formats.exporters import EXPORTERS, manifest
+from curate.panel import sanity, voting
+from curate.panel.voting import PAIR
+from curate.report import run_figures
+from curate.retrieval.similarity import leaks
+from curate.stages.asking import build, privacy_guard
+from curate.stages.context import Context, Report, Stage
+from curate.stages.train_set import mining, splits
+from curate.system.corpus import TableCorpus
+from curate.system.files import frame, read_json, write_json, write_table
+
+UNCHECKED = "none"
+"""In place of a test set: there is none."""
+
+
+class Leaks(Section):
+    """When two texts count as alike; thresholds belong to one encoder, and these to USE."""
+
+    encoder: str = "use"
+    queries: float = Field(default=0.85, ge=-1, le=1, description="similarity above which a training query is removed")
+    documents: float = Field(default=0.9, ge=-1, le=1, description="similarity above which documents are alike")
+    overlap: float = Field(
+        default=0.6, gt=0, le=1, description="share of runs of signs in common from which on texts are alike too"
+    )
+    related: float = Field(
+        default=0.7, ge=-1, le=1, description="similarity of two queries above which they may share no positive"
+    )
+
+    def rule(self) -> leaks.Rule:
+        """Return the thresholds."""
+        return leaks.Rule(**self.model_dump(exclude={"encoder"}))
+
+
+class Negatives(Section):
+    """Which of the candidates below the cut are taken."""
+
+    number: int = Field(default=15, ge=1, description="negatives of a query, at most")
+    least: int = Field(default=1, ge=1, description="a query with fewer is left out")
+    grades: tuple[Grade, ...] = Field(default=("B", "C", "D"), min_length=1, description="grades of a negative")
+    draw: Literal["by_rank", "by_grade"] = Field(
+        default="by_rank", description="by_rank takes the best-ranked first, by_grade the best-graded"
+    )
+
+
+class Config(Section):
+    """The test set, and what a query trains on."""
+
+    test: str = Field(default="", description="folder of the test set's run, or of an export of it; `none` checks none")
+    leaks: Leaks = Leaks()
+    positives: int = Field(default=10, ge=1, description="positives of a query, at most; best grades first")
+    negatives: Negatives = Negatives()
+    least: float = Field(
+        default=sanity.FEWEST_QUERIES, ge=0, le=1, description="share of the queries below which no set is written"
+    )
+    scores: bool = Field(default=False, description="write grades as scores, to distil from")
+    license: str | None = None
+    source: str = Field(default="", description="one sentence for the card: where queries and documents come from")
+    instruction: str | None = Field(default=None, description="written as the prompt of every query")
+
+
+def train_set(
+    verdicts: pl.DataFrame, pool: pl.DataFrame, positives: int, negatives: Negatives
+) -> tuple[pl.DataFrame, dict[str, str]]:
+    """Return the chosen pairs (query_id, doc_id, score), sorted, and of every other query why it has none.
+
+    Relevant pairs are positives, best grade, then best position first. Negatives are pairs that every judge found not
+    relevant, with a grade that is asked for; of several judges the best grade counts. What a judge failed to grade, or
+    judges disagree on, is neither.
+    """
+    pairs = verdicts.join(pool.select(*PAIR, "position"), on=PAIR).with_columns(best=mining.BEST)
+    wanted = pl.col("best").is_in([mining.PLACES[grade] for grade in negatives.grades])
+    order = ["position", "best"] if negatives.draw == "by_rank" else ["best", "position"]
+    found = [
+        pairs.filter(kind)
+        .sort("query_id", *by, "doc_id")
+        .group_by("query_id", maintain_order=True)
+        .head(number)
+        .select(*PAIR, score=pl.lit(score, pl.Int32))
+        for score, kind, by, number in (
+            (1, pl.col("verdict") == "relevant", ["best", "position"], positives),
+            (0, (pl.col("verdict") == "not relevant") & wanted, order, negatives.number),
+        )
+    ]
+    counts = [dict(each.group_by("query_id").len().iter_rows()) for each in found]
+    dropped: dict[str, str] = {}
+    for query_id in verdicts["query_id"].unique().sort():
+        if query_id not in counts[0]:
+            dropped[query_id] = "no positive"
+        elif counts[1].get(query_id, 0) < negatives.least:
+            dropped[query_id] = "too few negatives"
+    chosen = pl.concat(found).filter(~pl.col("query_id").is_in(list(dropped)))
+    return chosen.sort(PAIR), dropped
+
+
+def run(config: Config, context: Context) -> Report:
+    """Decide every pair, take out what the test set knows, choose, and write."""
+    panel = sorted(read_json(context.folder("judge") / "panel.json"))
+    judged: dict[str, Any] = dict(context.done("judge").facts)
+    verdicts = voting.unanimous(context.read("judge", "ratings"), panel)
+    queries, pool = context.read("diversify", "queries"), context.read("pool", "pool")
+    leaking = _leaks(config, context, queries, verdicts)
+    gone = leaking.filter("removed")
+    leaked = gone.filter(pl.col("kind") == "query")["query_id"]
+    left = verdicts.filter(~pl.col("query_id").is_in(leaked.implode())).join(gone, on=PAIR, how="anti")
+    chosen, why = train_set(left, pool, config.positives, config.negatives)
+    dropped = _dropped(queries, chosen, why, leaked)
+    labels = context.read("diversify", "qrels").filter(pl.col("score") > 0)
+    found: dict[str, Any] = {
+        "test": Path(config.test).name if config.test != UNCHECKED else None,
+        "leaks": _counted(config, leaking),
+        "queries": {"before": len(queries), "after": chosen["query_id"].n_unique(), **_reasons(dropped)},
+        "panel": panel,
+        "heuristic": run_figures.only_heuristics(panel, judged["heuristic"]),
+        "verdicts": dict(verdicts.group_by("verdict").len().sort("verdict").iter_rows()),
+        "positives": int((chosen["score"] == 1).sum()),
+        "negatives": int((chosen["score"] == 0).sum()),
+        "negatives_by_grade": mining.by_grade(chosen, verdicts),
+        "mined": mining.mined(verdicts, pool, labels, context.seed),
+    }
+    lost = ", ".join(f"{count:,} {reason}" for reason, count in _reasons(dropped).items())
+    if chosen.is_empty():
+        raise DataError(
+            f"train_set: none of {len(queries):,} queries has a positive and a negative ({lost}); look at the ratings "
+            "with `curate show ratings`"
+        )
+    if found["queries"]["after"] < config.least * len(queries):
+        raise UserError(
+            f"train_set: only {found['queries']['after']:,} of {len(queries):,} queries are left ({lost}); look at "
+            "judges and pool, or write the set all the same with --set train_set.least=0"
+        )
+    suspicious = _suspicious(context, chosen)
+    for name, table in (("leaks", leaking), ("dropped", dropped), ("verdicts", verdicts)):
+        write_table(context.out, name, table)
+    write_table(context.out, "qrels", chosen)
+    write_json(context.out / "train_set.json", found)
+    _export(config, context, found, chosen, verdicts)
+    facts: dict[str, Json] = {name: found[name] for name in ("queries", "positives", "negatives")}
+    facts["mined"] = found["mined"][-1]
+    return Report(len(queries), found["queries"]["after"], len(dropped), facts=facts, notes=_notes(found, suspicious))
+
+
+def _leaks(config: Config, context: Context, queries: pl.DataFrame, verdicts: pl.DataFrame) -> pl.DataFrame:
+    """Return the `leaks` table; empty if there is no test set to compare with."""
+    if config.test == UNCHECKED:
+        return frame("leaks")
+    positives = verdicts.filter(pl.col("verdict") == "relevant").select(PAIR)
+    corpus = (doc for batch in TableCorpus(context.folder("diversify")).batches() for doc in batch)
+    train = splits.split(queries.select("query_id", "text"), positives, corpus)
+    return compare(train, splits.read(Path(config.test)), config.leaks, context)
+
+
+def compare(train: splits.Split, test: splits.Split, rule: Leaks, context: Context) -> pl.DataFrame:
+    """Return the `leaks` table of two splits."""
+    encoder = build.encoder(context, rule.encoder)
+    return leaks.find(train.side(encoder), test.side(encoder), rule.rule())
+
+
+def _counted(config: Config, leaking: pl.DataFrame) -> dict[str, Json] | None:
+    if config.test == UNCHECKED:
+        return None
+    return {**config.leaks.model_dump(), **counts(leaking)}
+
+
+def counts(leaking: pl.DataFrame) -> dict[str, Json]:
+    """Return how many queries and pairs leak, and how many pairs share a document with the test set and are none."""
+    document, removed = pl.col("kind") == "document", pl.col("removed")
+    return {
+        "leaking_queries": leaking.filter(~document).height,
+        "leaking_pairs": leaking.filter(document & removed).height,
+        "shared_pairs": leaking.filter(document & ~removed).height,
+    }
+
+
+def _dropped(queries: pl.DataFrame, chosen: pl.DataFrame, why: Mapping[str, str], leaked: pl.Series) -> pl.DataFrame:
+    """Return the `dropped` table: every query that is in no triple."""
+    known = dict.fromkeys(leaked, "resembles a test query") | dict(why)
+    left = queries.join(chosen, on="query_id", how="anti")["query_id"].sort()
+    rows = [
+        {"table": "queries", "id": name, "stage": "train_set", "reason": known.get(name, "not judged")} for name in left
+    ]
+    return frame("dropped", rows)
+
+
+def _reasons(dropped: pl.DataFrame) -> dict[str, int]:
+    return dict(dropped.group_by("reason").len().sort("reason").iter_rows())
+
+
+def _suspicious(context: Context, chosen: pl.DataFrame) -> int:
+    """Return in how many texts of the set something looks like personal data; UserError unless that is allowed."""
+    left = privacy_guard.residual(context)
+    asked, documents = (
+        (pl.col("table") == table) & pl.col("id").is_in(chosen[key].unique().implode())
+        for table, key in (("queries", "query_id"), ("corpus", "doc_id"))
+    )
+    return privacy_guard.stop("train-set", left.filter(asked | documents), context)
+
+
+def _export(
+    config: Config, context: Context, found: Mapping[str, Any], chosen: pl.DataFrame, verdicts: pl.DataFrame
+) -> None:
+    folder = context.out / "triples"
+    folder.mkdir()
+    kept = context.read("diversify", "queries").join(chosen, on="query_id", how="semi", maintain_order="left")
+    benchmark = Benchmark(
+        name=context.name,
+        language=context.language,
+        queries=kept,
+        corpus=TableCorpus(context.folder("diversify")),
+        qrels=chosen.filter(pl.col("score") == 1),
+        candidates=chosen,
+        verdicts=verdicts.join(kept, on="query_id", how="semi"),
+        facts={
+            **{name: getattr(config, name) for name in ("license", "source", "instruction", "scores")},
+            "judges": found["panel"],
+            "weak_judges": found["heuristic"],
+            **{name: found[name] for name in ("test", "leaks", "queries", "negatives_by_grade", "mined")},
+        },
+        duplicates=context.duplicates,
+    )
+    EXPORTERS.load("triples")(benchmark, folder)
+    manifest.write(folder, {"name": benchmark.name, "language": benchmark.language, "format": "triples"})
+
+
+def _notes(found: Mapping[str, Any], suspicious: int) -> list[str]:
+    notes = []
+    if found["leaks"] is None:
+        notes.append("no test set was named, so nothing was checked for leaks; set train_set.test")
+    if found["heuristic"]:
+        notes.append("all judges are heuristics: the set shows the machinery, and nothing should be trained on it")
+    if suspicious:
+        notes.append(f"{suspicious:,} texts hold what looks like personal data and was allowed; see mask/residual")
+    return notes
+
+
+def fingerprint(config: Config, context: Context) -> Json:
+    """Check that a test set is named; return what identifies it and the encoder, and what may leave."""
+    if not config.test:
+        raise ConfigError(
+            "train_set.test: found nothing, expected the folder of the test set's run, or of an export of it; name it "
+            "with --test FOLDER, or check nothing for leaks with --test none"
+        )
+    if set(config.negatives.grades) & CUT:
+        raise ConfigError(f"train_set.negatives.grades: expected grades below the cut, found {config.negatives.grades}")
+    known: dict[str, Json] = {"residual": privacy_guard.allowed(context), "duplicates": context.duplicates}
+    if config.test != UNCHECKED:
+        known["encoder"] = build.encoder(context, config.leaks.encoder).revision
+        known["test"] = splits.digests(Path(config.test))
+    return known
+
+
+STAGE = Stage("train_set", Config, ("mask", "diversify", "pool", "judge"), run, fingerprint, version=2)

@@ -1,0 +1,1 @@
+"""Statistics of raters, samples and systems, from numbers alone."""

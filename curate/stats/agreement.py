@@ -1,0 +1,248 @@
+"""How far raters agree on items: kappa, alpha, AC1 and their kin, from integer codes or from counts.
+
+A matrix of codes is items x raters: whole numbers from 0 to categories - 1 in the order of the scale, and -1 or None
+for a missing rating. Ratings become a tally, a tally becomes sums (`curate.stats.tally`), and every statistic is a
+function of sums. Sums of many clusters or bootstrap samples may be stacked in leading axes; a statistic keeps those
+axes and gives NaN where it is not defined, which `scalar` turns into None.
+
+Kappa and alpha are not defined where the items with two ratings or more use one category only; percent agreement and
+AC1 are 1 there. Without any such item nothing but prevalence is defined.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from curate.stats.tally import Codes, Crosstab, Floats, Sums, Tally, tally
+
+Missing = Literal["gwet", "drop"]
+Estimator = Literal["complete", "gwet", "drop"]
+Scheme = Literal["nominal", "linear", "quadratic"]
+Level = Literal["nominal", "ordinal", "interval"]
+Steps = Sequence[float]
+"""Places of the categories on an interval scale."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Agreement of a panel; None is "not defined", never 0."""
+
+    items: int
+    under_two: int
+    """Items with fewer than two ratings; they count in no measure, except in the prevalence."""
+    unanimous: int
+    """Items with two ratings or more, all of them equal."""
+    estimator: Estimator
+    """How kappa treats missing ratings; `complete` if all rated items have the same number of them, two or more."""
+    one_category: bool
+    """Items with two ratings or more use one category only: what is defined at all is 1 there by definition."""
+    percent: float | None
+    fleiss: float | None
+    chance: float | None
+    """Agreement that Fleiss' kappa expects of raters who only guess."""
+    z: float | None
+    """Fleiss' kappa over its standard error if raters only guess; None if ratings are missing."""
+    randolph: float | None
+    alpha_nominal: float | None
+    alpha_ordinal: float | None
+    alpha_interval: float | None
+    ac1: float | None
+    ac2_linear: float | None
+    ac2_quadratic: float | None
+    prevalence: tuple[float | None, ...]
+    """Share of each category: the mean over rated items of the part of an item's ratings that falls in it."""
+    specific: tuple[float | None, ...]
+    """Chance that another rating of an item is in a category if one is; None for a category without such pairs."""
+
+
+def measure(codes: Codes, categories: int, missing: Missing = "gwet") -> Agreement:
+    """Return the agreement in a matrix of codes, items x raters; `missing` is kappa's estimator if ratings lack."""
+    return summary(tally(codes, categories), missing)
+
+
+def summary(ratings: Tally, missing: Missing = "gwet", steps: Steps | None = None) -> Agreement:
+    """Return the agreement in a tally; Fleiss' kappa of complete ratings comes from statsmodels.
+
+    `steps` are the places of the categories on the scale, 0, 1, 2 ... if None: weights and the interval alpha use them.
+    """
+    sums, rows, times = ratings.sums(), ratings.patterns, ratings.times()
+    totals = rows.sum(axis=1)
+    paired = totals >= 2
+    complete = bool(paired.any()) and len(np.unique(totals[totals > 0])) == 1
+    return Agreement(
+        items=int(times.sum()),
+        under_two=int(times[~paired].sum()),
+        unanimous=int(times[paired & (rows.max(axis=1, initial=0) == totals)].sum()),
+        estimator="complete" if complete else missing,
+        one_category=int((sums.counts > 0).sum()) == 1,
+        percent=scalar(percent(sums)),
+        fleiss=_fleiss_complete(ratings) if complete else scalar(fleiss(sums, missing)),
+        chance=scalar(chance(sums, missing)),
+        z=scalar(fleiss_z(sums)) if complete else None,
+        randolph=scalar(randolph(sums)),
+        alpha_nominal=scalar(alpha(sums)),
+        alpha_ordinal=scalar(alpha(sums, "ordinal")),
+        alpha_interval=scalar(alpha(sums, "interval", steps)),
+        ac1=scalar(ac(sums)),
+        ac2_linear=scalar(ac(sums, "linear", steps)),
+        ac2_quadratic=scalar(ac(sums, "quadratic", steps)),
+        prevalence=tuple(scalar(part) for part in prevalence(sums)),
+        specific=tuple(scalar(part) for part in specific(sums)),
+    )
+
+
+def scalar(figure: npt.ArrayLike) -> float | None:
+    """Return a single figure as a float, or None where it is not defined (NaN)."""
+    number = float(np.asarray(figure))
+    return None if np.isnan(number) else number
+
+
+def percent(sums: Sums) -> Floats:
+    """Percent agreement, 0 to 1: the mean over paired items of the share of rater pairs that agree (P-bar)."""
+    return _ratio(np.trace(sums.pairs, axis1=-2, axis2=-1), sums.paired)
+
+
+def prevalence(sums: Sums) -> Floats:
+    """Share of each category: the mean over rated items of the part of an item's ratings; shape (..., categories)."""
+    return _ratio(sums.share, sums.rated[..., None])
+
+
+def chance(sums: Sums, missing: Missing = "gwet") -> Floats:
+    """Agreement that Fleiss' kappa expects by chance, 0 to 1, by one of the two estimators of `fleiss`."""
+    pooled = _ratio(sums.counts, sums.counts.sum(axis=-1, keepdims=True))
+    part = prevalence(sums) if missing == "gwet" else pooled
+    return np.asarray((part**2).sum(axis=-1))
+
+
+def fleiss(sums: Sums, missing: Missing = "gwet") -> Floats:
+    """Fleiss' kappa (1971), by one of two estimators where ratings are missing.
+
+    `gwet` (Gwet 2014) takes the chance agreement from the prevalence over all rated items, single ratings too; `drop`
+    leaves items with under two ratings out and pools the ratings of the others. On complete ratings both are Fleiss'.
+    """
+    return _unless_one_category(sums, _beyond_chance(percent(sums), chance(sums, missing)))
+
+
+def fleiss_z(sums: Sums) -> Floats:
+    """Fleiss' kappa over its standard error if raters only guess (Fleiss, Nee and Landis 1979), of complete ratings."""
+    part, ratings = prevalence(sums), sums.counts.sum(axis=-1)
+    each = _ratio(ratings, sums.paired)
+    rest = 1 - part
+    spread = (part * rest).sum(axis=-1)
+    skew = (part * rest * (rest - part)).sum(axis=-1)
+    return _ratio(fleiss(sums) * spread, np.sqrt(_ratio(2 * (spread**2 - skew), ratings * (each - 1))))
+
+
+def randolph(sums: Sums) -> Floats:
+    """Randolph's kappa (2005), chance = 1 / categories: 1 if all raters use one of several categories."""
+    return _beyond_chance(percent(sums), np.full(sums.paired.shape, 1 / sums.share.shape[-1]))
+
+
+def ac(sums: Sums, scheme: Scheme = "nominal", steps: Steps | None = None) -> Floats:
+    """Gwet's AC1 (2008), or AC2 with linear or quadratic weights; chance comes from the prevalence."""
+    weights = 1 - _cost(scheme, sums.share.shape[-1], steps)
+    part = prevalence(sums)
+    spread = weights.sum() / max(len(weights) * (len(weights) - 1), 1)
+    observed = _ratio((sums.pairs * weights).sum(axis=(-2, -1)), sums.paired)
+    return _beyond_chance(observed, spread * (part * (1 - part)).sum(axis=-1))
+
+
+def alpha(sums: Sums, level: Level = "nominal", steps: Steps | None = None) -> Floats:
+    """Krippendorff's alpha (2011): 1 is perfect, 0 what chance gives, below 0 worse; single ratings are left out.
+
+    Disagreement grows with the square of a distance: `ordinal` in ranks of the pooled ratings, `interval` in steps.
+    """
+    cost = _squared_distance(sums.counts, level, steps)
+    observed = (sums.coincidence * cost).sum(axis=(-2, -1))
+    expected = (sums.counts[..., :, None] * sums.counts[..., None, :] * cost).sum(axis=(-2, -1))
+    return _unless_one_category(sums, 1 - _ratio((sums.counts.sum(axis=-1) - 1) * observed, expected))
+
+
+def cohen(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | None = None) -> Floats:
+    """Cohen's kappa of two raters (1960), weighted (1968) if linear or quadratic; NaN if both use one same category."""
+    table, cost = ratings.table, _cost(scheme, ratings.table.shape[-1], steps)
+    by_chance = table.sum(axis=-1)[..., :, None] * table.sum(axis=-2)[..., None, :]
+    observed = (table * cost).sum(axis=(-2, -1)) * table.sum(axis=(-2, -1))
+    return 1 - _ratio(observed, (by_chance * cost).sum(axis=(-2, -1)))
+
+
+def cohen_error(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | None = None) -> Floats:
+    """Return the standard error of Cohen's kappa by the delta method, for independent items; a query's are not."""
+    total = ratings.table.sum(axis=(-2, -1))
+    slope = cohen_slope(ratings, scheme, steps)
+    mean = _ratio((ratings.table * slope).sum(axis=(-2, -1)), total)
+    return np.asarray(np.sqrt((ratings.table * (slope - mean[..., None, None]) ** 2).sum(axis=(-2, -1))))
+
+
+def cohen_slope(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | None = None) -> Floats:
+    """Return the derivative of Cohen's kappa by the count in every cell; shape (..., categories, categories)."""
+    table, cost = ratings.table, _cost(scheme, ratings.table.shape[-1], steps)
+    rows, columns = table.sum(axis=-1) @ cost, table.sum(axis=-2) @ cost
+    total = table.sum(axis=(-2, -1))[..., None, None]
+    observed = (table * cost).sum(axis=(-2, -1))[..., None, None]
+    expected = (table.sum(axis=-1) * columns).sum(axis=-1)[..., None, None]
+    by_chance = columns[..., :, None] + rows[..., None, :]
+    return _ratio(observed * total * by_chance, expected**2) - _ratio(cost * total + observed, expected)
+
+
+def specific(sums: Sums) -> Floats:
+    """Specific agreement: of the rater pairs of which one says c, the share in which both do; shape (..., categories).
+
+    Every paired item weighs the same, however many ratings it has; NaN for a category without such pairs.
+    """
+    return _ratio(np.diagonal(sums.pairs, axis1=-2, axis2=-1), sums.pairs.sum(axis=-1))
+
+
+def category_kappas(sums: Sums) -> Floats:
+    """Fleiss' kappa of each category against all others, by Gwet's estimator; shape (..., categories)."""
+    part, alone = prevalence(sums), np.diagonal(sums.pairs, axis1=-2, axis2=-1)
+    observed = 1 - _ratio(2 * (sums.pairs.sum(axis=-1) - alone), sums.paired[..., None])
+    mixed = (sums.counts > 0) & (sums.counts < sums.counts.sum(axis=-1, keepdims=True))
+    return np.where(mixed, _beyond_chance(observed, part**2 + (1 - part) ** 2), np.nan)
+
+
+def _squared_distance(counts: Floats, level: Level, steps: Steps | None) -> Floats:
+    """Return Krippendorff's squared distance of two categories; a common factor does not matter to alpha."""
+    if level == "ordinal":
+        middle = np.cumsum(counts, axis=-1) - counts / 2
+        return (middle[..., :, None] - middle[..., None, :]) ** 2
+    return _cost("nominal" if level == "nominal" else "quadratic", counts.shape[-1], steps)
+
+
+def _cost(scheme: Scheme, categories: int, steps: Steps | None) -> Floats:
+    """Return what confusing two categories costs: 0 or 1, or the distance on the scale (or its square), at most 1."""
+    if scheme == "nominal":
+        return 1 - np.eye(categories)
+    step = np.arange(categories, dtype=np.float64) if steps is None else np.asarray(steps, dtype=np.float64)
+    apart = np.abs(step[:, None] - step[None, :]) / max(np.ptp(step), 1e-300)
+    return np.asarray(apart ** (1 if scheme == "linear" else 2))
+
+
+def _fleiss_complete(ratings: Tally) -> float | None:
+    """Return Fleiss' kappa by statsmodels; all rated items have the same number of ratings, two or more."""
+    from statsmodels.stats.inter_rater import fleiss_kappa
+
+    if np.isnan(_unless_one_category(ratings.sums(), np.zeros(()))):
+        return None
+    table, empty = ratings.table(), (ratings.patterns.sum(axis=1) == 0).any()
+    return float(fleiss_kappa(table[table.sum(axis=1) > 0] if empty else table))
+
+
+def _unless_one_category(sums: Sums, figure: Floats) -> Floats:
+    """Return the figure where the paired items use two categories or more, and NaN elsewhere."""
+    return np.where((sums.counts > 0).sum(axis=-1) > 1, figure, np.nan)
+
+
+def _beyond_chance(observed: Floats, chance: Floats) -> Floats:
+    """Return what agreement is left beyond chance, as a share of what could be."""
+    return _ratio(observed - chance, 1 - chance)
+
+
+def _ratio(top: Floats, bottom: Floats) -> Floats:
+    """Divide, with NaN where the divisor is 0."""
+    above, below = np.broadcast_arrays(top, bottom)
+    quotient: Floats = np.divide(above, below, out=np.full(below.shape, np.nan), where=below != 0)
+    return quotient

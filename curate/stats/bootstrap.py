@@ -1,0 +1,111 @@
+"""Bootstrap intervals that resample clusters: the pairs of one query are not independent, queries are."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+
+from curate.core.errors import ConfigError
+from curate.stats.tally import Floats, Ints
+
+FEW = 50
+"""Below this number of clusters a percentile interval is too narrow to be trusted, and whoever shows one says so."""
+BLOCK = 1 << 22
+"""Weights that are drawn at once: bounds memory, changes no number."""
+
+
+class Additive(Protocol):
+    """Sums stacked by cluster, such as `Sums` and `Crosstab`."""
+
+    def __len__(self) -> int:
+        """Return the number of clusters."""
+        ...
+
+    def weighted(self, weights: Floats) -> Self:
+        """Return the sums over clusters with cluster i counted weights[..., i] times."""
+        ...
+
+
+Clusters = TypeVar("Clusters", bound=Additive)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A percentile interval; with fewer than `FEW` clusters it is too narrow."""
+
+    low: float
+    high: float
+    level: float
+    clusters: int
+    replicates: int
+    undefined: int
+    """Replicates in which the statistic was not defined; they are left out of the percentiles."""
+
+
+def interval(
+    clusters: Clusters,
+    statistic: Callable[[Clusters], Floats],
+    *,
+    seed: int,
+    replicates: int = 1000,
+    level: float = 0.95,
+) -> Interval | None:
+    """Return the percentile interval of a statistic over resampled clusters; the same seed gives the same samples.
+
+    `clusters` are sums stacked by cluster, `statistic` maps stacked sums to one figure each. None if there are fewer
+    than two clusters or the statistic is defined in no replicate.
+    """
+    return intervals(clusters, {"": statistic}, seed=seed, replicates=replicates, level=level)[""]
+
+
+def intervals(
+    clusters: Clusters,
+    statistics: Mapping[str, Callable[[Clusters], Floats]],
+    *,
+    seed: int,
+    replicates: int = 1000,
+    level: float = 0.95,
+    alike: Ints | None = None,
+) -> dict[str, Interval | None]:
+    """Return the interval of every statistic, as `interval` does, from the same samples.
+
+    `alike` says of how many equal clusters each entry of `clusters` is one; one if it is None.
+    """
+    if replicates < 1 or not 0 < level < 1:
+        raise ConfigError(
+            f"interval: found {replicates} replicates at level {level}, expected at least one replicate and a level "
+            "between 0 and 1; use 1000 and 0.95"
+        )
+    count = len(clusters) if alike is None else int(alike.sum())
+    if count < 2:
+        return dict.fromkeys(statistics)
+    found: dict[str, list[Floats]] = {name: [] for name in statistics}
+    for weights in resamples(len(clusters) if alike is None else alike, replicates, seed):
+        sums = clusters.weighted(weights)
+        for name, statistic in statistics.items():
+            found[name].append(np.asarray(statistic(sums)))
+    return {name: _percentiles(np.concatenate(figures), level, count) for name, figures in found.items()}
+
+
+def _percentiles(figures: Floats, level: float, clusters: int) -> Interval | None:
+    defined = figures[~np.isnan(figures)]
+    if not len(defined):
+        return None
+    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high), level, clusters, len(figures), len(figures) - len(defined))
+
+
+def resamples(clusters: int | Ints, replicates: int, seed: int) -> Iterator[Floats]:
+    """Yield blocks of how often each cluster is drawn in each replicate; shape (replicates of the block, clusters).
+
+    Every replicate draws as many clusters as there are, with replacement: its row adds up to `clusters`, or to their
+    sum, if they are numbers of equal clusters.
+    """
+    random = np.random.default_rng(seed)
+    alike = np.ones(clusters, dtype=np.int64) if isinstance(clusters, int) else clusters
+    count = int(alike.sum())
+    size = max(BLOCK // len(alike), 1)
+    for start in range(0, replicates, size):
+        block = min(size, replicates - start)
+        yield random.multinomial(count, alike / count, size=block).astype(np.float64)

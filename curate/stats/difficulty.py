@@ -1,0 +1,132 @@
+"""How hard queries are, without labels of difficulty: words shared with the positives, their BM25 rank, length."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from curate.stats.tally import Floats
+from curate.stats.totals import Figure, divided, measured
+
+RANKS = (1, 10, 100)
+"""Last ranks of the bands; what is deeper, or was not found, has bands of its own."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One query and what can be counted of it."""
+
+    query_id: str
+    length: int
+    """Code points."""
+    tokens: int
+    """Different tokens."""
+    positives: int
+    overlap: float | None
+    """Share of the query's tokens that its closest positive holds, 0 to 1; None if the query has no token."""
+    overlap_mean: float | None
+    """The same, on average over its positives."""
+    rank: int | None
+    """Best BM25 rank of a positive; None if none was found to the depth that was searched."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some queries together."""
+
+    name: str
+    queries: int
+    share: float
+    """Of all queries that were measured."""
+    overlap: Figure
+    overlap_mean: Figure
+    length: Figure
+    """Means over the queries; intervals resample them."""
+    median_rank: float | None
+    """Of the best BM25 rank, those not found counted last; None if the middle is among them."""
+    found: int
+    """Queries with a positive that BM25 found."""
+
+
+def overlap(query: frozenset[str], passage: frozenset[str]) -> float | None:
+    """Return the share of a query's tokens that a passage holds; None for a query without tokens."""
+    return len(query & passage) / len(query) if query else None
+
+
+def measure(
+    query_id: str, text: str, tokens: frozenset[str], passages: Sequence[frozenset[str]], rank: int | None
+) -> Measured:
+    """Return what can be counted of a query; `passages` are the tokens of its positives, at least one."""
+    shares = [share for passage in passages if (share := overlap(tokens, passage)) is not None]
+    return Measured(
+        query_id,
+        len(text),
+        len(tokens),
+        len(passages),
+        max(shares, default=None),
+        sum(shares) / len(shares) if shares else None,
+        rank,
+    )
+
+
+def best_ranks(rankings: pl.DataFrame, qrels: pl.DataFrame) -> dict[str, int]:
+    """Return query -> the best rank of one of its positives in one retriever's rows of `rankings`."""
+    found = rankings.join(qrels, on=["query_id", "doc_id"], how="semi")
+    return dict(found.group_by("query_id").agg(pl.col("rank").min()).iter_rows())
+
+
+def by_rank(queries: Sequence[Measured], seed: int) -> list[Group]:
+    """Return the queries by the band of their best BM25 rank, bands without a query left out."""
+    return grouped(queries, bands(queries), _names(), seed)
+
+
+def bands(queries: Sequence[Measured]) -> dict[str, str]:
+    """Return query -> the name of the band of its best BM25 rank."""
+    names = _names()
+    return {each.query_id: names[_band(each.rank)] for each in queries}
+
+
+def _names() -> list[str]:
+    starts = (1, *(end + 1 for end in RANKS[:-1]))
+    names = [f"{low}-{high}" if low < high else f"{low}" for low, high in zip(starts, RANKS, strict=True)]
+    return [*names, f"below {RANKS[-1]}", "not found"]
+
+
+def grouped(queries: Sequence[Measured], group_of: Mapping[str, str], names: Sequence[str], seed: int) -> list[Group]:
+    """Return the named groups of queries, in that order, groups without a query left out."""
+    parts = {name: [each for each in queries if group_of.get(each.query_id) == name] for name in names}
+    total = sum(map(len, parts.values()))
+    return [group(name, part, total, seed) for name, part in parts.items() if part]
+
+
+def group(name: str, queries: Sequence[Measured], total: int, seed: int) -> Group:
+    """Return some queries together, of `total` in all."""
+    near, mean, length = (
+        _mean([getattr(each, field) for each in queries], seed) for field in ("overlap", "overlap_mean", "length")
+    )
+    ranks = [math.inf if each.rank is None else each.rank for each in queries]
+    middle = float(np.median(ranks))
+    return Group(
+        name,
+        len(queries),
+        round(len(queries) / total, 4),
+        near,
+        mean,
+        length,
+        None if math.isinf(middle) else middle,
+        sum(each.rank is not None for each in queries),
+    )
+
+
+def _band(rank: int | None) -> int:
+    if rank is None:
+        return len(RANKS) + 1
+    return next((place for place, end in enumerate(RANKS) if rank <= end), len(RANKS))
+
+
+def _mean(values: Sequence[float | None], seed: int) -> Figure:
+    known = [value for value in values if value is not None]
+    sums: Floats = np.column_stack([np.ones(len(known)), np.array(known, dtype=np.float64)])
+    return measured(sums, lambda each: divided(each[..., 1:], each[..., :1]), seed)[0]

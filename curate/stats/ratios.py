@@ -1,0 +1,118 @@
+"""A ratio of sums over pairs with an interval that resamples queries: a share, a mean, a slope, or a correlation."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from curate.stats import bootstrap
+from curate.stats.tally import Floats, Ints
+
+_NOTHING = 1e-12
+"""A variance that is no more than what rounding leaves of 0."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure with its 95 % interval; the ends are None for fewer than two queries."""
+
+    value: float
+    low: float | None
+    high: float | None
+    pairs: int
+    clusters: int
+
+    def beyond(self, bound: float) -> bool:
+        """Say whether the interval lies farther from 0 than a bound, on one side of it."""
+        return self.low is not None and self.high is not None and (self.low > bound or self.high < -bound)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    top: Floats
+    bottom: Floats
+
+    def __len__(self) -> int:
+        return len(self.top)
+
+    def weighted(self, weights: Floats) -> Self:
+        return type(self)(np.asarray(weights @ self.top), np.asarray(weights @ self.bottom))
+
+    def ratio(self) -> Floats:
+        empty = np.full(np.shape(self.bottom), np.nan)
+        return np.asarray(np.divide(self.top, self.bottom, out=empty, where=self.bottom != 0))
+
+
+def ratio(top: npt.ArrayLike, bottom: npt.ArrayLike, clusters: npt.ArrayLike, seed: int) -> Figure | None:
+    """Return sum(top) / sum(bottom) over pairs, one of each a pair; None if the divisor is 0.
+
+    The interval is of percentiles over 1,000 samples of the clusters (queries).
+    """
+    above, below = np.asarray(top, dtype=np.float64), np.asarray(bottom, dtype=np.float64)
+    labels, row = np.unique(np.asarray(clusters), return_inverse=True)
+    top_, bottom_ = (np.bincount(row, each, len(labels)).astype(np.float64) for each in (above, below))
+    sums = _Sums(top_, bottom_)
+    if not below.sum():
+        return None
+    found = bootstrap.interval(sums, _Sums.ratio, seed=seed)
+    low, high = (found.low, found.high) if found else (None, None)
+    return Figure(float(above.sum() / below.sum()), low, high, len(above), len(labels))
+
+
+def numbered(queries: pl.Series) -> Ints:
+    """Return the queries of pairs as numbers in their order: clusters that are compared far faster than texts."""
+    return queries.rank("dense").cast(pl.Int64).to_numpy()
+
+
+def mean(values: npt.ArrayLike, clusters: npt.ArrayLike, seed: int) -> Figure | None:
+    """Return the mean of a value a pair; None without a pair."""
+    numbers = np.asarray(values, dtype=np.float64)
+    return ratio(numbers, np.ones(len(numbers)), clusters, seed)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over weighted pairs: how many, of each judge, and of products of two; leading axes hold clusters."""
+
+    pairs: Floats
+    sums: Floats
+    products: Floats
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def weighted(self, weights: Floats) -> Self:
+        """Return the sums over clusters with cluster i counted weights[..., i] times."""
+        return type(self)(
+            *(np.asarray(np.tensordot(weights, each, 1)) for each in (self.pairs, self.sums, self.products))
+        )
+
+
+def moments(matrix: Floats, clusters: npt.ArrayLike, weights: Floats) -> Moments:
+    """Return the sums of a matrix, pairs x judges, stacked by cluster; each pair counts as often as its weight."""
+    labels, row = np.unique(np.asarray(clusters), return_inverse=True)
+    return Moments(
+        np.bincount(row, weights, len(labels)).astype(np.float64),
+        _added(matrix * weights[:, None], row.astype(np.int64), len(labels)),
+        _added(matrix[:, :, None] * matrix[:, None, :] * weights[:, None, None], row.astype(np.int64), len(labels)),
+    )
+
+
+def _added(values: Floats, row: Ints, labels: int) -> Floats:
+    columns = values.reshape(len(values), int(np.prod(values.shape[1:]))).T
+    sums = [np.bincount(row, each, labels) for each in columns]
+    return np.stack(sums, axis=1).reshape(labels, *values.shape[1:]).astype(np.float64)
+
+
+def correlation(sums: Moments) -> Floats:
+    """Return the mean correlation of two judges; NaN where one never varies. Leading axes are kept."""
+    count = sums.pairs[..., None, None]
+    covariance = sums.products * count - sums.sums[..., :, None] * sums.sums[..., None, :]
+    square = np.diagonal(covariance, axis1=-2, axis2=-1)
+    spread = np.where(square > _NOTHING * sums.pairs[..., None] ** 2, np.sqrt(np.maximum(square, 0)), 0)
+    divisor = spread[..., :, None] * spread[..., None, :]
+    found = np.divide(covariance, divisor, out=np.full(covariance.shape, np.nan), where=divisor > 0)
+    above = np.triu_indices(found.shape[-1], 1)
+    return np.asarray(found[..., above[0], above[1]].mean(axis=-1))

@@ -1,0 +1,147 @@
+"""Whether one model is better than another on the same queries, and how many queries it takes to see it.
+
+A model's queries are sums, one row a query, of which a statistic makes its score: a mean, or Pearson's correlation of
+pairs of sentences, so that one test serves both.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import NormalDist
+
+import numpy as np
+
+from curate.stats.bootstrap import resamples
+from curate.stats.tally import Floats
+from curate.stats.totals import divided
+
+DRAWS = 10_000
+LEVEL, POWER = 0.95, 0.8
+BLOCK = 1 << 22
+"""Signs that are drawn at once: bounds memory, changes no number."""
+Statistic = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two models on the same queries."""
+
+    one: str
+    other: str
+    difference: float
+    """Score of the one less that of the other."""
+    p: float
+    """Of the paired randomisation test, two-sided."""
+    adjusted: float
+    """The same by Holm (1979), over all pairs of models of the task."""
+    enough: int | None
+    """Queries that would show this difference in 80 of 100 cases at 5 %; None if there is no difference."""
+    smallest: float
+    """The smallest difference that the queries at hand would show as often."""
+
+
+def means(scores: Floats) -> Floats:
+    """Return sums for `mean` of one score a query: shape (queries, 2)."""
+    return np.column_stack([np.ones(len(scores)), scores])
+
+
+def mean(sums: Floats) -> Floats:
+    """Return the mean of sums, shape (..., 2)."""
+    return divided(sums[..., 1], sums[..., 0])
+
+
+def products(similarity: Floats, label: Floats) -> Floats:
+    """Return sums for `pearson` of pairs of sentences, shape (pairs, 6).
+
+    Both sides are standardised first: the correlation stays, and models on other scales can be exchanged in a test.
+    A side that never varies becomes 0.
+    """
+    x, y = ((side - side.mean()) / (side.std() or 1.0) for side in (similarity, label))
+    return np.column_stack([np.ones(len(x)), x, y, x * x, y * y, x * y])
+
+
+def pearson(sums: Floats) -> Floats:
+    """Return Pearson's correlation of sums, shape (..., 6), -1 to 1; NaN where a side does not vary."""
+    count, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
+    spread = np.maximum(count * xx - x * x, 0) * np.maximum(count * yy - y * y, 0)
+    tiny = spread <= 1e-18 * np.maximum(count, 1) ** 4
+    return divided(count * xy - x * y, np.where(tiny, 0.0, np.sqrt(spread)))
+
+
+def compare(
+    names: Sequence[str], sums: Sequence[Floats], statistic: Statistic, seed: int, draws: int = DRAWS
+) -> list[Pair]:
+    """Return every pair of models, the better one first, the most significant pair first.
+
+    In each draw, for each query, chance decides whether the two exchange their results (Fisher; Smucker, Allan &
+    Carterette, CIKM 2007); p is (1 + draws at least as far apart) / (1 + draws). What the queries would show comes from
+    the spread of the difference under resampled queries, at 5 % without Holm.
+    """
+    pairs = list(combinations(range(len(names)), 2))
+    scores = [float(statistic(each.sum(axis=0))) for each in sums]
+    chance = _chances(pairs, sums, scores, statistic, seed, draws)
+    drawn = resampled(sums, statistic, seed)
+    found = []
+    for (one, other), p, adjusted in zip(pairs, chance, holm(chance), strict=True):
+        high, low = (one, other) if scores[one] >= scores[other] else (other, one)
+        difference = scores[high] - scores[low]
+        spread = float(np.nanstd(drawn[:, high] - drawn[:, low])) * math.sqrt(len(sums[one]))
+        enough, smallest = needed(difference, spread, len(sums[one]))
+        found.append(Pair(names[high], names[low], difference, p, adjusted, enough, smallest))
+    return sorted(found, key=lambda pair: (pair.p, -pair.difference, pair.one, pair.other))
+
+
+def holm(chances: Sequence[float]) -> list[float]:
+    """Return p adjusted by Holm's step-down (1979), in the order given."""
+    order = np.argsort(chances, kind="stable")
+    factors = len(chances) - np.arange(len(chances))
+    steps = np.minimum(np.maximum.accumulate(factors * np.asarray(chances)[order]), 1.0)
+    adjusted = np.empty(len(chances))
+    adjusted[order] = steps
+    return [float(each) for each in adjusted]
+
+
+def needed(difference: float, spread: float, queries: int) -> tuple[int | None, float]:
+    """Return how many queries show a difference of this spread a query, and what so many queries show at least.
+
+    Normal approximation: (z(0.975) + z(0.8))^2 s^2 / d^2, two-sided 5 %, power 80 %.
+    """
+    factor = (NormalDist().inv_cdf((1 + LEVEL) / 2) + NormalDist().inv_cdf(POWER)) * spread
+    smallest = factor / math.sqrt(queries)
+    return (max(math.ceil((factor / difference) ** 2), 2) if difference > 0 else None), smallest
+
+
+def _chances(
+    pairs: Sequence[tuple[int, int]],
+    sums: Sequence[Floats],
+    scores: Sequence[float],
+    statistic: Statistic,
+    seed: int,
+    draws: int,
+) -> list[float]:
+    """Return p of every pair; all pairs are tested with the same exchanges."""
+    random, queries = np.random.default_rng(seed), len(sums[0])
+    far = np.zeros(len(pairs))
+    size = max(BLOCK // queries, 1)
+    for start in range(0, draws, size):
+        swapped = random.integers(0, 2, size=(min(size, draws - start), queries)).astype(np.float64)
+        for place, (one, other) in enumerate(pairs):
+            moved = swapped @ (sums[other] - sums[one])
+            apart = statistic(sums[one].sum(axis=0) + moved) - statistic(sums[other].sum(axis=0) - moved)
+            far[place] += (np.abs(apart) >= abs(scores[one] - scores[other]) - 1e-12).sum()
+    return [float(each) for each in (1 + far) / (1 + draws)]
+
+
+def resampled(sums: Sequence[Floats], statistic: Statistic, seed: int, replicates: int = 1000) -> Floats:
+    """Return every model's score on resampled queries, the same ones for all; shape (replicates, models)."""
+    beside = np.concatenate(sums, axis=1)
+    drawn = [
+        side_by_side(statistic, len(sums))(weights @ beside) for weights in resamples(len(beside), replicates, seed)
+    ]
+    return np.concatenate(drawn)
+
+
+def side_by_side(statistic: Statistic, models: int) -> Statistic:
+    """Return the statistic of several models whose sums stand side by side, shape (..., models x columns)."""
+    return lambda sums: statistic(sums.reshape(*sums.shape[:-1], models, -1))

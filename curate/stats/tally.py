@@ -1,0 +1,294 @@
+"""From ratings to counts: checked matrices of codes or counts, patterns, and the sums that agreement is made of.
+
+A matrix of codes is items x raters: whole numbers from 0 to categories - 1 in the order of the scale, and -1, None or
+NaN for a missing rating. A matrix of counts is items x categories: how many raters chose each. There is no loop over
+items: equal items are counted once.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from curate.core.errors import DataError
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Codes = npt.ArrayLike | Sequence[Sequence[int | None]]
+Column = npt.ArrayLike | Sequence[int | None]
+
+_TABLE = "ratings: found texts or rows of unequal length, expected a matrix of whole numbers; give grades as codes"
+
+DENSE = 1 << 22
+"""Keys below this number are looked up in an array as they are; a longer range is renumbered first."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over items from which agreement follows; leading axes hold clusters or bootstrap samples.
+
+    With r_c ratings of an item in category c and r in all, each field adds up over items what its line says.
+    """
+
+    rated: Floats
+    """1 for an item with a rating; shape (...)."""
+    paired: Floats
+    """1 for an item with two ratings or more; shape (...)."""
+    share: Floats
+    """r_c / r over rated items; shape (..., categories)."""
+    counts: Floats
+    """r_c over paired items; shape (..., categories)."""
+    pairs: Floats
+    """r_c (r_d - [c = d]) / (r (r - 1)) over paired items; shape (..., categories, categories)."""
+    coincidence: Floats
+    """r_c (r_d - [c = d]) / (r - 1) over paired items, Krippendorff's matrix; shape (..., categories, categories)."""
+
+    def __len__(self) -> int:
+        """Return the number of entries in the first leading axis."""
+        return len(self.rated)
+
+    def weighted(self, weights: Floats) -> Self:
+        """Return the sums over the first axis with entry i counted weights[..., i] times."""
+        return type(self)(*(np.asarray(np.tensordot(weights, getattr(self, f.name), axes=1)) for f in fields(self)))
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Which patterns of ratings occur, and which one each item has."""
+
+    patterns: Ints
+    """Ratings in each category, one row a distinct pattern; shape (patterns, categories)."""
+    which: Ints
+    """Row of each item in `patterns`; shape (items,)."""
+    weight: Ints | None = None
+    """How many items each entry of `which` stands for; one if None."""
+
+    def times(self) -> Ints:
+        """Return the number of items of each pattern."""
+        return np.bincount(self.which, self.weight, minlength=len(self.patterns)).astype(np.int64)
+
+    def table(self) -> Floats:
+        """Return the ratings in each category, a row an item; shape (items, categories), stored by column."""
+        which = self.which if self.weight is None else np.repeat(self.which, self.weight)
+        return self.patterns.T.astype(np.float64)[:, which].T
+
+    def sums(self) -> Sums:
+        """Return the sums over all items, without leading axes."""
+        return _features(self.patterns).weighted(self.times().astype(np.float64))
+
+    def by_cluster(self, clusters: npt.ArrayLike) -> Sums:
+        """Return the sums of every cluster, one label an item, stacked in the sorted order of the labels."""
+        each, (labels, row) = _features(self.patterns), _labels(clusters, len(self.which))
+        if not labels:
+            return each
+        key, where = np.unique(row * len(self.patterns) + self.which, return_inverse=True)
+        times = np.bincount(where, self.weight)
+        row, pattern = np.divmod(key, len(self.patterns))
+        start = np.searchsorted(row, np.arange(labels))
+
+        def added(field: Floats) -> Floats:
+            weight = times.reshape(-1, *[1] * (field.ndim - 1))
+            return np.asarray(np.add.reduceat(weight * field[pattern], start, axis=0), dtype=np.float64)
+
+        return Sums(*(added(getattr(each, f.name)) for f in fields(each)))
+
+
+@dataclass(frozen=True)
+class Crosstab:
+    """Items by the codes of two raters who both rated them: the first in rows, the second in columns."""
+
+    table: Floats
+    """Shape (..., categories, categories); leading axes hold clusters or bootstrap samples."""
+
+    def __len__(self) -> int:
+        """Return the number of entries in the first leading axis."""
+        return len(self.table)
+
+    def weighted(self, weights: Floats) -> Self:
+        """Return the table summed over the first axis with entry i counted weights[..., i] times."""
+        return type(self)(np.asarray(np.tensordot(weights, self.table, axes=1)))
+
+
+def distinct(codes: Codes, categories: int) -> tuple[Ints, Ints]:
+    """Return the distinct rows of a matrix of codes, items x raters, and which of them each item is.
+
+    DataError names the first code outside the scale.
+    """
+    matrix = _whole(codes, 2)
+    _check_codes(matrix, categories)
+    first, which = _distinct(matrix + 1, categories + 1)
+    return matrix[first], which
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """A matrix of codes in which equal items of one cluster stand once."""
+
+    codes: Ints
+    """Shape (rows, raters)."""
+    clusters: Ints
+    """Number of each row's cluster, from 0, in the sorted order of the labels; shape (rows,)."""
+    times: Ints
+    """How many items each row stands for; shape (rows,)."""
+
+
+def compress(codes: Codes, categories: int, clusters: npt.ArrayLike | None = None) -> Compressed:
+    """Return the distinct rows of a matrix of codes, items x raters, within each cluster; without labels there is one.
+
+    A million items of three raters become a few hundred rows a cluster at most, so that whatever is counted next is
+    counted at once. DataError names the first code outside the scale.
+    """
+    patterns, which = distinct(codes, categories)
+    _, row = (1, np.zeros_like(which)) if clusters is None else _labels(clusters, len(which))
+    key = row * len(patterns) + which
+    if len(key) and (int(row.max()) + 1) * len(patterns) <= DENSE:
+        times = np.bincount(key)
+        kinds = np.flatnonzero(times)
+        times = times[kinds]
+    else:
+        kinds, times = np.unique(key, return_counts=True)
+    row, pattern = np.divmod(kinds, max(len(patterns), 1))
+    return Compressed(patterns[pattern], row.astype(np.int64), times.astype(np.int64))
+
+
+def tally(codes: Codes, categories: int, weight: Ints | None = None) -> Tally:
+    """Return the patterns in a matrix of codes, items x raters; DataError names the first code outside the scale.
+
+    `weight` says how many items each row stands for; one if it is None.
+    """
+    raters, which = distinct(codes, categories)
+    rows = np.stack([(raters == code).sum(axis=1) for code in range(categories)], axis=1).astype(np.int64)
+    kept, merged = _distinct(rows, raters.shape[1] + 1)
+    return Tally(rows[kept], merged[which], weight)
+
+
+def tally_counts(counts: npt.ArrayLike) -> Tally:
+    """Return the patterns in a matrix of counts, items x categories; DataError names the first negative count."""
+    matrix = _whole(counts, 2)
+    _refuse(matrix, matrix < 0, "a count of 0 or more; correct it")
+    first, which = _distinct(matrix, int(matrix.max(initial=0)) + 1)
+    return Tally(matrix[first], which)
+
+
+def crosstab(
+    first: Column,
+    second: Column,
+    categories: int,
+    clusters: npt.ArrayLike | None = None,
+    weight: Ints | None = None,
+) -> Crosstab:
+    """Return the table of two raters' codes (one an item); with labels of clusters, one table a cluster, stacked.
+
+    Items that one of the two did not rate are left out. `weight` says how many items each code stands for.
+    """
+    one, two = _whole(first, 1), _whole(second, 1)
+    _same_length(len(two), len(one), "codes of the second rater")
+    codes = np.stack([one, two], axis=1)
+    _check_codes(codes, categories)
+    labels, row = (1, np.zeros(len(codes), dtype=np.int64)) if clusters is None else _labels(clusters, len(codes))
+    both = (codes >= 0).all(axis=1)
+    key = (row[both] * categories + codes[both, 0]) * categories + codes[both, 1]
+    counted = np.bincount(key, None if weight is None else weight[both], minlength=labels * categories**2)
+    table = counted.reshape(labels, categories, categories)
+    return Crosstab(table.astype(np.float64) if clusters is not None else table[0].astype(np.float64))
+
+
+def _features(patterns: Ints) -> Sums:
+    """Return what one item of each pattern adds to the sums, stacked."""
+    total = patterns.sum(axis=1)
+    paired = total >= 2
+    other = patterns[:, None, :] - np.eye(patterns.shape[1], dtype=np.int64)
+    product = (patterns[:, :, None] * other).astype(np.float64)
+    least = np.maximum(total, 2)[:, None, None]
+    return Sums(
+        rated=(total >= 1).astype(np.float64),
+        paired=paired.astype(np.float64),
+        share=patterns / np.maximum(total, 1)[:, None],
+        counts=(patterns * paired[:, None]).astype(np.float64),
+        pairs=product / (least * (least - 1)),
+        coincidence=product / (least - 1),
+    )
+
+
+def _distinct(matrix: Ints, base: int) -> tuple[Ints, Ints]:
+    """Return the index of one row of each distinct kind, and the kind of every row; entries are from 0 to base - 1."""
+    key, span = np.zeros(len(matrix), dtype=np.int64), 1
+    for column in matrix.T:
+        if span * base > DENSE:
+            key, span = _renumbered(key, span)
+        key, span = key * base + column, span * base
+    key, span = _renumbered(key, span)
+    first = np.empty(span, dtype=np.int64)
+    first[key] = np.arange(len(key))
+    return first, key
+
+
+def _renumbered(key: Ints, span: int) -> tuple[Ints, int]:
+    """Return the keys (below `span`) as numbers without gaps, in the same order, and how many there are."""
+    if span > max(DENSE, 8 * len(key)):
+        kinds, number = np.unique(key, return_inverse=True)
+        return number.astype(np.int64), len(kinds)
+    seen = np.zeros(span, dtype=np.bool_)
+    seen[key] = True
+    return (np.cumsum(seen) - 1)[key], int(seen.sum())
+
+
+def _labels(clusters: npt.ArrayLike, items: int) -> tuple[int, Ints]:
+    """Return the number of clusters and the number of each item's cluster, in the sorted order of the labels."""
+    given = np.asarray(clusters)
+    _same_length(given.size, items, "cluster labels")
+    if given.dtype.kind in "iu" and items and given.min() >= 0 and given.max() < DENSE:
+        row, count = _renumbered(given.astype(np.int64), int(given.max()) + 1)
+        return count, row
+    labels, row = np.unique(given, return_inverse=True)
+    return len(labels), row.astype(np.int64)
+
+
+def _whole(values: Codes | Column, dimensions: int) -> Ints:
+    """Return whole numbers with -1 for None and NaN, or raise DataError."""
+    try:
+        raw = np.asarray(values)
+        numbers = raw if raw.dtype.kind in "biu" else np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(_TABLE) from error
+    if raw.dtype.kind not in "biufO":
+        raise DataError(_TABLE)
+    if numbers.ndim != dimensions:
+        raise DataError(f"ratings: found {numbers.ndim} axes, expected {dimensions}; give one row an item")
+    if numbers.dtype.kind != "f":
+        return numbers.astype(np.int64)
+    filled = np.where(np.isnan(numbers), -1.0, numbers)
+    odd = np.argwhere(~np.isfinite(filled) | (filled != np.floor(filled)))
+    if len(odd):
+        raise DataError(
+            f"ratings, {_place(odd[0])}: found {filled[tuple(odd[0])]}, expected a whole number; correct it"
+        )
+    return filled.astype(np.int64)
+
+
+def _check_codes(matrix: Ints, categories: int) -> None:
+    """Raise DataError at the first code that is neither on the scale nor -1."""
+    if categories < 1:
+        raise DataError(f"ratings: found a scale of {categories} categories, expected at least one; give its length")
+    scale = f"a code from 0 to {categories - 1}, or -1 for a missing rating; correct it or give a longer scale"
+    _refuse(matrix, (matrix < -1) | (matrix >= categories), scale)
+
+
+def _refuse(matrix: Ints, wrong: npt.NDArray[np.bool_], expected: str) -> None:
+    """Raise DataError at the first number that is wrong."""
+    if wrong.any():
+        at = np.argwhere(wrong)[0]
+        raise DataError(f"ratings, {_place(at)}: found {matrix[tuple(at)]}, expected {expected}")
+
+
+def _place(index: npt.NDArray[np.intp]) -> str:
+    """Return row and column in words, both from 0."""
+    return ", ".join(f"{word} {number}" for word, number in zip(("row", "column"), index.tolist(), strict=False))
+
+
+def _same_length(found: int, expected: int, what: str) -> None:
+    """Raise DataError unless there is one of `what` for every item."""
+    if found != expected:
+        raise DataError(f"ratings: found {found} {what}, expected {expected}; give one an item")

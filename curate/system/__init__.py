@@ -1,0 +1,1 @@
+"""Files, processes, locks and HTTP: what touches the machine."""

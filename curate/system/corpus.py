@@ -1,0 +1,80 @@
+"""Corpora: a table on disk, and what an export makes of one; all are read in batches and hold no text in memory."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from curate.core.config import digest
+from curate.core.protocols import Corpus
+from curate.core.records import Document
+from curate.system.files import batches, sha256
+
+
+class TableCorpus:
+    """The `corpus` table of a stage's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / "corpus.parquet"
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 of the table."""
+        return sha256(self.path)
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        return int(pl.scan_parquet(self.path).select(pl.len()).collect().item())
+
+    def ids(self) -> pl.Series:
+        """Return the ids in the table's order."""
+        return pl.read_parquet(self.path, columns=["doc_id"])["doc_id"]
+
+    def batches(self) -> Iterator[list[Document]]:
+        """Yield the documents in the table's order."""
+        for frame in batches(self.folder, "corpus"):
+            yield [Document(*row) for row in frame.select("doc_id", "title", "text").iter_rows()]
+
+
+class KeptCorpus:
+    """A corpus without some of its documents; every id in `removed` is one of its own."""
+
+    def __init__(self, corpus: Corpus, removed: frozenset[str]) -> None:
+        self.corpus, self.removed = corpus, removed
+
+    @property
+    def digest(self) -> str:
+        """Return what identifies the texts that are left."""
+        return digest(["kept", self.corpus.digest, sorted(self.removed)])
+
+    def __len__(self) -> int:
+        """Return the number of documents that are left."""
+        return len(self.corpus) - len(self.removed)
+
+    def batches(self) -> Iterator[list[Document]]:
+        """Yield the documents that are left, in order."""
+        for batch in self.corpus.batches():
+            yield [document for document in batch if document.doc_id not in self.removed]
+
+
+class PrefixedCorpus:
+    """A corpus whose ids carry a prefix."""
+
+    def __init__(self, corpus: Corpus, prefix: str) -> None:
+        self.corpus, self.prefix = corpus, prefix
+
+    @property
+    def digest(self) -> str:
+        """Return what identifies texts and ids."""
+        return digest(["prefixed", self.corpus.digest, self.prefix])
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        return len(self.corpus)
+
+    def batches(self) -> Iterator[list[Document]]:
+        """Yield the documents in order, with their new ids."""
+        for batch in self.corpus.batches():
+            yield [replace(document, doc_id=self.prefix + document.doc_id) for document in batch]

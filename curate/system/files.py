@@ -1,0 +1,168 @@
+"""Files that are whole or absent: written beside, then renamed; tables in batches; digests."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import polars as pl
+
+from curate.core.errors import DataError
+from curate.core.records import TABLES
+
+BATCH = 2_000
+"""Rows a batch when a table streams: about a megabyte of Chinese text."""
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a path to write to; it takes the place of `path` on success and is removed on failure."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield beside
+        beside.replace(path)
+    except OSError as error:
+        if error.filename == str(beside):
+            error.filename = str(path)  # the name that the user knows
+        raise
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in one piece, UTF-8, lines ending in a line feed."""
+    with replacing(path) as beside:
+        beside.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a JSON file in one piece, sorted and indented, for people to read."""
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a JSON file; DataError if it is damaged."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not valid JSON ({error}); delete it and run again") from error
+    if not isinstance(value, dict):
+        raise DataError(f"{path}: expected a JSON object; delete it and run again")
+    return value
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, in hex."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return relative path -> SHA-256 of every file below a folder, sorted, hidden files left out."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    return {path.relative_to(folder).as_posix(): sha256(path) for path in paths}
+
+
+def replace_folder(new: Path, old: Path) -> None:
+    """Put folder `new` in the place of `old`; a kill in between leaves `old` missing, never half."""
+    grave = old.with_name(f".{old.name}.old")
+    remove(grave)
+    if old.exists():
+        old.replace(grave)
+    new.replace(old)
+    remove(grave)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder with all that is in it, or a file; of a link the link alone."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def frame(name: str, rows: Iterable[Mapping[str, object]] = ()) -> pl.DataFrame:
+    """Return rows as the named table's frame, in the columns and types of `records.TABLES`."""
+    table = TABLES[name]
+    return pl.DataFrame([[row.get(column) for column in table] for row in rows], schema=table, orient="row")
+
+
+def write_table(folder: Path, name: str, table: pl.DataFrame) -> None:
+    """Write a table as `<name>.parquet`, columns and types as in `records.TABLES`."""
+    import pyarrow.parquet as pq
+
+    whole = table.select(pl.col(column).cast(kind) for column, kind in TABLES[name].items())
+    with replacing(folder / f"{name}.parquet") as beside:  # pyarrow says "disk full" as OSError, polars does not
+        pq.write_table(whole.to_arrow(), beside, compression="zstd", write_statistics=False)
+
+
+def read_table(folder: Path, name: str) -> pl.DataFrame:
+    """Return the table `<name>.parquet` of a folder; DataError if it is missing or has other columns."""
+    path = folder / f"{name}.parquet"
+    if not path.is_file():
+        raise DataError(f"{path}: no such table; run the stage `{folder.name}` first")
+    table = pl.read_parquet(path)
+    if dict(table.schema) != dict(pl.Schema(TABLES[name])):
+        raise DataError(f"{path}: its columns are not those of a {name} table; run `{folder.name}` again with --force")
+    return table
+
+
+def batches(folder: Path, name: str, size: int = BATCH) -> Iterator[pl.DataFrame]:
+    """Yield a table in frames of at most `size` rows, so that a corpus larger than memory streams."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(folder / f"{name}.parquet") as file:
+        for batch in file.iter_batches(batch_size=size):
+            part = pl.from_arrow(batch)
+            assert isinstance(part, pl.DataFrame)
+            yield part.cast(dict(TABLES[name]))  # type: ignore[arg-type]
+
+
+class TableWriter:
+    """Write a table batch by batch; the file appears under its name when the `with` block ends well."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name, self.path, self.rows = name, folder / f"{name}.parquet", 0
+        self._beside = self.path.with_name(f".{name}.parquet.{os.getpid()}")
+        self._waiting: list[Mapping[str, object]] = []
+
+    def __enter__(self) -> Self:
+        import pyarrow.parquet as pq
+
+        schema = frame(self.name).to_arrow().schema
+        self._writer = pq.ParquetWriter(self._beside, schema, compression="zstd", write_statistics=False)
+        return self
+
+    def add(self, row: Mapping[str, object]) -> None:
+        """Append one row."""
+        self._waiting.append(row)
+        if len(self._waiting) >= BATCH:
+            self._flush()
+
+    def extend(self, table: pl.DataFrame) -> None:
+        """Append a frame that has the table's columns and types."""
+        self._flush()
+        if len(table):
+            self._writer.write_table(table.to_arrow())
+            self.rows += len(table)
+
+    def _flush(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self.extend(frame(self.name, waiting))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._flush()
+        self._writer.close()
+        if kind is None:
+            self._beside.replace(self.path)
+        else:
+            self._beside.unlink(missing_ok=True)

@@ -1,0 +1,53 @@
+"""Find prompts, pipelines, guides and demo data: working directory first, then the package, then the checkout."""
+
+from pathlib import Path
+
+from curate.core.errors import ConfigError, suggestion
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_KINDS = {"prompts": "_prompts", "pipelines": "_pipelines", "annotations": "_annotations"}
+
+
+def find(kind: str, name: str) -> Path:
+    """Return the file `name` of `kind` (prompts, pipelines or annotations); one in the working directory wins."""
+    for folder in folders(kind):
+        path = folder / name
+        if path.is_file():
+            return path
+    wanted = Path(name).stem
+    raise ConfigError(f"no {kind[:-1]} named {wanted!r}: {suggestion(wanted, names(kind))}")
+
+
+def names(kind: str) -> list[str]:
+    """Return the names of all YAML files of `kind`, without their ending."""
+    return sorted({path.stem for folder in folders(kind) if folder.is_dir() for path in folder.glob("*.yaml")})
+
+
+def folders(kind: str) -> list[Path]:
+    """Return where files of `kind` are looked for, first place first."""
+    return [Path(kind), _PACKAGE / _KINDS[kind], _PACKAGE.parent / kind]
+
+
+def packaged(path: Path) -> bool:
+    """Say whether `path` came with the package, not from the working directory."""
+    return path.resolve().is_relative_to(_PACKAGE) or path.resolve().is_relative_to(_PACKAGE.parent)
+
+
+def demo() -> Path:
+    """Return the folder of the packaged demo data, a BEIR folder."""
+    return _PACKAGE / "demo"
+
+
+def guide(name: str) -> str:
+    """Return the text of a guide for assessors; one in the working directory wins."""
+    return find("annotations", name).read_text(encoding="utf-8")
+
+
+def template(name: str) -> str:
+    """Return the text of a packaged template, by its path inside the package."""
+    return data_file(name).read_text(encoding="utf-8")
+
+
+def data_file(name: str) -> Path:
+    """Return the path of a packaged data file, by its path inside the package."""
+    return _PACKAGE / name

@@ -1,0 +1,1 @@
+"""Verification of an export: every label derived again from the ledger."""

@@ -1,0 +1,199 @@
+"""Labels derived again from the ledger: votes, verdicts, and every table that an export makes of them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from curate.core.config import check, digest
+from curate.core.errors import DataError
+from curate.core.records import STOPPED, TABLES
+from curate.formats.exporters import candidates as reranking
+from curate.formats.exporters.candidates import Rerank
+from curate.ledger import Ledger
+from curate.panel import voting
+from curate.panel.judges.replay import Config as Recorded
+from curate.panel.judges.replay import Replay
+from curate.panel.rating import TEXTS
+from curate.panel.voting import EXPERTS, PAIR
+from curate.verify.differences import listed, names
+
+Made = Mapping[str, Any]
+"""What a manifest says of how labels were made."""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What follows from a ledger for the pairs of an export."""
+
+    verdicts: pl.DataFrame
+    """Those that experts decided are as the export has them: no ledger holds what people said."""
+    differences: list[str]
+    """What is said of votes that the ledger lacks or holds otherwise."""
+
+
+@dataclass
+class Votes:
+    """What the ledger holds of judges, and what follows from it: worked out once for all formats of a run."""
+
+    ledger: Ledger
+    recorded: Mapping[str, Path] = field(default_factory=dict)
+    """Files of judges that replayed grades: name -> file."""
+    _read: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict)
+    _last: tuple[pl.DataFrame, pl.DataFrame, Made, Derived] | None = None
+
+    def of(self, judge: Made) -> pl.DataFrame:
+        """Return query_digest, passage_digest, grade and status of everything that a judge has rated."""
+        key = judge["judge"], judge["rubric"]
+        if key not in self._read:
+            self._read[key] = self.ledger.ratings(self.ledger.current(key[0]), key[1]).select(
+                *TEXTS, said="grade", status="status"
+            )
+        return self._read[key]
+
+    def derive(self, pairs: pl.DataFrame, verdicts: pl.DataFrame, made: Made) -> Derived:
+        """Return the verdicts of pairs (query_id, doc_id and the digests of what judges saw) and what differs.
+
+        DataError if a judge replayed grades and its file was not given.
+        """
+        if self._last and self._last[2] == made and self._last[0].equals(pairs) and self._last[1].equals(verdicts):
+            return self._last[3]
+        both = _both(pairs, verdicts, made, self)
+        found = Derived(_decided(both, verdicts, made), list(_otherwise(both)))
+        self._last = pairs, verdicts, made, found
+        return found
+
+
+def _both(pairs: pl.DataFrame, verdicts: pl.DataFrame, made: Made, votes: Votes) -> pl.DataFrame:
+    """Return a row a pair and judge: `grade` and `status` as the ledger has them, `exported` as the export does.
+
+    The status is null where the ledger has nothing. A vote that a cascade did without stays open, whatever the ledger
+    has learnt since.
+    """
+    ratings = pl.concat([_said(pairs, name, judge, votes, _prefix(made)) for name, judge in made["panel"].items()])
+    exported = verdicts.explode("votes").unnest("votes").select(*PAIR, "judge", exported="grade")
+    both = ratings.join(exported, on=[*PAIR, "judge"], how="left", maintain_order="left")
+    spared = pl.lit(made["cascade"]) & pl.col("exported").is_null()
+    status = pl.when(spared).then(pl.lit(STOPPED)).otherwise("status")
+    return both.with_columns(grade=pl.when(~spared).then("said"), status=status)
+
+
+def _decided(both: pl.DataFrame, verdicts: pl.DataFrame, made: Made) -> pl.DataFrame:
+    """Return the verdicts that follow from the ledger; what experts decided stays theirs."""
+    decided = voting.decide(_with_others(both, made), list(made["panel"]), made["policy"])
+    people = pl.col("by") == EXPERTS
+    return (
+        decided.join(verdicts.select(*PAIR, was="verdict", by="policy"), on=PAIR)
+        .with_columns(
+            verdict=pl.when(people).then("was").otherwise("verdict"),
+            policy=pl.when(people).then("by").otherwise("policy"),
+        )
+        .select(*TABLES["verdicts"])
+    )
+
+
+def _said(pairs: pl.DataFrame, name: str, judge: Made, votes: Votes, skipped: int) -> pl.DataFrame:
+    """Return query_id, doc_id, judge, what it said, and the status, null where nothing is known of a pair."""
+    if judge["recorded"] is None:
+        known = pairs.join(votes.of(judge), on=TEXTS, how="left", maintain_order="left")
+    else:
+        known = _replayed(pairs, name, judge, votes.recorded, skipped)
+    return known.select(*PAIR, "said", "status", judge=pl.lit(name))
+
+
+def _replayed(pairs: pl.DataFrame, name: str, judge: Made, files: Mapping[str, Path], skipped: int) -> pl.DataFrame:
+    """Return pairs with what a file of recorded grades says, which knows them by the ids of before."""
+    if name not in files:
+        raise DataError(
+            f"{name} replayed recorded grades, which no ledger holds; give its file: --recorded {name}=FILE"
+        )
+    replay = Replay(name, Recorded(path=files[name], assessor=judge["recorded"]["assessor"]))
+    if digest(replay.identity) != judge["judge"]:
+        raise DataError(f"{files[name]}: not the file that {name} replayed, for its SHA-256 is another")
+    said = [
+        replay.recorded(query_id[skipped:], doc_id[skipped:]) for query_id, doc_id in pairs.select(PAIR).iter_rows()
+    ]
+    return pairs.with_columns(
+        said=pl.Series([each.grade for each in said], dtype=pl.String),
+        status=pl.Series([each.status for each in said], dtype=pl.String),
+    )
+
+
+def _otherwise(both: pl.DataFrame) -> Iterator[str]:
+    """Yield what is said of votes that the ledger lacks, and of those that it holds otherwise."""
+    for (judge,), rows in both.group_by("judge", maintain_order=True):
+        lacking = rows.filter(pl.col("status").is_null())
+        if lacking.height:
+            yield (
+                f"verdicts.parquet: the ledger holds no rating by {judge} of {lacking.height:,} pairs, for example "
+                f"{listed(names(lacking))}: a text or an id was changed, or they were judged with another ledger"
+            )
+        other = rows.filter(pl.col("status").is_not_null() & pl.col("exported").ne_missing(pl.col("grade")))
+        if other.height:
+            first = other.row(0, named=True)
+            yield (
+                f"verdicts.parquet: {other.height:,} votes of {judge} are others in the ledger, for example "
+                f"{first['query_id']!r} {first['doc_id']!r}: {first['exported']} here, {first['grade']} there"
+            )
+
+
+def _with_others(both: pl.DataFrame, made: Made) -> pl.DataFrame:
+    """Return the ratings with those of pairs that were judged and not exported: `dawid-skene` learns from all."""
+    ratings = both.select(*PAIR, "judge", "grade", "status")
+    rows = [
+        (f"\0{number}", f"\0{copy}", judge, grade, "rated" if grade else "unparsed")
+        for number, outside in enumerate(made["outside"])
+        for copy in range(outside["pairs"])
+        for judge, grade in outside["votes"].items()
+    ]
+    return pl.concat([ratings, pl.DataFrame(rows, ratings.schema, orient="row")])
+
+
+def expected(
+    verdicts: pl.DataFrame, queries: pl.DataFrame, texts: pl.DataFrame, chosen: pl.DataFrame
+) -> dict[str, pl.DataFrame]:
+    """Return every table of labels as it must be, by what `reading` calls it.
+
+    `texts` has doc_id and content, `chosen` is what a reranker is given.
+    """
+    positives = verdicts.filter(pl.col("verdict") == "relevant").select(*PAIR, score=pl.lit(1, pl.Int32))
+    negatives = verdicts.filter(pl.col("verdict") == "not relevant").select(*PAIR, score=pl.lit(0, pl.Int32))
+    reranked = chosen.select("query_id").unique()
+    ranked = chosen.sort(PAIR).group_by("query_id", maintain_order=True).agg(pl.col("doc_id").alias("corpus-ids"))
+    tables = {"grades": verdicts.select(*PAIR, "verdict", "votes")}
+    tables["contested"] = tables["grades"].filter(pl.col("verdict") == "contested").drop("verdict")
+    shared = {f"reranking {name}": table.join(reranked, on="query_id", how="semi") for name, table in tables.items()}
+    return {
+        **tables,
+        **shared,
+        "verdicts": verdicts,
+        "qrels": positives,
+        "judged": pl.concat([positives, negatives]),
+        "topics": queries.with_columns(pl.col("text").map_elements(lambda text: " ".join(text.split()), pl.String)),
+        "reranking qrels": chosen,
+        "reranking top_ranked": ranked,
+        "reranking queries": queries.join(reranked, on="query_id", how="semi"),
+        "reranking corpus": texts.join(chosen, on="doc_id", how="semi"),
+    }
+
+
+def candidates(verdicts: pl.DataFrame, given: pl.DataFrame, made: Made) -> pl.DataFrame:
+    """Draw a reranker's candidates again.
+
+    `by_rank` takes negatives by their place in the pool, which no export holds: those that were `given` count as the
+    first ones, so that their number and labels are verified and not which of the negatives they are.
+    """
+    rerank = check(Rerank, made["rerank"], "MANIFEST.json: rerank")
+    places = verdicts.select(PAIR).join(given.select(*PAIR, position=pl.lit(0, pl.Int32)), on=PAIR, how="left")
+    old = [table.with_columns(pl.col(PAIR).str.slice(_prefix(made))) for table in (verdicts, places.fill_null(1))]
+    chosen, _ = reranking.candidates(old[0] if rerank.enabled else old[0].clear(), old[1], rerank, made["seed"])
+    if made["prefixed"]:  # the draw is by the ids of before
+        chosen = chosen.with_columns(query_id="q-" + pl.col("query_id"), doc_id="d-" + pl.col("doc_id"))
+    return chosen
+
+
+def _prefix(made: Made) -> int:
+    """Return how many characters of every id the export put in front."""
+    return len("q-") if made["prefixed"] else 0

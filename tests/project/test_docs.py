@@ -1,0 +1,108 @@
+"""What the docs say is what the program does: commands parse, pages are built, links lead on; they run next door."""
+
+import ast
+import importlib
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import pytest
+import typer
+
+from curate.cli.app import app
+from tests import ROOT
+from tests.conftest import need
+
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+BLOCK = re.compile(r"^```(?:console|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"(?<!`)`(curate [^`|]+)`")
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(#[^)]*)?\)|!\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def commands(page: Path) -> Iterator[str]:
+    """Yield every line of a page's shell blocks, and of its text, that calls the program, without its comment."""
+    text = page.read_text(encoding="utf-8")
+    lines = [line for block in BLOCK.findall(text) for line in block.replace("\\\n", " ").splitlines()]
+    for line in [*lines, *INLINE.findall(BLOCK.sub("", text))]:
+        words = shlex.split(line.removeprefix("$ "), comments=True)
+        if words[:1] == ["curate"]:
+            yield shlex.join(words[1:])
+
+
+SHOWN = [pytest.param(line, id=f"{page.stem}: {line}") for page in PAGES for line in dict.fromkeys(commands(page))]
+
+
+@pytest.mark.parametrize("line", SHOWN)
+def test_the_program_knows_the_command(line: str) -> None:
+    command: Any = typer.main.get_command(app)
+    words, path = shlex.split(line), "curate"
+    while hasattr(command, "commands"):
+        context = command.make_context(path, words, resilient_parsing=True)
+        left = [*context._protected_args, *context.args]  # click offers no other way to what it left
+        if not left:
+            return
+        name, found, words = command.resolve_command(context, left)
+        assert found is not None, f"{path}: no command {left[0]}"
+        command, path = found, f"{path} {name}"
+    command.make_parser(command.make_context(path, [], resilient_parsing=True)).parse_args(words)
+
+
+def test_there_are_commands_to_look_at() -> None:
+    assert len(SHOWN) > 80
+
+
+PROGRAMS = [(page.stem, each) for page in PAGES for each in PYTHON.findall(page.read_text(encoding="utf-8"))]
+
+
+@pytest.mark.parametrize("code", [pytest.param(code, id=name) for name, code in PROGRAMS])
+def test_programs_name_what_there_is(code: str) -> None:
+    """Those of the pages on exports and training data run in the tests of these; others want a model of the hub."""
+    for found in ast.walk(ast.parse(code)):
+        if isinstance(found, ast.ImportFrom) and str(found.module).partition(".")[0] == "curate":
+            module = importlib.import_module(str(found.module))
+            assert [each.name for each in found.names if not hasattr(module, each.name)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_to_files(page: Path) -> None:
+    for link, _, picture in LINK.findall(page.read_text(encoding="utf-8")):
+        target = link or picture
+        if "://" not in target and not target.startswith("mailto:"):
+            assert (page.parent / target).exists(), target
+
+
+def test_the_reference_is_what_the_program_says() -> None:
+    command = [sys.executable, str(ROOT / "docs" / "reference" / "make.py"), "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_pages_are_built_without_a_warning(tmp_path: Path) -> None:
+    need(which("mkdocs", path=str(Path(sys.executable).parent)) is not None, "mkdocs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "site" / "tutorial" / "index.html").is_file()
+    fetched = re.findall(
+        r'(?:src|href)="(https?://[^"]+\.(?:js|css|woff2?))"', (tmp_path / "site" / "index.html").read_text()
+    )
+    assert fetched == [], "a page fetches nothing from elsewhere"
+
+
+def test_words_are_spelled() -> None:
+    typos = Path(sys.executable).with_name("typos")
+    need(typos.is_file(), "typos")
+    done = subprocess.run([str(typos)], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_every_decision_is_listed() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = re.findall(r"\((\d{4}-[\w-]+\.md)\)", (folder / "index.md").read_text(encoding="utf-8"))
+    assert listed == sorted(path.name for path in folder.glob("0*.md"))

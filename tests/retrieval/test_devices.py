@@ -1,0 +1,176 @@
+"""Rough products: whoever computes them, they are as near as they say, and what they screen decides nothing."""
+
+import math
+
+import numpy as np
+import pytest
+
+from curate.core.errors import ConfigError, DataError
+from curate.core.protocols import Vectors
+from curate.retrieval.similarity import devices, diversity, near_duplicates
+from curate.retrieval.similarity.approximate import FLOAT32, Float32, Screen
+from curate.retrieval.similarity.devices import screen_on
+from curate.retrieval.similarity.diversity import diversify
+from curate.retrieval.similarity.exact_search import lengths, top_k, unit
+from curate.retrieval.similarity.int8 import Int8, Whole, WholeProducts, int8_pays, right
+
+torch = pytest.importorskip("torch")
+HALF = devices.Float16(torch.device("cpu"))
+INT8 = Int8()
+SCREENS: dict[str, Screen] = {"float32": FLOAT32, "float16": HALF, "int8": INT8}
+ROUGH = {"float32": 0.001, "float16": 0.004, "int8": 0.06}
+"""How far a product of unit vectors may be from the exact one, for a screen to be worth its while."""
+
+
+def directions(rows: int, dim: int, seed: int) -> Vectors:
+    """Return vectors that nobody's rounding likes: numbers of all sizes, zeros, and nearly equal ones."""
+    draw = np.random.default_rng(seed)
+    found = draw.standard_normal((rows, dim)) * 10.0 ** draw.integers(-6, 1, (rows, dim))
+    found[::7] = found[0] * (1 + 1e-4 * draw.standard_normal((len(found[::7]), dim)))
+    found[3] = 0
+    return unit(found)
+
+
+@pytest.mark.parametrize("name", SCREENS)
+@pytest.mark.parametrize("length", [1.0, 1e-3, 50.0])
+def test_products_are_within_the_error(name: str, length: float) -> None:
+    screen = SCREENS[name]
+    for dim in (1, 3, 64, 768):
+        left, right = np.float32(length) * directions(60, dim, 1), directions(90, dim, 2)
+        longest = [float(lengths(vectors, "").max()) for vectors in (left, right)]
+        blocks = [screen.load(*each) for each in zip((left, right), longest, strict=True)]
+        scores = screen.product(*blocks)
+        found = np.array([values for _, values in screen.at_least(scores, np.full(60, -math.inf))])
+        exact = left.astype(np.float64) @ right.astype(np.float64).T
+        bound = screen.error(*blocks)
+        assert np.abs(found - exact).max() <= bound
+        assert bound < ROUGH[name] * longest[0] * longest[1] + 1e-6, "else it would screen nothing"
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_at_least_and_kth_are_those_of_a_sort(name: str) -> None:
+    screen = SCREENS[name]
+    scores = screen.product(screen.load(directions(20, 5, 3), 1.0), screen.load(directions(300, 5, 4), 1.0))
+    plain = np.array([values for _, values in screen.at_least(scores, np.full(20, -math.inf))])
+    for k in (1, 17, 300):
+        assert screen.kth(scores, k).tolist() == np.sort(plain, axis=1)[:, 300 - k].tolist()
+    floors = np.linspace(-1.5, 1.5, 20)
+    for row, (columns, values) in enumerate(screen.at_least(scores, floors)):
+        assert set(np.flatnonzero(plain[row] >= floors[row])) <= set(columns.tolist()), "nothing is lost"
+        assert values.tolist() == plain[row, columns].tolist()
+        assert (values >= floors[row] - 1e-3).all()
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_above_is_at_least_of_one_floor(name: str) -> None:
+    screen = SCREENS[name]
+    scores = screen.product(screen.load(directions(20, 5, 3), 1.0), screen.load(directions(300, 5, 4), 1.0))
+    for floor in (-2.0, 0.1, 0.9999, 2.0):
+        expected = list(screen.at_least(scores, np.full(20, floor)))
+        rows, columns, values = screen.above(scores, floor)
+        assert rows.tolist() == [row for row, (found, _) in enumerate(expected) for _ in found]
+        assert columns.tolist() == [column for found, _ in expected for column in found]
+        assert values.tolist() == [value for _, found in expected for value in found]
+
+
+@pytest.mark.parametrize("screen", [HALF, INT8], ids=["float16", "int8"])
+def test_rough_products_find_and_keep_the_same(screen: Screen) -> None:
+    documents, queries = directions(3000, 96, 5), directions(40, 96, 6)
+    ids = [f"d{row * 7919 % 3000}" for row in range(3000)]
+    expected = list(top_k(queries, documents, ids, 100))
+    assert list(top_k(queries, documents, ids, 100, screen)) == expected
+    for t in (0.3, 0.9, 0.99999):
+        one, other = diversify(documents, t), diversify(documents, t, screen=screen)
+        assert one.kept.tolist() == other.kept.tolist()
+        assert one.nearest.tolist() == other.nearest.tolist()
+        assert one.similarity.tolist() == pytest.approx(other.similarity.tolist(), nan_ok=True, abs=0)
+
+
+@pytest.mark.parametrize("name", SCREENS)
+@pytest.mark.parametrize("rows", [1, 5])
+def test_vectors_in_any_order_of_memory(name: str, rows: int) -> None:
+    screen, vectors = SCREENS[name], directions(5, 6, 7)[:rows]
+    wide = np.zeros((2 * rows, 12), np.float32)
+    wide[::2, ::2] = vectors
+    plain = screen.load(vectors, 1.01)
+    expected = [values.tolist() for _, values in screen.at_least(screen.product(plain, plain), np.full(rows, -2.0))]
+    for same in (wide[::2, ::2], np.asfortranarray(vectors), vectors[::-1].copy()[::-1]):
+        block = screen.load(same, 1.01)
+        found = [values.tolist() for _, values in screen.at_least(screen.product(block, plain), np.full(rows, -2.0))]
+        assert np.array(found) == pytest.approx(np.array(expected), abs=screen.error(block, plain))
+
+
+class Saturating(Int8):
+    """Multiplies two numbers at once and adds them in 16 bits, as older processors do."""
+
+    def product(self, left: Whole, right: Whole) -> WholeProducts:
+        shifted, other = left.numbers.numpy().astype(np.int32) + 128, right.numbers.numpy().astype(np.int32)
+        pairs = shifted[:, None, ::2] * other[None, :, ::2] + shifted[:, None, 1::2] * other[None, :, 1::2]
+        found = np.clip(pairs, -(2**15), 2**15 - 1).sum(axis=2) - 128 * other.sum(axis=1)
+        return WholeProducts(found.astype(np.int32), left.step * right.step)
+
+
+def test_a_processor_whose_sums_are_cut_off_is_found_out() -> None:
+    assert right(INT8)
+    assert not right(Saturating())
+
+
+def just_below(t: float, rows: int) -> Vectors:
+    """Return vectors of which any two are alike by little less than t: one direction in common, else random."""
+    own = np.random.default_rng(9).standard_normal((rows, 64))
+    own[:, 0] = 0
+    found = np.sqrt(1 - t) * unit(own)
+    found[:, 0] = np.sqrt(t)
+    return unit(found)
+
+
+@pytest.mark.parametrize("t", [0.8, 0.82])
+def test_a_rough_screen_that_fails_too_often_is_given_up(t: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diversity, "BLOCK", 64)
+    monkeypatch.setattr(near_duplicates, "CHUNK", 128)
+    vectors, tried = just_below(0.8, 2000), []
+    expected = diversify(vectors, t)
+    product = Int8.product
+    monkeypatch.setattr(Int8, "product", lambda self, *blocks: tried.append(1) or product(self, *blocks))  # type: ignore[func-returns-value]
+    decided = diversify(vectors, t, screen=INT8)
+    assert decided.nearest.tolist() == expected.nearest.tolist()
+    assert decided.similarity.tolist() == pytest.approx(expected.similarity.tolist(), nan_ok=True, abs=0)
+    assert 0 < len(tried) < 10, "of some 500 products"
+
+
+def test_what_had_room_has_it_in_single_precision_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(near_duplicates, "RECENT", 8)
+    rule = near_duplicates.Alike(just_below(0.8, 40), 0.8, INT8)
+    for start in range(0, 40, 4):
+        rule.keep(np.arange(start, start + 4))
+    single = Float32()
+    single.room = 20 * 64 * 4
+    monkeypatch.setattr(near_duplicates, "FLOAT32", single)
+    rule._settle()
+    parts = [*rule._parts, *rule._recent]
+    assert np.concatenate([part.items for part in parts]).tolist() == list(range(40))
+    assert sum(len(part.items) for part in parts if part.loaded is not None) == 8, "of 32 and twice 4; 32 are too many"
+
+
+def test_vectors_that_half_precision_cannot_hold_are_refused() -> None:
+    with pytest.raises(DataError, match="longer than 100; normalise"):
+        list(top_k(np.full((1, 4), 300, np.float32), np.ones((2, 4), np.float32), ["a", "b"], 1, HALF))
+
+
+def test_devices() -> None:
+    assert screen_on("cpu") is FLOAT32
+    assert type(screen_on("cpu", devices.WORTHWHILE)) is (Int8 if int8_pays() else Float32)
+    if not torch.cuda.is_available():
+        assert screen_on("auto") is FLOAT32
+        with pytest.raises(ConfigError, match=r"engine\.device: 'cuda' cannot be used"):
+            screen_on("cuda")
+    with pytest.raises(ConfigError, match=r"engine\.device: 'gpu'"):
+        screen_on("gpu")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_a_gpu_finds_and_keeps_the_same() -> None:
+    documents, queries = directions(30_000, 384, 7), directions(300, 384, 8)
+    ids, gpu = [str(row) for row in range(30_000)], screen_on("cuda")
+    assert list(top_k(queries, documents, ids, 500, gpu)) == list(top_k(queries, documents, ids, 500))
+    assert diversify(documents, 0.8, screen=gpu).nearest.tolist() == diversify(documents, 0.8).nearest.tolist()

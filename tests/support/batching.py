@@ -1,0 +1,85 @@
+"""Orders of batches for the judge of `tests.support.asking`, whose passages end with their true grade."""
+
+import datetime as dt
+import sqlite3
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from curate.core import config as settings
+from curate.core.config import text_digest
+from curate.ledger import Ledger
+from curate.ledger.batches import Batches
+from curate.llm.batch import Order, Pace, ask_batches
+from curate.llm.budget import Budget
+from curate.llm.cost import Price
+from curate.llm.online import Account, Bill, Task
+from curate.llm.providers.batch import batch_provider
+from curate.llm.providers.settings import ProviderConfig
+from curate.panel import rating
+from curate.panel.judges.llm import LlmJudge
+from curate.panel.rating import Key, Work
+from tests.support.asking import RUBRIC
+
+FAST = Pace(first_s=0.01, longest_s=0.05)
+PRICE = Price(input=2.0, output=10.0, cached=1.0, written=3.0, date=dt.date(2026, 1, 1))
+
+
+def configured(url: str, **more: Any) -> ProviderConfig:
+    """Return settings of a model at an address with a batch API, which is one vendor whatever its port."""
+    data = {"model": "m-1", "base_url": url, "batch": True, "vendor": "v", "timeout_s": 20.0, **more}
+    return settings.check(ProviderConfig, data, "judges.m")
+
+
+def order(url: str, ledger: Ledger, jobs: Sequence[Work], size: int = 2, **more: Any) -> Order:
+    """Return the order of what the ledger lacks of these jobs, in prompts of at most `size` passages."""
+    asked = batch_provider(configured(url, **more))
+    assert asked is not None
+    judge = LlmJudge("m", RUBRIC, asked.identity)
+    key = Key(settings.digest(judge.identity), RUBRIC.digest)
+    account = Account(**vars(key), run="bench")
+
+    def tasks() -> Iterator[Task]:
+        standing = ledger.ratings(key.judge_digest, key.rubric_digest)
+        known = set(standing.select("query_digest", "passage_digest").iter_rows())
+        vain = ledger.replied(key.judge_digest, key.rubric_digest, key.replicate)
+        for each in jobs:
+            query = text_digest(each.query.text)
+            left = {one.doc_id for one in each.passages if (query, text_digest(one.shown())) not in known}
+            yield from rating.tasks(judge, rating.prompts(each.query, each.passages, size, left), key, vain)
+
+    return Order(tasks, partial(rating.reading, judge, key), asked, account, PRICE)
+
+
+def collected(
+    url: str, ledger: Ledger, jobs: Sequence[Work], pace: Pace = FAST, max_cost: float | None = None, **more: Any
+) -> Bill:
+    """Ask by batches for what the ledger lacks."""
+    orders = [order(url, ledger, jobs, **more)]
+    [found] = ask_batches(orders, ledger, budget=Budget(max_cost), pace=pace)
+    return found
+
+
+def book(ledger: Ledger) -> Batches:
+    """Return the table of batches of a ledger."""
+    return Batches(ledger)
+
+
+def states(ledger: Ledger) -> list[str]:
+    """Return the state of every batch that was written down, in order."""
+    return [state for (state,) in _do(ledger, "SELECT state FROM batches ORDER BY rowid")]
+
+
+def age(ledger: Ledger, days: int) -> None:
+    """Let every batch be so many days old."""
+    created = dt.datetime.now(dt.UTC) - dt.timedelta(days=days)
+    _do(ledger, "UPDATE batches SET created = ?", created.isoformat(timespec="seconds"))
+
+
+def _do(ledger: Ledger, statement: str, *values: str) -> list[Any]:
+    connection = sqlite3.connect(ledger.path)
+    try:
+        with connection:
+            return connection.execute(statement, values).fetchall()
+    finally:
+        connection.close()

@@ -1,0 +1,67 @@
+"""A small run with known truth: every document says which query it is of and which grade it deserves."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from curate.core.config import Json, Settings
+from curate.runs.pipeline import Pipeline
+from curate.runs.run import Run
+from curate.stages.context import Consent
+from tests.support.pools import grades_file, pooled
+from tests.vendor import Vendor
+
+GRADES = "SSAABBCCDD"
+QUERIES = {f"q{n:02}": f"甲{n:02}型流感要吃药吗" for n in range(26)}
+DOCUMENTS = {
+    f"{query_id}-{n}": f"关于{text[:5]}，第{n}条 {grade}"
+    for query_id, text in QUERIES.items()
+    for n, grade in enumerate(GRADES)
+}
+PAIRS = [(doc_id.split("-")[0], doc_id) for doc_id in DOCUMENTS]
+PRICE: Settings = {"input": 2.0, "output": 10.0, "date": "2026-01-01"}
+
+
+def truth(query: str, passage: str) -> str:
+    """Give the grade that stands in a passage of the query's own, D to any other."""
+    return passage[-1] if query[:5] in passage else "D"
+
+
+def model(server: Vendor, **more: Json) -> Settings:
+    """Return the settings of a judge that asks the server, in prompts of the usual size."""
+    return {"kind": "openai", "model": "m-1", "base_url": server.url, "timeout_s": 20.0, "price": PRICE, **more}
+
+
+def known(folder: Path) -> Path:
+    """Write the grades that people would give."""
+    return grades_file(folder / "known.tsv", [(*pair, DOCUMENTS[pair[1]][-1]) for pair in PAIRS])
+
+
+def before_judging(folder: Path) -> Path:
+    """Return a folder in which single stages run from the judge on."""
+    return pooled(folder / "run", DOCUMENTS, QUERIES, PAIRS)
+
+
+def executed(folder: Path, judges: Mapping[str, Settings], names: Sequence[str], **section: Json) -> Run:
+    """Return a run in which these stages were executed, with these judges."""
+    data = folder / "data"
+    data.mkdir(exist_ok=True)
+    for name, texts in (("queries", QUERIES), ("corpus", DOCUMENTS)):
+        rows = [json.dumps({"_id": key, "title": "", "text": text}, ensure_ascii=False) for key, text in texts.items()]
+        (data / f"{name}.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    ranks = "".join(f"{query} Q0 {doc} {int(doc[-1]) + 1} {20 - int(doc[-1])} r\n" for query, doc in PAIRS)
+    (folder / "ranked.trec").write_text(ranks, encoding="utf-8")
+    settings: Settings = {
+        "version": 1,
+        "ingest": {"source": str(data)},
+        "mask": {"enabled": False},
+        "diversify": {"enabled": False},
+        "retrievers": {"ranked": {"kind": "runfile", "path": str(folder / "ranked.trec")}},
+        "pool": {"retrievers": ["ranked"], "depth": 10, "size": 10},
+        "judges": dict(judges),
+        "judge": {"models": list(judges), "batch": 5, **section},
+        "export": {"rerank": {"negatives": 1}},
+    }
+    run = Run(folder / "runs" / "t", Pipeline.check(settings, "t.yaml"), consent=Consent(yes=True))
+    run.execute(names)
+    return run
