@@ -8,10 +8,10 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.records import CUT, GRADES
-from curate.evaluation.agreement.compare import in_common
 from curate.panel import leniency, position_bias, voting
 from curate.panel.controls import PAIR
 from curate.panel.leniency import Leniency
+from curate.review.judge_errors import in_common
 from curate.stats import agreement
 from curate.stats.ratios import mean, numbered
 from curate.stats.sample_estimates import Estimate, wilson
@@ -89,7 +89,7 @@ def prevalence(base: pl.DataFrame, sensitivity: Estimate | None, specificity: Es
 def panel(
     ratings: pl.DataFrame, names: Sequence[str], people: pl.DataFrame, families: Mapping[str, str | None], seed: int
 ) -> dict[str, Json]:
-    """Return how right unanimous grades are by people, and what `comparing.in_common` says of the judges."""
+    """Return how right unanimous grades are by people, and what `judge_errors.in_common` says of the judges."""
     votes = voting.votes(ratings, names)
     said = votes.select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")
     found = unanimous(voting.coded(votes, names), said["grade"], said["weight"].to_numpy())

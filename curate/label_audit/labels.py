@@ -20,8 +20,8 @@ from curate.core.errors import ConfigError, DataError
 from curate.core.records import AUDITED, CUT, TABLES
 from curate.panel import sampling_design
 from curate.panel.voting import PAIR
-from curate.report.run_figures import spread
 from curate.stats import ratios
+from curate.stats.distribution import spread
 from curate.stats.tally import Floats
 
 LABELLED, UNLABELLED = ", legacy +", ", legacy -"

@@ -13,7 +13,6 @@ model), up to copies that differ in one grade of 300. Kappa's lower bound is 1 -
 independent, which those of one query are not, so it is rather too high.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -36,7 +35,6 @@ GRADES = 0.95
 BEYOND = 0.85
 """What the lower end of that kappa's interval must reach."""
 MEASURED: Mapping[bool | None, str] = {True: "yes", False: "no", None: "not measured"}
-_NAME = re.compile(r"[a-z]+")
 
 
 @dataclass(frozen=True)
@@ -72,12 +70,6 @@ class Effective:
     value: float
     low: float | None
     high: float | None
-
-
-def family(model: str) -> str | None:
-    """Return what a model's name begins with, as a guess at its family: `gpt` of openai/gpt-4o-mini."""
-    found = _NAME.match(model.rpartition("/")[2].lower())
-    return found[0] if found else None
 
 
 def effective_number(judges: int, rho: float) -> float:

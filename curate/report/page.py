@@ -6,8 +6,8 @@ The one script is named by its digest in the page's policy, so that nothing else
 
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 from curate.core.config import Json, parse_yaml
 from curate.core.records import GRADES
 from curate.panel import judge_dependence
-from curate.panel.confusion import Confusion
 from curate.report import run_figures
-from curate.report.page_charts import MEASURES, STATUSES, Labels, Levels, drawn, labelled, sets, tallies, verdicts
-from curate.report.run_figures import Drop, Overlap, QueryCounts, Spread
+from curate.report.page_charts import MEASURES, STATUSES, Levels, drawn, labelled, sets, tallies, verdicts
+from curate.report.run_figures import QueryCounts
+from curate.report.shown import Shown
 from curate.stats.bootstrap import FEW
+from curate.stats.distribution import spread
 from curate.system import resources
 
 if TYPE_CHECKING:
@@ -27,74 +28,6 @@ if TYPE_CHECKING:
 
 KEYS = ("calls", "prompt_tokens", "cached_tokens", "output_tokens")
 """What a bill counts, besides the cost."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """What a stage did: rows in, rows out, rows dropped, its own figures, and why it has to run again."""
-
-    rows_in: int
-    rows_out: int
-    dropped: int
-    facts: Mapping[str, Json]
-    unfinished: str = ""
-    """Empty if the stage is complete."""
-
-    def count(self, name: str) -> int:
-        """Return one of the stage's own figures, 0 if it counted no such thing."""
-        found = self.facts.get(name)
-        return found if isinstance(found, int) else 0
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A sample pair, as shown: the beginning of its passage, and what every judge of the panel said."""
-
-    query_id: str
-    doc_id: str
-    verdict: str
-    query: str
-    passage: str
-    votes: list[tuple[str, str | None]]
-    """Judge and grade, or its status if it gave none; None if it was not asked."""
-    published: str | None = None
-    """The label that experts put in the place of the panel's verdict."""
-
-
-@dataclass(frozen=True)
-class Shown:
-    """Everything that the page shows."""
-
-    name: str
-    description: str
-    seed: int
-    steps: Mapping[str, Step]
-    """Stage -> what it did, in the order of the stages."""
-    drops: list[Drop]
-    left_out: dict[str, list[str]]
-    """Reason -> ids of the queries that are in no export, or not in all of it."""
-    agreed: Mapping[str, Any]
-    """The content of agreement.json."""
-    dependence: Mapping[str, Any]
-    """What the judges have in common, as `clones.dependence` has it."""
-    overlap: Overlap
-    lengths: dict[str, Spread]
-    """queries, corpus -> lengths in cl100k tokens, of all texts or of a sample."""
-    sizes: dict[str, int]
-    """queries, corpus -> number of texts."""
-    confusions: list[Confusion]
-    pairs: list[Pair]
-    read: list[Pair]
-    """Pairs of some queries, those of a query together: what the browser of queries opens."""
-    queries: list[QueryCounts]
-    settings: str
-    """The configuration as YAML."""
-    published: Labels | None = None
-    """None where the published labels are the panel's; all other counts of labels are the panel's."""
-    experts: Sequence[Any] = ()
-    """What people's check of samples proves: columns of `review.showing`."""
-    decided: Mapping[str, int] = field(default_factory=dict)
-    """accepted, masked -> places of the residual scan on which people decided so."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +87,7 @@ def _environment(words: Mapping[str, Any]) -> "Environment":
 def _body(shown: Shown, words: Mapping[str, Any], others: list[str], *, whole: bool) -> str:
     """Return what holds words; the rows of queries, which hold none, stand only in a `whole` one."""
     counts = {name: [row.verdicts[0] for row in each.queries] for name, each in sets(shown).items()}
-    positives = {name: run_figures.spread(each) for name, each in counts.items()}
+    positives = {name: spread(each) for name, each in counts.items()}
     said = shown.agreed["grades"].values()
     levels = _levels(shown, words)
     environment = _environment(words)

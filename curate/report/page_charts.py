@@ -1,16 +1,14 @@
 """The charts of the report page, as SVG."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from curate.core.records import GRADES, VERDICTS
 from curate.panel.sampling_design import DECIDED
 from curate.report import charts, run_figures
-from curate.report.run_figures import Bin, Overlap, QueryCounts, Spread
-
-if TYPE_CHECKING:
-    from curate.report.page import Shown
+from curate.report.run_figures import Overlap
+from curate.report.shown import Labels, Shown
+from curate.stats.distribution import Bin, Spread
 
 STATUSES = ("refused", "unparsed", "failed", "stopped")
 MEASURES = ("percent", "fleiss", "alpha_nominal", "alpha_ordinal", "ac1")
@@ -20,27 +18,18 @@ Levels = list[tuple[str, Mapping[str, Any]]]
 """What agreement was measured on, in words, and its figures."""
 
 
-@dataclass(frozen=True)
-class Labels:
-    """What the page counts of labels: pairs by verdict, who found the positives, and the verdicts of every query."""
-
-    counts: Mapping[str, Any]
-    overlap: Overlap
-    queries: list[QueryCounts]
-
-
-def sets(shown: "Shown") -> dict[str, Labels]:
+def sets(shown: Shown) -> dict[str, Labels]:
     """Return the labels that are counted by name: the panel's, and the published ones where experts changed some."""
     panel = {"panel": Labels(shown.agreed["counts"], shown.overlap, shown.queries)}
     return panel | ({"published": shown.published} if shown.published else {})
 
 
-def labelled(shown: "Shown", words: Mapping[str, Any], what: str, labels: str) -> str:
+def labelled(shown: Shown, words: Mapping[str, Any], what: str, labels: str) -> str:
     """Return what is counted, and of which labels where there are two kinds."""
     return str(words["labelled"]).format(what, words["labels"][labels]) if shown.published else what
 
 
-def tallies(shown: "Shown", words: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+def tallies(shown: Shown, words: Mapping[str, Any]) -> list[tuple[str, str, int]]:
     """Return the columns of the table of queries, head, labels and the verdict's place: two where they differ."""
     last = shown.published.queries if shown.published else shown.queries
     moved = {
@@ -57,7 +46,7 @@ def tallies(shown: "Shown", words: Mapping[str, Any]) -> list[tuple[str, str, in
     ]
 
 
-def drawn(shown: "Shown", positives: Mapping[str, Spread], levels: Levels, words: Mapping[str, Any]) -> dict[str, str]:
+def drawn(shown: Shown, positives: Mapping[str, Spread], levels: Levels, words: Mapping[str, Any]) -> dict[str, str]:
     """Return the charts by name, as SVG."""
     titles, axes = words["charts"], words["axes"]
     votes: dict[str, str] = {name: f"g-{name}" for name in (*GRADES, *STATUSES)}
@@ -83,7 +72,7 @@ def drawn(shown: "Shown", positives: Mapping[str, Spread], levels: Levels, words
     }
 
 
-def _texts(shown: "Shown", names: Mapping[str, str]) -> list[tuple[str, int]]:
+def _texts(shown: Shown, names: Mapping[str, str]) -> list[tuple[str, int]]:
     """Return how many queries and documents each stage left."""
     export = shown.steps.get("export")
     return [
@@ -93,7 +82,7 @@ def _texts(shown: "Shown", names: Mapping[str, str]) -> list[tuple[str, int]]:
     ]
 
 
-def _pairs(shown: "Shown", words: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+def _pairs(shown: Shown, words: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     """Yield how many pairs of query and document were found, chosen, decided and relevant."""
     pool, names = shown.steps["pool"], words["funnel"]
     yield names["retrieved"], pool.count("retrieved_pairs")
@@ -125,7 +114,7 @@ def _entry(
     return agreed[name], agreed["intervals"][name], run_figures.stated(agreed, name, words)
 
 
-def verdicts(shown: "Shown") -> tuple[str, ...]:
+def verdicts(shown: Shown) -> tuple[str, ...]:
     """Return the verdicts that the page counts; the last one is known only after a cascade."""
     return VERDICTS if shown.agreed["counts"][VERDICTS[-1]] else VERDICTS[:-1]
 

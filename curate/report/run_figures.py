@@ -1,10 +1,8 @@
 """What the report shows, computed from the tables of a run: drops, overlap, lengths, samples, counts a query."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
 from typing import Any
 
 import numpy as np
@@ -15,8 +13,6 @@ from curate.core.config import Json
 from curate.core.records import VERDICTS
 from curate.core.sampling import generator
 
-NICE = (1, 2, 5)
-"""Widths of bins are one of these times a power of ten."""
 PAIR = ["query_id", "doc_id"]
 
 
@@ -54,29 +50,6 @@ class Overlap:
     relevant_alone: list[int]
     together: list[Together]
     """Every pair of the pool once, by who found it; the largest group first."""
-
-
-@dataclass(frozen=True)
-class Bin:
-    """How many whole numbers lie from `low` to `high`, both included; `high` is None in an open last bin."""
-
-    low: int
-    high: int | None
-    count: int
-
-
-@dataclass(frozen=True)
-class Spread:
-    """How whole numbers spread; a figure is None if there are no numbers."""
-
-    measured: int
-    low: int | None
-    median: float | None
-    mean: float | None
-    p95: int | None
-    """The smallest number that at least 95 % of the numbers do not exceed."""
-    high: int | None
-    bins: list[Bin]
 
 
 @dataclass(frozen=True)
@@ -145,22 +118,6 @@ def per_query(queries: pl.DataFrame, pool: pl.DataFrame, verdicts: pl.DataFrame)
         QueryCounts(name, text, pooled[name], tuple(decided[name, verdict] for verdict in VERDICTS))
         for name, text in queries.select("query_id", "text").iter_rows()
     ]
-
-
-def spread(numbers: Sequence[int], most: int = 14) -> Spread:
-    """Return how the numbers spread, in at most `most` bins and an open one for the largest hundredth."""
-    if not numbers:
-        return Spread(0, None, None, None, None, None, [])
-    ordered = sorted(numbers)
-    return Spread(
-        measured=len(ordered),
-        low=ordered[0],
-        median=median(ordered),
-        mean=fmean(ordered),
-        p95=_nearest_rank(ordered, 0.95),
-        high=ordered[-1],
-        bins=_bins(ordered, most),
-    )
 
 
 def stratified(verdicts: pl.DataFrame, size: int, seed: int, *purpose: str) -> list[tuple[str, str, str]]:
@@ -240,23 +197,3 @@ def _quotas(sizes: Mapping[str, int], size: int) -> dict[str, int]:
             quotas[name] += 1
         size -= len(open_)
     return quotas
-
-
-def _nearest_rank(ordered: Sequence[int], share: float) -> int:
-    return ordered[max(math.ceil(share * len(ordered)) - 1, 0)]
-
-
-def _bins(ordered: Sequence[int], most: int) -> list[Bin]:
-    """Return bins up to the 99th percentile: one far outlier would else push all the others into one bar."""
-    low, top = ordered[0], _nearest_rank(ordered, 0.99)
-    width = next(
-        step
-        for power in range(20)
-        for step in (factor * 10**power for factor in NICE)
-        if top // step - low // step < most
-    )
-    first, last = low // width, top // width
-    counted = Counter(number // width for number in ordered)
-    bins = [Bin(place * width, (place + 1) * width - 1, counted[place]) for place in range(first, last + 1)]
-    rest = sum(count for place, count in counted.items() if place > last)
-    return [*bins, Bin((last + 1) * width, None, rest)] if rest else bins

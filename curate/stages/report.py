@@ -21,14 +21,16 @@ from curate.formats.exporters.lengths import tokeniser
 from curate.panel.confusion import confusions
 from curate.panel.voting import PAIR
 from curate.report import run_figures
-from curate.report.page import Pair, Shown, Step, page
-from curate.report.page_charts import STATUSES, Labels
-from curate.report.run_figures import Drop, Spread
+from curate.report.page import page
+from curate.report.page_charts import STATUSES
+from curate.report.run_figures import Drop
+from curate.report.shown import Labels, Pair, Shown, Step
 from curate.review import relevance_desks
 from curate.review.showing import columns
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
 from curate.stages.export import card_facts
+from curate.stats.distribution import Spread, spread
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
 
@@ -160,7 +162,7 @@ def _counted(steps: Mapping[str, Step]) -> list[Drop]:
 def _of_queries(config: Config, context: Context, texts: Sequence[str]) -> Spread:
     tokens = tokeniser()
     chosen = generator(context.seed, "report", "queries").sample(texts, min(len(texts), config.lengths))
-    return run_figures.spread([tokens(text) for text in chosen])
+    return spread([tokens(text) for text in chosen])
 
 
 def _documents(config: Config, context: Context, wanted: set[str]) -> tuple[dict[str, str], Spread]:
@@ -176,7 +178,7 @@ def _documents(config: Config, context: Context, wanted: set[str]) -> tuple[dict
         if place in chosen:
             counts.append(tokens(document.shown()))
             context.progress("report lengths", size, len(counts))
-    return passages, run_figures.spread(counts)
+    return passages, spread(counts)
 
 
 def _pairs(

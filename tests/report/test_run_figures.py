@@ -8,7 +8,8 @@ import pytest
 
 from curate.core.records import VERDICTS
 from curate.report import run_figures
-from curate.report.run_figures import Bin, Drop, Together
+from curate.report.run_figures import Drop, Together
+from curate.stats.distribution import Bin, Spread, spread
 from curate.system.files import frame
 
 
@@ -68,13 +69,13 @@ def test_per_query_keeps_queries_without_candidates() -> None:
 
 
 def test_spread_of_small_numbers_has_a_bin_a_number() -> None:
-    found = run_figures.spread([3, 0, 1, 1])
+    found = spread([3, 0, 1, 1])
     assert (found.low, found.median, found.mean, found.p95, found.high) == (0, 1, 1.25, 3, 3)
     assert found.bins == [Bin(0, 0, 1), Bin(1, 1, 2), Bin(2, 2, 0), Bin(3, 3, 1)]
 
 
 def test_an_outlier_goes_to_an_open_last_bin() -> None:
-    bins = run_figures.spread([*range(100), *range(100), 9_999]).bins
+    bins = spread([*range(100), *range(100), 9_999]).bins
     assert bins[0] == Bin(0, 9, 20)
     assert bins[-1] == Bin(100, None, 1)
     assert sum(each.count for each in bins) == 201
@@ -83,14 +84,14 @@ def test_an_outlier_goes_to_an_open_last_bin() -> None:
 @pytest.mark.parametrize("scale", [1, 7, 130, 99_999])
 def test_bins_are_few_and_hold_every_number(scale: int) -> None:
     numbers = [scale * each for each in range(50)]
-    bins = run_figures.spread(numbers).bins
+    bins = spread(numbers).bins
     assert len(bins) <= 15
     assert sum(each.count for each in bins) == 50
     assert all(before.high == after.low - 1 for before, after in itertools.pairwise(bins) if before.high)
 
 
 def test_spread_of_nothing_is_not_defined() -> None:
-    assert run_figures.spread([]) == run_figures.Spread(0, None, None, None, None, None, [])
+    assert spread([]) == Spread(0, None, None, None, None, None, [])
 
 
 def test_sample_takes_as_much_of_every_verdict_as_there_is() -> None:

@@ -15,7 +15,8 @@ import polars as pl
 import pytest
 
 from curate.core.config import read_yaml
-from curate.report.page import Shown, page, strings
+from curate.report.page import page, strings
+from curate.report.shown import Shown
 from curate.stages.context import Context
 from curate.stages.report import Config, gather, portable
 from curate.system.files import read_table

@@ -5,21 +5,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.records import CUT, GRADES
 from curate.evaluation.agreement.ratings_file import checked_rows
-from curate.llm.providers.presets import families
-from curate.panel import agreement_figures, judge_dependence, policies, voting
+from curate.panel import agreement_figures, policies
 from curate.panel.voting import EXPERTS, PAIR
-from curate.report.page import strings
 from curate.report.run_figures import only_heuristics
 from curate.review import Desk, Sample, proof, published
-from curate.review.settled import settled
-from curate.stats.ratios import numbered
+from curate.review.judge_errors import dependence
 from curate.system.files import read_json, read_table
 
 
@@ -71,50 +67,6 @@ def _proved(row: Mapping[str, Json], proof: Mapping[str, Any]) -> dict[str, Json
         **{name: each and each["value"] for name, each in found.items()},
         "intervals": {**cast("Mapping[str, Json]", row["intervals"]), **bounds},
     }
-
-
-def dependence(
-    run: Path,
-    seed: int,
-    definitions: Mapping[str, Mapping[str, Any]],
-    people: pl.DataFrame | None = None,
-    judged: Path | None = None,
-) -> dict[str, Json]:
-    """Return what the judges of a finished `judge` stage have in common, as `in_common` does, and its `warnings`.
-
-    `definitions` are the pipeline's own judges; `people` query_id, doc_id, relevant, weight, by default what all
-    samples of the run were answered; `judged` the folder of the stage, if it is not in its place yet.
-    """
-    judged = judged or run / "judge"
-    panel = read_json(judged / "panel.json")
-    if people is None:
-        people = settled(run).select(*PAIR, "weight", relevant=pl.col("grade").is_in(list(CUT)))
-    ratings = read_table(judged, "ratings")
-    found = in_common(ratings, sorted(panel), people, families(panel, definitions), seed)
-    return {**found, "warnings": [*judge_dependence.warnings(found, strings("en")["dependence"])]}
-
-
-def in_common(
-    ratings: pl.DataFrame, panel: Sequence[str], people: pl.DataFrame, kin: Mapping[str, str | None], seed: int
-) -> dict[str, Json]:
-    """Return what `clones.dependence` does, with errors on the cut against people: query_id, doc_id, relevant, weight.
-
-    After a cascade two judges are compared on what both were asked.
-    """
-    votes = voting.votes(ratings, panel)
-    codes = voting.coded(votes, panel)
-    true = votes.select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")
-    right = true["relevant"].cast(pl.Float64).to_numpy()[:, None]
-    errors = np.where(codes < 0, np.nan, 1.0 - voting.sides(codes)) - right
-    return judge_dependence.dependence(
-        panel,
-        codes,
-        clusters=numbered(votes["query_id"]),
-        seed=seed,
-        errors=errors,
-        families=kin,
-        weights=true["weight"].to_numpy(),
-    )
 
 
 def _heuristics(run: Path) -> Sequence[str]:

@@ -13,8 +13,8 @@ from typing import Literal
 
 from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError, DataError, suggestion
+from curate.core.model_family import family
 from curate.panel.agreement_figures import Scale
-from curate.panel.judge_dependence import family
 from curate.stats.agreement import Missing
 from curate.system.resources import data_file
 

@@ -4,19 +4,17 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing, closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from curate.core.config import digest
 from curate.core.errors import BatchGone, ProviderError, RunFailed
 from curate.core.protocols import BatchState, Reply
 from curate.llm.batch.records import Flight, Group, Item, Order
+from curate.llm.batch.session import Session
 from curate.llm.cost import batch_price, believed, cost, estimate
 from curate.llm.exchange_rates import shown
 from curate.llm.online import MOST_FRUITLESS, Bill, Task, mixture
 from curate.llm.online.call_rows import broken, lost_row, reply_row
-
-if TYPE_CHECKING:
-    from curate.llm.batch.client import Desk
 
 KEPT = dt.timedelta(days=29)
 """How long vendors keep the results of a batch."""
@@ -29,10 +27,10 @@ _LOOKS = 10
 class Seat:
     """The state of one order; only its event loop touches it."""
 
-    def __init__(self, desk: "Desk", order: Order) -> None:
-        self.desk, self.order, self.provider = desk, order, order.provider
+    def __init__(self, session: Session, order: Order) -> None:
+        self.session, self.order, self.provider = session, order, order.provider
         self.price = batch_price(order.price)
-        self.rate = desk.budget.rate(order.price).value
+        self.rate = session.budget.rate(order.price).value
         self.bill = Bill()
         self.flights: list[Flight] = []
         self.hopeless: set[str] = set()
@@ -43,18 +41,18 @@ class Seat:
         account = order.account
         self.key = (account.judge_digest, account.rubric_digest, account.replicate)
         self.mark = digest(self.key)
-        self.models = desk.ledger.models(account.judge_digest, account.rubric_digest)
+        self.models = session.ledger.models(account.judge_digest, account.rubric_digest)
 
     async def fill(self) -> Bill:
         """Settle what batches can; Halted if the asking ends."""
         self._check("")
         await self._adopt()
-        for batch in self.desk.batches.open(*self.key):
-            answered = self.desk.ledger.replied(*self.key, since=batch.created)
+        for batch in self.session.batches.open(*self.key):
+            answered = self.session.ledger.replied(*self.key, since=batch.created)
             items = {key: _kept(key, item, self.rate) for key, item in batch.items.items()}
             self._fly(Flight(batch.batch_id, batch.run, batch.created, items, answered & items.keys()))
         await self._finish()
-        for _ in range(self.desk.pace.rounds):
+        for _ in range(self.session.pace.rounds):
             calls, fruitful = self.bill.calls, self.fruitful
             if not await self._submit_all():
                 break
@@ -68,8 +66,8 @@ class Seat:
 
     async def _adopt(self) -> None:
         """Write down batches of this judge that hold what is left: their submitter died before it could."""
-        known = self.desk.batches.known
-        found = await self.desk.insist(lambda: self.provider.orphans(self.mark, known))
+        known = self.session.batches.known
+        found = await self.session.insist(lambda: self.provider.orphans(self.mark, known))
         for batch_id, keys in found.items():
             items = {task.key: _item(task) for task in self.order.tasks() if task.key in keys}
             if items:
@@ -77,13 +75,13 @@ class Seat:
 
     async def _submit_all(self) -> bool:
         """Submit what is left, in batches as large as vendor and cap allow; return whether there was anything."""
-        pace, vendor, seen = self.desk.pace, self.provider, set[str]()
+        pace, vendor, seen = self.session.pace, self.provider, set[str]()
         with closing(Group(pace.most_items or vendor.most_items, pace.most_bytes or vendor.most_bytes)) as group:
             try:
                 for task in self.order.tasks():
                     if task.key not in seen and task.key not in self.hopeless:
                         seen.add(task.key)
-                        await self.desk.breathe()
+                        await self.session.breathe()
                         await self._put(task, group)
                 await self._submit(group)
             finally:
@@ -92,12 +90,12 @@ class Seat:
 
     async def _put(self, task: Task, group: Group) -> None:
         """Put a task into a group, which is submitted before if it is full or the cap leaves no room beside it."""
-        budget, line = self.desk.budget, self.provider.item(task.key, task.request)
+        budget, line = self.session.budget, self.provider.item(task.key, task.request)
         if group.full(line):
             await self._submit(group)
         guess = (cost(estimate(task.request), self.price) or 0.0) * self.rate
         bound = guess * self.dearest
-        if not await self.desk.purse.fits(bound):
+        if not await self.session.purse.fits(bound):
             await self._submit(group)
             await self._make_room(bound)
         budget.hold(bound)
@@ -106,44 +104,44 @@ class Seat:
     async def _make_room(self, bound: float) -> None:
         """Wait until what is in flight, which mostly comes to less than is held for it, leaves room under the cap."""
         await self._finish()
-        purse = self.desk.purse
+        purse = self.session.purse
         while not await purse.fits(bound):
             if not purse.budget.flying and not purse.returning:
                 raise purse.exceeded(self.provider.name, "request")
-            await self.desk.pause(self.desk.pace.first_s)
+            await self.session.pause(self.session.pace.first_s)
 
     async def _submit(self, group: Group) -> None:
         """Submit a group and write it down at once; the group is empty afterwards."""
         if not group.items:
             return
-        batch_id = await self.desk.insist(lambda: self.provider.submit(group.file, self.mark))
+        batch_id = await self.session.insist(lambda: self.provider.submit(group.file, self.mark))
         self._add(batch_id, group.items)
         created = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         self.flights.append(Flight(batch_id, self.order.account.run, created, group.items))
         self.total += len(group.items)
-        self.desk.tell(f"{self.provider.name}: submitted batch {batch_id}, {len(group.items):,} requests")
+        self.session.tell(f"{self.provider.name}: submitted batch {batch_id}, {len(group.items):,} requests")
         group.clear()
 
     def _add(self, batch_id: str, items: dict[str, Item]) -> None:
         kept = {key: item.said(self.rate) for key, item in items.items()}
-        self.desk.batches.add(batch_id, self.provider.name, *self.key, self.order.account.run, kept)
+        self.session.batches.add(batch_id, self.provider.name, *self.key, self.order.account.run, kept)
 
     def _fly(self, flight: Flight) -> None:
         """Take over a batch that somebody else submitted."""
         left = len(flight.items) - len(flight.answered)
         for key in flight.items.keys() - flight.answered:
-            self.desk.budget.hold(flight.items[key].bound)
+            self.session.budget.hold(flight.items[key].bound)
         self.flights.append(flight)
         self.total += len(flight.items)
-        self.desk.tell(f"{self.provider.name}: collecting batch {flight.batch_id}, {left:,} requests")
+        self.session.tell(f"{self.provider.name}: collecting batch {flight.batch_id}, {left:,} requests")
 
     async def _finish(self) -> None:
         """Look after the batches in flight until all are collected."""
-        pause = self.desk.pace.first_s
+        pause = self.session.pace.first_s
         while self.flights:
             for flight in tuple(self.flights):
                 try:
-                    state = await self.desk.insist(lambda: self.provider.poll(flight.batch_id), _LOOKS)  # noqa: B023
+                    state = await self.session.insist(lambda: self.provider.poll(flight.batch_id), _LOOKS)  # noqa: B023
                     flight.done = state.done or 0
                     if state.ended:
                         await self._collect(flight, state)
@@ -151,10 +149,10 @@ class Seat:
                     self._lose(flight, gone)
                 over = self.over + sum(each.done for each in self.flights)
                 money = shown(self.bill.spent / self.rate, self.price.currency) if self.price else ""
-                self.desk.progress(f"batch {self.provider.name}", self.total, min(over, self.total), money)
+                self.session.progress(f"batch {self.provider.name}", self.total, min(over, self.total), money)
             if self.flights:
-                await self.desk.pause(pause)
-                pause = min(1.5 * pause, self.desk.pace.longest_s)
+                await self.session.pause(pause)
+                pause = min(1.5 * pause, self.session.pace.longest_s)
 
     async def _collect(self, flight: Flight, state: BatchState) -> None:
         """Write down all that an ended batch answered."""
@@ -165,7 +163,7 @@ class Seat:
         async def step() -> None:
             async with aclosing(self.provider.collect(flight.batch_id)) as results:
                 async for key, result in results:
-                    await self.desk.breathe()
+                    await self.session.breathe()
                     unheard.discard(key)
                     if isinstance(result, ProviderError):
                         lost.update({key: result} if result.unknown else {})
@@ -175,14 +173,14 @@ class Seat:
                         self._take(flight, state, key, result)
 
         if not state.fault:
-            await self.desk.insist(step)
+            await self.session.insist(step)
             lost |= dict.fromkeys(
                 unheard, ProviderError(f"{self.provider.name}: no result in a batch that was completed")
             )
             self._forfeit(flight, state, lost)
         self._close(flight, state.word)
         lacking = len(flight.items) - len(flight.answered)
-        self.desk.tell(
+        self.session.tell(
             f"{self.provider.name}: batch {flight.batch_id} {state.word}, {len(flight.answered):,} answers"
             + (f", {lacking:,} requests without one" if lacking else "")
         )
@@ -205,7 +203,7 @@ class Seat:
             reading, error = broken(private=False), bug
         account = replace(self.order.account, run=flight.run)
         row = reply_row(item, account, reply, reading, self.price, _seconds(flight, state))
-        self.desk.ledger.append(reading.ratings, row)
+        self.session.ledger.append(reading.ratings, row)
         flight.answered.add(key)
         self._release([item])
         self._pay(item, row.cost)
@@ -221,12 +219,13 @@ class Seat:
             item = flight.items.get(key)
             if item is not None and key not in flight.answered:
                 most = item.bound / self.rate
-                self.desk.ledger.append((), lost_row(item, account, error, self.price, most, _seconds(flight, state)))
+                row = lost_row(item, account, error, self.price, most, _seconds(flight, state))
+                self.session.ledger.append((), row)
                 self.bill.lost += 1
                 self._spend(item.bound)
 
     def _spend(self, amount: float) -> None:
-        self.bill.spent, self.desk.budget.spent = self.bill.spent + amount, self.desk.budget.spent + amount
+        self.bill.spent, self.session.budget.spent = self.bill.spent + amount, self.session.budget.spent + amount
 
     def _pay(self, item: Item, paid: float | None) -> None:
         """Count a reply at what it cost, or at its bound where that is unknown."""
@@ -248,17 +247,17 @@ class Seat:
         if _age(flight) < KEPT:
             raise RunFailed(f"{gone}; give the key and the base_url that it was submitted with") from None
         self._close(flight, "gone")
-        self.desk.tell(f"{gone}, and too old to have results; its requests are sent again")
+        self.session.tell(f"{gone}, and too old to have results; its requests are sent again")
 
     def _close(self, flight: Flight, word: str) -> None:
-        self.desk.batches.close(flight.batch_id, word)
+        self.session.batches.close(flight.batch_id, word)
         self.flights.remove(flight)
         self.over += len(flight.items)
         self._release(item for key, item in flight.items.items() if key not in flight.answered)
 
     def _release(self, items: Iterable[Item]) -> None:
         for item in items:
-            self.desk.budget.release(item.bound)
+            self.session.budget.release(item.bound)
 
 
 def _item(task: Task, guess: float = 0.0, bound: float = 0.0) -> Item:

@@ -9,10 +9,10 @@ from pydantic import Field
 
 from curate.core.config import Json, Section, Settings, check, kind_of, read_yaml
 from curate.core.errors import ConfigError, suggestion
+from curate.core.model_family import family
 from curate.llm.exchange_rates import Code, Rates, Worth
 from curate.llm.providers import PROVIDERS
 from curate.llm.providers.settings import ProviderConfig
-from curate.panel import judge_dependence
 from curate.system import sealed_values
 
 OVERRIDES = Path("models.yaml")
@@ -91,7 +91,7 @@ def families(
         meant = own.get("preset", name if "kind" not in own else None)
         declared = own.get("family") or known.get(str(meant), {}).get("family")
         model = identity.get("model")
-        guessed = judge_dependence.family(str(model["model"])) if isinstance(model, Mapping) else None
+        guessed = family(str(model["model"])) if isinstance(model, Mapping) else None
         found[name] = str(declared) if declared else guessed
     return found
 

@@ -9,6 +9,7 @@ from typing import Generic, Literal, Protocol, TypeVar, get_args
 
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError, ProviderError
+from curate.core.model_family import family
 from curate.core.protocols import Reply, Request
 from curate.ledger import Ledger
 from curate.llm import online
@@ -16,7 +17,6 @@ from curate.llm.budget import Plan, plan
 from curate.llm.exchange_rates import Total
 from curate.llm.providers import identity, provider, reader
 from curate.llm.providers.presets import LanguageModel
-from curate.panel import judge_dependence
 from curate.stages.asking import billing, build, consent, privacy_guard
 from curate.stages.context import Context
 
@@ -67,7 +67,7 @@ class Model:
     @property
     def family(self) -> str | None:
         """Return the family that is declared, or what the model's name begins with."""
-        return self.settings.family or judge_dependence.family(self.settings.model)
+        return self.settings.family or family(self.settings.model)
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from typing import Any, cast
 import polars as pl
 
 from curate.core.config import Json
-from curate.evaluation.agreement import compare
 from curate.formats.exporters.contributors import parts
 from curate.llm.providers import presets
 from curate.panel import judge_dependence
 from curate.report import run_figures
 from curate.report.page import strings
+from curate.review import judge_errors
 from curate.review.showing import columns
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context
@@ -40,8 +40,8 @@ TOLD = (
 
 
 def dependence(context: Context) -> dict[str, Json]:
-    """Return what the judges of the run have in common, with warnings in English; see `comparing.dependence`."""
-    return compare.dependence(
+    """Return what the judges of the run have in common, with warnings in English; see `judge_errors.dependence`."""
+    return judge_errors.dependence(
         context.run, context.seed, context.definitions.get("judges", {}), judged=context.folder("judge")
     )
 

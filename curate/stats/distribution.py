@@ -1,0 +1,69 @@
+"""Distribution of whole numbers: quantiles, mean, and a histogram of few bins."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+NICE = (1, 2, 5)
+"""Widths of bins are one of these times a power of ten."""
+
+
+@dataclass(frozen=True)
+class Bin:
+    """How many whole numbers lie from `low` to `high`, both included; `high` is None in an open last bin."""
+
+    low: int
+    high: int | None
+    count: int
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How whole numbers spread; a figure is None if there are no numbers."""
+
+    measured: int
+    low: int | None
+    median: float | None
+    mean: float | None
+    p95: int | None
+    """The smallest number that at least 95 % of the numbers do not exceed."""
+    high: int | None
+    bins: list[Bin]
+
+
+def spread(numbers: Sequence[int], most: int = 14) -> Spread:
+    """Return how the numbers spread, in at most `most` bins and an open one for the largest hundredth."""
+    if not numbers:
+        return Spread(0, None, None, None, None, None, [])
+    ordered = sorted(numbers)
+    return Spread(
+        measured=len(ordered),
+        low=ordered[0],
+        median=median(ordered),
+        mean=fmean(ordered),
+        p95=_nearest_rank(ordered, 0.95),
+        high=ordered[-1],
+        bins=_bins(ordered, most),
+    )
+
+
+def _nearest_rank(ordered: Sequence[int], share: float) -> int:
+    return ordered[max(math.ceil(share * len(ordered)) - 1, 0)]
+
+
+def _bins(ordered: Sequence[int], most: int) -> list[Bin]:
+    """Return bins up to the 99th percentile: one far outlier would else push all the others into one bar."""
+    low, top = ordered[0], _nearest_rank(ordered, 0.99)
+    width = next(
+        step
+        for power in range(20)
+        for step in (factor * 10**power for factor in NICE)
+        if top // step - low // step < most
+    )
+    first, last = low // width, top // width
+    counted = Counter(number // width for number in ordered)
+    bins = [Bin(place * width, (place + 1) * width - 1, counted[place]) for place in range(first, last + 1)]
+    rest = sum(count for place, count in counted.items() if place > last)
+    return [*bins, Bin((last + 1) * width, None, rest)] if rest else bins
