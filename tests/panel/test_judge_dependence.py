@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.checks.panel import panel, unanimous
-from curate.panel import judge_dependence
 from curate.core.model_family import family
+from curate.panel import judge_dependence
 from curate.panel.judge_dependence import effective, effective_number, together, warnings, worth
 from curate.report.page import strings
 from curate.stats import agreement
