@@ -25,9 +25,10 @@ from curate.panel import position_bias, rating
 from curate.panel.controls import Accuracy
 from curate.review.settled import settled
 from curate.runs.run import Run
-from curate.stages.asking import billing, consent
+from curate.stages.asking import consent
 from curate.stages.asking.panel_state import AnySeat, Table, paid
 from curate.stages.context import Context
+from curate.stages.facts import billing
 from curate.stages.judge import qualification, quote, stage
 from curate.stats.sample_estimates import Estimate
 from curate.system.files import write_json

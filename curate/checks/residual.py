@@ -18,10 +18,9 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
 from curate.pii.excerpt import Excerpt, excerpt
 from curate.runs.pipeline import Pipeline
-from curate.stages.asking import privacy_guard
+from curate.stages.asking import privacy_guard, residual_decisions
+from curate.stages.asking.residual_decisions import Decision, Verb
 from curate.stages.context import Context
-from curate.stages.mask import residual_decisions
-from curate.stages.mask.residual_decisions import Decision, Verb
 from curate.system.files import read_table
 
 _KEYS = {"queries": "query_id", "corpus": "doc_id"}

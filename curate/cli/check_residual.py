@@ -14,7 +14,7 @@ from curate.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from curate.checks.residual import Listed, Listing
-    from curate.stages.mask.residual_decisions import Decision
+    from curate.stages.asking.residual_decisions import Decision
 
 _ASKED = "mask it (m), accept it (a), the same for all open ones of its reason (M, A), skip it (s), or stop (q)"
 

@@ -14,8 +14,8 @@ from curate.core.errors import DataError, UserError, suggestion
 from curate.llm.exchange_rates import shown
 from curate.runs.foreign_files import is_run
 from curate.runs.run import SETTINGS, Run, State
-from curate.stages.asking import billing
-from curate.stages.asking.billing import Bill
+from curate.stages.facts import billing
+from curate.stages.facts.billing import Bill
 from curate.stages.judge.quote import progress
 from curate.stages.judge.stage import Config
 from curate.stages.mark import Mark

@@ -10,8 +10,8 @@ import polars as pl
 
 from curate.report import run_figures
 from curate.runs.run import Run
-from curate.stages.export import reckoning
-from curate.stages.export.reckoning import NO_POSITIVE, Reports, count
+from curate.stages.facts import reckoning
+from curate.stages.facts.reckoning import NO_POSITIVE, Reports, count
 from curate.system.files import read_json, read_table
 
 

@@ -31,7 +31,7 @@ from curate.review.desk import relevance_desks
 from curate.stages.asking import build
 from curate.stages.asking.panel_state import paid
 from curate.stages.context import Context, Report, Stage
-from curate.stages.export import card_facts
+from curate.stages.facts import card_facts
 from curate.stages.judge import stage
 from curate.stats.bootstrap import FEW
 from curate.system.corpus import TableCorpus

@@ -29,7 +29,7 @@ from curate.review import relevance_desks
 from curate.review.showing import columns
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
-from curate.stages.export import card_facts
+from curate.stages.facts import card_facts
 from curate.stats.distribution import Spread, spread
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text

@@ -14,7 +14,7 @@ from curate.report.page import page, strings
 from curate.runs.pipeline import Pipeline
 from curate.runs.run import Run
 from curate.stages import report
-from curate.stages.export import card_facts
+from curate.stages.facts import card_facts
 from tests.cli.test_review_commands import filled
 from tests.support.pools import grades_file
 from tests.support.runs import TOPICS, curate, tiny

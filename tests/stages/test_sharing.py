@@ -21,8 +21,8 @@ from curate.ledger import Ledger
 from curate.ledger.claims import Claims
 from curate.llm import online
 from curate.panel.rating import Key, Work, prompts, tasks
-from curate.stages.judge import sharing
-from curate.stages.judge.sharing import Share, rest
+from curate.stages.asking import sharing
+from curate.stages.asking.sharing import Share, rest
 from tests import ROOT
 from tests import vendor as fake
 from tests.support.asking import FAST, job, judged, key, llm, paid_twice, passages, script

@@ -14,7 +14,7 @@ from typing import Any
 
 from curate.ledger import Ledger
 from curate.llm.batch import client
-from curate.stages.judge import sharing
+from curate.stages.asking import sharing
 from tests.support.batching import FAST
 from tests.support.pools import step
 

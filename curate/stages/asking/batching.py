@@ -13,10 +13,10 @@ from curate.llm import batch, online
 from curate.llm.online.tasks import Task
 from curate.llm.providers.batch import batch_provider
 from curate.panel import rating
+from curate.stages.asking import sharing
 from curate.stages.asking.panel_state import AnySeat, PaidSeat, Table, paid
+from curate.stages.asking.sharing import Share
 from curate.stages.context import Consent, Context
-from curate.stages.judge import sharing
-from curate.stages.judge.sharing import Share
 
 
 def open_batches(ledger: Ledger, seat: PaidSeat) -> list[Batch]:

@@ -17,11 +17,11 @@ from curate.llm.providers import provider
 from curate.llm.providers.settings import ProviderConfig
 from curate.panel import cascade, rating
 from curate.panel.cascade import Mode
-from curate.stages.asking import batching, billing, privacy_guard
+from curate.stages.asking import batching, privacy_guard, sharing
 from curate.stages.asking.panel_state import AnySeat, PaidSeat, ReplaySeat, Seat, Table, paid
+from curate.stages.asking.sharing import Share
 from curate.stages.context import Context
-from curate.stages.judge import sharing
-from curate.stages.judge.sharing import Share
+from curate.stages.facts import billing
 
 LEAST = 1000
 """Pairs that every judge of a cascade rates, at least: agreement is measured on them."""

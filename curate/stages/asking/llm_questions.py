@@ -17,8 +17,9 @@ from curate.llm.budget import Plan, plan
 from curate.llm.exchange_rates import Total
 from curate.llm.providers import identity, provider, reader
 from curate.llm.providers.presets import LanguageModel
-from curate.stages.asking import billing, build, consent, privacy_guard
+from curate.stages.asking import build, consent, privacy_guard
 from curate.stages.context import Context
+from curate.stages.facts import billing
 
 Missing = Literal["failed", "refused", "unparsed"]
 NONE: tuple[Missing, ...] = get_args(Missing)

@@ -16,8 +16,8 @@ from curate.core.protocols import Encoder, Vectors
 from curate.core.records import Role
 from curate.llm.providers.loopback import outside
 from curate.retrieval.encoders.api import Api
+from curate.stages.asking import residual_decisions
 from curate.stages.context import Context
-from curate.stages.mask import residual_decisions
 
 
 class Leaving(Section):

@@ -26,9 +26,9 @@ from curate.report import run_figures
 from curate.review import relevance_desks
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
-from curate.stages.export import card_facts
 from curate.stages.export.provenance import made_from
-from curate.stages.export.reckoning import NO_POSITIVE, nothing_left
+from curate.stages.facts import card_facts
+from curate.stages.facts.reckoning import NO_POSITIVE, nothing_left
 from curate.system.corpus import KeptCorpus, TableCorpus
 from curate.system.files import frame, read_json, write_table
 

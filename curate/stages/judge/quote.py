@@ -8,9 +8,10 @@ from curate.core.config import Json, digest
 from curate.ledger import Ledger, default_path
 from curate.llm.budget import plan
 from curate.panel import rating
-from curate.stages.asking import billing, build, consent
+from curate.stages.asking import build, consent
 from curate.stages.asking.panel_state import PaidSeat, Table, paid
 from curate.stages.context import Context
+from curate.stages.facts import billing
 from curate.stages.judge import stage
 
 Row = dict[str, Json]

@@ -29,9 +29,10 @@ from curate.panel.judges.heuristic import Lexical, Similarity, guessing
 from curate.panel.judges.llm import LlmJudge
 from curate.panel.rating import Pool
 from curate.panel.sanity import Sanity
-from curate.stages.asking import batching, billing, build, consent, language_guard
+from curate.stages.asking import batching, build, consent, language_guard
 from curate.stages.asking.panel_state import AnySeat, PaidSeat, Table, described, paid
 from curate.stages.context import Context, Report, Stage
+from curate.stages.facts import billing
 from curate.stages.judge import first_look, qualification
 from curate.stages.judge.qualification import Gate
 from curate.system import resources

@@ -27,8 +27,9 @@ from curate.llm.providers.presets import LanguageModel
 from curate.pii import model as reading
 from curate.pii.model import STATUSES, Prompt, Spotted, Status, prompt, windows
 from curate.pii.secret import secret
-from curate.stages.asking import billing, build, consent
+from curate.stages.asking import build, consent
 from curate.stages.context import Context
+from curate.stages.facts import billing
 from curate.system import resources
 
 PURPOSE = "mask"

@@ -29,10 +29,11 @@ from curate.pii.settings import Masking, recognisers, untouched
 from curate.pii.workers import Batch, mask_batches
 from curate.pii.writing import link
 from curate.report.run_figures import counted_texts
-from curate.stages.asking import billing
+from curate.stages.asking import residual_decisions
 from curate.stages.asking.privacy_guard import Leaving
 from curate.stages.context import Context, Report, Stage
-from curate.stages.mask import llm_pass, residual_decisions
+from curate.stages.facts import billing
+from curate.stages.mask import llm_pass
 from curate.stages.mask.llm_pass import Spots
 from curate.system import files
 from curate.system.processes import cores

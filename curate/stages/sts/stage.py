@@ -20,9 +20,9 @@ from curate.core.config import Json, Section
 from curate.core.errors import ConfigError, RunFailed
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
-from curate.stages.asking import billing
 from curate.stages.asking.llm_questions import Desk, Model
 from curate.stages.context import Context, Report, Stage
+from curate.stages.facts import billing
 from curate.stages.sts import figures, materials, quotas, synonyms
 from curate.stages.sts import sentences as making
 from curate.stages.sts.figures import SPLITS, Made
