@@ -24,7 +24,7 @@ from curate.retrieval.similarity import leaks
 from curate.stages.asking import build
 from curate.stages.context import Context
 from curate.stages.train_set import splits
-from curate.stages.train_set.stage import Leaks
+from curate.stages.train_set.config import Leaks
 
 TEST, TRAIN, PLANTED = 734, 20_000, 100
 FORMS = ("{}怎么治疗", "{}有什么症状", "{}平时要注意什么", "得了{}能运动吗", "{}要做哪些检查")

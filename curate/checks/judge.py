@@ -25,11 +25,12 @@ from curate.panel import position_bias, rating
 from curate.panel.controls import Accuracy
 from curate.review.settled import settled
 from curate.runs.run import Run
-from curate.stages.asking import consent
+from curate.stages.asking import consent, seating
 from curate.stages.asking.panel_state import AnySeat, Table, paid
 from curate.stages.context import Context
 from curate.stages.facts import billing
-from curate.stages.judge import qualification, quote, stage
+from curate.stages.judge import qualification, quote
+from curate.stages.judge.config import Config as JudgeConfig
 from curate.stats.sample_estimates import Estimate
 from curate.system.files import write_json
 from curate.system.run_lock import enough_space, locked
@@ -56,20 +57,24 @@ class Bench:
     """Everything that a check works with."""
 
     order: Order
-    config: stage.Config
+    config: JudgeConfig
     context: Context
     ledger: Ledger
 
     @cached_property
     def seated(self) -> tuple[Table, list[AnySeat]]:
         """Return the panel at the pool."""
-        return stage.seated(self.config, self.context, self.ledger)
+        return seating.seated(self.config, self.context, self.ledger)
 
     @cached_property
     def people(self) -> pl.DataFrame:
         """Return what people said: query_id, doc_id, grade, weight; empty if they said nothing."""
         path = self.order.positives or self.config.gate.positives
-        return settled(self.context.run) if path is None else qualification.known(path).with_columns(weight=pl.lit(1.0))
+        return (
+            settled(self.context.run)
+            if path is None
+            else qualification.known_pairs(path).with_columns(weight=pl.lit(1.0))
+        )
 
     @cached_property
     def trial(self) -> qualification.Trial | None:
@@ -77,7 +82,7 @@ class Bench:
         known = self.people.select("query_id", "doc_id", "grade")
         if known.is_empty() and not self.order.controls:
             return None
-        found = stage.before(known, self.config, self.context, self.seated[0])
+        found = qualification.before(known, self.config, self.context, self.seated[0])
         if self.order.controls:
             found.need_positives(len(known))
             if not found.panel:
@@ -128,7 +133,7 @@ def check(run: Run, order: Order) -> dict[str, Any]:
 @contextmanager
 def _bench(run: Run, order: Order) -> Iterator[Bench]:
     config, context = run.pipeline.sections["judge"], run.beside("judge")
-    assert isinstance(config, stage.Config)
+    assert isinstance(config, JudgeConfig)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         yield Bench(order, config, context, ledger)
 

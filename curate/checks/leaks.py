@@ -12,7 +12,8 @@ from curate.core.config import Json, Section, Settings
 from curate.core.protocols import PaidProgress, quiet
 from curate.stages.context import Context, home
 from curate.stages.train_set import splits
-from curate.stages.train_set.stage import Leaks, compare, counts
+from curate.stages.train_set.config import Leaks
+from curate.stages.train_set.stage import compare, counts
 from curate.system.files import write_table
 
 NAMED = 20

@@ -17,9 +17,10 @@ from curate.core.sampling import generator
 from curate.llm.prompts import Rubric, rubric
 from curate.panel.controls import PAIR
 from curate.panel.rating import TEXTS, Work, shown_digest
+from curate.stages.asking import seating
 from curate.stages.asking.panel_state import PaidSeat, Table
 from curate.stages.context import Context
-from curate.stages.judge import stage
+from curate.stages.judge.config import Config as JudgeConfig
 from curate.system import resources
 
 KINDS = ("reversed", "alone", "repeat")
@@ -53,7 +54,7 @@ def askings(
     kinds: Sequence[str],
     rubrics: Sequence[Rubric],
     prompts: int,
-    config: stage.Config,
+    config: JudgeConfig,
     context: Context,
 ) -> list[Asking]:
     """Return what is to be asked again of every judge: the same `prompts` of its own for every kind.
@@ -66,7 +67,7 @@ def askings(
         whole = _pairs([(each, each.passages) for each in chosen])
         chance = generator(table.seed, "checks", "alone", seat.name)
         single = _pairs([(each, (chance.choice(each.passages),)) for each in chosen])
-        usual = stage.load_rubric(config, context)
+        usual = seating.load_rubric(config, context)
         for kind in kinds:
             laid = replace(
                 table,

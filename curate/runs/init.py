@@ -19,9 +19,9 @@ from curate.llm.budget import Plan, plan
 from curate.llm.providers.presets import presets
 from curate.panel.judges.llm import LlmJudge
 from curate.runs.pipeline import Pipeline
-from curate.stages.asking import build
+from curate.stages.asking import build, seating
 from curate.stages.context import Context
-from curate.stages.judge import stage
+from curate.stages.judge.config import Config as JudgeConfig
 from curate.system.files import write_text
 from curate.system.resources import template
 
@@ -172,8 +172,8 @@ def _table(found: Found, table: Table) -> dict[str, Json]:
 def _quote(model: str, found: Found, pairs: int, language: str) -> Plan | None:
     """Return what asking a model for so many pairs would use, by one prompt of typical texts; None for a heuristic."""
     context = Context(run=Path(), out=Path(), home=Path(), language=language)
-    settings = stage.Config()
-    made, config = build.judge(context, model, lambda: stage.load_rubric(settings, context))
+    settings = JudgeConfig()
+    made, config = build.judge(context, model, lambda: seating.load_rubric(settings, context))
     if config is None:
         return None
     assert isinstance(made, LlmJudge)

@@ -18,8 +18,9 @@ from curate.llm.providers.presets import LanguageModel, presets
 from curate.panel.judges.llm import LlmJudge
 from curate.runs.pipeline import Pipeline
 from curate.stages.asking import build
+from curate.stages.asking.seating import load_rubric
 from curate.stages.context import Context, home
-from curate.stages.judge.stage import Config, load_rubric
+from curate.stages.judge.config import Config
 
 QUERY = "What is the capital of France?"
 PASSAGES = ("Paris is the capital of France.", "Tea is grown in the hills of Fujian.")

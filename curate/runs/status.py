@@ -16,8 +16,8 @@ from curate.runs.foreign_files import is_run
 from curate.runs.run import SETTINGS, Run, State
 from curate.stages.facts import billing
 from curate.stages.facts.billing import Bill
+from curate.stages.judge.config import Config
 from curate.stages.judge.quote import progress
-from curate.stages.judge.stage import Config
 from curate.stages.mark import Mark
 from curate.system.files import read_json
 

@@ -28,11 +28,11 @@ from curate.retrieval import ranking
 from curate.review import Desk, Sample
 from curate.review.correcting import correct
 from curate.review.desk import relevance_desks
-from curate.stages.asking import build
+from curate.stages.asking import build, seating
 from curate.stages.asking.panel_state import paid
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import card_facts
-from curate.stages.judge import stage
+from curate.stages.judge.config import Config as JudgeConfig
 from curate.stats.bootstrap import FEW
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_json, write_table, write_text
@@ -141,9 +141,9 @@ def _with_calls(patches: pl.DataFrame, context: Context) -> pl.DataFrame:
     asked = tuple(name for name, identity in panel.items() if "rubric" in identity)
     calls = pl.DataFrame(schema={**dict.fromkeys(PAIR, pl.String), "calls": pl.String})
     if asked:
-        section = check(stage.Config, context.settings.get("judge") or {}, "judge")
+        section = check(JudgeConfig, context.settings.get("judge") or {}, "judge")
         with Ledger(context.ledger or default_path(context.home)) as ledger:
-            table, seats = stage.seated(section.model_copy(update={"models": asked}), context, ledger)
+            table, seats = seating.seated(section.model_copy(update={"models": asked}), context, ledger)
             found = [
                 table.pool.pairs.join(table.standing(seat), on=["query_digest", "passage_digest"])
                 .filter(pl.col("call_id").is_not_null())

@@ -19,9 +19,9 @@ from curate.core.config import parse_yaml
 from curate.runs.pipeline import Pipeline, find
 from curate.stages import NAMES
 from curate.stages.asking import build
+from curate.stages.asking.seating import load_rubric
 from curate.stages.context import Context
-from curate.stages.judge import stage
-from curate.stages.judge.stage import load_rubric
+from curate.stages.judge.config import Config
 from curate.system.files import write_text
 from tests import ROOT
 from tests.support.runs import curate, tiny
@@ -199,7 +199,7 @@ def test_every_pipeline_in_the_readme_loads() -> None:
         pipeline = Pipeline.check(settings, "README.md")
         context = Context(run=Path(), out=Path(), home=Path(), definitions=settings)
         for name in pipeline.head.judges:
-            build.judge(context, name, partial(load_rubric, stage.Config(), context))
+            build.judge(context, name, partial(load_rubric, Config(), context))
 
 
 @pytest.mark.parametrize("name", ["demo", "zh-legacy", "cmedteb", "replay"])

@@ -1,6 +1,8 @@
-"""Imports only go down: cli, web > pipeline > stages > services > plugins > pure > ground."""
+"""The layout of the package: imports only go down the folders, pure folders touch nothing, one name is one class."""
 
 import ast
+from collections import defaultdict
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -9,222 +11,178 @@ from tests import ROOT
 
 PACKAGE = ROOT / "curate"
 
-GROUND = {"errors", "records", "config", "files", "registry", "resources", "protocols", "processes", "yamls"}
-PURE = {
-    "agreement",
-    "alike",
-    "audit",
-    "audit_page",
-    "balance",
-    "budget",
-    "capture",
-    "cascade",
-    "characters",
-    "charts",
-    "clones",
-    "concordance",
-    "confusion",
-    "consequences",
-    "controls",
-    "correction",
-    "cost",
-    "coverage",
-    "dawid_skene",
-    "deeper",
-    "differences",
-    "difficulty",
-    "distinctness",
-    "diversity",
-    "duplicates",
-    "estimates",
-    "figures",
-    "following",
-    "forms",
-    "fusion",
-    "graph",
-    "guide",
-    "highlight",
-    "holes",
-    "integrity",
-    "intervals",
-    "leaks",
-    "lengths",
-    "leniency",
-    "lexer",
-    "marks",
-    "measures",
-    "mining",
-    "page",
-    "page_charts",
-    "panel",
-    "parse",
-    "parts",
-    "passages",
-    "pauses",
-    "perquery",
-    "policies",
-    "position",
-    "prompts",
-    "questions",
-    "quotas",
-    "ranking",
-    "rates",
-    "ratios",
-    "rewriting",
-    "reranking",
-    "sampling",
-    "screen",
-    "search",
-    "significance",
-    "sheets",
-    "survey",
-    "suspicion",
-    "sweep",
-    "synonyms",
-    "tally",
-    "totals",
-    "voting",
-    "wording",
-}
-SHARED = {"vectors", "corpus", "int8", "screens", "servers"}
-"""Services that plugins may use: they know only protocols, files and what is pure."""
-PLUGINS = {"encoders", "engines", "retrievers", "judges", "providers", "exporters", "pii", "readers"}
-SERVICES = {
-    "anonymise",
-    "ask",
-    "batch",
-    "comparing",
-    "deriving",
-    "folder",
-    "journal",
-    "judging",
-    "ledger",
-    "manifest",
-    "owners",
-    "ratings_file",
-    "readmes",
-    "recording",
-    "review",
-    "sharing",
-    "splits",
-    "verifying",
-}
-LAYERS = [
-    GROUND,
-    PURE,
-    SHARED,
-    PLUGINS,
-    SERVICES,
-    {"context"},
+FLOORS = [
+    {"core"},
+    {"stats", "system"},
+    {"ledger", "retrieval"},
+    {"llm", "testing"},
+    {"panel"},
+    {"formats", "label_audit"},
+    {"pii", "report", "verify"},
+    {"review"},
     {"stages"},
-    {"pipeline"},
-    {"models"},
-    {"foreign"},
-    {"run"},
-    {"runs", "status"},
-    {"doctor", "embedding", "init", "testing"},
+    {"runs"},
     {"checks"},
-    {"analysis"},
-    {"evaluating"},
-    {"web"},
+    {"evaluation"},
     {"cli"},
-    {"__main__"},
 ]
-RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
+"""Folders, lowest first; a folder imports from floors below its own."""
+RANK = {name: rank for rank, floor in enumerate(FLOORS) for name in floor}
+FAMILIES = {
+    "retrieval/encoders": set(),
+    "retrieval/engines": set(),
+    "retrieval/retrievers": set(),
+    "panel/judges": {"llm/providers"},
+    "llm/providers": set(),
+    "formats/exporters": set(),
+    "formats/readers": set(),
+    "pii": {"formats/readers"},
+}
+"""Families of plug-ins, each with the families that it may import: judges ask providers, `pii/files` reads files."""
+PURE = {
+    "core": {"pathlib", "random"},
+    "stats": set(),
+    "label_audit": set(),
+    "panel": set(),
+    "report": set(),
+    "llm": set(),
+    "review/sheets": set(),
+}
+"""Folders that touch no file, network, clock or environment, with what they may import nevertheless.
 
-ALLOWED = {("judges", "providers")}
-"""Arrows between two families of plugins: none is needed yet but this one, of language-model judges."""
-PURE_FORBIDDEN = {"os", "time", "socket", "httpx", "httpx2", "subprocess", "pathlib", "random"}
+A folder speaks for its own modules; a subfolder is pure if it is named.
+"""
+OUTSIDE = {"os", "time", "socket", "httpx", "httpx2", "subprocess", "pathlib", "random"}
+SHARED_STAGES = {"asking", "facts", "context", "mark"}
+"""What stages have in common; besides it a stage imports only the settings of another (`NAME/config.py`)."""
+LONGEST_FILE, LONGEST_FUNCTION = 360, 60
+HOMONYMS = {"Config"}
+"""Public classes that several modules may define: plug-ins and stages all name their settings so."""
 
 
-def modules() -> list[Path]:
-    return sorted(PACKAGE.rglob("*.py"))
-
-
-def unit(path: Path) -> str:
-    """Return the name by which a file has a layer: its family, or its own."""
-    first = path.relative_to(PACKAGE).parts[0]
-    return first.removesuffix(".py")
-
-
-def imports(path: Path) -> set[tuple[str, ...]]:
-    found: set[tuple[str, ...]] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {tuple(alias.name.split(".")) for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {(*node.module.split("."), alias.name) for alias in node.names}
+def modules() -> dict[str, Path]:
+    """Return dotted name -> file."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts).removesuffix(".__init__")] = path
     return found
 
 
-def ours(path: Path) -> set[tuple[str, ...]]:
-    return {parts[1:] for parts in imports(path) if parts[0] == "curate" and len(parts) > 1}
+MODULES = modules()
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_only_go_down(path: Path) -> None:
-    here = unit(path)
-    if here == "__init__":
-        return
-    assert here in RANK, f"{here} has no layer: give it one in this test"
-    for target in ours(path):
-        there = target[0]
-        if there == here or there not in RANK:
-            continue
-        down = RANK[there] < RANK[here]
-        sideways = RANK[there] == RANK[here] and (here not in PLUGINS or (here, there) in ALLOWED)
-        assert down or sideways, f"{path.name} imports curate.{'.'.join(target)}: that arrow runs up or sideways"
+def targets(name: str) -> set[str]:
+    """Return the modules of the package that a module imports, wherever in it, also for types alone."""
+    found = set()
+    for node in ast.walk(TREES[name]):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            whole = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {each if each in MODULES else node.module for each in whole}
+    return {each for each in found if each in MODULES} - {name}
+
+
+IMPORTS = {name: targets(name) for name in MODULES}
+
+
+def outside(name: str) -> set[str]:
+    """Return the packages that a module imports, by their first names."""
+    found = set()
+    for node in ast.walk(TREES[name]):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.partition(".")[0])
+    return found
+
+
+def room(name: str) -> str:
+    """Return the folder at the top of the package that a module lies in; empty for the package's own two modules."""
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in RANK else ""
+
+
+def folder(name: str) -> str:
+    return MODULES[name].parent.relative_to(PACKAGE).as_posix()
+
+
+def test_the_package_has_rooms_and_no_loose_module() -> None:
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.glob("[!_]*"))}
+    assert rooms == {*RANK, "demo"}, "a folder needs a floor in this test, and a floor its folder"
+    assert len(rooms) <= 20
+    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py"}
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if room(name)])
+def test_imports_only_go_down(name: str) -> None:
+    for target in IMPORTS[name]:
+        here, there = room(name), room(target)
+        assert there == here or RANK.get(there, len(FLOORS)) < RANK[here], f"{name} imports {target}: that runs up"
+
+
+def test_modules_import_one_another_in_no_circle() -> None:
+    """Checked with imports for types, too; a package and its own modules count as one where the package imports them."""
+    try:
+        TopologicalSorter({name: IMPORTS[name] for name in MODULES}).prepare()
+    except CycleError as error:
+        pytest.fail(f"circle: {' -> '.join(error.args[1])}")
+
+
+def test_families_of_plugins_do_not_know_one_another() -> None:
+    def family(name: str) -> str | None:
+        return next((each for each in FAMILIES if f"{folder(name)}/".startswith(f"{each}/")), None)
+
+    for name in MODULES:
+        here = family(name)
+        for target in IMPORTS[name] if here else ():
+            there = family(target)
+            assert there in {here, None} | FAMILIES[here or ""], f"{name} imports {target}, of another family"
+
+
+@pytest.mark.parametrize("pure", sorted(PURE))
+def test_pure_folders_touch_nothing_outside(pure: str) -> None:
+    for name in (each for each in MODULES if folder(each) == pure):
+        used = outside(name) & OUTSIDE - PURE[pure]
+        assert not used, f"{name} imports {', '.join(used)}"
 
 
 def test_no_stage_imports_another() -> None:
-    names = {path.stem for path in (PACKAGE / "stages").glob("*.py")} - {
-        "__init__",
-        "batching",
-        "billing",
-        "build",
-        "decisions",
-        "first_look",
-        "gate",
-        "inquiry",
-        "seats",
-        "pairing",
-        "sentences",
-        "spending",
-        "spotting",
-        "language",
-        "leaving",
-        "texts",
-        "words",
-        "provenance",
-        "reckoning",
-        "telling",
-    }
-    names -= {"judge", "diversify"}  # quotes and forecasts are their own
-    for path in (PACKAGE / "stages").glob("*.py"):
-        used = {target[1] for target in ours(path) if target[0] == "stages" and len(target) > 1}
-        assert not (used & names), f"{path.name} imports {used & names}"
+    def stage(name: str) -> str | None:
+        parts = name.split(".")
+        return parts[2] if parts[1:2] == ["stages"] and len(parts) > 2 and parts[2] not in SHARED_STAGES else None
 
-
-def test_pure_code_touches_nothing_outside() -> None:
-    for path in modules():
-        if unit(path) in PURE:
-            used = {parts[0] for parts in imports(path)}
-            allowed = {"random"} if path.stem == "sampling" else set()
-            assert not (used & PURE_FORBIDDEN - allowed), f"{path.name} imports {used & PURE_FORBIDDEN}"
+    for name in MODULES:
+        here = stage(name)
+        for target in IMPORTS[name] if here else ():
+            known = target.endswith(".config")
+            assert stage(target) in {here, None} or known, f"{name} imports {target}, of another stage"
 
 
 def test_only_the_edge_prints() -> None:
-    for path in modules():
-        if unit(path) != "cli":
-            calls = [
-                node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
-            ]
-            names = {call.func.id for call in calls if isinstance(call.func, ast.Name)}
-            assert "print" not in names, path.name
-            assert "typer" not in {parts[0] for parts in imports(path)}, path.name
+    for name in (each for each in MODULES if room(each) != "cli"):
+        calls = [node.func for node in ast.walk(TREES[name]) if isinstance(node, ast.Call)]
+        assert "print" not in {call.id for call in calls if isinstance(call, ast.Name)}, name
+        assert "typer" not in outside(name), name
 
 
-def test_every_module_has_a_layer_or_none_is_stale() -> None:
-    known = {unit(path) for path in modules()} - {"__init__"}
-    assert known == set(RANK) & known
-    assert set(RANK) <= known, "a layer names a module that is gone"
+def test_files_and_functions_are_short() -> None:
+    for name, path in MODULES.items():
+        lines = path.read_text(encoding="utf-8").count("\n")
+        assert lines <= LONGEST_FILE, f"{name}: {lines} lines"
+        for node in ast.walk(TREES[name]):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = (node.end_lineno or 0) - node.lineno + 1
+                assert length < LONGEST_FUNCTION, f"{name}.{node.name}: {length} lines"
+
+
+def test_one_name_is_one_public_class() -> None:
+    homes = defaultdict(set)
+    for name, tree in TREES.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].add(name)
+    shared = {name: sorted(where) for name, where in homes.items() if len(where) > 1}
+    assert shared.keys() <= HOMONYMS, shared

@@ -17,7 +17,7 @@ from curate.retrieval.similarity.exact_search import unit
 from curate.retrieval.similarity.leaks import Rule, Side, Texts, alike, find, form
 from curate.stages.asking.build import encoder
 from curate.stages.train_set import splits
-from curate.stages.train_set.stage import Leaks
+from curate.stages.train_set.config import Leaks
 from curate.system import resources
 from tests.support.runs import curate, tiny
 from tests.support.small import context

@@ -13,9 +13,9 @@ from curate.retrieval.similarity import diversity, threshold_sweep
 from curate.retrieval.similarity.diversity import disagreement, diversify
 from curate.retrieval.similarity.exact_search import unit
 from curate.retrieval.similarity.hnsw import Graph
+from curate.stages.diversify.config import Config
 from curate.stages.diversify.forecast import swept
 from curate.stages.diversify.journal import Journal as FileJournal
-from curate.stages.diversify.stage import Config
 from tests.stages.test_diversify import HALVES, ONE, Killed, Run, clustered, same, small
 from tests.support.small import context
 

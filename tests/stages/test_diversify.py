@@ -24,9 +24,10 @@ from curate.retrieval.similarity.exact_search import products, unit
 from curate.retrieval.similarity.near_duplicates import Alike
 from curate.stages.context import Report
 from curate.stages.diversify import stage
+from curate.stages.diversify.config import Config, Side
 from curate.stages.diversify.forecast import forecast
 from curate.stages.diversify.journal import Journal as FileJournal
-from curate.stages.diversify.stage import Config, Side, decide
+from curate.stages.diversify.stage import decide
 from curate.system import resources
 from curate.system.files import BATCH, frame, read_table, write_table
 from tests.support.small import context, embedding_server, full_disk, letters

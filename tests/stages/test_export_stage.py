@@ -15,7 +15,8 @@ from curate.report.run_figures import ranged
 from curate.retrieval.ranking import mean_ndcg
 from curate.review import Answer, Desk, Sample
 from curate.stages.context import Context
-from curate.stages.export.stage import STAGE, Config
+from curate.stages.export.config import Config
+from curate.stages.export.stage import STAGE
 from curate.system.files import frame, read_table, write_json, write_table
 from curate.verify.verify import verify
 from tests.support.runs import curate, tiny

@@ -22,6 +22,7 @@ from curate.core.errors import AccessError, BudgetError, ConfigError, ProviderEr
 from curate.ledger import Ledger
 from curate.stages.context import Context
 from curate.stages.judge import stage
+from curate.stages.judge.config import Config
 from curate.system.files import read_json
 from tests import ROOT
 from tests import vendor as fake
@@ -395,13 +396,11 @@ def test_a_key_that_is_refused_names_the_judge_and_the_variable(
 def test_the_fingerprint_needs_no_key_and_changes_with_judge_and_rubric(tmp_path: Path) -> None:
     locked: Settings = {"kind": "openai", "model": "m-1", "key_env": "NO_SUCH_KEY"}
     context = Context(run=tmp_path, out=tmp_path, home=tmp_path, definitions={"judges": {"m": locked}})
-    found = [
-        stage.fingerprint(stage.Config(models=("m",), rubric=name), context) for name in ("rubric-zh", "rubric-en")
-    ]
+    found = [stage.fingerprint(Config(models=("m",), rubric=name), context) for name in ("rubric-zh", "rubric-en")]
     assert found[0]["judges"] == found[1]["judges"]  # type: ignore[index, call-overload]
     assert found[0] != found[1]
     with pytest.raises(ConfigError, match="NO_SUCH_KEY"):
-        stage.preflight(stage.Config(models=("m",)), context)
+        stage.preflight(Config(models=("m",)), context)
 
 
 def test_no_key_reaches_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from curate.core import config
 from curate.core.errors import ConfigError, DataError
 from curate.stages.context import Context
+from curate.stages.sts.config import Config
 from curate.stages.sts.materials import dictionary
-from curate.stages.sts.stage import Config
 from curate.stages.sts.synonym_matcher import Lexer
 from curate.stages.sts.synonyms import KINDS, Entry, faults, groups, plain, read
 from curate.system import resources

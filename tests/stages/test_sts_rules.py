@@ -14,11 +14,11 @@ from curate.core.config import read_yaml
 from curate.core.errors import ConfigError
 from curate.core.protocols import Reply
 from curate.stages.sts import balance
+from curate.stages.sts.config import Config
 from curate.stages.sts.llm_rewriting import KINDS, RULES, Kind, Rules, Task, bare, prompt, read
 from curate.stages.sts.question_templates import EDITS, Wording
 from curate.stages.sts.quotas import draw, most, quotas, split
 from curate.stages.sts.sentences import Sentence, Writer, choose
-from curate.stages.sts.stage import Config
 from curate.stages.sts.synonym_matcher import Lexer
 from curate.stages.sts.synonyms import read as entries
 from curate.system import resources

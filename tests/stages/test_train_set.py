@@ -11,8 +11,9 @@ import pytest
 from curate.core.protocols import Benchmark
 from curate.formats.exporters.triples import export
 from curate.stages.ingest import Part
+from curate.stages.train_set.config import Negatives
 from curate.stages.train_set.mining import mined
-from curate.stages.train_set.stage import Negatives, train_set
+from curate.stages.train_set.stage import train_set
 from curate.system.files import frame
 from curate.testing import Listed
 from tests.support.pools import table

@@ -23,8 +23,8 @@ from curate.retrieval.retrievers import RETRIEVERS
 from curate.retrieval.retrievers.bm25 import Bm25
 from curate.runs.pipeline import Pipeline
 from curate.stages.asking import build
-from curate.stages.judge import stage as judging
-from curate.stages.judge.stage import load_rubric
+from curate.stages.asking.seating import load_rubric
+from curate.stages.judge.config import Config
 from curate.testing import (
     CORPUS,
     Listed,
@@ -71,7 +71,7 @@ def example(plugin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def judge(folder: Path) -> Judge:
-    found, _ = build.judge(context(folder), "longest", lambda: load_rubric(judging.Config(), context(folder)))
+    found, _ = build.judge(context(folder), "longest", lambda: load_rubric(Config(), context(folder)))
     assert not isinstance(found, LlmJudge)
     return found
 

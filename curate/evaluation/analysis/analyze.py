@@ -24,7 +24,7 @@ from curate.panel.voting import PAIR
 from curate.runs.run import Run
 from curate.stages.asking.llm_questions import Desk, Model
 from curate.stages.context import Context
-from curate.stages.judge.stage import Config as JudgeConfig
+from curate.stages.judge.config import Config as JudgeConfig
 from curate.stages.pool import Config as PoolConfig
 from curate.stats import difficulty, sample_estimates
 from curate.system import resources

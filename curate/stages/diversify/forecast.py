@@ -17,7 +17,7 @@ from curate.retrieval.vectors import CachedEncoder, keys_of
 from curate.stages.asking import build
 from curate.stages.asking.privacy_guard import Guarded
 from curate.stages.context import Context
-from curate.stages.diversify.stage import Config
+from curate.stages.diversify.config import Config
 from curate.stages.diversify.vectors import TABLES, Texts
 
 SAMPLE = 32

@@ -9,14 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
-from pydantic import Field, model_validator
 
 from curate.core import sampling
-from curate.core.config import Json, Section, digest
+from curate.core.config import Json, digest
 from curate.core.duplicates import follow_qrels, same_text
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Vectors
@@ -34,6 +32,7 @@ from curate.retrieval.similarity.diversity import (
 )
 from curate.stages.asking import build
 from curate.stages.context import Context, Report, Stage
+from curate.stages.diversify.config import Config, Side
 from curate.stages.diversify.journal import Journal as FileJournal
 from curate.stages.diversify.vectors import TABLES, Texts
 from curate.system.files import frame, sha256, write_table
@@ -45,46 +44,6 @@ VERSION = 1
 """Of decisions that are remembered; raised when the same settings would give others."""
 MEMORY = ".diversify"
 """Folder in the run folder for the decisions of a stage that was killed."""
-
-
-class Side(Section):
-    """The rule for queries or for documents."""
-
-    enabled: bool = True
-    t: Annotated[float, Field(ge=-1, le=1)] | Literal["auto"] = Field(
-        default="auto", description="similarity above which two texts count as alike"
-    )
-    k: int = Field(default=5, ge=1, description="neighbours that are looked at")
-    n: int = Field(default=1, ge=0, description="alike neighbours that are allowed")
-    seed_size: Annotated[int, Field(ge=0)] | Literal["auto"] = Field(
-        default="auto", description="items that come first and are kept untested"
-    )
-    seeds: str = Field(
-        default="first",
-        min_length=1,
-        description="which these are: `first`, `random` by the run's seed, or all ids of a file, one a line",
-    )
-    target_drop: float = Field(default=0.1, gt=0, lt=1, description="share that `t: auto` drops, at most")
-
-    @model_validator(mode="after")
-    def _n_below_k(self) -> "Side":
-        if self.n >= self.k:
-            raise ValueError("n must be smaller than k, else nothing is ever dropped")
-        return self
-
-
-class Config(Section):
-    """Thresholds belong to one encoder: 0.85 / 0.78 are right for gte-multilingual-base and for no other."""
-
-    enabled: bool = True
-    encoder: str = "use"
-    approximate: bool = Field(
-        default=False,
-        description="look up the k nearest in an HNSW graph, which may miss some; for over 10 million texts",
-    )
-    queries: Side = Side()
-    corpus: Side = Side()
-    max_drop: float = Field(default=0.5, ge=0, le=1, description="a larger share dropped stops the run")
 
 
 def decide(

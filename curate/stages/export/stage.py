@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
-from pydantic import Field
 
-from curate.core.config import Json, Section
+from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import Benchmark
 from curate.core.records import GRADES
 from curate.formats.exporters import EXPORTERS, integrity, manifest
-from curate.formats.exporters.candidates import Rerank, candidates
+from curate.formats.exporters.candidates import candidates
 from curate.formats.exporters.card import form
 from curate.formats.exporters.ids import prefixed
 from curate.panel.agreement_figures import measure
@@ -26,22 +25,12 @@ from curate.report import run_figures
 from curate.review import relevance_desks
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
+from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from
 from curate.stages.facts import card_facts
 from curate.stages.facts.reckoning import NO_POSITIVE, nothing_left
 from curate.system.corpus import KeptCorpus, TableCorpus
 from curate.system.files import frame, read_json, write_table
-
-
-class Config(Section):
-    """What is written."""
-
-    formats: tuple[str, ...] = ("mteb", "beir", "trec")
-    rerank: Rerank = Rerank()
-    license: str | None = None
-    source: str = Field(default="", description="one sentence for the card: where queries and documents come from")
-    instruction: str | None = Field(default=None, description="how instruction-following models are asked")
-    citation: str | None = Field(default=None, description="how the set is cited, in Markdown")
 
 
 def run(config: Config, context: Context) -> Report:

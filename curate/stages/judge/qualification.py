@@ -6,13 +6,13 @@ replicate of their own. What the ledger holds of them is not asked again.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import polars as pl
-from pydantic import Field
 
-from curate.core.config import Json, Section
+from curate.core.config import Json
 from curate.core.errors import DataError, UserError
 from curate.llm.prompts import Rubric
 from curate.panel import controls, rating, sanity
@@ -21,22 +21,13 @@ from curate.panel.rating import Pool
 from curate.review import drawing
 from curate.stages.asking import consent
 from curate.stages.asking.panel_state import AnySeat, PaidSeat, ReplaySeat, Table
+from curate.stages.asking.seating import load_rubric, shown
 from curate.stages.context import Context
+from curate.stages.judge.config import Config, Gate
 from curate.system.corpus import TableCorpus
 
 REPLICATE = 1
 """Under which controls are kept."""
-
-
-class Gate(Section):
-    """By which controls judges are measured, and how good they must be."""
-
-    positives: Path | None = Field(
-        default=None, description="table of pairs that people graded: query_id, doc_id, grade; without it no gate"
-    )
-    floor: float = Field(default=controls.FLOOR, ge=0, le=1, description="least lower bound of balanced accuracy")
-    least: int = Field(default=controls.LEAST, ge=1, description="answers of each class that a judge needs to pass")
-    size: int = Field(default=2 * controls.LEAST, ge=1, description="controls of each class, at most")
 
 
 class Panel(consent.Panel, Protocol):
@@ -100,7 +91,7 @@ def lay(
     return Trial(drawn, laid, [seat for seat in seats if not isinstance(seat, ReplaySeat)])
 
 
-def known(path: Path) -> pl.DataFrame:
+def known_pairs(path: Path) -> pl.DataFrame:
     """Return the pairs in a file of known grades: query_id, doc_id, grade; DataError unless it is such a table."""
     return drawing.known(path).rename({"expected": "grade"})
 
@@ -165,3 +156,19 @@ def notes(found: Mapping[str, Accuracy] | None, config: Panel) -> Sequence[str]:
         unseen = "allow_weak_judges is set and no controls are: nothing shows that these judges can judge"
         return [unseen] if config.allow_weak_judges else []
     return [f"{name} did not pass the gate: {line(found[name])}" for name in weak(found)]
+
+
+def trial(config: Config, context: Context, table: Table) -> Trial | None:
+    """Return the panel before the controls of the gate; None without any, DataError if none is of this run."""
+    if config.gate.positives is None:
+        return None
+    known = known_pairs(config.gate.positives)
+    found = before(known, config, context, table)
+    found.need_positives(len(known))
+    return found
+
+
+def before(known: pl.DataFrame, config: Config, context: Context, table: Table) -> Trial:
+    """Return the panel before controls drawn from pairs that people graded: query_id, doc_id, grade."""
+    texts = partial(shown, config=config, context=context)
+    return lay(known, config, context, table, texts, lambda: load_rubric(config, context))

@@ -8,17 +8,18 @@ from curate.core.config import Json, digest
 from curate.ledger import Ledger, default_path
 from curate.llm.budget import plan
 from curate.panel import rating
-from curate.stages.asking import build, consent
+from curate.stages.asking import build, consent, seating
 from curate.stages.asking.panel_state import PaidSeat, Table, paid
 from curate.stages.context import Context
 from curate.stages.facts import billing
-from curate.stages.judge import stage
+from curate.stages.judge import qualification
+from curate.stages.judge.config import Config
 
 Row = dict[str, Json]
 MONEY = ("online", "batches", "cascade_least")
 
 
-def quote(config: stage.Config, context: Context) -> list[Row]:
+def quote(config: Config, context: Context) -> list[Row]:
     """Return a row for each language model that still has to be asked, in the order in which a cascade would.
 
     What the controls of the gate would cost stands before.
@@ -29,12 +30,12 @@ def quote(config: stage.Config, context: Context) -> list[Row]:
     costs at most what `online` does. `minutes`: about how long it lasts online (see `billing.minutes`). The last of
     several rows is what they come to, all side by side.
     """
-    stage.check_language(config, context)
+    seating.check_language(config, context)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        table, panel = stage.seated(config, context, ledger)
+        table, panel = seating.seated(config, context, ledger)
         sample = len(consent.sample(table.pool.pairs, config, context)) / max(len(table.pool.pairs), 1)
         rows = [row(table, seat) for seat in paid(consent.in_order(panel)) if seat.work]
-        trial = stage.trial(config, context, table)
+        trial = qualification.trial(config, context, table)
         before = [row(trial.table, seat) for seat in paid(trial.asked()) if seat.work] if trial else []
     first = consent.in_order(panel)[0].name
     for each in (*before, *rows):
@@ -64,14 +65,14 @@ def row(table: Table, seat: PaidSeat) -> Row:
     }
 
 
-def progress(config: stage.Config, context: Context) -> tuple[float | None, dict[str, Json] | None]:
+def progress(config: Config, context: Context) -> tuple[float | None, dict[str, Json] | None]:
     """Return the share of the language models' ratings that a run's calls gave so far, and what was paid by currency.
 
     None before the first call. What the ledger held before, and texts that are equal, are not counted.
     """
     from curate.ledger import stats
 
-    models = [build.judge(context, name, lambda: stage.load_rubric(config, context)) for name in config.models]
+    models = [build.judge(context, name, lambda: seating.load_rubric(config, context)) for name in config.models]
     asked = {each.name: (digest(each.identity), settings.price) for each, settings in models if settings}
     place = context.ledger or default_path(context.home)
     if not asked or (isinstance(place, Path) and not place.exists()):

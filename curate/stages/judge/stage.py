@@ -8,57 +8,30 @@ consents to retry. In a cascade a pair that a judge was not asked for is `stoppe
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import polars as pl
-from pydantic import Field
 
-from curate.core.config import Json, Section, read_yaml
+from curate.core.config import Json
 from curate.core.errors import ConfigError, CurateError
-from curate.core.records import STATUSES, STOPPED, Document, Query
+from curate.core.records import STATUSES, STOPPED
 from curate.ledger import Ledger, default_path
-from curate.ledger.ids import Ids
-from curate.llm import online, passages
-from curate.llm.passages import Passage
-from curate.llm.prompts import Rubric, rubric
+from curate.llm import online
+from curate.llm.prompts import Rubric
 from curate.llm.providers import provider
 from curate.panel import cascade, rating, sanity
-from curate.panel.cascade import PAIR, Mode
+from curate.panel.cascade import PAIR
 from curate.panel.controls import Accuracy
 from curate.panel.judges.heuristic import Lexical, Similarity, guessing
 from curate.panel.judges.llm import LlmJudge
-from curate.panel.rating import Pool
-from curate.panel.sanity import Sanity
-from curate.stages.asking import batching, build, consent, language_guard
+from curate.stages.asking import batching, build, consent
 from curate.stages.asking.panel_state import AnySeat, PaidSeat, Table, described, paid
+from curate.stages.asking.seating import check_language, load_rubric, seated
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import billing
 from curate.stages.judge import first_look, qualification
-from curate.stages.judge.qualification import Gate
-from curate.system import resources
-from curate.system.corpus import TableCorpus
+from curate.stages.judge.config import Config
+from curate.stages.judge.qualification import trial
 from curate.system.files import frame, sha256, write_json, write_table
-
-
-class Config(Section):
-    """The panel and what it is asked."""
-
-    models: tuple[str, ...] = ("lexical", "e5", "use")
-    rubric: str | None = Field(default=None, description="name of a rubric in prompts/; by default rubric-LANGUAGE")
-    batch: int = Field(default=10, ge=1, le=100, description="passages in one prompt")
-    passage_tokens: int | None = Field(
-        default=1500, ge=50, description="a longer passage is cut at the end of a sentence; null never cuts"
-    )
-    query_tokens: int | None = Field(default=500, ge=20, description="the same for queries")
-    language: str | None = Field(
-        default=None, description="what the texts are taken for, where they look like another language; see --language"
-    )
-    mixed_models: bool = Field(default=False, description="go on though the replies to one judge name several models")
-    cascade: Mode | None = Field(default=None, description="ask dear judges only what cheap ones leave open")
-    cascade_sample: float = Field(default=0.05, ge=0, le=1, description="share of pairs that a cascade judges in full")
-    gate: Gate = Gate()
-    sanity: Sanity = Sanity()
-    allow_weak_judges: bool = Field(default=False, description="go on with judges that do not pass the gate")
 
 
 def run(config: Config, context: Context) -> Report:
@@ -134,30 +107,6 @@ def _snapshot(
     )
 
 
-def seated(config: Config, context: Context, ledger: Ledger) -> tuple[Table, list[AnySeat]]:
-    """Return the panel at its table, each judge with what it still has to rate."""
-    since = Ids().next() if context.consent.retry else ""
-    pairs = context.read("pool", "pool").select("query_id", "doc_id")
-    table = Table(shown(pairs, config, context), ledger, config.batch, context.seed, since)
-    return table, [table.seat(name, context, lambda: load_rubric(config, context)) for name in config.models]
-
-
-def trial(config: Config, context: Context, table: Table) -> qualification.Trial | None:
-    """Return the panel before the controls of the gate; None without any, DataError if none is of this run."""
-    if config.gate.positives is None:
-        return None
-    known = qualification.known(config.gate.positives)
-    found = before(known, config, context, table)
-    found.need_positives(len(known))
-    return found
-
-
-def before(known: pl.DataFrame, config: Config, context: Context, table: Table) -> qualification.Trial:
-    """Return the panel before controls drawn from pairs that people graded: query_id, doc_id, grade."""
-    texts = partial(shown, config=config, context=context)
-    return qualification.lay(known, config, context, table, texts, lambda: load_rubric(config, context))
-
-
 def fingerprint(config: Config, context: Context) -> Json:
     """Return what identifies each judge, and the rubric's digest; raises if a judge, a file or a rubric is missing."""
     if not config.models or len(set(config.models)) < len(config.models):
@@ -187,45 +136,6 @@ def preflight(config: Config, context: Context) -> None:
         settings = build.language_model(context, name)
         if settings is not None:
             provider(settings)
-
-
-def check_language(config: Config, context: Context) -> None:
-    """Raise ConfigError if language models would judge by a rubric of another language than the texts."""
-    asked = any(build.language_model(context, name) is not None for name in config.models)
-    language_guard.refuse(load_rubric(config, context) if asked else None, context, said=config.language)
-
-
-def load_rubric(config: Config, context: Context) -> Rubric:
-    """Return the rubric that the panel reads."""
-    path = resources.find("prompts", f"{config.rubric or language_guard.rubric_name(context.language)}.yaml")
-    return rubric(read_yaml(path), str(path))
-
-
-def shown(pairs: pl.DataFrame, config: Config, context: Context) -> Pool:
-    """Return pairs (query_id, doc_id) with their texts as the whole panel is shown them."""
-    rows = context.read("diversify", "queries").select("query_id", "text").iter_rows()
-    asked = {query_id: passages.bounded(text, config.query_tokens) for query_id, text in rows}
-    wanted, corpus = set(pairs["doc_id"]), TableCorpus(context.folder("diversify"))
-    texts = {
-        doc.doc_id: passages.shown(doc, config.passage_tokens)
-        for batch in corpus.batches()
-        for doc in batch
-        if doc.doc_id in wanted
-    }
-    pairs = pairs.with_columns(
-        query_digest=pl.col("query_id").replace_strict(_digests(asked), return_dtype=pl.String),
-        passage_digest=pl.col("doc_id").replace_strict(_digests(texts), return_dtype=pl.String),
-    )
-    return Pool(
-        pairs,
-        {query_id: Query(query_id, each.text) for query_id, each in asked.items()},
-        {doc_id: Document(doc_id, "", each.text) for doc_id, each in texts.items()},
-        [*asked.values(), *texts.values()],
-    )
-
-
-def _digests(texts: Mapping[str, Passage]) -> dict[str, str]:
-    return {name: each.digest for name, each in texts.items()}
 
 
 def _said(table: Table, seat: AnySeat, wanted: consent.Wanted) -> pl.DataFrame:

@@ -13,10 +13,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
-from pydantic import Field
 
 from curate.core import records
 from curate.core.config import Json
@@ -30,10 +29,10 @@ from curate.pii.workers import Batch, mask_batches
 from curate.pii.writing import link
 from curate.report.run_figures import counted_texts
 from curate.stages.asking import residual_decisions
-from curate.stages.asking.privacy_guard import Leaving
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import billing
 from curate.stages.mask import llm_pass
+from curate.stages.mask.config import Config
 from curate.stages.mask.llm_pass import Spots
 from curate.system import files
 from curate.system.processes import cores
@@ -45,18 +44,6 @@ MOST = 1 / 3
 """Share of a text's characters above which the masked ones may have taken its sense."""
 _SMALL = 20_000
 """Rows up to which one process is done before others have started."""
-
-
-class Config(Masking, Leaving):
-    """What is looked for, and what is written in its place."""
-
-    enabled: bool = Field(default=True, description="false copies the tables as they are")
-    processes: int | None = Field(default=None, ge=1, description="how many mask at once; all cores for large tables")
-    model: str | None = Field(default=None, description="a language model on this machine that looks first; by name")
-    allow_remote: bool = Field(default=False, description="send unmasked texts to a model on another machine, too")
-    on_failure: Literal["stop", "rules"] = Field(
-        default="stop", description="what becomes of texts that the model did not check: stop, or the rules alone look"
-    )
 
 
 class _Row(NamedTuple):

@@ -10,13 +10,10 @@ is about is that of a pair of the other.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Literal, Self
 
 import polars as pl
-from pydantic import Field, model_validator
 
-from curate.core.config import Json, Section
+from curate.core.config import Json
 from curate.core.errors import ConfigError, RunFailed
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
@@ -25,6 +22,7 @@ from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import billing
 from curate.stages.sts import figures, materials, quotas, synonyms
 from curate.stages.sts import sentences as making
+from curate.stages.sts.config import TEMPLATES, Config
 from curate.stages.sts.figures import SPLITS, Made
 from curate.stages.sts.llm_rewriting import KINDS, Rules, bare
 from curate.stages.sts.sentences import YES, Sentence, Writer, choose, confirm, confirmed
@@ -34,48 +32,8 @@ from curate.system import resources
 from curate.system.files import frame, sha256, write_table
 
 PURPOSE = "sts"
-TEMPLATES = "templates"
-"""The generator that is no model."""
 ASKED = ("words", "sentences")
 """What the panel is asked about."""
-
-
-class Shares(Section):
-    """What part of the pairs is of which kind; they need not add up to 1."""
-
-    positive: float = Field(default=0.48, ge=0)
-    hard: float = Field(default=0.26, ge=0)
-    easy: float = Field(default=0.26, ge=0)
-
-    @model_validator(mode="after")
-    def _some(self) -> Self:
-        if not self.positive + self.hard + self.easy:
-            raise ValueError("one share at least must be above 0")
-        return self
-
-
-class Config(Section):
-    """Which words, who writes, who confirms, and how much of each."""
-
-    dictionary: str | None = Field(
-        default=None, description="file of synonyms, in annotations/ or by path; by default synonyms-LANGUAGE.tsv"
-    )
-    lexicon: Path | None = Field(default=None, description="words that are known to be words, one a line")
-    faults: Literal["stop", "drop"] = Field(default="stop", description="what becomes of faulty rows of it")
-    generator: str = Field(default=TEMPLATES, description="a language model, or `templates`, which needs none")
-    panel: tuple[str, ...] = Field(default=(), description="language models that confirm; kept is what all agree on")
-    confirm_dictionary: bool = Field(default=False, description="ask the panel about the words first; for a noisy one")
-    edits: bool = Field(
-        default=False, description="negatives by small edits (negation, side, dose, broader word) where there are any"
-    )
-    again: int = Field(default=3, ge=0, le=9, description="how often a sentence that breaks a rule is asked for again")
-    length: float = Field(default=0.3, gt=0, lt=1, description="by what share a sentence may differ in length")
-    queries: int | None = Field(default=None, ge=1, description="queries that are used at most, by seed")
-    test: int = Field(default=5_000, ge=0, description="pairs of the test split, at most")
-    train: int = Field(default=10_000, ge=0, description="pairs of the train split, at most")
-    shares: Shares = Shares()
-    """Of the kinds, met exactly."""
-    mixed_models: bool = Field(default=False, description="go on though the replies of one model name several")
 
 
 def run(config: Config, context: Context) -> Report:

@@ -8,73 +8,28 @@ judged here.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
-from pydantic import Field
 
-from curate.core.config import Json, Section
+from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Benchmark
-from curate.core.records import CUT, Grade
+from curate.core.records import CUT
 from curate.formats.exporters import EXPORTERS, manifest
-from curate.panel import sanity, voting
+from curate.panel import voting
 from curate.panel.voting import PAIR
 from curate.report import run_figures
 from curate.retrieval.similarity import leaks
 from curate.stages.asking import build, privacy_guard
 from curate.stages.context import Context, Report, Stage
 from curate.stages.train_set import mining, splits
+from curate.stages.train_set.config import Config, Leaks, Negatives
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_json, write_table
 
 UNCHECKED = "none"
 """In place of a test set: there is none."""
-
-
-class Leaks(Section):
-    """When two texts count as alike; thresholds belong to one encoder, and these to USE."""
-
-    encoder: str = "use"
-    queries: float = Field(default=0.85, ge=-1, le=1, description="similarity above which a training query is removed")
-    documents: float = Field(default=0.9, ge=-1, le=1, description="similarity above which documents are alike")
-    overlap: float = Field(
-        default=0.6, gt=0, le=1, description="share of runs of signs in common from which on texts are alike too"
-    )
-    related: float = Field(
-        default=0.7, ge=-1, le=1, description="similarity of two queries above which they may share no positive"
-    )
-
-    def rule(self) -> leaks.Rule:
-        """Return the thresholds."""
-        return leaks.Rule(**self.model_dump(exclude={"encoder"}))
-
-
-class Negatives(Section):
-    """Which of the candidates below the cut are taken."""
-
-    number: int = Field(default=15, ge=1, description="negatives of a query, at most")
-    least: int = Field(default=1, ge=1, description="a query with fewer is left out")
-    grades: tuple[Grade, ...] = Field(default=("B", "C", "D"), min_length=1, description="grades of a negative")
-    draw: Literal["by_rank", "by_grade"] = Field(
-        default="by_rank", description="by_rank takes the best-ranked first, by_grade the best-graded"
-    )
-
-
-class Config(Section):
-    """The test set, and what a query trains on."""
-
-    test: str = Field(default="", description="folder of the test set's run, or of an export of it; `none` checks none")
-    leaks: Leaks = Leaks()
-    positives: int = Field(default=10, ge=1, description="positives of a query, at most; best grades first")
-    negatives: Negatives = Negatives()
-    least: float = Field(
-        default=sanity.FEWEST_QUERIES, ge=0, le=1, description="share of the queries below which no set is written"
-    )
-    scores: bool = Field(default=False, description="write grades as scores, to distil from")
-    license: str | None = None
-    source: str = Field(default="", description="one sentence for the card: where queries and documents come from")
-    instruction: str | None = Field(default=None, description="written as the prompt of every query")
 
 
 def train_set(

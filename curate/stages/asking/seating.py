@@ -1,0 +1,67 @@
+"""The panel of a pipeline before its pool: judges, rubric, and texts as they are shown."""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from curate.core.config import read_yaml
+from curate.core.records import Document, Query
+from curate.ledger import Ledger
+from curate.ledger.ids import Ids
+from curate.llm import passages
+from curate.llm.passages import Passage
+from curate.llm.prompts import Rubric, rubric
+from curate.panel.rating import Pool
+from curate.stages.asking import build, language_guard
+from curate.stages.asking.panel_state import AnySeat, Table
+from curate.stages.context import Context
+from curate.stages.judge.config import Config
+from curate.system import resources
+from curate.system.corpus import TableCorpus
+
+
+def seated(config: Config, context: Context, ledger: Ledger) -> tuple[Table, list[AnySeat]]:
+    """Return the panel at its table, each judge with what it still has to rate."""
+    since = Ids().next() if context.consent.retry else ""
+    pairs = context.read("pool", "pool").select("query_id", "doc_id")
+    table = Table(shown(pairs, config, context), ledger, config.batch, context.seed, since)
+    return table, [table.seat(name, context, lambda: load_rubric(config, context)) for name in config.models]
+
+
+def check_language(config: Config, context: Context) -> None:
+    """Raise ConfigError if language models would judge by a rubric of another language than the texts."""
+    asked = any(build.language_model(context, name) is not None for name in config.models)
+    language_guard.refuse(load_rubric(config, context) if asked else None, context, said=config.language)
+
+
+def load_rubric(config: Config, context: Context) -> Rubric:
+    """Return the rubric that the panel reads."""
+    path = resources.find("prompts", f"{config.rubric or language_guard.rubric_name(context.language)}.yaml")
+    return rubric(read_yaml(path), str(path))
+
+
+def shown(pairs: pl.DataFrame, config: Config, context: Context) -> Pool:
+    """Return pairs (query_id, doc_id) with their texts as the whole panel is shown them."""
+    rows = context.read("diversify", "queries").select("query_id", "text").iter_rows()
+    asked = {query_id: passages.bounded(text, config.query_tokens) for query_id, text in rows}
+    wanted, corpus = set(pairs["doc_id"]), TableCorpus(context.folder("diversify"))
+    texts = {
+        doc.doc_id: passages.shown(doc, config.passage_tokens)
+        for batch in corpus.batches()
+        for doc in batch
+        if doc.doc_id in wanted
+    }
+    pairs = pairs.with_columns(
+        query_digest=pl.col("query_id").replace_strict(_digests(asked), return_dtype=pl.String),
+        passage_digest=pl.col("doc_id").replace_strict(_digests(texts), return_dtype=pl.String),
+    )
+    return Pool(
+        pairs,
+        {query_id: Query(query_id, each.text) for query_id, each in asked.items()},
+        {doc_id: Document(doc_id, "", each.text) for doc_id, each in texts.items()},
+        [*asked.values(), *texts.values()],
+    )
+
+
+def _digests(texts: Mapping[str, Passage]) -> dict[str, str]:
+    return {name: each.digest for name, each in texts.items()}

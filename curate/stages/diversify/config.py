@@ -1,0 +1,47 @@
+"""Settings of the stage `diversify`."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from curate.core.config import Section
+
+
+class Side(Section):
+    """The rule for queries or for documents."""
+
+    enabled: bool = True
+    t: Annotated[float, Field(ge=-1, le=1)] | Literal["auto"] = Field(
+        default="auto", description="similarity above which two texts count as alike"
+    )
+    k: int = Field(default=5, ge=1, description="neighbours that are looked at")
+    n: int = Field(default=1, ge=0, description="alike neighbours that are allowed")
+    seed_size: Annotated[int, Field(ge=0)] | Literal["auto"] = Field(
+        default="auto", description="items that come first and are kept untested"
+    )
+    seeds: str = Field(
+        default="first",
+        min_length=1,
+        description="which these are: `first`, `random` by the run's seed, or all ids of a file, one a line",
+    )
+    target_drop: float = Field(default=0.1, gt=0, lt=1, description="share that `t: auto` drops, at most")
+
+    @model_validator(mode="after")
+    def _n_below_k(self) -> "Side":
+        if self.n >= self.k:
+            raise ValueError("n must be smaller than k, else nothing is ever dropped")
+        return self
+
+
+class Config(Section):
+    """Thresholds belong to one encoder: 0.85 / 0.78 are right for gte-multilingual-base and for no other."""
+
+    enabled: bool = True
+    encoder: str = "use"
+    approximate: bool = Field(
+        default=False,
+        description="look up the k nearest in an HNSW graph, which may miss some; for over 10 million texts",
+    )
+    queries: Side = Side()
+    corpus: Side = Side()
+    max_drop: float = Field(default=0.5, ge=0, le=1, description="a larger share dropped stops the run")

@@ -1,0 +1,55 @@
+"""Settings of the stage `train_set`."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from curate.core.config import Section
+from curate.core.records import Grade
+from curate.panel import sanity
+from curate.retrieval.similarity import leaks
+
+
+class Leaks(Section):
+    """When two texts count as alike; thresholds belong to one encoder, and these to USE."""
+
+    encoder: str = "use"
+    queries: float = Field(default=0.85, ge=-1, le=1, description="similarity above which a training query is removed")
+    documents: float = Field(default=0.9, ge=-1, le=1, description="similarity above which documents are alike")
+    overlap: float = Field(
+        default=0.6, gt=0, le=1, description="share of runs of signs in common from which on texts are alike too"
+    )
+    related: float = Field(
+        default=0.7, ge=-1, le=1, description="similarity of two queries above which they may share no positive"
+    )
+
+    def rule(self) -> leaks.Rule:
+        """Return the thresholds."""
+        return leaks.Rule(**self.model_dump(exclude={"encoder"}))
+
+
+class Negatives(Section):
+    """Which of the candidates below the cut are taken."""
+
+    number: int = Field(default=15, ge=1, description="negatives of a query, at most")
+    least: int = Field(default=1, ge=1, description="a query with fewer is left out")
+    grades: tuple[Grade, ...] = Field(default=("B", "C", "D"), min_length=1, description="grades of a negative")
+    draw: Literal["by_rank", "by_grade"] = Field(
+        default="by_rank", description="by_rank takes the best-ranked first, by_grade the best-graded"
+    )
+
+
+class Config(Section):
+    """The test set, and what a query trains on."""
+
+    test: str = Field(default="", description="folder of the test set's run, or of an export of it; `none` checks none")
+    leaks: Leaks = Leaks()
+    positives: int = Field(default=10, ge=1, description="positives of a query, at most; best grades first")
+    negatives: Negatives = Negatives()
+    least: float = Field(
+        default=sanity.FEWEST_QUERIES, ge=0, le=1, description="share of the queries below which no set is written"
+    )
+    scores: bool = Field(default=False, description="write grades as scores, to distil from")
+    license: str | None = None
+    source: str = Field(default="", description="one sentence for the card: where queries and documents come from")
+    instruction: str | None = Field(default=None, description="written as the prompt of every query")
