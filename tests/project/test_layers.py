@@ -110,10 +110,11 @@ def folder(name: str) -> str:
 
 
 def test_the_package_has_rooms_and_no_loose_module() -> None:
-    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.glob("[!_]*"))}
+    files = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    rooms = {path.parts[0] for path in files if len(path.parts) > 1}
     assert rooms == {*RANK, "demo"}, "a folder needs a floor in this test, and a floor its folder"
     assert len(rooms) <= 20
-    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py"}
+    assert {path.name for path in files if len(path.parts) == 1} == {"__init__.py", "__main__.py", "py.typed"}
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if room(name)])
@@ -124,7 +125,6 @@ def test_imports_only_go_down(name: str) -> None:
 
 
 def test_modules_import_one_another_in_no_circle() -> None:
-    """Checked with imports for types, too; a package and its own modules count as one where the package imports them."""
     try:
         TopologicalSorter({name: IMPORTS[name] for name in MODULES}).prepare()
     except CycleError as error:
