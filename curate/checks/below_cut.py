@@ -18,8 +18,8 @@ from curate.panel.voting import PAIR
 from curate.review import Desk, Sample
 from curate.review.drawing import known
 from curate.stats import sample_estimates as survey
+from curate.stats.bootstrap import Figure
 from curate.stats.sample_estimates import Part
-from curate.stats.totals import Figure
 from curate.system.corpus import TableCorpus
 
 RETRIEVED, REST = "retrieved, not pooled", "not retrieved"

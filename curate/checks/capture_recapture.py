@@ -21,8 +21,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from curate.stats.bootstrap import Figure, divided, measured
 from curate.stats.tally import Floats
-from curate.stats.totals import Figure, divided, measured
 
 Caught = npt.NDArray[np.bool_]
 """Documents x retrievers: who found what."""

@@ -13,8 +13,9 @@ import polars as pl
 
 from curate.panel.voting import PAIR
 from curate.retrieval.ranking import ndcg
+from curate.stats.bootstrap import Figure, divided, measured
+from curate.stats.rank_correlation import kendall
 from curate.stats.tally import Floats
-from curate.stats.totals import Figure, divided, measured
 
 Rankings = Mapping[str, Mapping[str, Sequence[str]]]
 """System -> query -> documents, best first."""
@@ -125,18 +126,6 @@ def scores(systems: Rankings, relevant: Relevant, queries: Relevant) -> Floats:
     ).reshape(len(queries), len(systems))
 
 
-def tau_b(first: Floats, second: Floats) -> Floats:
-    """Return Kendall's tau-b of two scorings of the same systems, over the last axis; NaN if one ties them all.
-
-    (concordant - discordant) / sqrt(pairs not tied in one * pairs not tied in the other), Kendall 1945.
-    """
-    one, two = np.triu_indices(first.shape[-1], 1)
-    here = np.sign(np.round(first[..., one] - first[..., two], 12))
-    there = np.sign(np.round(second[..., one] - second[..., two], 12))
-    untied = np.sqrt((here**2).sum(axis=-1) * (there**2).sum(axis=-1))
-    return divided((here * there).sum(axis=-1), untied)
-
-
 def _compared(before: Floats, after: Floats, seed: int) -> list[Figure]:
     """Return every system's mean with, without, and their difference, and tau-b at the end."""
     count = before.shape[1]
@@ -145,7 +134,7 @@ def _compared(before: Floats, after: Floats, seed: int) -> list[Figure]:
     def figures(each: Floats) -> Floats:
         means = divided(each[..., 1:], each[..., :1])
         old, new = means[..., :count], means[..., count:]
-        return np.concatenate([old, new, new - old, tau_b(old, new)[..., None]], axis=-1)
+        return np.concatenate([old, new, new - old, kendall(old, new)[..., None]], axis=-1)
 
     return measured(sums, figures, seed)
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from curate.checks.coverage import Relevant
 from curate.retrieval.ranking import ndcg
+from curate.stats.bootstrap import Figure, divided, measured
 from curate.stats.tally import Floats
-from curate.stats.totals import Figure, divided, measured
 
 DEPTHS = (10, 100)
 DEEPEST = 1000

@@ -11,7 +11,7 @@ import polars as pl
 
 from curate.core.records import GRADES
 from curate.panel.position_bias import sides_of, steps_of
-from curate.stats.ratios import Figure, mean, numbered
+from curate.stats.ratios import Ratio, mean, numbered
 from curate.stats.sample_estimates import LEVEL, Estimate, wilson
 from curate.stats.tally import Floats
 
@@ -23,9 +23,9 @@ class Leniency:
     """A judge's grades against a reference's; shares are 0 to 1, None where nothing was seen."""
 
     pairs: int
-    steps: Figure | None
+    steps: Ratio | None
     """Mean of the steps by which the judge is above the reference: positive is lenient."""
-    cut: Figure | None
+    cut: Ratio | None
     """Share that the judge finds relevant, less the reference's share."""
     confusion: list[list[int]]
     """Pairs by the judge's grade (rows, S to D) and the reference's (columns)."""

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from curate.core.records import CUT, GRADES
-from curate.stats.ratios import Figure, mean, numbered, ratio
+from curate.stats.ratios import Ratio, mean, numbered, ratio
 from curate.stats.tally import Floats, Ints
 
 STEPS = 0.1
@@ -32,9 +32,9 @@ class Slots:
     pairs: int
     places: int
     """Places that occur."""
-    slope: Figure | None
+    slope: Ratio | None
     """Steps that one place further down adds."""
-    cut_slope: Figure | None
+    cut_slope: Ratio | None
     """What it adds to the share of relevant passages."""
     share: float | None
     """Share of the variance within queries that the place explains, less what chance gives; at most 1."""
@@ -51,14 +51,14 @@ class Changes:
     pairs: int
     lost: int
     """Pairs that have a grade on one side only."""
-    cut_flips: Figure | None
+    cut_flips: Ratio | None
     """Share of pairs that changed the side of the cut."""
-    grade_flips: Figure | None
-    shift: Figure | None
+    grade_flips: Ratio | None
+    shift: Ratio | None
     """Mean of the steps that the second rating gives more than the first."""
-    cut_shift: Figure | None
+    cut_shift: Ratio | None
     """The same of the share of relevant pairs."""
-    slope: Figure | None
+    slope: Ratio | None
     """Steps that a pair gains a place that it moves down: sum of dy dx over sum of dx^2."""
 
 
@@ -123,7 +123,7 @@ def sides_of(grades: pl.Series) -> Floats:
     return grades.is_in(list(CUT)).cast(pl.Float64).to_numpy()
 
 
-def _leans(slope: Figure | None, places: int) -> bool | None:
+def _leans(slope: Ratio | None, places: int) -> bool | None:
     """Say whether grades surely rise or fall by more than `STEPS` from the first place to the last; None if unknown."""
     return None if slope is None or slope.low is None or places < 2 else slope.beyond(STEPS / (places - 1))
 

@@ -6,11 +6,14 @@ from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
+from curate.core.config import Json
 from curate.core.errors import ConfigError
 from curate.stats.tally import Floats, Ints
 
 FEW = 50
 """Below this number of clusters a percentile interval is too narrow to be trusted, and whoever shows one says so."""
+DIGITS = 6
+"""Figures are rounded to this many digits, so that a last bit cannot make two runs differ."""
 BLOCK = 1 << 22
 """Weights that are drawn at once: bounds memory, changes no number."""
 
@@ -28,6 +31,19 @@ class Additive(Protocol):
 
 
 Clusters = TypeVar("Clusters", bound=Additive)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure with its 95 % percentile interval; None where it is not defined."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+    def shown(self) -> dict[str, Json]:
+        """Return value, low and high for JSON."""
+        return {"value": self.value, "low": self.low, "high": self.high}
 
 
 @dataclass(frozen=True)
@@ -86,6 +102,43 @@ def intervals(
         for name, statistic in statistics.items():
             found[name].append(np.asarray(statistic(sums)))
     return {name: _percentiles(np.concatenate(figures), level, count) for name, figures in found.items()}
+
+
+def measured(
+    sums: Floats,
+    statistic: Callable[[Floats], Floats],
+    seed: int,
+    *,
+    replicates: int = 1000,
+    level: float = 0.95,
+) -> list[Figure]:
+    """Return the figures that a statistic makes of sums over queries, each with its interval.
+
+    `sums` has one row per query. `statistic` maps sums, shape (..., columns), to figures, shape (..., figures), NaN
+    where one is not defined. Replicates in which a figure is not defined are left out of its percentiles; there is no
+    interval for fewer than two queries. The same seed gives the same samples.
+    """
+    values = np.asarray(statistic(sums.sum(axis=0)), dtype=np.float64)
+    if len(sums) < 2:
+        return [Figure(_rounded(value)) for value in values]
+    drawn = np.concatenate([statistic(weights @ sums) for weights in resamples(len(sums), replicates, seed)])
+    ends = [
+        None if np.isnan(value) else _percentiles(column, level, len(sums))
+        for value, column in zip(values, drawn.T, strict=True)
+    ]
+    return [
+        Figure(_rounded(value), _rounded(end.low), _rounded(end.high)) if end else Figure(_rounded(value))
+        for value, end in zip(values, ends, strict=True)
+    ]
+
+
+def divided(above: Floats, below: Floats) -> Floats:
+    """Return quotients, NaN where nothing stands below."""
+    return np.asarray(np.divide(above, below, out=np.full(np.broadcast(above, below).shape, np.nan), where=below != 0))
+
+
+def _rounded(value: float) -> float | None:
+    return None if np.isnan(value) else round(float(value), DIGITS)
 
 
 def _percentiles(figures: Floats, level: float, clusters: int) -> Interval | None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from curate.stats.bootstrap import Figure, divided, measured
 from curate.stats.tally import Floats
-from curate.stats.totals import Figure, divided, measured
 
 RANKS = (1, 10, 100)
 """Last ranks of the bands; what is deeper, or was not found, has bands of its own."""

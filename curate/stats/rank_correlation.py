@@ -1,23 +1,44 @@
-"""How alike two orders of the same things are: Kendall's tau-b, and rank-biased overlap."""
+"""Rank correlation of two scorings of the same systems: Kendall's tau-b, Spearman's rho, rank-biased overlap.
+
+Kendall's and Spearman's take arrays with leading axes, because intervals need them for thousands of resamples at once.
+"""
 
 from collections.abc import Mapping
 
 import numpy as np
 
+from curate.stats.bootstrap import divided
+from curate.stats.tally import Floats
+
+_TIE = 12
+"""Digits by which scores must differ to be told apart."""
 PERSISTENCE = 0.9
 """How likely a reader of a ranking goes on to the next rank: the first ten carry 86 % of the weight."""
 
 
 def tau_b(first: Mapping[str, float], second: Mapping[str, float]) -> float | None:
-    """Return Kendall's tau-b (1945) of two scores by name, -1 to 1, for the names that both have.
-
-    Concordant less discordant pairs, over the root of the pairs untied in the one times those untied in the other.
-    None for fewer than two names, or where one of the two ties all of them.
-    """
+    """Return Kendall's tau-b of two scores by name, -1 to 1, for the names that both have; None if undefined."""
     names = sorted(first.keys() & second.keys())
-    one, other = (np.sign(np.subtract.outer(*[[scores[name] for name in names]] * 2)) for scores in (first, second))
-    untied = float(np.abs(one).sum() * np.abs(other).sum())
-    return float((one * other).sum() / np.sqrt(untied)) if untied else None
+    tau = float(kendall(*(np.array([scores[name] for name in names], dtype=np.float64) for scores in (first, second))))
+    return None if np.isnan(tau) else tau
+
+
+def kendall(one: Floats, other: Floats) -> Floats:
+    """Return Kendall's tau-b (1945) of two scorings of the same systems along the last axis; leading axes are kept.
+
+    Concordant less discordant pairs, over the root of the pairs untied in the one times those untied in the other; NaN
+    where one of the two ties all systems. Scores tie if they differ by no more than rounding.
+    """
+    first, second = np.triu_indices(one.shape[-1], 1)
+    here, there = (np.sign(np.round(side[..., first] - side[..., second], _TIE)) for side in (one, other))
+    untied = np.abs(here).sum(axis=-1) * np.abs(there).sum(axis=-1)
+    return divided((here * there).sum(axis=-1), np.sqrt(untied))
+
+
+def spearman(one: Floats, other: Floats) -> Floats:
+    """Return Spearman's rho along the last axis, equal scores sharing their mean rank; NaN where all are equal."""
+    x, y = (ranks - ranks.mean(axis=-1, keepdims=True) for ranks in (_ranks(one), _ranks(other)))
+    return divided((x * y).sum(axis=-1), np.sqrt((x * x).sum(axis=-1) * (y * y).sum(axis=-1)))
 
 
 def rank_biased_overlap(
@@ -36,3 +57,8 @@ def rank_biased_overlap(
     common = [len(set(one[:depth]) & set(other[:depth])) / depth for depth in range(1, len(names) + 1)]
     weights = [(1 - persistence) * persistence**place for place in range(len(names))]
     return sum(w * share for w, share in zip(weights, common, strict=True)) + persistence ** len(names) * common[-1]
+
+
+def _ranks(scores: Floats) -> Floats:
+    above = scores[..., :, None] - scores[..., None, :]
+    return np.asarray((above > 0).sum(axis=-1) + ((above == 0).sum(axis=-1) + 1) / 2)

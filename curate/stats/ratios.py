@@ -1,6 +1,6 @@
 """A ratio of sums over pairs with an interval that resamples queries: a share, a mean, a slope, or a correlation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy.typing as npt
 import polars as pl
 
 from curate.stats import bootstrap
+from curate.stats.bootstrap import Figure, divided
 from curate.stats.tally import Floats, Ints
 
 _NOTHING = 1e-12
@@ -15,14 +16,12 @@ _NOTHING = 1e-12
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A figure with its 95 % interval; the ends are None for fewer than two queries."""
+class Ratio(Figure):
+    """A ratio with its 95 % interval, and what it was computed from; the ends are None for fewer than two queries."""
 
     value: float
-    low: float | None
-    high: float | None
-    pairs: int
-    clusters: int
+    pairs: int = field(kw_only=True)
+    clusters: int = field(kw_only=True)
 
     def beyond(self, bound: float) -> bool:
         """Say whether the interval lies farther from 0 than a bound, on one side of it."""
@@ -41,11 +40,10 @@ class _Sums:
         return type(self)(np.asarray(weights @ self.top), np.asarray(weights @ self.bottom))
 
     def ratio(self) -> Floats:
-        empty = np.full(np.shape(self.bottom), np.nan)
-        return np.asarray(np.divide(self.top, self.bottom, out=empty, where=self.bottom != 0))
+        return divided(self.top, self.bottom)
 
 
-def ratio(top: npt.ArrayLike, bottom: npt.ArrayLike, clusters: npt.ArrayLike, seed: int) -> Figure | None:
+def ratio(top: npt.ArrayLike, bottom: npt.ArrayLike, clusters: npt.ArrayLike, seed: int) -> Ratio | None:
     """Return sum(top) / sum(bottom) over pairs, one of each a pair; None if the divisor is 0.
 
     The interval is of percentiles over 1,000 samples of the clusters (queries).
@@ -58,7 +56,7 @@ def ratio(top: npt.ArrayLike, bottom: npt.ArrayLike, clusters: npt.ArrayLike, se
         return None
     found = bootstrap.interval(sums, _Sums.ratio, seed=seed)
     low, high = (found.low, found.high) if found else (None, None)
-    return Figure(float(above.sum() / below.sum()), low, high, len(above), len(labels))
+    return Ratio(float(above.sum() / below.sum()), low, high, pairs=len(above), clusters=len(labels))
 
 
 def numbered(queries: pl.Series) -> Ints:
@@ -66,7 +64,7 @@ def numbered(queries: pl.Series) -> Ints:
     return queries.rank("dense").cast(pl.Int64).to_numpy()
 
 
-def mean(values: npt.ArrayLike, clusters: npt.ArrayLike, seed: int) -> Figure | None:
+def mean(values: npt.ArrayLike, clusters: npt.ArrayLike, seed: int) -> Ratio | None:
     """Return the mean of a value a pair; None without a pair."""
     numbers = np.asarray(values, dtype=np.float64)
     return ratio(numbers, np.ones(len(numbers)), clusters, seed)

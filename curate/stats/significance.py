@@ -12,9 +12,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from curate.stats.bootstrap import resamples
+from curate.stats.bootstrap import divided, resamples
 from curate.stats.tally import Floats
-from curate.stats.totals import divided
 
 DRAWS = 10_000
 LEVEL, POWER = 0.95, 0.8
@@ -94,12 +93,9 @@ def compare(
 
 def holm(chances: Sequence[float]) -> list[float]:
     """Return p adjusted by Holm's step-down (1979), in the order given."""
-    order = np.argsort(chances, kind="stable")
-    factors = len(chances) - np.arange(len(chances))
-    steps = np.minimum(np.maximum.accumulate(factors * np.asarray(chances)[order]), 1.0)
-    adjusted = np.empty(len(chances))
-    adjusted[order] = steps
-    return [float(each) for each in adjusted]
+    from statsmodels.stats.multitest import multipletests
+
+    return [float(p) for p in multipletests(chances, method="holm")[1]] if chances else []
 
 
 def needed(difference: float, spread: float, queries: int) -> tuple[int | None, float]:

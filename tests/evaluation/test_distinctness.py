@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr
 
-from curate.evaluation.models.distinctness import Side, compare, kendall, spearman
+from curate.evaluation.models.distinctness import Side, compare
+from curate.stats.rank_correlation import kendall, spearman
 from curate.stats.significance import mean, means
 from curate.stats.tally import Floats
 

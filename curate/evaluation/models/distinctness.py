@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from curate.stats.bootstrap import DIGITS
+from curate.stats.rank_correlation import kendall, spearman
 from curate.stats.significance import Statistic, resampled
 from curate.stats.tally import Floats
-from curate.stats.totals import DIGITS, divided
 
 FEWEST = 8
 """Models below which no correlation is given."""
@@ -61,24 +62,6 @@ def compare(new: Side, old: Side, seed: int, *, same_queries: bool = False, repl
     drawn = _drawn(new, old, seed, replicates, same_queries=same_queries)
     points = [np.array([float(side.statistic(each.sum(axis=0))) for each in side.sums]) for side in (new, old)]
     return Compared(models, *(_order(measure, points, drawn, seed) for measure in (spearman, kendall)))
-
-
-def spearman(one: Floats, other: Floats) -> Floats:
-    """Return Spearman's rho along the last axis, equal scores sharing their mean rank; NaN where all are equal."""
-    x, y = (ranks - ranks.mean(axis=-1, keepdims=True) for ranks in (_ranks(one), _ranks(other)))
-    return divided((x * y).sum(axis=-1), np.sqrt((x * x).sum(axis=-1) * (y * y).sum(axis=-1)))
-
-
-def kendall(one: Floats, other: Floats) -> Floats:
-    """Return Kendall's tau-b (1945) along the last axis; NaN where all scores of a side are equal."""
-    x, y = (np.sign(side[..., :, None] - side[..., None, :]) for side in (one, other))
-    untied = np.abs(x).sum(axis=(-2, -1)) * np.abs(y).sum(axis=(-2, -1))
-    return divided((x * y).sum(axis=(-2, -1)), np.sqrt(untied))
-
-
-def _ranks(scores: Floats) -> Floats:
-    above = scores[..., :, None] - scores[..., None, :]
-    return np.asarray((above > 0).sum(axis=-1) + ((above == 0).sum(axis=-1) + 1) / 2)
 
 
 def _order(

@@ -18,8 +18,8 @@ from curate.evaluation.models.tasks import Task
 from curate.retrieval.retrievers.tokens import cutter
 from curate.stages.context import home
 from curate.stats import difficulty, significance
+from curate.stats.bootstrap import Figure, measured
 from curate.stats.difficulty import Measured
-from curate.stats.totals import Figure, measured
 
 DIGITS = 6
 CLEAR = 0.05
