@@ -57,7 +57,7 @@ def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
 
 
 def table(sizes: Sequence[int], times: Mapping[str, Sequence[float]]) -> str:
-    """Return a row a stage."""
+    """Return a row per stage."""
     heads = " | ".join(f"{size:,}" for size in sizes)
     lines = [f"| CPU s at documents | {heads} | exponent |", "| --- " + "| --: " * (len(sizes) + 1) + "|"]
     for name, found in times.items():
@@ -67,7 +67,7 @@ def table(sizes: Sequence[int], times: Mapping[str, Sequence[float]]) -> str:
 
 
 def picture(sizes: Sequence[int], times: Mapping[str, Sequence[float]]) -> str:
-    """Return a line a stage as SVG, both axes logarithmic."""
+    """Return a line per stage as SVG, both axes logarithmic."""
     every = [math.log10(each) for found in times.values() for each in found]
     low, high = math.floor(min(every)), math.ceil(max(every))
     first, last = math.log10(sizes[0]), math.log10(sizes[-1])

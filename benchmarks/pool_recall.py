@@ -40,7 +40,7 @@ def own_answers(path: Path, run: Path) -> pl.DataFrame:
 
 
 def main(run: Path, queries: list[Query], answers: pl.DataFrame) -> None:
-    """Retrieve with every retriever once and print a row a panel and method."""
+    """Retrieve with every retriever once and print a row per panel and method."""
     context = Context(run=run, out=run, home=home())
     corpus = TableCorpus(context.folder("diversify"))
     asked = set(answers["query_id"])

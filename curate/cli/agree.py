@@ -33,15 +33,15 @@ def agree(
     run: Folder = None,
     truth: Annotated[
         str | None,
-        typer.Option(help="People's grades: of a run a file with query_id, doc_id, grade, of FILE a column or rater."),
+        typer.Option(help="People's grades: for a run a file (query_id, doc_id, grade), for FILE a column or rater."),
     ] = None,
     item: Annotated[str | None, typer.Option(help="Columns that name an item, with commas; else as read.")] = None,
     raters: Annotated[
         str | None, typer.Option(help="Who is measured: columns, or raters of rows; else all but people.")
     ] = None,
-    counts: Annotated[bool, typer.Option("--counts", help="A column a category: how many raters chose it.")] = False,
-    rater: Annotated[str | None, typer.Option(help="A row a rating: the column of the rater.")] = None,
-    rating: Annotated[str | None, typer.Option(help="A row a rating: the column of the rating.")] = None,
+    counts: Annotated[bool, typer.Option("--counts", help="A column per category: how many raters chose it.")] = False,
+    rater: Annotated[str | None, typer.Option(help="A row per rating: the column of the rater.")] = None,
+    rating: Annotated[str | None, typer.Option(help="A row per rating: the column of the rating.")] = None,
     cluster: Annotated[str | None, typer.Option(help="Column of what intervals resample, such as query_id.")] = None,
     scale: Annotated[
         Literal["nominal", "ordinal", "interval"] | None, typer.Option(help="nominal if nothing is said.")
@@ -124,7 +124,7 @@ def _of_run(run: Path | None, truth: Path | None, seed: int | None, as_json: boo
 
 
 def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Sequence[str]]) -> None:
-    """Print measures, ratings and pairs of raters, a column a level."""
+    """Print measures, ratings and pairs of raters, a column per level."""
     from curate.report.page import strings
     from curate.report.run_figures import stated
 

@@ -29,7 +29,7 @@ def anonymise(
     ] = None,
     form: Annotated[
         str | None,
-        typer.Option("--format", help="jsonl, csv, tsv, parquet or text (a line a text); else by the ending."),
+        typer.Option("--format", help="jsonl, csv, tsv, parquet or text (a line per text); else by the ending."),
     ] = None,
     mode: Annotated[
         str | None, typer.Option(help="placeholder, pseudonym (invented, alike for alike) or tag (of the same length).")

@@ -1,4 +1,4 @@
-"""`curate run` and one command a stage."""
+"""`curate run` and one command per stage."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -34,7 +34,7 @@ def same_text(classes: pl.DataFrame, table: str) -> pl.DataFrame:
 def made_equal(texts: pl.DataFrame) -> pl.DataFrame:
     """Return id and `equal_to` of the texts that masking made equal to another one, in their order.
 
-    `texts` has a row a text, in order: id, `class` (of its raw text) and `masked` (the class of its masked one).
+    `texts` has a row per text, in order: id, `class` (of its raw text) and `masked` (the class of its masked one).
     `equal_to` is the first text that was another one before.
     """
     first, other = pl.col("class").first(), pl.col("id").filter(pl.col("class") != pl.col("class").first()).first()

@@ -1,4 +1,4 @@
-"""What a user may swap: one small protocol a family, and the records that pass through it.
+"""What a user may swap: one small protocol per family, and the records that pass through it.
 
 Stages build plugins by name and hand them down; plugins never know one another, nor who calls them.
 """
@@ -152,7 +152,7 @@ class Judge(Protocol):
     """Whatever changes a grade; part of the ledger key."""
 
     def rate(self, query: Query, passages: Sequence[Document]) -> Sequence[Outcome]:
-        """Return one outcome a passage, in order."""
+        """Return one outcome per passage, in order."""
         ...
 
 

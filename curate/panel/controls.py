@@ -48,7 +48,7 @@ class Accuracy:
 def draw(known: pl.DataFrame, pool: pl.DataFrame, documents: Sequence[str], size: int, seed: int) -> pl.DataFrame:
     """Return controls, at most `size` of each class: query_id, doc_id, kind (positive, rejected, random), sorted.
 
-    `known` has query_id, doc_id, grade by people, a row a pair; `pool` query_id, doc_id, position from 1; `documents`
+    `known` has query_id, doc_id, grade by people, a row per pair; `pool` query_id, doc_id, position from 1; `documents`
     all ids of the corpus. Random negatives stand at the queries that have positives, in turn, so that a class does not
     tell a query.
     """

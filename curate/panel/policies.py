@@ -58,7 +58,7 @@ RATIOS = {"positives_per_query": (0, 1), "precision": (2, 3), "recall": (2, 4)}
 def compare(
     decided: Decided, queries: Sequence[str], seed: int, truth: pl.DataFrame | None = None
 ) -> list[dict[str, Json]]:
-    """Return a row a policy: pairs kept, pairs by verdict, positives a query, and precision and recall by `truth`.
+    """Return a row per policy: pairs kept, pairs by verdict, positives per query, and precision and recall by `truth`.
 
     `queries` are all that were asked: one without a positive counts as 0. `truth` holds query_id, doc_id, relevant and
     weight (how many pairs one stands for) of the pairs that people graded; precision is over the positives among them,
@@ -108,7 +108,7 @@ def _sums(verdicts: pl.DataFrame, queries: Sequence[str], truth: pl.DataFrame | 
 
 
 def removed(decided: Decided, pool: pl.DataFrame, texts: Mapping[str, str]) -> list[dict[str, Json]]:
-    """Return what unanimity removes, a row a group: by grades of a pair, length of the query, retriever, rank band.
+    """Return what unanimity removes, a row per group: by grades of a pair, length of the query, retriever, rank band.
 
     Of the group's pairs, `contested` are those that unanimity leaves out, `lost` those among them that a majority finds
     relevant; `share` is contested / pairs, `lost_share` is lost / the majority's positives. `texts` are the queries by

@@ -78,7 +78,7 @@ def settled(standing: pl.DataFrame, since: str = "") -> pl.DataFrame:
 
 
 def snapshot(pairs: pl.DataFrame, standing: pl.DataFrame) -> pl.DataFrame:
-    """Return a row a pair: query_id, doc_id, grade, status, slot, batch_size; a pair without a rating is `failed`."""
+    """Return a row per pair: query_id, doc_id, grade, status, slot, batch_size; a pair without a rating is `failed`."""
     known = pairs.join(standing, on=TEXTS, how="left", maintain_order="left")
     columns = ["query_id", "doc_id", "grade", "status", "slot", "batch_size"]
     return known.with_columns(pl.col("status").fill_null("failed")).select(columns)

@@ -21,7 +21,7 @@ Codes = npt.NDArray[np.int64]
 
 
 def votes(ratings: pl.DataFrame, panel: Sequence[str]) -> pl.DataFrame:
-    """Return one row a pair, sorted: query_id, doc_id, and for each judge of the panel its grade, or None.
+    """Return one row per pair, sorted: query_id, doc_id, and for each judge of the panel its grade, or None.
 
     `ratings` has the columns query_id, doc_id, judge, grade, and one row for a pair and a judge. Ratings by others
     than the panel are left out; a judge without any rating has a column of None. A grade that is not on the scale is

@@ -15,7 +15,7 @@ def examples() -> list[str]:
 
 
 def listing() -> list[dict[str, str]]:
-    """Return a row a recogniser: name, kinds that it gives to the examples, first sentence of its docstring."""
+    """Return a row per recogniser: name, kinds that it gives to the examples, first sentence of its docstring."""
     texts, rows = examples(), []
     for name in RECOGNISERS.names():
         recogniser = RECOGNISERS.load(name)

@@ -27,7 +27,7 @@ INSIDE = 0.09
 
 
 def funnel(title: str, steps: Sequence[tuple[str, int]]) -> str:
-    """Return one bar a step, as wide as its share of the largest step."""
+    """Return one bar per step, as wide as its share of the largest step."""
     largest = max((count for _, count in steps), default=0)
     marks = []
     for place, (label, count) in enumerate(steps):
@@ -40,7 +40,7 @@ def funnel(title: str, steps: Sequence[tuple[str, int]]) -> str:
 def stacked(
     title: str, rows: Sequence[tuple[str, Mapping[str, int]]], kinds: Mapping[str, str], names: Mapping[str, str]
 ) -> str:
-    """Return one full bar a row, split by the shares of its counts.
+    """Return one full bar per row, split by the shares of its counts.
 
     `kinds` gives the order of the parts and the class of each, `names` what a reader calls them.
     """
@@ -78,7 +78,7 @@ def histogram(title: str, bars: Sequence[tuple[str, str, int]], axis: str) -> st
 
 
 def upset(title: str, sets: Sequence[tuple[str, int]], groups: Sequence[tuple[Sequence[str], int]]) -> str:
-    """Return an UpSet plot: an upright bar a group, and below it which of the sets its members belong to.
+    """Return an UpSet plot: an upright bar per group, and below it which of the sets its members belong to.
 
     `sets` are names and sizes, one row each; `groups` are names of sets, and how many members are in exactly them.
     """
@@ -135,7 +135,7 @@ def forest(
 
 
 def scores(title: str, rows: Sequence[tuple[str, float, float | None, float | None]], largest: float = 1.0) -> str:
-    """Return one bar a row (label, score from 0, bounds of its interval or None), the interval a line over its end."""
+    """Return one bar per row (label, score from 0, bounds of its interval or None), with the interval over its end."""
     marks = []
     for place, (label, score, low, high) in enumerate(rows):
         top = place * ROW
@@ -150,7 +150,7 @@ def scores(title: str, rows: Sequence[tuple[str, float, float | None, float | No
 
 
 def scatter(title: str, points: Sequence[tuple[str, float, float]], across: str, up: str) -> str:
-    """Return a dot a point (label, x, y), both axes from just below the least value to just above the greatest.
+    """Return a dot per point (label, x, y), both axes from just below the least value to just above the greatest.
 
     A label stands where it covers no dot and no other label; one that has no such place is left to the hint of its dot.
     """

@@ -18,7 +18,7 @@ PAIR = ["query_id", "doc_id"]
 
 @dataclass(frozen=True)
 class Drop:
-    """How many rows of a table a stage dropped for one reason."""
+    """How many rows of a table per stage dropped for one reason."""
 
     stage: str
     table: str

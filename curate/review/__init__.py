@@ -4,7 +4,7 @@ A sample lives in `reviews/NAME` of a run folder, which no stage ever replaces:
 
     design.json          how it was drawn: strata, seed, assessors, form
     survey.parquet       its rows, with the texts and the verdicts that it saw
-    answers/PERSON.jsonl what a person said, a line an answer; lines are only appended
+    answers/PERSON.jsonl what a person said, a line per answer; lines are only appended
 """
 
 from curate.review.answers import ADJUDICATED, Answer

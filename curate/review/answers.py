@@ -1,4 +1,4 @@
-"""What people said of a sample: a file a person, a line an answer, appended and never rewritten.
+"""What people said of a sample: a file per person, a line per answer, appended and never rewritten.
 
 The last line about a row counts; an empty answer takes back what was said. A line is on the disk before `append`
 returns, so nothing that was acknowledged is lost in a crash. A crash may leave the beginning of a line, which was not.

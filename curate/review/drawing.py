@@ -208,7 +208,7 @@ def known(path: Path | None) -> pl.DataFrame:
     for line, first in enumerate(table.select(first=pl.struct(PAIR).is_first_distinct())["first"], start=2):
         if not first:
             raise DataError(
-                f"{path}, line {line}: found a pair for the second time, expected a row a pair; leave one out"
+                f"{path}, line {line}: found a pair for the second time, expected a row per pair; leave one out"
             )
     return table.select(*PAIR, expected="grade")
 

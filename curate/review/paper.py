@@ -1,4 +1,4 @@
-"""A sample on paper: a sheet a person to hand out, with the guide beside it, and the sheets that come back."""
+"""A sample on paper: a sheet per person to hand out, with the guide beside it, and the sheets that come back."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -130,7 +130,7 @@ def part(name: str, size: int, read: Sequence[Checked], hit: str) -> Part:
 
 
 def _strata(sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Sequence[Checked]) -> list[Json]:
-    """Return a row a stratum: how many pairs, how many read, and the share confirmed (or relevant, if undecided)."""
+    """Return a row per stratum: how many pairs, how many read, and the share confirmed (or relevant, if undecided)."""
     rows: list[Json] = []
     for name, size in sizes.items():
         hit = "confirmed" if verdict_of.get(name) in DECIDED else "relevant"

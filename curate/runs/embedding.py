@@ -19,7 +19,7 @@ from curate.system.run_lock import enough_space
 
 
 def embed(work: Run, encoders: Sequence[str] = (), part: tuple[int, int] = (0, 1)) -> list[dict[str, Json]]:
-    """Encode what the cache lacks of part (number from 0, of how many) of a run's texts; return a row an encoder.
+    """Encode what the cache lacks of part (number from 0, of how many) of a run's texts; return a row per encoder.
 
     Texts and encoders are those of the stage that comes next: of `diversify` with the tables of `mask`, until that is
     up to date, then of `pool` with what was kept. UserError if nothing needs vectors and no encoder is named.

@@ -127,7 +127,7 @@ class Run:
         self._release()
 
     def quote(self) -> list[dict[str, Json]]:
-        """Return what judging would send and cost, a row a judge (see `stages.quote`); nothing is sent."""
+        """Return what judging would send and cost, a row per judge (see `stages.quote`); nothing is sent."""
         from curate.stages.judge.quote import quote
 
         self.need_ancestors("judge")
@@ -151,7 +151,7 @@ class Run:
             return swept(self.pipeline.sections["diversify"], self._context(self.folder), ts)  # type: ignore[arg-type]
 
     def quote_sts(self) -> list[dict[str, Json]]:
-        """Return what an STS set would ask, a row a question and model; nothing is sent."""
+        """Return what an STS set would ask, a row per question and model; nothing is sent."""
         from curate.stages.sts.stage import planned
 
         self.need_ancestors("sts")

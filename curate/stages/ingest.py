@@ -138,7 +138,7 @@ class _Reading:
         if isinstance(found, Problem):
             self._bad(table, source, found)
         elif found.id in seen.known:
-            problem = Problem(found.line, f"the id {shown(found.id)} again", "one row an id", FIX)
+            problem = Problem(found.line, f"the id {shown(found.id)} again", "one row per id", FIX)
             self._bad(table, source, problem, found.id)
         elif found.empty():
             seen.known.add(found.id)

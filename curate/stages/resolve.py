@@ -31,7 +31,7 @@ class Config(Section):
 
 
 def opinions(reviews: pl.DataFrame) -> pl.DataFrame:
-    """Return a row a reviewed pair: its key, `expert` (a verdict; None if people disagree), grades and assessors.
+    """Return a row per reviewed pair: its key, `expert` (a verdict; None if people disagree), grades and assessors.
 
     An adjudicated grade decides; without one the assessors of a pair do, if all are on the same side of the cut.
     """

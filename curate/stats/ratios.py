@@ -65,7 +65,7 @@ def numbered(queries: pl.Series) -> Ints:
 
 
 def mean(values: npt.ArrayLike, clusters: npt.ArrayLike, seed: int) -> Ratio | None:
-    """Return the mean of a value a pair; None without a pair."""
+    """Return the mean of a value per pair; None without a pair."""
     numbers = np.asarray(values, dtype=np.float64)
     return ratio(numbers, np.ones(len(numbers)), clusters, seed)
 

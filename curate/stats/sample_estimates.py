@@ -145,7 +145,7 @@ def kappa(
 
     `sizes` are the pairs of every stratum; a row counts N / n times. A row that one of the two did not rate is in no
     cell, but stays a row of its stratum. The variance is linearised: of the slope of kappa, at the cell of every row.
-    Cells are smoothed by one row a stratum: its first code (the panel's) as seen there, its second one any. The
+    Cells are smoothed by one row per stratum: its first code (the panel's) as seen there, its second one any. The
     interval is Wilson's on (1 + kappa) / 2. With `known`, the table of codes of the pairs that were answered, a row
     stands for others of its stratum alone, (N - n) / n times (see `share_after`). None if a stratum has pairs and no
     row, or if kappa is not defined.

@@ -1,6 +1,6 @@
 """Whether one model is better than another on the same queries, and how many queries it takes to see it.
 
-A model's queries are sums, one row a query, of which a statistic makes its score: a mean, or Pearson's correlation of
+A model's queries are sums, one row per query, of which a statistic makes its score: a mean, or Pearson's correlation of
 pairs of sentences, so that one test serves both.
 """
 
@@ -41,7 +41,7 @@ class Pair:
 
 
 def means(scores: Floats) -> Floats:
-    """Return sums for `mean` of one score a query: shape (queries, 2)."""
+    """Return sums for `mean` of one score per query: shape (queries, 2)."""
     return np.column_stack([np.ones(len(scores)), scores])
 
 

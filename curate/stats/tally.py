@@ -59,7 +59,7 @@ class Tally:
     """Which patterns of ratings occur, and which one each item has."""
 
     patterns: Ints
-    """Ratings in each category, one row a distinct pattern; shape (patterns, categories)."""
+    """Ratings in each category, one row per distinct pattern; shape (patterns, categories)."""
     which: Ints
     """Row of each item in `patterns`; shape (items,)."""
     weight: Ints | None = None
@@ -70,7 +70,7 @@ class Tally:
         return np.bincount(self.which, self.weight, minlength=len(self.patterns)).astype(np.int64)
 
     def table(self) -> Floats:
-        """Return the ratings in each category, a row an item; shape (items, categories), stored by column."""
+        """Return the ratings in each category, a row per item; shape (items, categories), stored by column."""
         which = self.which if self.weight is None else np.repeat(self.which, self.weight)
         return self.patterns.T.astype(np.float64)[:, which].T
 
@@ -79,7 +79,7 @@ class Tally:
         return _features(self.patterns).weighted(self.times().astype(np.float64))
 
     def by_cluster(self, clusters: npt.ArrayLike) -> Sums:
-        """Return the sums of every cluster, one label an item, stacked in the sorted order of the labels."""
+        """Return the sums of every cluster, one label per item, stacked in the sorted order of the labels."""
         each, (labels, row) = _features(self.patterns), _labels(clusters, len(self.which))
         if not labels:
             return each
@@ -179,7 +179,7 @@ def crosstab(
     clusters: npt.ArrayLike | None = None,
     weight: Ints | None = None,
 ) -> Crosstab:
-    """Return the table of two raters' codes (one an item); with labels of clusters, one table a cluster, stacked.
+    """Return the table of two raters' codes (one an item); with labels of clusters, one table per cluster, stacked.
 
     Items that one of the two did not rate are left out. `weight` says how many items each code stands for.
     """
@@ -256,7 +256,7 @@ def _whole(values: Codes | Column, dimensions: int) -> Ints:
     if raw.dtype.kind not in "biufO":
         raise DataError(_TABLE)
     if numbers.ndim != dimensions:
-        raise DataError(f"ratings: found {numbers.ndim} axes, expected {dimensions}; give one row an item")
+        raise DataError(f"ratings: found {numbers.ndim} axes, expected {dimensions}; give one row per item")
     if numbers.dtype.kind != "f":
         return numbers.astype(np.int64)
     filled = np.where(np.isnan(numbers), -1.0, numbers)

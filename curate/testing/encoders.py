@@ -22,7 +22,7 @@ def check_encoder(make: Callable[[], Encoder]) -> None:
     for role in get_args(Role):
         rows = encoder.encode(TEXTS, role)
         assert rows.dtype == np.float32, "rows are float32"
-        assert rows.shape == (len(TEXTS), encoder.dim), "a row a text, as long as dim says"
+        assert rows.shape == (len(TEXTS), encoder.dim), "a row per text, as long as dim says"
         assert np.isfinite(rows).all(), "vectors are finite"
         lengths = np.linalg.norm(rows, axis=1)
         assert np.all((np.abs(lengths - 1) < 1e-3) | (lengths == 0)), "a vector has length 1, or is nothing but zeros"

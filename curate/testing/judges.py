@@ -1,4 +1,4 @@
-"""What a judge promises: one outcome a passage, which depends on the pair alone."""
+"""What a judge promises: one outcome per passage, which depends on the pair alone."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ PASSAGES = (
 
 
 def check_judge(make: Callable[[], Judge], query: Query = QUERY, passages: Sequence[Document] = PASSAGES) -> None:
-    """Check a judge: one outcome a passage, which depends on nothing but the pair; identity that can be kept."""
+    """Check a judge: one outcome per passage, which depends on nothing but the pair; identity that can be kept."""
     judge = make()
     assert json.loads(json.dumps(judge.identity)), "an identity says what can change a grade"
     outcomes = list(judge.rate(query, passages))

@@ -67,7 +67,7 @@ class Votes:
 
 
 def _both(pairs: pl.DataFrame, verdicts: pl.DataFrame, made: Made, votes: Votes) -> pl.DataFrame:
-    """Return a row a pair and judge: `grade` and `status` as the ledger has them, `exported` as the export does.
+    """Return a row per pair and judge: `grade` and `status` as the ledger has them, `exported` as the export does.
 
     The status is null where the ledger has nothing. A vote that a cascade did without stays open, whatever the ledger
     has learnt since.

@@ -39,7 +39,7 @@ def expected(tables: Path) -> Any:
 
 
 def wide(path: Path, rows: Sequence[Sequence[object]]) -> str:
-    """Write items with numbers of their own, a column a rater; return the file's name."""
+    """Write items with numbers of their own, a column per rater; return the file's name."""
     header = ["item", *(f"r{place}" for place in range(len(rows[0])))]
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([header, *([number, *row] for number, row in enumerate(rows))])

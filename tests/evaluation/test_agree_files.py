@@ -51,7 +51,7 @@ def test_long_form_is_read_without_flags(tmp_path: Path, header: str) -> None:
     first, *notes = agree(tmp_path, long(header)).stdout.split("\n\n")[0].splitlines()
     assert first == f"f.csv: items by {query}, {document}; ratings by a, b; scale nominal: A, D, S"
     assert notes == [
-        f"long form, a row a rating: raters in {rater}, ratings in {rating}",
+        f"long form, a row per rating: raters in {rater}, ratings in {rating}",
         f"intervals resample {query}",
     ]
 
@@ -240,7 +240,7 @@ def test_ratings_are_not_taken_for_counts(tmp_path: Path, shared_data: Path) -> 
         "few, and grades"
     )
     assert not looks_like_counts(["x", "y"], [["80", "75"], ["10", "20"], ["55", "60"]]), "they agree"
-    assert not looks_like_counts(["x", "y"], [["0", "1"], ["1", "0"], ["0", "1"]]), "one rating an item"
+    assert not looks_like_counts(["x", "y"], [["0", "1"], ["1", "0"], ["0", "1"]]), "one rating per item"
     assert not looks_like_counts(["x", "y"], [["", "4"], ["4", "0"], ["0", "4"]]), "missing"
     assert read(tmp_path / _written(tmp_path), Layout(raters=("x", "y"))).raters == ("x", "y")
 

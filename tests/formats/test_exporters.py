@@ -34,7 +34,7 @@ MAP = ((1 / 2 + 2 / 3) / 2 + 1) / 2
 
 @pytest.fixture
 def benchmark() -> Benchmark:
-    """Two queries of seven documents; ids look like numbers; one contested and one incomplete pair a query at most."""
+    """Two queries of seven documents; ids look like numbers; at most one contested and one incomplete pair each."""
     made = replace(
         testing.benchmark(),
         facts={
@@ -419,7 +419,7 @@ def test_the_card_says_how_the_set_was_made_and_loaded(mteb_folder: Path) -> Non
         "| judge-a | m\\|1 |",
         "| rubric-zh | abc |",
         "| pool.retrievers | bm25, e5 |",
-        "| positives a query | 1.5 |",
+        "| positives per query | 1.5 |",
         "| judged pairs, contested | 2 |",
         "AbsTaskRetrieval",
     ):

@@ -114,7 +114,7 @@ FAULTS: dict[str, tuple[dict[str, object], str]] = {
     ),
     "pair twice": (
         {"qrels_more": ("1", "a", 1)},
-        "qrels: 1 pairs stand there twice, for example '1 a'; keep one row a pair",
+        "qrels: 1 pairs stand there twice, for example '1 a'; keep one row per pair",
     ),
     "graded label": (
         {"qrels": pairs(("1", "a", 2), ("2", "b", 1))},

@@ -23,7 +23,7 @@ STRATA = sorted(
 
 
 def rows(*counted: tuple[str, str, int]) -> pl.DataFrame:
-    """Return one row a pair: query, stratum, and how many of them."""
+    """Return one row per pair: query, stratum, and how many of them."""
     return pl.DataFrame(
         [(query, stratum) for query, stratum, count in counted for _ in range(count)],
         {"query_id": pl.String, "stratum": pl.String},

@@ -480,7 +480,7 @@ def test_it_runs_in_a_thread_that_takes_no_signals(ledger: Ledger) -> None:
 
 
 def tasks_with(server: Vendor, grades: str, **changed: Any) -> Iterator[online.Task]:
-    """Yield a task a passage, the third one changed."""
+    """Yield a task per passage, the third one changed."""
     judge, _ = llm(server)
     for number, task in enumerate(rating.tasks(judge, cut(work(grades), 1), key(server))):
         yield replace(task, **changed) if number == 2 else task

@@ -74,7 +74,7 @@ def test_without_a_positive_that_people_saw_there_is_no_precision(ratings: pl.Da
 
 
 def test_intervals_resample_queries(ratings: pl.DataFrame) -> None:
-    """Positives a query are 1, 1 and 0: every sample's mean is a literal mean of three draws."""
+    """Positives per query are 1, 1 and 0: every sample's mean is a literal mean of three draws."""
     found = by_policy(compare(decide(ratings, PANEL), ["q1", "q2", "q3"], seed=4))["unanimous"]
     means = np.concatenate(list(resamples(3, 1000, 4))) @ np.array([1, 1, 0]) / 3
     assert found["intervals"]["positives_per_query"] == pytest.approx(

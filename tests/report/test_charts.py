@@ -72,7 +72,7 @@ def test_upset_shows_who_is_in_a_group_and_how_large_it_is() -> None:
     ends = [float(line.attrib["y2"]) - float(line.attrib["y1"]) for line in joints]
     assert ends == [2 * charts.DOTS, 0], "a line from the first member to the last"
     bars = [float(bar.attrib["height"]) for bar in drawn(svg).iter("rect") if bar.attrib["class"] == "bar"]
-    assert bars == [4, 4, 4, charts.PLOT, charts.PLOT / 2], "a thin bar a set, then an upright one a group"
+    assert bars == [4, 4, 4, charts.PLOT, charts.PLOT / 2], "a thin bar per set, then an upright one a group"
     assert texts(svg) == ["a", "30", "b", "60", "c", "1", "8", "4"]
 
 

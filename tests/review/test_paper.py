@@ -1,4 +1,4 @@
-"""Paper: a sheet a person goes out, sheets come back, and a file with a problem changes nothing."""
+"""Paper: a sheet per person goes out, sheets come back, and a file with a problem changes nothing."""
 
 from pathlib import Path
 

@@ -232,7 +232,7 @@ def test_the_card_tells_how_the_set_was_made_and_what_it_is_for(tmp_path: Path) 
     ):
         assert line in card
     assert "@misc" not in card
-    assert card.split("tokens a document | ")[1].split(" |")[0] == f"{mean_tokens(run):.6g}"
+    assert card.split("tokens per document | ")[1].split(" |")[0] == f"{mean_tokens(run):.6g}"
 
 
 def mean_tokens(run: Path) -> float:

@@ -213,7 +213,7 @@ def test_fingerprint_follows_the_content(tmp_path: Path) -> None:
         ('{"_id": "d9", "body": "SECRET"}', "found no text, expected 'text'; name the column with ingest.columns"),
         ('{"text": "SECRET"}', "found no id"),
         ('{"_id": "d 9", "text": "SECRET"}', "found white space in id"),
-        ('{"_id": "d1", "text": "SECRET"}', "found the id 'd1' again, expected one row an id"),
+        ('{"_id": "d1", "text": "SECRET"}', "found the id 'd1' again, expected one row per id"),
         ('{"_id": "d9", "text": 5}', "found a number as text, expected text"),
     ],
 )

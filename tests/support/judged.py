@@ -13,7 +13,7 @@ JUDGES = ("one", "two", "three")
 
 
 def judged(run: Path, queries: int, depth: int, *, seed: int = 5) -> pl.DataFrame:
-    """Write what `diversify`, `pool` and `consensus` leave: `depth` pairs a query, graded by three erring judges.
+    """Write what `diversify`, `pool` and `consensus` leave: `depth` pairs per query, graded by three erring judges.
 
     Returns query_id, doc_id and `truth`, the grade that a faultless assessor gives: the first documents are better.
     """

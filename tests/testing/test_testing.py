@@ -185,14 +185,14 @@ def test_an_exporter_that_keeps_the_contract() -> None:
 
 ENCODINGS: dict[str, tuple[Callable[[Vectors, Sequence[str], Role], Any], str]] = {
     "float64": (lambda rows, _texts, _role: rows.astype(np.float64), "float32"),
-    "a row less": (lambda rows, _texts, _role: rows[1:], "a row a text"),
+    "a row less": (lambda rows, _texts, _role: rows[1:], "a row per text"),
     "too long": (lambda rows, _texts, _role: rows * 2, "length 1"),
     "not finite": (lambda rows, _texts, _role: rows * np.float32(np.nan), "finite"),
     "one for all": (lambda rows, _texts, _role: letters(["a"] * len(rows)), "different texts"),
     "by place": (lambda rows, _texts, _role: np.roll(rows, np.arange(len(rows)).sum(), axis=1), "other texts"),
     "by order": (lambda rows, texts, _role: rows[np.argsort(list(map(len, texts)))], "order"),
     "anew": (lambda rows, _texts, _role: np.roll(rows, next(turns), axis=1), "order|other|the same"),
-    "no queries": (lambda rows, _texts, role: rows if role == "document" else rows[:0], "a row a text"),
+    "no queries": (lambda rows, _texts, role: rows if role == "document" else rows[:0], "a row per text"),
 }
 
 

@@ -47,7 +47,7 @@ def body(server: Vendor, grades: str, kind: str = "openai") -> Any:
 
 
 def input_file(server: Vendor, grades: str = GRADES, name: str = "item{}") -> bytes:
-    """Return a line a passage; every custom id is `name` with the passage's number."""
+    """Return a line per passage; every custom id is `name` with the passage's number."""
     rows = [
         {
             "custom_id": name.format(n),

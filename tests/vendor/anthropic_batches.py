@@ -59,7 +59,7 @@ def listed(batches: Batches, asked: Asked) -> Said:
 
 
 def results(batches: Batches, _asked: Asked, name: str) -> Said:
-    """Return a line an item of an ended batch."""
+    """Return a line per item of an ended batch."""
     batch = _batch(batches, name)
     if not batch.over:
         raise Refused(404, "not_found_error", "The batch has not ended")

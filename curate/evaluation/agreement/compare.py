@@ -102,7 +102,7 @@ def _graded(path: Path) -> pl.DataFrame:
         if grade not in GRADES:
             raise DataError(f"{path}:{line}: found no grade, expected one of {', '.join(GRADES)}; correct it")
         if (query_id, doc_id) in seen:
-            raise DataError(f"{path}:{line}: found a pair for the second time, expected a row a pair; leave one out")
+            raise DataError(f"{path}:{line}: found a pair for the second time, expected a row per pair; leave one out")
         seen[query_id, doc_id] = grade in CUT
     rows = [(*pair, relevant, 1.0) for pair, relevant in seen.items()]
     return pl.DataFrame(rows, schema=policies.TRUTH, orient="row")

@@ -1,4 +1,4 @@
-"""Anybody's ratings as a file: CSV, TSV or Parquet, a column a rater or a row a rating, in numbers or in words."""
+"""Anybody's ratings as a file: CSV, TSV or Parquet, a column per rater or a row per rating, in numbers or in words."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -159,7 +159,7 @@ def _take(cells: _Cells, row: Mapping[str, str], layout: Layout, plan: Plan, pla
     new = key not in cells.items
     hint = f"give {plan.hint}, or leave" if plan.hint else "name more columns of an item with --item, or leave"
     if not new and plan.form != "long":
-        raise DataError(f"{place}: found an item for the second time, expected a row an item; {hint} one of them out")
+        raise DataError(f"{place}: found an item for the second time, expected a row per item; {hint} one of them out")
     item = cells.items.setdefault(key, len(cells.items))
     if plan.cluster:
         _cluster(cells, item, row[plan.cluster], place)

@@ -48,7 +48,7 @@ class Order:
 
 
 def planned(run: Run, order: Order) -> list[dict[str, Json]]:
-    """Return a row a question that something is left to ask of: calls, tokens and cost at most; nothing is sent."""
+    """Return a row per question that something is left to ask of: calls, tokens and cost at most; nothing is sent."""
     context = run.beside("resolve")
     if order.model is None:
         raise ConfigError("--plan: without a model nothing is sent; name one with --model")

@@ -1,7 +1,7 @@
 """Evaluate: score models on a folder's tasks by mteb, compare them, and write what was found.
 
 Out, in a folder: `evaluation.json` (every figure), `README.md` (the tables), `queries.parquet` (every query and model),
-a bar chart a task and scatters.
+a bar chart per task and scatters.
 """
 
 from collections.abc import Callable, Sequence

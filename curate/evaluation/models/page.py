@@ -12,7 +12,7 @@ STYLE = (
     ".ground{fill:#fff} rect.bar{fill:#63b3a8} circle.bar{fill:#2b7f77} .axis{stroke:#1d2327} text{fill:#1d2327} "
     ".number{font-variant-numeric:tabular-nums}"
 )
-SPEED = "queries a second"
+SPEED = "queries per second"
 
 
 def files(found: Figures) -> dict[str, str]:
@@ -32,7 +32,7 @@ def table(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def overview(found: Figures, bold: str = "**") -> list[dict[str, object]]:
-    """Return one row a model, with its score on every task, the best of each between marks, and the mean."""
+    """Return one row per model, with its score on every task, the best of each between marks, and the mean."""
     return [_line(model, found["tasks"], bold) for model in found["models"]]
 
 
@@ -213,7 +213,7 @@ def _notes(found: Figures) -> Iterator[str]:
 
 
 def _pictures(found: Figures) -> Iterator[tuple[str, str]]:
-    """Yield name and text of a bar chart a task, and of a scatter: against legacy tasks, else against speed."""
+    """Yield name and text of a bar chart per task, and of a scatter: against legacy tasks, else against speed."""
     for task in found["tasks"]:
         rows = [(row["model"], row["main"], row["stock"]["low"], row["stock"]["high"]) for row in task["scores"]]
         title = f"{SHOWN[task['measure']]}, {task['name']}"

@@ -56,7 +56,7 @@ class Scored:
     """Documents among the first ten of all queries, and those of them never judged, and in doubt."""
 
     def sums(self, reading: str = READINGS[0]) -> Floats:
-        """Return what `statistic` makes a score of, one row a query."""
+        """Return what `statistic` makes a score of, one row per query."""
         if "similarity" in self.values:
             return products(np.array(self.values["similarity"]), np.array(self.values["label"]))
         return means(np.array(self.values[reading]))

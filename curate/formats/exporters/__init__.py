@@ -1,4 +1,4 @@
-"""Exporters: one module a format, each a function from a finished benchmark to files in an empty folder."""
+"""Exporters: one module per format, each a function from a finished benchmark to files in an empty folder."""
 
 from curate.core.protocols import Exporter
 from curate.core.registry import Registry

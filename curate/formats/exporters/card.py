@@ -13,7 +13,7 @@ parts         role (`retriever`, `judge`) -> names of those who had it: a model 
 prompts       the rubrics and templates, as a list of mappings (name, version, digest)
 dependence    what the judges have in common: `warnings`, with which the card opens, and `effective`, a sentence
 agreement     figures by name, nested at will; None is shown as "not defined"
-experts       what samples that people read prove of the labels: a row a figure, a column a kind of labels
+experts       what samples that people read prove of the labels: a row per figure, a column per kind of labels
 privacy       what was done about personal data, a list of sentences
 sts           how the pairs of sentences were made
 counts        figures of the whole run, such as what each stage dropped
@@ -203,7 +203,7 @@ def _words(language: str) -> dict[str, Any]:
 
 
 def markdown(value: Json) -> str:
-    """Return a value as a Markdown table: mappings by dotted key, a list of mappings with a column a key."""
+    """Return a value as a Markdown table: mappings by dotted key, a list of mappings with a column per key."""
     if isinstance(value, Mapping):
         return _grid(["", "value"], [[key, text] for key, text in _flat(value)])
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -27,7 +27,7 @@ def check(benchmark: Benchmark) -> None:
 
 
 def problems(benchmark: Benchmark) -> list[str]:
-    """Return one sentence a kind of problem, with counts and example ids and no text of a query or document.
+    """Return one sentence per kind of problem, with counts and example ids and no text of a query or document.
 
     Checked: ids that are empty, given twice or hold white space; empty texts; the same text under several ids, unless
     the benchmark keeps duplicates (documents as shown to a judge: title and text); query ids that are document ids
@@ -96,7 +96,7 @@ def _pairs(
         unknown = [key for key in pairs[column].unique(maintain_order=True) if key not in known[column]]
         yield from _say(table, unknown, f"{kind} ids are unknown", f"add the missing {kind} texts or drop the pairs")
     twice = pairs.filter(pl.struct(_KEYS).is_duplicated()).unique(_KEYS, maintain_order=True)
-    yield from _say(table, _names(twice), "pairs stand there twice", "keep one row a pair")
+    yield from _say(table, _names(twice), "pairs stand there twice", "keep one row per pair")
     odd = pairs.filter(~pl.col("score").is_in(scores).fill_null(value=False))
     allowed = " or ".join(map(str, scores))
     yield from _say(table, _names(odd), f"scores are not {allowed}", "labels are binary; grades stand apart")

@@ -1,4 +1,4 @@
-"""Lengths of texts in tokens of cl100k_base: of a sample where there are many, for it takes a second a megabyte."""
+"""Lengths of texts in tokens of cl100k_base: of a sample where there are many, for it takes a second per megabyte."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Write a benchmark as folders that stock mteb and `datasets` load offline, a folder a task.
+"""Write a benchmark as folders that stock mteb and `datasets` load offline, a folder per task.
 
 `datasets` caches a local folder by its base name and the text of its README alone, so every Parquet file carries a hash
 of its content in its name: another export is another README.
@@ -189,7 +189,7 @@ def _write_task(benchmark: Benchmark, folder: Path, task: Task, content: _Conten
 
 
 def _write_sts(benchmark: Benchmark, folder: Path, task: Task, pairs: pl.DataFrame) -> list[Table]:
-    """Write the pairs of sentences, a file a split, sorted by id: the score is the label."""
+    """Write the pairs of sentences, a file per split, sorted by id: the score is the label."""
     folder.mkdir()
     parts = _parts(pairs)
     tables = [
@@ -268,10 +268,10 @@ def _counts(content: _Content, lengths: Lengths) -> dict[str, Json]:
         "queries": queries,
         "documents": content.size,
         "positives": positives,
-        "positives a query": positives / queries if queries else None,
+        "positives per query": positives / queries if queries else None,
         **({"negatives": negatives, "negatives a query": negatives / queries} if queries and negatives else {}),
-        "tokens a query": _one(lengths.mean_of(content.queries["text"].to_list())),
-        "tokens a document": _one(lengths.mean),
+        "tokens per query": _one(lengths.mean_of(content.queries["text"].to_list())),
+        "tokens per document": _one(lengths.mean),
         "tokens were counted in": counted,
         "judged pairs": content.verdicts.height,
         **{f"judged pairs, {verdict}": count for verdict, count in of_verdict.items()},

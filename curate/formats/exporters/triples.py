@@ -84,7 +84,7 @@ def _lines(
 
 
 def _triples(lists: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id, positive_id and negative_id, a row a triple."""
+    """Return query_id, positive_id and negative_id, a row per triple."""
     longest = pl.max_horizontal(pl.col("pos").list.len(), pl.col("neg").list.len())
     rows = lists.with_columns(at=pl.int_ranges(longest)).explode("at")
     return rows.select(

@@ -1,4 +1,4 @@
-"""Tables of counts, a column a category: what tells them from ratings, and what their columns are.
+"""Tables of counts, a column per category: what tells them from ratings, and what their columns are.
 
 Raters who agree at all move together, so the sum of a row varies more than its cells do on their own; counts move
 apart, for their sum is the number of raters. So a table of whole numbers is asked about where the variance of its rows'
@@ -85,7 +85,7 @@ def ask(source: File, plan: Plan) -> None:
     if square and not all(map(str.isdigit, names)):
         raise DataError(
             f"{source.place}: found the same names in its rows as in its columns, as in a cross table of two raters, "
-            "expected a row an item; write the items out, each with its two ratings"
+            "expected a row per item; write the items out, each with its two ratings"
         )
     for columns in (names, (*ids, *names)) if _first(source, plan) else (names,):
         if looks_like_counts(columns, ([cells[name] for name in columns] for cells in rows)):

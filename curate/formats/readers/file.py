@@ -1,4 +1,4 @@
-"""One file as a source of rows: JSONL, CSV, TSV, Parquet, or a text a line."""
+"""One file as a source of rows: JSONL, CSV, TSV, Parquet, or a text per line."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager

@@ -19,7 +19,7 @@ _HEAD = safe_yaml.Limits(1_000_000, 100_000)
 
 @dataclass(frozen=True)
 class Parts:
-    """The files of a folder, a list a table; a table that is not there has none."""
+    """The files of a folder, a list per table; a table that is not there has none."""
 
     queries: list[Path] = field(default_factory=list)
     corpus: list[Path] = field(default_factory=list)

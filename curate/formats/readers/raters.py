@@ -1,7 +1,7 @@
 """Which columns of anybody's ratings hold items, raters and ratings, by their names: wide, long, or counts.
 
-Wide is a column a rater, long a row a rating, counts a column a category. Names are those of ratings.yaml, whatever
-their case; what an option names goes before them.
+Wide is a column per rater, long a row per rating, counts a column per category. Names are those of ratings.yaml, in any
+case; what an option names goes before them.
 """
 
 import re
@@ -43,7 +43,7 @@ class Layout:
     truth: str | None = None
     """The column, or in a long file the rater, whose ratings are people's; against them errors are measured."""
     counts: bool = False
-    """A column a category, which holds how many raters chose it."""
+    """A column per category, which holds how many raters chose it."""
     cluster: str | None = None
     scale: Scale | None = None
     """nominal if it is not said and there is no order."""
@@ -103,7 +103,7 @@ def planned(place: str, header: Sequence[str], layout: Layout) -> Plan:
         raise ConfigError("expected --item with --rater, found none; name the column of the items")
     rater, columns = _long(place, header, layout, known) if item or usual else (None, ())
     if rater:
-        notes.append(f"long form, a row a rating: raters in {rater}, ratings in {columns[0]}")
+        notes.append(f"long form, a row per rating: raters in {rater}, ratings in {columns[0]}")
     if not (item or cluster) and len(pair) == 2:
         cluster = pair[0]
         notes.append(f"intervals resample {cluster}")
@@ -188,7 +188,7 @@ def panel(names: Sequence[str], layout: Layout, persons: Callable[[Sequence[str]
 def is_person(name: str, names: Sequence[str], persons: Callable[[Sequence[str]], bool], *, wide: bool) -> bool:
     """Say whether a rater is called human or the like, or by the name or title of a person beside models.
 
-    In a wide file a title is enough: in a long one raters are people as a rule.
+    In a wide file, a title is enough: in a long one raters are people as a rule.
     """
     if is_named(name, "truth") or (wide and is_named(name, "people")):
         return True

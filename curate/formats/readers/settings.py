@@ -53,7 +53,7 @@ class FileSection(Section):
 
     path: Paths = Field(description="a path, or a list of them")
     format: Literal["auto", "jsonl", "csv", "tsv", "parquet", "txt"] = Field(
-        default="auto", description="`auto` goes by the ending; `txt` is a text a line"
+        default="auto", description="`auto` goes by the ending; `txt` is a text per line"
     )
 
 

@@ -1,4 +1,4 @@
-"""Rows of JSONL, CSV and TSV files, and of files with a text a line."""
+"""Rows of JSONL, CSV and TSV files, and of files with a text per line."""
 
 import csv
 import json
@@ -14,7 +14,7 @@ from curate.formats.readers.encoding import OLD_MAC, Encoding, Line, lines
 
 FIX = "correct the line, or set ingest.on_error: drop"
 COLUMN = "text"
-"""The one column of a file with a text a line."""
+"""The one column of a file with a text per line."""
 _PLAIN_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
 
 

@@ -25,7 +25,7 @@ def ask(
     tell: Callable[[str], None] = lambda _line: None,
     beat: Beat | None = None,
 ) -> dict[str, Bill]:
-    """Send every task of every job, append each reply with its ratings to the ledger; return a bill a job by its name.
+    """Send every task of every job, append each reply with its ratings to the ledger; return job name -> bill.
 
     A reply is written before its slot is used again, so a kill loses at most the calls in flight. Stopped before they
     pass the cap of the `budget`, all judges together; that needs their prices. A try that was sent and of which nobody
@@ -58,7 +58,7 @@ class _Asking:
         self.stop: BaseException | None = None
 
     async def all(self, jobs: Sequence[Job], ledger: Ledger, progress: PaidProgress, beat: Beat | None) -> None:
-        """Run a lane a job until all have ended; `stop` and the lanes say why if not everything was settled."""
+        """Run a lane per job until all have ended; `stop` and the lanes say why if not everything was settled."""
         purse = Purse(self.budget, ledger)
         self.lanes = [Lane(job, ledger, purse, progress, tell=self.tell) for job in jobs]
         with purse.open(self.halt), interruptible(self._interrupt), beating(beat, self.halt):

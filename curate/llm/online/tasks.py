@@ -119,7 +119,7 @@ class Job:
     total: int | None = None
     """Items in the tasks, for the progress bar."""
     pace: Pace | None = None
-    """What counts requests and tokens a minute, where an earlier asking has sent some; None begins from the ledger."""
+    """Counts requests and tokens per minute, where an earlier asking has sent some; None begins from the ledger."""
     ours: Callable[[Task], Awaitable[bool]] = always
     """Whether a task may still be sent, asked in front of every try; one that may not is dropped."""
 

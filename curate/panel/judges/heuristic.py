@@ -111,7 +111,7 @@ class Similarity:
         }
 
     def rate(self, query: Query, passages: Sequence[Document]) -> list[Outcome]:
-        """Return one outcome a passage."""
+        """Return one outcome per passage."""
         return [Outcome(self.thresholds.grade(score)) for score in self.scores(query, passages)]
 
     def scores(self, query: Query, passages: Sequence[Document]) -> list[float]:

@@ -43,7 +43,7 @@ class LlmJudge:
 
     @classmethod
     def parse(cls, reply: Reply, number: int) -> list[Outcome]:
-        """Return one outcome a passage, in the order of the request: a grade, or why there is none."""
+        """Return one outcome per passage, in the order of the request: a grade, or why there is none."""
         return cls.outcomes(reply, cls.read(reply, number))
 
     @staticmethod

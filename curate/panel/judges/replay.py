@@ -55,7 +55,7 @@ class Replay:
         self._recorded: dict[Pair, Recorded] | None = None
 
     def rate(self, query: Query, passages: Sequence[Document]) -> list[Outcome]:
-        """Return one outcome a passage; where a judge was not asked it is `failed`."""
+        """Return one outcome per passage; where a judge was not asked it is `failed`."""
         found = (self.recorded(query.query_id, passage.doc_id) for passage in passages)
         return [Outcome(each.grade, each.status if each.status in STATUSES else "failed") for each in found]
 

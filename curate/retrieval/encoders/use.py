@@ -37,7 +37,7 @@ class Use:
         self.name, self.config = name, config
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:  # noqa: ARG002 - one space for both roles
-        """Return one normalised row a text, shape (len(texts), 512)."""
+        """Return one normalised row per text, shape (len(texts), 512)."""
         return unit(_model(self.config.threads).encode(list(texts))).reshape(len(texts), self.dim)
 
 

@@ -24,7 +24,7 @@ Decisions = npt.NDArray[np.void]
 
 @dataclass(frozen=True)
 class Diversity:
-    """What the rule decided: one entry an item, in order."""
+    """What the rule decided: one entry per item, in order."""
 
     kept: Kept
     nearest: npt.NDArray[np.int64]

@@ -149,7 +149,7 @@ def _overlapping(left: Sequence[str], right: Sequence[str], least: float, run: i
 
 
 def _runs(forms: Sequence[str], run: int, known: dict[str, int], *, learn: bool) -> tuple["csr_matrix", Rows]:
-    """Return which known runs of signs each form has, a row a form, and how many runs it has, known or not."""
+    """Return which known runs of signs each form has, a row per form, and how many runs it has, known or not."""
     from scipy.sparse import csr_matrix
 
     ends, columns, sizes = [0], [], np.empty(len(forms), np.int64)

@@ -155,7 +155,7 @@ class Desk:
         consent.permit(verb, models, self.plans, self.context)
 
     def rows(self) -> list[dict[str, Json]]:
-        """Return a row a label of what would be sent: calls, tokens, cost at most (None without a price), minutes."""
+        """Return a row per label of what would be sent: calls, tokens, cost at most (None without a price), minutes."""
         rows: list[dict[str, Json]] = [
             {
                 "question": name,

@@ -1,4 +1,4 @@
-"""The panel at its table: a seat a judge, with what it still has to rate and what it has said."""
+"""The panel at its table: a seat per judge, with what it still has to rate and what it has said."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,6 +1,6 @@
 """Export: check the benchmark, then write it in the formats asked for.
 
-In: queries and corpus of `diversify`, pool, ratings, agreement, and the labels of `resolve`. Out: a folder a format,
+In: queries and corpus of `diversify`, pool, ratings, agreement, and the labels of `resolve`. Out: a folder per format,
 and `dropped` (queries left out, with the reason). The same run gives the same bytes: no times, no paths. Nothing is
 written while `mask` lists places that still look like personal data in a text that would be.
 """

@@ -94,7 +94,7 @@ def had_a_part(context: Context) -> dict[str, Json]:
 
 
 def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> list[Json]:
-    """Return a row a judge: what it is, and of a language model how it was asked and what its replies call it."""
+    """Return a row per judge: what it is, and of a language model how it was asked and what its replies call it."""
     identities, rows = read_json(context.folder("judge") / "panel.json"), list[Json]()
     for name in panel:
         identity = identities[name]
@@ -135,7 +135,7 @@ def _counts(panel: Mapping[str, Any], published: Mapping[str, Any]) -> Json:
 
 
 def _experts(context: Context) -> list[Json]:
-    """Return a row a figure, and what it is by every sample that people read, of the panel's and published labels."""
+    """Return a row per figure, and what it is by every sample that people read, of the panel's and published labels."""
     found = {
         f"{each.labels}, {' and '.join(each.samples)}": each for each in columns(context.run, context.folder("resolve"))
     }

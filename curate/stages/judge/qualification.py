@@ -120,7 +120,7 @@ def undiscerning(tried: Trial) -> list[str]:
 
 
 def stop_the_weak(found: Mapping[str, Accuracy], gate: Gate, *, allowed: bool) -> None:
-    """Raise UserError with a line a judge unless all passed, or weak ones are allowed."""
+    """Raise UserError with a line per judge unless all passed, or weak ones are allowed."""
     if allowed or not weak(found):
         return
     lines = "\n".join(f"  {name}: {line(each)}" for name, each in found.items())

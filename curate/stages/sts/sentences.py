@@ -93,7 +93,7 @@ def candidates(text: str, lexer: Lexer, rules: Rules) -> Iterator[tuple[str, str
 
 
 def choose(queries: Sequence[tuple[str, str]], lexer: Lexer, rules: Rules, seed: int, most: int | None) -> Choice:
-    """Return a task a query, its word and synonym by seed; equal texts are one query, the first."""
+    """Return a task per query, its word and synonym by seed; equal texts are one query, the first."""
     tasks: list[Task] = []
     left_out: dict[str, str] = {}
     seen: set[str] = set()

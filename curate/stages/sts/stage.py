@@ -118,7 +118,7 @@ def _refuse_failed(votes: Mapping[int, Mapping[str, str]]) -> None:
 def draw(
     sentences: Sequence[Sentence], entries: Sequence[Entry], config: Config, seed: int
 ) -> tuple[pl.DataFrame, dict[str, str]]:
-    """Return the table `pairs`, one sentence a query by exact quotas, and why other queries have none.
+    """Return the table `pairs`, one sentence per query by exact quotas, and why other queries have none.
 
     Splits are of whole groups of words that rows of the dictionary join, so they share no word and no query.
     """

@@ -25,7 +25,7 @@ class Bigrams:
         self.revision = f"bigrams 1, {config.dim}"  # whatever changes a vector: it is part of the cache's key
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
-        """Return one row a text, of length 1, or of zeros for a text without a pair; queries as documents."""
+        """Return one row per text, of length 1, or of zeros for a text without a pair; queries as documents."""
         rows = np.zeros((len(texts), self.dim), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
             for at in range(len(text) - 1):

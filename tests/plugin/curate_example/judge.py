@@ -26,7 +26,7 @@ class Longest:
         self.identity: Mapping[str, Json] = {"heuristic": "longest 1", **config.model_dump()}
 
     def rate(self, query: Query, passages: Sequence[Document]) -> list[Outcome]:
-        """Return one outcome a passage, in order; a judge that cannot say gives Outcome(None, "failed"), not a D."""
+        """Return one outcome per passage, in order; a judge that cannot say gives Outcome(None, "failed"), not a D."""
         return [self._outcome(query.text, passage.shown()) for passage in passages]
 
     def _outcome(self, query: str, passage: str) -> Outcome:
