@@ -4,10 +4,10 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 
 from curate.core.config import Json, Settings, canonical, digest, read_yaml
 from curate.core.errors import ConfigError
+from curate.system.resources import data_file
 
 KEY = "extra_body"
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -124,6 +124,6 @@ def _kept(own: Json) -> Json:
 @cache
 def _public() -> frozenset[tuple[Place, str]]:
     """Return place and value of what the packaged presets send."""
-    presets = read_yaml(Path(__file__).with_name("presets.yaml")).values()
+    presets = read_yaml(data_file("llm/providers/presets.yaml")).values()
     bodies = [each[KEY] for each in presets if isinstance(each, Mapping) and KEY in each]
     return frozenset((place, canonical(leaf)) for body in bodies for place, leaf in leaves(body))

@@ -5,7 +5,7 @@ Keys of `Benchmark.facts` that the card knows (all may be absent; any other key 
 license       identifier such as `cc-by-nc-sa-4.0`
 source        one sentence on where queries and documents come from
 citation      how to cite the set; else a BibTeX entry of its name
-instruction   what an instruction-tuned encoder is told before a query; else that of templates/tasks.yaml
+instruction   what an instruction-tuned encoder is told before a query; else that of tasks.yaml
 repaired      how the labels came about, where a legacy set was repaired and not judged as a whole
 weak_judges   true where every judge is a heuristic: the card then opens with a warning
 judges        the panel, as a list of mappings (name, kind, model, ...) or of names
@@ -34,6 +34,8 @@ from curate.system.resources import template
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+CARD, OVERVIEW = (f"formats/exporters/templates/{name}.md.j2" for name in ("card", "overview"))
+TASKS = "formats/exporters/tasks.yaml"
 _SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
 _OWN = frozenset((*_SAID, "parts", "dependence", "experts", "privacy", "sts", "counts"))
 _MADE = "how it was made"
@@ -73,7 +75,7 @@ def card(benchmark: Benchmark, task: Task, tables: Sequence[Table], counts: Json
     policies = benchmark.verdicts["policy"].unique().sort().to_list()
     return (
         environment()
-        .from_string(template("formats/exporters/templates/card.md.j2"))
+        .from_string(template(CARD))
         .render(
             front=front_matter(front),
             name=benchmark.name,
@@ -93,7 +95,7 @@ def card(benchmark: Benchmark, task: Task, tables: Sequence[Table], counts: Json
 
 def form() -> str:
     """Return what stands for how cards are written: as long as it is the same, so is a card of the same facts."""
-    return digest([version("curate-ir"), *map(template, ("card.md.j2", "overview.md.j2", "tasks.yaml"))])
+    return digest([version("curate-ir"), *map(template, (CARD, OVERVIEW, TASKS))])
 
 
 def told(facts: Mapping[str, Json]) -> list[str]:
@@ -191,14 +193,14 @@ def overview(benchmark: Benchmark, tasks: Mapping[Task, Sequence[Table]]) -> str
     front = {**_head(benchmark, benchmark.name, tasks), "configs": configs}
     return (
         environment()
-        .from_string(template("formats/exporters/templates/overview.md.j2"))
+        .from_string(template(OVERVIEW))
         .render(front=front_matter(front), name=benchmark.name, tasks=tasks, facts=_facts(benchmark))
     )
 
 
 def _words(language: str) -> dict[str, Any]:
     """Return what a task says of itself in a language where the facts say nothing; in English where there is none."""
-    known: dict[str, dict[str, Any]] = parse_yaml(template("formats/exporters/tasks.yaml"))
+    known: dict[str, dict[str, Any]] = parse_yaml(template(TASKS))
     return known.get(language.partition("-")[0], known["en"])
 
 

@@ -89,7 +89,7 @@ def wording(context: Context) -> Wording | None:
     """Return what can be written without a model; None for a language without it."""
     known: dict[str, object] = parse_yaml(resources.template(TEMPLATES))
     words = known.get(_language(context))
-    return None if words is None else check(Wording, words, f"wording.yaml: {_language(context)}")
+    return None if words is None else check(Wording, words, f"question_templates.yaml: {_language(context)}")
 
 
 def ends_in_a_mark(text: str) -> bool:

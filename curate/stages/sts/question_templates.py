@@ -1,6 +1,6 @@
 """What can be done to a question without a model: say the same in other words, ask something else, change a detail.
 
-The words are data, `wording.yaml`, by language. Nothing here knows what a question means, so what it writes is right as
+The words are data, `question_templates.yaml`, by language. Nothing here knows what a question means; it is right as
 often as its patterns are: enough to show a pipeline, no replacement for people or a panel.
 """
 
