@@ -18,6 +18,7 @@ from curate.llm.prompts import Rubric
 from curate.panel import controls, rating, sanity
 from curate.panel.controls import PAIR, Accuracy
 from curate.panel.rating import Pool
+from curate.pii.naming import Names
 from curate.review import drawing
 from curate.stages.asking import consent
 from curate.stages.asking.panel_state import AnySeat, PaidSeat, ReplaySeat, Table
@@ -100,9 +101,9 @@ def lay(
     return Trial(drawn, laid, [seat for seat in seats if not isinstance(seat, ReplaySeat)])
 
 
-def known(path: Path) -> pl.DataFrame:
+def known(path: Path, context: Context) -> pl.DataFrame:
     """Return the pairs in a file of known grades: query_id, doc_id, grade; DataError unless it is such a table."""
-    return drawing.known(path).rename({"expected": "grade"})
+    return Names(context.folder("mask"), context.home).follow(drawing.known(path)).rename({"expected": "grade"})
 
 
 def passed(tried: Trial | None, config: Panel, context: Context) -> dict[str, Accuracy] | None:
