@@ -13,7 +13,7 @@ from curate.core.records import Grade
 from curate.ledger import Ledger, default_path
 from curate.llm.cost import cost
 from curate.llm.online import Account, Job, Limits, Reading, Task, ask
-from curate.llm.providers import identity, key_variable, provider
+from curate.llm.providers import beyond, identity, key_variable, provider
 from curate.llm.providers.presets import LanguageModel, presets
 from curate.panel.judges.llm import LlmJudge
 from curate.runs.pipeline import Pipeline
@@ -140,6 +140,7 @@ def _facts(config: LanguageModel) -> dict[str, str | int | float | bool | None]:
         "model": config.model,
         "address": str(identity(unnamed)["vendor"]),
         "key": variable,
+        "egress": "remote" if beyond("", config) else "local",
         "set": None if variable is None else bool(os.environ.get(variable, "").strip()),
         "json_mode": config.json_mode,
         "context": config.context_tokens,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from curate.core.protocols import Judge
 from curate.core.records import Document, Outcome, Query
+from curate.system.egress import understood
 
 QUERY = Query("q1", "高血压能喝咖啡吗")
 PASSAGES = (
@@ -18,6 +19,7 @@ PASSAGES = (
 def check_judge(make: Callable[[], Judge], query: Query = QUERY, passages: Sequence[Document] = PASSAGES) -> None:
     """Check a judge: one outcome per passage, which depends on nothing but the pair; identity that can be kept."""
     judge = make()
+    assert understood(judge), 'egress is "local" for what sends nothing, "remote" for all else'
     assert json.loads(json.dumps(judge.identity)), "an identity says what can change a grade"
     outcomes = list(judge.rate(query, passages))
     assert all(isinstance(each, Outcome) for each in outcomes), "a judge gives outcomes"

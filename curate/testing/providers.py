@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from curate.core.errors import ProviderError
 from curate.core.protocols import Message, Provider, Reply, Request
+from curate.system.egress import understood
 
 REQUEST = Request((Message("system", "You answer in one word."), Message("user", "Is 7,131 odd?")), max_tokens=50)
 
@@ -18,6 +19,7 @@ def check_provider(
     `key` is what it signs in with: it stands in no identity, reply or error.
     """
     provider = make()
+    assert understood(provider), 'egress is "local" for what sends nothing, "remote" for all else'
     identity = json.dumps(provider.identity)
     assert provider.identity, "an identity says what can change an answer"
     assert json.dumps(make().identity) == identity, "made again, it has the same identity"

@@ -10,6 +10,7 @@ from curate.core.config import digest
 from curate.core.protocols import Corpus, Retriever, quiet
 from curate.core.records import Document, Hit, Query
 from curate.retrieval.ranking import ask
+from curate.system.egress import understood
 
 CORPUS = {
     "d9": "高血压患者能喝咖啡吗？可以少量喝咖啡，要注意血压。",
@@ -61,6 +62,7 @@ def check_retriever(make: Callable[[], Retriever], *, cuts: bool = True) -> None
     `cuts` is False for one that yields all it has whatever the depth, because its ids may be out of date, as of a file.
     """
     retriever = make()
+    assert understood(retriever), 'egress is "local" for what sends nothing, "remote" for all else'
     json.dumps(retriever.identity)
     whole = listed(retriever, Listed(CORPUS), QUERIES, WHOLE)
     for hits in whole:

@@ -16,7 +16,7 @@ from curate.core.errors import ConfigError, ProviderError
 from curate.core.protocols import Message, Reply, Request
 from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.settings import ProviderConfig
-from curate.llm.providers.transport import proxy
+from curate.system.egress import proxy
 
 REQUEST = Request((Message("user", "几点了"),), max_tokens=5)
 ANSWER = json.dumps({"model": "m", "choices": [{"message": {"content": "三点"}, "finish_reason": "stop"}]}).encode()

@@ -7,6 +7,7 @@ from curate.core.config import Json
 from curate.core.protocols import Provider, Reply
 from curate.core.registry import Registry
 from curate.llm.providers.settings import ProviderConfig, opened
+from curate.system import egress
 
 Reader = Callable[[str], Reply | None]
 """Reads a reply in a vendor's text; None if there is none in it."""
@@ -47,6 +48,13 @@ def identity(config: ProviderConfig) -> Mapping[str, Json]:
 def reader(kind: str) -> Reader | None:
     """Return what reads a reply that was kept; None for a kind of provider whose class has no function `reply`."""
     return getattr(PROVIDERS.load(kind), "reply", None)
+
+
+def beyond(who: str, config: ProviderConfig) -> str | None:
+    """Return why what a model is sent may leave; None if its kind sends nothing, or its settings say that it stays."""
+    if egress.declared(PROVIDERS.load(config.kind)) == "local":
+        return None
+    return egress.forwarded(who, config.base_url, local=config.local)
 
 
 def key_variable(config: ProviderConfig) -> str | None:

@@ -20,6 +20,7 @@ from curate.llm.providers.faults import Rejection, filtered, hidden, rejected
 from curate.llm.providers.settings import ProviderConfig, identity, key, key_variable, opened, secrets
 from curate.llm.providers.way import SENDING, TooLarge, Way
 from curate.system import http
+from curate.system.egress import Egress
 
 KEPT = 256_000
 """Characters of a reply that are read and kept, at most."""
@@ -52,6 +53,7 @@ class Unreachable(Exception):
 class SdkProvider(ABC):
     """A provider; a subclass says how its vendor wants a request, and how it words a reply."""
 
+    egress: ClassVar[Egress] = "remote"
     address: ClassVar[str]
     usual_key: ClassVar[str]
     _reached = False

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import model_validator
@@ -19,6 +19,7 @@ from curate.core.config import Json, Section, parse_yaml
 from curate.core.errors import ConfigError
 from curate.core.protocols import Kit
 from curate.core.records import GRADES, Document, Grade, Outcome, Query
+from curate.system.egress import Egress
 
 DIGITS = 5
 """Scores are rounded before they meet a threshold, so that reruns agree."""
@@ -68,6 +69,8 @@ class Lexical:
     square of the letters that are left, for short words are mostly function words.
     """
 
+    egress: ClassVar[Egress] = "local"
+
     def __init__(self, name: str, config: Config, kit: Kit) -> None:  # noqa: ARG002 - every judge is given the kit
         if config.encoder is not None:
             raise ConfigError(f"judges.{name}.encoder: lexical coverage needs no encoder; remove it")
@@ -97,6 +100,8 @@ class Lexical:
 
 class Similarity:
     """Grade by the cosine between an encoder's vectors of query and passage."""
+
+    egress: ClassVar[Egress] = "local"
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name = name

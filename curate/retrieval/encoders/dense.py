@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from queue import Queue
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -17,6 +17,7 @@ from curate.core.errors import ConfigError
 from curate.core.protocols import Vectors
 from curate.core.records import Role
 from curate.retrieval.similarity.exact_search import unit
+from curate.system.egress import Egress
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -58,6 +59,8 @@ class Dense:
     holds, wherever that lies. Device and batch size are left out: they change a vector in its last bits only, and must
     not empty the cache.
     """
+
+    egress: ClassVar[Egress] = "local"
 
     def __init__(self, name: str, config: Config) -> None:
         self.name, self.config = name, config

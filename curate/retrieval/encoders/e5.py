@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from importlib.metadata import version
+from typing import ClassVar
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from curate.core.config import Section
 from curate.core.errors import MissingExtra
 from curate.core.protocols import Vectors
 from curate.core.records import Role
+from curate.system.egress import Egress
 
 
 class Config(Section):
@@ -17,6 +19,8 @@ class Config(Section):
 
 class E5:
     """Encode texts by multilingual-e5-small; queries and documents get the model's own prefixes."""
+
+    egress: ClassVar[Egress] = "local"
 
     dim = 384
 

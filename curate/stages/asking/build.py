@@ -14,6 +14,7 @@ from curate.llm.providers import PROVIDERS, identity
 from curate.llm.providers.presets import LanguageModel, complete, presets
 from curate.panel.judges import JUDGES
 from curate.panel.judges.llm import LlmJudge
+from curate.pii.naming import Names
 from curate.retrieval.encoders import ENCODERS
 from curate.retrieval.engines import ENGINES
 from curate.retrieval.retrievers import RETRIEVERS
@@ -35,7 +36,7 @@ def retriever(context: Context, name: str) -> Retriever:
     """Return the retriever of that name; an encoder's name means dense retrieval by it."""
     definitions = _with_encoders(context, "retrievers", RETRIEVERS.names(), name, {"kind": "dense", "encoder": name})
     make, config = _resolve(RETRIEVERS, "retrievers", definitions, name)
-    return make(name, config, kit(context))
+    return privacy_guard.guarded_retriever(make(name, config, kit(context)), context)
 
 
 def judge(
@@ -71,8 +72,9 @@ def language_model(context: Context, name: str) -> LanguageModel | None:
 
 def kit(context: Context) -> Kit:
     """Return what plugins may ask for."""
-    may_send = partial(privacy_guard.may_ask, context=context)
-    return Kit(partial(encoder, context), context.home / "cache", engine(context), device(context), may_send)
+    may_send = partial(privacy_guard.may_send, context=context)
+    named, cache = Names(context.folder("mask"), context.home), context.home / "cache"
+    return Kit(partial(encoder, context), cache, engine(context), device(context), named, may_send)
 
 
 def engine(context: Context) -> Engine | None:

@@ -22,6 +22,7 @@ from curate.stages.asking.panel_state import AnySeat, PaidSeat, ReplaySeat, Seat
 from curate.stages.asking.sharing import Share
 from curate.stages.context import Context
 from curate.stages.facts import billing
+from curate.system import egress
 
 LEAST = 1000
 """Pairs that every judge of a cascade rates, at least: agreement is measured on them."""
@@ -94,10 +95,13 @@ def listed(found: Mapping[str, Plan], context: Context) -> list[str]:
 
 
 def need_masked(panel: Sequence[AnySeat], context: Context) -> None:
-    """Stop before anything is sent to a judge elsewhere, unless all that looks like personal data may leave."""
-    for seat in paid(panel):
-        if seat.work:
-            privacy_guard.may_ask(f"judges.{seat.name}", seat.settings.base_url, context)
+    """Stop before a judge is given texts that may carry them away, unless all that looks like personal data may."""
+    for seat in panel:
+        who = f"judges.{seat.name}"
+        if isinstance(seat, PaidSeat) and seat.work:
+            privacy_guard.may_ask(who, seat.settings, context)
+        elif isinstance(seat, Seat) and seat.work:
+            privacy_guard.ask(who, egress.beyond(who, seat.judge), context)
 
 
 def permit(verb: str, models: Mapping[str, ProviderConfig], planned: Mapping[str, Plan], context: Context) -> None:
@@ -170,6 +174,7 @@ def sample(pairs: pl.DataFrame, config: Panel, context: Context) -> pl.DataFrame
 
 def rate(table: Table, panel: Sequence[AnySeat], config: Panel, context: Context) -> None:
     """Have seats rate what they still have to, the language models side by side."""
+    need_masked(panel, context)
     for seat in panel:
         if isinstance(seat, Seat):
             rating.rate(seat.judge, seat.work, table.ledger, seat.key, context.progress)

@@ -208,7 +208,7 @@ class Desk:
     def _send(self, left: Sequence[tuple[Talk[Answer], Sequence[online.Task]]]) -> None:
         context = self.context
         for talk, _ in left:
-            privacy_guard.may_ask(f"judges.{talk.model.name}", talk.model.settings.base_url, context)
+            privacy_guard.may_ask(f"judges.{talk.model.name}", talk.model.settings, context)
         jobs = [self._job(talk, tasks) for talk, tasks in left]
         budget = context.consent.budget
         bills = online.ask(jobs, self.ledger, budget=budget, progress=context.progress, tell=context.tell)

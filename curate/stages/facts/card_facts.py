@@ -161,6 +161,8 @@ def _privacy(context: Context, suspicious: int) -> list[Json]:
         f"Something was masked in {changed}, of all that were read.",
         "A second scan looked for what was missed; no such scan finds everything.",
     ]
+    if renamed := run_figures.counted_texts(report.facts, "renamed"):
+        lines.append(f"The ids of {renamed} held what looks like personal data, and were replaced.")
     decided = privacy_guard.decided(context)
     if any(decided.values()):
         counts = f"{decided['accepted']:,} were accepted and {decided['masked']:,} masked by people"

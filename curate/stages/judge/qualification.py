@@ -18,6 +18,7 @@ from curate.llm.prompts import Rubric
 from curate.panel import controls, rating, sanity
 from curate.panel.controls import PAIR, Accuracy
 from curate.panel.rating import Pool
+from curate.pii.naming import Names
 from curate.review import drawing
 from curate.stages.asking import consent
 from curate.stages.asking.panel_state import AnySeat, PaidSeat, ReplaySeat, Table
@@ -91,9 +92,9 @@ def lay(
     return Trial(drawn, laid, [seat for seat in seats if not isinstance(seat, ReplaySeat)])
 
 
-def known_pairs(path: Path) -> pl.DataFrame:
+def known_pairs(path: Path, context: Context) -> pl.DataFrame:
     """Return the pairs in a file of known grades: query_id, doc_id, grade; DataError unless it is such a table."""
-    return drawing.known(path).rename({"expected": "grade"})
+    return Names(context.folder("mask"), context.home).follow(drawing.known(path)).rename({"expected": "grade"})
 
 
 def passed(tried: Trial | None, config: Panel, context: Context) -> dict[str, Accuracy] | None:
@@ -162,7 +163,7 @@ def trial(config: Config, context: Context, table: Table) -> Trial | None:
     """Return the panel before the controls of the gate; None without any, DataError if none is of this run."""
     if config.gate.positives is None:
         return None
-    known = known_pairs(config.gate.positives)
+    known = known_pairs(config.gate.positives, context)
     found = before(known, config, context, table)
     found.need_positives(len(known))
     return found

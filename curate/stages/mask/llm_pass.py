@@ -21,8 +21,7 @@ from curate.ledger import Ledger, default_path
 from curate.llm import online
 from curate.llm.budget import plan
 from curate.llm.exchange_rates import Total
-from curate.llm.providers import identity, provider
-from curate.llm.providers.loopback import outside
+from curate.llm.providers import beyond, identity, provider
 from curate.llm.providers.presets import LanguageModel
 from curate.pii import model as reading
 from curate.pii.model import STATUSES, Prompt, Spotted, Status, prompt, windows
@@ -31,6 +30,7 @@ from curate.stages.asking import build, consent
 from curate.stages.context import Context
 from curate.stages.facts import billing
 from curate.system import resources
+from curate.system.egress import outside
 
 PURPOSE = "mask"
 LANGUAGES = ("zh", "en")
@@ -79,14 +79,15 @@ class Spots:
 def asked(config: Settings, context: Context) -> tuple[LanguageModel, Prompt] | None:
     """Return the model and what it is asked; None without one.
 
-    ConfigError if the name means no language model, or one that is not on this machine without `allow_remote`.
+    ConfigError if the name means no language model, or without `allow_remote` one that is not on this machine, or whose
+    settings do not say `local: true`.
     """
     if config.model is None:
         return None
     settings = build.language_model(context, config.model)
     if settings is None:
         raise ConfigError(f"mask.model: {config.model!r} is no language model; `curate models` lists those there are")
-    why = None if config.allow_remote else _remote(settings)
+    why = None if config.allow_remote else _leaves(f"judges.{config.model}", settings)
     if why is not None:
         raise ConfigError(
             f"mask.model: {config.model}: {why}; unmasked texts stay here unless you say mask.allow_remote=true"
@@ -96,8 +97,12 @@ def asked(config: Settings, context: Context) -> tuple[LanguageModel, Prompt] | 
     return settings, prompt(read_yaml(path), str(path))
 
 
-def _remote(settings: LanguageModel) -> str | None:
-    return "a vendor's own address is not this machine" if settings.base_url is None else outside(settings.base_url)
+def _leaves(who: str, settings: LanguageModel) -> str | None:
+    """Return why an unmasked text might leave this machine: more is asked here than of whoever reads masked ones."""
+    why = beyond(who, settings)
+    if settings.base_url is None:
+        return why and "a vendor's own address is not this machine"
+    return outside(settings.base_url) or why
 
 
 def fingerprint(config: Settings, context: Context) -> Json:
