@@ -72,5 +72,5 @@ def _ask(
     llm: LlmJudge, provider: OpenAIProvider, ledger: Ledger, key: Key, jobs: Iterator[Work], concurrency: int
 ) -> None:
     account = online.Account(key.judge_digest, key.rubric_digest, run="bench")
-    limits = online.Limits(concurrency=concurrency)
+    limits = online.RequestLimits(concurrency=concurrency)
     online.ask([online.Job("m", rating.tasks(llm, jobs, key), provider, account, limits)], ledger)

@@ -120,7 +120,7 @@ def main() -> None:
     wide = np.random.default_rng(7).standard_normal((106_000, 512), dtype=np.float32)
     wide /= np.linalg.norm(wide, axis=1, keepdims=True)
     ids = [str(number) for number in range(len(wide))]
-    left, right = (leaks.Texts(ids[part], ids[part], wide[part]) for part in (slice(6_000, None), slice(6_000)))
+    left, right = (leaks.SplitTexts(ids[part], ids[part], wide[part]) for part in (slice(6_000, None), slice(6_000)))
     wall, cpu = clock()
     leaks.alike(left, right, rule.documents, rule.overlap, leaks.DOCUMENT_RUN)
     print(f"100,000 + 6,000 random documents: {clock()[0] - wall:.1f} s, {clock()[1] - cpu:.1f} s of CPU")

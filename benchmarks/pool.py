@@ -24,7 +24,7 @@ import polars as pl
 from benchmarks import paper
 from curate.core.protocols import Corpus, Encoder, Hits, Kit, Progress, quiet
 from curate.core.records import Query
-from curate.retrieval.id_mapping import Ids
+from curate.retrieval.id_mapping import IdMapping
 from curate.retrieval.retrievers.bm25 import Bm25, Config
 from curate.retrieval.retrievers.dense import in_columns
 from curate.retrieval.similarity.exact_search import top_k
@@ -84,7 +84,7 @@ def pooled(folder: Path) -> dict[str, dict[str, float]]:
     """Pool, and return the steps."""
     clock = paper.Clock()
     corpus, queries = TableCorpus(folder), [Query(*row) for row in paper.read_queries(folder)]
-    known = Ids(corpus.ids().to_frame("id").with_columns(now="id"))
+    known = IdMapping(corpus.ids().to_frame("id").with_columns(now="id"))
     clock.book("ids")
     retrievers = [bm25(folder), *(Mapped(name, folder) for name in DENSE)]
     names = tuple(each.name for each in retrievers)

@@ -20,7 +20,7 @@ import numpy as np
 from curate.panel import sampling_design
 from curate.review import planning
 from curate.review.aims import FIGURES, TARGETS, wanted
-from curate.stats.sample_estimates import Part, recall, share
+from curate.stats.sample_estimates import StratumCounts, recall, share
 
 STRATA = (
     "relevant, one grade, top 50",
@@ -73,7 +73,7 @@ class Measured:
     every: float
 
 
-def wilson(parts: Sequence[Part]) -> tuple[float, float] | None:
+def wilson(parts: Sequence[StratumCounts]) -> tuple[float, float] | None:
     """Return the interval of the recall as it was before: Wilson's with an effective number of rows."""
     size, drawn, hits = (np.array([getattr(part, name) for part in parts]) for name in ("size", "answered", "hits"))
     smooth, one = (hits + 0.5) / (drawn + 1), np.arange(len(parts)) < POSITIVE
@@ -89,13 +89,13 @@ def wilson(parts: Sequence[Part]) -> tuple[float, float] | None:
     return min(centre - half, value), max(centre + half, value)
 
 
-def now(parts: Sequence[Part]) -> tuple[float, float] | None:
+def now(parts: Sequence[StratumCounts]) -> tuple[float, float] | None:
     """Return the interval of the recall as it is."""
     found = recall(parts[:POSITIVE], parts[POSITIVE:])
     return (found.low, found.high) if found else None
 
 
-def confirmed(parts: Sequence[Part]) -> tuple[float, float] | None:
+def confirmed(parts: Sequence[StratumCounts]) -> tuple[float, float] | None:
     """Return the interval of the precision."""
     found = share(parts[:POSITIVE])
     return (found.low, found.high) if found else None
@@ -110,13 +110,13 @@ def measured(truth: float, bounds: Sequence[tuple[float, float] | None]) -> Meas
 
 def samples(
     sizes: Mapping[str, int], rates: Sequence[float], drawn: Mapping[str, int], seeds: int
-) -> tuple[list[int], list[list[Part]]]:
+) -> tuple[list[int], list[list[StratumCounts]]]:
     """Return the relevant pairs of every stratum, and what the sample of every seed finds of them."""
     pairs, rows = [sizes[name] for name in STRATA], [drawn[name] for name in STRATA]
     good = [round(size * rate) for size, rate in zip(pairs, rates, strict=True)]
     bad = [size - hits for size, hits in zip(pairs, good, strict=True)]
     seen = (np.random.default_rng(seed).hypergeometric(good, bad, rows).tolist() for seed in range(seeds))
-    return good, [[Part(*each) for each in zip(pairs, rows, found, strict=True)] for found in seen]
+    return good, [[StratumCounts(*each) for each in zip(pairs, rows, found, strict=True)] for found in seen]
 
 
 def design(sizes: Mapping[str, int], size: int, target: str | None) -> dict[str, int]:

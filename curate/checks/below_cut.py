@@ -15,20 +15,20 @@ import polars as pl
 from curate.core.errors import DataError
 from curate.core.records import CUT
 from curate.panel.voting import PAIR
-from curate.pii.naming import Names
+from curate.pii.naming import IdNames
 from curate.review import Desk, Sample
 from curate.review.drawing import known
 from curate.stages.context import home
 from curate.stats import sample_estimates as survey
 from curate.stats.bootstrap import Figure
-from curate.stats.sample_estimates import Part
+from curate.stats.sample_estimates import StratumCounts
 from curate.system.corpus import TableCorpus
 
 RETRIEVED, REST = "retrieved, not pooled", "not retrieved"
 
 
 @dataclass(frozen=True)
-class Stratum:
+class BelowCutStratum:
     """One part of what is outside of the pool."""
 
     stratum: str
@@ -45,7 +45,7 @@ class Below:
     """What one sample says of the relevant documents outside of the pool."""
 
     source: str
-    strata: tuple[Stratum, ...]
+    strata: tuple[BelowCutStratum, ...]
     recall: Figure
     """Share of all relevant pairs that is in the pool; None unless every stratum with pairs was sampled."""
 
@@ -59,12 +59,12 @@ def estimates(
     everything = len(queries) * len(TableCorpus(run / "diversify"))
     union = len(pl.concat([retrieved, pool.select(PAIR)]).unique())
     sizes = {RETRIEVED: union - len(pool), REST: everything - union}
-    inside = Part(len(pool), len(pool), len(qrels))
+    inside = StratumCounts(len(pool), len(pool), len(qrels))
     found = []
     for source, graded in (*_files(run, files, pool), *_reviews(run, pool)):
         placed = graded.join(retrieved.with_columns(known=True), on=PAIR, how="left")
         strata = [
-            Part(size, len(rows), int(rows["grade"].is_in(list(CUT)).sum()))
+            StratumCounts(size, len(rows), int(rows["grade"].is_in(list(CUT)).sum()))
             for name, size in sizes.items()
             for rows in [placed.filter(pl.col("known").is_not_null() == (name == RETRIEVED))]
         ]
@@ -73,8 +73,8 @@ def estimates(
     return found
 
 
-def _stratum(name: str, part: Part) -> Stratum:
-    return Stratum(name, part.size, part.answered, int(part.hits), _figure(survey.share([part]), part.size))
+def _stratum(name: str, part: StratumCounts) -> BelowCutStratum:
+    return BelowCutStratum(name, part.size, part.answered, int(part.hits), _figure(survey.share([part]), part.size))
 
 
 def _figure(estimate: survey.Estimate | None, times: int = 1) -> Figure:
@@ -87,7 +87,7 @@ def _files(run: Path, files: Sequence[Path], pool: pl.DataFrame) -> Iterator[tup
     """Yield name and rows of every file; DataError if a pair stands twice, is in the pool, or not of the run."""
     documents = pl.scan_parquet(run / "diversify" / "corpus.parquet").select("doc_id").collect()["doc_id"]
     for path in files:
-        rows = Names(run / "mask", home()).follow(known(path)).rename({"expected": "grade"})
+        rows = IdNames(run / "mask", home()).follow(known(path)).rename({"expected": "grade"})
         strange = ~(pl.col("query_id").is_in(pool["query_id"].implode()) & pl.col("doc_id").is_in(documents.implode()))
         _refuse(path, rows.filter(rows.select(PAIR).is_duplicated()), "stand there twice", "give each pair once")
         _refuse(path, rows.filter(strange), "are not of this run", "give queries and documents of the run")

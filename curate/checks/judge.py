@@ -26,7 +26,7 @@ from curate.panel.controls import Accuracy
 from curate.review.settled import settled
 from curate.runs.run import Run
 from curate.stages.asking import consent, seating
-from curate.stages.asking.panel_state import AnySeat, Table, paid
+from curate.stages.asking.panel_state import JudgeState, PanelState, paid
 from curate.stages.context import Context
 from curate.stages.facts import billing
 from curate.stages.judge import qualification, quote
@@ -37,7 +37,7 @@ from curate.system.run_lock import enough_space, locked
 
 
 @dataclass(frozen=True)
-class Order:
+class JudgeOptions:
     """What is asked; nothing by default."""
 
     controls: bool = False
@@ -56,13 +56,13 @@ class Order:
 class Bench:
     """Everything that a check works with."""
 
-    order: Order
+    order: JudgeOptions
     config: JudgeConfig
     context: Context
     ledger: Ledger
 
     @cached_property
-    def seated(self) -> tuple[Table, list[AnySeat]]:
+    def seated(self) -> tuple[PanelState, list[JudgeState]]:
         """Return the panel at the pool."""
         return seating.seated(self.config, self.context, self.ledger)
 
@@ -75,7 +75,7 @@ class Bench:
         return qualification.known_pairs(path, self.context).with_columns(weight=pl.lit(1.0))
 
     @cached_property
-    def trial(self) -> qualification.Trial | None:
+    def trial(self) -> qualification.ControlTrial | None:
         """Return the panel before its controls; None without any."""
         known = self.people.select("query_id", "doc_id", "grade")
         if known.is_empty() and not self.order.controls:
@@ -101,16 +101,16 @@ class Bench:
         order = list(dict.fromkeys(each.kind for each in found))
         return sorted(found, key=lambda each: order.index(each.kind))
 
-    def rounds(self) -> list[tuple[Table, list[AnySeat]]]:
+    def rounds(self) -> list[tuple[PanelState, list[JudgeState]]]:
         """Return who is asked, one after the other: within a round the judges are asked side by side."""
         trial = self.trial if self.order.controls else None
-        rounds: list[tuple[Table, list[AnySeat]]] = [(trial.table, trial.asked())] if trial else []
+        rounds: list[tuple[PanelState, list[JudgeState]]] = [(trial.table, trial.asked())] if trial else []
         by_kind = [list(group) for _, group in groupby(self.askings, key=lambda each: each.kind)]
         rounds.extend((group[0].table, [each.asked() for each in group]) for group in by_kind)
         return rounds
 
 
-def planned(run: Run, order: Order) -> list[quote.Row]:
+def planned(run: Run, order: JudgeOptions) -> list[quote.Row]:
     """Return what the checks would send and cost, a row for every check and judge; nothing is sent."""
     with _bench(run, order) as bench:
         rows = [quote.row(table, seat) for table, seats in bench.rounds() for seat in paid(seats) if seat.work]
@@ -118,7 +118,7 @@ def planned(run: Run, order: Order) -> list[quote.Row]:
     return [{name: cell for name, cell in each.items() if name != "batches"} for each in rows]
 
 
-def check(run: Run, order: Order) -> dict[str, Any]:
+def check(run: Run, order: JudgeOptions) -> dict[str, Any]:
     """Ask what is ordered, within the run's consent, and return and write all figures (checks/judge.json)."""
     with locked(run.folder), enough_space(run.folder), _bench(run, order) as bench:
         _ask(bench)
@@ -129,7 +129,7 @@ def check(run: Run, order: Order) -> dict[str, Any]:
 
 
 @contextmanager
-def _bench(run: Run, order: Order) -> Iterator[Bench]:
+def _bench(run: Run, order: JudgeOptions) -> Iterator[Bench]:
     config, context = run.pipeline.sections["judge"], run.beside("judge")
     assert isinstance(config, JudgeConfig)
     with Ledger(context.ledger or default_path(context.home)) as ledger:

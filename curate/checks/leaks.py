@@ -20,7 +20,7 @@ NAMED = 20
 """Leaks that are listed, the nearest first; the table has all of them."""
 
 
-class Asked(Section):
+class LeakOptions(Section):
     """What a user may set."""
 
     leaks: Leaks = Leaks()
@@ -34,7 +34,7 @@ def check(
 
     `assignments` change the rule, such as `leaks.queries=0.9`, or define an encoder: `encoders.NAME={kind: dense, ..}`.
     """
-    asked = config.check(Asked, config.override({}, assignments), "--set")
+    asked = config.check(LeakOptions, config.override({}, assignments), "--set")
     rule = asked.leaks
     definitions = cast("Mapping[str, Mapping[str, Settings]]", {"encoders": asked.encoders})
     context = Context(run=train, out=train, home=home(), definitions=definitions, progress=progress)

@@ -12,7 +12,7 @@ from curate.core.config import Json
 from curate.review import Desk, paper
 from curate.review.paper import FileResult, Kind
 from curate.stats import sample_estimates
-from curate.stats.sample_estimates import Part
+from curate.stats.sample_estimates import StratumCounts
 from curate.system.files import write_json
 
 LEAK, CHANGED = frozenset({"leak", "both"}), frozenset({"changed", "both"})
@@ -20,7 +20,7 @@ LEAK, CHANGED = frozenset({"leak", "both"}), frozenset({"changed", "both"})
 
 
 @dataclass(frozen=True)
-class Checked:
+class MaskResult:
     """What a check did."""
 
     figures: dict[str, Json]
@@ -37,20 +37,20 @@ def desk(run: Path, wish: Wish, number: int | None = None, *, new: bool = False)
     return Desk(opened(run, wish, number, new=new))
 
 
-def exchange(desk: Desk, run: Path, kinds: Sequence[Kind]) -> Checked:
+def exchange(desk: Desk, run: Path, kinds: Sequence[Kind]) -> MaskResult:
     """Hand out the sheets of a sample, unless they are there already and perhaps filled in; say what is known."""
     out = desk.sample.folder / "sheets"
     there = [out / f"{person}.{kind}" for person in desk.assessors for kind in kinds]
     if not all(path.is_file() for path in there):
         paper.hand_out(desk, out, kinds)
-    return Checked(check(run, desk), there, long=long(desk.sample))
+    return MaskResult(check(run, desk), there, long=long(desk.sample))
 
 
-def take_back(run: Path, files: Sequence[Path], number: int | None = None, assessor: str | None = None) -> Checked:
+def take_back(run: Path, files: Sequence[Path], number: int | None = None, assessor: str | None = None) -> MaskResult:
     """Take the answers of sheets that came back, without rows that have a problem, and say what is known."""
     back = Desk(opened(run, Wish(), number, returning=True))
     taken = paper.take_back(back, files, assessor, keep_good_rows=True)
-    return Checked(check(run, back), taken=taken)
+    return MaskResult(check(run, back), taken=taken)
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,9 @@ _BOUNDS = ("value", "low", "high")
 
 def _figure(parts: Sequence[Read], fault: frozenset[str]) -> dict[str, float] | None:
     """Return a share with its interval, and how many of how many answers are hits."""
-    counted = [Part(part.texts, len(part.answers), sum(each in fault for each in part.answers)) for part in parts]
+    counted = [
+        StratumCounts(part.texts, len(part.answers), sum(each in fault for each in part.answers)) for part in parts
+    ]
     found = sample_estimates.share(counted)
     if found is None:
         return None

@@ -30,7 +30,7 @@ from curate.system.files import read_json, write_json
 
 
 @dataclass(frozen=True)
-class Asked:
+class PoolOptions:
     """What a user wants to know beside the run's own tables."""
 
     runs: Sequence[Path] = ()
@@ -43,9 +43,9 @@ class Asked:
     """Depth to which a retriever is credited; None for the depth to which the pool holds every ranking whole."""
 
 
-def check(run: Path, asked: Asked | None = None, progress: PaidProgress = quiet) -> dict[str, Json]:
+def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = quiet) -> dict[str, Json]:
     """Return all figures of a run's pool as plain mappings, and write them to `checks/pool.json`."""
-    wanted = asked or Asked()
+    wanted = asked or PoolOptions()
     pipeline = Pipeline.load(run / "pipeline.yaml")
     context = Context(run=run, out=run, home=home(), seed=pipeline.head.seed, progress=progress)
     stage = label_stage(run)
@@ -119,7 +119,7 @@ def heuristic(context: Context) -> bool:
     return bool(panel) and only_heuristics(list(panel), named)
 
 
-def _others(context: Context, asked: Asked) -> pl.DataFrame:
+def _others(context: Context, asked: PoolOptions) -> pl.DataFrame:
     """Return the rankings of run files as a table `rankings`; a file's stem is the system's name."""
     parts = [pl.DataFrame(schema=TABLES["rankings"])]
     names = [path.stem for path in asked.runs]

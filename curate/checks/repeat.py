@@ -18,7 +18,7 @@ from curate.llm.prompts import Rubric, rubric
 from curate.panel.controls import PAIR
 from curate.panel.rating import TEXTS, Work, shown_digest
 from curate.stages.asking import seating
-from curate.stages.asking.panel_state import PaidSeat, Table
+from curate.stages.asking.panel_state import LlmState, PanelState
 from curate.stages.context import Context
 from curate.stages.judge.config import Config as JudgeConfig
 from curate.system import resources
@@ -34,12 +34,12 @@ class Asking:
 
     kind: str
     """reversed, alone, repeat, or `rubric` and its name."""
-    table: Table
-    seat: PaidSeat
+    table: PanelState
+    seat: LlmState
     pairs: pl.DataFrame
     """query_id, doc_id of the sample."""
 
-    def asked(self) -> PaidSeat:
+    def asked(self) -> LlmState:
         """Return the seat with what is asked as its purpose."""
         return replace(self.seat, purpose=self.kind)
 
@@ -49,8 +49,8 @@ class Asking:
 
 
 def askings(
-    table: Table,
-    seats: Sequence[PaidSeat],
+    table: PanelState,
+    seats: Sequence[LlmState],
     kinds: Sequence[str],
     rubrics: Sequence[Rubric],
     prompts: int,
@@ -96,7 +96,7 @@ def checked(kinds: Sequence[str]) -> list[str]:
     return [kind for kind in KINDS if kind in kinds]
 
 
-def _chosen(table: Table, seat: PaidSeat, prompts: int) -> list[Work]:
+def _chosen(table: PanelState, seat: LlmState, prompts: int) -> list[Work]:
     """Return a random sample of the prompts of which a judge has rated every passage."""
     standing = table.standing(seat).filter(pl.col("status") == "rated")
     known = set(standing.select(TEXTS).iter_rows())
@@ -118,8 +118,10 @@ def _pairs(rows: Sequence[tuple[Work, Sequence[Document]]]) -> pl.DataFrame:
     return pl.DataFrame(pairs, dict.fromkeys(PAIR, pl.String), orient="row")
 
 
-def _asking(kind: str, table: Table, seat: PaidSeat, pairs: pl.DataFrame, asked: Rubric, context: Context) -> Asking:
+def _asking(
+    kind: str, table: PanelState, seat: LlmState, pairs: pl.DataFrame, asked: Rubric, context: Context
+) -> Asking:
     laid = table.seat(seat.name, context, lambda: asked)
     narrowed = table.left(laid, table.pool.pairs.join(pairs, on=PAIR, how="semi", maintain_order="left"))
-    assert isinstance(narrowed, PaidSeat)
+    assert isinstance(narrowed, LlmState)
     return Asking(kind, table, narrowed, pairs)

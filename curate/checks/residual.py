@@ -29,7 +29,7 @@ State = Literal["open", "accepted", "to be masked", "masked"]
 
 
 @dataclass(frozen=True)
-class Listed:
+class ResidualPlace:
     """A place that the scan listed, and what was decided on it."""
 
     number: int
@@ -55,13 +55,13 @@ class Listing:
     """All places of a run."""
 
     run: Path
-    places: Sequence[Listed]
+    places: Sequence[ResidualPlace]
     gone: int
     """Decisions whose place is no more, because the text or what is masked in it has changed."""
     allowed: bool
     """Whether the pipeline lets everything pass (`mask.residual: allow`)."""
 
-    def open(self) -> list[Listed]:
+    def open(self) -> list[ResidualPlace]:
         """Return the places that nobody has decided on."""
         return [place for place in self.places if place.state == "open"]
 
@@ -91,7 +91,7 @@ def listing(run: Path) -> Listing:
         if place not in found and known.decision == "mask" and _covered(place, hidden):
             found[place] = ("masked", known.reason, known.link, None, None)
     places = [
-        Listed(number, *place[:3], start, end, reason, state, *place[3:], link)
+        ResidualPlace(number, *place[:3], start, end, reason, state, *place[3:], link)
         for number, (place, (state, reason, link, start, end)) in enumerate(sorted(found.items()), 1)
     ]
     gone = sum(place not in found or found[place][2] != known.link for place, known in decided.items())
@@ -134,7 +134,7 @@ def excerpts(listing: Listing) -> dict[int, Excerpt]:
 
 
 @dataclass(frozen=True)
-class Orders:
+class ResidualDecisions:
     """What somebody decides: numbers of the list, and reasons for all places of a reason that are open."""
 
     mask: Sequence[int] = ()
@@ -147,7 +147,7 @@ class Orders:
         return any((self.mask, self.accept, self.mask_all, self.accept_all))
 
 
-def decide(listing: Listing, orders: Orders) -> list[Decision]:
+def decide(listing: Listing, orders: ResidualDecisions) -> list[Decision]:
     """Write down what is decided, all of it or nothing, and return it; ConfigError for a place that is not listed."""
     _check(orders, listing)
     of_reason = [(place.number, place.reason) for place in listing.open()]
@@ -160,7 +160,7 @@ def decide(listing: Listing, orders: Orders) -> list[Decision]:
     return made
 
 
-def _check(orders: Orders, listing: Listing) -> None:
+def _check(orders: ResidualDecisions, listing: Listing) -> None:
     last, reasons = len(listing.places), list(listing.counts())
     if orders and not last:
         raise ConfigError("found no place that looks like personal data, expected one to decide on; nothing is left")
@@ -175,6 +175,6 @@ def _check(orders: Orders, listing: Listing) -> None:
         raise ConfigError(f"{min(both)}: found both, expected it to be masked or accepted; choose one of the two")
 
 
-def _decision(place: Listed, verb: Verb, by: str) -> Decision:
+def _decision(place: ResidualPlace, verb: Verb, by: str) -> Decision:
     where = (place.table, place.id, place.field, place.raw_start, place.raw_end)
     return Decision(*where, place.link, place.reason, verb, by, datetime.now(UTC).isoformat(timespec="seconds"))

@@ -42,7 +42,7 @@ def analyze(
 
     work = open_run(pipeline, run)
     work.consent = allowed(max_cost, yes, retry=retry, offline=offline)
-    order = analysis.Order(model, sample)
+    order = analysis.AnalysisOptions(model, sample)
     if plan:
         print_plan(work, work.consent, lambda: analysis.planned(work, order), digits=4, as_json=as_json)
         return

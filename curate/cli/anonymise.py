@@ -68,7 +68,7 @@ def anonymise(
     from curate.cli.progress import bars
     from curate.core.errors import ConfigError
     from curate.formats.readers.encoding import Encoding
-    from curate.pii.files import Fields, Order, WithheldError
+    from curate.pii.files import Fields, MaskRequest, WithheldError
     from curate.pii.files import anonymise as mask
     from curate.pii.files.request import Format, listed, masking
     from curate.pii.secret import secret
@@ -76,7 +76,7 @@ def anonymise(
 
     if on_error not in ("stop", "drop"):
         raise ConfigError(f"--on-error: found {on_error!r}, expected stop or drop")
-    order = Order(
+    order = MaskRequest(
         source,
         target,
         masking=masking(

@@ -20,10 +20,10 @@ from curate.cli import (
     train_set,
     verify,
 )
-from curate.cli.group import Group
+from curate.cli.group import CommandGroup
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,

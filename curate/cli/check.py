@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from curate.cli import check_leaks, check_mask, check_pool
-from curate.cli.group import Group
+from curate.cli.group import CommandGroup
 from curate.cli.running import AllowWeak, Assign, File, Folder, MaxCost, Yes, allowed, open_run, print_plan
 from curate.cli.tables import as_table, too_few
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Check judges, pool and masking of a run, and splits for leaks.",
@@ -55,7 +55,7 @@ def judge(
     work = open_run(pipeline, run, assign or [])
     work.consent = allowed(max_cost, yes, offline=offline)
     kinds = [name.strip() for name in again.split(",") if name.strip()]
-    order = checks.Order(controls, positives, kinds, rubric or [], prompts)
+    order = checks.JudgeOptions(controls, positives, kinds, rubric or [], prompts)
     if plan:
         print_plan(work, work.consent, lambda: checks.planned(work, order), digits=4, as_json=as_json)
         return

@@ -12,7 +12,7 @@ from curate.cli.running import Folder, run_folder
 from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
-    from curate.checks.mask import Checked
+    from curate.checks.mask import MaskResult
 
 Figures = Mapping[str, Any]
 
@@ -75,7 +75,7 @@ def mask(
     typer.echo(json.dumps(done.figures, ensure_ascii=False, indent=1) if as_json else "\n".join(_lines(done)))
 
 
-def _lines(done: "Checked") -> Iterator[str]:
+def _lines(done: "MaskResult") -> Iterator[str]:
     from curate.checks.mask_sample import MASKED
 
     figures: Figures = done.figures

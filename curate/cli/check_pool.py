@@ -37,11 +37,11 @@ def pool(
     as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
 ) -> None:
     """Say what one retriever alone gives, what lies deeper or was missed, and how far verdicts cover a run file."""
-    from curate.checks.pool import Asked, check
+    from curate.checks.pool import PoolOptions, check
     from curate.cli.progress import bars
 
     folder = run_folder(run)
-    asked = Asked(run_file or (), subset, split, below or (), depth)
+    asked = PoolOptions(run_file or (), subset, split, below or (), depth)
     with bars() as (progress, _):
         found: Figures = check(folder, asked, progress)
     if as_json:

@@ -13,7 +13,7 @@ import typer
 from curate.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from curate.checks.residual import Listed, Listing
+    from curate.checks.residual import Listing, ResidualPlace
     from curate.stages.asking.residual_decisions import Decision
 
 _ASKED = "mask it (m), accept it (a), the same for all open ones of its reason (M, A), skip it (s), or stop (q)"
@@ -23,10 +23,10 @@ def residual(
     run: Path, numbers: tuple[str, str], reasons: tuple[Sequence[str], Sequence[str]], by: str | None, *, as_json: bool
 ) -> None:
     """List the places, or decide on them: by numbers and reasons to mask and to accept, else asked one by one."""
-    from curate.checks.residual import Orders, decide, listing
+    from curate.checks.residual import ResidualDecisions, decide, listing
 
     (mask, accept), (mask_all, accept_all) = map(_numbers, numbers), map(_names, reasons)
-    orders = Orders(mask, accept, mask_all, accept_all, by or getpass.getuser())
+    orders = ResidualDecisions(mask, accept, mask_all, accept_all, by or getpass.getuser())
     found = listing(run)
     if orders:
         made = decide(found, orders)
@@ -74,7 +74,7 @@ def _lines(found: "Listing") -> Iterator[str]:
     yield from _ending(found)
 
 
-def _where(place: "Listed") -> str:
+def _where(place: "ResidualPlace") -> str:
     at = "-" if place.start is None else f"{place.start}-{place.end}"
     return f"{place.number:>5}  {place.table}  {place.id}  {place.field}  {at}  {place.state}"
 
@@ -105,7 +105,7 @@ def _figures(found: "Listing") -> dict[str, object]:
 
 def _ask(found: "Listing", by: str) -> None:
     """Ask about every open place; an answer is written down before the next question."""
-    from curate.checks.residual import Orders, decide, excerpts, listing
+    from curate.checks.residual import ResidualDecisions, decide, excerpts, listing
 
     shown, passed = excerpts(found), set[int]()
     typer.echo(_ASKED)
@@ -114,10 +114,10 @@ def _ask(found: "Listing", by: str) -> None:
         typer.echo(f"{_where(place)}  {place.reason}  {shown[place.number]}")
         answer = typer.prompt("m/a/M/A/s/q", prompt_suffix=" ").strip()
         given = {
-            "m": Orders(mask=[place.number], by=by),
-            "a": Orders(accept=[place.number], by=by),
-            "M": Orders(mask_all=[place.reason], by=by),
-            "A": Orders(accept_all=[place.reason], by=by),
+            "m": ResidualDecisions(mask=[place.number], by=by),
+            "a": ResidualDecisions(accept=[place.number], by=by),
+            "M": ResidualDecisions(mask_all=[place.reason], by=by),
+            "A": ResidualDecisions(accept_all=[place.reason], by=by),
         }.get(answer)
         if answer == "q":
             break

@@ -41,7 +41,7 @@ def evaluate(
 
     named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]
     old = [name for each in legacy or [] for name in each.split(",") if name]
-    order = evaluating.Order(folder, named, old, baselines, device, out)
+    order = evaluating.EvaluationOptions(folder, named, old, baselines, device, out)
     with bars() as (_, tell):
         found = evaluating.evaluate(order, tell)
     if as_json:

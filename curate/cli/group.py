@@ -11,7 +11,7 @@ class Stopped(Exception):
     """The user pressed Ctrl-C; the message says what is kept and how to go on."""
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """A command with commands of its own."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own copy of click has them

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from curate.cli.group import Group
+from curate.cli.group import CommandGroup
 
 if TYPE_CHECKING:
     from curate.core.config import Json
@@ -20,7 +20,9 @@ TOKENS = ("prompt", "cached", "written", "output", "reasoning")
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands to the program."""
-    commands = typer.Typer(cls=Group, no_args_is_help=True, help="The ledger of all runs: figures, copies, checks.")
+    commands = typer.Typer(
+        cls=CommandGroup, no_args_is_help=True, help="The ledger of all runs: figures, copies, checks."
+    )
     commands.command("stats")(stats)
     commands.command("export")(export)
     commands.command("import")(import_)

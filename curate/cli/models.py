@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from curate.cli import completing
-from curate.cli.group import Group
+from curate.cli.group import CommandGroup
 from curate.cli.running import File, Folder, announce_presets, open_run
 
 if TYPE_CHECKING:
-    from curate.runs.models import Trial
+    from curate.runs.models import ModelTest
     from curate.runs.pipeline import Pipeline
 
 AsJson = Annotated[bool, typer.Option("--json", help="For scripts.")]
 
-commands = typer.Typer(cls=Group, invoke_without_command=True, rich_markup_mode=None)
+commands = typer.Typer(cls=CommandGroup, invoke_without_command=True, rich_markup_mode=None)
 
 
 def add_to(app: typer.Typer) -> None:
@@ -78,7 +78,7 @@ def _cell(value: str | int | float | bool | None) -> str:
     return value if isinstance(value, str) else f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
-def _said(trial: "Trial") -> str:
+def _said(trial: "ModelTest") -> str:
     usage = trial.usage
     tokens = usage and (
         f"{usage.prompt:,} prompt tokens, {usage.cached:,} of them from a cache; "

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from curate.cli.group import Group
+from curate.cli.group import CommandGroup
 from curate.cli.running import Folder, open_run
 from curate.cli.tables import as_table, too_few
 
@@ -20,7 +20,7 @@ Named = Annotated[str | None, typer.Option("--sample", help="Name of the sample;
 Json = Annotated[bool, typer.Option("--json", help="For scripts.")]
 
 app = typer.Typer(
-    cls=Group, no_args_is_help=True, help="Have people check a sample of the labels, and say what it proves."
+    cls=CommandGroup, no_args_is_help=True, help="Have people check a sample of the labels, and say what it proves."
 )
 
 
@@ -74,7 +74,7 @@ def export(
         _hand_out(Desk(Sample.find(work.folder, name)), out, kinds)
         return
     work.need_ancestors("resolve")
-    order = drawing.Order(
+    order = drawing.SampleOptions(
         name=name,
         size=size,
         target=target,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import yaml
 
 
-class Limits(NamedTuple):
+class YamlLimits(NamedTuple):
     """How much a text may hold; nothing of more is ever built."""
 
     size: int
@@ -16,9 +16,9 @@ class Limits(NamedTuple):
     """Scalars, lists and mappings, counted as often as aliases repeat them."""
 
 
-SETTINGS = Limits(1_000_000, 20_000)
+SETTINGS = YamlLimits(1_000_000, 20_000)
 """Of what a person writes: a pipeline, a rubric, models; and of what comes with the package."""
-DATA = Limits(64_000_000, 4_000_000)
+DATA = YamlLimits(64_000_000, 4_000_000)
 """Of a file of rows, such as a dictionary of synonyms."""
 DEPTH = 50
 """How many lists and mappings may stand in one another."""
@@ -26,7 +26,7 @@ _CORE = "tag:yaml.org,2002:"
 _TAGS = frozenset(_CORE + name for name in ("null", "bool", "int", "float", "str", "seq", "map", "merge"))
 
 
-def parse(text: str, limits: Limits = SETTINGS) -> Any:  # noqa: ANN401 - whatever is in it
+def parse(text: str, limits: YamlLimits = SETTINGS) -> Any:  # noqa: ANN401 - whatever is in it
     """Return what a YAML text holds, in types that JSON has too; yaml.YAMLError if it is none, or more than allowed.
 
     A date stays the text that was typed. No key stands twice in a mapping.
@@ -42,7 +42,7 @@ def parse(text: str, limits: Limits = SETTINGS) -> Any:  # noqa: ANN401 - whatev
         loader.dispose()
 
 
-def read(path: Path, limits: Limits = SETTINGS) -> str:
+def read(path: Path, limits: YamlLimits = SETTINGS) -> str:
     """Return the text of a file, of which no more is read than allowed; yaml.YAMLError if it is larger."""
     with path.open("rb") as stream:
         raw = stream.read(limits.size + 1)
@@ -51,7 +51,7 @@ def read(path: Path, limits: Limits = SETTINGS) -> str:
     return raw.decode("utf-8")
 
 
-def too_large(limits: Limits) -> yaml.YAMLError:
+def too_large(limits: YamlLimits) -> yaml.YAMLError:
     """Return the error of a text that is larger than allowed."""
     return yaml.MarkedYAMLError(problem=f"found more than {limits.size:,} bytes, expected a smaller file")
 
@@ -67,7 +67,7 @@ def problem(error: Exception) -> str:
 class _Loader(yaml.SafeLoader):
     """Counts while nodes are composed, so that what is too much is refused before it is built."""
 
-    def __init__(self, text: str, limits: Limits) -> None:
+    def __init__(self, text: str, limits: YamlLimits) -> None:
         super().__init__(text)
         self._limits, self._depth, self._values = limits, 0, 0
         self._known: dict[int, tuple[int, int]] = {}

@@ -26,7 +26,7 @@ import polars as pl
 
 from curate.core.errors import DataError
 from curate.label_audit.labels import LABELLED, UNLABELLED
-from curate.stats.sample_estimates import LEVEL, Estimate, Part, share
+from curate.stats.sample_estimates import LEVEL, Estimate, StratumCounts, share
 from curate.stats.tally import Floats
 
 
@@ -72,7 +72,7 @@ def correct(pairs: pl.DataFrame, answers: pl.DataFrame, queries: Sequence[str], 
         )
     labelled = np.array([name.endswith(LABELLED) for name in names], dtype=bool)
     claimed = [place for place, name in enumerate(names) if name == f"relevant{UNLABELLED}"]
-    parts = [Part(*(int(each[:, place].sum()) for each in (size, answered, hits))) for place in claimed]
+    parts = [StratumCounts(*(int(each[:, place].sum()) for each in (size, answered, hits))) for place in claimed]
     return Corrected(
         answered=len(answers),
         false_negatives=mean(size[:, ~labelled], answered[:, ~labelled], hits[:, ~labelled], level),

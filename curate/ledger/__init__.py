@@ -10,7 +10,7 @@ change: claims (who asks what just now) and batches (what a vendor still works o
 
 from curate.ledger.batches import Batch, Batches
 from curate.ledger.claims import Claims
-from curate.ledger.records import Call, Passage, Rating
+from curate.ledger.records import Call, PassageRow, Rating
 from curate.ledger.store import Ledger, default_path
 
-__all__ = ["Batch", "Batches", "Call", "Claims", "Ledger", "Passage", "Rating", "default_path"]
+__all__ = ["Batch", "Batches", "Call", "Claims", "Ledger", "PassageRow", "Rating", "default_path"]

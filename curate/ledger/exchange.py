@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from curate.core.errors import DataError
 from curate.ledger.identities import seal
-from curate.ledger.records import Call, Kept, Passage, Rating
+from curate.ledger.records import Call, Kept, PassageRow, Rating
 from curate.ledger.store import Ledger
 from curate.ledger.tables import ADDED, KEPT, MIGRATIONS
 from curate.system.files import replacing
@@ -82,7 +82,7 @@ def _opened(path: Path, table: sa.TableClause) -> Iterator[pq.ParquetFile]:
 
 
 def _schema(table: sa.TableClause, version: int = len(MIGRATIONS)) -> pa.Schema:
-    declared = {field.name: field.type for record in (Call, Rating, Passage) for field in fields(record)}
+    declared = {field.name: field.type for record in (Call, Rating, PassageRow) for field in fields(record)}
     kinds = {name: {declared.get(name), *get_args(declared.get(name))} for name in table.c.keys()}  # noqa: SIM118 - a collection of columns
     kinds = {name: found for name, found in kinds.items() if ADDED.get(name, 1) <= version}
     columns = [

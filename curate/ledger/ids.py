@@ -8,7 +8,7 @@ PER_MS = 1 << 16
 """Ids of one millisecond; after these the next millisecond begins early."""
 
 
-class Ids:
+class TimeOrderedIds:
     """Ids of one writer as text that sorts by time: milliseconds, number within them, and the writer's 40 random bits.
 
     Within one writer each is larger than the one before, whatever the clock does. Between machines the order is that of

@@ -71,7 +71,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class PassageRow:
     """What was seen of a passage before it was shown to a judge."""
 
     passage_digest: str

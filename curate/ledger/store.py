@@ -13,8 +13,8 @@ import polars as pl
 
 from curate.core.config import Json, canonical, digest
 from curate.core.errors import DataError
-from curate.ledger.ids import Ids, first_of, second_of
-from curate.ledger.records import Call, Kept, Passage, Rating
+from curate.ledger.ids import TimeOrderedIds, first_of, second_of
+from curate.ledger.records import Call, Kept, PassageRow, Rating
 from curate.ledger.writer import Writer
 
 CHUNK = 20_000
@@ -43,7 +43,7 @@ class Ledger:
 
         self._sa, self._tables, self._identities = sa, tables, identities
         self.database = Database(where)
-        self._ids = Ids()
+        self._ids = TimeOrderedIds()
         self._named: dict[str, str] = {}
         """Judges that said nothing yet: digest -> identity."""
         self._heard: set[str] = set()
@@ -105,7 +105,7 @@ class Ledger:
         await self._writer.put(rows)
         return call_id
 
-    def note(self, passages: Iterable[Passage]) -> None:
+    def note(self, passages: Iterable[PassageRow]) -> None:
         """Keep what was seen of passages; what is known of one already stays."""
         rows = [
             (each.passage_digest, each.tokens, each.cut, each.whole_tokens, canonical(each.flags)) for each in passages
@@ -142,13 +142,13 @@ class Ledger:
             query = query.where(ratings.query_digest.in_(queries))
         return _standing(self._frame(query, schema)).drop("rating_id")
 
-    def passages(self) -> list[Passage]:
+    def passages(self) -> list[PassageRow]:
         """Return all that was noted of passages, sorted by digest."""
         passages = self._tables.passages
         query = self._sa.select(passages).order_by(passages.c.passage_digest)
         with self.database.transaction() as connection:
             rows = [row._asdict() for row in connection.execute(query)]
-        return [Passage(**{**row, "flags": tuple(json.loads(row["flags"]))}) for row in rows]
+        return [PassageRow(**{**row, "flags": tuple(json.loads(row["flags"]))}) for row in rows]
 
     def models(self, judge_digest: str, rubric_digest: str) -> list[str]:
         """Return the model ids that a judge's replies under a rubric named, first to last."""

@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import sqlalchemy as sa
 
-from curate.ledger.records import Call, Kept, Passage, Rating
+from curate.ledger.records import Call, Kept, PassageRow, Rating
 
 
 def _table(name: str, *columns: str | sa.ColumnClause[bool]) -> sa.TableClause:
@@ -19,7 +19,7 @@ def _names(record: type) -> list[str]:
 judges = _table("judges", "judge_digest", "identity")
 calls = _table("calls", "call_id", *_names(Call))
 ratings = _table("ratings", "rating_id", *_names(Rating), "call_id")
-passages = _table("passages", *(sa.column(name, sa.Boolean) if name == "cut" else name for name in _names(Passage)))
+passages = _table("passages", *(sa.column(name, sa.Boolean) if name == "cut" else name for name in _names(PassageRow)))
 claims = _table("claims", "key", "owner", "expires")
 batches = _table(
     "batches",

@@ -10,7 +10,7 @@ from curate.llm.exchange_rates import Rate, Rates, Total, line, shown
 
 
 @dataclass(frozen=True)
-class Plan:
+class CostEstimate:
     """What sending requests would use: tokens by estimate, answers at their bound, `cost` None without a price."""
 
     calls: int
@@ -20,11 +20,11 @@ class Plan:
     currency: str = "USD"
     """Of the cost, if there is one."""
 
-    def plus(self, other: "Plan") -> "Plan":
+    def plus(self, other: "CostEstimate") -> "CostEstimate":
         """Return the plan of both, of one model; the cost is None if one is unknown."""
         total = None if self.cost is None or other.cost is None else self.cost + other.cost
         tokens = self.prompt_tokens + other.prompt_tokens, self.output_tokens + other.output_tokens
-        return Plan(self.calls + other.calls, *tokens, total, self.currency)
+        return CostEstimate(self.calls + other.calls, *tokens, total, self.currency)
 
     def said(self) -> str:
         """Return the plan as a clause for a user."""
@@ -33,7 +33,7 @@ class Plan:
         return f"{self.calls:,} calls, {tokens}, {price}"
 
 
-def plan(requests: Iterable[Request], price: Price | None) -> Plan:
+def plan(requests: Iterable[Request], price: Price | None) -> CostEstimate:
     """Return what sending the requests would use, each answer at its bound."""
     calls = prompt = output = 0
     total = None if price is None else 0.0
@@ -41,15 +41,15 @@ def plan(requests: Iterable[Request], price: Price | None) -> Plan:
         usage = estimate(request)
         calls, prompt, output = calls + 1, prompt + usage.prompt, output + usage.output
         total = None if total is None else total + (cost(usage, price) or 0.0)
-    return Plan(calls, prompt, output, total, price.currency if price else "USD")
+    return CostEstimate(calls, prompt, output, total, price.currency if price else "USD")
 
 
-def together(plans: Sequence[Plan], total: Total) -> Plan:
+def together(plans: Sequence[CostEstimate], total: Total) -> CostEstimate:
     """Return the plan of several models together, of which the total is known."""
     calls, prompt, output = (
         sum(getattr(each, name) for each in plans) for name in ("calls", "prompt_tokens", "output_tokens")
     )
-    return Plan(calls, prompt, output, total.amount, total.currency or plans[0].currency)
+    return CostEstimate(calls, prompt, output, total.amount, total.currency or plans[0].currency)
 
 
 @dataclass

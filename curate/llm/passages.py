@@ -39,7 +39,7 @@ _SPACED = 0x0E00
 
 
 @dataclass(frozen=True)
-class Passage:
+class ShownText:
     """A text as shown, and what the ledger keeps of it."""
 
     text: str
@@ -55,26 +55,26 @@ class Passage:
     """What is suspicious in the text as shown; see curate/suspicion/."""
 
 
-def shown(document: Document, limit: int | None) -> Passage:
+def shown(document: Document, limit: int | None) -> ShownText:
     """Return title and body as a judge is shown them, in at most `limit` tokens; None shows all."""
     return bounded(document.shown(), limit)
 
 
-def bounded(text: str, limit: int | None) -> Passage:
+def bounded(text: str, limit: int | None) -> ShownText:
     """Return a text, a query for example, in at most `limit` tokens; ValueError for a limit in which nothing fits."""
     kept = cut(text, limit)
     return _passage(text, kept, flags(kept))
 
 
-def bounded_all(texts: Sequence[str], limit: int | None) -> list[Passage]:
+def bounded_all(texts: Sequence[str], limit: int | None) -> list[ShownText]:
     """Return many texts as a judge is shown them, in order: the same as `bounded` of each, but faster."""
     kept = [cut(text, limit) for text in texts]
     return [_passage(*each) for each in zip(texts, kept, sieve.flags_all(kept), strict=True)]
 
 
-def _passage(text: str, kept: str, found: tuple[str, ...]) -> Passage:
+def _passage(text: str, kept: str, found: tuple[str, ...]) -> ShownText:
     whole, shorter = tokens(text), len(kept) < len(text)
-    return Passage(kept, text_digest(kept), tokens(kept) if shorter else whole, whole, shorter, found)
+    return ShownText(kept, text_digest(kept), tokens(kept) if shorter else whole, whole, shorter, found)
 
 
 def cut(text: str, limit: int | None) -> str:

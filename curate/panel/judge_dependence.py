@@ -38,7 +38,7 @@ MEASURED: Mapping[bool | None, str] = {True: "yes", False: "no", None: "not meas
 
 
 @dataclass(frozen=True)
-class Together:
+class JudgePair:
     """How two judges go together; None where a judge never varies or nothing is known."""
 
     first: str
@@ -110,7 +110,7 @@ def together(
     errors: npt.ArrayLike | None,
     families: Mapping[str, str | None],
     weights: npt.ArrayLike | None = None,
-) -> list[Together]:
+) -> list[JudgePair]:
     """Return every two judges; `codes` are pairs x judges with -1 for none, `errors` with NaN, None if unknown.
 
     `weights` is how many pairs each pair with errors stands for; one if None.
@@ -123,7 +123,7 @@ def together(
         kin = families.get(names[one])
         items, equal, kappa, low = _alike(said[:, one], said[:, two])
         found.append(
-            Together(
+            JudgePair(
                 names[one],
                 names[two],
                 items,
@@ -200,7 +200,7 @@ def row(pair: Mapping[str, Any]) -> dict[str, object]:
     return {**{name: MEASURED[None] if pair[name] is None else pair[name] for name in shown}, "near-identical": near}
 
 
-def _plain(found: Together | Effective) -> dict[str, Json]:
+def _plain(found: JudgePair | Effective) -> dict[str, Json]:
     """Return the fields, rounded so that a last bit cannot make two runs differ."""
     return {name: round(each, 6) if isinstance(each, float) else each for name, each in asdict(found).items()}
 

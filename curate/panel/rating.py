@@ -15,11 +15,11 @@ from curate.core.protocols import Judge, Progress, Reply, quiet
 from curate.core.records import Document, Outcome, Query
 from curate.core.sampling import chunks, halves
 from curate.ledger import Ledger, Rating
-from curate.ledger.records import Passage as Noted
+from curate.ledger.records import PassageRow as Noted
 from curate.llm.cost import tokens
-from curate.llm.online import Reading, Task
+from curate.llm.online import ReplyResult, Task
 from curate.llm.parse import Parsed
-from curate.llm.passages import Passage
+from curate.llm.passages import ShownText
 from curate.panel.judges.llm import LlmJudge
 from curate.panel.judges.replay import Replay
 
@@ -36,7 +36,7 @@ class Pool:
     queries: Mapping[str, Query]
     documents: Mapping[str, Document]
     """Queries and documents as they are shown: a text that is too long is cut."""
-    shown: Sequence[Passage] = ()
+    shown: Sequence[ShownText] = ()
     """The same texts, with what the ledger keeps of them: whether they were cut, and what is suspicious in them."""
 
 
@@ -157,7 +157,7 @@ def ratings(key: Key, query_digest: str, slots: Sequence[str], outcomes: Sequenc
     ]
 
 
-def reading(judge: LlmJudge, key: Key, query_digest: str, slots: Sequence[str], reply: Reply) -> Reading:
+def reading(judge: LlmJudge, key: Key, query_digest: str, slots: Sequence[str], reply: Reply) -> ReplyResult:
     """Return what a reply settles, from the digests of what was asked.
 
     That is every grade; and where one passage was asked alone, also that there is none.
@@ -165,7 +165,7 @@ def reading(judge: LlmJudge, key: Key, query_digest: str, slots: Sequence[str], 
     parsed = judge.read(reply, len(slots))
     rows = ratings(key, query_digest, slots, judge.outcomes(reply, parsed))
     rated = [row for row in rows if row.status == "rated"]
-    return Reading(
+    return ReplyResult(
         tuple(rated if len(slots) > 1 else rows),
         form=form(reply, parsed),
         foreign_labels=parsed.foreign,
@@ -205,20 +205,20 @@ def _task(judge: LlmJudge, work: Work, key: Key) -> Task:
     def smaller(groups: Sequence[Passages]) -> tuple[Task, ...]:
         return tuple(_task(judge, replace(work, passages=tuple(group)), key) for group in groups)
 
-    def read(reply: Reply) -> Reading:
+    def read(reply: Reply) -> ReplyResult:
         found = reading(judge, key, query_digest, slots, reply)
         settled = {row.slot for row in found.ratings}
         left = [passage for slot, passage in enumerate(passages) if slot not in settled]
         groups = [] if not left else [left] if settled else halves(left)
         return replace(found, again=smaller(groups))
 
-    def failed(error: ProviderError) -> Reading:
+    def failed(error: ProviderError) -> ReplyResult:
         if error.too_long and len(passages) > 1:
-            return Reading(again=smaller(halves(passages)), form="too_long", fruitful=False)
+            return ReplyResult(again=smaller(halves(passages)), form="too_long", fruitful=False)
         # What is too long alone will be so again: the model refuses it. What failed is tried again on the next run.
         outcome = Outcome(None, "refused" if error.too_long else "failed")
         rows = ratings(key, query_digest, slots, [outcome] * len(passages))
-        return Reading(tuple(rows), form="too_long" if error.too_long else "failed", fruitful=False)
+        return ReplyResult(tuple(rows), form="too_long" if error.too_long else "failed", fruitful=False)
 
     request = judge.build(query.text, [passage.shown() for passage in passages])
     return Task(request, read, failed, len(passages), query_digest, slots, work.place)

@@ -23,7 +23,7 @@ class Pattern(Section):
     kind: str = Field(default="private", pattern=KIND, description="what it is; the placeholder's word")
 
 
-class Words(Section):
+class CustomWords(Section):
     """Words that are masked wherever they stand; letters or digits may not touch those that begin or end with one."""
 
     words: list[str] = Field(default=[], description="the words")
@@ -49,7 +49,7 @@ def from_pattern(name: str, config: Pattern) -> Recogniser:
     return found
 
 
-def from_words(name: str, config: Words) -> Recogniser:
+def from_words(name: str, config: CustomWords) -> Recogniser:
     """Return a recogniser for a list of words, longest first; ConfigError if there are none."""
     words = {narrow(word).strip() for word in [*config.words, *_lines(name, config.file)]} - {""}
     if not words:

@@ -12,7 +12,7 @@ from curate.pii.words import one_of
 from curate.system.resources import data_file
 
 
-class Lists(Section):
+class InstitutionLists(Section):
     """The file institutions_short.yaml; what each list means is said there."""
 
     enough: int
@@ -43,9 +43,11 @@ class Lists(Section):
 
 
 @cache
-def lists() -> Lists:
+def lists() -> InstitutionLists:
     """Return the lists of institutions_short.yaml."""
-    return Lists.model_validate(parse_yaml(data_file("pii/institutions_short.yaml").read_text(encoding="utf-8")))
+    return InstitutionLists.model_validate(
+        parse_yaml(data_file("pii/institutions_short.yaml").read_text(encoding="utf-8"))
+    )
 
 
 @cache

@@ -49,7 +49,7 @@ STATUSES: tuple[Status, ...] = ("read", "refused", "unparsed", "excessive", "fai
 """`excessive`: a reply that would mask so much of a text that nothing is believed of it."""
 
 
-class Prompt(Section):
+class MaskingPrompt(Section):
     """What the model is asked."""
 
     version: Literal[1]
@@ -108,9 +108,9 @@ class Spotted:
         return cls(data["status"], spans, data["rejected"])
 
 
-def prompt(data: Mapping[str, Json], where: str) -> Prompt:
+def prompt(data: Mapping[str, Json], where: str) -> MaskingPrompt:
     """Return the prompt in a parsed YAML mapping; ConfigError names `where`, the key, and what to do."""
-    return check(Prompt, data, where)
+    return check(MaskingPrompt, data, where)
 
 
 def windows(text: str) -> Iterator[tuple[int, str]]:
@@ -130,7 +130,7 @@ def _sentence(text: str, low: int, high: int) -> int:
     return max((match.end() for match in _SENTENCE_END.finditer(text, low, high)), default=high)
 
 
-def build(asked: Prompt, window: str, thinking_tokens: int = 0) -> Request:
+def build(asked: MaskingPrompt, window: str, thinking_tokens: int = 0) -> Request:
     """Return the request about a window of a text; errors of whoever is asked may not repeat it."""
     user = fill(asked.user, {"text": block("text", fence([window]), window)}).strip()
     turns = (Message("system", asked.prefix), Message("user", user))

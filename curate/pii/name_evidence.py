@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from curate.core.config import Section, parse_yaml
-from curate.pii.name_words import Words, known, lists
+from curate.pii.name_words import WordList, known, lists
 from curate.system.resources import data_file
 
 
@@ -63,13 +63,13 @@ class Weighed:
 class _Around:
     front: Weighed
     behind: Weighed
-    titles: Words
-    short: Words
-    family: Words
-    kin: Words
+    titles: WordList
+    short: WordList
+    family: WordList
+    kin: WordList
     """Words after which a given name may stand alone."""
-    asked: Words
-    owners: Words
+    asked: WordList
+    owners: WordList
 
     def owned(self, text: str, place: int) -> bool:
         """Say whether a family word that belongs to somebody ends there: 我弟, 她儿子."""
@@ -90,12 +90,12 @@ def around() -> _Around:
     return _Around(
         front=Weighed(data.front),
         behind=Weighed(data.behind),
-        titles=Words(data.behind["title"].words.split()),
-        short=Words(data.behind["short"].words.split()),
-        family=Words(data.behind["family"].words.split()),
-        kin=Words(data.front["kin"].words.split()),
-        asked=Words(data.asked.split()),
-        owners=Words(data.owners.split()),
+        titles=WordList(data.behind["title"].words.split()),
+        short=WordList(data.behind["short"].words.split()),
+        family=WordList(data.behind["family"].words.split()),
+        kin=WordList(data.front["kin"].words.split()),
+        asked=WordList(data.asked.split()),
+        owners=WordList(data.owners.split()),
     )
 
 

@@ -9,7 +9,7 @@ from curate.pii.name_evidence import around
 from curate.pii.name_lattice import lattice
 from curate.pii.name_sought import SEPARATED, SEPARATOR
 from curate.pii.name_weights import begins, behind, front, run_at
-from curate.pii.name_words import Words, lists
+from curate.pii.name_words import WordList, lists
 from curate.pii.names import CJK
 from curate.pii.places import fold
 from curate.pii.spans import in_order
@@ -44,13 +44,13 @@ _TWO = f"[{''.join(sorted(_sounds()))}]{{2}}"
 
 
 @cache
-def _telling() -> Words:
-    return Words(words("name_parts")["telling"])
+def _telling() -> WordList:
+    return WordList(words("name_parts")["telling"])
 
 
 @cache
-def _no_person() -> Words:
-    return Words(words("name_parts")["no_person"])
+def _no_person() -> WordList:
+    return WordList(words("name_parts")["no_person"])
 
 
 @trigger(f"[{_DOTS}]|{_TWO}{SEPARATOR}{_TWO}", needs=SEPARATED)

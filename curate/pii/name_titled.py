@@ -5,7 +5,7 @@ import re
 from curate.core.records import Span
 from curate.pii.name_evidence import around
 from curate.pii.name_sought import ANY_TITLE, BEFORE_TITLE
-from curate.pii.name_words import Words, known, lists, surnames
+from curate.pii.name_words import WordList, known, lists, surnames
 from curate.pii.names import CJK, bounded, common, is_chinese, is_word
 from curate.pii.text import narrow, trigger
 from curate.pii.words import either
@@ -17,7 +17,7 @@ _ONE = frozenset(_TITLES.one)
 _FIRST = frozenset(surnames())
 _SPLITS = ((2, 2), (2, 1), (2, 0), (1, 2), (1, 1), (1, 0))
 """Characters of the surname and of the given name, in the order in which they are tried."""
-_LEADERS, _CALLS = Words(lists().leaders), Words(lists().calls)
+_LEADERS, _CALLS = WordList(lists().leaders), WordList(lists().calls)
 _PLAIN_COMPOUNDS = frozenset(lists().compounds.plain)
 _GREETED = re.compile(r"[,，、!！ ]{0,2}(?:您好|你好|好[,，!！。]|[:：])")
 _SAID = re.compile(r"[说您你好的也在和今是让给帮告就]")

@@ -44,7 +44,7 @@ class _Latin(Section):
     no_names: list[str]
 
 
-class Lists(Section):
+class NameLists(Section):
     """The file names.yaml; what each list means is said there."""
 
     surnames: _Surnames
@@ -72,12 +72,12 @@ class Lists(Section):
 
 
 @cache
-def lists() -> Lists:
+def lists() -> NameLists:
     """Return the lists of names.yaml."""
-    return Lists.model_validate(parse_yaml(data_file("pii/names.yaml").read_text(encoding="utf-8")))
+    return NameLists.model_validate(parse_yaml(data_file("pii/names.yaml").read_text(encoding="utf-8")))
 
 
-class Words:
+class WordList:
     """Words of a list, looked up at a place of a text; the longest one counts."""
 
     def __init__(self, words: list[str]) -> None:
@@ -108,13 +108,13 @@ class _Known:
     given: frozenset[str]
     function: frozenset[str]
     starters: frozenset[str]
-    stems: Words
-    words: Words
-    endings: Words
-    titles: Words
-    followers: Words
-    called: Words
-    ailing: Words
+    stems: WordList
+    words: WordList
+    endings: WordList
+    titles: WordList
+    followers: WordList
+    called: WordList
+    ailing: WordList
     no_nicks: frozenset[str]
 
 
@@ -137,13 +137,13 @@ def known() -> _Known:
         given=frozenset(data.given.replace(" ", "")) - function,
         function=function,
         starters=frozenset(data.starters),
-        stems=Words(data.stems),
-        words=Words(data.words),
-        endings=Words(data.endings),
-        titles=Words(data.titles.doctors + data.titles.people),
-        followers=Words(data.followers),
-        called=Words(data.followers + data.called_followers),
-        ailing=Words(data.ailing_followers),
+        stems=WordList(data.stems),
+        words=WordList(data.words),
+        endings=WordList(data.endings),
+        titles=WordList(data.titles.doctors + data.titles.people),
+        followers=WordList(data.followers),
+        called=WordList(data.followers + data.called_followers),
+        ailing=WordList(data.ailing_followers),
         no_nicks=frozenset(data.no_nicks),
     )
 

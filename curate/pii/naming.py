@@ -45,7 +45,7 @@ def mark(key: bytes) -> str:
     return link(key, FIELD, "")
 
 
-class Names:
+class IdNames:
     """What ids of a source are called in a run: the name of one that was renamed, every other as it is."""
 
     def __init__(self, folder: Path, home: Path) -> None:

@@ -34,7 +34,7 @@ _PERSON, _INSURED = "id_card", "social_security"
 
 
 @dataclass(frozen=True)
-class Form:
+class NumberShape:
     """A number of a country: its shape beside its word, and the shape in which it is known without."""
 
     kind: str
@@ -62,48 +62,50 @@ _IBAN = "|".join(rf"{each[:2]}\d\d(?:[{SPACE}-]?[A-Z0-9]){{{int(each[2:]) - 4}}}
 _AHV = rf"756{_S}\d{{4}}{_S}\d{{4}}{_S}\d\d"
 _SWEDISH = rf"(?:19|20)?\d\d{_MONTH_DAY}"
 
-FORMS: dict[str, Form] = {
-    "ssn": Form(_INSURED, rf"\d{{3}}{_S}\d\d{_S}\d{{4}}", r"(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}"),
-    "itin": Form(_INSURED, rf"9\d\d{_S}\d\d{_S}\d{{4}}", r"9\d\d-(?:5\d|6[0-5]|7\d|8[0-8]|9[0-24-9])-\d{4}"),
-    "mbi": Form(_INSURED, _MBI, _MBI),
-    "nhs": Form(_INSURED, rf"\d{{3}}{_S}\d{{3}}{_S}\d{{4}}", r"\d{3} \d{3} \d{4}", right.nhs),
-    "nino": Form(_INSURED, rf"[A-Z]{{2}}{_S}\d\d{_S}\d\d{_S}\d\d(?:{_S}[A-D])?", _NINO),
-    "iban": Form("bank_account", _IBAN, _IBAN, right.iban, small=True),
-    "steuer_id": Form(_PERSON, rf"\d\d{_S}\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
-    "pension_de": Form(
+FORMS: dict[str, NumberShape] = {
+    "ssn": NumberShape(_INSURED, rf"\d{{3}}{_S}\d\d{_S}\d{{4}}", r"(?!000|666|9)\d{3}-(?!00)\d\d-(?!0000)\d{4}"),
+    "itin": NumberShape(_INSURED, rf"9\d\d{_S}\d\d{_S}\d{{4}}", r"9\d\d-(?:5\d|6[0-5]|7\d|8[0-8]|9[0-24-9])-\d{4}"),
+    "mbi": NumberShape(_INSURED, _MBI, _MBI),
+    "nhs": NumberShape(_INSURED, rf"\d{{3}}{_S}\d{{3}}{_S}\d{{4}}", r"\d{3} \d{3} \d{4}", right.nhs),
+    "nino": NumberShape(_INSURED, rf"[A-Z]{{2}}{_S}\d\d{_S}\d\d{_S}\d\d(?:{_S}[A-D])?", _NINO),
+    "iban": NumberShape("bank_account", _IBAN, _IBAN, right.iban, small=True),
+    "steuer_id": NumberShape(_PERSON, rf"\d\d{_S}\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
+    "pension_de": NumberShape(
         _INSURED, rf"\d\d{_S}{_DAY}\d\d{_S}[A-Z]{_S}\d\d{_S}\d", rf"\d\d ?{_DAY}\d\d ?[A-Z] ?\d\d ?\d", _pension
     ),
-    "health_de": Form(_INSURED, rf"[A-Z]{_S}\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
-    "nir": Form(_INSURED, rf"[1-478]{_NIR}(?:{_S}\d\d)?", rf"[12]{_NIR}{_S}\d\d", right.nir),
-    "dni": Form(
+    "health_de": NumberShape(_INSURED, rf"[A-Z]{_S}\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
+    "nir": NumberShape(_INSURED, rf"[1-478]{_NIR}(?:{_S}\d\d)?", rf"[12]{_NIR}{_S}\d\d", right.nir),
+    "dni": NumberShape(
         _PERSON,
         rf"(?:\d{{2}}{_S}\d{{3}}{_S}\d{{3}}|[XYZ]{_S}\d{{7}}){_S}[A-Z]",
         r"(?:\d{8}|[XYZ]-?\d{7})-?[A-Z]",
         right.dni,
     ),
-    "codice_fiscale": Form(
+    "codice_fiscale": NumberShape(
         _PERSON,
         rf"[A-Z]{{3}}{_S}[A-Z]{{3}}{_S}\d\d[A-Z]\d\d{_S}[A-Z]\d{{3}}{_S}[A-Z]",
         _CF,
         right.codice_fiscale,
         small=True,
     ),
-    "bsn": Form(_PERSON, rf"\d{{4}}{_S}\d\d{_S}\d{{3}}|\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
-    "pesel": Form(_PERSON, r"\d{11}"),
-    "national_be": Form(
+    "bsn": NumberShape(_PERSON, rf"\d{{4}}{_S}\d\d{_S}\d{{3}}|\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
+    "pesel": NumberShape(_PERSON, r"\d{11}"),
+    "national_be": NumberShape(
         _PERSON, rf"\d\d{_S}\d\d{_S}\d\d{_S}\d{{3}}{_S}\d\d", r"\d\d\.\d\d\.\d\d-\d{3}\.\d\d", right.national_be
     ),
-    "personnummer": Form(_PERSON, rf"{_SWEDISH}[-+ ]?\d{{4}}", rf"{_SWEDISH}-\d{{4}}", _swedish),
-    "cpr": Form(_PERSON, rf"{_DAY}\d\d[- ]?\d{{4}}"),
-    "fodselsnummer": Form(_PERSON, r"[0-7]\d[01]\d\d\d ?\d{5}"),
-    "hetu": Form(_PERSON, rf"{_DAY}\d\d[-+A-FU-Y]\d{{3}}[0-9A-Y]", rf"{_DAY}\d\d[-+A]\d{{3}}[0-9A-Y]", right.hetu),
-    "ahv": Form(_INSURED, _AHV, _AHV, right.ahv),
-    "svnr_at": Form(_INSURED, rf"\d{{4}}{_S}{_DAY}\d\d"),
-    "nif_pt": Form(_PERSON, rf"\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
-    "pps": Form(_INSURED, r"\d{7} ?[A-W][A-IW]?"),
-    "rodne_cislo": Form(_PERSON, r"\d\d[0-8]\d[0-3]\d ?/? ?\d{3,4}"),
-    "cnp": Form(_PERSON, r"[1-9]\d{12}"),
-    "amka": Form(_INSURED, rf"{_DAY}\d{{7}}"),
+    "personnummer": NumberShape(_PERSON, rf"{_SWEDISH}[-+ ]?\d{{4}}", rf"{_SWEDISH}-\d{{4}}", _swedish),
+    "cpr": NumberShape(_PERSON, rf"{_DAY}\d\d[- ]?\d{{4}}"),
+    "fodselsnummer": NumberShape(_PERSON, r"[0-7]\d[01]\d\d\d ?\d{5}"),
+    "hetu": NumberShape(
+        _PERSON, rf"{_DAY}\d\d[-+A-FU-Y]\d{{3}}[0-9A-Y]", rf"{_DAY}\d\d[-+A]\d{{3}}[0-9A-Y]", right.hetu
+    ),
+    "ahv": NumberShape(_INSURED, _AHV, _AHV, right.ahv),
+    "svnr_at": NumberShape(_INSURED, rf"\d{{4}}{_S}{_DAY}\d\d"),
+    "nif_pt": NumberShape(_PERSON, rf"\d{{3}}{_S}\d{{3}}{_S}\d{{3}}"),
+    "pps": NumberShape(_INSURED, r"\d{7} ?[A-W][A-IW]?"),
+    "rodne_cislo": NumberShape(_PERSON, r"\d\d[0-8]\d[0-3]\d ?/? ?\d{3,4}"),
+    "cnp": NumberShape(_PERSON, r"[1-9]\d{12}"),
+    "amka": NumberShape(_INSURED, rf"{_DAY}\d{{7}}"),
 }
 
 _FORMS_OF: dict[str, list[str]] = {}

@@ -9,7 +9,7 @@ from pydantic import Field
 from curate.core.config import Section
 from curate.core.errors import ConfigError, suggestion
 from curate.pii import RECOGNISERS, Recogniser
-from curate.pii.custom import Pattern, Words, from_pattern, from_words
+from curate.pii.custom import CustomWords, Pattern, from_pattern, from_words
 from curate.pii.kinds import placeholders
 from curate.pii.masking import Masker, Writer
 from curate.pii.writing import Mode, last_resort, writer
@@ -21,7 +21,7 @@ class Masking(Section):
     recognisers: list[str] | None = Field(default=None, description="names of recognisers; all without it")
     without: list[str] = Field(default=[], description="names of recognisers that are left out")
     patterns: dict[str, Pattern] = Field(default={}, description="regular expressions of your own, by name")
-    words: dict[str, Words] = Field(default={}, description="lists of words of your own, by name")
+    words: dict[str, CustomWords] = Field(default={}, description="lists of words of your own, by name")
     mode: Mode = Field(default="placeholder", description="placeholder, pseudonym or tag (of the same length)")
     placeholders: Literal["zh", "en"] | None = Field(
         default=None, description="language of the placeholders; without it that of each text"
@@ -61,5 +61,5 @@ def masker(config: Masking, language: str, key: bytes) -> Masker:
 
 def untouched(config: Masking) -> re.Pattern[str]:
     """Return the pattern of all placeholders, those of the user's own kinds included."""
-    own: list[Pattern | Words] = [*config.patterns.values(), *config.words.values()]
+    own: list[Pattern | CustomWords] = [*config.patterns.values(), *config.words.values()]
     return placeholders(each.kind for each in own)

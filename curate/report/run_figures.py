@@ -27,7 +27,7 @@ class Drop:
 
 
 @dataclass(frozen=True)
-class Together:
+class RetrieverGroup:
     """What exactly these retrievers found, and no other one."""
 
     retrievers: tuple[str, ...]
@@ -48,7 +48,7 @@ class Overlap:
     relevant: list[int]
     """Relevant pairs among those found."""
     relevant_alone: list[int]
-    together: list[Together]
+    together: list[RetrieverGroup]
     """Every pair of the pool once, by who found it; the largest group first."""
 
 
@@ -99,12 +99,12 @@ def overlap(pool: pl.DataFrame, verdicts: pl.DataFrame) -> Overlap:
     )
 
 
-def _together(names: Sequence[str], hits: npt.NDArray[np.int64], good: npt.NDArray[np.bool_]) -> list[Together]:
+def _together(names: Sequence[str], hits: npt.NDArray[np.int64], good: npt.NDArray[np.bool_]) -> list[RetrieverGroup]:
     """Return the groups of pairs that the same retrievers found; `hits` is pairs x retrievers, `good` the relevant."""
     kinds, which = np.unique(hits @ (1 << np.arange(len(names))), return_inverse=True)
     counts = zip(kinds.tolist(), np.bincount(which), np.bincount(which[good], minlength=len(kinds)), strict=True)
     found = [
-        Together(tuple(name for place, name in enumerate(names) if kind >> place & 1), int(size), int(relevant))
+        RetrieverGroup(tuple(name for place, name in enumerate(names) if kind >> place & 1), int(size), int(relevant))
         for kind, size, relevant in counts
     ]
     return sorted(found, key=lambda group: (-group.pairs, group.retrievers))

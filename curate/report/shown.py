@@ -37,7 +37,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Pair:
+class ShownPair:
     """A sample pair, as shown: the beginning of its passage, and what every judge of the panel said."""
 
     query_id: str
@@ -73,8 +73,8 @@ class Shown:
     sizes: dict[str, int]
     """queries, corpus -> number of texts."""
     confusions: list[Confusion]
-    pairs: list[Pair]
-    read: list[Pair]
+    pairs: list[ShownPair]
+    read: list[ShownPair]
     """Pairs of some queries, those of a query together: what the browser of queries opens."""
     queries: list[QueryCounts]
     settings: str

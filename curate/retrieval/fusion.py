@@ -23,7 +23,7 @@ Method = Literal["equal-depth", "rrf", "round-robin", "union"]
 
 
 @dataclass(frozen=True)
-class Lists:
+class RankedLists:
     """The hits of some queries, a row each, in columns of one length; no retriever has a document twice a query."""
 
     queries: Numbers
@@ -51,7 +51,7 @@ class Pairs:
     """Rows of the lists by query, document and retriever."""
 
 
-def fuse(lists: Lists) -> Pairs:
+def fuse(lists: RankedLists) -> Pairs:
     """Return the retrieved pairs by query, then by the sum of 1 / (60 + rank) over the lists they are in, best first.
 
     Ties are by document.
@@ -98,16 +98,16 @@ def choose(pairs: Pairs, size: int, method: Method) -> Numbers:
     return rows[chosen]
 
 
-def lists(queries: Numbers, retriever: int, docs: Numbers, scores: Scores) -> Lists:
+def lists(queries: Numbers, retriever: int, docs: Numbers, scores: Scores) -> RankedLists:
     """Return one retriever's lists, each of which is in order."""
-    return Lists(queries, np.full(len(queries), retriever), docs, places(queries) + 1, scores)
+    return RankedLists(queries, np.full(len(queries), retriever), docs, places(queries) + 1, scores)
 
 
-def together(parts: Sequence[Lists]) -> Lists:
+def together(parts: Sequence[RankedLists]) -> RankedLists:
     """Return the lists of several retrievers by query, retriever and rank; each part is one retriever's, in order."""
-    columns = [np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(Lists)]
+    columns = [np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(RankedLists)]
     order = np.argsort(columns[0], kind="stable")
-    return Lists(*(column[order] for column in columns))
+    return RankedLists(*(column[order] for column in columns))
 
 
 def runs(starts: Numbers, counts: Numbers) -> Numbers:
@@ -117,7 +117,7 @@ def runs(starts: Numbers, counts: Numbers) -> Numbers:
     return numbers
 
 
-def hits(pairs: Pairs, rows: Numbers, lists: Lists, names: pl.Series) -> pl.Series:
+def hits(pairs: Pairs, rows: Numbers, lists: RankedLists, names: pl.Series) -> pl.Series:
     """Return the hits of the pairs in `rows` as a list<struct> column: every retriever's rank and score, by name."""
     import pyarrow as pa
 
@@ -136,12 +136,12 @@ class Names:
     retrievers: pl.Series
     docs: pl.Series
 
-    def rankings(self, lists: Lists) -> pl.DataFrame:
+    def rankings(self, lists: RankedLists) -> pl.DataFrame:
         """Return lists as a frame of the table `rankings`, row by row."""
         asked, docs = self.queries.gather(lists.queries), self.docs.gather(lists.docs)
         return _table("rankings", asked, self.retrievers.gather(lists.retrievers), docs, lists.ranks, lists.scores)
 
-    def chosen(self, lists: Lists, size: int, method: Method) -> tuple[pl.DataFrame, int]:
+    def chosen(self, lists: RankedLists, size: int, method: Method) -> tuple[pl.DataFrame, int]:
         """Return the pools of some queries as a frame of the table `pool`, and how many pairs were retrieved."""
         pairs = fuse(lists)
         rows = choose(pairs, size, method)

@@ -19,7 +19,7 @@ GONE, UNKNOWN = -1, -2
 
 
 @dataclass(frozen=True)
-class Found:
+class MappedHits:
     """The hits of some queries under today's ids, each query's best first: a document is its number in `Ids.names`."""
 
     docs: Numbers
@@ -27,7 +27,7 @@ class Found:
     counts: Numbers
 
 
-class Ids:
+class IdMapping:
     """What became of every document, and how often a ranking met one that is merged or dropped."""
 
     def __init__(self, now: pl.DataFrame) -> None:
@@ -40,7 +40,7 @@ class Ids:
         )
         self._last: tuple[Sequence[str], Numbers, npt.NDArray[np.bool_]] | None = None
 
-    def follow(self, retriever: str, queries: Sequence[Query], hits: Hits, depth: int) -> Found:
+    def follow(self, retriever: str, queries: Sequence[Query], hits: Hits, depth: int) -> MappedHits:
         """Return each query's best `depth` hits; DataError if a document never was in the corpus."""
         numbers, moved = self._look_up(hits.ids)
         docs, asked = numbers[hits.rows], np.repeat(np.arange(len(hits.counts)), hits.counts)
@@ -55,7 +55,7 @@ class Ids:
         self.merged += int(moved[hits.rows].sum())
         docs, asked, scores = docs[here], asked[here], hits.scores[here]
         rows, _ = ranking.ordered(asked, docs, scores, depth)
-        return Found(docs[rows], scores[rows], np.bincount(asked[rows], minlength=len(hits.counts)))
+        return MappedHits(docs[rows], scores[rows], np.bincount(asked[rows], minlength=len(hits.counts)))
 
     def _look_up(self, ids: Sequence[str]) -> tuple[Numbers, npt.NDArray[np.bool_]]:
         """Return each id's number, and whether it is another document's by now."""
@@ -69,15 +69,15 @@ class Ids:
 
 
 def followed(
-    retriever: Retriever, corpus: Corpus, queries: Sequence[Query], depth: int, ids: Ids, progress: Progress
-) -> Iterator[Found]:
+    retriever: Retriever, corpus: Corpus, queries: Sequence[Query], depth: int, ids: IdMapping, progress: Progress
+) -> Iterator[MappedHits]:
     """Yield what one retriever found, some queries at once, under today's ids."""
     for asked, hits in ranking.ask(retriever, corpus, queries, depth, progress):
         yield ids.follow(retriever.name, asked, hits, depth)
 
 
 def ranked(
-    retriever: Retriever, corpus: Corpus, queries: Sequence[Query], depth: int, ids: Ids, progress: Progress
+    retriever: Retriever, corpus: Corpus, queries: Sequence[Query], depth: int, ids: IdMapping, progress: Progress
 ) -> Iterator[pl.DataFrame]:
     """Yield one retriever's rankings as frames of the table `rankings`, some queries each."""
     names = Names(pl.Series([query.query_id for query in queries]), pl.Series([retriever.name]), ids.names)

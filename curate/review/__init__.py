@@ -9,6 +9,6 @@ A sample lives in `reviews/NAME` of a run folder, which no stage ever replaces:
 
 from curate.review.answers import ADJUDICATED, Answer
 from curate.review.desk import Desk, relevance_desks
-from curate.review.sample import Design, Row, Sample
+from curate.review.sample import Design, Sample, SampleRow
 
-__all__ = ["ADJUDICATED", "Answer", "Design", "Desk", "Row", "Sample", "relevance_desks"]
+__all__ = ["ADJUDICATED", "Answer", "Design", "Desk", "Sample", "SampleRow", "relevance_desks"]

@@ -14,7 +14,7 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
 from curate.review import answers
 from curate.review.answers import ADJUDICATED, Answer, Heard
-from curate.review.sample import Row, Sample
+from curate.review.sample import Sample, SampleRow
 from curate.system.files import digests, frame, sha256
 
 
@@ -30,7 +30,7 @@ class Desk:
         """Return who the sample was handed to, in the order of the design."""
         return list(self.sample.design.assessors)
 
-    def rows(self, person: str) -> list[Row]:
+    def rows(self, person: str) -> list[SampleRow]:
         """Return what a person is to read, in reading order; ConfigError for a stranger."""
         self._known(person)
         return list(self.sample.rows.values()) if person == ADJUDICATED else self.sample.of(person)

@@ -31,7 +31,7 @@ CONTROLS = 0.02
 
 
 @dataclass(frozen=True)
-class Order:
+class SampleOptions:
     """What a user wants checked; ConfigError unless it can be done."""
 
     name: str = "expert"
@@ -85,7 +85,7 @@ class Order:
         return {} if self.of == "audit" else wanted(self.target, self.margins)
 
 
-def plan(run: Path, order: Order) -> tuple[pl.DataFrame, planning.Plan]:
+def plan(run: Path, order: SampleOptions) -> tuple[pl.DataFrame, planning.SamplePlan]:
     """Return every judged pair of a run with its stratum, and the design of a sample of them; nothing is written."""
     named = _strata(run, order)
     if named.is_empty():
@@ -102,7 +102,7 @@ def plan(run: Path, order: Order) -> tuple[pl.DataFrame, planning.Plan]:
     return named, planning.anticipated(sizes, guesses, drawn, order.aims)
 
 
-def _strata(run: Path, order: Order) -> pl.DataFrame:
+def _strata(run: Path, order: SampleOptions) -> pl.DataFrame:
     """Return every judged pair with its stratum: verdict, grades and rank, or in an audit the legacy label."""
     verdicts = read_table(run / "consensus", "verdicts")
     if order.of == "labels":
@@ -115,7 +115,7 @@ def _strata(run: Path, order: Order) -> pl.DataFrame:
     return audit.strata(verdicts, labels)
 
 
-def draw(run: Path, order: Order) -> Sample:
+def draw(run: Path, order: SampleOptions) -> Sample:
     """Draw a sample of a run and freeze it in `reviews/NAME`; the same order of the same run draws the same rows."""
     folder = run / "reviews" / order.name
     Sample.refuse(folder)
@@ -147,7 +147,7 @@ def draw(run: Path, order: Order) -> Sample:
     return sample
 
 
-def _placed(rows: pl.DataFrame, order: Order) -> pl.DataFrame:
+def _placed(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
     """Return the survey in reading order: a query's pairs stand together, queries and pairs by chance."""
     names = rows["query_id"].to_list()
     place = {name: at for at, name in enumerate(shuffled(sorted(set(names)), order.seed, "review", "queries"))}
@@ -161,7 +161,7 @@ def _placed(rows: pl.DataFrame, order: Order) -> pl.DataFrame:
     ).select(*TABLES["survey"])
 
 
-def _readers(expected: Sequence[str | None], order: Order) -> Iterator[list[str]]:
+def _readers(expected: Sequence[str | None], order: SampleOptions) -> Iterator[list[str]]:
     """Yield who reads each row, first whose answer counts: equal shares by chance, a second one for the overlap.
 
     Everybody reads the controls, which are the rows with an expected answer.

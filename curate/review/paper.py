@@ -12,7 +12,7 @@ from curate.review.desk import Desk
 from curate.review.forms import Form
 from curate.review.guide import html
 from curate.review.proof import disagreements
-from curate.review.sheets import Entry, Problem, Returned, check, read, signed_by, to_csv, to_xlsx
+from curate.review.sheets import Returned, SheetEntry, SheetProblem, check, read, signed_by, to_csv, to_xlsx
 from curate.system import resources
 from curate.system.files import replacing, write_text
 
@@ -30,7 +30,7 @@ class FileResult:
     """Rows with an answer or a note that have no problem."""
     new: int
     """Those that say something that was not said before."""
-    problems: Sequence[Problem]
+    problems: Sequence[SheetProblem]
     """Why other rows were held back."""
 
 
@@ -140,7 +140,7 @@ def _returned(desk: Desk, file: Path, assessor: str | None) -> tuple[str, Return
 
 def _contradictions(found: Sequence[tuple[Path, str, Returned]]) -> Iterator[str]:
     """Yield a line for every row of which one person says something else in another file."""
-    said: dict[tuple[str, str], tuple[Path, Entry]] = {}
+    said: dict[tuple[str, str], tuple[Path, SheetEntry]] = {}
     for file, person, returned in found:
         for entry in returned.answers:
             other, before = said.setdefault((person, entry.row_id), (file, entry))
@@ -166,5 +166,5 @@ def _record(desk: Desk, file: Path, person: str, returned: Returned) -> FileResu
     return FileResult(file, person, len(returned.answers), desk.record(person, given), returned.problems)
 
 
-def _repeats(entry: Entry, earlier: Answer | None) -> bool:
+def _repeats(entry: SheetEntry, earlier: Answer | None) -> bool:
     return earlier is not None and entry.answer in (None, earlier.answer) and entry.note in ("", earlier.note)

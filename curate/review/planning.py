@@ -19,7 +19,7 @@ from curate.panel import sampling_design
 from curate.review.aims import FIGURES
 from curate.review.desk import Desk
 from curate.review.proof import checked
-from curate.stats.sample_estimates import LEVEL, Estimate, Part, recall, share
+from curate.stats.sample_estimates import LEVEL, Estimate, StratumCounts, recall, share
 
 _ROUNDS = 20
 """Times that the weights of several figures are set anew; more make the widest interval no narrower by a thousandth."""
@@ -43,7 +43,7 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SamplePlan:
     """A design and the half widths of the intervals that it will give if the guesses are right."""
 
     strata: tuple[Planned, ...]
@@ -165,7 +165,7 @@ def anticipated(
     drawn: Mapping[str, int],
     aims: Mapping[str, float | None],
     level: float = LEVEL,
-) -> Plan:
+) -> SamplePlan:
     """Return what a design will show if the guesses are right."""
     shares = {name: guess for name, (guess, _) in guesses.items()}
     planned = (
@@ -174,7 +174,7 @@ def anticipated(
     )
     others = sorted({sampling_design.verdict_of(name) for name in sizes} - {"relevant"})
     own = {verdict: [name for name in sizes if sampling_design.verdict_of(name) == verdict] for verdict in others}
-    return Plan(
+    return SamplePlan(
         strata=tuple(planned),
         level=level,
         aims=aims,
@@ -190,8 +190,8 @@ def _positive(names: Iterable[str]) -> list[str]:
     return [name for name in names if sampling_design.verdict_of(name) == "relevant"]
 
 
-def _part(name: str, sizes: Mapping[str, int], drawn: Mapping[str, float], rate: float) -> Part:
-    return Part(sizes[name], int(drawn[name]), drawn[name] * rate)
+def _part(name: str, sizes: Mapping[str, int], drawn: Mapping[str, float], rate: float) -> StratumCounts:
+    return StratumCounts(sizes[name], int(drawn[name]), drawn[name] * rate)
 
 
 def _half(figure: Estimate | None) -> float | None:

@@ -18,14 +18,14 @@ from curate.review.answers import ADJUDICATED
 from curate.review.desk import Desk
 from curate.stats import agreement, bootstrap, sample_estimates
 from curate.stats.agreement import Scheme
-from curate.stats.sample_estimates import Estimate, Part
+from curate.stats.sample_estimates import Estimate, StratumCounts
 from curate.stats.tally import tally
 
 _PLACE: Mapping[str, int] = {grade: place for place, grade in enumerate(GRADES)}
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedRow:
     """A drawn row: what the panel said, and what every person did."""
 
     row_id: str
@@ -49,7 +49,7 @@ class Checked:
         return self.relevant == (self.verdict == "relevant")
 
 
-def checked(desk: Desk) -> list[Checked]:
+def checked(desk: Desk) -> list[CheckedRow]:
     """Return every drawn row of a sample, in the order of the sample."""
     said = {person: desk.said(person) for person in desk.people()}
     rows = []
@@ -60,7 +60,7 @@ def checked(desk: Desk) -> list[Checked]:
         given = {who: grade for who, grade in grades.items() if grade}
         votes = {vote["judge"]: vote["grade"] for vote in row["votes"] or ()}
         settled = desk.settled(row["assessors"], given)
-        rows.append(Checked(row["row_id"], row["ids"], row["stratum"], row["verdict"], votes, given, settled))
+        rows.append(CheckedRow(row["row_id"], row["ids"], row["stratum"], row["verdict"], votes, given, settled))
     return rows
 
 
@@ -77,7 +77,7 @@ def prove(desk: Desk) -> dict[str, Json]:
     read = [row for row in rows if row.settled]
     decided = [row for row in read if row.verdict in DECIDED]
 
-    def parts(verdicts: Sequence[str], hit: str) -> list[Part]:
+    def parts(verdicts: Sequence[str], hit: str) -> list[StratumCounts]:
         names = [name for name in sizes if verdict_of.get(name) in verdicts]
         return [part(name, sizes[name], read, hit) for name in names]
 
@@ -107,29 +107,29 @@ def prove(desk: Desk) -> dict[str, Json]:
     }
 
 
-def disagreements(desk: Desk) -> list[Checked]:
+def disagreements(desk: Desk) -> list[CheckedRow]:
     """Return the rows without a final answer in which people differ from the panel or from each other."""
     open_rows = [row for row in checked(desk) if row.settled and not desk.adjudicated(row.said)]
     return [row for row in open_rows if with_panel(row) or between_people(row)]
 
 
-def with_panel(row: Checked) -> bool:
+def with_panel(row: CheckedRow) -> bool:
     """Say whether the grade that counts is on the other side than a panel that decided."""
     return row.verdict in DECIDED and not row.confirmed
 
 
-def between_people(row: Checked) -> bool:
+def between_people(row: CheckedRow) -> bool:
     """Say whether people are on both sides."""
     return len({grade in CUT for grade in row.said.values()}) > 1
 
 
-def part(name: str, size: int, read: Sequence[Checked], hit: str) -> Part:
+def part(name: str, size: int, read: Sequence[CheckedRow], hit: str) -> StratumCounts:
     """Return a stratum as far as it was read; hits are the rows of which the property `hit` is true."""
     mine = [row for row in read if row.stratum == name]
-    return Part(size, len(mine), sum(bool(getattr(row, hit)) for row in mine) if hit else 0)
+    return StratumCounts(size, len(mine), sum(bool(getattr(row, hit)) for row in mine) if hit else 0)
 
 
-def _strata(sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Sequence[Checked]) -> list[Json]:
+def _strata(sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Sequence[CheckedRow]) -> list[Json]:
     """Return a row per stratum: how many pairs, how many read, and the share confirmed (or relevant, if undecided)."""
     rows: list[Json] = []
     for name, size in sizes.items():
@@ -147,7 +147,7 @@ def _strata(sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Seque
     return rows
 
 
-def _kappas(desk: Desk, read: Sequence[Checked], sizes: Mapping[str, int]) -> dict[str, Json]:
+def _kappas(desk: Desk, read: Sequence[CheckedRow], sizes: Mapping[str, int]) -> dict[str, Json]:
     """Return Cohen's kappa of people with the panel and with every judge in the pool, and of people with each other.
 
     Those of two people are of the rows which both read, not weighted: small strata seldom hold one of them. Judges come
@@ -177,7 +177,7 @@ def _kappas(desk: Desk, read: Sequence[Checked], sizes: Mapping[str, int]) -> di
     return {"panel": _kappa(panel, ruled, 2, "nominal"), "judges": cast("Json", ranked), "people": between}
 
 
-def _alpha(desk: Desk, read: Sequence[Checked]) -> Json:
+def _alpha(desk: Desk, read: Sequence[CheckedRow]) -> Json:
     """Return Krippendorff's ordinal alpha of all people's grades, on the rows that two or more read; not weighted.
 
     Its 95 % interval resamples queries. None where fewer than two people read one row, or all gave one grade.

@@ -19,9 +19,9 @@ from curate.core.records import VERDICTS
 from curate.panel.sampling_design import DECIDED
 from curate.panel.voting import EXPERTS, PAIR
 from curate.review.desk import relevance_desks
-from curate.review.proof import Checked, checked, part, shown
+from curate.review.proof import CheckedRow, checked, part, shown
 from curate.stats import sample_estimates
-from curate.stats.sample_estimates import Estimate, Part
+from curate.stats.sample_estimates import Estimate, StratumCounts
 from curate.system.files import read_json, read_table
 
 OTHERS = tuple(name for name in VERDICTS if name not in DECIDED)
@@ -68,7 +68,7 @@ def _verdict(stratum: str) -> str:
     return stratum.split(", ", 1)[0]
 
 
-def _explained(sizes: Mapping[str, int], read: Sequence[tuple[Checked, str]]) -> dict[str, int]:
+def _explained(sizes: Mapping[str, int], read: Sequence[tuple[CheckedRow, str]]) -> dict[str, int]:
     """Return the pairs by verdict if experts' answers changed nothing but what was read."""
     found = dict.fromkeys([*map(_verdict, sizes), *(label for _, label in read)], 0)
     for name, size in sizes.items():
@@ -79,15 +79,17 @@ def _explained(sizes: Mapping[str, int], read: Sequence[tuple[Checked, str]]) ->
     return {name: count for name, count in found.items() if count}
 
 
-def _figures(sizes: Mapping[str, int], read: Sequence[tuple[Checked, str]]) -> dict[str, Json]:
+def _figures(sizes: Mapping[str, int], read: Sequence[tuple[CheckedRow, str]]) -> dict[str, Json]:
     rows = [row for row, _ in read]
 
-    def parts(verdicts: Sequence[str], hit: str) -> list[Part]:
+    def parts(verdicts: Sequence[str], hit: str) -> list[StratumCounts]:
         return [part(name, size, rows, hit) for name, size in sizes.items() if _verdict(name) in verdicts]
 
     def share(verdicts: Sequence[str], hit: str) -> Json:
         known = [row.relevant == (hit == "relevant" or label == "relevant") for row, label in read if label in verdicts]
-        return shown(sample_estimates.share_after(Part(len(known), len(known), sum(known)), parts(verdicts, hit)))
+        return shown(
+            sample_estimates.share_after(StratumCounts(len(known), len(known), sum(known)), parts(verdicts, hit))
+        )
 
     relevant = [label == "relevant" for row, label in read if row.relevant]
     found, missed = sum(relevant), len(relevant) - sum(relevant)
@@ -101,7 +103,7 @@ def _figures(sizes: Mapping[str, int], read: Sequence[tuple[Checked, str]]) -> d
     }
 
 
-def _kappa(sizes: Mapping[str, int], read: Sequence[tuple[Checked, str]]) -> Estimate | None:
+def _kappa(sizes: Mapping[str, int], read: Sequence[tuple[CheckedRow, str]]) -> Estimate | None:
     """Return Cohen's kappa of published labels and people on the decided pairs; read ones count as they are now."""
     known = np.zeros((2, 2))
     for row, label in read:

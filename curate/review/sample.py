@@ -19,7 +19,7 @@ _LETTERS = "abcdfghjkmnpqrstvwxyz"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SampleRow:
     """What a person reads: the texts of one row, in the order of the form."""
 
     row_id: str
@@ -112,12 +112,12 @@ class Sample:
         return form(self.design.form, self.design.language)
 
     @cached_property
-    def rows(self) -> dict[str, Row]:
+    def rows(self) -> dict[str, SampleRow]:
         """Return row_id -> row, in the order of the table."""
         columns = self.survey.select("row_id", "texts").iter_rows()
-        return {row_id: Row(row_id, tuple(texts)) for row_id, texts in columns}
+        return {row_id: SampleRow(row_id, tuple(texts)) for row_id, texts in columns}
 
-    def of(self, person: str) -> list[Row]:
+    def of(self, person: str) -> list[SampleRow]:
         """Return the rows that a person is to read, in reading order."""
         mine = self.survey.filter(pl.col("assessors").list.contains(person))["row_id"]
         return [self.rows[row_id] for row_id in mine]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from curate.core.config import Json
 from curate.core.errors import UserError
-from curate.retrieval.retrievers.dense import Dense
+from curate.retrieval.retrievers.dense import DenseRetriever
 from curate.retrieval.vectors import encode_part, fill_texts
 from curate.runs.run import Run
 from curate.stages.asking import build
@@ -47,7 +47,7 @@ def _needed(work: Run, context: Context, *, diversified: bool) -> list[str]:
     if not diversified and section.enabled and (section.queries.enabled or section.corpus.enabled):
         return [section.encoder]
     retrievers = (build.retriever(context, name) for name in pool.retrievers)
-    found = [retriever.encoder.name for retriever in retrievers if isinstance(retriever, Dense)]
+    found = [retriever.encoder.name for retriever in retrievers if isinstance(retriever, DenseRetriever)]
     if not found:
         raise UserError("embed: no retriever of the pipeline encodes texts; name an encoder with --encoder")
     return list(dict.fromkeys(found))

@@ -15,7 +15,7 @@ from curate.formats.readers.guess import Guess, guess
 from curate.formats.readers.language import language
 from curate.formats.readers.layout import find
 from curate.formats.readers.settings import Input, sources
-from curate.llm.budget import Plan, plan
+from curate.llm.budget import CostEstimate, plan
 from curate.llm.providers.presets import presets
 from curate.panel.judges.llm import LlmJudge
 from curate.runs.pipeline import Pipeline
@@ -33,7 +33,7 @@ DEPTH = 500
 
 
 @dataclass(frozen=True)
-class Found:
+class DataSources:
     """What lies where a user pointed."""
 
     input: Input
@@ -57,11 +57,11 @@ class Started:
     language: str
     counts: Mapping[Table, int]
     models: Sequence[str]
-    quote: Sequence[tuple[str, Plan]]
+    quote: Sequence[tuple[str, CostEstimate]]
     """What each language model would be asked, at most, for all pairs of the pools."""
 
 
-def look(source: str | None, queries: str | None, corpus: str | None, qrels: str | None) -> Found:
+def look(source: str | None, queries: str | None, corpus: str | None, qrels: str | None) -> DataSources:
     """Look at the data and return what it is.
 
     ConfigError or DataError, saying what to give, if something is missing or no column can hold what is needed.
@@ -82,7 +82,7 @@ def look(source: str | None, queries: str | None, corpus: str | None, qrels: str
                     problems.setdefault(table, row.sentence(each.place))
                 else:
                     counts[table] += 1
-    return Found(config, guesses, counts, list(problems.values()))
+    return DataSources(config, guesses, counts, list(problems.values()))
 
 
 def _there(source: str | None, needed: Sequence[Table]) -> None:
@@ -104,7 +104,7 @@ def _there(source: str | None, needed: Sequence[Table]) -> None:
         )
 
 
-def start(found: Found, path: Path, name: str, language: str | None, models: Sequence[str] | None) -> Started:
+def start(found: DataSources, path: Path, name: str, language: str | None, models: Sequence[str] | None) -> Started:
     """Write a commented pipeline file and return what it will lead to.
 
     ConfigError, and nothing is written, if the file is there already, or the name, the language or a model is none.
@@ -158,7 +158,7 @@ def panel(environment: Mapping[str, str]) -> list[str]:
     return [*ordered, *(name for name in there if name not in ordered)][:PANEL]
 
 
-def _table(found: Found, table: Table) -> dict[str, Json]:
+def _table(found: DataSources, table: Table) -> dict[str, Json]:
     section, guessed = getattr(found.input, table), found.guesses[table]
     return {
         "name": table,
@@ -169,7 +169,7 @@ def _table(found: Found, table: Table) -> dict[str, Json]:
     }
 
 
-def _quote(model: str, found: Found, pairs: int, language: str) -> Plan | None:
+def _quote(model: str, found: DataSources, pairs: int, language: str) -> CostEstimate | None:
     """Return what asking a model for so many pairs would use, by one prompt of typical texts; None for a heuristic."""
     context = Context(run=Path(), out=Path(), home=Path(), language=language)
     settings = JudgeConfig()
@@ -185,6 +185,6 @@ def _quote(model: str, found: Found, pairs: int, language: str) -> Plan | None:
     return _times(plan(requests, config.price), pairs / settings.batch / len(requests))
 
 
-def _times(found: Plan, factor: float) -> Plan:
+def _times(found: CostEstimate, factor: float) -> CostEstimate:
     calls, prompt, output = (round(each * factor) for each in (found.calls, found.prompt_tokens, found.output_tokens))
-    return Plan(calls, prompt, output, None if found.cost is None else found.cost * factor, found.currency)
+    return CostEstimate(calls, prompt, output, None if found.cost is None else found.cost * factor, found.currency)

@@ -27,7 +27,7 @@ REPLIES = 500
 
 
 @dataclass(frozen=True)
-class Finding:
+class LedgerFault:
     """Something wrong: what, in how many rows, and the key of one of them."""
 
     what: str
@@ -38,21 +38,21 @@ class Finding:
         return f"{self.what}: {self.rows:,}, such as {self.example}"
 
 
-def check(ledger: Ledger) -> list[Finding]:
+def check(ledger: Ledger) -> list[LedgerFault]:
     """Return everything that is wrong with a ledger; nothing of it is mended."""
     with ledger.database.transaction("snapshot") as connection:
         return [finding for each in CHECKS for finding in each(connection)]
 
 
-def damage(connection: sa.Connection) -> Iterator[Finding]:
+def damage(connection: sa.Connection) -> Iterator[LedgerFault]:
     """Yield what SQLite finds wrong with its file."""
     if connection.dialect.name == "sqlite":
         said = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check")]
         if said != ["ok"]:
-            yield Finding("places where the file is damaged", len(said), said[0])
+            yield LedgerFault("places where the file is damaged", len(said), said[0])
 
 
-def identities(connection: sa.Connection) -> Iterator[Finding]:
+def identities(connection: sa.Connection) -> Iterator[LedgerFault]:
     """Yield judges that are not what their digest says, and rows of judges that nobody registered."""
     wrong = []
     for name, identity in connection.execute(sa.select(judges)):
@@ -64,7 +64,7 @@ def identities(connection: sa.Connection) -> Iterator[Finding]:
         if not same:
             wrong.append(name)
     if wrong:
-        yield Finding("judges that are not what their digest says", len(wrong), min(wrong))
+        yield LedgerFault("judges that are not what their digest says", len(wrong), min(wrong))
     known = sa.select(judges.c.judge_digest)
     for table, key in ((calls, calls.c.call_id), (ratings, ratings.c.rating_id)):
         yield from _where(
@@ -72,7 +72,7 @@ def identities(connection: sa.Connection) -> Iterator[Finding]:
         )
 
 
-def grades(connection: sa.Connection) -> Iterator[Finding]:
+def grades(connection: sa.Connection) -> Iterator[LedgerFault]:
     """Yield ratings whose grade and status do not go together."""
     row = ratings.c
     rated = (row.status == "rated") & row.grade.in_(GRADES)
@@ -81,7 +81,7 @@ def grades(connection: sa.Connection) -> Iterator[Finding]:
     yield from _where(connection, "ratings whose grade and status do not go together", row.rating_id, ratings, wrong)
 
 
-def payments(connection: sa.Connection) -> Iterator[Finding]:
+def payments(connection: sa.Connection) -> Iterator[LedgerFault]:
     """Yield ratings that do not fit the call that they name, and those that should name one.
 
     Only a judge that reads a rubric is a model and is called; the ratings of heuristics have no call.
@@ -99,7 +99,7 @@ def payments(connection: sa.Connection) -> Iterator[Finding]:
         yield from _where(connection, what, row.rating_id, both, wrong)
 
 
-def replies(connection: sa.Connection) -> Iterator[Finding]:
+def replies(connection: sa.Connection) -> Iterator[LedgerFault]:
     """Yield ratings that are not what the reply of their call says, read again by the parser of fresh replies.
 
     Their passage, slot and batch size are compared with the call's list of passages, too. Calls and ratings are read
@@ -113,7 +113,7 @@ def replies(connection: sa.Connection) -> Iterator[Finding]:
             number, example = found.get(what, (0, key))
             found[what] = number + 1, min(example, key)
     for what, (number, example) in sorted(found.items()):
-        yield Finding(what, number, example)
+        yield LedgerFault(what, number, example)
 
 
 def _by_call(connection: sa.Connection) -> Iterator[tuple[Any, list[Any]]]:
@@ -165,7 +165,7 @@ def _readers(connection: sa.Connection) -> dict[str, Reader]:
     return found
 
 
-CHECKS: tuple[Callable[[sa.Connection], Iterator[Finding]], ...] = (damage, identities, grades, payments, replies)
+CHECKS: tuple[Callable[[sa.Connection], Iterator[LedgerFault]], ...] = (damage, identities, grades, payments, replies)
 
 
 def _differ(names: tuple[str, ...]) -> sa.ColumnElement[bool]:
@@ -178,12 +178,12 @@ def _where(
     key: sa.ColumnClause[str],
     table: sa.FromClause,
     wrong: sa.ColumnElement[bool],
-) -> Iterator[Finding]:
+) -> Iterator[LedgerFault]:
     rows, example = connection.execute(
         sa.select(sa.func.count(), sa.func.min(key)).select_from(table).where(wrong)
     ).one()
     if rows:
-        yield Finding(what, rows, example)
+        yield LedgerFault(what, rows, example)
 
 
 def _listed(slots: str) -> list[str]:

@@ -12,7 +12,7 @@ from curate.core.protocols import Reply, Request, Usage
 from curate.core.records import Grade
 from curate.ledger import Ledger, default_path
 from curate.llm.cost import cost
-from curate.llm.online import Account, Job, Limits, Reading, Task, ask
+from curate.llm.online import Account, Job, ReplyResult, RequestLimits, Task, ask
 from curate.llm.providers import beyond, identity, key_variable, provider
 from curate.llm.providers.presets import LanguageModel, presets
 from curate.panel.judges.llm import LlmJudge
@@ -28,7 +28,7 @@ PASSAGES = ("Paris is the capital of France.", "Tea is grown in the hills of Fuj
 
 
 @dataclass(frozen=True)
-class Trial:
+class ModelTest:
     """What one tiny call to a model came to."""
 
     name: str
@@ -73,7 +73,7 @@ def listed(pipeline: Pipeline | None = None) -> list[dict[str, str | int | float
     ]
 
 
-def tried(name: str, pipeline: Pipeline | None = None) -> Trial:
+def tried(name: str, pipeline: Pipeline | None = None) -> ModelTest:
     """Send one tiny prompt to a model, once, write the call into the ledger, and return what came back.
 
     ConfigError if the key is missing, AccessError if it is wrong, ProviderError on any other failure.
@@ -84,7 +84,7 @@ def tried(name: str, pipeline: Pipeline | None = None) -> Trial:
         raise ConfigError(f"{name}: no language model, so there is nothing to send; `curate models` lists those")
     assert isinstance(judge, LlmJudge)
     reply, seconds = _exchange(judge, config, judge.build(QUERY, PASSAGES), context)
-    return Trial(
+    return ModelTest(
         name,
         reply.model,
         config.json_mode,
@@ -101,15 +101,15 @@ def _exchange(judge: LlmJudge, config: LanguageModel, request: Request, context:
     replies: list[Reply] = []
     errors: list[ProviderError] = []
 
-    def read(reply: Reply) -> Reading:
+    def read(reply: Reply) -> ReplyResult:
         replies.append(reply)
-        return Reading()
+        return ReplyResult()
 
-    def failed(error: ProviderError) -> Reading:
+    def failed(error: ProviderError) -> ReplyResult:
         errors.append(error)
-        return Reading()
+        return ReplyResult()
 
-    asked, limits = provider(config), Limits(concurrency=1, attempts=1, price=config.price, mixed_models=True)
+    asked, limits = provider(config), RequestLimits(concurrency=1, attempts=1, price=config.price, mixed_models=True)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         account = Account(ledger.register(judge.identity), purpose="test")
         started = time.monotonic()

@@ -18,13 +18,13 @@ from curate.core.errors import ConfigError, CurateError, RunFailed, UserError
 from curate.core.protocols import PaidProgress, quiet
 from curate.llm.exchange_rates import Rates
 from curate.llm.providers.presets import rates
-from curate.pii.naming import Names
+from curate.pii.naming import IdNames
 from curate.runs.foreign_files import ID, need_ours, need_run, run_id
 from curate.runs.pipeline import Pipeline, dump
 from curate.stages.context import Consent, Context, Report, Stage, home, ledger_place
 from curate.stages.mark import ID_TABLES, TEXT_TABLES, Mark
 from curate.system import files
-from curate.system.run_lock import Made, enough_space, locked
+from curate.system.run_lock import PendingStages, enough_space, locked
 
 State = Literal["done", "partial", "stale", "missing", "unchecked"]
 """`partial` wrote its tables and has more to do; `unchecked` is done, but a missing file hides whether it is still up
@@ -51,7 +51,7 @@ class Run:
     """What the stages were before the command, under the settings that the folder then stood under."""
 
     def __post_init__(self) -> None:
-        self._made, self._drawn = Made(self.folder, stages.KNOWN), ""
+        self._made, self._drawn = PendingStages(self.folder, stages.KNOWN), ""
 
     def execute(self, names: Sequence[str] | None = None, *, force: bool = False) -> None:
         """Run the named stages, or all of the pipeline, in order under the folder's lock.
@@ -267,7 +267,7 @@ class Run:
         if self._state("mask", self.mark("mask")) != "done":
             return
         files.write_json(self.folder / "ingest" / "stage.json", asdict(replace(mark, released=True)))
-        for table in (*TEXT_TABLES, *(ID_TABLES if Names(self.folder / "mask", home()).known else ())):
+        for table in (*TEXT_TABLES, *(ID_TABLES if IdNames(self.folder / "mask", home()).known else ())):
             (self.folder / "ingest" / table).unlink(missing_ok=True)
 
     def _state(self, name: str, mark: Mark | None) -> State:

@@ -21,7 +21,7 @@ from curate.core.duplicates import Firsts, follow_aliases, follow_qrels
 from curate.core.errors import ConfigError, DataError
 from curate.core.sampling import generator, shuffled
 from curate.formats.readers import Problem, Row, Source, Table
-from curate.formats.readers.items import Item, Names, Pair, check_header, item, pair, plain, shown, wanted
+from curate.formats.readers.items import Item, LabelledPair, Names, check_header, item, pair, plain, shown, wanted
 from curate.formats.readers.language import spoken
 from curate.formats.readers.settings import Input, Sources, sources
 from curate.formats.readers.text import FIX
@@ -34,7 +34,7 @@ LISTED = 10
 _EVERY = 2_000
 
 
-class Part(Section):
+class Split(Section):
     """One of two splits; the text of a query decides, so that more queries move none, and copies stay together."""
 
     take: Literal["train", "test"]
@@ -50,7 +50,7 @@ class Config(Input):
     """Where the input is, and what to do about duplicates and mistakes in it."""
 
     ids: list[str] | None = Field(default=None, description="ids of the queries to take; all without it")
-    part: Part | None = Field(default=None, description="take the queries of one split; all without it")
+    part: Split | None = Field(default=None, description="take the queries of one split; all without it")
     sample: int | None = Field(default=None, ge=1, description="take so many queries, drawn by `sample_seed`")
     sample_seed: int = Field(default=7, description="another seed draws other queries")
     on_error: Literal["stop", "drop"] = Field(
@@ -164,7 +164,7 @@ class _Reading:
         frame = pl.DataFrame(columns, schema=files.frame("qrels").schema)
         return follow_qrels(frame, self.queries.merged, self.corpus.merged)
 
-    def _usable(self, source: Source, found: Pair) -> bool:
+    def _usable(self, source: Source, found: LabelledPair) -> bool:
         for word, name, texts in (("query", found.query_id, self.queries), ("document", found.doc_id, self.corpus)):
             key = f"{found.query_id} {found.doc_id}"
             if name in texts.empty:
@@ -280,9 +280,9 @@ def _named(config: Config, found: Sources) -> Callable[[str], bool]:
     return lambda name: name in own or name not in other
 
 
-def _pairs(row: Row | Problem, names: Names) -> list[Pair]:
+def _pairs(row: Row | Problem, names: Names) -> list[LabelledPair]:
     found = pair(row, names) if isinstance(row, Row) else row
-    return [found] if isinstance(found, Pair) else []
+    return [found] if isinstance(found, LabelledPair) else []
 
 
 def _check_ids(config: Config, queries: _Texts) -> None:

@@ -22,8 +22,8 @@ from curate.core.errors import DataError
 from curate.core.protocols import Corpus, Progress, Retriever
 from curate.core.records import Query
 from curate.retrieval import fusion
-from curate.retrieval.fusion import Lists, Method, Names
-from curate.retrieval.id_mapping import Found, Ids, followed
+from curate.retrieval.fusion import Method, Names, RankedLists
+from curate.retrieval.id_mapping import IdMapping, MappedHits, followed
 from curate.retrieval.ranking import Numbers
 from curate.stages.asking import build
 from curate.stages.context import Context, Report, Stage
@@ -57,7 +57,7 @@ def pool(rankings: pl.DataFrame, size: int, method: Method) -> pl.DataFrame:
     columns = [rankings[name] for name in ("query_id", "retriever", "doc_id")]
     queries, retrievers, docs = (column.rank("dense").to_numpy().astype(np.int64) - 1 for column in columns)
     ranks = rankings["rank"].to_numpy().astype(np.int64)
-    lists = Lists(queries, retrievers, docs, ranks, rankings["score"].to_numpy())
+    lists = RankedLists(queries, retrievers, docs, ranks, rankings["score"].to_numpy())
     return Names(*(column.unique().sort() for column in columns)).chosen(lists, size, method)[0]
 
 
@@ -85,7 +85,7 @@ def run(config: Config, context: Context) -> Report:
 
 
 @dataclass
-class Written:
+class PoolTables:
     """What the tables of pools hold."""
 
     rows: int = 0
@@ -103,12 +103,12 @@ def write(
     retrievers: Iterable[Retriever],
     corpus: Corpus,
     queries: Sequence[Query],
-    ids: Ids,
+    ids: IdMapping,
     out: Path,
     progress: Progress,
-) -> Written:
+) -> PoolTables:
     """Let the retrievers search one after the other, then write `rankings` and `pool`, some queries at once."""
-    written = Written()
+    written = PoolTables()
     with TemporaryDirectory(prefix=".lists-", dir=out) as beside:
         found: dict[str, _Kept] = {}
         for number, each in enumerate(retrievers):
@@ -133,7 +133,7 @@ def write(
 class _Kept:
     """What one retriever found, in files, so that memory does not grow with the queries."""
 
-    def __init__(self, path: Path, blocks: Iterator[Found]) -> None:
+    def __init__(self, path: Path, blocks: Iterator[MappedHits]) -> None:
         counts = [np.empty(0, dtype=np.int64)]
         with path.with_suffix(".docs").open("wb") as docs, path.with_suffix(".scores").open("wb") as scores:
             for found in blocks:
@@ -144,7 +144,7 @@ class _Kept:
         self._ends = np.cumsum(self.counts)
         self._docs, self._scores = _mapped(Path(docs.name), np.int64), _mapped(Path(scores.name), np.float64)
 
-    def lists(self, asked: Numbers, first: int, number: int) -> Lists:
+    def lists(self, asked: Numbers, first: int, number: int) -> RankedLists:
         """Return the lists of the queries `asked`, which are numbered from `first` on, by the retriever `number`."""
         counts = self.counts[asked]
         rows = fusion.runs(self._ends[asked] - counts, counts)
@@ -156,7 +156,7 @@ def _mapped(path: Path, kind: type[Any]) -> npt.NDArray[Any]:
     return np.memmap(path, kind, "r") if path.stat().st_size else np.empty(0, dtype=kind)
 
 
-def _blocks(kept: Sequence[_Kept], order: Numbers) -> Iterator[Lists]:
+def _blocks(kept: Sequence[_Kept], order: Numbers) -> Iterator[RankedLists]:
     """Yield the lists of all retrievers in the order of the queries, then of the retrievers, some queries at once."""
     ends = np.cumsum(sum(each.counts[order] for each in kept))
     first = 0
@@ -185,7 +185,7 @@ def _retrievers(config: Config, context: Context) -> Iterator[Retriever]:
     return (build.retriever(context, name) for name in config.retrievers)
 
 
-def known_ids(context: Context, corpus: TableCorpus) -> Ids:
+def known_ids(context: Context, corpus: TableCorpus) -> IdMapping:
     """Return what `mask` and `diversify` made of the documents' ids; holds ids, no texts."""
     tables = [context.read(stage, "dropped") for stage in ("mask", "diversify")]
     dropped = pl.concat(tables).filter(pl.col("table") == "corpus").select("id", now=pl.lit(None, pl.String))
@@ -193,7 +193,7 @@ def known_ids(context: Context, corpus: TableCorpus) -> Ids:
     now = pl.concat([kept, dropped]).unique("id", keep="first")
     aliases = context.read("mask", "aliases").filter(pl.col("table") == "corpus").select(id="old_id", kept="kept_id")
     moved = aliases.join(now, left_on="kept", right_on="id").select("id", "now")
-    return Ids(pl.concat([moved, now]).unique("id", keep="first", maintain_order=True))
+    return IdMapping(pl.concat([moved, now]).unique("id", keep="first", maintain_order=True))
 
 
 STAGE = Stage("pool", Config, ("mask", "diversify"), run, fingerprint, head=())

@@ -24,7 +24,7 @@ from curate.report import run_figures
 from curate.report.page import page
 from curate.report.page_charts import STATUSES
 from curate.report.run_figures import Drop
-from curate.report.shown import Labels, Pair, Shown, Step
+from curate.report.shown import Labels, Shown, ShownPair, Step
 from curate.review import relevance_desks
 from curate.review.showing import columns
 from curate.stages.asking import privacy_guard
@@ -188,7 +188,7 @@ def _pairs(
     passages: Mapping[str, str],
     panel: Sequence[str],
     labels: Mapping[tuple[str, ...], str],
-) -> list[Pair]:
+) -> list[ShownPair]:
     """Return the sample pairs with their texts and votes."""
     asked = dict(queries.select("query_id", "text").iter_rows())
     keys = pl.DataFrame([row[:2] for row in drawn], schema=dict.fromkeys(run_figures.PAIR, pl.String), orient="row")
@@ -196,7 +196,7 @@ def _pairs(
     rows = said.select(*run_figures.PAIR, "judge", pl.coalesce("grade", "status")).iter_rows()
     votes: dict[tuple[str, str, str], str] = {(query, doc, judge): word for query, doc, judge, word in rows}
     return [
-        Pair(
+        ShownPair(
             query,
             doc,
             verdict,

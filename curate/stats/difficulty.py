@@ -33,7 +33,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Group:
+class QueryGroup:
     """Some queries together."""
 
     name: str
@@ -77,7 +77,7 @@ def best_ranks(rankings: pl.DataFrame, qrels: pl.DataFrame) -> dict[str, int]:
     return dict(found.group_by("query_id").agg(pl.col("rank").min()).iter_rows())
 
 
-def by_rank(queries: Sequence[Measured], seed: int) -> list[Group]:
+def by_rank(queries: Sequence[Measured], seed: int) -> list[QueryGroup]:
     """Return the queries by the band of their best BM25 rank, bands without a query left out."""
     return grouped(queries, bands(queries), _names(), seed)
 
@@ -94,21 +94,23 @@ def _names() -> list[str]:
     return [*names, f"below {RANKS[-1]}", "not found"]
 
 
-def grouped(queries: Sequence[Measured], group_of: Mapping[str, str], names: Sequence[str], seed: int) -> list[Group]:
+def grouped(
+    queries: Sequence[Measured], group_of: Mapping[str, str], names: Sequence[str], seed: int
+) -> list[QueryGroup]:
     """Return the named groups of queries, in that order, groups without a query left out."""
     parts = {name: [each for each in queries if group_of.get(each.query_id) == name] for name in names}
     total = sum(map(len, parts.values()))
     return [group(name, part, total, seed) for name, part in parts.items() if part]
 
 
-def group(name: str, queries: Sequence[Measured], total: int, seed: int) -> Group:
+def group(name: str, queries: Sequence[Measured], total: int, seed: int) -> QueryGroup:
     """Return some queries together, of `total` in all."""
     near, mean, length = (
         _mean([getattr(each, field) for each in queries], seed) for field in ("overlap", "overlap_mean", "length")
     )
     ranks = [math.inf if each.rank is None else each.rank for each in queries]
     middle = float(np.median(ranks))
-    return Group(
+    return QueryGroup(
         name,
         len(queries),
         round(len(queries) / total, 4),

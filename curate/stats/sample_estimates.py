@@ -38,7 +38,7 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True)
-class Part:
+class StratumCounts:
     """What is known of one stratum: its pairs, how many of them were answered, and how many answers are hits."""
 
     size: int
@@ -69,11 +69,11 @@ class Estimate:
 
 def wilson(hits: float, drawn: int, level: float = LEVEL) -> Estimate | None:
     """Return a plain sample's share with Wilson's interval (1927); None if nothing was drawn."""
-    part = Part(drawn, drawn, hits)
+    part = StratumCounts(drawn, drawn, hits)
     return _wilson(part.hits / drawn, drawn, drawn, level) if drawn else None
 
 
-def share(parts: Sequence[Part], level: float = LEVEL) -> Estimate | None:
+def share(parts: Sequence[StratumCounts], level: float = LEVEL) -> Estimate | None:
     """Return the share of hits in the pool that the strata make up, sum(N p) / sum(N).
 
     The precision of a verdict is the share confirmed in its strata. None if there is no pair, or a stratum has pairs
@@ -83,7 +83,7 @@ def share(parts: Sequence[Part], level: float = LEVEL) -> Estimate | None:
     return _share(total, level) if total and total.pairs else None
 
 
-def share_after(known: Part, parts: Sequence[Part], level: float = LEVEL) -> Estimate | None:
+def share_after(known: StratumCounts, parts: Sequence[StratumCounts], level: float = LEVEL) -> Estimate | None:
     """Return the share of hits among `known` pairs, k of them with h hits, and what of the strata was not answered.
 
     (h + sum((N - n) p)) / (k + sum(N - n)). So it is where an answer becomes the label: answered pairs are known,
@@ -102,8 +102,8 @@ def share_after(known: Part, parts: Sequence[Part], level: float = LEVEL) -> Est
 
 
 def recall(
-    found: Sequence[Part],
-    missed: Sequence[Part],
+    found: Sequence[StratumCounts],
+    missed: Sequence[StratumCounts],
     level: float = LEVEL,
     known: tuple[float, float] | None = None,
 ) -> Estimate | None:
@@ -190,7 +190,7 @@ def _share(total: _Total, level: float) -> Estimate:
     return _wilson(min(total.hits / total.pairs, 1.0), effective, total.answered, level)
 
 
-def _total(parts: Sequence[Part], heaviest: float | None = None, *, left: bool = False) -> _Total | None:
+def _total(parts: Sequence[StratumCounts], heaviest: float | None = None, *, left: bool = False) -> _Total | None:
     """Return the sums over strata, without the empty ones, or over what is left of them beside the answered pairs.
 
     Every stratum is smoothed by half a hit and half a miss; with `heaviest`, the largest N / n, by as much less of

@@ -23,7 +23,7 @@ Statistic = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True)
-class Pair:
+class ModelPair:
     """Two models on the same queries."""
 
     one: str
@@ -70,7 +70,7 @@ def pearson(sums: Floats) -> Floats:
 
 def compare(
     names: Sequence[str], sums: Sequence[Floats], statistic: Statistic, seed: int, draws: int = DRAWS
-) -> list[Pair]:
+) -> list[ModelPair]:
     """Return every pair of models, the better one first, the most significant pair first.
 
     In each draw, for each query, chance decides whether the two exchange their results (Fisher; Smucker, Allan &
@@ -87,7 +87,7 @@ def compare(
         difference = scores[high] - scores[low]
         spread = float(np.nanstd(drawn[:, high] - drawn[:, low])) * math.sqrt(len(sums[one]))
         enough, smallest = needed(difference, spread, len(sums[one]))
-        found.append(Pair(names[high], names[low], difference, p, adjusted, enough, smallest))
+        found.append(ModelPair(names[high], names[low], difference, p, adjusted, enough, smallest))
     return sorted(found, key=lambda pair: (pair.p, -pair.difference, pair.one, pair.other))
 
 

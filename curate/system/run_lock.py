@@ -53,7 +53,7 @@ def _remove(made: list[Path]) -> None:
             each.rmdir()
 
 
-class Made:
+class PendingStages:
     """Stages that are made and wait beside the finished ones, hidden, until they take their places together."""
 
     def __init__(self, run: Path, stages: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from curate.testing.exporters import FEVER, benchmark, check_exporter
 from curate.testing.judges import PASSAGES, QUERY, check_judge
 from curate.testing.providers import check_provider
 from curate.testing.recognisers import check_recogniser
-from curate.testing.retrievers import CORPUS, QUERIES, Listed, check_retriever, listed
+from curate.testing.retrievers import CORPUS, QUERIES, ListCorpus, check_retriever, listed
 
 __all__ = [
     "CORPUS",
@@ -16,7 +16,7 @@ __all__ = [
     "PASSAGES",
     "QUERIES",
     "QUERY",
-    "Listed",
+    "ListCorpus",
     "benchmark",
     "check_encoder",
     "check_exporter",

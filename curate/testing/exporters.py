@@ -8,7 +8,7 @@ from pathlib import Path
 from curate.core.protocols import Benchmark, Exporter
 from curate.core.records import Document
 from curate.system.files import digests, frame
-from curate.testing.retrievers import Listed
+from curate.testing.retrievers import ListCorpus
 
 FEVER = (
     Document("007", "", "热"),
@@ -42,7 +42,7 @@ def benchmark() -> Benchmark:
         queries=frame(
             "queries", [{"query_id": key, "text": text, "source": ""} for key, text in (("001", "热"), ("002", "咳"))]
         ),
-        corpus=Listed(FEVER),
+        corpus=ListCorpus(FEVER),
         qrels=frame("qrels", [row for row in rows if row["score"]]),
         candidates=frame("qrels", rows),
         verdicts=frame("verdicts", [_verdict(*pair, *said) for pair, said in decided.items()]),
@@ -67,7 +67,7 @@ def check_exporter(export: Exporter, labels: Callable[[Path], Iterable[tuple[str
     made = benchmark()
     shuffled = replace(
         made,
-        corpus=Listed(FEVER, size=5),
+        corpus=ListCorpus(FEVER, size=5),
         qrels=made.qrels.reverse(),
         candidates=made.candidates.reverse(),
         verdicts=made.verdicts.reverse(),

@@ -27,7 +27,7 @@ WHOLE = 1000
 """A depth that no ranking of these texts reaches."""
 
 
-class Listed:
+class ListCorpus:
     """A corpus in memory, read some documents at a time."""
 
     def __init__(self, documents: Mapping[str, str] | Iterable[Document], size: int = 2) -> None:
@@ -64,7 +64,7 @@ def check_retriever(make: Callable[[], Retriever], *, cuts: bool = True) -> None
     retriever = make()
     assert understood(retriever), 'egress is "local" for what sends nothing, "remote" for all else'
     json.dumps(retriever.identity)
-    whole = listed(retriever, Listed(CORPUS), QUERIES, WHOLE)
+    whole = listed(retriever, ListCorpus(CORPUS), QUERIES, WHOLE)
     for hits in whole:
         order = [(-hit.score, hit.doc_id) for hit in hits]
         assert order == sorted(order), "hits come best first, ties by document id"
@@ -73,11 +73,11 @@ def check_retriever(make: Callable[[], Retriever], *, cuts: bool = True) -> None
         assert {hit.doc_id for hit in hits} <= set(CORPUS), "only documents of the corpus are found"
     for depth in (1, 2):
         expected = [hits[:depth] for hits in whole] if cuts else whole
-        assert listed(retriever, Listed(CORPUS), QUERIES, depth) == expected, "a depth only cuts the lists"
-    assert listed(make(), Listed(CORPUS, size=3), QUERIES, WHOLE) == whole, "made again, it finds the same"
-    assert listed(retriever, Listed(CORPUS), {}, 5) == [], "no queries, no lists"
+        assert listed(retriever, ListCorpus(CORPUS), QUERIES, depth) == expected, "a depth only cuts the lists"
+    assert listed(make(), ListCorpus(CORPUS, size=3), QUERIES, WHOLE) == whole, "made again, it finds the same"
+    assert listed(retriever, ListCorpus(CORPUS), {}, 5) == [], "no queries, no lists"
     if cuts:
-        assert listed(retriever, Listed({}), QUERIES, 5) == [[]] * len(QUERIES), "nothing is found in nothing"
+        assert listed(retriever, ListCorpus({}), QUERIES, 5) == [[]] * len(QUERIES), "nothing is found in nothing"
     _check_progress(retriever)
 
 
@@ -87,5 +87,5 @@ def _check_progress(retriever: Retriever) -> None:
     def note(label: str, total: int, done: int) -> None:
         seen[label] = total, done
 
-    list(retriever.search(Listed(CORPUS), [Query(*each) for each in QUERIES.items()], 5, note))
+    list(retriever.search(ListCorpus(CORPUS), [Query(*each) for each in QUERIES.items()], 5, note))
     assert all(total == done for total, done in seen.values()), "progress ends at its total"

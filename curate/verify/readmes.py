@@ -13,7 +13,7 @@ from curate.core.protocols import Benchmark
 from curate.core.records import Document
 from curate.formats.exporters.card import form, told
 from curate.formats.exporters.mteb import readmes
-from curate.formats.exporters.reading import Written
+from curate.formats.exporters.reading import ExportContents
 from curate.panel.voting import PAIR
 
 _PAIRS = {"score": "label", "pair-id": "pair_id", "query-id": "query_id"}
@@ -24,7 +24,7 @@ _TOLD = "what the READMEs say of the run, which stands in MANIFEST.json and in n
 class _Corpus:
     """The documents of an export, as an exporter is given them."""
 
-    written: Written
+    written: ExportContents
     size: int
 
     @property
@@ -40,7 +40,12 @@ class _Corpus:
 
 
 def compared(
-    folder: Path, body: Mapping[str, Any], written: Written, size: int, verdicts: pl.DataFrame, chosen: pl.DataFrame
+    folder: Path,
+    body: Mapping[str, Any],
+    written: ExportContents,
+    size: int,
+    verdicts: pl.DataFrame,
+    chosen: pl.DataFrame,
 ) -> tuple[list[str], list[str]]:
     """Return what is wrong with the READMEs of the format mteb, and what of them could not be checked.
 
@@ -63,7 +68,7 @@ def compared(
 def _benchmark(
     body: Mapping[str, Any],
     facts: Mapping[str, Any],
-    written: Written,
+    written: ExportContents,
     size: int,
     verdicts: pl.DataFrame,
     chosen: pl.DataFrame,

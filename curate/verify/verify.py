@@ -12,7 +12,7 @@ from curate.core.errors import DataError
 from curate.core.records import shown
 from curate.formats.exporters import manifest
 from curate.formats.exporters.layout import foreign
-from curate.formats.exporters.reading import READERS, Written
+from curate.formats.exporters.reading import READERS, ExportContents
 from curate.ledger import Ledger
 from curate.llm import passages
 from curate.panel.voting import EXPERTS, PAIR
@@ -103,7 +103,12 @@ def _compare(found: Verified, body: Mapping[str, Any], votes: Votes, seen: dict[
 
 
 def _labels(
-    found: Verified, written: Written, verdicts: pl.DataFrame, texts: _Texts, body: Mapping[str, Any], votes: Votes
+    found: Verified,
+    written: ExportContents,
+    verdicts: pl.DataFrame,
+    texts: _Texts,
+    body: Mapping[str, Any],
+    votes: Votes,
 ) -> None:
     """Add what the ledger says otherwise, table by table."""
     say, made = found.differences, body["labels"]
@@ -142,7 +147,10 @@ def _labels(
 
 
 def _texts(
-    written: Written, verdicts: pl.DataFrame, limits: Mapping[str, int | None], seen: dict[tuple[str, int | None], str]
+    written: ExportContents,
+    verdicts: pl.DataFrame,
+    limits: Mapping[str, int | None],
+    seen: dict[tuple[str, int | None], str],
 ) -> _Texts:
     """Read the texts once; `seen` remembers what judges were shown of a document, for the next format."""
     judged, count, limit = verdicts.select("doc_id").unique(), 0, limits["passage_tokens"]

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from curate.checks.pool import Asked, check
+from curate.checks.pool import PoolOptions, check
 from curate.cli.check_pool import _text
 from curate.core.errors import DataError, UserError
 from curate.review import Answer, Desk
-from curate.review.drawing import Order, draw
+from curate.review.drawing import SampleOptions, draw
 from curate.stages.pool import pool as pooled
 from curate.system.files import frame, write_table
 from tests.support.runs import curate, tiny
@@ -101,7 +101,7 @@ def test_a_graded_sample_below_the_cut_agrees(known: tuple[Path, set[tuple[str, 
     lines = [f"{query},{doc},{'A' if (query, doc) in truth else 'C'}" for query, doc in drawn]
     path = run.parent / "below.csv"
     path.write_text("\n".join(["query_id,doc_id,grade", *lines]), encoding="utf-8")
-    (sample,) = at(check(run, Asked(below=[path])), "below")
+    (sample,) = at(check(run, PoolOptions(below=[path])), "below")
     below = len(truth - set(pool.iter_rows()))
     retrieved, rest = sample["strata"]
     assert (retrieved["pairs"], retrieved["total"]["value"]) == (0, None)  # everything retrieved was pooled
@@ -118,7 +118,7 @@ def test_retrieved_but_not_pooled_is_a_stratum_of_its_own(run: Path) -> None:
     outside = rankings.select(pair).unique().join(pool, on=pair, how="anti").sort(pair)
     path = run.parent / "below.tsv"
     outside.head(10).with_columns(grade=pl.lit("D")).write_csv(path, separator="\t")
-    (sample,) = at(check(run, Asked(below=[path])), "below")
+    (sample,) = at(check(run, PoolOptions(below=[path])), "below")
     assert [(each["pairs"], each["graded"]) for each in sample["strata"]] == [
         (len(outside), 10),
         (QUERIES * DOCUMENTS - len(outside) - len(pool), 0),
@@ -135,11 +135,11 @@ def test_rows_that_are_not_below_the_cut_are_refused(run: Path, row: str, what: 
     path = run.parent / "below.csv"
     path.write_text(f"query_id,doc_id,grade\n{row.format(pooled=pooled_doc)}\n", encoding="utf-8")
     with pytest.raises(DataError, match=what):
-        check(run, Asked(below=[path]))
+        check(run, PoolOptions(below=[path]))
 
 
 def test_random_documents_of_a_review_are_a_sample_below_the_cut(run: Path) -> None:
-    sample = draw(run, Order("people", size=40, controls=30, assessors=["ann"]))
+    sample = draw(run, SampleOptions("people", size=40, controls=30, assessors=["ann"]))
     planted = sample.survey.filter(pl.col("expected").is_not_null())["row_id"].to_list()
     given = [Answer(name, "A" if place == 0 else "D") for place, name in enumerate(planted[:20])]
     Desk(sample).record("ann", given)
@@ -152,7 +152,7 @@ def test_known_pairs_of_a_review_are_no_random_sample(run: Path) -> None:
     pooled_row = pl.read_parquet(run / "pool" / "pool.parquet").row(0)
     path = run.parent / "known.csv"
     path.write_text(f"query_id,doc_id,grade\n{pooled_row[0]},{pooled_row[1]},S\n", encoding="utf-8")
-    sample = draw(run, Order("people", size=40, controls=5, known=path, assessors=["ann"]))
+    sample = draw(run, SampleOptions("people", size=40, controls=5, known=path, assessors=["ann"]))
     planted = sample.survey.filter(pl.col("expected").is_not_null())["row_id"]
     Desk(sample).record("ann", [Answer(name, "D") for name in planted])
     assert at(check(run), "below") == []
@@ -164,17 +164,17 @@ def test_a_run_file_is_followed_through_merges_and_its_holes_counted(run: Path) 
     docs = ["twin", *outside]
     path = run.parent / "mine.trec"
     path.write_text("".join(f"q00 Q0 {doc} {n} {9 - n} x\n" for n, doc in enumerate(docs)), encoding="utf-8")
-    system = at(check(run, Asked(runs=[path])), "systems")[1]
+    system = at(check(run, PoolOptions(runs=[path])), "systems")[1]
     assert (system["system"], system["pooled"], system["absent"]) == ("file mine", False, QUERIES - 1)
     first = system["depths"][0]
     assert (first["documents"], first["holes"]) == (5, 4 + ("d000" not in set(pool["doc_id"])))
     predictions = run.parent / "mine_predictions.json"
     scores = {"q00": {doc: 9.0 - n for n, doc in enumerate(docs)}}
     predictions.write_text(json.dumps({"default": {"test": scores}}), encoding="utf-8")
-    again = at(check(run, Asked(runs=[predictions])), "systems")[1]
+    again = at(check(run, PoolOptions(runs=[predictions])), "systems")[1]
     assert again["depths"] == system["depths"]
     with pytest.raises(UserError, match="several files named mine"):
-        check(run, Asked(runs=[path, run / "mine.trec"]))
+        check(run, PoolOptions(runs=[path, run / "mine.trec"]))
 
 
 def cut(run: Path, size: int) -> None:
@@ -209,7 +209,7 @@ def test_without_a_relevant_document_nothing_is_defined(run: Path) -> None:
 
 
 def test_a_given_depth_credits_less(run: Path) -> None:
-    assert at(check(run, Asked(depth=1)), "beyond_depth") > at(check(run), "beyond_depth") == 0
+    assert at(check(run, PoolOptions(depth=1)), "beyond_depth") > at(check(run), "beyond_depth") == 0
 
 
 def test_a_pool_that_was_not_judged_whole_is_refused(run: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from curate.checks.residual import Orders, decide, listing
+from curate.checks.residual import ResidualDecisions, decide, listing
 from curate.cli.check_residual import residual
 from curate.system import files
 from tests.support.runs import PIPELINE, Done, curate, tiny
@@ -155,7 +155,7 @@ def test_a_text_that_was_merged_goes_with_the_one_that_people_decided_on(tmp_pat
     step(tmp_path / "run", "mask", only)
     (tmp_path / "run" / "pipeline.yaml").write_text(PIPELINE, "utf-8")
     assert [place.id for place in listing(tmp_path / "run").places] == ["d0", "d2"]
-    decide(listing(tmp_path / "run"), Orders(mask_all=["account"], by="wang"))
+    decide(listing(tmp_path / "run"), ResidualDecisions(mask_all=["account"], by="wang"))
     shutil.rmtree(tmp_path / "run" / "mask")
     step(tmp_path / "run", "mask", only)
     assert [place.state for place in listing(tmp_path / "run").places] == ["masked", "masked"]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr
 
-from curate.evaluation.models.distinctness import Side, compare
+from curate.evaluation.models.distinctness import BenchmarkScores, compare
 from curate.stats.rank_correlation import kendall, spearman
 from curate.stats.significance import mean, means
 from curate.stats.tally import Floats
@@ -14,11 +14,11 @@ from curate.stats.tally import Floats
 COLUMNS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=15)
 
 
-def side(scores: Floats, queries: int, seed: int, noise: float = 0.2) -> Side:
+def side(scores: Floats, queries: int, seed: int, noise: float = 0.2) -> BenchmarkScores:
     """Return models whose queries scatter around these scores."""
     random = np.random.default_rng(seed)
     rows = [score + random.normal(0, noise, queries) for score in scores]
-    return Side([means(each - each.mean() + score) for each, score in zip(rows, scores, strict=True)], mean)
+    return BenchmarkScores([means(each - each.mean() + score) for each, score in zip(rows, scores, strict=True)], mean)
 
 
 @given(COLUMNS)

@@ -18,7 +18,7 @@ from curate.cli.app import app
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.evaluation.models import mteb_models, tasks
 from curate.evaluation.models.batches import Growing, largest
-from curate.evaluation.models.evaluate import Order, evaluate
+from curate.evaluation.models.evaluate import EvaluationOptions, evaluate
 from curate.evaluation.models.scoring import scored
 from tests.support import scoring
 from tests.support.evaluating import PAIRS, benchmark, renamed, sentences, written
@@ -33,9 +33,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(benchmark(), tmp_path_factory.mktemp("exports") / "small")
 
 
-def asked(folder: Path, **changes: Any) -> Order:
+def asked(folder: Path, **changes: Any) -> EvaluationOptions:
     given: dict[str, Any] = {"models": FAST, "baselines": False, "out": folder.parent / "evaluation"}
-    return Order(folder, **{**given, **changes})
+    return EvaluationOptions(folder, **{**given, **changes})
 
 
 def row(found: dict[str, Any], task: int, model: str) -> dict[str, Any]:
@@ -231,8 +231,8 @@ def test_batches_grow_until_they_do_not_fit_and_shrink_when_they_fail_later(fold
     task = tasks.in_folder(folder / "retrieval")[0]
     small = Small(minilm(), device="cpu")
     growing = Growing(small)
-    alone = mteb_models.Model("alone", "1", lambda: plain_rows)
-    fitted = mteb_models.Model("fitted", "1", lambda: growing)
+    alone = mteb_models.EvaluatedModel("alone", "1", lambda: plain_rows)
+    fitted = mteb_models.EvaluatedModel("fitted", "1", lambda: growing)
     expected, _ = scored(alone, task, folder.parent / "kept")
     found, _ = scored(fitted, task, folder.parent / "kept")
     assert found.main == expected.main
@@ -278,7 +278,7 @@ def test_mistakes_say_what_to_type(folder: Path, change: dict[str, Any], told: s
 
 def test_a_folder_without_a_task_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="found no task"):
-        evaluate(Order(tmp_path, FAST))
+        evaluate(EvaluationOptions(tmp_path, FAST))
 
 
 def test_the_command_prints_the_table_and_where_the_rest_lies(folder: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from curate.formats.exporters.card import markdown
 from curate.formats.exporters.integrity import check
 from curate.formats.exporters.loading import load_task, load_tasks
 from curate.formats.exporters.mteb import mteb_language
-from curate.testing import FEVER, Listed
+from curate.testing import FEVER, ListCorpus
 
 WORDS = "热咳痛疹药"
 # What the encoder below ranks, by eye: 热 -> 007 (1), 009 (0.89), 008 (0.71); 咳 -> d4 (1), d5 (0.89), 008 (0.71).
@@ -296,7 +296,7 @@ def test_ir_measures_reads_the_trec_qrels_with_negatives_as_zero(benchmark: Benc
 
 
 def test_trec_drops_negatives_that_a_refined_corpus_no_longer_holds(benchmark: Benchmark, tmp_path: Path) -> None:
-    refined = replace(benchmark, corpus=Listed([item for item in FEVER if item.doc_id != "d6"]))
+    refined = replace(benchmark, corpus=ListCorpus([item for item in FEVER if item.doc_id != "d6"]))
     folder = write("trec", refined, tmp_path / "trec")
     assert lines(folder / "qrels.txt") == ["001 0 007 0", "001 0 008 1", "001 0 009 1", "002 0 d4 1"]
 
@@ -369,7 +369,7 @@ def test_exports_in_folders_of_one_name_do_not_share_a_cache(
 ) -> None:
     before = evaluate(mteb_folder / "retrieval")["ndcg_at_10"]
     corpus = [replace(item, text="热") if item.doc_id == "d4" else item for item in FEVER]
-    other = write("mteb", replace(benchmark, corpus=Listed(corpus)), tmp_path / "other" / "export")
+    other = write("mteb", replace(benchmark, corpus=ListCorpus(corpus)), tmp_path / "other" / "export")
     after = evaluate(other / "retrieval")["ndcg_at_10"]
     assert load(other / "retrieval", "corpus")[3]["text"] == "热"
     assert load(mteb_folder / "retrieval", "corpus")[3]["text"] == "咳"
@@ -390,7 +390,7 @@ def test_file_names_carry_the_hash_of_their_content(benchmark: Benchmark, mteb_f
 
 def test_a_corpus_of_several_batches_streams_whole(benchmark: Benchmark, tmp_path: Path) -> None:
     more = [Document(f"x{number}", "", f"药{number}") for number in range(4_500)]
-    folder = write("mteb", replace(benchmark, corpus=Listed([*FEVER, *more], size=999)), tmp_path / "export")
+    folder = write("mteb", replace(benchmark, corpus=ListCorpus([*FEVER, *more], size=999)), tmp_path / "export")
     ids = [row["id"] for row in load(folder / "retrieval", "corpus")]
     assert ids == [item.doc_id for item in (*FEVER, *more)]
 

@@ -12,7 +12,7 @@ from curate.core.errors import ConfigError, DataError, MissingExtra
 from curate.formats.readers import Problem, Row, Table
 from curate.formats.readers.encoding import Encoding, detect
 from curate.formats.readers.file import File, format_of
-from curate.formats.readers.items import NAMES, Item, Pair, item, pair
+from curate.formats.readers.items import NAMES, Item, LabelledPair, item, pair
 from curate.formats.readers.layout import find
 from curate.formats.readers.settings import Input, sources
 from curate.formats.readers.task import TaskTable, named
@@ -298,7 +298,7 @@ def test_ids_are_texts() -> None:
 @pytest.mark.parametrize(("score", "value"), [("1", 1), (2, 2), ("1.0", 1), (0.0, 0), (-1, -1)])
 def test_scores(score: object, value: int) -> None:
     row = Row(1, {"query-id": "q", "corpus-id": "d", "score": score}, 0)
-    assert pair(row, NAMES["qrels"]) == Pair(1, "q", "d", value)
+    assert pair(row, NAMES["qrels"]) == LabelledPair(1, "q", "d", value)
 
 
 @pytest.mark.parametrize("score", ["", "yes", "0.5", "nan", 2**31, True, None])

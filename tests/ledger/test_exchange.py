@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from curate.core.errors import DataError
-from curate.ledger import Ledger, Passage
+from curate.ledger import Ledger, PassageRow
 from curate.ledger.exchange import export, import_
 from curate.system.files import digests
 from tests.support.rows import CALL, RATING
@@ -18,7 +18,7 @@ from tests.support.rows import CALL, RATING
 
 def fill(ledger: Ledger, name: str, calls: int = 3) -> None:
     judge = ledger.register({"model": name})
-    ledger.note([Passage(f"passage of {name}", 10, cut=True, whole_tokens=12, flags=("labels",))])
+    ledger.note([PassageRow(f"passage of {name}", 10, cut=True, whole_tokens=12, flags=("labels",))])
     for number in range(calls):
         said = replace(RATING, query_digest=f"{name}-{number}", grade=None, status="unparsed")
         ledger.append(

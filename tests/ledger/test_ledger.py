@@ -20,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.core.errors import ConfigError, DataError
-from curate.ledger import Ledger, Passage, tables
-from curate.ledger.ids import Ids
+from curate.ledger import Ledger, PassageRow, tables
+from curate.ledger.ids import TimeOrderedIds
 from curate.ledger.records import LOST
 from curate.ledger.store import _standing
 from curate.stages.context import ledger_place
@@ -233,8 +233,8 @@ def test_what_a_database_cannot_hold_is_written_as_json_would(ledger: Ledger) ->
 
 
 def test_the_first_that_was_noted_of_a_passage_stays(ledger: Ledger) -> None:
-    first = Passage("a", 10, cut=True, whole_tokens=20, flags=("labels", "roles"))
-    other = Passage("b", 5, cut=False, whole_tokens=5)
+    first = PassageRow("a", 10, cut=True, whole_tokens=20, flags=("labels", "roles"))
+    other = PassageRow("b", 5, cut=False, whole_tokens=5)
     ledger.note([first])
     ledger.note([replace(first, flags=()), other])
     ledger.note([])
@@ -244,7 +244,7 @@ def test_the_first_that_was_noted_of_a_passage_stays(ledger: Ledger) -> None:
 def test_ids_grow_whatever_the_clock_does(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([5_000_000, 5_000_000, 3_000_000, 9_000_000, 1_000_000])
     monkeypatch.setattr("time.time_ns", lambda: next(times))
-    one = Ids()
+    one = TimeOrderedIds()
     made = [one.next() for _ in range(5)]
     assert made == sorted(set(made))
     assert {len(each) for each in made} == {26}
@@ -252,7 +252,7 @@ def test_ids_grow_whatever_the_clock_does(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_two_writers_make_different_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.time_ns", lambda: 5_000_000)
-    one, another = Ids(), Ids()
+    one, another = TimeOrderedIds(), TimeOrderedIds()
     assert len({ids.next() for ids in (one, another) for _ in range(1_000)}) == 2_000
 
 

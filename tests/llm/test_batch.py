@@ -20,7 +20,7 @@ from curate.core.config import text_digest
 from curate.core.errors import BudgetError, ConfigError, ProviderError, RunFailed
 from curate.ledger import Ledger
 from curate.llm import online
-from curate.llm.batch import Order, ask_batches, no_batch
+from curate.llm.batch import BatchJob, ask_batches, no_batch
 from curate.llm.budget import Budget, plan
 from curate.llm.cost import Price, batch_price
 from curate.llm.providers.batch import batch_provider
@@ -77,7 +77,7 @@ def grades(ledger: Ledger, letters: str) -> list[str | None]:
     return [found.get(text_digest(each.shown())) for each in passages(letters)]
 
 
-def left(one: Order) -> list[int]:
+def left(one: BatchJob) -> list[int]:
     """Return the sizes of the prompts that the ledger still lacks."""
     return [len(task.slots) for task in one.tasks()]
 

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.llm.online.circuit_breaker import MOST_PROBES, Breaker
-from curate.llm.online.concurrency import Gate
-from curate.llm.online.rate_limit import Pace
+from curate.llm.online.concurrency import ConcurrencyLimit
+from curate.llm.online.rate_limit import RateLimit
 
 # Gate
 
 
 def test_an_overload_halves_the_slots_once_and_answers_bring_them_back() -> None:
     async def run() -> None:
-        gate = Gate(8)
+        gate = ConcurrencyLimit(8)
         entries = [await gate.enter() for _ in range(8)]
         for entry in entries:  # all of them were sent before anybody knew
             gate.overloaded(entry)
@@ -35,7 +35,7 @@ def test_an_overload_halves_the_slots_once_and_answers_bring_them_back() -> None
 
 def test_at_least_one_slot_stays() -> None:
     async def run() -> None:
-        gate = Gate(3)
+        gate = ConcurrencyLimit(3)
         for _ in range(9):
             gate.overloaded(await gate.enter())
             gate.leave()
@@ -50,7 +50,7 @@ def test_no_more_are_inside_than_there_are_slots_and_nobody_is_forgotten(seed: i
     inside = most = 0
     order: list[int] = []
 
-    async def visitor(gate: Gate, number: int) -> None:
+    async def visitor(gate: ConcurrencyLimit, number: int) -> None:
         nonlocal inside, most
         entry = await gate.enter()
         order.append(number)
@@ -65,7 +65,7 @@ def test_no_more_are_inside_than_there_are_slots_and_nobody_is_forgotten(seed: i
         gate.leave()
 
     async def run() -> None:
-        gate = Gate(6)
+        gate = ConcurrencyLimit(6)
         visitors = [asyncio.create_task(visitor(gate, number)) for number in range(60)]
         await asyncio.sleep(0)
         gave_up = set(chance.sample(visitors[6:], 10))
@@ -93,7 +93,7 @@ def test_no_minute_holds_more_than_the_limits(
     requests: int, tokens: int, calls: list[tuple[int, float, float]]
 ) -> None:
     """Requests of any size that take up to 7 s to arrive and up to 20 s to be answered, sent as soon as they may."""
-    pace, now = Pace(requests, tokens), 0.0
+    pace, now = RateLimit(requests, tokens), 0.0
     flying: list[tuple[float, int, object, int]] = []
     arrivals: list[tuple[float, int]] = []
     for number, (weight, way, answer) in enumerate(calls):
@@ -114,7 +114,7 @@ def test_no_minute_holds_more_than_the_limits(
 
 
 def test_a_minutes_share_is_spread_over_it() -> None:
-    pace, sent, now = Pace(60, None), [], 0.0
+    pace, sent, now = RateLimit(60, None), [], 0.0
     while now < 60:
         pause = pace.pause(1.0, now)
         if pause:
@@ -127,7 +127,7 @@ def test_a_minutes_share_is_spread_over_it() -> None:
 
 
 def test_a_request_that_used_more_than_was_thought_weighs_more() -> None:
-    pace = Pace(None, 1000)
+    pace = RateLimit(None, 1000)
     sent = pace.sent(100, now=0.0)
     assert pace.pause(900, now=7.0) == 0
     pace.replied(sent, 500, now=7.0)
@@ -136,7 +136,7 @@ def test_a_request_that_used_more_than_was_thought_weighs_more() -> None:
 
 
 def test_what_an_earlier_process_sent_counts_and_unknown_tokens_are_a_whole_minutes() -> None:
-    pace = Pace(None, 1000)
+    pace = RateLimit(None, 1000)
     pace.count(95.0, 60)
     assert pace.pause(60, now=100.0) == pytest.approx(1)
     pace.count(99.0, None)
@@ -145,14 +145,14 @@ def test_what_an_earlier_process_sent_counts_and_unknown_tokens_are_a_whole_minu
 
 
 def test_what_is_heavier_than_the_limit_goes_alone() -> None:
-    pace = Pace(None, 1000)
+    pace = RateLimit(None, 1000)
     assert pace.pause(5000, now=0.0) == 0
     pace.sent(5000, now=0.0)
     assert pace.pause(1, now=0.0) > 0
 
 
 def test_no_limit_is_no_pause() -> None:
-    pace = Pace(None, None)
+    pace = RateLimit(None, None)
     for _ in range(1000):
         pace.sent(1e6, now=0.0)
     assert pace.pause(1e6, now=0.0) == 0

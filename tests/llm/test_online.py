@@ -488,7 +488,7 @@ def tasks_with(server: Vendor, grades: str, **changed: Any) -> Iterator[online.T
 
 
 def test_an_unexpected_error_surfaces_as_itself_and_keeps_the_rest(ledger: Ledger) -> None:
-    def broken(_reply: object) -> online.Reading:
+    def broken(_reply: object) -> online.ReplyResult:
         raise ZeroDivisionError("a bug in reading")
 
     def faults(call: Call) -> Fault | None:

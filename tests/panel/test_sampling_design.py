@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from curate.core.errors import ConfigError, DataError
 from curate.core.records import TABLES
 from curate.panel.sampling_design import allocate, apportion, counts, draw, floors, guesses, strata, verdict_of
-from curate.stats.sample_estimates import Part, share
+from curate.stats.sample_estimates import StratumCounts, share
 
 VERDICT = {"relevant": "SA", "not relevant": "BCD"}
 SIZES = {
@@ -292,7 +292,7 @@ def test_from_pool_to_interval() -> None:
     for seed in range(1000):
         drawn = draw(pairs, allocation, seed)
         hits = dict(drawn.group_by("stratum").agg(pl.col("hit").sum()).iter_rows())
-        found = share([Part(sizes[name], allocation[name], hits[name]) for name in sizes])
+        found = share([StratumCounts(sizes[name], allocation[name], hits[name]) for name in sizes])
         assert found is not None
         assert found.value == pytest.approx(drawn.select(pl.col("hit").dot(1 / pl.col("probability"))).item() / 2110)
         covered += found.low <= 226 / 2110 <= found.high

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.pii import RECOGNISERS
-from curate.pii.files import Fields, Order, anonymise
+from curate.pii.files import Fields, MaskRequest, anonymise
 from curate.pii.files.raw_lines import HEAD
 from curate.pii.files.request import masking
 from curate.pii.listing import listing
@@ -36,7 +36,7 @@ def masked(folder: Path, content: bytes, ending: str, **order: object) -> bytes:
     """Return what becomes of a file."""
     (folder / f"in{ending}").write_bytes(content)
     given: dict[str, object] = {"masking": Masking(placeholders="zh"), "allow_residual": True, **order}
-    anonymise(Order(str(folder / f"in{ending}"), str(folder / f"out{ending}"), force=True, **given), b"")  # type: ignore[arg-type]
+    anonymise(MaskRequest(str(folder / f"in{ending}"), str(folder / f"out{ending}"), force=True, **given), b"")  # type: ignore[arg-type]
     assert sorted(path.name for path in folder.glob(".*")) == []
     return (folder / f"out{ending}").read_bytes()
 
@@ -281,7 +281,7 @@ def test_parquet_keeps_schema_compression_and_row_groups(tmp_path: Path) -> None
     source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
     pq.write_table(table, source, compression={"text": "zstd", "id": "gzip", "title": "none"}, row_group_size=2)
     fields = Fields.of(("text", "title", "tags", "person.note"), missing=False)
-    done = anonymise(Order(str(source), str(target), fields=fields, spans=True), b"")
+    done = anonymise(MaskRequest(str(source), str(target), fields=fields, spans=True), b"")
     assert (done.texts, done.changed, dict(done.spans)) == (7, 5, {"phone": 5})
     before, after = pq.ParquetFile(source), pq.ParquetFile(target)
     assert after.schema_arrow.equals(before.schema_arrow, check_metadata=True)
@@ -497,7 +497,7 @@ def test_every_recogniser_is_listed_with_its_kind(tmp_path: Path) -> None:
 
 def test_the_order_is_checked_before_a_file_is_read(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such folder"):
-        Order(__file__, str(tmp_path / "no" / "out.txt"), format="text")
+        MaskRequest(__file__, str(tmp_path / "no" / "out.txt"), format="text")
 
 
 # what is left, and rows with spans of their own

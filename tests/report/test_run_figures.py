@@ -8,7 +8,7 @@ import pytest
 
 from curate.core.records import VERDICTS
 from curate.report import run_figures
-from curate.report.run_figures import Drop, Together
+from curate.report.run_figures import Drop, RetrieverGroup
 from curate.stats.distribution import Bin, Spread, spread
 from curate.system.files import frame
 
@@ -40,7 +40,11 @@ def test_overlap_counts_who_found_what() -> None:
     assert found.pairs == 5
     assert (found.found, found.alone) == ([4, 3], [2, 1])
     assert (found.relevant, found.relevant_alone) == ([2, 1], [1, 0])
-    assert found.together == [Together(("a",), 2, 1), Together(("a", "b"), 2, 1), Together(("b",), 1, 0)]
+    assert found.together == [
+        RetrieverGroup(("a",), 2, 1),
+        RetrieverGroup(("a", "b"), 2, 1),
+        RetrieverGroup(("b",), 1, 0),
+    ]
 
 
 def test_overlap_of_an_empty_pool_names_no_retriever() -> None:

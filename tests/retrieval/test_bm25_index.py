@@ -12,7 +12,7 @@ from curate.core.protocols import Kit
 from curate.retrieval.retrievers import bm25_index
 from curate.retrieval.retrievers.bm25 import Bm25, Config, best_scores
 from curate.retrieval.retrievers.tokens import Kind, bigrams, cut_all
-from curate.testing import Listed
+from curate.testing import ListCorpus
 from tests.support.small import asked
 
 TEXTS = {"d2": "小儿发热可以物理降温。", "d1": "高血压患者能喝咖啡吗？", "d3": "Coffee and gout.", "d4": "。"}
@@ -36,7 +36,7 @@ def search(cache: Path, texts: Mapping[str, str] = TEXTS, **settings: Any) -> tu
         raise AssertionError("BM25 needs no encoder")
 
     heard = Heard()
-    found = Bm25("mine", Config(**settings), Kit(nobody, cache)).search(Listed(texts), asked(QUERIES), 5, heard)
+    found = Bm25("mine", Config(**settings), Kit(nobody, cache)).search(ListCorpus(texts), asked(QUERIES), 5, heard)
     hits = [([each.ids[row] for row in each.rows], each.scores.tolist(), each.counts.tolist()) for each in found]
     return hits, "tokens, mine" in heard.labels
 
@@ -100,7 +100,7 @@ def test_a_damaged_index_is_made_again(damage: Callable[[Path], object], tmp_pat
 def test_whoever_is_slower_takes_what_is_there(tmp_path: Path) -> None:
     search(tmp_path)
     [place] = places(tmp_path)
-    made = bm25_index.index(tmp_path / "other", None, Listed(TEXTS), "words", {}, lambda _: None)
+    made = bm25_index.index(tmp_path / "other", None, ListCorpus(TEXTS), "words", {}, lambda _: None)
     bm25_index._keep(made, place)
     assert places(tmp_path) == [place]
     shorten(place / "ids.parquet")

@@ -20,7 +20,7 @@ from curate.core.errors import AccessError, ConfigError, CurateError, ProviderEr
 from curate.core.protocols import Encoder
 from curate.retrieval.encoders import ENCODERS
 from curate.retrieval.encoders.api import Api, Config
-from curate.retrieval.encoders.dense import Dense
+from curate.retrieval.encoders.dense import DenseEncoder
 from curate.stages.asking import build
 from curate.testing import check_encoder
 from tests.support.runs import curate, tiny
@@ -324,13 +324,13 @@ def test_several_devices_give_the_rows_of_one(tmp_path: Path, monkeypatch: pytes
     alone = made(tmp_path, "minilm").encode(texts, "document")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     used: list[str | None] = []
-    load = Dense._load
+    load = DenseEncoder._load
 
-    def on_cpu(self: Dense, device: str | None) -> Any:
+    def on_cpu(self: DenseEncoder, device: str | None) -> Any:
         used.append(device)
         return load(self, "cpu")
 
-    monkeypatch.setattr(Dense, "_load", on_cpu)
+    monkeypatch.setattr(DenseEncoder, "_load", on_cpu)
     both = made(tmp_path / "other", "minilm", device=None)
     assert both.encode(texts, "document") == pytest.approx(alone, abs=1e-6)
     assert used == ["cuda:0", "cuda:1"]

@@ -19,10 +19,10 @@ from curate.core.protocols import Engine, Kit, Vectors
 from curate.core.records import Hit, Role
 from curate.retrieval.engines import ENGINES
 from curate.retrieval.engines import ray as ray_engine
-from curate.retrieval.retrievers.dense import Config, Dense
+from curate.retrieval.retrievers.dense import Config, DenseRetriever
 from curate.retrieval.vectors import BLOCK, CachedEncoder
 from curate.stages.asking import build
-from curate.testing import Listed, listed
+from curate.testing import ListCorpus, listed
 from tests import ROOT
 from tests.conftest import need
 from tests.support.runs import curate, tiny
@@ -67,8 +67,8 @@ def engine(kind: str) -> Engine:
 
 def hits(folder: Path, engine: Engine | None, encoder: Letters | None = None, depth: int = 50) -> list[list[Hit]]:
     cached = CachedEncoder(encoder or Neighbours(), folder)
-    dense = Dense("dense", Config(encoder="x"), Kit(lambda _: cached, folder, engine))
-    return listed(dense, Listed(TEXTS), QUERIES, depth)
+    dense = DenseRetriever("dense", Config(encoder="x"), Kit(lambda _: cached, folder, engine))
+    return listed(dense, ListCorpus(TEXTS), QUERIES, depth)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -84,10 +84,12 @@ def test_parts_without_documents_and_a_depth_beyond_all(tmp_path: Path) -> None:
     few = {name: TEXTS[name] for name in list(TEXTS)[:5]}
     cached = CachedEncoder(Neighbours(), tmp_path)
     for kind in (None, "three"):
-        dense = Dense("dense", Config(encoder="x"), Kit(lambda _: cached, tmp_path, engine(kind) if kind else None))
-        (found,) = listed(dense, Listed(few), {"q": "x"}, 99)
+        dense = DenseRetriever(
+            "dense", Config(encoder="x"), Kit(lambda _: cached, tmp_path, engine(kind) if kind else None)
+        )
+        (found,) = listed(dense, ListCorpus(few), {"q": "x"}, 99)
         assert sorted(hit.doc_id for hit in found) == sorted(few)
-        assert listed(dense, Listed({}), {"q": "x"}, 99) == [[]]
+        assert listed(dense, ListCorpus({}), {"q": "x"}, 99) == [[]]
 
 
 class Dying(Neighbours):

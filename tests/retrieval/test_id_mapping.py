@@ -14,9 +14,9 @@ from curate.core.config import Json
 from curate.core.errors import DataError, RunFailed
 from curate.core.protocols import Corpus, Hits, Progress, quiet
 from curate.core.records import TABLES, Hit, Query
-from curate.retrieval.id_mapping import Ids, ranked
+from curate.retrieval.id_mapping import IdMapping, ranked
 from curate.retrieval.ranking import columns
-from curate.testing import Listed
+from curate.testing import ListCorpus
 from tests.support.small import asked
 
 NOW: Mapping[str, str | None] = {"a": "a", "b": "b", "c": "c", "é": "é", "old": "b", "copy": "a", "x": None, "y": None}
@@ -42,13 +42,13 @@ class Made:
         yield from self.hits[ends[-1] :]
 
 
-def ids() -> Ids:
-    return Ids(pl.DataFrame({"id": list(NOW), "now": list(NOW.values())}))
+def ids() -> IdMapping:
+    return IdMapping(pl.DataFrame({"id": list(NOW), "now": list(NOW.values())}))
 
 
-def table(retriever: Made, queries: int, depth: int, known: Ids) -> pl.DataFrame:
+def table(retriever: Made, queries: int, depth: int, known: IdMapping) -> pl.DataFrame:
     texts = {f"q{number}": "" for number in range(queries)}
-    parts = ranked(retriever, Listed({}), asked(texts), depth, known, quiet)
+    parts = ranked(retriever, ListCorpus({}), asked(texts), depth, known, quiet)
     return pl.concat([pl.DataFrame(schema=TABLES["rankings"]), *parts])
 
 

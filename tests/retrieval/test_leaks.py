@@ -14,7 +14,7 @@ from curate.core.errors import DataError
 from curate.core.protocols import Vectors
 from curate.retrieval.similarity import leaks
 from curate.retrieval.similarity.exact_search import unit
-from curate.retrieval.similarity.leaks import Rule, Side, Texts, alike, find, form
+from curate.retrieval.similarity.leaks import LeakSplit, Rule, SplitTexts, alike, find, form
 from curate.stages.asking.build import encoder
 from curate.stages.train_set import splits
 from curate.stages.train_set.config import Leaks
@@ -26,13 +26,13 @@ RULE = Leaks()
 WORDS = st.text("abc", max_size=7)
 
 
-def texts(prefix: str, vectors: Vectors) -> Texts:
+def texts(prefix: str, vectors: Vectors) -> SplitTexts:
     """Return texts whose forms all differ, so that vectors alone decide."""
     names = [f"{prefix}{number}" for number in range(len(vectors))]
-    return Texts(names, names, vectors)
+    return SplitTexts(names, names, vectors)
 
 
-def near(left: Texts, right: Texts, t: float) -> pl.DataFrame:
+def near(left: SplitTexts, right: SplitTexts, t: float) -> pl.DataFrame:
     """Return what is alike by vectors, for no form is another's."""
     return alike(left, right, t, 1, 99)
 
@@ -94,7 +94,7 @@ def test_overlap_is_the_jaccard_index_of_runs(left: list[str], right: list[str],
 
     far = [unit(np.tile(row, (len(forms), 1))) for row, forms in (([[1, 0]], left), ([[0, 1]], right))]
     sides = [
-        Texts([f"{mark}{n}" for n in range(len(forms))], forms, rows)
+        SplitTexts([f"{mark}{n}" for n in range(len(forms))], forms, rows)
         for mark, forms, rows in zip("ab", (left, right), far, strict=True)
     ]
     found = alike(sides[0], sides[1], 0.9, least, run)
@@ -108,7 +108,7 @@ def test_overlap_is_the_jaccard_index_of_runs(left: list[str], right: list[str],
 
 def test_signs_in_common_make_texts_alike_whatever_the_vectors_say() -> None:
     one, other, third = (
-        Texts([name], [text], vectors(at))
+        SplitTexts([name], [text], vectors(at))
         for name, text, at in (("a", "abcdefghij", 0.0), ("b", "abcdefgij", 1.5), ("c", "klmnop", 0.1))
     )
     assert alike(one, other, 0.9, 0.6, 2).rows() == [("a", "b", pytest.approx(0.07074, abs=1e-5), 0.7)]
@@ -116,8 +116,8 @@ def test_signs_in_common_make_texts_alike_whatever_the_vectors_say() -> None:
     assert alike(one, third, 0.9, 0.6, 2).select("left", "right", "overlap").rows() == [("a", "c", None)]
 
 
-def side(queries: Sequence[float], documents: Sequence[float], labels: pl.DataFrame, mark: str) -> Side:
-    return Side(texts(f"{mark}q", vectors(*queries)), texts(f"{mark}d", vectors(*documents)), labels)
+def side(queries: Sequence[float], documents: Sequence[float], labels: pl.DataFrame, mark: str) -> LeakSplit:
+    return LeakSplit(texts(f"{mark}q", vectors(*queries)), texts(f"{mark}d", vectors(*documents)), labels)
 
 
 LABELS = pairs(("aq0", "ad0"), ("aq1", "ad0"), ("aq1", "ad1"), ("aq2", "ad0"))
@@ -155,13 +155,13 @@ def test_nothing_leaks_into_or_out_of_nothing() -> None:
 
 
 def test_vectors_that_say_nothing_are_an_error() -> None:
-    broken = Texts(["a"], ["a"], np.array([[np.nan, 0.0]], dtype=np.float32))
+    broken = SplitTexts(["a"], ["a"], np.array([[np.nan, 0.0]], dtype=np.float32))
     with pytest.raises(DataError, match="NaN or infinity"):
         near(broken, texts("b", vectors(0.0)), 0.9)
     with pytest.raises(DataError, match="2 dimensions, of the other 3"):
         near(texts("a", vectors(0.0)), texts("b", unit([[1, 0, 0]])), 0.9)
     with pytest.raises(DataError, match="found 1 ids"):
-        Texts(["a"], ["a"], vectors(0.0, 1.0))
+        SplitTexts(["a"], ["a"], vectors(0.0, 1.0))
 
 
 @pytest.mark.parametrize("edit", EDITS)
@@ -174,9 +174,9 @@ def test_edited_copies_of_real_texts_are_found(tmp_path: Path, edit: str) -> Non
     )
     use = encoder(context(tmp_path), "use")
 
-    def copied(rows: list[dict[str, str]], role: str, *, changed: bool) -> Texts:
+    def copied(rows: list[dict[str, str]], role: str, *, changed: bool) -> SplitTexts:
         shown = [EDITS[edit](row["text"]) if changed else row["text"] for row in rows]
-        return Texts([row["_id"] for row in rows], [form(text) for text in shown], use.encode(shown, role))  # type: ignore[arg-type]
+        return SplitTexts([row["_id"] for row in rows], [form(text) for text in shown], use.encode(shown, role))  # type: ignore[arg-type]
 
     for rows, role, t, run in ((asked, "query", RULE.queries, 2), (answers, "document", RULE.documents, 4)):
         found = alike(copied(rows, role, changed=True), copied(rows, role, changed=False), t, RULE.overlap, run)

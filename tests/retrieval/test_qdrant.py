@@ -17,7 +17,7 @@ from curate.core.protocols import Retriever
 from curate.core.records import Hit
 from curate.stages.asking import build
 from curate.system.files import frame, write_table
-from curate.testing import CORPUS, QUERIES, Listed, check_retriever, listed
+from curate.testing import CORPUS, QUERIES, ListCorpus, check_retriever, listed
 from tests.stages.test_pool import diversified, pooled, table
 from tests.support import qdrant
 from tests.support.qdrant import Server, fill, one_more
@@ -60,7 +60,7 @@ def made(server: Server, tmp_path: Path, encoders: dict[str, Settings]) -> Made:
 
 
 def ids(retriever: Retriever, corpus: Mapping[str, str], query: str, depth: int) -> list[str]:
-    (hits,) = listed(retriever, Listed(corpus), {"q": query}, depth)
+    (hits,) = listed(retriever, ListCorpus(corpus), {"q": query}, depth)
     return [hit.doc_id for hit in hits]
 
 
@@ -80,8 +80,8 @@ def test_the_contract_over_http(made: Made) -> None:
 def test_it_finds_what_our_own_search_finds(made: Made, tmp_path: Path, encoders: dict[str, Settings]) -> None:
     dense = build.retriever(context(tmp_path, encoders=encoders), "letters")
     for depth in (1, 3, 100):
-        ours = listed(dense, Listed(CORPUS), QUERIES, depth)
-        theirs = listed(made(), Listed(CORPUS), QUERIES, depth)
+        ours = listed(dense, ListCorpus(CORPUS), QUERIES, depth)
+        theirs = listed(made(), ListCorpus(CORPUS), QUERIES, depth)
         assert [[hit.doc_id for hit in hits] for hits in theirs] == [[hit.doc_id for hit in hits] for hits in ours]
         scores = [[hit.score for hits in each for hit in hits] for each in (theirs, ours)]
         assert scores[0] == pytest.approx(scores[1], abs=1e-6)
@@ -114,7 +114,7 @@ def test_the_rule_on_small_collections(seed: int, made: Made, server: Server) ->
             best[doc_id] = max(score, best.get(doc_id, score))
     literal = sorted(best, key=lambda doc_id: (-best[doc_id], doc_id))
     for depth in (1, 2, 5, 100):
-        (hits,) = listed(asked, Listed(corpus), {"q": "咖啡"}, depth)
+        (hits,) = listed(asked, ListCorpus(corpus), {"q": "咖啡"}, depth)
         assert [(hit.doc_id, hit.score) for hit in hits] == [(each, best[each]) for each in literal[:depth]]
 
 
@@ -134,7 +134,7 @@ def test_documents_of_others_take_nobodys_place(made: Made) -> None:
 def test_the_best_of_a_documents_points_counts(made: Made, server: Server) -> None:
     parts = [("a", "茶"), ("b", "咖啡茶"), ("a", "咖啡"), ("b", "茶"), ("a", "酒")]
     fill(server.client, parts, "parts")
-    (hits,) = listed(made(collection="parts"), Listed({"a": "", "b": ""}), {"q": "咖啡"}, 5)
+    (hits,) = listed(made(collection="parts"), ListCorpus({"a": "", "b": ""}), {"q": "咖啡"}, 5)
     assert [hit.doc_id for hit in hits] == ["a", "b"]
     assert hits[0] == Hit("a", 1, 1.0)
     assert hits[1].score == pytest.approx(2 / 6**0.5, abs=1e-6)
@@ -142,10 +142,10 @@ def test_the_best_of_a_documents_points_counts(made: Made, server: Server) -> No
 
 def test_replies_are_of_bounded_size(made: Made, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("curate.retrieval.retrievers.qdrant.POINTS", 15)
-    bounded = listed(made(), Listed(CORPUS), QUERIES, 3)
+    bounded = listed(made(), ListCorpus(CORPUS), QUERIES, 3)
     assert [(len(search), search[0]["limit"]) for search in server.searches] == [(2, 7), (2, 7)]
     monkeypatch.undo()
-    assert listed(made(), Listed(CORPUS), QUERIES, 3) == bounded
+    assert listed(made(), ListCorpus(CORPUS), QUERIES, 3) == bounded
 
 
 def test_reading_ends_at_most(made: Made, server: Server) -> None:
@@ -223,7 +223,7 @@ def test_what_cannot_be_compared_is_refused(made: Made, server: Server) -> None:
 
 
 def test_only_vectors_are_sent(made: Made, server: Server) -> None:
-    listed(made(batch_size=3), Listed(CORPUS), QUERIES, 2)
+    listed(made(batch_size=3), ListCorpus(CORPUS), QUERIES, 2)
     assert [len(search) for search in server.searches] == [3, 1]
     for search in server.searches:
         for each in search:

@@ -18,7 +18,7 @@ from curate.retrieval.retrievers.bm25 import Bm25
 from curate.retrieval.retrievers.bm25 import Config as Bm25Config
 from curate.retrieval.retrievers.tokens import _tokenizer, bigrams, words
 from curate.stages.asking import build
-from curate.testing import CORPUS, QUERIES, Listed, check_retriever, listed
+from curate.testing import CORPUS, QUERIES, ListCorpus, check_retriever, listed
 from tests.support import qdrant
 from tests.support.small import asked, context, embedding_server, letters, minilm
 
@@ -87,7 +87,7 @@ def make(tmp_path: Path, shared: Path, url: str, monkeypatch: pytest.MonkeyPatch
 
 
 def found(retriever: Retriever, depth: int, queries: Mapping[str, str] = QUERIES) -> dict[str, list[Hit]]:
-    return dict(zip(queries, listed(retriever, Listed(CORPUS), queries, depth), strict=True))
+    return dict(zip(queries, listed(retriever, ListCorpus(CORPUS), queries, depth), strict=True))
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -113,7 +113,7 @@ def test_progress_says_whose_it_is(make: Callable[[str], Retriever]) -> None:
         def note(label: str, _total: int, _done: int, seen: set[str] = seen) -> None:
             seen.add(label)
 
-        list(make(name).search(Listed(CORPUS), asked(QUERIES), 5, note))
+        list(make(name).search(ListCorpus(CORPUS), asked(QUERIES), 5, note))
         assert any(name in label for label in seen)
 
 
@@ -150,7 +150,7 @@ def test_bm25_is_its_formula(tokens: str, k1: float, b: float, tmp_path: Path) -
     cut = bigrams if tokens == "bigrams" else words(tmp_path)
     query = "小儿发热喝咖啡 coffee coffee"
     expected = literal_bm25(cut(query), {doc_id: cut(text) for doc_id, text in CORPUS.items()}, k1, b)
-    (hits,) = listed(retriever, Listed(CORPUS), {"q": query}, 100)
+    (hits,) = listed(retriever, ListCorpus(CORPUS), {"q": query}, 100)
     assert {hit.doc_id: hit.score for hit in hits} == pytest.approx(
         {doc_id: score for doc_id, score in expected.items() if score > 0}, abs=2e-6
     )
@@ -171,14 +171,14 @@ def test_bigrams_are_pairs_of_letters() -> None:
 
 
 def test_bigrams_find_what_words_cut_apart(tmp_path: Path) -> None:
-    corpus = Listed({"d1": "奥司他韦片", "d2": "阿司匹林片"})
+    corpus = ListCorpus({"d1": "奥司他韦片", "d2": "阿司匹林片"})
     (hits,) = listed(bm25(tmp_path, tokens="bigrams"), corpus, {"q": "司他"}, 5)
     assert [hit.doc_id for hit in hits] == ["d1"]
 
 
 def test_documents_without_a_token_are_no_obstacle(tmp_path: Path) -> None:
     for texts in ({"d1": "。", "d2": "⁂"}, {"d1": "。", "d2": "咖啡"}):
-        (hits,) = listed(bm25(tmp_path), Listed(texts), {"q": "咖啡"}, 5)
+        (hits,) = listed(bm25(tmp_path), ListCorpus(texts), {"q": "咖啡"}, 5)
         assert [hit.doc_id for hit in hits] == [doc_id for doc_id, text in texts.items() if text == "咖啡"]
 
 

@@ -15,7 +15,7 @@ from curate.retrieval.similarity.exact_search import unit
 from curate.retrieval.similarity.hnsw import Graph
 from curate.stages.diversify.config import Config
 from curate.stages.diversify.forecast import swept
-from curate.stages.diversify.journal import Journal as FileJournal
+from curate.stages.diversify.journal import JournalFile
 from tests.stages.test_diversify import HALVES, ONE, Killed, Run, clustered, same, small
 from tests.support.small import context
 
@@ -106,9 +106,9 @@ def test_a_graph_goes_on_after_a_kill(tmp_path: Path, monkeypatch: pytest.Monkey
     vectors, path = clustered(900), tmp_path / "memory"
     with pytest.raises(KeyboardInterrupt):
         diversify(vectors, 0.9, journal=Killed(path, 4), approximate=5)
-    decided = diversify(vectors, 0.9, journal=FileJournal(path), approximate=5)
+    decided = diversify(vectors, 0.9, journal=JournalFile(path), approximate=5)
     assert decided.kept[: 4 * 64].tolist() == diversify(vectors, 0.9).kept[: 4 * 64].tolist()
-    assert same(diversify(vectors, 0.9, journal=FileJournal(path), approximate=5), decided)
+    assert same(diversify(vectors, 0.9, journal=JournalFile(path), approximate=5), decided)
 
 
 def test_vectors_that_are_no_numbers_are_refused() -> None:

@@ -17,7 +17,7 @@ from curate.core.records import Role
 from curate.retrieval.vectors import BLOCK, GROUP, CachedEncoder, default_folder, encode_part, of_corpus, span
 from curate.retrieval.vectors.shard import checksum
 from curate.retrieval.vectors.store import MANY, Store
-from curate.testing import Listed
+from curate.testing import ListCorpus
 from tests.support.small import DIM, Letters, Neighbours, full_disk, letters
 
 TEXTS = [f"第{number}篇 " + "document " * (number % 7) + str(number) for number in range(2 * BLOCK + 300)]
@@ -172,7 +172,7 @@ def child(folder: Path, calls: int, number: int = 0, parts: int = 1) -> "subproc
 
 
 def undisturbed(folder: Path) -> Vectors:
-    return of_corpus(cached(folder, Neighbours())[0], Listed(DOCUMENTS))[1]
+    return of_corpus(cached(folder, Neighbours())[0], ListCorpus(DOCUMENTS))[1]
 
 
 def test_a_row_of_the_test_encoder_shows_its_neighbours() -> None:
@@ -185,10 +185,10 @@ def test_a_kill_between_files_loses_what_no_file_holds_and_changes_nothing(tmp_p
     lost = files(tmp_path)[0].parent / ".0123.new"  # what a kill inside a write leaves
     lost.write_bytes(b"half")
     again, encoder = cached(tmp_path, Neighbours())
-    ids, rows = of_corpus(again, Listed(DOCUMENTS))
+    ids, rows = of_corpus(again, ListCorpus(DOCUMENTS))
     assert ids == list(DOCUMENTS)
     whole, all_of_it = cached(tmp_path / "other", Neighbours())
-    assert rows.tobytes() == of_corpus(whole, Listed(DOCUMENTS))[1].tobytes()
+    assert rows.tobytes() == of_corpus(whole, ListCorpus(DOCUMENTS))[1].tobytes()
     assert encoder.calls == all_of_it.calls[-len(encoder.calls) :], "the same texts were encoded side by side"
     assert len(encoder.calls) in (len(all_of_it.calls) - 3, len(all_of_it.calls) - 2)
 
@@ -198,10 +198,10 @@ def test_parts_give_the_bytes_of_one_process_in_any_order(tmp_path: Path, parts:
     counts = []
     for number in [*range(1, parts), 0]:
         encoder = cached(tmp_path, Neighbours())[0]
-        counts.append(encode_part(encoder, Listed(DOCUMENTS), quiet, (number, parts)))
-        assert encode_part(cached(tmp_path, Neighbours())[0], Listed(DOCUMENTS), quiet, (number, parts)) == 0
+        counts.append(encode_part(encoder, ListCorpus(DOCUMENTS), quiet, (number, parts)))
+        assert encode_part(cached(tmp_path, Neighbours())[0], ListCorpus(DOCUMENTS), quiet, (number, parts)) == 0
     assert sum(counts) == len(TEXTS)
-    rows = of_corpus(cached(tmp_path, Unloadable())[0], Listed(DOCUMENTS))[1]
+    rows = of_corpus(cached(tmp_path, Unloadable())[0], ListCorpus(DOCUMENTS))[1]
     assert rows.tobytes() == undisturbed(tmp_path / "other").tobytes()
 
 
@@ -209,13 +209,13 @@ def test_a_part_that_is_killed_and_run_again_gives_the_same_bytes(tmp_path: Path
     started = [child(tmp_path, 99, 0, 3), child(tmp_path, 2, 1, 3), child(tmp_path, 99, 2, 3)]
     assert [process.wait() for process in started] == [0, -signal.SIGKILL, 0]
     assert child(tmp_path, 99, 1, 3).wait() == 0
-    rows = of_corpus(cached(tmp_path, Unloadable())[0], Listed(DOCUMENTS))[1]
+    rows = of_corpus(cached(tmp_path, Unloadable())[0], ListCorpus(DOCUMENTS))[1]
     assert rows.tobytes() == undisturbed(tmp_path / "other").tobytes()
 
 
 def test_two_processes_at_once_give_the_bytes_of_one(tmp_path: Path) -> None:
     assert [process.wait() for process in [child(tmp_path, 99), child(tmp_path, 99)]] == [0, 0]
-    rows = of_corpus(cached(tmp_path, Unloadable())[0], Listed(DOCUMENTS))[1]
+    rows = of_corpus(cached(tmp_path, Unloadable())[0], ListCorpus(DOCUMENTS))[1]
     assert rows.tobytes() == undisturbed(tmp_path / "other").tobytes()
 
 
@@ -223,10 +223,10 @@ def test_two_processes_at_once_give_the_bytes_of_one(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_nothing_half_written(size: int, tmp_path: Path) -> None:
     """Files of rows are of some 70,000 bytes, the matrix of all of them of 600,000."""
     with full_disk(size), pytest.raises(OSError, match="File too large"):
-        of_corpus(cached(tmp_path, Neighbours())[0], Listed(DOCUMENTS))
+        of_corpus(cached(tmp_path, Neighbours())[0], ListCorpus(DOCUMENTS))
     assert bool(files(tmp_path)) == (size == 200_000)
     assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} <= {".rows", ""}
-    rows = of_corpus(cached(tmp_path, Neighbours())[0], Listed(DOCUMENTS))[1]
+    rows = of_corpus(cached(tmp_path, Neighbours())[0], ListCorpus(DOCUMENTS))[1]
     assert rows.tobytes() == undisturbed(tmp_path / "other").tobytes()
 
 
@@ -361,7 +361,7 @@ class Unloadable(Letters):
 
 
 def test_a_corpus_is_encoded_as_it_is_shown_and_needs_no_model_twice(tmp_path: Path) -> None:
-    corpus = Listed({"d2": "糖尿病", "d1": "高血压", "d3": "fever"})
+    corpus = ListCorpus({"d2": "糖尿病", "d1": "高血压", "d3": "fever"})
     progress: list[tuple[str, int, int]] = []
     ids, rows = of_corpus(cached(tmp_path)[0], corpus, lambda *seen: progress.append(seen))
     assert ids == ["d2", "d1", "d3"]
@@ -369,7 +369,7 @@ def test_a_corpus_is_encoded_as_it_is_shown_and_needs_no_model_twice(tmp_path: P
     assert progress == [("read documents, letters", 3, 2), ("read documents, letters", 3, 3)]
     again = of_corpus(cached(tmp_path, Unloadable())[0], corpus)
     assert (again[1] == rows).all()
-    assert of_corpus(Letters(), Listed({}))[1].shape == (0, DIM)
+    assert of_corpus(Letters(), ListCorpus({}))[1].shape == (0, DIM)
 
 
 def test_progress_counts_what_is_missing(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from curate.panel.sampling_design import decided, guesses, learned, verdict_of
 from curate.review.aims import purpose
 from curate.review.aims import wanted as aims
 from curate.review.planning import allocate, anticipated, half_width, needed
-from curate.stats.sample_estimates import Part, recall, share
+from curate.stats.sample_estimates import StratumCounts, recall, share
 from tests.panel.test_sampling_design import SIZES
 
 SHARES = guesses(SIZES)
@@ -170,9 +170,9 @@ def test_a_plan_is_the_report_of_a_survey_that_finds_what_was_guessed() -> None:
     relevant = {name: drawn[name] * (1 - SHARES[name]) for name in SIZES if verdict_of(name) == "relevant"}
     missed = {name: drawn[name] * SHARES[name] for name in SIZES if name not in relevant}
     found, others = (
-        [Part(SIZES[name], drawn[name], hits) for name, hits in each.items()] for each in (relevant, missed)
+        [StratumCounts(SIZES[name], drawn[name], hits) for name, hits in each.items()] for each in (relevant, missed)
     )
-    whole = [Part(SIZES[name], drawn[name], drawn[name] * SHARES[name]) for name in decided(SIZES)]
+    whole = [StratumCounts(SIZES[name], drawn[name], drawn[name] * SHARES[name]) for name in decided(SIZES)]
     for figure, report in (("precision", share(found)), ("recall", recall(found, others)), ("agreement", share(whole))):
         assert report is not None
         assert plan.figures[figure] == pytest.approx((report.high - report.low) / 2)

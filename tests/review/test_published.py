@@ -15,10 +15,10 @@ from curate.core.records import CUT
 from curate.panel.sampling_design import allocate
 from curate.report.page import strings
 from curate.review import Answer, Desk, Sample
-from curate.review.drawing import Order, draw
+from curate.review.drawing import SampleOptions, draw
 from curate.review.published import prove
 from curate.stats.agreement import cohen
-from curate.stats.sample_estimates import Estimate, Part, kappa, recall, share, share_after
+from curate.stats.sample_estimates import Estimate, StratumCounts, kappa, recall, share, share_after
 from curate.stats.tally import Crosstab, Floats
 from curate.system.files import frame, write_json, write_table
 from tests.stages.test_report import Read
@@ -55,8 +55,8 @@ class Pool:
     def figures(self, drawn: list[int], seen: list[int], good: list[int]) -> list[tuple[Estimate | None, float]]:
         """Return precision, recall, the share of right negatives and kappa of published labels, and what they are."""
         rows = list(zip(self.verdicts, self.sizes, drawn, seen, good, strict=True))
-        hits = {kind: [Part(size, n, x) for each, size, n, x, _ in rows if each == kind] for kind in "rnc"}
-        right = [Part(part.size, part.answered, part.answered - part.hits) for part in hits["n"]]
+        hits = {kind: [StratumCounts(size, n, x) for each, size, n, x, _ in rows if each == kind] for kind in "rnc"}
+        right = [StratumCounts(part.size, part.answered, part.answered - part.hits) for part in hits["n"]]
         yes, no = sum(seen), sum(drawn) - sum(seen)
         ruled = [(f"{at}", *row) for at, row in enumerate(rows) if row[0] != "c"]
         strata = [name for name, *_, n, _, _ in ruled for _ in range(n)]
@@ -64,9 +64,9 @@ class Pool:
         said = [np.repeat([0, 1], [x, n - x]) for _, _, _, n, x, _ in ruled]
         sizes = {name: size for name, _, size, *_ in ruled}
         found = (
-            share_after(Part(yes, yes, yes), hits["r"]),
+            share_after(StratumCounts(yes, yes, yes), hits["r"]),
             recall(hits["r"], [*hits["n"], *hits["c"]], known=(yes, 0)),
-            share_after(Part(no, no, no), right),
+            share_after(StratumCounts(no, no, no), right),
             kappa(strata, np.concatenate(codes), np.concatenate(said), sizes, 2, known=np.diag([float(yes), no])),
         )
         truth = self.truth(rows, yes, no)
@@ -103,17 +103,22 @@ def test_intervals_of_published_labels_hold_what_they_are_with_error_free_expert
 
 def test_what_was_read_is_certain_and_the_rest_is_the_panels() -> None:
     """40 of 100 positives read, 30 right; 5 more found elsewhere: (35 + 60 x 30/40) of 35 + 60."""
-    after = share_after(Part(35, 35, 35), [Part(100, 40, 30)])
+    after = share_after(StratumCounts(35, 35, 35), [StratumCounts(100, 40, 30)])
     assert after is not None
     assert after.value == pytest.approx((35 + 45) / 95)
     assert 35 / 95 < after.low < after.value < after.high < 1
-    same, before = share_after(Part(40, 40, 30), [Part(100, 40, 30)]), share([Part(100, 40, 30)])
+    same, before = (
+        share_after(StratumCounts(40, 40, 30), [StratumCounts(100, 40, 30)]),
+        share([StratumCounts(100, 40, 30)]),
+    )
     assert same is not None
     assert before is not None
     assert same.value == pytest.approx(before.value), "answers that change no label leave the panel's figure"
-    assert share_after(Part(7, 7, 6), [Part(10, 10, 3)]) == Estimate(6 / 7, 6 / 7, 6 / 7, 0.95, 10, np.inf)
-    assert share_after(Part(7, 7, 7), [Part(10, 0, 0)]) is None, "nothing is known of ten"
-    assert share_after(Part(0, 0, 0), []) is None
+    assert share_after(StratumCounts(7, 7, 6), [StratumCounts(10, 10, 3)]) == Estimate(
+        6 / 7, 6 / 7, 6 / 7, 0.95, 10, np.inf
+    )
+    assert share_after(StratumCounts(7, 7, 7), [StratumCounts(10, 0, 0)]) is None, "nothing is known of ten"
+    assert share_after(StratumCounts(0, 0, 0), []) is None
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +127,7 @@ def resolved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[tuple
     run = tmp_path_factory.mktemp("published") / "run"
     truth = {(query, doc): grade for query, doc, grade in judged(run, queries=30, depth=50).iter_rows()}
     write_table(run / "consensus", "dropped", frame("dropped"))
-    desk = Desk(draw(run, Order("expert", size=400, controls=0)))
+    desk = Desk(draw(run, SampleOptions("expert", size=400, controls=0)))
     ids = dict(desk.sample.survey.select("row_id", "ids").iter_rows())
     desk.record("assessor", [Answer(row.row_id, truth[tuple(ids[row.row_id])]) for row in desk.rows("assessor")])
     resolve(run)
@@ -171,7 +176,7 @@ def test_answers_to_two_samples_are_put_together_and_a_disputed_pair_keeps_the_p
     resolved: tuple[Path, dict[tuple[str, str], str], Desk],
 ) -> None:
     run, truth, first = resolved
-    desk = Desk(draw(run, Order("second", size=200, assessors=("wang", "li"), overlap=1.0, controls=0, seed=9)))
+    desk = Desk(draw(run, SampleOptions("second", size=200, assessors=("wang", "li"), overlap=1.0, controls=0, seed=9)))
     ids = {row: tuple(pair) for row, pair in desk.sample.survey.select("row_id", "ids").iter_rows()}
     known = {tuple(pair) for pair in first.sample.survey["ids"].to_list()}
     disputed = next(row for row, pair in ids.items() if pair not in known)

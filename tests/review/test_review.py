@@ -16,7 +16,7 @@ from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.records import CUT, GRADES
 from curate.review import ADJUDICATED, Answer, Desk, Sample
 from curate.review.answers import path as answers_of
-from curate.review.drawing import Order, draw, plan
+from curate.review.drawing import SampleOptions, draw, plan
 from curate.review.proof import disagreements, prove
 from curate.review.showing import lines
 from curate.system.files import read_table
@@ -47,7 +47,9 @@ def answered(sample: Sample, truth: dict[tuple[str, str], str], people: Sequence
 
 def test_the_same_order_draws_the_same_rows_and_another_seed_others(pool: Pool) -> None:
     run, _ = pool
-    first, again, other = (draw(run, Order(name, size=200, seed=seed)) for name, seed in (("a", 1), ("b", 1), ("c", 2)))
+    first, again, other = (
+        draw(run, SampleOptions(name, size=200, seed=seed)) for name, seed in (("a", 1), ("b", 1), ("c", 2))
+    )
     ids = [sample.survey["ids"].to_list() for sample in (first, again, other)]
     assert ids[0] == ids[1]
     assert sorted(ids[0]) != sorted(ids[2])
@@ -56,7 +58,7 @@ def test_the_same_order_draws_the_same_rows_and_another_seed_others(pool: Pool) 
 
 def test_every_row_keeps_its_stratum_and_probability(pool: Pool) -> None:
     run, _ = pool
-    sample = draw(run, Order("kept", size=300, controls=0))
+    sample = draw(run, SampleOptions("kept", size=300, controls=0))
     sizes = {stratum.name: stratum for stratum in sample.design.strata}
     drawn = Counter(sample.survey["stratum"])
     assert drawn == {name: each.drawn for name, each in sizes.items()}
@@ -72,7 +74,7 @@ def test_every_row_keeps_its_stratum_and_probability(pool: Pool) -> None:
 
 def test_readers_have_equal_shares_and_the_overlap_has_two(pool: Pool) -> None:
     run, _ = pool
-    sample = draw(run, Order("shared", size=300, assessors=("wang", "li", "zhao"), overlap=0.1, controls=9))
+    sample = draw(run, SampleOptions("shared", size=300, assessors=("wang", "li", "zhao"), overlap=0.1, controls=9))
     readers = sample.survey.filter(pl.col("expected").is_null())["assessors"].to_list()
     assert Counter(first for first, *_ in readers) == {"wang": 100, "li": 100, "zhao": 100}
     assert Counter(map(len, readers)) == {1: 270, 2: 30}
@@ -87,7 +89,7 @@ def test_random_controls_are_of_no_pool_and_known_ones_of_this_run(pool: Pool, t
     (query, doc), *_ = [pair for pair, grade in truth.items() if grade == "S"]
     known = tmp_path / "known.csv"
     known.write_text(f"query_id,doc_id,grade\n{query},{doc},S\n", encoding="utf-8")
-    planted = draw(run, Order("planted", size=100, controls=5, known=known)).survey.filter(
+    planted = draw(run, SampleOptions("planted", size=100, controls=5, known=known)).survey.filter(
         pl.col("expected").is_not_null()
     )
     assert sorted(planted["expected"]) == ["D"] * 5 + ["S"]
@@ -95,37 +97,37 @@ def test_random_controls_are_of_no_pool_and_known_ones_of_this_run(pool: Pool, t
     assert not {tuple(ids) for ids in strangers} & set(truth)
     known.write_text("query_id,doc_id,grade\nq1,d1,5\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"line 2: found the grade '5', expected one of S, A, B, C, D"):
-        draw(run, Order("refused", size=100, known=known))
+        draw(run, SampleOptions("refused", size=100, known=known))
     assert not (run / "reviews" / "refused").exists()
 
 
 def test_no_control_stands_twice_in_a_sheet_or_is_a_drawn_row(pool: Pool, tmp_path: Path) -> None:
     run, truth = pool
-    drawn = draw(run, Order("before", size=100, controls=0)).survey["ids"].to_list()
+    drawn = draw(run, SampleOptions("before", size=100, controls=0)).survey["ids"].to_list()
     query, doc = drawn[0]
     other = next(pair for pair in truth if list(pair) not in drawn)
     known = tmp_path / "known.csv"
     rows = ["query_id,doc_id,grade", f"{query},{doc},S", f"{other[0]},{other[1]},A", f"{other[0]},{other[1]},A"]
     known.write_text("\n".join(rows) + "\n", encoding="utf-8")
     with pytest.raises(DataError, match="line 4: found a pair for the second time"):
-        draw(run, Order("repeated", size=100, controls=0, known=known))
+        draw(run, SampleOptions("repeated", size=100, controls=0, known=known))
     known.write_text("\n".join(rows[:3]) + "\n", encoding="utf-8")
-    ids = draw(run, Order("unrepeated", size=100, controls=0, known=known)).survey["ids"].to_list()
+    ids = draw(run, SampleOptions("unrepeated", size=100, controls=0, known=known)).survey["ids"].to_list()
     assert sorted(ids) == sorted([*drawn, list(other)])
 
 
 def test_controls_that_cannot_be_found_are_a_sentence(tmp_path: Path) -> None:
     judged(tmp_path, queries=1, depth=100)
     with pytest.raises(ConfigError, match=r"--controls: found 100 pairs with a document of no pool, expected 101"):
-        draw(tmp_path, Order(size=50, controls=101))
+        draw(tmp_path, SampleOptions(size=50, controls=101))
     assert not (tmp_path / "reviews").exists()
 
 
 def test_a_sample_is_never_drawn_over(pool: Pool) -> None:
     run, _ = pool
-    draw(run, Order("once", size=100))
+    draw(run, SampleOptions("once", size=100))
     with pytest.raises(UserError, match="holds a sample already"):
-        draw(run, Order("once", size=100))
+        draw(run, SampleOptions("once", size=100))
 
 
 @pytest.mark.parametrize(
@@ -146,12 +148,12 @@ def test_a_sample_is_never_drawn_over(pool: Pool) -> None:
 )
 def test_an_impossible_order_is_a_sentence(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        Order(**wrong)
+        SampleOptions(**wrong)
 
 
 def test_a_margin_gives_the_size_that_keeps_it(pool: Pool) -> None:
     run, _ = pool
-    _, planned = plan(run, Order(margins=("0.02",)))
+    _, planned = plan(run, SampleOptions(margins=("0.02",)))
     assert list(planned.aims) == ["agreement"]
     assert planned.figures["agreement"] is not None
     assert planned.figures["agreement"] <= 0.02
@@ -164,14 +166,14 @@ def test_what_a_sample_was_drawn_for_is_kept_and_its_answers_teach_the_next(pool
     copy = tmp_path / "run"
     for stage in ("diversify", "pool", "consensus"):
         shutil.copytree(run / stage, copy / stage)
-    _, before = plan(copy, Order(margins=("precision=0.1", "recall=0.2")))
-    first = draw(copy, Order("first", margins=("precision=0.1", "recall=0.2"), controls=0))
+    _, before = plan(copy, SampleOptions(margins=("precision=0.1", "recall=0.2")))
+    first = draw(copy, SampleOptions("first", margins=("precision=0.1", "recall=0.2"), controls=0))
     assert Sample.load(first.folder).design.facts["aims"] == {"precision": 0.1, "recall": 0.2}
     rows = {
         row.row_id: truth[tuple(row_ids)] for row, row_ids in zip(first.rows.values(), first.survey["ids"], strict=True)
     }
     Desk(first).record("assessor", [Answer(row_id, grade) for row_id, grade in rows.items()])
-    _, after = plan(copy, Order(size=300))
+    _, after = plan(copy, SampleOptions(size=300))
     for old, new in zip(before.strata, after.strata, strict=True):
         own = first.survey.filter(pl.col("stratum") == old.stratum)
         relevant = sum(rows[row_id] in CUT for row_id in own["row_id"])
@@ -183,7 +185,7 @@ def test_what_a_sample_was_drawn_for_is_kept_and_its_answers_teach_the_next(pool
 def test_the_figures_are_those_of_the_pool_by_hand(pool: Pool) -> None:
     """Faultless readers: every figure against sums over rows with their weights, written out here."""
     run, truth = pool
-    desk = answered(draw(run, Order("figures", size=500, assessors=TWO, overlap=0.2, seed=3)), truth)
+    desk = answered(draw(run, SampleOptions("figures", size=500, assessors=TWO, overlap=0.2, seed=3)), truth)
     figures: dict[str, Any] = prove(desk)
     rows = [
         (verdict, truth[query, doc] in CUT, 1 / probability)
@@ -221,7 +223,7 @@ def test_a_damaged_sample_is_a_sentence(pool: Pool, tmp_path: Path, name: str, c
     run, _ = pool
     folder = run / "reviews" / "whole"
     if not folder.exists():
-        draw(run, Order("whole", size=100))
+        draw(run, SampleOptions("whole", size=100))
     copy = Path(shutil.copytree(folder, tmp_path / "damaged"))
     (copy / name).unlink() if content is None else (copy / name).write_bytes(content)
     with pytest.raises(UserError, match=r"damaged: (no such sample|design.json or survey.parquet is damaged)"):
@@ -230,7 +232,7 @@ def test_a_damaged_sample_is_a_sentence(pool: Pool, tmp_path: Path, name: str, c
 
 def test_nothing_read_proves_nothing(pool: Pool) -> None:
     run, _ = pool
-    figures: dict[str, Any] = prove(Desk(draw(run, Order("unread", size=100))))
+    figures: dict[str, Any] = prove(Desk(draw(run, SampleOptions("unread", size=100))))
     assert (figures["read"], figures["agreement"], figures["recall"], figures["kappa"]["panel"]) == (
         0,
         None,
@@ -243,7 +245,7 @@ def test_nothing_read_proves_nothing(pool: Pool) -> None:
 def test_a_judge_that_rated_half_of_a_stratum_does_not_count_double(pool: Pool) -> None:
     """Kappa by hand: a row counts pairs / rows read of its stratum, however many of them the judge rated."""
     run, truth = pool
-    drawn = draw(run, Order("half", size=400, controls=0, seed=8))
+    drawn = draw(run, SampleOptions("half", size=400, controls=0, seed=8))
     votes = pl.col("votes").list.eval(pl.element().filter(pl.element().struct.field("judge") != "one"))
     silent = pl.col("stratum").str.starts_with("contested") | (pl.int_range(pl.len()) % 3 == 0)
     gone = drawn.survey.with_columns(votes=pl.when(silent).then(votes).otherwise("votes"))
@@ -267,7 +269,7 @@ def test_a_judge_that_rated_half_of_a_stratum_does_not_count_double(pool: Pool) 
 
 def test_a_stratum_that_nobody_read_leaves_every_figure_of_the_pool_open(pool: Pool) -> None:
     run, truth = pool
-    desk = Desk(draw(run, Order("partly", size=200, controls=0)))
+    desk = Desk(draw(run, SampleOptions("partly", size=200, controls=0)))
     rows = desk.sample.survey.filter(~pl.col("stratum").str.starts_with("not relevant, all D"))
     said = [Answer(row_id, truth[tuple(ids)]) for row_id, ids in rows.select("row_id", "ids").iter_rows()]
     desk.record("assessor", said)
@@ -283,7 +285,7 @@ def test_a_stratum_that_nobody_read_leaves_every_figure_of_the_pool_open(pool: P
 
 def test_answers_of_a_stranger_are_in_no_figure_and_no_table(pool: Pool) -> None:
     run, _ = pool
-    desk = Desk(draw(run, Order("visited", size=100, controls=0)))
+    desk = Desk(draw(run, SampleOptions("visited", size=100, controls=0)))
     said = Answer(desk.rows("assessor")[0].row_id, "S")
     desk.record("assessor", [said])
     file = answers_of(desk.sample.folder, "assessor")
@@ -294,7 +296,7 @@ def test_answers_of_a_stranger_are_in_no_figure_and_no_table(pool: Pool) -> None
 
 def test_the_first_reader_counts_until_a_final_answer_does(pool: Pool) -> None:
     run, truth = pool
-    desk = answered(draw(run, Order("final", size=100, assessors=TWO, overlap=1.0, controls=0)), truth)
+    desk = answered(draw(run, SampleOptions("final", size=100, assessors=TWO, overlap=1.0, controls=0)), truth)
     before = len(disagreements(desk))
     row_id, readers = next(
         row
@@ -314,7 +316,7 @@ def test_the_first_reader_counts_until_a_final_answer_does(pool: Pool) -> None:
 @pytest.mark.parametrize("torn", [b"{", b'{"row', b'{"row_id": "r000', b'{"row_id": "r00001-abcdef", "note": "{1}'])
 def test_answers_survive_a_torn_line_and_say_nothing_twice(pool: Pool, torn: bytes) -> None:
     run, _ = pool
-    desk = Desk(draw(run, Order(f"torn{len(torn)}", size=100)))
+    desk = Desk(draw(run, SampleOptions(f"torn{len(torn)}", size=100)))
     one, two, *_ = (row.row_id for row in desk.rows("assessor"))
     assert desk.record("assessor", [Answer(one, "S", "好")]) == 1
     file = answers_of(desk.sample.folder, "assessor")
@@ -330,7 +332,7 @@ def test_answers_survive_a_torn_line_and_say_nothing_twice(pool: Pool, torn: byt
     with pytest.raises(DataError, match=r"assessor.jsonl, line \d: found a damaged line"):
         desk.said("assessor")
     with pytest.raises(DataError, match=r"assessor.jsonl, line \d: found a damaged line"):
-        plan(run, Order(size=100))  # what was said before tells where the next rows are needed
+        plan(run, SampleOptions(size=100))  # what was said before tells where the next rows are needed
     shutil.rmtree(desk.sample.folder)
 
 
@@ -338,7 +340,7 @@ def test_answers_survive_a_torn_line_and_say_nothing_twice(pool: Pool, torn: byt
 def test_only_known_people_and_answers_are_kept(pool: Pool, person: str, grade: str) -> None:
     run, _ = pool
     folder = run / "reviews" / "strict"
-    desk = Desk(Sample.load(folder) if folder.exists() else draw(run, Order("strict", size=60)))
+    desk = Desk(Sample.load(folder) if folder.exists() else draw(run, SampleOptions("strict", size=60)))
     with pytest.raises(ConfigError):
         desk.record(person, [Answer(desk.rows("assessor")[0].row_id, grade)])
     with pytest.raises(ConfigError):

@@ -24,9 +24,9 @@ from curate.retrieval.similarity.exact_search import products, unit
 from curate.retrieval.similarity.near_duplicates import Alike
 from curate.stages.context import Report
 from curate.stages.diversify import stage
-from curate.stages.diversify.config import Config, Side
+from curate.stages.diversify.config import Config, DiversityRule
 from curate.stages.diversify.forecast import forecast
-from curate.stages.diversify.journal import Journal as FileJournal
+from curate.stages.diversify.journal import JournalFile as FileJournal
 from curate.stages.diversify.stage import decide
 from curate.system import resources
 from curate.system.files import BATCH, frame, read_table, write_table
@@ -265,7 +265,7 @@ def test_the_number_of_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "SEED_SIZE", 50)
 
     def kept(size: int, seed_size: int | str) -> int:
-        side = config.check(Side, {"t": 0.9, "seed_size": seed_size}, "side")
+        side = config.check(DiversityRule, {"t": 0.9, "seed_size": seed_size}, "side")
         return int(decide(side, size, lambda: np.ones((size, 1), dtype=np.float32)).kept.sum())
 
     assert kept(499, "auto") == 2

@@ -12,7 +12,7 @@ from curate.core.records import Document, Query
 from curate.panel.judges.replay import Config as Recorded
 from curate.panel.judges.replay import Replay
 from curate.pii import naming
-from curate.pii.naming import PREFIX, Names, name
+from curate.pii.naming import PREFIX, IdNames, name
 from curate.pii.secret import secret
 from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all
@@ -20,7 +20,7 @@ from curate.retrieval.retrievers.runfile import Config as Ranked
 from curate.retrieval.retrievers.runfile import RunFile
 from curate.stages.asking import build
 from curate.stages.judge.qualification import known_pairs
-from curate.testing import Listed, listed
+from curate.testing import ListCorpus, listed
 from tests.support.auditing import audited, figures, labelled
 from tests.support.runs import curate
 from tests.support.small import context
@@ -140,11 +140,11 @@ def test_the_residual_scan_looks_at_ids_and_people_decide(tmp_path: Path) -> Non
     listed_ = pl.read_parquet(run / "mask" / "residual.parquet")
     assert listed_.select("id", "field", "reason").rows() == [("QQ号:123456", "id", "account")]
     (run / "pipeline.yaml").write_text("version: 1\nname: t\ningest: {source: data}\n", encoding="utf-8")
-    from curate.checks.residual import Orders, decide, excerpts, listing
+    from curate.checks.residual import ResidualDecisions, decide, excerpts, listing
 
     found = listing(run)
     assert "123456" in str(excerpts(found)[1])
-    decide(found, Orders(mask=[1], by="me"))
+    decide(found, ResidualDecisions(mask=[1], by="me"))
     (run / "mask").rename(run / "before")
     step(run, "mask", {"recognisers": ["mobile"]})
     assert "123456" not in everything(run / "mask")
@@ -164,7 +164,7 @@ def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_recorded_grades_still_count(masked: Path, tmp_path: Path) -> None:
     path = tmp_path / "grades.tsv"
     path.write_text(f"query_id\tdoc_id\tgrade\n{PHONE}\t{MAIL}\tA\nq2\td1\tB\n", encoding="utf-8")
-    names = Names(masked / "mask", masked / "home")
+    names = IdNames(masked / "mask", masked / "home")
     judge = Replay("r", Recorded(path=path), build.kit(context(masked)))
     (said,) = judge.rate(Query(names(PHONE), ""), [Document(names(MAIL), "", "")])
     assert said.grade == "A"
@@ -178,9 +178,9 @@ def test_a_run_file_still_ranks(masked: Path, tmp_path: Path, kind: str) -> None
     path = tmp_path / f"ranked.{kind}"
     trec = f"{PHONE} Q0 {MAIL} 1 2.0 t\n{PHONE} Q0 d1 2 1.0 t\n"
     path.write_text(trec if kind == "trec" else json.dumps({"s": {"test": {PHONE: {MAIL: 2.0, "d1": 1.0}}}}))
-    names = Names(masked / "mask", masked / "home")
+    names = IdNames(masked / "mask", masked / "home")
     retriever = RunFile("r", Ranked(path=path), build.kit(context(masked)))
-    (hits,) = listed(retriever, Listed({}), {names(PHONE): "发热"}, 5)
+    (hits,) = listed(retriever, ListCorpus({}), {names(PHONE): "发热"}, 5)
     assert [hit.doc_id for hit in hits] == [names(MAIL), "d1"]
 
 
@@ -190,13 +190,13 @@ def test_another_key_is_named(masked: Path, tmp_path: Path) -> None:
     (made / "corpus.parquet").write_bytes((masked / "mask" / "corpus.parquet").read_bytes())
     facts = {naming.MARK: naming.mark(secret(masked / "home"))}
     (made / "stage.json").write_text(json.dumps({"report": {"facts": facts}}))
-    assert Names(made, masked / "home")(MAIL).startswith(PREFIX)
+    assert IdNames(made, masked / "home")(MAIL).startswith(PREFIX)
     with pytest.raises(DataError, match="renamed by another key"):
-        Names(made, tmp_path / "elsewhere")(MAIL)
+        IdNames(made, tmp_path / "elsewhere")(MAIL)
 
 
 def test_without_a_renamed_id_nothing_is_looked_up(tmp_path: Path) -> None:
-    assert Names(tmp_path / "mask", tmp_path / "home")(PHONE) == PHONE
+    assert IdNames(tmp_path / "mask", tmp_path / "home")(PHONE) == PHONE
     assert not (tmp_path / "home").exists(), "no key is drawn for it"
     assert build.kit(context(tmp_path)).named(PHONE) == PHONE
 

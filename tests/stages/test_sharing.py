@@ -119,7 +119,7 @@ def test_what_others_took_over_during_a_sleep_is_not_sent(ledger: Ledger) -> Non
     with vendor(script, slept) as server:
         judge, asked = llm(server)
         account = online.Account(**vars(KEY))
-        limits = online.Limits(concurrency=1)
+        limits = online.RequestLimits(concurrency=1)
         online.ask([online.Job("m", tasks(judge, mine, KEY), asked, account, limits, ours=mine.keeps)], ledger)
     assert len(server.calls) == ledger.count("calls") == 1
     assert mine.elsewhere == work[1:]

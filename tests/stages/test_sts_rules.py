@@ -15,10 +15,10 @@ from curate.core.errors import ConfigError
 from curate.core.protocols import Reply
 from curate.stages.sts import balance
 from curate.stages.sts.config import Config
-from curate.stages.sts.llm_rewriting import KINDS, RULES, Kind, Rules, Task, bare, prompt, read
+from curate.stages.sts.llm_rewriting import KINDS, RULES, Kind, RewritingTask, Rules, bare, prompt, read
 from curate.stages.sts.question_templates import EDITS, Wording
 from curate.stages.sts.quotas import draw, most, quotas, split
-from curate.stages.sts.sentences import Sentence, Writer, choose
+from curate.stages.sts.sentences import Sentence, SentenceWriter, choose
 from curate.stages.sts.synonym_matcher import Lexer
 from curate.stages.sts.synonyms import read as entries
 from curate.system import resources
@@ -30,7 +30,7 @@ ZH = WORDING["zh"]
 TSV = resources.find("annotations", "synonyms-zh.tsv").read_text(encoding="utf-8")
 LEXER = Lexer(entries(TSV, ".tsv", "synonyms-zh.tsv"))
 RULES_ZH = Rules(LEXER, ZH.asks, 0.3)
-TASK = Task("q1", "心梗以后能喝酒吗", "心梗", "心肌梗死")
+TASK = RewritingTask("q1", "心梗以后能喝酒吗", "心梗", "心肌梗死")
 
 CASES: dict[str, tuple[Kind, str, list[str]]] = {
     "a positive": ("positive", "心肌梗死以后可喝酒吗", []),
@@ -97,9 +97,9 @@ FRAMES = (
 TERMS = st.sampled_from(sorted(LEXER.partners))
 
 
-def written(queries: list[tuple[str, str]], *, edits: bool, templates: bool = True, seed: int = 7) -> Writer:
+def written(queries: list[tuple[str, str]], *, edits: bool, templates: bool = True, seed: int = 7) -> SentenceWriter:
     chosen = choose(queries, LEXER, RULES_ZH, seed, None)
-    writer = Writer(RULES_ZH, ZH, Config(edits=edits), seed, {bare(text) for _, text in queries})
+    writer = SentenceWriter(RULES_ZH, ZH, Config(edits=edits), seed, {bare(text) for _, text in queries})
     writer.offline(chosen.tasks, KINDS, templates=templates)
     return writer
 

@@ -10,12 +10,12 @@ import pytest
 
 from curate.core.protocols import Benchmark
 from curate.formats.exporters.triples import export
-from curate.stages.ingest import Part
+from curate.stages.ingest import Split
 from curate.stages.train_set.config import Negatives
 from curate.stages.train_set.mining import mined
 from curate.stages.train_set.stage import train_set
 from curate.system.files import frame
-from curate.testing import Listed
+from curate.testing import ListCorpus
 from tests.support.pools import table
 from tests.support.runs import Done, curate, tiny
 from tests.support.small import minilm
@@ -184,12 +184,12 @@ def test_a_run_divided_by_part_never_meets_its_other_part(tmp_path: Path) -> Non
 
 def test_a_part_is_decided_by_the_text_alone() -> None:
     texts = [f"问题 {n} 号" for n in range(5000)]
-    parts = {"train": Part(take="train", test=0.1), "test": Part(take="test", test=0.1)}
+    parts = {"train": Split(take="train", test=0.1), "test": Split(take="test", test=0.1)}
     held = [text for text in texts if parts["test"].holds(text)]
     assert len(held) == pytest.approx(500, abs=64)  # three standard deviations
     assert [text for text in texts if not parts["train"].holds(text)] == held
     assert all(parts["test"].holds(f" {text}？") for text in held)
-    assert held != [text for text in texts if Part(take="test", test=0.1, seed=8).holds(text)]
+    assert held != [text for text in texts if Split(take="test", test=0.1, seed=8).holds(text)]
 
 
 def pairs(*rows: tuple[str, str, str | None, str]) -> pl.DataFrame:
@@ -250,7 +250,7 @@ def test_the_share_of_mined_negatives_that_are_relevant() -> None:
 def benchmark(**facts: Any) -> Benchmark:
     chosen, _ = train_set(GRADED, RANKED, 10, Negatives())
     queries = frame("queries", [{"query_id": name, "text": f"what is {name}?"} for name in "abc"])
-    corpus = Listed({f"d{n}": f"text {n}" for n in range(1, 9)})
+    corpus = ListCorpus({f"d{n}": f"text {n}" for n in range(1, 9)})
     positives = chosen.filter(pl.col("score") == 1)
     return Benchmark("set", "en", queries, corpus, positives, chosen, GRADED, {"judges": ["j"], **facts})
 

@@ -19,7 +19,7 @@ from statsmodels.stats.proportion import proportion_confint
 from curate.core.errors import ConfigError, DataError
 from curate.panel.sampling_design import allocate
 from curate.stats.agreement import Scheme, cohen, cohen_slope
-from curate.stats.sample_estimates import Estimate, Part, kappa, recall, share, wilson
+from curate.stats.sample_estimates import Estimate, StratumCounts, kappa, recall, share, wilson
 from curate.stats.tally import Crosstab
 
 SEEDS = 2000
@@ -29,16 +29,16 @@ HUGE = 10**15
 
 
 @st.composite
-def a_part(draw: st.DrawFn) -> Part:
+def a_part(draw: st.DrawFn) -> StratumCounts:
     size = draw(st.integers(1, 60))
     answered = draw(st.integers(1, size))
-    return Part(size, answered, draw(st.integers(0, answered)))
+    return StratumCounts(size, answered, draw(st.integers(0, answered)))
 
 
 PARTS = st.lists(a_part(), min_size=1, max_size=6)
 
 
-def rows(parts: Sequence[Part]) -> list[tuple[float, bool]]:
+def rows(parts: Sequence[StratumCounts]) -> list[tuple[float, bool]]:
     """Return every answered pair of a sample by itself: how many pairs it stands for, and if it is a hit."""
     return [(part.size / part.answered, place < part.hits) for part in parts for place in range(part.answered)]
 
@@ -78,7 +78,7 @@ def test_thirty_of_thirty_is_not_perfection() -> None:
 
 
 @given(PARTS)
-def test_share_is_horvitz_and_thompsons(parts: list[Part]) -> None:
+def test_share_is_horvitz_and_thompsons(parts: list[StratumCounts]) -> None:
     found, weighed = share(parts), rows(parts)
     assert found is not None
     assert found.value == pytest.approx(sum(w for w, hit in weighed if hit) / sum(w for w, _ in weighed), abs=1e-12)
@@ -87,7 +87,7 @@ def test_share_is_horvitz_and_thompsons(parts: list[Part]) -> None:
 
 
 @given(PARTS, PARTS)
-def test_recall_is_a_ratio_of_weights(found: list[Part], missed: list[Part]) -> None:
+def test_recall_is_a_ratio_of_weights(found: list[StratumCounts], missed: list[StratumCounts]) -> None:
     got = recall(found, missed)
     one, other = (sum(w for w, hit in rows(parts) if hit) for parts in (found, missed))
     if not one + other:
@@ -99,16 +99,16 @@ def test_recall_is_a_ratio_of_weights(found: list[Part], missed: list[Part]) -> 
 
 
 @given(PARTS)
-def test_turning_hits_round_turns_the_interval_round(parts: list[Part]) -> None:
+def test_turning_hits_round_turns_the_interval_round(parts: list[StratumCounts]) -> None:
     found = share(parts)
-    turned = share([Part(part.size, part.answered, part.answered - part.hits) for part in parts])
+    turned = share([StratumCounts(part.size, part.answered, part.answered - part.hits) for part in parts])
     assert found is not None
     assert turned is not None
     assert (1 - turned.high, 1 - turned.low) == pytest.approx((found.low, found.high), abs=1e-9)
 
 
 @given(PARTS, PARTS)
-def test_recall_and_its_complement(found: list[Part], missed: list[Part]) -> None:
+def test_recall_and_its_complement(found: list[StratumCounts], missed: list[StratumCounts]) -> None:
     one, other = recall(found, missed), recall(missed, found)
     if one is None or other is None:
         assert one is other
@@ -119,7 +119,7 @@ def test_recall_and_its_complement(found: list[Part], missed: list[Part]) -> Non
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_one_stratum_of_a_huge_pool_is_plain_wilson(case: tuple[int, int]) -> None:
     hits, drawn = case
-    found, want = share([Part(HUGE, drawn, hits)]), wilson(hits, drawn)
+    found, want = share([StratumCounts(HUGE, drawn, hits)]), wilson(hits, drawn)
     assert found is not None
     assert want is not None
     assert (found.low, found.high, found.effective) == pytest.approx((want.low, want.high, drawn), rel=1e-9, abs=1e-12)
@@ -127,7 +127,7 @@ def test_one_stratum_of_a_huge_pool_is_plain_wilson(case: tuple[int, int]) -> No
 
 def test_effective_size_by_hand() -> None:
     """Half of 5 and 20: q = 3/6 and 5/22 are smoothed; V = (1/3)^2 (95/99) .25/5 + (2/3)^2 (180/199) q (1 - q)/20."""
-    found = share([Part(100, 5, 2.5), Part(200, 20, 4.5)])
+    found = share([StratumCounts(100, 5, 2.5), StratumCounts(200, 20, 4.5)])
     assert found is not None
     q = 5 / 21
     variance = (1 / 9) * (95 / 99) * 0.25 / 5 + (4 / 9) * (180 / 199) * q * (1 - q) / 20
@@ -140,12 +140,12 @@ def test_effective_size_by_hand() -> None:
 
 
 def test_a_pool_that_was_read_whole_leaves_no_doubt() -> None:
-    assert share([Part(7, 7, 2), Part(1, 1, 1)]) == Estimate(3 / 8, 3 / 8, 3 / 8, 0.95, 8, math.inf)
-    assert recall([Part(4, 4, 3)], [Part(9, 9, 1)]) == Estimate(0.75, 0.75, 0.75, 0.95, 13, math.inf)
+    assert share([StratumCounts(7, 7, 2), StratumCounts(1, 1, 1)]) == Estimate(3 / 8, 3 / 8, 3 / 8, 0.95, 8, math.inf)
+    assert recall([StratumCounts(4, 4, 3)], [StratumCounts(9, 9, 1)]) == Estimate(0.75, 0.75, 0.75, 0.95, 13, math.inf)
 
 
 def test_whole_strata_make_the_others_less_uncertain() -> None:
-    alone, beside = share([Part(100, 10, 2)]), share([Part(100, 10, 2), Part(100, 100, 20)])
+    alone, beside = share([StratumCounts(100, 10, 2)]), share([StratumCounts(100, 10, 2), StratumCounts(100, 100, 20)])
     assert alone is not None
     assert beside is not None
     assert beside.value == alone.value
@@ -154,21 +154,21 @@ def test_whole_strata_make_the_others_less_uncertain() -> None:
 
 def test_undefined_is_none() -> None:
     assert share([]) is None
-    assert share([Part(0, 0, 0)]) is None
-    assert share([Part(10, 10, 1), Part(3, 0, 0)]) is None
-    assert recall([Part(10, 5, 0)], [Part(10, 5, 0)]) is None
-    assert recall([Part(10, 5, 1)], [Part(10, 0, 0)]) is None
+    assert share([StratumCounts(0, 0, 0)]) is None
+    assert share([StratumCounts(10, 10, 1), StratumCounts(3, 0, 0)]) is None
+    assert recall([StratumCounts(10, 5, 0)], [StratumCounts(10, 5, 0)]) is None
+    assert recall([StratumCounts(10, 5, 1)], [StratumCounts(10, 0, 0)]) is None
     assert recall([], []) is None
-    assert share([Part(10, 4, 1), Part(0, 0, 0)]) == share([Part(10, 4, 1)])
+    assert share([StratumCounts(10, 4, 1), StratumCounts(0, 0, 0)]) == share([StratumCounts(10, 4, 1)])
 
 
 def test_no_hit_at_all_still_has_a_width() -> None:
     """Strata without a hit have an estimated variance of 0; the interval must not believe it."""
-    found = share([Part(1000, 5, 0), Part(1000, 1, 0), Part(50000, 100, 0)])
+    found = share([StratumCounts(1000, 5, 0), StratumCounts(1000, 1, 0), StratumCounts(50000, 100, 0)])
     assert found is not None
     assert found.value == found.low == 0
     assert 0.02 < found.high < 0.08
-    every = recall([Part(1000, 50, 40)], [Part(100000, 200, 0)])
+    every = recall([StratumCounts(1000, 50, 40)], [StratumCounts(100000, 200, 0)])
     assert every is not None
     assert every.value == every.high == 1
     assert every.low < 0.7
@@ -177,13 +177,13 @@ def test_no_hit_at_all_still_has_a_width() -> None:
 @pytest.mark.parametrize(("size", "answered", "hits"), [(5, 6, 1), (5, 3, 4), (5, 3, -1)])
 def test_impossible_counts_are_refused(size: int, answered: int, hits: int) -> None:
     with pytest.raises(DataError, match="expected no more hits than answers"):
-        Part(size, answered, hits)
+        StratumCounts(size, answered, hits)
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 95.0])
 def test_an_impossible_level_is_refused(level: float) -> None:
     with pytest.raises(ConfigError, match=r"use 0\.95"):
-        share([Part(10, 5, 1)], level)
+        share([StratumCounts(10, 5, 1)], level)
 
 
 # Kappa.
@@ -333,7 +333,7 @@ class Survey:
     def hits(self) -> list[int]:
         return [round(size * part) for size, part in zip(self.sizes, self.shares, strict=True)]
 
-    def samples(self) -> list[list[Part]]:
+    def samples(self) -> list[list[StratumCounts]]:
         """Return what the samples find, each drawn without replacement in every stratum."""
         names = [f"{place:02}" for place in range(len(self.sizes))]
         guessed = dict(zip(names, self.guesses, strict=True))
@@ -341,7 +341,7 @@ class Survey:
         drawn = [allocation[name] for name in names]
         bad = [size - hits for size, hits in zip(self.sizes, self.hits(), strict=True)]
         seen = (np.random.default_rng(seed).hypergeometric(self.hits(), bad, drawn) for seed in range(SEEDS))
-        return [[Part(*row) for row in zip(self.sizes, drawn, found.tolist(), strict=True)] for found in seen]
+        return [[StratumCounts(*row) for row in zip(self.sizes, drawn, found.tolist(), strict=True)] for found in seen]
 
 
 def covered(truth: float, estimates: Sequence[Estimate | None]) -> float:

@@ -24,7 +24,7 @@ from tests.vendor import Remote, Vendor
 
 RUBRIC = rubric(read_yaml(ROOT / "prompts" / "rubric-zh.yaml"), "rubric-zh")
 QUERY = Query("q1", "高血压患者能喝咖啡吗")
-FAST = online.Limits(concurrency=4, wait_s=0.01)
+FAST = online.RequestLimits(concurrency=4, wait_s=0.01)
 Server = Vendor | Remote
 
 
@@ -54,7 +54,7 @@ def judged(
     server: Server,
     ledger: Ledger,
     jobs: Sequence[Work],
-    limits: online.Limits = FAST,
+    limits: online.RequestLimits = FAST,
     batch: int = 10,
     max_cost: float | None = None,
     **more: Any,
@@ -64,7 +64,9 @@ def judged(
     return online.ask([one], ledger, budget=Budget(max_cost))[one.name]
 
 
-def job(server: Server, jobs: Sequence[Work], limits: online.Limits = FAST, batch: int = 10, **more: Any) -> online.Job:
+def job(
+    server: Server, jobs: Sequence[Work], limits: online.RequestLimits = FAST, batch: int = 10, **more: Any
+) -> online.Job:
     """Return all that a judge of this model is asked, whatever the ledger holds."""
     judge, asked = llm(server, **more)
     found = key(server, **more)

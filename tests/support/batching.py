@@ -10,7 +10,7 @@ from curate.core import config as settings
 from curate.core.config import text_digest
 from curate.ledger import Ledger
 from curate.ledger.batches import Batches
-from curate.llm.batch import Order, Pace, ask_batches
+from curate.llm.batch import BatchJob, PollingPolicy, ask_batches
 from curate.llm.budget import Budget
 from curate.llm.cost import Price
 from curate.llm.online import Account, Bill, Task
@@ -21,7 +21,7 @@ from curate.panel.judges.llm import LlmJudge
 from curate.panel.rating import Key, Work
 from tests.support.asking import RUBRIC
 
-FAST = Pace(first_s=0.01, longest_s=0.05)
+FAST = PollingPolicy(first_s=0.01, longest_s=0.05)
 PRICE = Price(input=2.0, output=10.0, cached=1.0, written=3.0, date=dt.date(2026, 1, 1))
 
 
@@ -31,7 +31,7 @@ def configured(url: str, **more: Any) -> ProviderConfig:
     return settings.check(ProviderConfig, data, "judges.m")
 
 
-def order(url: str, ledger: Ledger, jobs: Sequence[Work], size: int = 2, **more: Any) -> Order:
+def order(url: str, ledger: Ledger, jobs: Sequence[Work], size: int = 2, **more: Any) -> BatchJob:
     """Return the order of what the ledger lacks of these jobs, in prompts of at most `size` passages."""
     asked = batch_provider(configured(url, **more))
     assert asked is not None
@@ -48,11 +48,16 @@ def order(url: str, ledger: Ledger, jobs: Sequence[Work], size: int = 2, **more:
             left = {one.doc_id for one in each.passages if (query, text_digest(one.shown())) not in known}
             yield from rating.tasks(judge, rating.prompts(each.query, each.passages, size, left), key, vain)
 
-    return Order(tasks, partial(rating.reading, judge, key), asked, account, PRICE)
+    return BatchJob(tasks, partial(rating.reading, judge, key), asked, account, PRICE)
 
 
 def collected(
-    url: str, ledger: Ledger, jobs: Sequence[Work], pace: Pace = FAST, max_cost: float | None = None, **more: Any
+    url: str,
+    ledger: Ledger,
+    jobs: Sequence[Work],
+    pace: PollingPolicy = FAST,
+    max_cost: float | None = None,
+    **more: Any,
 ) -> Bill:
     """Ask by batches for what the ledger lacks."""
     orders = [order(url, ledger, jobs, **more)]

@@ -12,7 +12,7 @@ from curate.core.protocols import Benchmark
 from curate.formats.exporters import EXPORTERS
 from curate.system.files import frame, sha256
 from curate.system.resources import demo
-from curate.testing import Listed
+from curate.testing import ListCorpus
 
 PAIRS = [("发烧怎么办", "发热怎么办", 1), ("发烧怎么办", "骨折怎么办", 0), ("胃疼", "胃痛", 1), ("胃疼", "耳鸣", 0)]
 
@@ -41,7 +41,7 @@ def benchmark(judges: Sequence[str] = ("judge-a", "judge-b"), queries: int = 10)
         name="small",
         language="zh",
         queries=frame("queries", [{"query_id": row["_id"], "text": row["text"], "source": ""} for row in asked]),
-        corpus=Listed(texts),
+        corpus=ListCorpus(texts),
         qrels=labels.select("query_id", "doc_id", "score"),
         candidates=pl.concat([labels.select("query_id", "doc_id", "score"), frame("qrels", negatives)]),
         verdicts=frame("verdicts", [_verdict(*row, judges) for row in said]),

@@ -17,7 +17,7 @@ from curate.retrieval.encoders import ENCODERS
 from curate.retrieval.retrievers import RETRIEVERS
 from curate.stages.asking import build, privacy_guard
 from curate.stages.asking.consent import need_masked
-from curate.stages.asking.panel_state import Seat
+from curate.stages.asking.panel_state import HeuristicState
 from curate.system.files import frame, write_table
 from curate.testing import check_encoder
 from tests.support.small import Letters, context
@@ -167,9 +167,9 @@ def test_a_judge_of_a_package_is_remote_unless_it_says_otherwise(left: Path) -> 
     class Thinking(Asking):
         egress = "local"
 
-    def seat(judge: Any, work: Any) -> Seat:
+    def seat(judge: Any, work: Any) -> HeuristicState:
         key: Any = None
-        return Seat("mine", judge, key, work)
+        return HeuristicState("mine", judge, key, work)
 
     with pytest.raises(UserError, match=r"judges\.mine: 1 texts"):
         need_masked([seat(Asking(), [1])], context(left))

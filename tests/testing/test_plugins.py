@@ -27,7 +27,7 @@ from curate.stages.asking.seating import load_rubric
 from curate.stages.judge.config import Config
 from curate.testing import (
     CORPUS,
-    Listed,
+    ListCorpus,
     check_encoder,
     check_exporter,
     check_judge,
@@ -84,7 +84,7 @@ def labels(folder: Path) -> list[tuple[str, str, int]]:
 @pytest.mark.usefixtures("example")
 def test_the_examples_retriever_keeps_the_contract(tmp_path: Path) -> None:
     check_retriever(lambda: build.retriever(context(tmp_path), "ngrams"))
-    [hits] = listed(build.retriever(context(tmp_path), "ngrams"), Listed(CORPUS), {"q": "小儿发热"}, 5)
+    [hits] = listed(build.retriever(context(tmp_path), "ngrams"), ListCorpus(CORPUS), {"q": "小儿发热"}, 5)
     assert [(hit.doc_id, hit.score) for hit in hits] == [("d10", 2 * 2 / (2 + 14)), ("d2", 2 * 2 / (2 + 14))]
 
 

@@ -12,7 +12,7 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.formats.readers import counts, raters
 from curate.formats.readers.cells import opened, texts
-from curate.formats.readers.raters import Layout, Panel, Plan
+from curate.formats.readers.raters import Layout, RaterGroups, RatingsLayout
 from curate.panel import judge_dependence
 from curate.panel.agreement_figures import Kind, Scale, figures
 from curate.pii.people import is_name
@@ -42,7 +42,7 @@ class Ratings:
     clusters: list[str] | None
     """The cluster of each item."""
     kind: Kind
-    plan: Plan
+    plan: RatingsLayout
     notes: tuple[str, ...]
 
 
@@ -151,7 +151,7 @@ def checked_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list
         yield line, [row[name] for name in found]
 
 
-def _take(cells: _Cells, row: Mapping[str, str], layout: Layout, plan: Plan, place: str) -> None:
+def _take(cells: _Cells, row: Mapping[str, str], layout: Layout, plan: RatingsLayout, place: str) -> None:
     """Add a row's ratings."""
     key = tuple(row[name] for name in plan.item) or (place,)
     if not any(key):
@@ -169,7 +169,7 @@ def _take(cells: _Cells, row: Mapping[str, str], layout: Layout, plan: Plan, pla
         cells.said[item, rater] = _label(cells, said, layout, f"{place}, column {column}")
 
 
-def _given(cells: _Cells, row: Mapping[str, str], plan: Plan, place: str) -> list[tuple[int, str, str]]:
+def _given(cells: _Cells, row: Mapping[str, str], plan: RatingsLayout, place: str) -> list[tuple[int, str, str]]:
     """Return the ratings in a row: number of the rater, column, and what stands there; of counts nobody is known."""
     said = [row[name] for name in plan.columns]
     if plan.form == "wide":
@@ -210,9 +210,9 @@ def _label(cells: _Cells, text: str, layout: Layout, place: str) -> int:
     return cells.labels[text]
 
 
-def _coded(cells: _Cells, layout: Layout, plan: Plan, notes: Sequence[str]) -> Ratings:
+def _coded(cells: _Cells, layout: Layout, plan: RatingsLayout, notes: Sequence[str]) -> Ratings:
     """Return the cells as a matrix of codes in the order of the scale."""
-    who = Panel(tuple(cells.raters), None, ())
+    who = RaterGroups(tuple(cells.raters), None, ())
     if plan.form != "counts":
         who = raters.panel(list(cells.raters), layout, is_name, wide=plan.form == "wide")
         kept = {cells.raters[name] for name in (*who.raters, who.truth) if name}

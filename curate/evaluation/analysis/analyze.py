@@ -15,14 +15,14 @@ from curate.core.config import Json, read_yaml
 from curate.core.errors import ConfigError
 from curate.core.sampling import shuffled
 from curate.evaluation.analysis import asking, labelfree
-from curate.evaluation.analysis.asking import PURPOSE, Inquiry, Item
+from curate.evaluation.analysis.asking import PURPOSE, Inquiry, SampledPair
 from curate.evaluation.analysis.labelfree import Counted
 from curate.ledger import Ledger, default_path
 from curate.llm import passages
 from curate.llm.questions import STATUSES, Question, Said, question
 from curate.panel.voting import PAIR
 from curate.runs.run import Run
-from curate.stages.asking.llm_questions import Desk, Model
+from curate.stages.asking.llm_questions import AskedModel, QuestionClient
 from curate.stages.context import Context
 from curate.stages.judge.config import Config as JudgeConfig
 from curate.stages.pool import Config as PoolConfig
@@ -39,7 +39,7 @@ LANGUAGES = ("zh", "en")
 
 
 @dataclass(frozen=True)
-class Order:
+class AnalysisOptions:
     """What is to be asked of whom; without a model nothing is."""
 
     model: str | None = None
@@ -47,19 +47,19 @@ class Order:
     """Contested pairs, and queries, that are drawn at most."""
 
 
-def planned(run: Run, order: Order) -> list[dict[str, Json]]:
+def planned(run: Run, order: AnalysisOptions) -> list[dict[str, Json]]:
     """Return a row per question that something is left to ask of: calls, tokens and cost at most; nothing is sent."""
     context = run.beside("resolve")
     if order.model is None:
         raise ConfigError("--plan: without a model nothing is sent; name one with --model")
     model = _model(context, order.model)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        desk = Desk(ledger, context, dry=True)
+        desk = QuestionClient(ledger, context, dry=True)
         asking.said(model, _inquiries(run, context, order), desk)
         return desk.rows()
 
 
-def analyze(run: Run, order: Order) -> dict[str, Json]:
+def analyze(run: Run, order: AnalysisOptions) -> dict[str, Json]:
     """Return all figures as plain mappings, ask for what they lack, and write them to `checks/analyze.json`."""
     context = run.beside("resolve")
     model = None if order.model is None else _model(context, order.model)
@@ -89,14 +89,14 @@ def _label_free(counted: Counted, seed: int) -> dict[str, Json]:
     }
 
 
-def _asked(run: Run, context: Context, order: Order, model: Model, counted: Counted) -> dict[str, Json]:
+def _asked(run: Run, context: Context, order: AnalysisOptions, model: AskedModel, counted: Counted) -> dict[str, Json]:
     inquiries = _inquiries(run, context, order)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        dry = Desk(ledger, context, dry=True)
+        dry = QuestionClient(ledger, context, dry=True)
         asking.said(model, inquiries, dry)
         dry.permit("analyzing")
         config = cast("JudgeConfig", run.pipeline.sections["judge"])
-        found = asking.said(model, inquiries, Desk(ledger, context, mixed_models=config.mixed_models))
+        found = asking.said(model, inquiries, QuestionClient(ledger, context, mixed_models=config.mixed_models))
         names = (REASONS, DIFFICULTY)
         return {
             name: _answered(model, inquiry, said, counted if name == DIFFICULTY else None, context.seed)
@@ -104,12 +104,12 @@ def _asked(run: Run, context: Context, order: Order, model: Model, counted: Coun
         }
 
 
-def _model(context: Context, name: str) -> Model:
-    return Model.named(context, name, "--model", PURPOSE)
+def _model(context: Context, name: str) -> AskedModel:
+    return AskedModel.named(context, name, "--model", PURPOSE)
 
 
 def _answered(
-    model: Model, inquiry: Inquiry, said: Sequence[tuple[Item, Said]], counted: Counted | None, seed: int
+    model: AskedModel, inquiry: Inquiry, said: Sequence[tuple[SampledPair, Said]], counted: Counted | None, seed: int
 ) -> dict[str, Json]:
     """Return the shares of the labels among what was labelled, with Wilson intervals; the rest is counted apart."""
     given = [each.label for _, each in said if each.label]
@@ -139,7 +139,7 @@ def _share(hits: int, labelled: int) -> dict[str, Json]:
     return {name: None if found is None else round(getattr(found, name), 4) for name in ("value", "low", "high")}
 
 
-def _inquiries(run: Run, context: Context, order: Order) -> tuple[Inquiry, Inquiry]:
+def _inquiries(run: Run, context: Context, order: AnalysisOptions) -> tuple[Inquiry, Inquiry]:
     """Return the question why judges disagree about contested pairs, and how hard queries are about positives.
 
     A larger sample holds the smaller one, so what was asked before is not asked again. A query is asked about with one
@@ -169,7 +169,7 @@ def _nameless(votes: Sequence[Mapping[str, str | None]], seed: int, pair: tuple[
 
 def _texts(
     context: Context, config: JudgeConfig, pairs: Sequence[tuple[str, str]]
-) -> Callable[[str, str, tuple[str, ...]], Item]:
+) -> Callable[[str, str, tuple[str, ...]], SampledPair]:
     """Return what makes an item of a pair and its grades, with the texts as judges are shown them."""
     queries = dict(context.read("diversify", "queries").select("query_id", "text").iter_rows())
     wanted = {doc for _, doc in pairs}
@@ -181,8 +181,8 @@ def _texts(
         if doc.doc_id in wanted
     }
 
-    def item(query: str, doc: str, grades: tuple[str, ...]) -> Item:
-        return Item(query, doc, passages.cut(queries[query], config.query_tokens), shown[doc], grades)
+    def item(query: str, doc: str, grades: tuple[str, ...]) -> SampledPair:
+        return SampledPair(query, doc, passages.cut(queries[query], config.query_tokens), shown[doc], grades)
 
     return item
 

@@ -7,13 +7,13 @@ from functools import partial
 from curate.core.config import text_digest
 from curate.llm import questions
 from curate.llm.questions import Question, Said
-from curate.stages.asking.llm_questions import Ask, Desk, Model, Talk
+from curate.stages.asking.llm_questions import Ask, AskedModel, QuestionClient, Talk
 
 PURPOSE = "analyze"
 
 
 @dataclass(frozen=True)
-class Item:
+class SampledPair:
     """A pair that is asked about, with its texts as they are shown."""
 
     query_id: str
@@ -29,22 +29,22 @@ class Inquiry:
     """One question about a sample."""
 
     question: Question
-    items: tuple[Item, ...]
+    items: tuple[SampledPair, ...]
     population: int
     """From how many pairs or queries the sample was drawn."""
 
-    def talk(self, model: Model) -> Talk[Said]:
+    def talk(self, model: AskedModel) -> Talk[Said]:
         """Return what a model is asked, by the place of each item."""
         asks = {str(place): self._ask(item, model.settings.thinking_tokens) for place, item in enumerate(self.items)}
         return Talk(self.question.name, model, self.question.digest, asks, Said)
 
-    def _ask(self, item: Item, thinking_tokens: int) -> Ask[Said]:
+    def _ask(self, item: SampledPair, thinking_tokens: int) -> Ask[Said]:
         request = questions.build(self.question, item.query, item.passage, item.grades, thinking_tokens)
         slots = (text_digest(item.passage),)
         return Ask(request, partial(questions.read, self.question), text_digest(item.query), slots)
 
 
-def said(model: Model, inquiries: Sequence[Inquiry], desk: Desk) -> list[list[tuple[Item, Said]]]:
+def said(model: AskedModel, inquiries: Sequence[Inquiry], desk: QuestionClient) -> list[list[tuple[SampledPair, Said]]]:
     """Return the items of each inquiry with what was said of them, one inquiry after the other.
 
     A dry desk plans what was never answered, and leaves it out.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from curate.core.records import Query
-from curate.retrieval.id_mapping import Ids, ranked
+from curate.retrieval.id_mapping import IdMapping, ranked
 from curate.retrieval.retrievers.bm25 import Bm25, Config
 from curate.retrieval.retrievers.tokens import cutter
 from curate.stages.asking import build
@@ -70,7 +70,7 @@ def _bm25(context: Context, pool: PoolConfig) -> tuple[str, Config]:
 
 def _ranked(context: Context, config: Config, queries: list[Query], depth: int) -> pl.DataFrame:
     corpus = TableCorpus(context.folder("diversify"))
-    same = Ids(corpus.ids().to_frame("id").with_columns(now="id"))
+    same = IdMapping(corpus.ids().to_frame("id").with_columns(now="id"))
     retriever = Bm25(COMPUTED, config, build.kit(context))
     return pl.concat(ranked(retriever, corpus, queries, depth, same, context.progress))
 

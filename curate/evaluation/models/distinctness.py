@@ -21,7 +21,7 @@ SHUFFLES = 9_999
 
 
 @dataclass(frozen=True)
-class Order:
+class Correlation:
     """How alike two orders are, -1 to 1, with the 95 % interval and p of no correlation."""
 
     value: float
@@ -35,21 +35,23 @@ class Compared:
     """Two benchmarks, by the scores that the same models have on them."""
 
     models: int
-    spearman: Order | None
+    spearman: Correlation | None
     """None below eight models, or where all models have one score."""
-    kendall: Order | None
+    kendall: Correlation | None
     """Tau-b, likewise."""
 
 
 @dataclass(frozen=True)
-class Side:
+class BenchmarkScores:
     """One benchmark: the sums of every model, in the order of the models, and what makes a score of them."""
 
     sums: Sequence[Floats]
     statistic: Statistic
 
 
-def compare(new: Side, old: Side, seed: int, *, same_queries: bool = False, replicates: int = 1000) -> Compared:
+def compare(
+    new: BenchmarkScores, old: BenchmarkScores, seed: int, *, same_queries: bool = False, replicates: int = 1000
+) -> Compared:
     """Return how alike the orders are that two benchmarks put the same models in.
 
     An interval's replicate draws models with replacement, and queries of both sides: the same ones where
@@ -66,7 +68,7 @@ def compare(new: Side, old: Side, seed: int, *, same_queries: bool = False, repl
 
 def _order(
     measure: Callable[[Floats, Floats], Floats], points: Sequence[Floats], drawn: tuple[Floats, Floats], seed: int
-) -> Order | None:
+) -> Correlation | None:
     value = float(measure(points[0], points[1]))
     if np.isnan(value):
         return None
@@ -77,10 +79,12 @@ def _order(
     defined = figures[~np.isnan(figures)]
     low, high = np.quantile(defined, [0.025, 0.975]) if len(defined) else (None, None)
     ends = [None if end is None else round(float(end), DIGITS) for end in (low, high)]
-    return Order(round(value, DIGITS), ends[0], ends[1], round(float((1 + far) / (1 + SHUFFLES)), DIGITS))
+    return Correlation(round(value, DIGITS), ends[0], ends[1], round(float((1 + far) / (1 + SHUFFLES)), DIGITS))
 
 
-def _drawn(new: Side, old: Side, seed: int, replicates: int, *, same_queries: bool) -> tuple[Floats, Floats]:
+def _drawn(
+    new: BenchmarkScores, old: BenchmarkScores, seed: int, replicates: int, *, same_queries: bool
+) -> tuple[Floats, Floats]:
     """Return the scores of resampled models on resampled queries; both of shape (replicates, models)."""
     models = len(new.sums)
     chosen = np.random.default_rng([seed, 1]).integers(0, models, size=(replicates, models))

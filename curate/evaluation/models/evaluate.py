@@ -13,16 +13,16 @@ from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.evaluation.models import figures, origin, page, tasks
 from curate.evaluation.models.figures import Board
-from curate.evaluation.models.mteb_models import BASELINES, Model, named
+from curate.evaluation.models.mteb_models import BASELINES, EvaluatedModel, named
 from curate.evaluation.models.scoring import scored
-from curate.evaluation.models.tasks import Task
+from curate.evaluation.models.tasks import EvaluationTask
 from curate.stages.context import home
 from curate.stats.bootstrap import FEW
 from curate.system.files import write_json, write_text
 
 
 @dataclass(frozen=True)
-class Order:
+class EvaluationOptions:
     """What a user wants to know."""
 
     folder: Path
@@ -37,7 +37,7 @@ class Order:
     seed: int = 7
 
 
-def evaluate(order: Order, tell: Callable[[str], None] = lambda _line: None) -> dict[str, Any]:
+def evaluate(order: EvaluationOptions, tell: Callable[[str], None] = lambda _line: None) -> dict[str, Any]:
     """Return all figures as plain values, and write them; `tell` hears of every model and task that is scored.
 
     What was scored before is taken from `evaluations` in the home folder: the same content, model, precision and mteb.
@@ -74,7 +74,7 @@ def evaluate(order: Order, tell: Callable[[str], None] = lambda _line: None) -> 
     return {**found, "folder": str(out)}
 
 
-def _board(task: Task, models: Sequence[Model], tell: Callable[[str], None]) -> Board:
+def _board(task: EvaluationTask, models: Sequence[EvaluatedModel], tell: Callable[[str], None]) -> Board:
     """Score every model that can do a task's kind."""
     done = []
     for model in models:
@@ -92,7 +92,7 @@ def _only(board: Board, other: Board) -> Board:
     return Board(board.task, [each for each in board.scored if each.model in there])
 
 
-def _made_by(models: Sequence[Model], new: Sequence[Task]) -> list[Json]:
+def _made_by(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) -> list[Json]:
     parts = origin.roles([model.name for model in models], new)
     return [
         {

@@ -10,11 +10,11 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.evaluation.models import distinctness
-from curate.evaluation.models.distinctness import Side
+from curate.evaluation.models.distinctness import BenchmarkScores
 from curate.evaluation.models.mteb_models import BM25
 from curate.evaluation.models.perquery import READINGS
 from curate.evaluation.models.scoring import Scored
-from curate.evaluation.models.tasks import Task
+from curate.evaluation.models.tasks import EvaluationTask
 from curate.retrieval.retrievers.tokens import cutter
 from curate.stages.context import home
 from curate.stats import difficulty, significance
@@ -30,7 +30,7 @@ CLEAR = 0.05
 class Board:
     """One task and what every model did on it, in the order in which they were named."""
 
-    task: Task
+    task: EvaluationTask
     scored: Sequence[Scored]
 
     @property
@@ -164,7 +164,7 @@ def _hardness(board: Board, seed: int) -> list[Json] | None:
     return rows
 
 
-def _measured(task: Task, baseline: Scored) -> list[Measured]:
+def _measured(task: EvaluationTask, baseline: Scored) -> list[Measured]:
     """Return what can be counted of every query: length, words shared with its relevant documents, BM25's rank."""
     cut = cutter("words", home() / "cache")
     data = task.data
@@ -188,7 +188,7 @@ def _measured(task: Task, baseline: Scored) -> list[Measured]:
 
 def of_legacy(new: Board, old: Board, seed: int) -> dict[str, Json]:
     """Return how alike two tasks of one kind order the models, and every model's two scores."""
-    sides = [Side([each.sums() for each in board.scored], board.scored[0].statistic) for board in (new, old)]
+    sides = [BenchmarkScores([each.sums() for each in board.scored], board.scored[0].statistic) for board in (new, old)]
     same = new.scored[0].queries == old.scored[0].queries
     found = distinctness.compare(sides[0], sides[1], seed, same_queries=same)
     both = zip(new.scored, old.scored, strict=True)

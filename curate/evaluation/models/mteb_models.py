@@ -17,7 +17,7 @@ from curate.evaluation.models.batches import Growing
 from curate.evaluation.models.tasks import Foreign, imported
 from curate.retrieval.encoders import ENCODERS
 from curate.retrieval.encoders.dense import Config as DenseConfig
-from curate.retrieval.encoders.dense import Dense
+from curate.retrieval.encoders.dense import DenseEncoder
 from curate.retrieval.retrievers.bm25 import Bm25, Config
 from curate.retrieval.vectors import CachedEncoder, default_folder
 from curate.stages.context import home
@@ -30,7 +30,7 @@ BASELINES = (BM25, "use", "e5")
 
 
 @dataclass(frozen=True)
-class Model:
+class EvaluatedModel:
     """One model; its weights are loaded when they are first needed."""
 
     name: str
@@ -54,7 +54,7 @@ class Model:
 
 def named(
     names: Sequence[str], definitions: Mapping[str, Settings] | None = None, device: str | None = None
-) -> list[Model]:
+) -> list[EvaluatedModel]:
     """Return the models of these names, each once: bm25, an encoder, a folder of sentence-transformers, or mteb's name.
 
     `definitions` are the encoders that a pipeline defines. ConfigError names the nearest known one.
@@ -67,22 +67,22 @@ def named(
     return found
 
 
-def _model(name: str, definitions: Mapping[str, Settings], device: str | None) -> Model:
+def _model(name: str, definitions: Mapping[str, Settings], device: str | None) -> EvaluatedModel:
     if name == BM25:
         bm25 = Bm25(BM25, Config(), Kit(_no_encoder, home() / "cache"))
-        return Model(BM25, digest(bm25.identity)[:16], lambda: _searcher(bm25), scores_pairs=False)
+        return EvaluatedModel(BM25, digest(bm25.identity)[:16], lambda: _searcher(bm25), scores_pairs=False)
     if name in definitions or name in {*ENCODERS.names()} - {"dense", "api"}:
         settings = dict(definitions.get(name, {}))
         make = ENCODERS.load(str(settings.pop("kind", name)))
         encoder = make(name, check(import_module(make.__module__).Config, settings, f"encoders.{name}"))
-        return Model(name, encoder.revision, lambda: _encoder(encoder))
+        return EvaluatedModel(name, encoder.revision, lambda: _encoder(encoder))
     if Path(name).expanduser().is_dir():
-        revision = Dense(name, DenseConfig(model=name)).revision
-        return Model(Path(name).expanduser().name, revision, lambda: _from_folder(name, device), device=device)
+        revision = DenseEncoder(name, DenseConfig(model=name)).revision
+        return EvaluatedModel(Path(name).expanduser().name, revision, lambda: _from_folder(name, device), device=device)
     return _of_mteb(name, device)
 
 
-def _of_mteb(name: str, device: str | None) -> Model:
+def _of_mteb(name: str, device: str | None) -> EvaluatedModel:
     """Return a model that mteb knows, or one of the hub; mteb gives it the prompts of its own makers."""
     mteb = imported()
     try:
@@ -93,8 +93,8 @@ def _of_mteb(name: str, device: str | None) -> Model:
                 f"--models {name}: neither bm25, nor an encoder ({', '.join(ENCODERS.names())}), nor a folder, nor a "
                 f"model of mteb ({error.args[0]}); a model on the hub is named ORGANISATION/NAME"
             ) from None
-        revision = Dense(name, DenseConfig(model=name)).revision
-    return Model(name, revision, lambda: _fitted(mteb.get_model(name, device=device), device), device=device)
+        revision = DenseEncoder(name, DenseConfig(model=name)).revision
+    return EvaluatedModel(name, revision, lambda: _fitted(mteb.get_model(name, device=device), device), device=device)
 
 
 def _from_folder(folder: str, device: str | None) -> Foreign:

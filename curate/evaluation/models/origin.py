@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from curate.core.config import Json, Settings
-from curate.evaluation.models.tasks import Task
+from curate.evaluation.models.tasks import EvaluationTask
 from curate.formats.exporters.contributors import ROLES
 from curate.review import published, relevance_desks
 from curate.review.proof import prove
@@ -24,7 +24,7 @@ def definitions(run: Path | None) -> Mapping[str, Settings]:
     return cast("Mapping[str, Settings]", Pipeline.load(run / "pipeline.yaml").head.encoders) if run else {}
 
 
-def roles(models: Sequence[str], tasks: Sequence[Task]) -> dict[str, list[str]]:
+def roles(models: Sequence[str], tasks: Sequence[EvaluationTask]) -> dict[str, list[str]]:
     """Return model -> what part it had in making these tasks: `retriever`, `judge`, both or none."""
     return {model: [role for role in ROLES if any(model in task.parts[role] for task in tasks)] for model in models}
 

@@ -13,9 +13,9 @@ import numpy as np
 from curate.core.config import Json, digest
 from curate.core.errors import RunFailed
 from curate.evaluation.models import perquery
-from curate.evaluation.models.mteb_models import Model
+from curate.evaluation.models.mteb_models import EvaluatedModel
 from curate.evaluation.models.perquery import READINGS
-from curate.evaluation.models.tasks import Foreign, Task, imported
+from curate.evaluation.models.tasks import EvaluationTask, Foreign, imported
 from curate.stats.significance import Statistic, mean, means, pearson, products
 from curate.stats.tally import Floats
 from curate.system.files import read_json, write_json
@@ -67,7 +67,7 @@ class Scored:
         return pearson if "similarity" in self.values else mean
 
 
-def scored(model: Model, task: Task, folder: Path) -> tuple[Scored, bool]:
+def scored(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> tuple[Scored, bool]:
     """Return what a model did on a task, and whether that was kept from before.
 
     `folder` holds what was scored before, by the digest of the task's content, the model, its precision, and mteb's
@@ -84,7 +84,7 @@ def scored(model: Model, task: Task, folder: Path) -> tuple[Scored, bool]:
     return found, False
 
 
-def _score(model: Model, task: Task) -> Scored:
+def _score(model: EvaluatedModel, task: EvaluationTask) -> Scored:
     """Run mteb on one task and look at the rankings, or similarities, that it saved."""
     _quiet()
     data, loaded = task.data, model.loaded
@@ -121,7 +121,7 @@ def _score(model: Model, task: Task) -> Scored:
     return made
 
 
-def _of_rankings(saved: Mapping[str, Any], task: Task, data: Foreign) -> dict[str, Any]:
+def _of_rankings(saved: Mapping[str, Any], task: EvaluationTask, data: Foreign) -> dict[str, Any]:
     """Return the fields of `Scored` that come from rankings; a query without a ranking scores 0, as mteb has it."""
     rankings = saved[task.subset][task.made.metadata.eval_splits[0]]
     labels = {query: gains for query, gains in data["relevant_docs"].items() if any(g > 0 for g in gains.values())}
@@ -139,14 +139,14 @@ def _of_rankings(saved: Mapping[str, Any], task: Task, data: Foreign) -> dict[st
     }
 
 
-def _of_pairs(saved: Mapping[str, Any], task: Task, data: Foreign) -> dict[str, Any]:
+def _of_pairs(saved: Mapping[str, Any], task: EvaluationTask, data: Foreign) -> dict[str, Any]:
     """Return the fields of `Scored` that come from similarities of sentences."""
     cosines = [float(each) for each in saved[task.subset][task.made.metadata.eval_splits[0]]["cosine_scores"]]
     values = {"similarity": cosines, "label": [float(each) for each in data["score"]]}
     return {"queries": [str(place) for place in range(len(cosines))], "values": values, "first": []}
 
 
-def _agree(found: Scored, task: Task) -> None:
+def _agree(found: Scored, task: EvaluationTask) -> None:
     ours = float(found.statistic(found.sums().sum(axis=0)))
     if not abs(ours - found.main) <= NEAR:
         raise RunFailed(

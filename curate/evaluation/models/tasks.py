@@ -27,7 +27,7 @@ SHOWN = {"ndcg_at_10": "nDCG@10", "map_at_10": "MAP@10", "cosine_pearson": "Pear
 
 
 @dataclass(frozen=True)
-class Task:
+class EvaluationTask:
     """One task; its texts are read when they are first needed."""
 
     name: str
@@ -100,7 +100,7 @@ class Task:
         return pl.read_parquet(files[0]) if files else None
 
 
-def in_folder(folder: Path) -> list[Task]:
+def in_folder(folder: Path) -> list[EvaluationTask]:
     """Return the tasks of a run folder, an export, its folder `mteb`, or one task's folder; UserError if none is there.
 
     DataError if a file is missing or is not the one that its name says, because somebody edited it.
@@ -114,7 +114,7 @@ def in_folder(folder: Path) -> list[Task]:
     )
 
 
-def legacy(source: str) -> list[Task]:
+def legacy(source: str) -> list[EvaluationTask]:
     """Return the tasks of a folder, or the one that mteb knows by that name."""
     if Path(source).is_dir():
         return in_folder(Path(source))
@@ -127,7 +127,7 @@ def legacy(source: str) -> list[Task]:
     if kind not in MAIN:
         raise UserError(f"--legacy {source}: a task of the kind {kind}; expected {', '.join(MAIN)}")
     content = digest([made.metadata.name, dict(made.metadata.dataset)])
-    return [Task(made.metadata.name, cast("Kind", kind), source, content, made)]
+    return [EvaluationTask(made.metadata.name, cast("Kind", kind), source, content, made)]
 
 
 def imported() -> Foreign:
@@ -139,14 +139,14 @@ def imported() -> Foreign:
     return mteb
 
 
-def _task(folder: Path, source: str) -> Task:
+def _task(folder: Path, source: str) -> EvaluationTask:
     imported()
     block = _front(folder)["mteb"]
     kind = block["type"]
     if kind not in MAIN:
         raise DataError(f"{folder}: a task of the kind {kind!r}; expected {', '.join(MAIN)}")
     made = load_task(folder)
-    return Task(block["name"], kind, source, _content(folder), made, folder)
+    return EvaluationTask(block["name"], kind, source, _content(folder), made, folder)
 
 
 def _content(folder: Path) -> str:

@@ -45,7 +45,7 @@ _CATEGORIES = {"Retrieval": "text-retrieval", "Reranking": "text-ranking", "STS"
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskMetadata:
     """What mteb must know of a folder: its kind is Retrieval, Reranking or STS, `language` a code such as cmn-Hans."""
 
     name: str
@@ -65,7 +65,7 @@ class Table:
     split: str = "test"
 
 
-def card(benchmark: Benchmark, task: Task, tables: Sequence[Table], counts: Json) -> str:
+def card(benchmark: Benchmark, task: TaskMetadata, tables: Sequence[Table], counts: Json) -> str:
     """Return the README: YAML that `datasets` and mteb read, then the card for people; the same input, the same text.
 
     `counts` are the figures of this folder, as shown in its first table: a mapping, or one a row.
@@ -126,7 +126,7 @@ def front_matter(front: Mapping[str, Any]) -> str:
     return text
 
 
-def _front(benchmark: Benchmark, task: Task, tables: Sequence[Table]) -> dict[str, Any]:
+def _front(benchmark: Benchmark, task: TaskMetadata, tables: Sequence[Table]) -> dict[str, Any]:
     """Return the YAML block; `mteb` and `curate` (who had a part) are keys of our own, which other readers ignore."""
     words = _words(benchmark.language)
     asked: Any = words["similar"]
@@ -148,7 +148,7 @@ def _front(benchmark: Benchmark, task: Task, tables: Sequence[Table]) -> dict[st
     }
 
 
-def _head(benchmark: Benchmark, title: str, tasks: Mapping[Task, Sequence[Table]]) -> dict[str, Any]:
+def _head(benchmark: Benchmark, title: str, tasks: Mapping[TaskMetadata, Sequence[Table]]) -> dict[str, Any]:
     """Return the keys by which a hub files a data set."""
     licence, experts = benchmark.facts.get("license"), benchmark.facts.get("experts")
     rows = max(table.rows for tables in tasks.values() for table in tables if table.config in ("corpus", "pairs"))
@@ -185,7 +185,7 @@ def _configs(tables: Sequence[Table], folder: str = "", default: str = "") -> li
     ]
 
 
-def overview(benchmark: Benchmark, tasks: Mapping[Task, Sequence[Table]]) -> str:
+def overview(benchmark: Benchmark, tasks: Mapping[TaskMetadata, Sequence[Table]]) -> str:
     """Return the README above the folders of the tasks: every table as a configuration, and where the cards are."""
     configs = [
         each for task, tables in tasks.items() for each in _configs(tables, task.kind.lower(), "retrieval-qrels")

@@ -18,7 +18,7 @@ from curate.core.errors import DataError
 from curate.core.protocols import Benchmark, Corpus
 from curate.core.records import Document
 from curate.formats.exporters import mteb_tasks
-from curate.formats.exporters.card import Table, Task, card, overview
+from curate.formats.exporters.card import Table, TaskMetadata, card, overview
 from curate.formats.exporters.lengths import SAMPLE, Lengths
 from curate.system.files import BATCH, sha256, write_text
 
@@ -56,7 +56,7 @@ def export(benchmark: Benchmark, folder: Path) -> None:
 
     Each has a README and its Parquet files; `tasks.py` registers them in mteb, and a README above them names them all.
     """
-    tables: dict[Task, list[Table]] = {}
+    tables: dict[TaskMetadata, list[Table]] = {}
     for task in _tasks(benchmark):
         below = folder / task.kind.lower()
         if task.kind == "STS":
@@ -78,18 +78,18 @@ def readmes(benchmark: Benchmark, folder: Path) -> dict[str, str]:
     return {**cards, "README.md": overview(benchmark, tables)}
 
 
-def _tasks(benchmark: Benchmark) -> list[Task]:
+def _tasks(benchmark: Benchmark) -> list[TaskMetadata]:
     """Return the tasks of a benchmark, in the order of their folders."""
     language, name = mteb_language(benchmark.language), benchmark.name
-    found = [Task(f"{name}-retrieval", "Retrieval", language, "ndcg_at_10")]
+    found = [TaskMetadata(f"{name}-retrieval", "Retrieval", language, "ndcg_at_10")]
     if benchmark.candidates.height:
-        found.append(Task(f"{name}-reranking", "Reranking", language, "map_at_10"))
+        found.append(TaskMetadata(f"{name}-reranking", "Reranking", language, "map_at_10"))
     if benchmark.pairs is not None and benchmark.pairs.height:
-        found.append(Task(f"{name}-sts", "STS", language, "cosine_pearson"))
+        found.append(TaskMetadata(f"{name}-sts", "STS", language, "cosine_pearson"))
     return found
 
 
-def _figures(benchmark: Benchmark, task: Task) -> Json:
+def _figures(benchmark: Benchmark, task: TaskMetadata) -> Json:
     """Return the figures of one folder, counted anew."""
     if task.kind == "STS":
         assert benchmark.pairs is not None
@@ -166,7 +166,7 @@ def _reranking(benchmark: Benchmark) -> _Content:
 _CONTENT = {"Retrieval": _retrieval, "Reranking": _reranking}
 
 
-def _write_task(benchmark: Benchmark, folder: Path, task: Task, content: _Content) -> list[Table]:
+def _write_task(benchmark: Benchmark, folder: Path, task: TaskMetadata, content: _Content) -> list[Table]:
     """Write one task's folder: its tables first, then the README that names them."""
     folder.mkdir()
     lengths = Lengths(content.size)
@@ -188,7 +188,7 @@ def _write_task(benchmark: Benchmark, folder: Path, task: Task, content: _Conten
     return tables
 
 
-def _write_sts(benchmark: Benchmark, folder: Path, task: Task, pairs: pl.DataFrame) -> list[Table]:
+def _write_sts(benchmark: Benchmark, folder: Path, task: TaskMetadata, pairs: pl.DataFrame) -> list[Table]:
     """Write the pairs of sentences, a file per split, sorted by id: the score is the label."""
     folder.mkdir()
     parts = _parts(pairs)

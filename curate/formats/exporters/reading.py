@@ -16,7 +16,7 @@ _NAMES = {"id": "doc_id", "query-id": "query_id", "corpus-id": "doc_id"}
 
 
 @dataclass(frozen=True)
-class Written:
+class ExportContents:
     """What a folder holds."""
 
     queries: pl.DataFrame
@@ -29,7 +29,7 @@ class Written:
     """Whether the format has a reranker's candidates, where there are any."""
 
 
-def mteb(folder: Path) -> Written:
+def mteb(folder: Path) -> ExportContents:
     """Read the folders of the tasks; the pairs of sentences are no labels of documents, and stand in `pairs`."""
     tables: dict[str, tuple[str, pl.DataFrame]] = {}
     one, two = folder / "retrieval", folder / "reranking"
@@ -41,27 +41,27 @@ def mteb(folder: Path) -> Written:
     for path in sorted((folder / "sts").glob("pairs-*.parquet")):
         tables[f"sts/{path.name}"] = ("pairs", pl.read_parquet(path))
     queries = pl.read_parquet(_only(one, "queries")).select(query_id="id", text="text")
-    return Written(queries, lambda: _batches(_only(one, "corpus")), tables, reranks=True)
+    return ExportContents(queries, lambda: _batches(_only(one, "corpus")), tables, reranks=True)
 
 
-def beir(folder: Path) -> Written:
+def beir(folder: Path) -> ExportContents:
     """Read corpus.jsonl, queries.jsonl and qrels/test.tsv."""
     rows = pl.read_csv(folder / "qrels" / "test.tsv", separator="\t", infer_schema=False, quote_char=None)
     qrels = rows.select(query_id="query-id", doc_id="corpus-id", score=pl.col("score").cast(pl.Int32))
-    return Written(
+    return ExportContents(
         next(_lines(folder / "queries.jsonl", {"query_id": "_id", "text": "text"}, whole=True)),
         lambda: _lines(folder / "corpus.jsonl", {"doc_id": "_id", "title": "title", "text": "text"}),
         {"qrels/test.tsv": ("qrels", qrels)},
     )
 
 
-def trec(folder: Path) -> Written:
+def trec(folder: Path) -> ExportContents:
     """Read docs.jsonl, topics.jsonl and qrels.txt; topics.tsv holds the same texts on one line each."""
     lines = (folder / "qrels.txt").read_text(encoding="utf-8").splitlines()
     rows = [(query, doc, int(score)) for query, _, doc, score in (line.split() for line in lines)]
     queries = next(_lines(folder / "topics.jsonl", {"query_id": "qid", "text": "text"}, whole=True))
     topics = [line.split("\t", 1) for line in (folder / "topics.tsv").read_text(encoding="utf-8").splitlines()]
-    return Written(
+    return ExportContents(
         queries,
         lambda: _lines(folder / "docs.jsonl", {"doc_id": "docno", "title": "title", "text": "text"}),
         {
@@ -71,7 +71,7 @@ def trec(folder: Path) -> Written:
     )
 
 
-READERS: Mapping[str, Callable[[Path], Written]] = {"beir": beir, "mteb": mteb, "trec": trec}
+READERS: Mapping[str, Callable[[Path], ExportContents]] = {"beir": beir, "mteb": mteb, "trec": trec}
 """By exporter; what another one wrote is checked by its manifest alone."""
 
 

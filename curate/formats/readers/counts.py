@@ -16,7 +16,7 @@ import numpy as np
 from curate.core.errors import DataError
 from curate.formats.readers.cells import texts
 from curate.formats.readers.file import File
-from curate.formats.readers.raters import Layout, Plan, column, is_named, kin, shown
+from curate.formats.readers.raters import Layout, RatingsLayout, column, is_named, kin, shown
 from curate.stats.tally import Ints
 
 LOOKED = 1_000
@@ -77,7 +77,7 @@ def counted(cells: Sequence[str], names: Sequence[str], place: str) -> list[int]
     return numbers
 
 
-def ask(source: File, plan: Plan) -> None:
+def ask(source: File, plan: RatingsLayout) -> None:
     """Raise DataError if a table may be one of counts, or a cross table: it is not for the program to say."""
     names, ids = plan.columns, plan.item
     rows = [cells for _, cells in islice(texts(source, plan.needed), LOOKED)]
@@ -96,7 +96,7 @@ def ask(source: File, plan: Plan) -> None:
             )
 
 
-def categories(source: File, plan: Plan, layout: Layout) -> tuple[Plan, list[str]]:
+def categories(source: File, plan: RatingsLayout, layout: Layout) -> tuple[RatingsLayout, list[str]]:
     """Return which columns of a table of counts are categories: without ids and sums; and what was left out."""
     if layout.order:
         header = source.header() or []
@@ -116,7 +116,7 @@ def categories(source: File, plan: Plan, layout: Layout) -> tuple[Plan, list[str
     return replace(plan, columns=left), [f"not read: {name}, the sum of the others" for name in sums]
 
 
-def _first(source: File, plan: Plan) -> bool:
+def _first(source: File, plan: RatingsLayout) -> bool:
     """Say whether the first column, taken for ids because nothing else was named, holds counts as well."""
     if len(plan.item) != 1 or is_named(plan.item[0], "item") or not plan.item[0]:
         return False

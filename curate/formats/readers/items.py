@@ -48,7 +48,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class LabelledPair:
     """A line of qrels."""
 
     line: int
@@ -61,7 +61,7 @@ class _UnfitError(Exception):
     """Leaves a row's conversion with what was found, what was expected and what to do."""
 
 
-Thing = TypeVar("Thing", Item, Pair)
+Thing = TypeVar("Thing", Item, LabelledPair)
 
 
 def item(row: Row, names: Names) -> Item | Problem:
@@ -73,10 +73,10 @@ def item(row: Row, names: Names) -> Item | Problem:
         return Problem(row.line, *unfit.args)
 
 
-def pair(row: Row, names: Names) -> Pair | Problem:
+def pair(row: Row, names: Names) -> LabelledPair | Problem:
     """Return the pair in a row; its score must be a whole number."""
     try:
-        return Pair(row.line, _id(row, "query_id", names), _id(row, "doc_id", names), _score(row, names))
+        return LabelledPair(row.line, _id(row, "query_id", names), _id(row, "doc_id", names), _score(row, names))
     except _UnfitError as unfit:
         return Problem(row.line, *unfit.args)
 

@@ -13,7 +13,7 @@ from curate.formats.readers import Table
 DEFAULT_SPLIT = "test"
 _ENDINGS = (".jsonl", ".csv", ".tsv", ".parquet")
 _QRELS_ENDINGS = (".tsv", ".csv", ".jsonl", ".parquet")
-_HEAD = safe_yaml.Limits(1_000_000, 100_000)
+_HEAD = safe_yaml.YamlLimits(1_000_000, 100_000)
 """A head may list hundreds of configurations."""
 
 

@@ -66,7 +66,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Plan:
+class RatingsLayout:
     """How a file is read."""
 
     form: Form
@@ -92,7 +92,7 @@ class Plan:
         return f"--item {','.join(self.pair)}" if part else ""
 
 
-def planned(place: str, header: Sequence[str], layout: Layout) -> Plan:
+def planned(place: str, header: Sequence[str], layout: Layout) -> RatingsLayout:
     """Return how a file with this header is read; DataError if it has no column that an option names."""
     known = {role: _named(role, header) for role in ("query", "document", "item", "rater", "rating")}
     pair = tuple(name for name in (known["query"], known["document"]) if name)
@@ -111,7 +111,9 @@ def planned(place: str, header: Sequence[str], layout: Layout) -> Plan:
     if not rater:
         keys = (*item, *pair, cluster, "")
         columns = _wide(place, [name for name in header if name not in keys], header, layout)
-    plan = Plan("counts" if layout.counts else "long" if rater else "wide", item, columns, rater, cluster, pair)
+    plan = RatingsLayout(
+        "counts" if layout.counts else "long" if rater else "wide", item, columns, rater, cluster, pair
+    )
     if plan.hint:
         notes.append(f"items by {', '.join(item)} alone; give {plan.hint} if a pair of query and document is one")
     spare = [name for name in header if name and name not in plan.needed]
@@ -155,7 +157,7 @@ def shown(names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Panel:
+class RaterGroups:
     """Whose agreement is measured, and whose ratings are people's."""
 
     raters: tuple[str, ...]
@@ -163,7 +165,7 @@ class Panel:
     notes: tuple[str, ...]
 
 
-def panel(names: Sequence[str], layout: Layout, persons: Callable[[Sequence[str]], bool], *, wide: bool) -> Panel:
+def panel(names: Sequence[str], layout: Layout, persons: Callable[[Sequence[str]], bool], *, wide: bool) -> RaterGroups:
     """Return who of the raters is measured: those that are named, else all but people beside two others or more.
 
     A single one of the people is taken for the truth, unless people are measured. `persons` says whether the words of a
@@ -175,14 +177,14 @@ def panel(names: Sequence[str], layout: Layout, persons: Callable[[Sequence[str]
     people = [name for name in others if is_person(name, names, persons, wide=wide)]
     rest = named or [name for name in others if name not in people]
     if len(rest) < 2:
-        return Panel(tuple(named or others), truth, ())
+        return RaterGroups(tuple(named or others), truth, ())
     if truth is None and len(people) == 1 and not any(is_person(name, names, persons, wide=wide) for name in rest):
         truth = people[0]
     notes = [f"{truth} is no rater here, but the truth that errors are counted against"] if truth else []
     left = ", ".join(name for name in people if name != truth)
     if left and not named:
         notes.append(f"left out as people: {left}; --raters names who is measured, --truth whose ratings are the truth")
-    return Panel(tuple(rest), truth, tuple(notes))
+    return RaterGroups(tuple(rest), truth, tuple(notes))
 
 
 def is_person(name: str, names: Sequence[str], persons: Callable[[Sequence[str]], bool], *, wide: bool) -> bool:

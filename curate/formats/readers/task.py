@@ -13,7 +13,7 @@ from curate.formats.readers import Row, Table
 from curate.formats.readers.layout import DEFAULT_SPLIT, choose
 
 
-class Task(Protocol):
+class MtebTask(Protocol):
     """The part of an mteb retrieval task that is used here."""
 
     metadata: Any
@@ -29,7 +29,7 @@ class Task(Protocol):
         ...
 
 
-def named(name: str) -> Task:
+def named(name: str) -> MtebTask:
     """Return mteb's task of that name; MissingExtra without mteb, ConfigError if mteb does not know the name."""
     if find_spec("mteb") is None:
         raise MissingExtra(
@@ -39,7 +39,7 @@ def named(name: str) -> Task:
     import mteb
 
     try:
-        task: Task = mteb.get_task(name)
+        task: MtebTask = mteb.get_task(name)
     except KeyError as error:
         near = re.search(r"Did you mean: '([^']+)'", str(error))
         hint = f"did you mean {near[1]!r}? " if near else ""
@@ -55,7 +55,7 @@ def named(name: str) -> Task:
 class TaskTable:
     """One table of a task."""
 
-    task: Task
+    task: MtebTask
     table: Table
     split: str | None = None
 

@@ -6,6 +6,6 @@ a few times; what is left then, the caller asks online.
 """
 
 from curate.llm.batch.client import ask_batches, no_batch
-from curate.llm.batch.records import Order, Pace, Reader
+from curate.llm.batch.records import BatchJob, PollingPolicy, Reader
 
-__all__ = ["Order", "Pace", "Reader", "ask_batches", "no_batch"]
+__all__ = ["BatchJob", "PollingPolicy", "Reader", "ask_batches", "no_batch"]

@@ -8,8 +8,8 @@ from curate.core.errors import BudgetError, Interrupted
 from curate.core.protocols import PaidProgress, quiet
 from curate.ledger import Ledger
 from curate.ledger.batches import Batches
-from curate.llm.batch.judge_batches import Seat
-from curate.llm.batch.records import Order, Pace
+from curate.llm.batch.judge_batches import JudgeBatches
+from curate.llm.batch.records import BatchJob, PollingPolicy
 from curate.llm.batch.session import Session
 from curate.llm.budget import Budget
 from curate.llm.online import Bill
@@ -22,11 +22,11 @@ _NAMED = 5
 
 
 def ask_batches(
-    orders: Sequence[Order],
+    orders: Sequence[BatchJob],
     ledger: Ledger,
     *,
     budget: Budget | None = None,
-    pace: Pace | None = None,
+    pace: PollingPolicy | None = None,
     progress: PaidProgress = quiet,
     tell: Callable[[str], None] = lambda _line: None,
     beat: Beat | None = None,
@@ -43,7 +43,7 @@ def ask_batches(
     budget = budget or Budget()
     if budget.cap is not None and unpriced:
         raise BudgetError(f"{unpriced}: a cap cannot be kept without a price; give the price of the model")
-    session = Session(ledger, Batches(ledger), pace or Pace(), Purse(budget, ledger), progress, tell)
+    session = Session(ledger, Batches(ledger), pace or PollingPolicy(), Purse(budget, ledger), progress, tell)
     return asyncio.run(_Asking(session).all(orders, beat))
 
 
@@ -59,9 +59,9 @@ class _Asking:
     session: Session
     running: list[asyncio.Task[Bill]] = field(default_factory=list)
 
-    async def all(self, orders: Sequence[Order], beat: Beat | None) -> list[Bill]:
+    async def all(self, orders: Sequence[BatchJob], beat: Beat | None) -> list[Bill]:
         """Fill every order, or raise why not all could be."""
-        seats, session = [Seat(self.session, order) for order in orders], self.session
+        seats, session = [JudgeBatches(self.session, order) for order in orders], self.session
         with session.purse.open(session.halt), interruptible(self._interrupt), beating(beat, session.halt):
             self.running = [asyncio.create_task(self._fill(seat)) for seat in seats]
             filled = await asyncio.gather(*self.running, return_exceptions=True)
@@ -72,7 +72,7 @@ class _Asking:
             raise session.stop
         return [each for each in filled if isinstance(each, Bill)]
 
-    async def _fill(self, seat: Seat) -> Bill:
+    async def _fill(self, seat: JudgeBatches) -> Bill:
         try:
             return await seat.fill()
         except Halted:

@@ -9,7 +9,7 @@ from typing import Any
 from curate.core.config import digest
 from curate.core.errors import BatchGone, ProviderError, RunFailed
 from curate.core.protocols import BatchState, Reply
-from curate.llm.batch.records import Flight, Group, Item, Order
+from curate.llm.batch.records import BatchDraft, BatchItem, BatchJob, Flight
 from curate.llm.batch.session import Session
 from curate.llm.cost import batch_price, believed, cost, estimate
 from curate.llm.exchange_rates import shown
@@ -24,10 +24,10 @@ _LOOKS = 10
 """A batch is looked after this many times as patiently as another step is tried: it may take a day."""
 
 
-class Seat:
+class JudgeBatches:
     """The state of one order; only its event loop touches it."""
 
-    def __init__(self, session: Session, order: Order) -> None:
+    def __init__(self, session: Session, order: BatchJob) -> None:
         self.session, self.order, self.provider = session, order, order.provider
         self.price = batch_price(order.price)
         self.rate = session.budget.rate(order.price).value
@@ -76,7 +76,7 @@ class Seat:
     async def _submit_all(self) -> bool:
         """Submit what is left, in batches as large as vendor and cap allow; return whether there was anything."""
         pace, vendor, seen = self.session.pace, self.provider, set[str]()
-        with closing(Group(pace.most_items or vendor.most_items, pace.most_bytes or vendor.most_bytes)) as group:
+        with closing(BatchDraft(pace.most_items or vendor.most_items, pace.most_bytes or vendor.most_bytes)) as group:
             try:
                 for task in self.order.tasks():
                     if task.key not in seen and task.key not in self.hopeless:
@@ -88,7 +88,7 @@ class Seat:
                 self._release(group.items.values())
         return bool(seen)
 
-    async def _put(self, task: Task, group: Group) -> None:
+    async def _put(self, task: Task, group: BatchDraft) -> None:
         """Put a task into a group, which is submitted before if it is full or the cap leaves no room beside it."""
         budget, line = self.session.budget, self.provider.item(task.key, task.request)
         if group.full(line):
@@ -110,7 +110,7 @@ class Seat:
                 raise purse.exceeded(self.provider.name, "request")
             await self.session.pause(self.session.pace.first_s)
 
-    async def _submit(self, group: Group) -> None:
+    async def _submit(self, group: BatchDraft) -> None:
         """Submit a group and write it down at once; the group is empty afterwards."""
         if not group.items:
             return
@@ -122,7 +122,7 @@ class Seat:
         self.session.tell(f"{self.provider.name}: submitted batch {batch_id}, {len(group.items):,} requests")
         group.clear()
 
-    def _add(self, batch_id: str, items: dict[str, Item]) -> None:
+    def _add(self, batch_id: str, items: dict[str, BatchItem]) -> None:
         kept = {key: item.said(self.rate) for key, item in items.items()}
         self.session.batches.add(batch_id, self.provider.name, *self.key, self.order.account.run, kept)
 
@@ -228,7 +228,7 @@ class Seat:
     def _spend(self, amount: float) -> None:
         self.bill.spent, self.session.budget.spent = self.bill.spent + amount, self.session.budget.spent + amount
 
-    def _pay(self, item: Item, paid: float | None) -> None:
+    def _pay(self, item: BatchItem, paid: float | None) -> None:
         """Count a reply at what it cost, or at its bound where that is unknown."""
         spent = item.bound if paid is None else paid * self.rate
         self._spend(spent)
@@ -256,18 +256,18 @@ class Seat:
         self.over += len(flight.items)
         self._release(item for key, item in flight.items.items() if key not in flight.answered)
 
-    def _release(self, items: Iterable[Item]) -> None:
+    def _release(self, items: Iterable[BatchItem]) -> None:
         for item in items:
             self.session.budget.release(item.bound)
 
 
-def _item(task: Task, guess: float = 0.0, bound: float = 0.0) -> Item:
-    return Item(task.key, task.query_digest, tuple(task.slots), guess, bound)
+def _item(task: Task, guess: float = 0.0, bound: float = 0.0) -> BatchItem:
+    return BatchItem(task.key, task.query_digest, tuple(task.slots), guess, bound)
 
 
-def _kept(key: str, said: Mapping[str, Any], rate: float) -> Item:
+def _kept(key: str, said: Mapping[str, Any], rate: float) -> BatchItem:
     """Return an item as the ledger kept it."""
-    return Item(key, said["query_digest"], tuple(said["slots"]), bound=said.get("bound", 0.0) * rate)
+    return BatchItem(key, said["query_digest"], tuple(said["slots"]), bound=said.get("bound", 0.0) * rate)
 
 
 def _seconds(flight: Flight, state: BatchState) -> float:

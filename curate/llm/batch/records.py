@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from curate.core.config import Json
 from curate.core.protocols import BatchProvider, Reply
 from curate.llm.cost import Price
-from curate.llm.online import Account, Reading, Task
+from curate.llm.online import Account, ReplyResult, Task
 from curate.system.retry_after import LONGEST_S
 
-Reader = Callable[[str, Sequence[str], Reply], Reading]
+Reader = Callable[[str, Sequence[str], Reply], ReplyResult]
 """Reads a reply by the digests of its query and of its passages in their order."""
 
 
 @dataclass(frozen=True)
-class Order:
+class BatchJob:
     """What one judge is to be asked by batches."""
 
     tasks: Callable[[], Iterable[Task]]
@@ -33,7 +33,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Pace:
+class PollingPolicy:
     """How patiently batches are asked after, and how large they are at most."""
 
     first_s: float = 5.0
@@ -49,7 +49,7 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Item:
+class BatchItem:
     """One request of a batch, without its text."""
 
     key: str
@@ -73,7 +73,7 @@ class Flight:
     batch_id: str
     run: str
     created: str
-    items: Mapping[str, Item]
+    items: Mapping[str, BatchItem]
     """By request digest."""
     answered: set[str] = field(default_factory=set)
     """Requests whose reply is in the ledger."""
@@ -81,13 +81,13 @@ class Flight:
     """Items that are over, as far as the vendor tells."""
 
 
-class Group:
+class BatchDraft:
     """A batch in the making; its texts are in a nameless file that is gone with the process."""
 
     def __init__(self, most_items: int, most_bytes: int) -> None:
         self.most_items, self.most_bytes = most_items, most_bytes
         self.file, self.bytes = tempfile.TemporaryFile(), 0  # noqa: SIM115 - `close` does
-        self.items: dict[str, Item] = {}
+        self.items: dict[str, BatchItem] = {}
 
     def close(self) -> None:
         """Give the file back."""
@@ -104,7 +104,7 @@ class Group:
         much = len(self.items) >= self.most_items or self.bytes + len(line) > self.most_bytes
         return much and bool(self.items)
 
-    def add(self, item: Item, line: bytes) -> None:
+    def add(self, item: BatchItem, line: bytes) -> None:
         """Put an item in."""
         self.file.write(line)
         self.items[item.key], self.bytes = item, self.bytes + len(line)

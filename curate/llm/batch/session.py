@@ -9,7 +9,7 @@ from curate.core.errors import ProviderError
 from curate.core.protocols import PaidProgress
 from curate.ledger import Ledger
 from curate.ledger.batches import Batches
-from curate.llm.batch.records import Pace
+from curate.llm.batch.records import PollingPolicy
 from curate.llm.budget import Budget
 from curate.llm.online.purse import Halted, Purse
 from curate.system.retry_after import LONGEST_S, NAMELESS
@@ -23,7 +23,7 @@ class Session:
 
     ledger: Ledger
     batches: Batches
-    pace: Pace
+    pace: PollingPolicy
     purse: Purse
     progress: PaidProgress
     tell: Callable[[str], None]

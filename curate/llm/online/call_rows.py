@@ -10,10 +10,10 @@ from curate.core.protocols import Reply
 from curate.ledger import Call
 from curate.ledger.records import LOST
 from curate.llm.cost import Price, cost
-from curate.llm.online.tasks import Account, Reading, Task
+from curate.llm.online.tasks import Account, ReplyResult, Task
 
 
-class Asked(Protocol):
+class SentRequest(Protocol):
     """What is known of a request once its text is gone: a task, or an item of a batch."""
 
     @property
@@ -33,7 +33,13 @@ class Asked(Protocol):
 
 
 def reply_row(
-    task: Asked, account: Account, reply: Reply, reading: Reading, price: Price | None, most: float, seconds: float
+    task: SentRequest,
+    account: Account,
+    reply: Reply,
+    reading: ReplyResult,
+    price: Price | None,
+    most: float,
+    seconds: float,
 ) -> Call:
     """Return the row of a reply; without usage it costs the most that it may, without a price None."""
     usage, raw = reply.usage, reply.raw if reading.kept is None else reading.kept
@@ -58,7 +64,7 @@ def failure_row(task: Task, account: Account, form: str, error: ProviderError, s
 
 
 def lost_row(
-    task: Asked, account: Account, error: BaseException, price: Price | None, most: float, seconds: float
+    task: SentRequest, account: Account, error: BaseException, price: Price | None, most: float, seconds: float
 ) -> Call:
     """Return the row of a try of which nobody knows whether it was answered; the cost is the most that it may be."""
     told = error if isinstance(error, ProviderError) else None
@@ -68,7 +74,7 @@ def lost_row(
     return replace(row, cost=most, currency=price.currency) if price else row
 
 
-def read(task: Task, reply: Reply) -> tuple[Reading, Exception | None]:
+def read(task: Task, reply: Reply) -> tuple[ReplyResult, Exception | None]:
     """Return what a reply comes to, or nothing and why it cannot be read: what was paid is written down first."""
     try:
         return task.read(reply), None
@@ -76,12 +82,12 @@ def read(task: Task, reply: Reply) -> tuple[Reading, Exception | None]:
         return broken(private=task.request.private), error
 
 
-def broken(*, private: bool) -> Reading:
+def broken(*, private: bool) -> ReplyResult:
     """Return the reading of a reply that could not be read because of a bug; a private one's words are not kept."""
-    return Reading(form="broken", fruitful=False, kept="" if private else None)
+    return ReplyResult(form="broken", fruitful=False, kept="" if private else None)
 
 
-def _row(task: Asked, account: Account, form: str, seconds: float, model: str, finish: str, raw: str) -> Call:
+def _row(task: SentRequest, account: Account, form: str, seconds: float, model: str, finish: str, raw: str) -> Call:
     return Call(
         **vars(account),
         request_digest=task.key,

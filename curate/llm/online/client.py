@@ -7,7 +7,7 @@ from curate.core.errors import BudgetError, Interrupted, ProviderError, RunFaile
 from curate.core.protocols import PaidProgress, quiet
 from curate.ledger import Ledger
 from curate.llm.budget import Budget
-from curate.llm.online.dispatcher import MOST_FAILED, MOST_FRUITLESS, Lane, mixture
+from curate.llm.online.dispatcher import MOST_FAILED, MOST_FRUITLESS, JudgeDispatcher, mixture
 from curate.llm.online.heartbeat import Beat, beating
 from curate.llm.online.interrupt import interruptible
 from curate.llm.online.purse import Purse
@@ -54,18 +54,18 @@ class _Asking:
 
     def __init__(self, budget: Budget, tell: Callable[[str], None]) -> None:
         self.budget, self.tell = budget, tell
-        self.lanes: list[Lane] = []
+        self.lanes: list[JudgeDispatcher] = []
         self.stop: BaseException | None = None
 
     async def all(self, jobs: Sequence[Job], ledger: Ledger, progress: PaidProgress, beat: Beat | None) -> None:
         """Run a lane per job until all have ended; `stop` and the lanes say why if not everything was settled."""
         purse = Purse(self.budget, ledger)
-        self.lanes = [Lane(job, ledger, purse, progress, tell=self.tell) for job in jobs]
+        self.lanes = [JudgeDispatcher(job, ledger, purse, progress, tell=self.tell) for job in jobs]
         with purse.open(self.halt), interruptible(self._interrupt), beating(beat, self.halt):
             ends = await asyncio.gather(*(self._run(lane, purse) for lane in self.lanes), return_exceptions=True)
             self.stop = self.stop or next((end for end in ends if end is not None), None)
 
-    async def _run(self, lane: Lane, purse: Purse) -> None:
+    async def _run(self, lane: JudgeDispatcher, purse: Purse) -> None:
         running = asyncio.create_task(lane.run())
         await asyncio.wait((running, halting := asyncio.create_task(lane.halted.wait())), return_when="FIRST_COMPLETED")
         if lane.stop is not None and lane.stop is not self.stop:
@@ -75,7 +75,7 @@ class _Asking:
         halting.cancel()
         await running
 
-    def _stopped(self, lane: Lane, why: BaseException) -> None:
+    def _stopped(self, lane: JudgeDispatcher, why: BaseException) -> None:
         """End the others too if the reason is not this judge's alone."""
         alone = isinstance(why, RunFailed) or (isinstance(why, ProviderError) and (not why.fatal or lane.bill.calls))
         if not alone:

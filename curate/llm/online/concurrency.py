@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 
 
-class Gate:
+class ConcurrencyLimit:
     """Slots that shrink and grow: halved when the vendor is overloaded, one more for each round of good answers.
 
     Additive increase, multiplicative decrease (Chiu and Jain, 1989). Calls that were open when the slots were halved

@@ -14,10 +14,10 @@ from curate.llm.cost import believed, cost, estimate
 from curate.llm.exchange_rates import shown
 from curate.llm.online.call_rows import failure_row, lost_row, read, reply_row
 from curate.llm.online.circuit_breaker import Breaker
-from curate.llm.online.concurrency import Gate
+from curate.llm.online.concurrency import ConcurrencyLimit
 from curate.llm.online.purse import Halted, Hold, Purse
 from curate.llm.online.retry import insist
-from curate.llm.online.tasks import Bill, Job, Reading, Task, pace
+from curate.llm.online.tasks import Bill, Job, ReplyResult, Task, pace
 from curate.system.retry_after import LONGEST_S
 
 MOST_FAILED = 5
@@ -28,7 +28,7 @@ COOL = 10
 """First pause of the breaker, as a multiple of the first pause before a retry."""
 
 
-class Lane:
+class JudgeDispatcher:
     """The state of one judge's asking; only the event loop touches it."""
 
     def __init__(
@@ -37,7 +37,7 @@ class Lane:
         self.tell, self.waited = tell, False
         limits = job.limits
         self.job, self.ledger, self.purse, self.progress = job, ledger, purse, progress
-        self.gate = Gate(limits.concurrency)
+        self.gate = ConcurrencyLimit(limits.concurrency)
         self.pace = job.pace or pace(limits, ledger, job.account.judge_digest)
         self.breaker = Breaker(limits.wait_s * COOL)
         self.meter = Meter(limits.price, purse.budget.rate(limits.price).value)
@@ -119,7 +119,7 @@ class Lane:
         cap = f"all {shown(budget.spent, None)} of {budget.said()}" if budget.cap is not None else ""
         return ", ".join(filter(None, (own, cap)))
 
-    async def _exchange(self, task: Task, entry: int) -> Reading:
+    async def _exchange(self, task: Task, entry: int) -> ReplyResult:
         """Send a request, and write down the reply or the failure."""
         started, limits = time.monotonic(), self.job.limits
         guess = estimate(task.request) if self.metered else None

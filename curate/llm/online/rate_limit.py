@@ -61,7 +61,7 @@ class Window:
 
 
 @dataclass
-class Pace:
+class RateLimit:
     """Both limits of a vendor; None is no limit."""
 
     requests_per_minute: int | None

@@ -10,11 +10,11 @@ from curate.core.errors import ProviderError
 from curate.core.protocols import Provider, Reply, Request
 from curate.ledger import Ledger, Rating
 from curate.llm.cost import Price
-from curate.llm.online.rate_limit import Pace
+from curate.llm.online.rate_limit import RateLimit
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReplyResult:
     """What a reply, or its failure, comes to: ratings to append, and smaller tasks for what is still missing."""
 
     ratings: tuple[Rating, ...] = ()
@@ -34,8 +34,8 @@ class Task:
     """One request, and the pure functions that read its reply or its failure."""
 
     request: Request
-    read: Callable[[Reply], Reading]
-    failed: Callable[[ProviderError], Reading]
+    read: Callable[[Reply], ReplyResult]
+    failed: Callable[[ProviderError], ReplyResult]
     weight: int = 1
     """Items that are settled by it, for the progress bar."""
     query_digest: str = ""
@@ -69,7 +69,7 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Limits:
+class RequestLimits:
     """How a provider is asked."""
 
     concurrency: int = 8
@@ -90,9 +90,9 @@ class Limits:
     """Leave the calls out of the cap: for a model whose price nobody knows."""
 
 
-def pace(limits: Limits, ledger: Ledger, judge_digest: str) -> Pace:
+def pace(limits: RequestLimits, ledger: Ledger, judge_digest: str) -> RateLimit:
     """Return what keeps to the limits, with the calls counted that the ledger has of a judge's last minute."""
-    found = Pace(limits.requests_per_minute, limits.tokens_per_minute, limits.minute_s)
+    found = RateLimit(limits.requests_per_minute, limits.tokens_per_minute, limits.minute_s)
     if found.limited:
         now, ago = time.monotonic(), time.time()
         for at, tokens in ledger.recent(judge_digest, ago - limits.minute_s):
@@ -115,10 +115,10 @@ class Job:
     """Taken by a thread, as many as there are slots at a time: to make one may take a look at the ledger."""
     provider: Provider
     account: Account
-    limits: Limits = Limits()
+    limits: RequestLimits = RequestLimits()
     total: int | None = None
     """Items in the tasks, for the progress bar."""
-    pace: Pace | None = None
+    pace: RateLimit | None = None
     """Counts requests and tokens per minute, where an earlier asking has sent some; None begins from the ledger."""
     ours: Callable[[Task], Awaitable[bool]] = always
     """Whether a task may still be sent, asked in front of every try; one that may not is dropped."""

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from curate.core.config import Section, check, read_yaml
 from curate.llm.prompt_injection import words
-from curate.llm.prompt_injection.words import Hit, Words
+from curate.llm.prompt_injection.words import WordHit, Words
 from curate.system.resources import data_file
 
 _ENDS = re.compile(r"[。!?؟\n()（）]+|\.(?=\s|$)")
@@ -71,7 +71,7 @@ class Orders:
         others = [name for name, script in self.scripts.items() if script.search(small)]
         common = [hit for name in others for hit in self._hits(name, small, runs)]
         for concept, pattern in self.verdicts.items():
-            common += [Hit(match.start(), match.end(), (concept,)) for match in pattern.finditer(text)]
+            common += [WordHit(match.start(), match.end(), (concept,)) for match in pattern.finditer(text)]
         latin = [self._hits(name, small, runs) for name in self.file.latin]
         # Words that calm do so in any language: an English text has words of orders in French, too.
         common += {hit for hits in latin for hit in hits if "cool" in hit.concepts and hit.end - hit.start >= _SURE}
@@ -86,11 +86,11 @@ class Orders:
         """Say whether words of a language stand between signs or blanks, whole."""
         return name not in self.file.edges
 
-    def _hits(self, name: str, text: str, runs: Sequence[tuple[int, int]]) -> list[Hit]:
+    def _hits(self, name: str, text: str, runs: Sequence[tuple[int, int]]) -> list[WordHit]:
         known = self.languages[name]
         return known.apart.hits(text) + [hit for start, end in runs for hit in known.joined.hits(text, start, end)]
 
-    def _ordered(self, hits: Sequence[Hit], windows: Sequence[tuple[int, int]], more: frozenset[str]) -> bool:
+    def _ordered(self, hits: Sequence[WordHit], windows: Sequence[tuple[int, int]], more: frozenset[str]) -> bool:
         said = more.union(*(hit.concepts for hit in hits))
         if not any(all(not said.isdisjoint(each) for each in form.needs) for form in self.file.forms.values()):
             return False
@@ -99,7 +99,7 @@ class Orders:
         near = (hits[bisect_left(places, start) : bisect_left(places, end)] for start, end in windows)
         return any(self.weighed(words, more) for words in near if words or more)
 
-    def weighed(self, hits: Sequence[Hit], more: frozenset[str] = frozenset()) -> str | None:
+    def weighed(self, hits: Sequence[WordHit], more: frozenset[str] = frozenset()) -> str | None:
         """Return the form of order that words close together make; None if they make none."""
         said = more.union(*(hit.concepts for hit in hits))
         covered = {less for concept in said for less in self.file.covers.get(concept, ())}
@@ -114,7 +114,7 @@ class Orders:
         return None
 
 
-def _near(hits: Sequence[Hit]) -> set[str]:
+def _near(hits: Sequence[WordHit]) -> set[str]:
     """Return `near` if a grade follows right behind an order."""
     ends = {hit.end for hit in hits if not _ORDER.isdisjoint(hit.concepts)}
     grades = [hit.start for hit in hits if "grade" in hit.concepts]

@@ -19,7 +19,7 @@ _LETTERS = {"*": r"\w*", " ": r"\s{1,3}"}
 _Node = dict[str, "_Node"]
 
 
-class Hit(NamedTuple):
+class WordHit(NamedTuple):
     """A word that stands in a text, or a grade."""
 
     start: int
@@ -41,13 +41,13 @@ class Finder:
         """The words as one pattern; to make it takes a tenth of a second, and most runs need few."""
         return re.compile(f"(?={self.edges[0]}({_tree(self.concepts)}){self.edges[1]})")
 
-    def hits(self, text: str, start: int = 0, end: int | None = None) -> list[Hit]:
+    def hits(self, text: str, start: int = 0, end: int | None = None) -> list[WordHit]:
         """Return the words of a text, or of a piece of it, none of them inside another."""
         hits, reached = [], -1
         for match in self.pattern.finditer(text, start, len(text) if end is None else end):
             if match.end(1) > reached:
                 reached = match.end(1)
-                hits.append(Hit(match.start(1), reached, self._said(" ".join(match[1].split()))))
+                hits.append(WordHit(match.start(1), reached, self._said(" ".join(match[1].split()))))
         return hits
 
     def _said(self, word: str) -> tuple[str, ...]:

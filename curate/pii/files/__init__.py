@@ -10,6 +10,6 @@ parquet    the same for batches of a Parquet file
 
 from curate.pii.files.done import Done, WithheldError
 from curate.pii.files.masking_file import anonymise
-from curate.pii.files.request import Fields, Order
+from curate.pii.files.request import Fields, MaskRequest
 
-__all__ = ["Done", "Fields", "Order", "WithheldError", "anonymise"]
+__all__ = ["Done", "Fields", "MaskRequest", "WithheldError", "anonymise"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from curate.core.config import kind_of
 from curate.core.errors import DataError
 from curate.formats.readers import Problem
-from curate.pii.files.raw_lines import FIX, Line, Script
+from curate.pii.files.raw_lines import FIX, RawLine, Script
 from curate.pii.files.request import Fields
 from curate.pii.masking import Masked
 
@@ -23,7 +23,7 @@ class _UnfitError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class JsonLine:
     """A line and the texts in it; without any it is blank."""
 
     script: Script
@@ -83,13 +83,15 @@ def spans(field: str, masked: Masked) -> list[dict[str, str | int]]:
     ]
 
 
-def pieces(lines: Iterable[Line], script: Script, fields: Fields, keys: Sequence[str] = ()) -> Iterator[Row | Problem]:
+def pieces(
+    lines: Iterable[RawLine], script: Script, fields: Fields, keys: Sequence[str] = ()
+) -> Iterator[JsonLine | Problem]:
     """Yield every line; blank ones hold nothing. A row tells its spans under the first of the keys that it lacks."""
     for line in lines:
         if line.text is None:
             yield script.undecodable(line.number)
         elif not line.text.strip():
-            yield Row(script, line.number, line.raw, line.text, {}, 0, key=None)
+            yield JsonLine(script, line.number, line.raw, line.text, {}, 0, key=None)
         else:
             try:
                 yield _row(line, line.text, script, fields, keys)
@@ -97,7 +99,7 @@ def pieces(lines: Iterable[Line], script: Script, fields: Fields, keys: Sequence
                 yield Problem(line.number, *unfit.args)
 
 
-def _row(line: Line, text: str, script: Script, fields: Fields, keys: Sequence[str]) -> Row:
+def _row(line: RawLine, text: str, script: Script, fields: Fields, keys: Sequence[str]) -> JsonLine:
     value = _parsed(text)
     key = next((each for each in keys if each not in value), None)
     if keys and key is None:
@@ -124,7 +126,7 @@ def _row(line: Line, text: str, script: Script, fields: Fields, keys: Sequence[s
                 raise _UnfitError(
                     f"no {name!r}", "it in every row", f"name the field with --field, or {_SPARE}"
                 ) from error
-    return Row(script, line.number, line.raw, text, found, len(numbers), key=key, empty=not value)
+    return JsonLine(script, line.number, line.raw, text, found, len(numbers), key=key, empty=not value)
 
 
 _SPARE = "let rows without it pass with --allow-missing"

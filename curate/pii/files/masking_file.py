@@ -18,9 +18,9 @@ from curate.formats.readers import Problem
 from curate.pii import residual
 from curate.pii.files import jsonl, plain, table
 from curate.pii.files.done import Done, WithheldError
-from curate.pii.files.parquet import File
+from curate.pii.files.parquet import ParquetFile
 from curate.pii.files.raw_lines import HEAD, Piece, Script, opened
-from curate.pii.files.request import PIPE, SPARE, Order
+from curate.pii.files.request import PIPE, SPARE, MaskRequest
 from curate.pii.masking import Masked
 from curate.pii.settings import masker, untouched
 from curate.pii.workers import Batch, mask_batches
@@ -32,7 +32,7 @@ _CHARACTERS = 1 << 20
 """Characters from which on a part is full."""
 
 
-class Part(Protocol):
+class Chunk(Protocol):
     """Some rows of a file."""
 
     size: int
@@ -45,7 +45,7 @@ class Part(Protocol):
         ...
 
 
-Some = TypeVar("Some", bound=Part)
+Some = TypeVar("Some", bound=Chunk)
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Lines:
         return b"".join(parts)
 
 
-def anonymise(order: Order, key: bytes, progress: Progress = quiet) -> Done:
+def anonymise(order: MaskRequest, key: bytes, progress: Progress = quiet) -> Done:
     """Mask a file and return what that did; `key` draws pseudonyms.
 
     UserError for what is wrong with the order or the file, with the line, never a text; then nothing was written.
@@ -110,7 +110,7 @@ def anonymise(order: Order, key: bytes, progress: Progress = quiet) -> Done:
 class _Told:
     """Counts what was found, and writes where."""
 
-    order: Order
+    order: MaskRequest
     sidecar: BinaryIO | None
     progress: Progress
     closed: re.Pattern[str]
@@ -119,7 +119,7 @@ class _Told:
     read: int = 0
     total: int = 0
 
-    def of(self, part: Part, masked: Sequence[Masked]) -> None:
+    def of(self, part: Chunk, masked: Sequence[Masked]) -> None:
         """Note what was found in a part."""
         unit = "row" if self.order.kind == "parquet" else "line"
         self._look_over(unit, part, masked)
@@ -137,14 +137,14 @@ class _Told:
         if self.total:
             self.progress("anonymise", self.total, self.read)
 
-    def _look_over(self, unit: str, part: Part, masked: Sequence[Masked]) -> None:
+    def _look_over(self, unit: str, part: Chunk, masked: Sequence[Masked]) -> None:
         """Note what still looks like personal data in a part."""
         for row, found in residual.scan([each.text for each in masked], self.closed):
             number, name, _ = part.texts[row]
             self.done.suspect(f"{unit} {number}", name, masked[row], found)
 
 
-def _text(order: Order, key: bytes, source: BinaryIO, target: BinaryIO, told: _Told) -> Done:
+def _text(order: MaskRequest, key: bytes, source: BinaryIO, target: BinaryIO, told: _Told) -> Done:
     script, stream, long = opened(source, order.encoding, order.place)
     target.write(script.bom)
     told.total = 0 if order.source == PIPE else Path(order.source).stat().st_size - len(script.bom)
@@ -155,8 +155,8 @@ def _text(order: Order, key: bytes, source: BinaryIO, target: BinaryIO, told: _T
     return _checked(order, told)
 
 
-def _parquet(order: Order, key: bytes, source: BinaryIO, target: BinaryIO, told: _Told) -> Done:
-    file = File(source, order.fields, order.place)
+def _parquet(order: MaskRequest, key: bytes, source: BinaryIO, target: BinaryIO, told: _Told) -> Done:
+    file = ParquetFile(source, order.fields, order.place)
     told.total = file.rows
     long = order.source != PIPE and Path(order.source).stat().st_size > HEAD
     with file.writer(target) as writer:
@@ -167,7 +167,7 @@ def _parquet(order: Order, key: bytes, source: BinaryIO, target: BinaryIO, told:
 
 
 def _masked(
-    order: Order, key: bytes, language: str, *, long: bool
+    order: MaskRequest, key: bytes, language: str, *, long: bool
 ) -> Callable[[Iterator[Some]], Iterator[tuple[Some, list[Masked]]]]:
     """Return what masks parts in order, a long file's on all cores; `language` is that of texts without letters."""
     processes = order.processes or (cores() if long else 1)
@@ -179,7 +179,7 @@ def _masked(
     return lambda parts: mask_batches(order.masking, language, key, batches(parts), processes)
 
 
-def _pieces(order: Order, script: Script, stream: BinaryIO) -> Iterator[Piece | Problem]:
+def _pieces(order: MaskRequest, script: Script, stream: BinaryIO) -> Iterator[Piece | Problem]:
     lines = script.lines(stream)
     if order.kind == "jsonl":
         return jsonl.pieces(lines, script, order.fields, order.keys)
@@ -189,7 +189,7 @@ def _pieces(order: Order, script: Script, stream: BinaryIO) -> Iterator[Piece | 
     return table.pieces(lines, script, order.fields, order.kind)
 
 
-def _grouped(pieces: Iterator[Piece | Problem], order: Order, done: Done) -> Iterator[Lines]:
+def _grouped(pieces: Iterator[Piece | Problem], order: MaskRequest, done: Done) -> Iterator[Lines]:
     """Yield rows together until they are many or long; DataError for one that cannot be read, unless it is dropped."""
     part = Lines()
     for piece in pieces:
@@ -198,7 +198,7 @@ def _grouped(pieces: Iterator[Piece | Problem], order: Order, done: Done) -> Ite
                 raise DataError(piece.sentence(order.place))
             done.dropped += 1
             continue
-        done.spared += isinstance(piece, jsonl.Row) and piece.key == SPARE and order.spans_key is None
+        done.spared += isinstance(piece, jsonl.JsonLine) and piece.key == SPARE and order.spans_key is None
         part.add(piece)
         if len(part.pieces) == BATCH or part.size > _CHARACTERS:
             yield part
@@ -207,7 +207,7 @@ def _grouped(pieces: Iterator[Piece | Problem], order: Order, done: Done) -> Ite
         yield part
 
 
-def _checked(order: Order, told: _Told) -> Done:
+def _checked(order: MaskRequest, told: _Told) -> Done:
     """Return what was done; DataError if rows need not have their fields, and none has one."""
     if told.read and not told.done.texts and order.fields.optional >= set(order.fields.names) and order.kind == "jsonl":
         raise DataError(
@@ -217,7 +217,7 @@ def _checked(order: Order, told: _Told) -> Done:
 
 
 @contextmanager
-def _source(order: Order) -> Iterator[BinaryIO]:
+def _source(order: MaskRequest) -> Iterator[BinaryIO]:
     if order.source != PIPE:
         with Path(order.source).open("rb") as stream:
             yield stream
@@ -231,7 +231,7 @@ def _source(order: Order) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _target(order: Order) -> Iterator[BinaryIO]:
+def _target(order: MaskRequest) -> Iterator[BinaryIO]:
     if order.target != PIPE:
         with replacing(Path(order.target)) as beside, beside.open("wb") as stream:
             yield stream
@@ -248,7 +248,7 @@ def _target(order: Order) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _sidecar(order: Order) -> Iterator[BinaryIO | None]:
+def _sidecar(order: MaskRequest) -> Iterator[BinaryIO | None]:
     if order.sidecar is None:
         yield None
         return

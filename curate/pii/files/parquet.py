@@ -93,7 +93,7 @@ def _replaced(array: "pa.StructArray", names: Sequence[str], column: "pa.Array")
     return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
 
 
-class File:
+class ParquetFile:
     """A Parquet file that is read in batches."""
 
     def __init__(self, stream: BinaryIO, fields: Fields, place: str) -> None:
@@ -129,15 +129,15 @@ class File:
             ) from None
 
     @contextmanager
-    def writer(self, stream: BinaryIO) -> Iterator["Writer"]:
+    def writer(self, stream: BinaryIO) -> Iterator["ParquetWriter"]:
         """Give what writes such a file."""
         import pyarrow.parquet as pq
 
         with pq.ParquetWriter(stream, self._file.schema_arrow, **_settings(self._file)) as writer:
-            yield Writer(writer)
+            yield ParquetWriter(writer)
 
 
-class Writer:
+class ParquetWriter:
     """Writes row groups as they were, large ones as several."""
 
     def __init__(self, writer: object) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from curate.formats.readers import Problem
-from curate.pii.files.raw_lines import Line, Script
+from curate.pii.files.raw_lines import RawLine, Script
 from curate.pii.masking import Masked
 
 END = "\r\n"
@@ -31,7 +31,7 @@ class Text:
         return self.script.rewritten(masked[0].text + self.end, self.line)
 
 
-def pieces(lines: Iterable[Line], script: Script) -> Iterator[Text | Problem]:
+def pieces(lines: Iterable[RawLine], script: Script) -> Iterator[Text | Problem]:
     """Yield every line."""
     for line in lines:
         if line.text is None:

@@ -30,7 +30,7 @@ _KEY = re.compile(r'"[^"\n]*"\s*:|\A.*\n')
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RawLine:
     """One line of a text file, its end included."""
 
     number: int
@@ -110,11 +110,11 @@ class Script:
                 "--placeholders en, or save the file as UTF-8"
             ) from error
 
-    def lines(self, stream: BinaryIO) -> Iterator[Line]:
+    def lines(self, stream: BinaryIO) -> Iterator[RawLine]:
         """Yield the lines of what comes behind the byte order mark; only a line feed ends a line."""
         wide = self.codec[0].startswith("utf-16")
         for number, raw in enumerate(_wide(stream, self.codec[0]) if wide else stream, start=1):
-            yield Line(number, raw, self.decode(raw))
+            yield RawLine(number, raw, self.decode(raw))
 
     def undecodable(self, number: int) -> Problem:
         """Return the problem of a line whose bytes are no text."""

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 from curate.core.config import check, read_yaml
 from curate.core.errors import ConfigError, DataError, UserError, suggestion
 from curate.formats.readers.encoding import Encoding
-from curate.pii.custom import Words
+from curate.pii.custom import CustomWords
 from curate.pii.settings import Masking
 
 Format = Literal["jsonl", "csv", "tsv", "parquet", "text"]
@@ -46,7 +46,7 @@ class Fields:
 
 
 @dataclass(frozen=True)
-class Order:
+class MaskRequest:
     """One file to mask; ConfigError or UserError unless it can be begun."""
 
     source: str
@@ -153,7 +153,7 @@ def masking(config: Path | None, words: Path | None, **changes: object) -> Maski
         return found
     if "words" in found.words:
         raise ConfigError(f"{config}: words.words: is the name that --words has; choose another one")
-    return found.model_copy(update={"words": {**found.words, "words": Words(file=words)}})
+    return found.model_copy(update={"words": {**found.words, "words": CustomWords(file=words)}})
 
 
 def listed(names: str | None) -> list[str] | None:

@@ -12,7 +12,7 @@ from curate.core.errors import DataError
 from curate.formats.readers import Problem
 from curate.formats.readers.encoding import OLD_MAC
 from curate.formats.readers.text import shown_names, unquoted
-from curate.pii.files.raw_lines import FIX, Line, Script
+from curate.pii.files.raw_lines import FIX, RawLine, Script
 from curate.pii.files.request import Fields
 from curate.pii.masking import Masked
 
@@ -76,8 +76,8 @@ class Cells:
 class _Feed:
     """What csv.reader takes lines from: it remembers those of the row, and goes on after it has raised."""
 
-    def __init__(self, lines: Iterator[Line]) -> None:
-        self.taken: list[Line] = []
+    def __init__(self, lines: Iterator[RawLine]) -> None:
+        self.taken: list[RawLine] = []
         self._lines, self._size = lines, 0
 
     def __iter__(self) -> "_Feed":
@@ -93,18 +93,18 @@ class _Feed:
             raise csv.Error
         return line.text
 
-    def row(self) -> list[Line]:
+    def row(self) -> list[RawLine]:
         """Return the lines since this was last called."""
         taken, self.taken, self._size = self.taken, [], 0
         return taken
 
 
 def pieces(
-    lines: Iterator[Line], script: Script, fields: Fields, kind: Literal["csv", "tsv"]
+    lines: Iterator[RawLine], script: Script, fields: Fields, kind: Literal["csv", "tsv"]
 ) -> Iterator[Cells | Problem]:
     """Yield the header and every row; DataError if the header lacks a field."""
     csv.field_size_limit(sys.maxsize)
-    above: list[Line] = []
+    above: list[RawLine] = []
     for line in lines:
         above.append(line)
         if line.text is None or line.text.strip():
@@ -131,7 +131,7 @@ def pieces(
             yield row
 
 
-def _delimiter(head: Line, fields: Fields, kind: Literal["csv", "tsv"], place: str) -> str:
+def _delimiter(head: RawLine, fields: Fields, kind: Literal["csv", "tsv"], place: str) -> str:
     """Return the delimiter under which the header has the fields; DataError if there is none."""
     read: dict[str, list[str]] = {}
     if "\r" in (head.text or "").rstrip():

@@ -10,7 +10,7 @@ ENCODERS: Registry[Callable[..., Encoder]] = Registry(
     {
         "e5": "curate.retrieval.encoders.e5:E5",
         "use": "curate.retrieval.encoders.use:Use",
-        "dense": "curate.retrieval.encoders.dense:Dense",
+        "dense": "curate.retrieval.encoders.dense:DenseEncoder",
         "api": "curate.retrieval.encoders.api:Api",
     },
 )

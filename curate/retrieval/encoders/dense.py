@@ -52,7 +52,7 @@ class Config(Section):
     trust_remote_code: bool = False
 
 
-class Dense:
+class DenseEncoder:
     """Encode texts by a sentence-transformers model; queries and documents may have prompts of their own.
 
     The revision holds prompts, length, precision, and the model: its name and commit on the hub, or what its folder

@@ -9,7 +9,7 @@ RETRIEVERS: Registry[Callable[..., Retriever]] = Registry(
     "retriever",
     {
         "bm25": "curate.retrieval.retrievers.bm25:Bm25",
-        "dense": "curate.retrieval.retrievers.dense:Dense",
+        "dense": "curate.retrieval.retrievers.dense:DenseRetriever",
         "qdrant": "curate.retrieval.retrievers.qdrant:Qdrant",
         "runfile": "curate.retrieval.retrievers.runfile:RunFile",
     },

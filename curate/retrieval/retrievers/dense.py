@@ -26,7 +26,7 @@ class Config(Section):
     encoder: str
 
 
-class Dense:
+class DenseRetriever:
     """Rank documents by the inner product of their vectors with the query's."""
 
     egress: ClassVar[Egress] = "local"

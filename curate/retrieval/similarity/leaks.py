@@ -35,7 +35,7 @@ def form(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Texts:
+class SplitTexts:
     """Queries or documents of a split; `vectors` has one L2-normalised row a text."""
 
     ids: Sequence[str]
@@ -48,11 +48,11 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class Side:
+class LeakSplit:
     """One split: its queries, the documents that are positives of them, and these pairs (query_id, doc_id)."""
 
-    queries: Texts
-    documents: Texts
+    queries: SplitTexts
+    documents: SplitTexts
     pairs: pl.DataFrame
 
 
@@ -71,7 +71,7 @@ class Rule:
     """Two queries whose similarity is above it may share no positive."""
 
 
-def find(train: Side, test: Side, rule: Rule) -> pl.DataFrame:
+def find(train: LeakSplit, test: LeakSplit, rule: Rule) -> pl.DataFrame:
     """Return the `leaks` table: what of a training split is known from a test split, sorted.
 
     A row of kind `query` names the most similar test query of a training query that has one alike. A row of kind
@@ -90,7 +90,7 @@ def find(train: Side, test: Side, rule: Rule) -> pl.DataFrame:
     return found.select(*TABLES["leaks"]).cast(dict(TABLES["leaks"])).sort("query_id", "doc_id")  # type: ignore[arg-type]
 
 
-def _documents(train: Side, test: Side, asked: pl.DataFrame, rule: Rule) -> pl.DataFrame:
+def _documents(train: LeakSplit, test: LeakSplit, asked: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     """Return the rows of kind `document`."""
     left = train.pairs.select("query_id", "doc_id").join(asked, on="query_id", how="anti")
     right = test.pairs.select(test_query_id="query_id", test_doc_id="doc_id")
@@ -109,7 +109,7 @@ def _documents(train: Side, test: Side, asked: pl.DataFrame, rule: Rule) -> pl.D
     )
 
 
-def alike(left: Texts, right: Texts, t: float, overlap: float, run: int) -> pl.DataFrame:
+def alike(left: SplitTexts, right: SplitTexts, t: float, overlap: float, run: int) -> pl.DataFrame:
     """Return all pairs of texts that are alike: left, right (ids), similarity, and overlap, null where it is lower.
 
     The similarity is above t, or the overlap of runs of so many signs not below `overlap`. A float32 product screens;
@@ -183,7 +183,7 @@ def _above(left: Vectors, right: Vectors, t: float) -> tuple[Rows, Rows]:
     return one, other
 
 
-def _places(texts: Texts, ids: pl.Series) -> Rows:
+def _places(texts: SplitTexts, ids: pl.Series) -> Rows:
     """Return the rows of ids, each of which is one of the texts'."""
     known = pl.DataFrame({"id": list(texts.ids)}, {"id": pl.String}).with_row_index("at")
     found = ids.to_frame("id").join(known, on="id", how="left", maintain_order="left")["at"]

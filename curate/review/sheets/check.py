@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from curate.review.forms import Form
 from curate.review.sheets.cells import canonical, defused, difference, fold, like_value, plain
-from curate.review.sheets.sheet import Line, Sheet
+from curate.review.sheets.sheet import Sheet, SheetLine
 
 _SHOWN = 24
 """Characters of a cell that may be repeated in a problem: a longer one could be a text of the corpus."""
@@ -15,7 +15,7 @@ _ID = re.compile(r"(?=.*\d)[\w.:/+-]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SheetEntry:
     """What a person wrote in one row."""
 
     row_id: str
@@ -27,7 +27,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class SheetProblem:
     """Why a row cannot be taken."""
 
     row: int
@@ -49,9 +49,9 @@ class Problem:
 class Returned:
     """What came back in a sheet."""
 
-    answers: Sequence[Entry]
+    answers: Sequence[SheetEntry]
     """One a row, in the order of the sheet, without the rows that have a problem."""
-    problems: Sequence[Problem]
+    problems: Sequence[SheetProblem]
     """All of them, by row."""
 
 
@@ -89,8 +89,8 @@ class _Checker:
     rows: Mapping[str, Sequence[str]]
     assessor: str
     others: Collection[str]
-    entries: dict[str, list[Entry]] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    entries: dict[str, list[SheetEntry]] = field(default_factory=dict)
+    problems: list[SheetProblem] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.mine, self.theirs = _index(self.rows), _index(self.others)
@@ -98,7 +98,7 @@ class _Checker:
         self.known = aliases | {fold(answer): answer for answer in self.form.answers}
         self.me = _index([self.assessor])
 
-    def take(self, line: Line) -> None:
+    def take(self, line: SheetLine) -> None:
         """Note what a line says, or its problems."""
         cells = line.cells
         if not any(canonical(cells.get(column, "")) for column in self.form.columns if column != "assessor"):
@@ -111,7 +111,7 @@ class _Checker:
             self._problem(line, column, row_id, found, expected)
         answer, note = self.known.get(fold(cells["answer"])), _note(cells.get("note", ""))
         if answer or note:
-            self.entries.setdefault(row_id, []).append(Entry(row_id, answer, note, line.number))
+            self.entries.setdefault(row_id, []).append(SheetEntry(row_id, answer, note, line.number))
 
     def returned(self) -> Returned:
         """Return everything that was noted."""
@@ -120,8 +120,8 @@ class _Checker:
         answers = sorted((entry for entry in merged if entry.row_id not in held), key=lambda entry: entry.row)
         return Returned(answers, sorted(self.problems, key=lambda problem: (problem.row, problem.column)))
 
-    def _problem(self, line: Line, column: str, row_id: str | None, found: str, expected: str) -> None:
-        self.problems.append(Problem(line.number, self._header(column), found, expected, row_id))
+    def _problem(self, line: SheetLine, column: str, row_id: str | None, found: str, expected: str) -> None:
+        self.problems.append(SheetProblem(line.number, self._header(column), found, expected, row_id))
 
     def _header(self, column: str) -> str:
         return self.sheet.headers[column]
@@ -139,7 +139,7 @@ class _Checker:
             )
         return self._shown_id(cell), "the id of a row of this sample"
 
-    def _faults(self, line: Line, row_id: str) -> Iterator[tuple[str, str, str]]:
+    def _faults(self, line: SheetLine, row_id: str) -> Iterator[tuple[str, str, str]]:
         """Yield column, found and expected of everything that is wrong with a line of a known row."""
         cells, texts = line.cells, self.rows[row_id]
         if line.surplus:
@@ -164,16 +164,16 @@ class _Checker:
         word = canonical(cell)
         return self._shown(word) if _ID.fullmatch(word) or like_value(word) else f"a text of {len(word)} characters"
 
-    def _merged(self, entries: Sequence[Entry]) -> Entry:
+    def _merged(self, entries: Sequence[SheetEntry]) -> SheetEntry:
         """Return one entry for all lines of a row; a problem for every line that contradicts the first."""
         first = next((entry for entry in entries if entry.answer), entries[0])
         for other in entries:
             if other.answer and other.answer != first.answer:
                 where = f"{first.answer!r} as in row {first.row}, or one row of this id"
-                problem = Problem(other.row, self._header("answer"), repr(other.answer), where, first.row_id)
+                problem = SheetProblem(other.row, self._header("answer"), repr(other.answer), where, first.row_id)
                 self.problems.append(problem)
         notes = dict.fromkeys(entry.note for entry in entries if entry.note)
-        return Entry(first.row_id, first.answer, "\n".join(notes), first.row)
+        return SheetEntry(first.row_id, first.answer, "\n".join(notes), first.row)
 
 
 def _note(cell: str) -> str:

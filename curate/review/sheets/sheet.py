@@ -14,7 +14,7 @@ _RESTORE = "put back the first row of the sheet as it was handed out"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SheetLine:
     """One row of a sheet that is not blank."""
 
     number: int
@@ -31,7 +31,7 @@ class Sheet:
 
     headers: Mapping[str, str]
     """Column -> its header as the file has it."""
-    lines: Sequence[Line]
+    lines: Sequence[SheetLine]
 
 
 def read(content: bytes, name: str, form: Form) -> Sheet:
@@ -97,7 +97,7 @@ def _checked(header: Sequence[str], place: str, form: Form) -> dict[str, int]:
     return dict(columns)
 
 
-def _line(record: Record, columns: Mapping[str, int], width: int | None) -> Line:
+def _line(record: Record, columns: Mapping[str, int], width: int | None) -> SheetLine:
     number, cells = record
     surplus = 0 if width is None else sum(bool(canonical(cell)) for cell in cells[width:])
-    return Line(number, {column: cells[at] if at < len(cells) else "" for column, at in columns.items()}, surplus)
+    return SheetLine(number, {column: cells[at] if at < len(cells) else "" for column, at in columns.items()}, surplus)

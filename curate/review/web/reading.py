@@ -4,14 +4,14 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from curate.review import Answer, Desk, Row
+from curate.review import Answer, Desk, SampleRow
 
 SOURCE = "page"
 """What answers say that were given here."""
 
 
 @dataclass(frozen=True)
-class Progress:
+class ReadingProgress:
     """How far a person is."""
 
     total: int
@@ -26,23 +26,23 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingOrder:
     """The rows of a person in reading order, and what was said of them, the last answer last."""
 
-    rows: Sequence[Row]
+    rows: Sequence[SampleRow]
     said: Mapping[str, Answer]
 
     @classmethod
-    def of(cls, desk: Desk, person: str) -> "Reading":
+    def of(cls, desk: Desk, person: str) -> "ReadingOrder":
         """Return where a person is now."""
         return cls(desk.rows(person), desk.said(person))
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> ReadingProgress:
         """Return how far the person is."""
         mine = [self.said[row.row_id] for row in self.rows if row.row_id in self.said]
         graded = sum(answer.answer is not None for answer in mine)
-        return Progress(len(self.rows), graded, len(mine) - graded)
+        return ReadingProgress(len(self.rows), graded, len(mine) - graded)
 
     def place(self, row_id: str) -> int | None:
         """Return where a row stands, from 0; None if it is not the person's."""

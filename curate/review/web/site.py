@@ -19,7 +19,7 @@ from curate.core.errors import ConfigError, UserError
 from curate.review import Answer, Desk, guide
 from curate.review.highlight import pieces
 from curate.review.web.guard import HEADERS, Guard, proven
-from curate.review.web.reading import SOURCE, Reading, keys, mark, noted
+from curate.review.web.reading import SOURCE, ReadingOrder, keys, mark, noted
 from curate.system import resources
 
 LARGEST = 64 * 1024
@@ -64,7 +64,7 @@ class Pages:
 
     def people(self, _request: Request) -> Response:
         """Show who reads the sample, and how far everybody is."""
-        progress = [(person, Reading.of(self.desk, person).progress) for person in self.desk.assessors]
+        progress = [(person, ReadingOrder.of(self.desk, person).progress) for person in self.desk.assessors]
         return self.shown("people", 200, {"people": progress})
 
     def guide(self, _request: Request) -> Response:
@@ -82,7 +82,7 @@ class Pages:
     def row(self, request: Request) -> Response:
         """Show one row."""
         person, row_id = self._person(request), request.path_params["row_id"]
-        reading = Reading.of(self.desk, person)
+        reading = ReadingOrder.of(self.desk, person)
         place = _found(reading.place(row_id))
         answer = reading.said.get(row_id)
         note = answer.note if answer else ""
@@ -114,7 +114,7 @@ class Pages:
         return self.shown("wrong", status, {"status": status, "said": said})
 
     def _resumed(self, request: Request, person: str) -> Response:
-        reading = Reading.of(self.desk, person)
+        reading = ReadingOrder.of(self.desk, person)
         following = reading.open_after(-1)
         if following:
             return _see(_address(person, following))
@@ -129,7 +129,7 @@ class Pages:
             place = self._kept(person, row_id, fields)
             if "undo" in fields:
                 return self._taken_back(person, fields["undo"])
-        reading = Reading.of(self.desk, person)
+        reading = ReadingOrder.of(self.desk, person)
         if "answer" in fields:
             return _address(person, reading.open_after(place), saved=fields["answer"])
         beyond = place + (1 if fields.get("go") == "next" else -1)
@@ -137,7 +137,7 @@ class Pages:
 
     def _kept(self, person: str, row_id: str, fields: dict[str, str]) -> int:
         """Keep what a form changes of a row; returns the row's place."""
-        reading = Reading.of(self.desk, person)
+        reading = ReadingOrder.of(self.desk, person)
         place = _found(reading.place(row_id))
         before = reading.said.get(row_id, Answer(row_id, None))
         note = noted(fields.get("note", ""), fields.get("began", ""), before.note)
@@ -148,13 +148,13 @@ class Pages:
     def _taken_back(self, person: str, row_id: str) -> str:
         """Take back the answer to a row and leave its note; returns the row's address."""
         with self._one_at_a_time:
-            reading = Reading.of(self.desk, person)
+            reading = ReadingOrder.of(self.desk, person)
             _found(reading.place(row_id))
             before = reading.said.get(row_id, Answer(row_id, None))
             self.desk.record(person, [Answer(row_id, None, before.note, source=SOURCE)])
         return _address(person, row_id, undone=before.answer or "")
 
-    def _common(self, request: Request, person: str, reading: Reading) -> dict[str, Any]:
+    def _common(self, request: Request, person: str, reading: ReadingOrder) -> dict[str, Any]:
         """Return what every page of a person shows."""
         told = {name: request.query_params.get(name) for name in ("saved", "undone")}
         return {

@@ -14,17 +14,17 @@ from curate.llm.online.tasks import Task
 from curate.llm.providers.batch import batch_provider
 from curate.panel import rating
 from curate.stages.asking import sharing
-from curate.stages.asking.panel_state import AnySeat, PaidSeat, Table, paid
+from curate.stages.asking.panel_state import JudgeState, LlmState, PanelState, paid
 from curate.stages.asking.sharing import Share
 from curate.stages.context import Consent, Context
 
 
-def open_batches(ledger: Ledger, seat: PaidSeat) -> list[Batch]:
+def open_batches(ledger: Ledger, seat: LlmState) -> list[Batch]:
     """Return the batches of a judge that nobody has collected yet."""
     return Batches(ledger).open(seat.key.judge_digest, seat.key.rubric_digest, seat.key.replicate)
 
 
-def refuse_open(panel: Sequence[AnySeat], ledger: Ledger, consent: Consent) -> None:
+def refuse_open(panel: Sequence[JudgeState], ledger: Ledger, consent: Consent) -> None:
     """Stop if a vendor works on batches of these judges and this run would ask online: they would be paid twice."""
     if consent.batch or consent.offline:
         return
@@ -33,14 +33,14 @@ def refuse_open(panel: Sequence[AnySeat], ledger: Ledger, consent: Consent) -> N
             _refuse(seat, open_batches(ledger, seat))
 
 
-def refuse_abandoned(claims: Claims, ledger: Ledger, seat: PaidSeat) -> None:
+def refuse_abandoned(claims: Claims, ledger: Ledger, seat: LlmState) -> None:
     """Stop if a vendor works on batches of a judge and the process that would collect them is gone."""
     found = open_batches(ledger, seat)
     if found and claims.take([_turn(seat)]):
         _refuse(seat, found)
 
 
-def _refuse(seat: PaidSeat, found: Sequence[Batch]) -> None:
+def _refuse(seat: LlmState, found: Sequence[Batch]) -> None:
     if found:
         raise UserError(
             f"judges.{seat.name}: its vendor still works on {len(found)} batches ({found[0].batch_id}, ...); "
@@ -48,7 +48,7 @@ def _refuse(seat: PaidSeat, found: Sequence[Batch]) -> None:
         )
 
 
-def in_batches(table: Table, seats: Sequence[PaidSeat], mixed_models: bool, context: Context) -> None:
+def in_batches(table: PanelState, seats: Sequence[LlmState], mixed_models: bool, context: Context) -> None:
     """Ask by batches whoever has them, for less money and later answers.
 
     A judge that another process asks by batches is waited for: what that one leaves open is collected here.
@@ -69,7 +69,7 @@ def in_batches(table: Table, seats: Sequence[PaidSeat], mixed_models: bool, cont
             time.sleep(sharing.PAUSE_S)
 
 
-def _able(seat: PaidSeat, context: Context) -> bool:
+def _able(seat: LlmState, context: Context) -> bool:
     """Say whether a judge can be asked by batches; if not, tell why."""
     if batch_provider(seat.settings) is None:
         context.tell(batch.no_batch(seat.name))
@@ -80,7 +80,7 @@ def _able(seat: PaidSeat, context: Context) -> bool:
     return True
 
 
-def _ask(table: Table, claims: Claims, seats: Sequence[PaidSeat], mixed_models: bool, context: Context) -> None:
+def _ask(table: PanelState, claims: Claims, seats: Sequence[LlmState], mixed_models: bool, context: Context) -> None:
     """Ask judges whose turn this process has, for all prompts that nobody else is asking."""
     orders = []
     for seat in seats:
@@ -97,7 +97,7 @@ def _ask(table: Table, claims: Claims, seats: Sequence[PaidSeat], mixed_models: 
     )
 
 
-def _order(table: Table, seat: PaidSeat, mixed_models: bool, run: str) -> batch.Order:
+def _order(table: PanelState, seat: LlmState, mixed_models: bool, run: str) -> batch.BatchJob:
     asked = batch_provider(seat.settings)
     assert asked is not None
 
@@ -105,7 +105,9 @@ def _order(table: Table, seat: PaidSeat, mixed_models: bool, run: str) -> batch.
         return table.tasks(seat, table.again(seat).work)
 
     read = partial(rating.reading, seat.judge, seat.key)
-    return batch.Order(tasks, read, asked, online.Account(**vars(seat.key), run=run), seat.settings.price, mixed_models)
+    return batch.BatchJob(
+        tasks, read, asked, online.Account(**vars(seat.key), run=run), seat.settings.price, mixed_models
+    )
 
 
 def _renew(claims: Claims, turns: set[str]) -> None:
@@ -114,7 +116,7 @@ def _renew(claims: Claims, turns: set[str]) -> None:
         raise RunFailed("this process stood still until another one took its batches over; the same command goes on")
 
 
-def _turn(seat: PaidSeat) -> str:
+def _turn(seat: LlmState) -> str:
     """Return the claim of who asks a judge by batches."""
     key = seat.key
     return f"batch:{key.judge_digest}:{key.rubric_digest}:{key.replicate}"

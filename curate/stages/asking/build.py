@@ -14,7 +14,7 @@ from curate.llm.providers import PROVIDERS, identity
 from curate.llm.providers.presets import LanguageModel, complete, presets
 from curate.panel.judges import JUDGES
 from curate.panel.judges.llm import LlmJudge
-from curate.pii.naming import Names
+from curate.pii.naming import IdNames
 from curate.retrieval.encoders import ENCODERS
 from curate.retrieval.engines import ENGINES
 from curate.retrieval.retrievers import RETRIEVERS
@@ -73,7 +73,7 @@ def language_model(context: Context, name: str) -> LanguageModel | None:
 def kit(context: Context) -> Kit:
     """Return what plugins may ask for."""
     may_send = partial(privacy_guard.may_send, context=context)
-    named, cache = Names(context.folder("mask"), context.home), context.home / "cache"
+    named, cache = IdNames(context.folder("mask"), context.home), context.home / "cache"
     return Kit(partial(encoder, context), cache, engine(context), device(context), named, may_send)
 
 

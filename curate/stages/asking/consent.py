@@ -10,15 +10,15 @@ from curate.core.errors import BudgetError, UserError
 from curate.core.records import STOPPED
 from curate.ledger.claims import Claims
 from curate.llm import online as ask
-from curate.llm.budget import Plan, plan, together
+from curate.llm.budget import CostEstimate, plan, together
 from curate.llm.cost import Price, batch_price
-from curate.llm.online.rate_limit import Pace
+from curate.llm.online.rate_limit import RateLimit
 from curate.llm.providers import provider
 from curate.llm.providers.settings import ProviderConfig
 from curate.panel import cascade, rating
 from curate.panel.cascade import Mode
 from curate.stages.asking import batching, privacy_guard, sharing
-from curate.stages.asking.panel_state import AnySeat, PaidSeat, ReplaySeat, Seat, Table, paid
+from curate.stages.asking.panel_state import HeuristicState, JudgeState, LlmState, PanelState, ReplayState, paid
 from curate.stages.asking.sharing import Share
 from curate.stages.context import Context
 from curate.stages.facts import billing
@@ -31,7 +31,7 @@ ANSWER_SHARE = 0.05
 Wanted = Mapping[str, pl.DataFrame]
 
 
-class Panel(Protocol):
+class AskingSettings(Protocol):
     """What the settings of the stage say of asking."""
 
     cascade: Mode | None
@@ -39,7 +39,7 @@ class Panel(Protocol):
     mixed_models: bool
 
 
-def plans(table: Table, panel: Sequence[AnySeat], *, batches: bool = False) -> dict[str, Plan]:
+def plans(table: PanelState, panel: Sequence[JudgeState], *, batches: bool = False) -> dict[str, CostEstimate]:
     """Return what asking each language model for all that is missing would come to; in a cascade it is the most."""
     return {
         seat.label: plan((task.request for task in table.tasks(seat, seat.work)), price)
@@ -49,7 +49,7 @@ def plans(table: Table, panel: Sequence[AnySeat], *, batches: bool = False) -> d
     }
 
 
-def need_consent(table: Table, panel: Sequence[AnySeat], context: Context) -> None:
+def need_consent(table: PanelState, panel: Sequence[JudgeState], context: Context) -> None:
     """Stop with the plan of what is not paid yet, unless the user allows to spend within a cap that can be kept."""
     consent = context.consent
     seats = [seat for seat in paid(panel) if seat.work]
@@ -85,7 +85,7 @@ def settle(models: Mapping[str, ProviderConfig], context: Context) -> None:
         context.tell(f"cap: {budget.said()}{by}")
 
 
-def listed(found: Mapping[str, Plan], context: Context) -> list[str]:
+def listed(found: Mapping[str, CostEstimate], context: Context) -> list[str]:
     """Return plans as lines of text, of several also what they come to in all."""
     lines = [f"  {name}: {each.said()}" for name, each in found.items()]
     if len(found) > 1:
@@ -94,17 +94,19 @@ def listed(found: Mapping[str, Plan], context: Context) -> list[str]:
     return lines
 
 
-def need_masked(panel: Sequence[AnySeat], context: Context) -> None:
+def need_masked(panel: Sequence[JudgeState], context: Context) -> None:
     """Stop before a judge is given texts that may carry them away, unless all that looks like personal data may."""
     for seat in panel:
         who = f"judges.{seat.name}"
-        if isinstance(seat, PaidSeat) and seat.work:
+        if isinstance(seat, LlmState) and seat.work:
             privacy_guard.may_ask(who, seat.settings, context)
-        elif isinstance(seat, Seat) and seat.work:
+        elif isinstance(seat, HeuristicState) and seat.work:
             privacy_guard.ask(who, egress.beyond(who, seat.judge), context)
 
 
-def permit(verb: str, models: Mapping[str, ProviderConfig], planned: Mapping[str, Plan], context: Context) -> None:
+def permit(
+    verb: str, models: Mapping[str, ProviderConfig], planned: Mapping[str, CostEstimate], context: Context
+) -> None:
     """Stop with the plan of what models are not paid for yet, unless the user allows to spend within a cap."""
     consent = context.consent
     if not planned:
@@ -122,7 +124,7 @@ def permit(verb: str, models: Mapping[str, ProviderConfig], planned: Mapping[str
             raise BudgetError(f"a cap cannot be kept without a price: give judges.{name}.price, or --yes in its place")
 
 
-def collect(table: Table, panel: Sequence[AnySeat], config: Panel, context: Context) -> Wanted:
+def collect(table: PanelState, panel: Sequence[JudgeState], config: AskingSettings, context: Context) -> Wanted:
     """Have everybody rate what is missing, and return who was asked for which pairs, by name; {} for all of them."""
     if config.cascade is None:
         rate(table, panel, config, context)
@@ -136,7 +138,7 @@ def collect(table: Table, panel: Sequence[AnySeat], config: Panel, context: Cont
     return wanted
 
 
-def in_order(panel: Sequence[AnySeat]) -> list[AnySeat]:
+def in_order(panel: Sequence[JudgeState]) -> list[JudgeState]:
     """Return the seats as a cascade asks them: whoever is free, then by price, last whose price nobody knows.
 
     The price alone decides, not what is left to ask, so a cascade that goes on has the order that it began with. Of
@@ -145,21 +147,23 @@ def in_order(panel: Sequence[AnySeat]) -> list[AnySeat]:
     return sorted(panel, key=_turn)
 
 
-def _turn(seat: AnySeat) -> tuple[float, int]:
-    if isinstance(seat, ReplaySeat):
+def _turn(seat: JudgeState) -> tuple[float, int]:
+    if isinstance(seat, ReplayState):
         return 0.0, len(seat.rows.filter(pl.col("status") == STOPPED))
-    return _dear(seat.settings.price) if isinstance(seat, PaidSeat) else 0.0, 0
+    return _dear(seat.settings.price) if isinstance(seat, LlmState) else 0.0, 0
 
 
 def _dear(price: Price | None) -> float:
     return ANSWER_SHARE * price.output + (1 - ANSWER_SHARE) * price.input if price else float("inf")
 
 
-def narrowed(table: Table, panel: Sequence[AnySeat], config: Panel, context: Context) -> list[AnySeat]:
+def narrowed(
+    table: PanelState, panel: Sequence[JudgeState], config: AskingSettings, context: Context
+) -> list[JudgeState]:
     """Return the seats with what a cascade may still ask them, as far as the ledger knows; unchanged without one."""
     if config.cascade is None:
         return list(panel)
-    left, said = dict[str, AnySeat](), list[pl.DataFrame]()
+    left, said = dict[str, JudgeState](), list[pl.DataFrame]()
     always = sample(table.pool.pairs, config, context)
     for seat in in_order(panel):
         left[seat.name] = table.left(seat, cascade.wanted(table.pool.pairs, said, config.cascade, always))
@@ -167,16 +171,16 @@ def narrowed(table: Table, panel: Sequence[AnySeat], config: Panel, context: Con
     return [left[seat.name] for seat in panel]
 
 
-def sample(pairs: pl.DataFrame, config: Panel, context: Context) -> pl.DataFrame:
+def sample(pairs: pl.DataFrame, config: AskingSettings, context: Context) -> pl.DataFrame:
     """Return the pairs that every judge rates in a cascade."""
     return cascade.sample(pairs, config.cascade_sample, LEAST, context.seed)
 
 
-def rate(table: Table, panel: Sequence[AnySeat], config: Panel, context: Context) -> None:
+def rate(table: PanelState, panel: Sequence[JudgeState], config: AskingSettings, context: Context) -> None:
     """Have seats rate what they still have to, the language models side by side."""
     need_masked(panel, context)
     for seat in panel:
-        if isinstance(seat, Seat):
+        if isinstance(seat, HeuristicState):
             rating.rate(seat.judge, seat.work, table.ledger, seat.key, context.progress)
     seats = [
         seat
@@ -189,7 +193,7 @@ def rate(table: Table, panel: Sequence[AnySeat], config: Panel, context: Context
     online(table, [seat for seat in seats if seat.work], config, context)
 
 
-def online(table: Table, seats: Sequence[PaidSeat], config: Panel, context: Context) -> None:
+def online(table: PanelState, seats: Sequence[LlmState], config: AskingSettings, context: Context) -> None:
     """Ask language models for what they have to rate, together with other processes."""
     with Claims(table.ledger, sharing.owner(), sharing.LEASE_S) as claims:
         sharing.bury(claims)
@@ -218,7 +222,9 @@ def online(table: Table, seats: Sequence[PaidSeat], config: Panel, context: Cont
             shares = sharing.rest(shares, context.tell)
 
 
-def _job(table: Table, seat: PaidSeat, share: Share, pace: Pace, config: Panel, context: Context) -> ask.Job:
+def _job(
+    table: PanelState, seat: LlmState, share: Share, pace: RateLimit, config: AskingSettings, context: Context
+) -> ask.Job:
     return ask.Job(
         name=f"judges.{seat.label}",
         tasks=table.tasks(seat, share),
@@ -231,13 +237,13 @@ def _job(table: Table, seat: PaidSeat, share: Share, pace: Pace, config: Panel, 
     )
 
 
-def _limits(seat: PaidSeat, config: Panel) -> ask.Limits:
+def _limits(seat: LlmState, config: AskingSettings) -> ask.RequestLimits:
     return limits(seat.settings, mixed_models=config.mixed_models)
 
 
-def limits(settings: ProviderConfig, *, mixed_models: bool = False) -> ask.Limits:
+def limits(settings: ProviderConfig, *, mixed_models: bool = False) -> ask.RequestLimits:
     """Return how a provider is asked; without a price outside of any cap, for which consent is asked first."""
-    return ask.Limits(
+    return ask.RequestLimits(
         concurrency=settings.concurrency,
         requests_per_minute=settings.requests_per_minute,
         tokens_per_minute=settings.tokens_per_minute,

@@ -13,7 +13,7 @@ from curate.core.model_family import family
 from curate.core.protocols import Reply, Request
 from curate.ledger import Ledger
 from curate.llm import online
-from curate.llm.budget import Plan, plan
+from curate.llm.budget import CostEstimate, plan
 from curate.llm.exchange_rates import Total
 from curate.llm.providers import identity, provider, reader
 from curate.llm.providers.presets import LanguageModel
@@ -39,7 +39,7 @@ Answer = TypeVar("Answer", bound=Answered)
 
 
 @dataclass(frozen=True)
-class Model:
+class AskedModel:
     """A language model, and what it is asked for."""
 
     name: str
@@ -47,7 +47,7 @@ class Model:
     purpose: str
 
     @classmethod
-    def named(cls, context: Context, name: str, key: str, purpose: str) -> "Model":
+    def named(cls, context: Context, name: str, key: str, purpose: str) -> "AskedModel":
         """Return the language model that a setting `key` names; ConfigError if the name means no such thing."""
         settings = build.language_model(context, name)
         if settings is None:
@@ -85,13 +85,13 @@ class Ask(Generic[Answer]):
         """Return it as the door to a model takes it."""
         return online.Task(self.request, self._reading, _failed, query_digest=self.query_digest, slots=self.slots)
 
-    def _reading(self, reply: Reply) -> online.Reading:
+    def _reading(self, reply: Reply) -> online.ReplyResult:
         status = self.read(reply).status
-        return online.Reading(form=status, fruitful=status not in NONE)
+        return online.ReplyResult(form=status, fruitful=status not in NONE)
 
 
-def _failed(_error: ProviderError) -> online.Reading:
-    return online.Reading(form="failed", fruitful=False)
+def _failed(_error: ProviderError) -> online.ReplyResult:
+    return online.ReplyResult(form="failed", fruitful=False)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Talk(Generic[Answer]):
     """All that one model is asked with one prompt."""
 
     label: str
-    model: Model
+    model: AskedModel
     digest: str
     """Of the prompt."""
     asks: Mapping[str, Ask[Answer]]
@@ -111,18 +111,18 @@ class Talk(Generic[Answer]):
 
 
 @dataclass
-class Desk:
+class QuestionClient:
     """Where a stage asks: the ledger first, then the models; `dry` plans in place of sending."""
 
     ledger: Ledger
     context: Context
     dry: bool = False
     mixed_models: bool = False
-    plans: dict[str, Plan] = field(default_factory=dict)
+    plans: dict[str, CostEstimate] = field(default_factory=dict)
     """What would be sent, by label; of a dry desk alone."""
-    models: dict[str, Model] = field(default_factory=dict)
+    models: dict[str, AskedModel] = field(default_factory=dict)
     """Who would be asked, by label."""
-    used: dict[str, Model] = field(default_factory=dict)
+    used: dict[str, AskedModel] = field(default_factory=dict)
     """Everybody whose answers were looked for, by name."""
     prompts: dict[str, set[str]] = field(default_factory=dict)
     """The digests of the prompts that they were asked with, by name."""
@@ -167,7 +167,7 @@ class Desk:
         ]
         return billing.in_all(rows, self.context, ("cost",))
 
-    def _minutes(self, model: Model, found: Plan) -> float:
+    def _minutes(self, model: AskedModel, found: CostEstimate) -> float:
         tokens = found.prompt_tokens + found.output_tokens
         return billing.minutes(self.ledger, digest(model.identity), model.settings, found.calls, tokens)
 

@@ -21,7 +21,7 @@ from curate.stages.context import Context
 
 
 @dataclass(frozen=True)
-class ReplaySeat:
+class ReplayState:
     """The seat of recorded grades, with the rows that they come to."""
 
     name: str
@@ -30,7 +30,7 @@ class ReplaySeat:
 
 
 @dataclass(frozen=True)
-class Seat:
+class HeuristicState:
     """The seat of a heuristic: what it is, how its ratings are keyed, and what it still has to rate."""
 
     name: str
@@ -40,7 +40,7 @@ class Seat:
 
 
 @dataclass(frozen=True)
-class PaidSeat:
+class LlmState:
     """The seat of a language model, with the settings of its provider."""
 
     name: str
@@ -57,11 +57,11 @@ class PaidSeat:
         return f"{self.name}, {self.purpose}" if self.purpose else self.name
 
 
-AnySeat = ReplaySeat | Seat | PaidSeat
+JudgeState = ReplayState | HeuristicState | LlmState
 
 
 @dataclass(frozen=True)
-class Table:
+class PanelState:
     """What every seat is laid with: the pool, the ledger, and how prompts are cut."""
 
     pool: Pool
@@ -75,28 +75,28 @@ class Table:
     backwards: bool = False
     """Show the passages of every prompt in reversed order."""
 
-    def seat(self, name: str, context: Context, rubric: Callable[[], Rubric]) -> AnySeat:
+    def seat(self, name: str, context: Context, rubric: Callable[[], Rubric]) -> JudgeState:
         """Return the seat of a judge, with all of the pool that it has not rated."""
         judge, settings = build.judge(context, name, rubric)
         if isinstance(judge, Replay):
-            return ReplaySeat(name, judge, rating.replayed(judge, self.pool))
+            return ReplayState(name, judge, rating.replayed(judge, self.pool))
         if not isinstance(judge, LlmJudge):
-            return self.left(Seat(name, judge, self._key(judge.identity), []), self.pool.pairs)
+            return self.left(HeuristicState(name, judge, self._key(judge.identity), []), self.pool.pairs)
         assert settings is not None
         key = self._key(judge.identity, judge.rubric.digest)
-        return self.left(PaidSeat(name, judge, key, [], settings), self.pool.pairs)
+        return self.left(LlmState(name, judge, key, [], settings), self.pool.pairs)
 
-    def left(self, seat: AnySeat, wanted: pl.DataFrame) -> AnySeat:
+    def left(self, seat: JudgeState, wanted: pl.DataFrame) -> JudgeState:
         """Return the seat with what it has not rated of the wanted pairs.
 
         Prompts are cut out of the whole pool of a query, of any size where nothing is paid: they do not depend on what
         was rated before or is wanted now, so a run that goes on sends what it would have sent at once.
         """
-        if isinstance(seat, ReplaySeat):
+        if isinstance(seat, ReplayState):
             return seat
         return replace(seat, work=self.cut(seat, rating.missing(wanted, self.standing(seat), self.since)))
 
-    def cut(self, seat: Seat | PaidSeat, wanted: pl.DataFrame) -> list[Work]:
+    def cut(self, seat: HeuristicState | LlmState, wanted: pl.DataFrame) -> list[Work]:
         """Return the prompts that the pool is cut into, with those passages that are in the wanted pairs."""
         pairs = self.pool.pairs.unique(TEXTS, keep="first", maintain_order=True)  # equal texts are rated once
         ids = pairs.join(wanted, on=TEXTS, how="semi")
@@ -107,11 +107,11 @@ class Table:
             if asked in left:
                 order = sampling.shuffled(sorted(group["doc_id"]), self.seed, "passages", seat.name, asked)
                 passages = [self.pool.documents[doc_id] for doc_id in order]
-                batch = self.batch if isinstance(seat, PaidSeat) else len(order)
+                batch = self.batch if isinstance(seat, LlmState) else len(order)
                 work += rating.prompts(self.pool.queries[asked], passages, batch, left[asked])
         return [replace(each, passages=each.passages[::-1]) for each in work] if self.backwards else work
 
-    def again(self, seat: PaidSeat) -> PaidSeat:
+    def again(self, seat: LlmState) -> LlmState:
         """Return a seat with what is left of its work: what was rated meanwhile is taken out."""
         wanted = pl.DataFrame(
             [
@@ -123,10 +123,10 @@ class Table:
             orient="row",
         )
         left = self.left(seat, wanted)
-        assert isinstance(left, PaidSeat)
+        assert isinstance(left, LlmState)
         return left
 
-    def tasks(self, seat: PaidSeat, work: Iterable[Work]) -> Iterator[Task]:
+    def tasks(self, seat: LlmState, work: Iterable[Work]) -> Iterator[Task]:
         """Return what is to be asked for prompts of a seat: those that gave nothing before are not asked whole again.
 
         What gave something is no longer in `work` as it was, so of a prompt that is there the reply gave nothing.
@@ -138,26 +138,26 @@ class Table:
     def _key(self, identity: Mapping[str, Json], rubric_digest: str = "") -> Key:
         return Key(self.ledger.register(identity), rubric_digest, self.replicate)
 
-    def standing(self, seat: Seat | PaidSeat) -> pl.DataFrame:
+    def standing(self, seat: HeuristicState | LlmState) -> pl.DataFrame:
         """Return what the ledger holds of a judge."""
         return self.ledger.ratings(seat.key.judge_digest, seat.key.rubric_digest, seat.key.replicate)
 
-    def snapshot(self, seat: AnySeat) -> pl.DataFrame:
+    def snapshot(self, seat: JudgeState) -> pl.DataFrame:
         """Return a row of `ratings` for every pair of the pool; one that has no rating is `failed`."""
-        if isinstance(seat, ReplaySeat):
+        if isinstance(seat, ReplayState):
             return seat.rows.with_columns(judge=pl.lit(seat.name), replicate=pl.lit(0))
         rows = rating.snapshot(self.pool.pairs, self.standing(seat))
         return rows.with_columns(judge=pl.lit(seat.name), replicate=pl.lit(seat.key.replicate))
 
 
-def paid(panel: Sequence[AnySeat]) -> list[PaidSeat]:
+def paid(panel: Sequence[JudgeState]) -> list[LlmState]:
     """Return the seats of the language models."""
-    return [seat for seat in panel if isinstance(seat, PaidSeat)]
+    return [seat for seat in panel if isinstance(seat, LlmState)]
 
 
-def described(seat: AnySeat) -> Json:
+def described(seat: JudgeState) -> Json:
     """Return what changes a judge's grades; a language model reads the rubric, others do not."""
-    if not isinstance(seat, PaidSeat):
+    if not isinstance(seat, LlmState):
         return seat.judge.identity
     read = seat.judge.rubric
     return {**seat.judge.identity, "rubric": {"name": read.name, "version": read.version, "digest": read.digest}}

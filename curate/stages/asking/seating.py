@@ -7,24 +7,24 @@ import polars as pl
 from curate.core.config import read_yaml
 from curate.core.records import Document, Query
 from curate.ledger import Ledger
-from curate.ledger.ids import Ids
+from curate.ledger.ids import TimeOrderedIds
 from curate.llm import passages
-from curate.llm.passages import Passage
+from curate.llm.passages import ShownText
 from curate.llm.prompts import Rubric, rubric
 from curate.panel.rating import Pool
 from curate.stages.asking import build, language_guard
-from curate.stages.asking.panel_state import AnySeat, Table
+from curate.stages.asking.panel_state import JudgeState, PanelState
 from curate.stages.context import Context
 from curate.stages.judge.config import Config
 from curate.system import resources
 from curate.system.corpus import TableCorpus
 
 
-def seated(config: Config, context: Context, ledger: Ledger) -> tuple[Table, list[AnySeat]]:
+def seated(config: Config, context: Context, ledger: Ledger) -> tuple[PanelState, list[JudgeState]]:
     """Return the panel at its table, each judge with what it still has to rate."""
-    since = Ids().next() if context.consent.retry else ""
+    since = TimeOrderedIds().next() if context.consent.retry else ""
     pairs = context.read("pool", "pool").select("query_id", "doc_id")
-    table = Table(shown(pairs, config, context), ledger, config.batch, context.seed, since)
+    table = PanelState(shown(pairs, config, context), ledger, config.batch, context.seed, since)
     return table, [table.seat(name, context, lambda: load_rubric(config, context)) for name in config.models]
 
 
@@ -45,7 +45,7 @@ def shown(pairs: pl.DataFrame, config: Config, context: Context) -> Pool:
     queries = context.read("diversify", "queries")
     asked = dict(zip(queries["query_id"], passages.bounded_all([*queries["text"]], config.query_tokens), strict=True))
     wanted, corpus = set(pairs["doc_id"]), TableCorpus(context.folder("diversify"))
-    texts: dict[str, Passage] = {}
+    texts: dict[str, ShownText] = {}
     for batch in corpus.batches():
         docs = {doc.doc_id: doc.shown() for doc in batch if doc.doc_id in wanted}
         texts |= dict(zip(docs, passages.bounded_all([*docs.values()], config.passage_tokens), strict=True))
@@ -61,5 +61,5 @@ def shown(pairs: pl.DataFrame, config: Config, context: Context) -> Pool:
     )
 
 
-def _digests(texts: Mapping[str, Passage]) -> dict[str, str]:
+def _digests(texts: Mapping[str, ShownText]) -> dict[str, str]:
     return {name: each.digest for name, each in texts.items()}

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from curate.core.config import Section
 
 
-class Side(Section):
+class DiversityRule(Section):
     """The rule for queries or for documents."""
 
     enabled: bool = True
@@ -27,7 +27,7 @@ class Side(Section):
     target_drop: float = Field(default=0.1, gt=0, lt=1, description="share that `t: auto` drops, at most")
 
     @model_validator(mode="after")
-    def _n_below_k(self) -> "Side":
+    def _n_below_k(self) -> "DiversityRule":
         if self.n >= self.k:
             raise ValueError("n must be smaller than k, else nothing is ever dropped")
         return self
@@ -42,6 +42,6 @@ class Config(Section):
         default=False,
         description="look up the k nearest in an HNSW graph, which may miss some; for over 10 million texts",
     )
-    queries: Side = Side()
-    corpus: Side = Side()
+    queries: DiversityRule = DiversityRule()
+    corpus: DiversityRule = DiversityRule()
     max_drop: float = Field(default=0.5, ge=0, le=1, description="a larger share dropped stops the run")

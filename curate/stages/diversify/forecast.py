@@ -18,7 +18,7 @@ from curate.stages.asking import build
 from curate.stages.asking.privacy_guard import Guarded
 from curate.stages.context import Context
 from curate.stages.diversify.config import Config
-from curate.stages.diversify.vectors import TABLES, Texts
+from curate.stages.diversify.vectors import TABLES, MaskedTexts
 
 SAMPLE = 32
 """Texts that are encoded for the estimate; their vectors are not kept."""
@@ -37,7 +37,7 @@ def forecast(config: Config, context: Context) -> list[dict[str, Json]]:
     for name in TABLES if config.enabled else ():
         if not sides[name].enabled:
             continue
-        texts, encoder = Texts(context, name, config.encoder), build.encoder(context, config.encoder)
+        texts, encoder = MaskedTexts(context, name, config.encoder), build.encoder(context, config.encoder)
         missing = encoder.missing(keys_of((text for _, text in texts.items()), ROLES[name]))
         each = None if isinstance(encoder.encoder, Guarded) else _encoding(texts, encoder) if missing else 0.0
         pairs = len(texts) ** 2 / 2 * _comparing(screen_on(build.device(context), len(texts)), encoder.dim)
@@ -60,7 +60,7 @@ def swept(config: Config, context: Context, ts: Sequence[float]) -> list[dict[st
     """
     found: list[dict[str, Json]] = [{"t": t} for t in ts]
     for name in TABLES:
-        texts, side = Texts(context, name, config.encoder), getattr(config, name)
+        texts, side = MaskedTexts(context, name, config.encoder), getattr(config, name)
         sample = [text for _, text in islice(texts.items(), CALIBRATION)]
         vectors = build.encoder(context, config.encoder).encode(sample, ROLES[name])
         for row, kept in zip(found, sweep(vectors, ts, side.n), strict=True):
@@ -71,7 +71,7 @@ def swept(config: Config, context: Context, ts: Sequence[float]) -> list[dict[st
     return found
 
 
-def _encoding(texts: Texts, encoder: CachedEncoder) -> float:
+def _encoding(texts: MaskedTexts, encoder: CachedEncoder) -> float:
     """Return the seconds that one text takes, by some from all over the table; the model is loaded before."""
     step = max(1, len(texts) // SAMPLE)
     sample = [text for _, text in islice(texts.items(), 0, None, step)][:SAMPLE]

@@ -11,7 +11,7 @@ CHECK = 4
 """Bytes of the checksum behind every block."""
 
 
-class Journal:
+class JournalFile:
     """A file of decisions that belongs to one set of texts under one rule, which its name must tell.
 
     Every block is written as it is decided, with a checksum; a block that a kill has left half written, and whatever

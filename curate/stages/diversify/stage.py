@@ -32,9 +32,9 @@ from curate.retrieval.similarity.diversity import (
 )
 from curate.stages.asking import build
 from curate.stages.context import Context, Report, Stage
-from curate.stages.diversify.config import Config, Side
-from curate.stages.diversify.journal import Journal as FileJournal
-from curate.stages.diversify.vectors import TABLES, Texts
+from curate.stages.diversify.config import Config, DiversityRule
+from curate.stages.diversify.journal import JournalFile as FileJournal
+from curate.stages.diversify.vectors import TABLES, MaskedTexts
 from curate.system.files import frame, sha256, write_table
 
 SEED_FROM, SEED_SIZE = 50_000, 5_000
@@ -47,7 +47,7 @@ MEMORY = ".diversify"
 
 
 def decide(
-    side: Side,
+    side: DiversityRule,
     size: int,
     encode: Callable[[], Vectors],
     seeds: Rows | None = None,
@@ -69,7 +69,7 @@ def decide(
     return replace(decided, disagreement=disagreement(vectors, decided, side.n, first, SAMPLE)) if k else decided
 
 
-def seed_size(side: Side, size: int) -> int:
+def seed_size(side: DiversityRule, size: int) -> int:
     """Return how many of `size` items are seeds; `auto` is 5,000 from 50,000 items on and none below."""
     count = (SEED_SIZE if size >= SEED_FROM else 0) if side.seed_size == "auto" else side.seed_size
     return min(count, size)
@@ -77,7 +77,7 @@ def seed_size(side: Side, size: int) -> int:
 
 def run(config: Config, context: Context) -> Report:
     """Decide both sides, write what is kept, and let qrels follow."""
-    texts = {name: Texts(context, name, config.encoder) for name in TABLES}
+    texts = {name: MaskedTexts(context, name, config.encoder) for name in TABLES}
     sides = {name: _decided(texts[name], _side(config, name), config.approximate) for name in TABLES}
     _refuse_too_many(config, sides)
     for name in TABLES:
@@ -107,7 +107,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     return [revision, files] if files else revision
 
 
-def _decided(texts: Texts, side: Side, approximate: bool) -> Diversity:
+def _decided(texts: MaskedTexts, side: DiversityRule, approximate: bool) -> Diversity:
     """Apply a side's settings to its texts; what was decided before a kill is not decided again."""
     seeds = _seeds(texts, side) if side.enabled else None
     screen = screen_on(build.device(texts.context), len(texts))
@@ -115,7 +115,7 @@ def _decided(texts: Texts, side: Side, approximate: bool) -> Diversity:
     return decide(side, len(texts), texts.vectors, seeds, screen, journal, approximate=approximate)
 
 
-def _seeds(texts: Texts, side: Side) -> Rows | None:
+def _seeds(texts: MaskedTexts, side: DiversityRule) -> Rows | None:
     """Return the items that come first and untested, where these are not simply the first ones."""
     if side.seeds == "first":
         return None
@@ -132,7 +132,7 @@ def _seeds(texts: Texts, side: Side) -> Rows | None:
     return np.array([places[name] for name in named], dtype=np.int64)
 
 
-def _journal(texts: Texts, side: Side, seeds: Rows | None, approximate: bool, t: float) -> FileJournal:
+def _journal(texts: MaskedTexts, side: DiversityRule, seeds: Rows | None, approximate: bool, t: float) -> FileJournal:
     """Return the memory of decisions on these texts, by this encoder, under this rule."""
     rule = [t, side.n, seed_size(side, len(texts)) if seeds is None else seeds.tolist()]
     rule += [side.k] if approximate else []
@@ -141,15 +141,15 @@ def _journal(texts: Texts, side: Side, seeds: Rows | None, approximate: bool, t:
     return FileJournal(texts.context.run / MEMORY / f"{texts.table}-{key[:16]}")
 
 
-def _seed_file(side: Side) -> Path:
+def _seed_file(side: DiversityRule) -> Path:
     path = Path(side.seeds)
     if not path.is_file():
         raise ConfigError(f"diversify seeds: found {side.seeds!r}, expected first, random, or a file of ids")
     return path
 
 
-def _side(config: Config, name: str) -> Side:
-    side: Side = getattr(config, name)
+def _side(config: Config, name: str) -> DiversityRule:
+    side: DiversityRule = getattr(config, name)
     return side if config.enabled else side.model_copy(update={"enabled": False})
 
 
@@ -174,7 +174,7 @@ def _refuse_too_many(config: Config, sides: Mapping[str, Diversity]) -> None:
             )
 
 
-def _dropped(texts: Texts, side: Diversity) -> pl.DataFrame:
+def _dropped(texts: MaskedTexts, side: Diversity) -> pl.DataFrame:
     ids = [name for name, _ in texts.items()]
     found = {"table": texts.table, "stage": "diversify", "reason": "redundant"}
     rows = (

@@ -18,7 +18,7 @@ TABLES = {"queries": ("query_id", "text"), "corpus": ("doc_id", "title", "text")
 
 
 @dataclass(frozen=True)
-class Texts:
+class MaskedTexts:
     """The queries or the documents that `mask` wrote, read in batches, and their vectors by an encoder."""
 
     context: Context

@@ -12,17 +12,17 @@ from curate.core.errors import UserError
 from curate.panel import sanity, voting
 from curate.panel.sanity import Sanity
 from curate.stages.asking import consent
-from curate.stages.asking.panel_state import AnySeat, Table, paid
+from curate.stages.asking.panel_state import JudgeState, PanelState, paid
 from curate.stages.context import Context
 
 
-class Panel(consent.Panel, Protocol):
+class FirstLookSettings(consent.AskingSettings, Protocol):
     """What the settings of the judge stage say of it."""
 
     sanity: Sanity
 
 
-def taken(table: Table, panel: list[AnySeat], config: Panel, context: Context) -> list[AnySeat]:
+def taken(table: PanelState, panel: list[JudgeState], config: FirstLookSettings, context: Context) -> list[JudgeState]:
     """Have the panel rate a first part of the pool and tell what it shows; return what is left to rate.
 
     UserError if fewer than a tenth of the queries would have a positive, and `sanity.stop` is set.
@@ -35,7 +35,7 @@ def taken(table: Table, panel: list[AnySeat], config: Panel, context: Context) -
     return [table.left(seat, table.pool.pairs) for seat in panel]
 
 
-def _look(ratings: pl.DataFrame, config: Panel, context: Context) -> None:
+def _look(ratings: pl.DataFrame, config: FirstLookSettings, context: Context) -> None:
     names = ratings["judge"].unique().sort().to_list()
     verdicts = voting.unanimous(ratings, names)
     kept = verdicts.filter(pl.col("verdict") == "relevant")["query_id"].n_unique()

@@ -18,10 +18,10 @@ from curate.llm.prompts import Rubric
 from curate.panel import controls, rating, sanity
 from curate.panel.controls import PAIR, Accuracy
 from curate.panel.rating import Pool
-from curate.pii.naming import Names
+from curate.pii.naming import IdNames
 from curate.review import drawing
 from curate.stages.asking import consent
-from curate.stages.asking.panel_state import AnySeat, PaidSeat, ReplaySeat, Table
+from curate.stages.asking.panel_state import JudgeState, LlmState, PanelState, ReplayState
 from curate.stages.asking.seating import load_rubric, shown
 from curate.stages.context import Context
 from curate.stages.judge.config import Config, Gate
@@ -31,7 +31,7 @@ REPLICATE = 1
 """Under which controls are kept."""
 
 
-class Panel(consent.Panel, Protocol):
+class QualificationSettings(consent.AskingSettings, Protocol):
     """What the settings of the judge stage say of it."""
 
     models: tuple[str, ...]
@@ -40,17 +40,17 @@ class Panel(consent.Panel, Protocol):
 
 
 @dataclass(frozen=True)
-class Trial:
+class ControlTrial:
     """A panel before its controls."""
 
     controls: pl.DataFrame
     """query_id, doc_id, kind."""
-    table: Table
-    panel: list[AnySeat]
+    table: PanelState
+    panel: list[JudgeState]
 
-    def asked(self) -> list[AnySeat]:
+    def asked(self) -> list[JudgeState]:
         """Return the seats, those that cost with a label that tells them from those at the pool."""
-        return [replace(seat, purpose="controls") if isinstance(seat, PaidSeat) else seat for seat in self.panel]
+        return [replace(seat, purpose="controls") if isinstance(seat, LlmState) else seat for seat in self.panel]
 
     def need_positives(self, known: int) -> None:
         """Raise DataError if none of the known pairs, which are so many, is a relevant one of this run."""
@@ -64,7 +64,7 @@ class Trial:
         """Return judge -> how it did, from what the ledger holds now."""
         return {seat.name: controls.measure(self.said(seat), gate.floor, gate.least) for seat in self.panel}
 
-    def said(self, seat: AnySeat) -> pl.DataFrame:
+    def said(self, seat: JudgeState) -> pl.DataFrame:
         """Return the controls with what a judge said of them: query_id, doc_id, kind, grade."""
         rows = self.table.snapshot(seat).select(*PAIR, "grade")
         return self.controls.join(rows, on=PAIR, how="left", maintain_order="left")
@@ -72,12 +72,12 @@ class Trial:
 
 def lay(
     known: pl.DataFrame,
-    config: Panel,
+    config: QualificationSettings,
     context: Context,
-    table: Table,
+    table: PanelState,
     texts: Callable[[pl.DataFrame], Pool],
     rubric: Callable[[], Rubric],
-) -> Trial:
+) -> ControlTrial:
     """Return a panel before controls drawn from `known`, pairs that people graded: query_id, doc_id, grade.
 
     `table` is the one of the pool, `texts` gives the texts of pairs. Judges that replay are not there: nobody can ask
@@ -89,15 +89,15 @@ def lay(
     drawn = controls.draw(mine, pool, documents, config.gate.size, context.seed)
     laid = replace(table, pool=texts(controls.among(drawn, pool, table.batch, context.seed)), replicate=REPLICATE)
     seats = [laid.seat(name, context, rubric) for name in config.models]
-    return Trial(drawn, laid, [seat for seat in seats if not isinstance(seat, ReplaySeat)])
+    return ControlTrial(drawn, laid, [seat for seat in seats if not isinstance(seat, ReplayState)])
 
 
 def known_pairs(path: Path, context: Context) -> pl.DataFrame:
     """Return the pairs in a file of known grades: query_id, doc_id, grade; DataError unless it is such a table."""
-    return Names(context.folder("mask"), context.home).follow(drawing.known(path)).rename({"expected": "grade"})
+    return IdNames(context.folder("mask"), context.home).follow(drawing.known(path)).rename({"expected": "grade"})
 
 
-def passed(tried: Trial | None, config: Panel, context: Context) -> dict[str, Accuracy] | None:
+def passed(tried: ControlTrial | None, config: QualificationSettings, context: Context) -> dict[str, Accuracy] | None:
     """Have the panel answer the controls, and stop if a judge is too weak; return how it did."""
     if tried is None:
         return None
@@ -110,7 +110,7 @@ def passed(tried: Trial | None, config: Panel, context: Context) -> dict[str, Ac
     return found
 
 
-def undiscerning(tried: Trial) -> list[str]:
+def undiscerning(tried: ControlTrial) -> list[str]:
     """Return a sentence per judge that gives one grade to all controls."""
     grades = {seat.name: sanity.undiscerning(tried.said(seat)) for seat in tried.panel}
     return [
@@ -144,14 +144,14 @@ def line(found: Accuracy) -> str:
     return f"{found.state}, balanced accuracy {whole}, right on {', '.join(parts) or 'nothing'}"
 
 
-def facts(found: Mapping[str, Accuracy] | None, config: Panel) -> Json:
+def facts(found: Mapping[str, Accuracy] | None, config: QualificationSettings) -> Json:
     """Return what the run's report keeps of the gate; None without controls."""
     if found is None:
         return {"allow_weak_judges": True} if config.allow_weak_judges else None
     return {"allow_weak_judges": config.allow_weak_judges, "judges": {name: asdict(a) for name, a in found.items()}}
 
 
-def notes(found: Mapping[str, Accuracy] | None, config: Panel) -> Sequence[str]:
+def notes(found: Mapping[str, Accuracy] | None, config: QualificationSettings) -> Sequence[str]:
     """Return what a user must know of judges that did not pass, or were never measured though that was allowed."""
     if found is None:
         unseen = "allow_weak_judges is set and no controls are: nothing shows that these judges can judge"
@@ -159,7 +159,7 @@ def notes(found: Mapping[str, Accuracy] | None, config: Panel) -> Sequence[str]:
     return [f"{name} did not pass the gate: {line(found[name])}" for name in weak(found)]
 
 
-def trial(config: Config, context: Context, table: Table) -> Trial | None:
+def trial(config: Config, context: Context, table: PanelState) -> ControlTrial | None:
     """Return the panel before the controls of the gate; None without any, DataError if none is of this run."""
     if config.gate.positives is None:
         return None
@@ -169,7 +169,7 @@ def trial(config: Config, context: Context, table: Table) -> Trial | None:
     return found
 
 
-def before(known: pl.DataFrame, config: Config, context: Context, table: Table) -> Trial:
+def before(known: pl.DataFrame, config: Config, context: Context, table: PanelState) -> ControlTrial:
     """Return the panel before controls drawn from pairs that people graded: query_id, doc_id, grade."""
     texts = partial(shown, config=config, context=context)
     return lay(known, config, context, table, texts, lambda: load_rubric(config, context))

@@ -9,7 +9,7 @@ from curate.ledger import Ledger, default_path
 from curate.llm.budget import plan
 from curate.panel import rating
 from curate.stages.asking import build, consent, seating
-from curate.stages.asking.panel_state import PaidSeat, Table, paid
+from curate.stages.asking.panel_state import LlmState, PanelState, paid
 from curate.stages.context import Context
 from curate.stages.facts import billing
 from curate.stages.judge import qualification
@@ -45,7 +45,7 @@ def quote(config: Config, context: Context) -> list[Row]:
     return billing.in_all([*before, *rows], context, MONEY)
 
 
-def row(table: Table, seat: PaidSeat) -> Row:
+def row(table: PanelState, seat: LlmState) -> Row:
     """Return what asking a language model for its work would send and cost; `quote` says what the columns are."""
     settings = seat.settings
     found = plan((task.request for task in table.tasks(seat, seat.work)), settings.price)

@@ -24,7 +24,7 @@ from curate.panel.controls import Accuracy
 from curate.panel.judges.heuristic import Lexical, Similarity, guessing
 from curate.panel.judges.llm import LlmJudge
 from curate.stages.asking import batching, build, consent
-from curate.stages.asking.panel_state import AnySeat, PaidSeat, Table, described, paid
+from curate.stages.asking.panel_state import JudgeState, LlmState, PanelState, described, paid
 from curate.stages.asking.seating import check_language, load_rubric, seated
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import billing
@@ -58,13 +58,13 @@ def run(config: Config, context: Context) -> Report:
         return _snapshot(table, panel, wanted, passed, config, context)
 
 
-def _calls(panel: Sequence[AnySeat], ledger: Ledger, context: Context) -> int:
+def _calls(panel: Sequence[JudgeState], ledger: Ledger, context: Context) -> int:
     return sum(ledger.bill(context.run_id, [seat.key.judge_digest for seat in paid(panel)])["calls"])
 
 
 def _snapshot(
-    table: Table,
-    panel: Sequence[AnySeat],
+    table: PanelState,
+    panel: Sequence[JudgeState],
     wanted: consent.Wanted,
     passed: Mapping[str, Accuracy] | None,
     config: Config,
@@ -138,7 +138,7 @@ def preflight(config: Config, context: Context) -> None:
             provider(settings)
 
 
-def _said(table: Table, seat: AnySeat, wanted: consent.Wanted) -> pl.DataFrame:
+def _said(table: PanelState, seat: JudgeState, wanted: consent.Wanted) -> pl.DataFrame:
     """Return a judge's rows of `ratings`; in a cascade what it was not asked for is `stopped`, not `failed`."""
     rows = table.snapshot(seat)
     if seat.name not in wanted:
@@ -157,15 +157,15 @@ def _savings(config: Config, wanted: consent.Wanted, pairs: int) -> Json:
     return {"mode": config.cascade, "asked": dict(asked), "saved": cascade.saved(pairs, list(asked.values()))}
 
 
-def _rubrics(panel: Sequence[AnySeat]) -> list[Rubric]:
+def _rubrics(panel: Sequence[JudgeState]) -> list[Rubric]:
     return [seat.judge.rubric for seat in paid(panel)]
 
 
-def _models(seat: PaidSeat, ledger: Ledger) -> list[str]:
+def _models(seat: LlmState, ledger: Ledger) -> list[str]:
     return ledger.models(seat.key.judge_digest, seat.key.rubric_digest)
 
 
-def _refuse_mixtures(panel: Sequence[AnySeat], config: Config, ledger: Ledger) -> None:
+def _refuse_mixtures(panel: Sequence[JudgeState], config: Config, ledger: Ledger) -> None:
     """Stop before anything is asked or reused if a judge's ratings come from several models."""
     for seat in paid(panel):
         mixed = online.mixture(f"judges.{seat.name}", _models(seat, ledger))
@@ -173,7 +173,7 @@ def _refuse_mixtures(panel: Sequence[AnySeat], config: Config, ledger: Ledger) -
             raise mixed
 
 
-def _guesses(panel: Sequence[AnySeat], language: str) -> list[str]:
+def _guesses(panel: Sequence[JudgeState], language: str) -> list[str]:
     """Return a sentence per heuristic that was calibrated on other languages."""
     said = [guessing(seat.judge, language) for seat in panel if isinstance(seat.judge, Lexical | Similarity)]
     return [each for each in said if each]

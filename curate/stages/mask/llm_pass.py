@@ -24,7 +24,7 @@ from curate.llm.exchange_rates import Total
 from curate.llm.providers import beyond, identity, provider
 from curate.llm.providers.presets import LanguageModel
 from curate.pii import model as reading
-from curate.pii.model import STATUSES, Prompt, Spotted, Status, prompt, windows
+from curate.pii.model import STATUSES, MaskingPrompt, Spotted, Status, prompt, windows
 from curate.pii.secret import secret
 from curate.stages.asking import build, consent
 from curate.stages.context import Context
@@ -38,7 +38,7 @@ LANGUAGES = ("zh", "en")
 Texts = Callable[[], Iterable[str]]
 
 
-class Settings(Protocol):
+class LlmPassSettings(Protocol):
     """What the settings of the stage say of the model."""
 
     model: str | None
@@ -76,7 +76,7 @@ class Spots:
         return {status: count for status, count in self.statuses.items() if status != "read" and count}
 
 
-def asked(config: Settings, context: Context) -> tuple[LanguageModel, Prompt] | None:
+def asked(config: LlmPassSettings, context: Context) -> tuple[LanguageModel, MaskingPrompt] | None:
     """Return the model and what it is asked; None without one.
 
     ConfigError if the name means no language model, or without `allow_remote` one that is not on this machine, or whose
@@ -105,13 +105,13 @@ def _leaves(who: str, settings: LanguageModel) -> str | None:
     return outside(settings.base_url) or why
 
 
-def fingerprint(config: Settings, context: Context) -> Json:
+def fingerprint(config: LlmPassSettings, context: Context) -> Json:
     """Return what identifies model and prompt; raises what `asked` does."""
     found = asked(config, context)
     return None if found is None else {"model": _identity(found[0]), "prompt": found[1].digest}
 
 
-def preflight(config: Settings, context: Context) -> None:
+def preflight(config: LlmPassSettings, context: Context) -> None:
     """Check the key, if the model wants one."""
     found = asked(config, context)
     if found is not None and not context.consent.offline:
@@ -122,7 +122,7 @@ def _identity(settings: LanguageModel) -> dict[str, Json]:
     return {"model": dict(identity(settings)), "thinking_tokens": settings.thinking_tokens, "purpose": PURPOSE}
 
 
-def spot(config: Settings, context: Context, texts: Texts) -> Spots | None:
+def spot(config: LlmPassSettings, context: Context, texts: Texts) -> Spots | None:
     """Ask about every text that the ledger knows nothing of, and return what is known; None without a model.
 
     A text that could not be checked is not one in which nothing was found: RunFailed, unless the rules alone are
@@ -156,7 +156,7 @@ def _told(spots: Spots) -> str:
 class _Spotter:
     name: str
     settings: LanguageModel
-    prompt: Prompt
+    prompt: MaskingPrompt
     secret: bytes = field(repr=False)
     ledger: Ledger
     context: Context
@@ -242,10 +242,10 @@ def _again(status: Status, *, retry: bool) -> bool:
     return status == "failed" or (retry and status != "read")
 
 
-def _read(window: str, reply: Reply) -> online.Reading:
+def _read(window: str, reply: Reply) -> online.ReplyResult:
     found = reading.read(reply, window)
-    return online.Reading(form=found.status, fruitful=found.status == "read", kept=found.kept)
+    return online.ReplyResult(form=found.status, fruitful=found.status == "read", kept=found.kept)
 
 
-def _failed(_error: ProviderError) -> online.Reading:
-    return online.Reading(form="failed", fruitful=False)
+def _failed(_error: ProviderError) -> online.ReplyResult:
+    return online.ReplyResult(form="failed", fruitful=False)

@@ -16,7 +16,7 @@ from curate.pii.residual import Residue
 from curate.pii.writing import link
 from curate.stages.asking import residual_decisions
 from curate.stages.mask import renaming
-from curate.stages.mask.renaming import Ids
+from curate.stages.mask.renaming import RenamedIds
 
 FIELDS = {"queries": ("text",), "corpus": ("title", "text")}
 KEYS = {"queries": "query_id", "corpus": "doc_id"}
@@ -24,7 +24,7 @@ MOST = 1 / 3
 """Share of a text's characters above which the masked ones may have taken its sense."""
 
 
-class Row(NamedTuple):
+class MaskedRow(NamedTuple):
     """A row as it was, and its masked texts by column."""
 
     raw: dict[str, Any]
@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
 
 @dataclass
-class Done:
+class MaskedTable:
     """What masking did to one table."""
 
     table: str
@@ -67,12 +67,12 @@ class Done:
     lost: dict[str, float] = field(default_factory=dict)
     """Id -> share of its characters that were masked, of those in which something was."""
     kept: int = 0
-    ids: Ids = field(init=False)
+    ids: RenamedIds = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ids = Ids(self.key)
+        self.ids = RenamedIds(self.key)
 
-    def rows(self, batch: pl.DataFrame, masked: Sequence[Masked]) -> Iterator[Row]:
+    def rows(self, batch: pl.DataFrame, masked: Sequence[Masked]) -> Iterator[MaskedRow]:
         """Yield the rows of a batch with their masked texts, and note the spans."""
         columns, key, size = FIELDS[self.table], KEYS[self.table], len(batch)
         own = masked[len(columns) * size :]
@@ -82,9 +82,9 @@ class Done:
             for name, found in texts.items():
                 self._note(called, name, row[name], found)
             self._count(called, sum(len(row[name]) for name in columns), texts.values())
-            yield Row({**row, key: called}, texts, called, bool(own) and called == row[key])
+            yield MaskedRow({**row, key: called}, texts, called, bool(own) and called == row[key])
 
-    def take(self, batch: pl.DataFrame, masked: Sequence[Masked], *, keep_all: bool) -> Iterator[Row]:
+    def take(self, batch: pl.DataFrame, masked: Sequence[Masked], *, keep_all: bool) -> Iterator[MaskedRow]:
         """Yield the rows of a batch that are kept, and note what the others are merged into."""
         for row in self.rows(batch, masked):
             name, first = row.id, self.first(row)
@@ -95,7 +95,7 @@ class Done:
             else:
                 self.merged[name] = first
 
-    def first(self, row: Row) -> str:
+    def first(self, row: MaskedRow) -> str:
         """Return the id of the first row of a masked text; one that people had masked stands for what it had merged."""
         name = row.id
         number = self.firsts.number(name, row.shown(decided=False))
@@ -115,7 +115,7 @@ class Done:
         if hidden := sum(span.end - span.start for found in texts for span in found.spans):
             self.lost[name] = hidden / length
 
-    def look_over(self, rows: Sequence[Row], closed: re.Pattern[str]) -> None:
+    def look_over(self, rows: Sequence[MaskedRow], closed: re.Pattern[str]) -> None:
         """Note what still looks like personal data in masked rows and their ids."""
         for name in FIELDS[self.table]:
             for number, found in residual.scan([row.masked[name].text for row in rows], closed):

@@ -19,7 +19,7 @@ LIKE_NUMBERS = "digits"
 
 
 @dataclass
-class Ids:
+class RenamedIds:
     """The ids of one table."""
 
     key: bytes = field(repr=False)
@@ -51,7 +51,7 @@ def left(ids: list[str], closed: re.Pattern[str]) -> list[tuple[int, Residue]]:
     return [(row, found) for row, found in residual.scan(ids, closed) if found.reason != LIKE_NUMBERS]
 
 
-def aliases(frame: pl.DataFrame, ids: Mapping[str, Ids], masker: Masker | None) -> pl.DataFrame:
+def aliases(frame: pl.DataFrame, ids: Mapping[str, RenamedIds], masker: Masker | None) -> pl.DataFrame:
     """Return the aliases under the ids of now; an id that was merged away stands in no other table."""
     parts = []
     for table, own in ids.items():
@@ -61,15 +61,17 @@ def aliases(frame: pl.DataFrame, ids: Mapping[str, Ids], masker: Masker | None) 
     return pl.concat(parts)
 
 
-def dropped(frame: pl.DataFrame, ids: Mapping[str, Ids], masker: Masker | None) -> pl.DataFrame:
+def dropped(frame: pl.DataFrame, ids: Mapping[str, RenamedIds], masker: Masker | None) -> pl.DataFrame:
     """Return what was dropped, without personal data in ids, which are two for a qrel, or in reasons that quote one."""
     if masker is None or frame.is_empty():
         return frame
     parts = [part for each in frame["id"] for part in each.split(" ")]
-    every = Ids(next(iter(ids.values())).key, {raw: name for own in ids.values() for raw, name in own.renamed.items()})
+    every = RenamedIds(
+        next(iter(ids.values())).key, {raw: name for own in ids.values() for raw, name in own.renamed.items()}
+    )
     _look(pl.Series(parts, dtype=pl.String), every, masker)
     called = [" ".join(every.renamed.get(part, part) for part in each.split(" ")) for each in frame["id"]]
-    again = Ids(every.key)
+    again = RenamedIds(every.key)
     _look(pl.Series(called, dtype=pl.String), again, masker)  # an id may hold spaces
     reasons = frame["reason"].unique().to_list()
     said = dict(zip(reasons, (found.text for found in mask_all(masker, reasons)), strict=True))
@@ -77,14 +79,14 @@ def dropped(frame: pl.DataFrame, ids: Mapping[str, Ids], masker: Masker | None) 
     return frame.with_columns(ids_now, pl.col("reason").replace(said))
 
 
-def _look(raw: pl.Series, own: Ids, masker: Masker | None) -> None:
+def _look(raw: pl.Series, own: RenamedIds, masker: Masker | None) -> None:
     """Rename those of some ids in which something is found."""
     unknown = raw.unique().filter(~raw.unique().is_in(list(own.renamed))).to_list() if masker else []
     for each, found in zip(unknown, mask_all(masker, unknown) if masker else (), strict=True):
         own.called(each, found)
 
 
-def facts(ids: Mapping[str, Ids]) -> dict[str, Json]:
+def facts(ids: Mapping[str, RenamedIds]) -> dict[str, Json]:
     """Return how many ids of each table were renamed, and by which key; nothing if none was."""
     counts: dict[str, Json] = {f"renamed_{table}": len(own.renamed) for table, own in ids.items()}
     if not any(counts.values()):

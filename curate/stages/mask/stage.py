@@ -31,7 +31,7 @@ from curate.stages.facts import billing
 from curate.stages.mask import llm_pass, renaming
 from curate.stages.mask.config import Config
 from curate.stages.mask.llm_pass import Spots
-from curate.stages.mask.masked import FIELDS, KEYS, MOST, Done
+from curate.stages.mask.masked import FIELDS, KEYS, MOST, MaskedTable
 from curate.system import files
 from curate.system.processes import cores
 
@@ -76,7 +76,7 @@ def _looker(config: Config, context: Context) -> Masker | None:
     return masker(_settings(config), context.language, secret(context.home)) if config.ids == "mask" else None
 
 
-def _kept(done: Done) -> pl.DataFrame:
+def _kept(done: MaskedTable) -> pl.DataFrame:
     """Return the classes of the rows that were not merged."""
     own = done.classes.filter(~pl.col("id").is_in(list(done.merged)))
     return own.select(table=pl.lit(done.table), id="id", **{"class": "class"})
@@ -84,11 +84,11 @@ def _kept(done: Done) -> pl.DataFrame:
 
 def _mask(
     table: str, config: Config, context: Context, spots: Spots | None, decided: residual_decisions.ToMask
-) -> Done:
+) -> MaskedTable:
     total, key = _height(context.folder("ingest"), table), secret(context.home)
     processes = config.processes or (cores() if total > _SMALL else 1)
     settings = _settings(config)
-    done = Done(table, key, same_text(context.read("ingest", "classes"), table))
+    done = MaskedTable(table, key, same_text(context.read("ingest", "classes"), table))
     keep_all = context.duplicates == "keep"
     closed, batches = untouched(settings), _batches(table, context, spots, decided, ids=config.ids == "mask")
     with files.TableWriter(context.out, table) as writer:
@@ -137,7 +137,11 @@ def _texts(context: Context) -> Iterator[str]:
 
 
 def _report(
-    masked: dict[str, Done], altered: pl.DataFrame, left: int, spots: Spots | None, decided: residual_decisions.ToMask
+    masked: dict[str, MaskedTable],
+    altered: pl.DataFrame,
+    left: int,
+    spots: Spots | None,
+    decided: residual_decisions.ToMask,
 ) -> Report:
     kinds = Counter(str(span["kind"]) for part in masked.values() for span in part.spans)
     facts: dict[str, Json] = {f"spans_{kind}": count for kind, count in sorted(kinds.items())}

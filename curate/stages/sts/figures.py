@@ -20,7 +20,7 @@ SPLITS = ("test", "train")
 
 
 @dataclass
-class Made:
+class StsResult:
     """What writing and confirming came to."""
 
     book: Book
@@ -32,7 +32,7 @@ class Made:
     draft: Draft
 
 
-def lost(made: Made) -> dict[str, str]:
+def lost(made: StsResult) -> dict[str, str]:
     """Return query -> why none of its sentences can be used."""
     written = {each.task.query_id for each in made.draft.sentences}
     usable = {each.task.query_id for each in made.draft.sentences if each.usable}
@@ -43,7 +43,7 @@ def lost(made: Made) -> dict[str, str]:
     return found
 
 
-def dropped(queries: Mapping[str, str], made: Made) -> pl.DataFrame:
+def dropped(queries: Mapping[str, str], made: StsResult) -> pl.DataFrame:
     """Return the table `dropped`: queries by reason, and the rows of the dictionary that were left out."""
     rows = [{"table": "queries", "id": query, "stage": "sts", "reason": reason} for query, reason in queries.items()]
     lines = {fault.line: fault.reason for fault in reversed(made.book.faults)}
@@ -74,7 +74,7 @@ def sentences(written: Sequence[Sentence], spelled: Mapping[str, str]) -> pl.Dat
     return frame("sentences", rows).sort("query_id", "kind")
 
 
-def facts(made: Made, pairs: pl.DataFrame, panel: Sequence[str], seed: int) -> dict[str, Json]:
+def facts(made: StsResult, pairs: pl.DataFrame, panel: Sequence[str], seed: int) -> dict[str, Json]:
     """Return the figures of the set: how it was made, how far judges agree, and for each split what `balance` has."""
     draft = made.draft
     votes = [(each.task.query_id, each.votes) for each in draft.sentences]

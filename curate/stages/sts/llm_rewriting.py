@@ -35,7 +35,7 @@ _USER = frozenset({"query", "term", "synonym", "wanted", "broken"})
 
 
 @dataclass(frozen=True)
-class Task:
+class RewritingTask:
     """A query, the word of it that has a synonym, and the synonym; words as `synonyms.plain` has them."""
 
     query_id: str
@@ -62,7 +62,7 @@ class Rules:
     length: float = 0.3
     """Share of the query's code points by which a sentence may be longer or shorter."""
 
-    def broken(self, task: Task, kind: Kind, text: str, taken: Collection[str] = ()) -> list[Rule]:
+    def broken(self, task: RewritingTask, kind: Kind, text: str, taken: Collection[str] = ()) -> list[Rule]:
         """Return the rules that a sentence breaks; `taken` are the other sentences, as `bare` has them."""
         words = {each.word for each in self.lexer.find(text)}
         size, bare_text = len(task.query), bare(text)
@@ -86,7 +86,7 @@ def bare(text: str) -> str:
     return "".join(char for char in unicodedata.normalize("NFKC", text).lower() if char.isalnum())
 
 
-class Prompt(Section):
+class RewritingPrompt(Section):
     """How a model is asked for sentences."""
 
     version: Literal[1]
@@ -127,7 +127,11 @@ class Prompt(Section):
         return digest({"layout": LAYOUT, "system": self.prefix, "user": self.user.strip(), "broken": self.broken})
 
     def request(
-        self, task: Task, spelled: Mapping[str, str], broken: Mapping[Kind, Sequence[Rule]], thinking_tokens: int
+        self,
+        task: RewritingTask,
+        spelled: Mapping[str, str],
+        broken: Mapping[Kind, Sequence[Rule]],
+        thinking_tokens: int,
     ) -> Request:
         """Return the request for the kinds in `broken`, and what was wrong with the last sentence of each, if any."""
         term, synonym = spelled[task.term], spelled[task.synonym]
@@ -143,9 +147,9 @@ class Prompt(Section):
         return Request(turns, ANSWER_TOKENS + thinking_tokens, _schema(list(broken)))
 
 
-def prompt(data: Mapping[str, Json], where: str) -> Prompt:
+def prompt(data: Mapping[str, Json], where: str) -> RewritingPrompt:
     """Return the prompt in a parsed YAML mapping; ConfigError names `where`, the key, and what to do."""
-    return check(Prompt, data, where)
+    return check(RewritingPrompt, data, where)
 
 
 def _schema(kinds: Sequence[Kind]) -> dict[str, Json]:
@@ -158,25 +162,25 @@ def _schema(kinds: Sequence[Kind]) -> dict[str, Json]:
 
 
 @dataclass(frozen=True)
-class Written:
+class RewritingReply:
     """What a reply came to."""
 
     status: Status
     sentences: Mapping[Kind, str] = field(default_factory=dict)
 
 
-def read(wanted: Sequence[Kind], reply: Reply) -> Written:
+def read(wanted: Sequence[Kind], reply: Reply) -> RewritingReply:
     """Return the sentences of a reply that has exactly the wanted kinds, a line each; anything else is unparsed."""
     if reply.finish == "refusal":
-        return Written("refused")
+        return RewritingReply("refused")
     found = parse.items(reply.text or "")
     if reply.finish == "length" or found is None or sorted(key for key, _ in found) != sorted(wanted):
-        return Written("unparsed")
+        return RewritingReply("unparsed")
     said = dict(found)
     sentences: dict[Kind, str] = {}
     for kind in wanted:
         text = said[kind]
         if not isinstance(text, str) or not bare(text) or "\n" in text.strip() or len(text) > LONGEST:
-            return Written("unparsed")
+            return RewritingReply("unparsed")
         sentences[kind] = text.strip()
-    return Written("written", sentences)
+    return RewritingReply("written", sentences)

@@ -9,7 +9,7 @@ from curate.core.config import check, parse_yaml, read_yaml
 from curate.llm.questions import Question, question
 from curate.stages.context import Context
 from curate.stages.sts import synonyms
-from curate.stages.sts.llm_rewriting import Prompt, prompt
+from curate.stages.sts.llm_rewriting import RewritingPrompt, prompt
 from curate.stages.sts.question_templates import Wording
 from curate.stages.sts.synonyms import Entry, Fault
 from curate.system import resources
@@ -18,7 +18,7 @@ LANGUAGES = ("zh", "en")
 """Languages that there are prompts in; texts of others are asked about in English."""
 
 
-class Settings(Protocol):
+class MaterialSettings(Protocol):
     """What the settings of the stage say of words."""
 
     dictionary: str | None
@@ -35,7 +35,7 @@ class Book:
     where: str
 
 
-def dictionary(config: Settings, context: Context) -> Book:
+def dictionary(config: MaterialSettings, context: Context) -> Book:
     """Return the dictionary without its faulty rows; DataError lists them unless they may be dropped."""
     file = path(config, context)
     entries = synonyms.read(file.read_text(encoding="utf-8"), file.suffix, file.name)
@@ -47,7 +47,7 @@ def dictionary(config: Settings, context: Context) -> Book:
     return Book([each for each in entries if each.line not in faulty], found, file.name)
 
 
-def path(config: Settings, context: Context) -> Path:
+def path(config: MaterialSettings, context: Context) -> Path:
     """Return the file of the dictionary; ConfigError names the nearest one there is."""
     name = config.dictionary or f"synonyms-{_language(context)}.tsv"
     return Path(name) if Path(name).is_file() else resources.find("annotations", name)
@@ -67,7 +67,7 @@ def _lines(path: Path | None) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def _lexicon(config: Settings, context: Context) -> Collection[str] | None:
+def _lexicon(config: MaterialSettings, context: Context) -> Collection[str] | None:
     """Return the words of the settings' lexicon, for Chinese with those of jieba; None where there are none at all."""
     own = {synonyms.plain(line) for line in _lines(config.lexicon)}
     if _language(context) == "zh":
@@ -102,7 +102,7 @@ def _file(context: Context, name: str) -> Path:
     return resources.find("prompts", f"sts-{name}-{language if language in LANGUAGES else 'en'}.yaml")
 
 
-def generator_prompt(context: Context) -> Prompt:
+def generator_prompt(context: Context) -> RewritingPrompt:
     """Return how a model is asked for sentences."""
     path = _file(context, "write")
     return prompt(read_yaml(path), str(path))

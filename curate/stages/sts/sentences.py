@@ -13,8 +13,18 @@ from typing import Protocol
 from curate.core.sampling import shuffled
 from curate.llm import questions
 from curate.llm.questions import Question, Said
-from curate.stages.asking.llm_questions import Ask, Desk, Model, Talk
-from curate.stages.sts.llm_rewriting import KINDS, Kind, Prompt, Rule, Rules, Task, Written, bare, read
+from curate.stages.asking.llm_questions import Ask, AskedModel, QuestionClient, Talk
+from curate.stages.sts.llm_rewriting import (
+    KINDS,
+    Kind,
+    RewritingPrompt,
+    RewritingReply,
+    RewritingTask,
+    Rule,
+    Rules,
+    bare,
+    read,
+)
 from curate.stages.sts.question_templates import Wording
 from curate.stages.sts.synonym_matcher import Lexer
 from curate.stages.sts.synonyms import Entry
@@ -24,7 +34,7 @@ MODEL = "model"
 """The way of a sentence that a model wrote; others are named after what was done."""
 
 
-class Settings(Protocol):
+class WritingSettings(Protocol):
     """What the settings of the stage say of writing."""
 
     again: int
@@ -35,7 +45,7 @@ class Settings(Protocol):
 class Sentence:
     """What was written beside a query, and what the panel said of it."""
 
-    task: Task
+    task: RewritingTask
     kind: Kind
     text: str
     way: str
@@ -77,7 +87,7 @@ class Draft:
 class Choice:
     """Which word of which query gives way to which, and why other queries have none."""
 
-    tasks: list[Task]
+    tasks: list[RewritingTask]
     left_out: dict[str, str]
     """Query -> reason."""
 
@@ -94,7 +104,7 @@ def candidates(text: str, lexer: Lexer, rules: Rules) -> Iterator[tuple[str, str
 
 def choose(queries: Sequence[tuple[str, str]], lexer: Lexer, rules: Rules, seed: int, most: int | None) -> Choice:
     """Return a task per query, its word and synonym by seed; equal texts are one query, the first."""
-    tasks: list[Task] = []
+    tasks: list[RewritingTask] = []
     left_out: dict[str, str] = {}
     seen: set[str] = set()
     for query_id, text in queries:
@@ -106,7 +116,7 @@ def choose(queries: Sequence[tuple[str, str]], lexer: Lexer, rules: Rules, seed:
         elif not fitting:
             left_out[query_id] = "no synonym that fits into its length and is not there already"
         else:
-            tasks.append(Task(query_id, text, *shuffled(fitting, seed, "sts", query_id)[0]))
+            tasks.append(RewritingTask(query_id, text, *shuffled(fitting, seed, "sts", query_id)[0]))
         seen.add(bare(text))
     chosen = tasks if most is None else shuffled(tasks, seed, "sts", "queries")[:most]
     kept = {task.query_id for task in chosen}
@@ -115,7 +125,7 @@ def choose(queries: Sequence[tuple[str, str]], lexer: Lexer, rules: Rules, seed:
 
 
 def confirmed(
-    entries: Sequence[Entry], panel: Sequence[Model], question: Question, desk: Desk
+    entries: Sequence[Entry], panel: Sequence[AskedModel], question: Question, desk: QuestionClient
 ) -> dict[int, dict[str, str]]:
     """Return line -> judge -> yes, no or why there is no answer to whether both words of a row mean the same.
 
@@ -126,7 +136,9 @@ def confirmed(
     return {int(line): each for line, each in votes.items()}
 
 
-def confirm(sentences: Sequence[Sentence], panel: Sequence[Model], question: Question, desk: Desk) -> int:
+def confirm(
+    sentences: Sequence[Sentence], panel: Sequence[AskedModel], question: Question, desk: QuestionClient
+) -> int:
     """Note what every judge says of every sentence; return how many questions failed."""
     pairs = {str(at): (each.task.query, each.text) for at, each in enumerate(sentences)}
     for each in sentences:
@@ -139,7 +151,11 @@ def confirm(sentences: Sequence[Sentence], panel: Sequence[Model], question: Que
 
 
 def _asked(
-    pairs: Mapping[str, tuple[str, str]], panel: Sequence[Model], question: Question, desk: Desk, what: str
+    pairs: Mapping[str, tuple[str, str]],
+    panel: Sequence[AskedModel],
+    question: Question,
+    desk: QuestionClient,
+    what: str,
 ) -> dict[str, dict[str, str]]:
     """Return name -> judge -> label, or the status of what is none; pairs that a dry desk left open are not there."""
     talks = [
@@ -166,18 +182,18 @@ def _asked(
 
 
 @dataclass
-class Writer:
+class SentenceWriter:
     """Writes the sentences: by a model, by templates, and by small edits where those are wanted."""
 
     rules: Rules
     wording: Wording | None
-    config: Settings
+    config: WritingSettings
     seed: int
     taken: set[str]
     """What no sentence may repeat: the queries, and every sentence so far, as `bare` has them."""
     draft: Draft = field(default_factory=Draft)
 
-    def offline(self, tasks: Sequence[Task], kinds: Sequence[Kind], *, templates: bool) -> None:
+    def offline(self, tasks: Sequence[RewritingTask], kinds: Sequence[Kind], *, templates: bool) -> None:
         """Write what needs no model: the first try that keeps to the rules; templates only where they are wanted."""
         for task in tasks:
             for kind in kinds:
@@ -185,7 +201,7 @@ class Writer:
                     if not self._take(task, kind, text, way):
                         break
 
-    def _tries(self, task: Task, kind: Kind, *, templates: bool) -> Iterator[tuple[str, str]]:
+    def _tries(self, task: RewritingTask, kind: Kind, *, templates: bool) -> Iterator[tuple[str, str]]:
         assert self.wording is not None  # the fingerprint refuses other languages
         pieces = self.rules.lexer.apart(task.query, task.term)
         word = self.rules.lexer.spelled[task.holds(kind)]
@@ -197,10 +213,12 @@ class Writer:
         if templates:
             yield from self.wording.others(task.query, word, self.seed)
 
-    def by_model(self, tasks: Sequence[Task], model: Model, prompt: Prompt, desk: Desk) -> None:
+    def by_model(
+        self, tasks: Sequence[RewritingTask], model: AskedModel, prompt: RewritingPrompt, desk: QuestionClient
+    ) -> None:
         """Have a model write what is missing; what breaks a rule is asked again, each time with what was wrong."""
         done = {(each.task.query_id, each.kind) for each in self.draft.sentences}
-        first: dict[Task, dict[Kind, list[Rule]]] = {
+        first: dict[RewritingTask, dict[Kind, list[Rule]]] = {
             task: {kind: [] for kind in KINDS if (task.query_id, kind) not in done} for task in tasks
         }
         open_ = {task: kinds for task, kinds in first.items() if kinds}
@@ -218,17 +236,22 @@ class Writer:
             }
 
     def _ask(
-        self, open_: Mapping[Task, Mapping[Kind, Sequence[Rule]]], model: Model, prompt: Prompt, desk: Desk, times: int
-    ) -> dict[str, Written]:
+        self,
+        open_: Mapping[RewritingTask, Mapping[Kind, Sequence[Rule]]],
+        model: AskedModel,
+        prompt: RewritingPrompt,
+        desk: QuestionClient,
+        times: int,
+    ) -> dict[str, RewritingReply]:
         spelled, thinking = self.rules.lexer.spelled, model.settings.thinking_tokens
         asks = {
             task.query_id: Ask(prompt.request(task, spelled, kinds, thinking), partial(read, list(kinds)))
             for task, kinds in open_.items()
         }
-        return desk.answers([Talk(f"sts.generator={model.name}", model, prompt.digest, asks, Written, times)])[0]
+        return desk.answers([Talk(f"sts.generator={model.name}", model, prompt.digest, asks, RewritingReply, times)])[0]
 
     def _read(
-        self, task: Task, kinds: Mapping[Kind, Sequence[Rule]], answer: Written, attempt: int
+        self, task: RewritingTask, kinds: Mapping[Kind, Sequence[Rule]], answer: RewritingReply, attempt: int
     ) -> dict[Kind, list[Rule]]:
         """Take what keeps to the rules; return what is to be asked again, and why."""
         if answer.status == "failed":
@@ -241,7 +264,7 @@ class Writer:
         left = {kind: self._take(task, kind, text, MODEL, attempt) for kind, text in answer.sentences.items()}
         return {kind: rules for kind, rules in left.items() if rules}
 
-    def _take(self, task: Task, kind: Kind, text: str, way: str, attempt: int = 1) -> list[Rule]:
+    def _take(self, task: RewritingTask, kind: Kind, text: str, way: str, attempt: int = 1) -> list[Rule]:
         """Take a sentence; return the rules that it breaks, if it cannot be taken."""
         broken = self.rules.broken(task, kind, text, self.taken)
         if not broken:
@@ -251,7 +274,7 @@ class Writer:
             self.draft.broken.update(broken)
         return broken
 
-    def _stand_in(self, open_: Mapping[Task, Mapping[Kind, Sequence[Rule]]]) -> None:
+    def _stand_in(self, open_: Mapping[RewritingTask, Mapping[Kind, Sequence[Rule]]]) -> None:
         """Put the query in the place of sentences that nobody has written yet, so that the panel can be planned."""
         self.draft.sentences += [
             Sentence(task, kind, f"{task.query} ({kind})", "open") for task, kinds in open_.items() for kind in kinds

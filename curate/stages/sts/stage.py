@@ -17,15 +17,15 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, RunFailed
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
-from curate.stages.asking.llm_questions import Desk, Model
+from curate.stages.asking.llm_questions import AskedModel, QuestionClient
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import billing
 from curate.stages.sts import figures, materials, quotas, synonyms
 from curate.stages.sts import sentences as making
 from curate.stages.sts.config import TEMPLATES, Config
-from curate.stages.sts.figures import SPLITS, Made
+from curate.stages.sts.figures import SPLITS, StsResult
 from curate.stages.sts.llm_rewriting import KINDS, Rules, bare
-from curate.stages.sts.sentences import YES, Sentence, Writer, choose, confirm, confirmed
+from curate.stages.sts.sentences import YES, Sentence, SentenceWriter, choose, confirm, confirmed
 from curate.stages.sts.synonym_matcher import Lexer
 from curate.stages.sts.synonyms import Entry
 from curate.system import resources
@@ -41,10 +41,10 @@ def run(config: Config, context: Context) -> Report:
     queries = list(context.read("diversify", "queries").select("query_id", "text").iter_rows())
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         if _models(config, context):
-            dry = Desk(ledger, context, dry=True)
+            dry = QuestionClient(ledger, context, dry=True)
             make(config, context, queries, dry)
             dry.permit("making an STS set")
-        desk = Desk(ledger, context, mixed_models=config.mixed_models)
+        desk = QuestionClient(ledger, context, mixed_models=config.mixed_models)
         made = make(config, context, queries, desk)
         paid, models = desk.cost(), desk.named()
     pairs, undrawn = draw(made.draft.sentences, made.book.entries, config, context.seed)
@@ -72,16 +72,16 @@ def planned(config: Config, context: Context) -> list[dict[str, Json]]:
     """Return a row for everything that would be sent now, at most; what breaks a rule is asked again beyond it."""
     queries = list(context.read("diversify", "queries").select("query_id", "text").iter_rows())
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        desk = Desk(ledger, context, dry=True)
+        desk = QuestionClient(ledger, context, dry=True)
         make(config, context, queries, desk)
         return desk.rows()
 
 
-def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], desk: Desk) -> Made:
+def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], desk: QuestionClient) -> StsResult:
     """Confirm the words, choose a word of each query, write the sentences and have them confirmed."""
     book, wording = materials.dictionary(config, context), materials.wording(context)
     asks = wording.asks if wording else materials.ends_in_a_mark
-    panel = [Model.named(context, name, "sts.panel", PURPOSE) for name in config.panel]
+    panel = [AskedModel.named(context, name, "sts.panel", PURPOSE) for name in config.panel]
     votes, entries = dict[int, dict[str, str]](), book.entries
     if config.confirm_dictionary:
         rules = Rules(Lexer(entries), asks, config.length)
@@ -93,19 +93,19 @@ def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], d
     # Words that were not confirmed still end where they end: a shorter one inside them was not asked about.
     rules = Rules(Lexer(entries, [word for each in book.entries for word in each.words]), asks, config.length)
     choice = choose(queries, rules.lexer, rules, context.seed, config.queries)
-    writer = Writer(rules, wording, config, context.seed, {bare(text) for _, text in queries})
+    writer = SentenceWriter(rules, wording, config, context.seed, {bare(text) for _, text in queries})
     if config.generator == TEMPLATES:
         writer.offline(choice.tasks, KINDS, templates=True)
     else:
         if config.edits:
             writer.offline(choice.tasks, KINDS[1:], templates=False)
-        model = Model.named(context, config.generator, "sts.generator", PURPOSE)
+        model = AskedModel.named(context, config.generator, "sts.generator", PURPOSE)
         writer.by_model(choice.tasks, model, materials.generator_prompt(context), desk)
     if panel:
         question = materials.panel_question(context, "sentences")
         writer.draft.failed += confirm(writer.draft.sentences, panel, question, desk)
     rejected = [each for each in book.entries if each not in set(entries)]
-    return Made(book, rejected, votes, choice, writer.draft)
+    return StsResult(book, rejected, votes, choice, writer.draft)
 
 
 def _refuse_failed(votes: Mapping[int, Mapping[str, str]]) -> None:
@@ -158,11 +158,11 @@ def _row(sentence: Sentence, split: str, spelled: Mapping[str, str]) -> dict[str
     }
 
 
-def _models(config: Config, context: Context) -> list[Model]:
+def _models(config: Config, context: Context) -> list[AskedModel]:
     """Return everybody who may be asked, the generator first if it is a model."""
     generator = [] if config.generator == TEMPLATES else [config.generator]
     names = [*((name, "sts.generator") for name in generator), *((name, "sts.panel") for name in config.panel)]
-    return [Model.named(context, name, key, PURPOSE) for name, key in names]
+    return [AskedModel.named(context, name, key, PURPOSE) for name, key in names]
 
 
 def _prompts(config: Config, context: Context) -> list[Json]:
@@ -175,7 +175,7 @@ def _prompts(config: Config, context: Context) -> list[Json]:
     return [f"{name} ({digest[:12]})" for name, digest in used]
 
 
-def _notes(config: Config, made: Made, pairs: pl.DataFrame) -> list[str]:
+def _notes(config: Config, made: StsResult, pairs: pl.DataFrame) -> list[str]:
     notes = []
     if not config.panel:
         notes.append(
@@ -213,7 +213,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     }
 
 
-def _refuse(config: Config, models: Sequence[Model], context: Context) -> None:
+def _refuse(config: Config, models: Sequence[AskedModel], context: Context) -> None:
     """Raise ConfigError unless the panel can judge what the generator writes."""
     if len(set(config.panel)) < len(config.panel):
         raise ConfigError("sts.panel: found a name twice; a panel needs different judges")

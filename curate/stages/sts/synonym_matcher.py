@@ -9,7 +9,7 @@ from curate.stages.sts.synonyms import Entry
 
 
 @dataclass(frozen=True)
-class Found:
+class Match:
     """A word of the dictionary in a text, in code points."""
 
     start: int
@@ -25,7 +25,7 @@ class Lexer:
     others: Collection[str] = ()
     """Further words, inside which a shorter one is not meant either."""
 
-    def find(self, text: str) -> list[Found]:
+    def find(self, text: str) -> list[Match]:
         """Return the words in a text, in order, without overlap; words inside those of `not_in` are not found."""
         low = text.lower()
         low = low if len(low) == len(text) else text
@@ -33,7 +33,7 @@ class Lexer:
         while at < len(low):
             word = next((each for each in self._words.get(low[at], ()) if _stands(each, low, at)), "")
             if word in self.partners:
-                found.append(Found(at, at + len(word), word))
+                found.append(Match(at, at + len(word), word))
             at += len(word) or 1
         return found
 

@@ -12,16 +12,16 @@ from curate.core.errors import DataError
 from curate.core.protocols import Encoder
 from curate.core.records import Document, Role
 from curate.formats.readers import Problem, Row, Source, Table
-from curate.formats.readers.items import Item, Pair, check_header, item, pair, wanted
+from curate.formats.readers.items import Item, LabelledPair, check_header, item, pair, wanted
 from curate.formats.readers.settings import Input, Sources, sources
-from curate.retrieval.similarity.leaks import Side, Texts, form
+from curate.retrieval.similarity.leaks import LeakSplit, SplitTexts, form
 from curate.system.corpus import TableCorpus
 from curate.system.files import read_table, sha256
 
 LABELS = ("train_set", "resolve", "consensus")
 """Stages of a run that write qrels, the last word first."""
 
-Thing = TypeVar("Thing", Item, Pair)
+Thing = TypeVar("Thing", Item, LabelledPair)
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,11 @@ class Split:
     positives: pl.DataFrame
     documents: pl.DataFrame
 
-    def side(self, encoder: Encoder) -> Side:
+    def side(self, encoder: Encoder) -> LeakSplit:
         """Return the split with its vectors."""
-        return Side(_texts(self.queries, encoder, "query"), _texts(self.documents, encoder, "document"), self.positives)
+        return LeakSplit(
+            _texts(self.queries, encoder, "query"), _texts(self.documents, encoder, "document"), self.positives
+        )
 
 
 def read(place: Path) -> Split:
@@ -102,7 +104,7 @@ def _items(found: Sources, settings: Input, table: Table) -> Iterator[Item]:
             yield _need(item(row, names) if isinstance(row, Row) else row, source)
 
 
-def _pairs(group: Iterable[Source], settings: Input) -> Iterator[Pair]:
+def _pairs(group: Iterable[Source], settings: Input) -> Iterator[LabelledPair]:
     """Yield the pairs of some qrels."""
     names = settings.names("qrels")
     for source in group:
@@ -126,6 +128,6 @@ def split(queries: pl.DataFrame, pairs: pl.DataFrame, documents: Iterator[Docume
     return Split(queries, kept.sort("query_id", "doc_id"), known)
 
 
-def _texts(table: pl.DataFrame, encoder: Encoder, role: Role) -> Texts:
+def _texts(table: pl.DataFrame, encoder: Encoder, role: Role) -> SplitTexts:
     ids, texts = (table.to_series(at).to_list() for at in (0, 1))
-    return Texts(ids, [form(text) for text in texts], encoder.encode(texts, role))
+    return SplitTexts(ids, [form(text) for text in texts], encoder.encode(texts, role))
