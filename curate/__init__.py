@@ -7,7 +7,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # `typing` takes longer to import than all the rest before Ctrl-C is heard
 if TYPE_CHECKING:
-    from curate.core.config import Section
+    from curate.core.config import Json, Section
     from curate.core.errors import CurateError, UserError
     from curate.core.protocols import (
         Benchmark,
@@ -19,11 +19,15 @@ if TYPE_CHECKING:
         Kit,
         Progress,
         Provider,
+        Reply,
+        Request,
         Retriever,
+        Vectors,
     )
-    from curate.core.records import Document, Hit, Outcome, Query
+    from curate.core.records import Document, Hit, Outcome, Query, Role, Span
     from curate.formats.exporters.loading import load_task, load_tasks
     from curate.ledger import Ledger
+    from curate.llm.providers.settings import ProviderConfig
     from curate.runs.pipeline import Pipeline
     from curate.runs.run import Run
     from curate.stats.agreement import Agreement, measure
@@ -40,6 +44,7 @@ _HOMES = {
     "Exporter": "core.protocols",
     "Hit": "core.records",
     "Hits": "core.protocols",
+    "Json": "core.config",
     "Judge": "core.protocols",
     "Kit": "core.protocols",
     "Ledger": "ledger",
@@ -47,11 +52,17 @@ _HOMES = {
     "Pipeline": "runs.pipeline",
     "Progress": "core.protocols",
     "Provider": "core.protocols",
+    "ProviderConfig": "llm.providers.settings",
     "Query": "core.records",
+    "Reply": "core.protocols",
+    "Request": "core.protocols",
     "Retriever": "core.protocols",
+    "Role": "core.records",
     "Run": "runs.run",
     "Section": "core.config",
+    "Span": "core.records",
     "UserError": "core.errors",
+    "Vectors": "core.protocols",
     "load_task": "formats.exporters.loading",
     "load_tasks": "formats.exporters.loading",
     "measure": "stats.agreement",
@@ -67,6 +78,7 @@ __all__ = [
     "Exporter",
     "Hit",
     "Hits",
+    "Json",
     "Judge",
     "Kit",
     "Ledger",
@@ -74,11 +86,17 @@ __all__ = [
     "Pipeline",
     "Progress",
     "Provider",
+    "ProviderConfig",
     "Query",
+    "Reply",
+    "Request",
     "Retriever",
+    "Role",
     "Run",
     "Section",
+    "Span",
     "UserError",
+    "Vectors",
     "load_task",
     "load_tasks",
     "measure",

@@ -10,6 +10,15 @@ import typer
 from curate.cli.running import Folder, open_run
 from curate.cli.tables import as_table, too_few
 
+FileOption = Annotated[Path | None, typer.Argument(help="Ratings of anybody: CSV, TSV or Parquet. Without: the run.")]
+Truth = Annotated[
+    str | None,
+    typer.Option(help="People's grades: for a run a file (query_id, doc_id, grade), for FILE a column or rater."),
+]
+Raters = Annotated[str | None, typer.Option(help="Who is measured: columns, or raters of rows; else all but people.")]
+Scale = Annotated[Literal["nominal", "ordinal", "interval"] | None, typer.Option(help="nominal if nothing is said.")]
+
+
 COUNTS = {
     "items": "items",
     "under_two": "items with fewer than two ratings",
@@ -27,25 +36,16 @@ def add_to(app: typer.Typer) -> None:
 
 
 def agree(
-    file: Annotated[
-        Path | None, typer.Argument(help="Ratings of anybody: CSV, TSV or Parquet. Without: the run.")
-    ] = None,
+    file: FileOption = None,
     run: Folder = None,
-    truth: Annotated[
-        str | None,
-        typer.Option(help="People's grades: for a run a file (query_id, doc_id, grade), for FILE a column or rater."),
-    ] = None,
+    truth: Truth = None,
     item: Annotated[str | None, typer.Option(help="Columns that name an item, with commas; else as read.")] = None,
-    raters: Annotated[
-        str | None, typer.Option(help="Who is measured: columns, or raters of rows; else all but people.")
-    ] = None,
+    raters: Raters = None,
     counts: Annotated[bool, typer.Option("--counts", help="A column per category: how many raters chose it.")] = False,
     rater: Annotated[str | None, typer.Option(help="A row per rating: the column of the rater.")] = None,
     rating: Annotated[str | None, typer.Option(help="A row per rating: the column of the rating.")] = None,
     cluster: Annotated[str | None, typer.Option(help="Column of what intervals resample, such as query_id.")] = None,
-    scale: Annotated[
-        Literal["nominal", "ordinal", "interval"] | None, typer.Option(help="nominal if nothing is said.")
-    ] = None,
+    scale: Scale = None,
     order: Annotated[str | None, typer.Option(help="All ratings in their order: S,A,B,C,D.")] = None,
     positive: Annotated[str | None, typer.Option(help="Ratings on one side of a cut, which is measured too.")] = None,
     blank: Annotated[str | None, typer.Option(help="Words for a missing rating, besides an empty cell: NA.")] = None,

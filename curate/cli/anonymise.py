@@ -14,6 +14,35 @@ if TYPE_CHECKING:
     from curate.pii.files import Done
 
 
+Field = Annotated[
+    list[str] | None,
+    typer.Option(help="A field of texts, such as note or messages.content; may be repeated. Else text, title."),
+]
+Form = Annotated[
+    str | None,
+    typer.Option("--format", help="jsonl, csv, tsv, parquet or text (a line per text); else by the ending."),
+]
+Mode = Annotated[
+    str | None, typer.Option(help="placeholder, pseudonym (invented, alike for alike) or tag (of the same length).")
+]
+Recognisers = Annotated[
+    str | None,
+    typer.Option(help="Names, separated by commas; `curate recognisers` lists all, which is the default."),
+]
+Config = Annotated[
+    Path | None, typer.Option(help="YAML with the settings of the stage `mask`: patterns and words of your own.")
+]
+Spans = Annotated[bool, typer.Option("--spans", help="Say where: a key `spans` in JSONL, else a file OUT.spans.jsonl.")]
+SpansKey = Annotated[
+    str | None, typer.Option(help="Another key; without it `pii_spans` where a row has `spans` of its own.")
+]
+AllowResidual = Annotated[
+    bool, typer.Option("--allow-residual", help="Write OUT though something still looks like personal data.")
+]
+Context = Annotated[bool, typer.Option("--context", help="Show what stands around such places, on standard error.")]
+Processes = Annotated[int | None, typer.Option(min=1, help="How many mask at once; all cores for long files.")]
+
+
 def add_to(app: typer.Typer) -> None:
     """Add the commands to the program."""
     app.command("anonymise")(anonymise)
@@ -23,45 +52,22 @@ def add_to(app: typer.Typer) -> None:
 def anonymise(
     source: Annotated[str, typer.Argument(metavar="IN", help="The file to mask; - for standard input.")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="Where to write it; - for standard output.")],
-    field: Annotated[
-        list[str] | None,
-        typer.Option(help="A field of texts, such as note or messages.content; may be repeated. Else text, title."),
-    ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option("--format", help="jsonl, csv, tsv, parquet or text (a line per text); else by the ending."),
-    ] = None,
-    mode: Annotated[
-        str | None, typer.Option(help="placeholder, pseudonym (invented, alike for alike) or tag (of the same length).")
-    ] = None,
+    field: Field = None,
+    form: Form = None,
+    mode: Mode = None,
     placeholders: Annotated[str | None, typer.Option(help="Their language: zh or en.")] = None,
-    recognisers: Annotated[
-        str | None,
-        typer.Option(help="Names, separated by commas; `curate recognisers` lists all, which is the default."),
-    ] = None,
+    recognisers: Recognisers = None,
     without: Annotated[str | None, typer.Option(help="Names of those to leave out.")] = None,
     words: Annotated[Path | None, typer.Option(help="A text file of words to mask as well, one a line.")] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="YAML with the settings of the stage `mask`: patterns and words of your own.")
-    ] = None,
-    spans: Annotated[
-        bool, typer.Option("--spans", help="Say where: a key `spans` in JSONL, else a file OUT.spans.jsonl.")
-    ] = False,
-    spans_key: Annotated[
-        str | None, typer.Option(help="Another key; without it `pii_spans` where a row has `spans` of its own.")
-    ] = None,
-    allow_residual: Annotated[
-        bool, typer.Option("--allow-residual", help="Write OUT though something still looks like personal data.")
-    ] = False,
-    context: Annotated[
-        bool, typer.Option("--context", help="Show what stands around such places, on standard error.")
-    ] = False,
+    config: Config = None,
+    spans: Spans = False,
+    spans_key: SpansKey = None,
+    allow_residual: AllowResidual = False,
+    context: Context = False,
     encoding: Annotated[str, typer.Option(help="utf-8, utf-16, gb18030 or big5, if it is not found out.")] = "auto",
     on_error: Annotated[str, typer.Option(help="stop, or drop rows that cannot be read.")] = "stop",
     allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Let rows without a field pass.")] = False,
-    processes: Annotated[
-        int | None, typer.Option(min=1, help="How many mask at once; all cores for long files.")
-    ] = None,
+    processes: Processes = None,
     force: Annotated[bool, typer.Option("--force", help="Write over OUT.")] = False,
 ) -> None:
     """Mask personal data in a file: JSONL, CSV, TSV, Parquet or text; everything else in it stays as it was."""

@@ -16,6 +16,24 @@ if TYPE_CHECKING:
     from curate.review import Desk
     from curate.review.paper import Kind
 
+Target = Annotated[
+    str | None,
+    typer.Option(
+        help="What the pairs are drawn for: both (precision and recall of the positives; the default), precision, "
+        "recall, or agreement."
+    ),
+]
+Margin = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[NAME=]M",
+        help="Instead of a size: half width of the interval that is wanted, such as precision=0.02; may be "
+        "repeated. Without a name it is that of the agreement, or of every figure of --target.",
+    ),
+]
+Plan = Annotated[bool, typer.Option("--plan", help="Say what interval the size will give; nothing is written.")]
+
+
 Named = Annotated[str | None, typer.Option("--sample", help="Name of the sample; without it the newest of the run.")]
 Json = Annotated[bool, typer.Option("--json", help="For scripts.")]
 
@@ -33,21 +51,8 @@ def add_to(program: typer.Typer) -> None:
 def export(
     run: Folder = None,
     size: Annotated[int | None, typer.Option(min=1, help="Pairs to check.")] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            help="What the pairs are drawn for: both (precision and recall of the positives; the default), precision, "
-            "recall, or agreement."
-        ),
-    ] = None,
-    margin: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[NAME=]M",
-            help="Instead of a size: half width of the interval that is wanted, such as precision=0.02; may be "
-            "repeated. Without a name it is that of the agreement, or of every figure of --target.",
-        ),
-    ] = None,
+    target: Target = None,
+    margin: Margin = None,
     of: Annotated[str, typer.Option(help="labels, or audit: the four cells of an audit of legacy labels.")] = "labels",
     sample: Annotated[str | None, typer.Option(help="Name of the new sample; without it expert, or audit.")] = None,
     assessors: Annotated[str, typer.Option(help="Who reads, separated by commas.")] = "assessor",
@@ -57,9 +62,7 @@ def export(
     formats: Annotated[str, typer.Option("--format", help="csv, xlsx, or csv,xlsx.")] = "csv",
     out: Annotated[Path | None, typer.Option(help="Folder of the files; without it the sample's own.")] = None,
     seed: Annotated[int | None, typer.Option(help="Instead of the pipeline's.")] = None,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Say what interval the size will give; nothing is written.")
-    ] = False,
+    plan: Plan = False,
 ) -> None:
     """Draw a stratified sample of the judged pairs and write one file per assessor.
 

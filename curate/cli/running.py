@@ -185,6 +185,7 @@ def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_js
     """
     from curate.cli.progress import bars
     from curate.runs.status import newest_when_done
+    from curate.stages.judge.quote import quote
 
     stages = work.pipeline.head.stages
     with bars() as (work.progress, work.tell):
@@ -194,6 +195,6 @@ def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_js
                 work.execute(None, force=force)
             return True
         work.consent = type(consent)(currency=consent.currency)  # what comes before judging is not paid for a plan
-        rows = work.rehearse(stages[: stages.index("judge")], type(work).quote)
+        rows = work.rehearse(stages[: stages.index("judge")], lambda run: run.look("judge", quote))
     typer.echo(json.dumps(rows) if as_json else as_table(rows, digits=2) if rows else "nothing is left to send")
     return False

@@ -1,6 +1,7 @@
 """`curate run` and one command per stage."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -103,8 +104,12 @@ def diversify(
 ) -> None:
     """Drop texts that are too similar to those already kept."""
     if plan or sweep is not None:
+        from curate.retrieval.similarity.threshold_sweep import thresholds
+        from curate.stages.diversify.forecast import forecast, swept
+
         work = open_run(pipeline, run, assign or [])
-        rows = work.forecast() if sweep is None else work.sweep(sweep)
+        look = forecast if sweep is None else partial(swept, ts=thresholds(sweep))
+        rows = work.look("diversify", look)
         typer.echo(as_table(rows, digits=1 if sweep is None else 3) if rows else "nothing is to be compared")
         return
     go(["diversify"], pipeline, run, assign or [], force)
@@ -144,8 +149,10 @@ def judge(
     changes = [*(assign or []), *assigned({"language": language}), *listed("judge.models", models)]
     changes += [f"judge.cascade={cascade}"] if cascade is not None else []
     if plan:
+        from curate.stages.judge.quote import quote
+
         work = open_run(pipeline, run, changes)
-        print_plan(work, allowed(max_cost, yes, retry=retry), work.quote, digits=2)
+        print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look("judge", quote), digits=2)
         return
     spend = allowed(max_cost, yes, retry=retry, offline=offline, batch=batch, allow_weak_judges=allow_weak_judges)
     folder = go(["judge"], pipeline, run, changes, force or retry, spend)
@@ -172,8 +179,10 @@ def sts(
     changes = [*(assign or []), *listed("sts.panel", panel)]
     changes += [] if generator is None else [f"sts.generator={generator}"]
     if plan:
+        from curate.stages.sts.stage import planned
+
         work = open_run(pipeline, run, changes)
-        print_plan(work, allowed(max_cost, yes, retry=retry), work.quote_sts, digits=4)
+        print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look("sts", planned), digits=4)
         return
     go(["sts"], pipeline, run, changes, force or retry, allowed(max_cost, yes, retry=retry, offline=offline))
 

@@ -52,7 +52,7 @@ class ShownText:
     cut: bool
     """True if the whole text is longer than what is shown."""
     flags: tuple[str, ...]
-    """What is suspicious in the text as shown; see curate/suspicion/."""
+    """What is suspicious in the text as shown; see curate/llm/prompt_injection/."""
 
 
 def shown(document: Document, limit: int | None) -> ShownText:

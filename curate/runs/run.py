@@ -1,38 +1,32 @@
 """Run stages in a run folder: what is done is skipped, what changed is redone, what is killed starts over."""
 
-import json
-import platform
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import version
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from curate import stages
-from curate.core import config, records
-from curate.core.config import Json, Settings
-from curate.core.errors import ConfigError, CurateError, RunFailed, UserError
+from curate.core.config import Settings
+from curate.core.errors import ConfigError, CurateError, RunFailed
 from curate.core.protocols import PaidProgress, quiet
 from curate.llm.exchange_rates import Rates
 from curate.llm.providers.presets import rates
-from curate.pii.naming import IdNames
 from curate.runs.foreign_files import ID, need_ours, need_run, run_id
+from curate.runs.manifest import write_manifest
 from curate.runs.pipeline import Pipeline, dump
+from curate.runs.release import release_raw
+from curate.runs.state import StageStates, State
 from curate.stages.context import Consent, Context, Report, Stage, home, ledger_place
-from curate.stages.mark import ID_TABLES, TEXT_TABLES, Mark
+from curate.stages.mark import Mark
 from curate.system import files
 from curate.system.run_lock import PendingStages, enough_space, locked
 
-State = Literal["done", "partial", "stale", "missing", "unchecked"]
-"""`partial` wrote its tables and has more to do; `unchecked` is done, but a missing file hides whether it is still up
-to date."""
 SETTINGS = "pipeline.yaml"
 """The settings that the run folder stands under; the newest run is the one whose settings were written last."""
 Found = TypeVar("Found")
-PACKAGES = ("curate-ir", "polars", "numpy", "faiss-cpu", "bm25s", "jieba", "statsmodels", "sqlalchemy")
 
 
 @dataclass
@@ -45,13 +39,12 @@ class Run:
     consent: Consent = field(default_factory=Consent)
     tell: Callable[[str], None] = lambda _line: None
     """Called with one line when a stage starts, ends or is skipped."""
-    _outside: dict[str, Json] = field(default_factory=dict)
-    """Fingerprints, taken once; those of later stages are taken again when a stage has run."""
     _before: dict[str, State] = field(default_factory=dict)
     """What the stages were before the command, under the settings that the folder then stood under."""
 
     def __post_init__(self) -> None:
         self._made, self._drawn = PendingStages(self.folder, stages.KNOWN), ""
+        self._states = StageStates(self.pipeline, self._made.place, lambda: self._context(self.folder))
 
     def execute(self, names: Sequence[str] | None = None, *, force: bool = False) -> None:
         """Run the named stages, or all of the pipeline, in order under the folder's lock.
@@ -100,7 +93,7 @@ class Run:
                 yield
             finally:
                 self._made.drop()
-                self._outside.clear()
+                self._states.forget()
 
     def _standing(self) -> dict[str, State]:
         """Return the stages that the settings on disk find up to date, partial ones too."""
@@ -124,39 +117,21 @@ class Run:
             if (page := self.folder / name / f"{name}.html").is_file():
                 files.write_text(self.folder / page.name, page.read_text("utf-8"))
         if settled:
-            self._write_manifest()
-        self._release()
+            marks = {name: mark for name in stages.KNOWN if (mark := self.mark(name))}
+            write_manifest(self.folder, self.pipeline, marks)
+        raw = self.mark("ingest")
+        keep = getattr(self.pipeline.sections["ingest"], "keep_raw", False)
+        if raw and not raw.released and not keep and self._states.of("mask") == "done":
+            release_raw(self.folder, raw)
 
-    def quote(self) -> list[dict[str, Json]]:
-        """Return what judging would send and cost, a row per judge (see `stages.quote`); nothing is sent."""
-        from curate.stages.judge.quote import quote
+    def look(self, stage: str, ask: Callable[[Any, Context], Found]) -> Found:
+        """Return what `ask` makes of a stage's settings and context; UserError unless its input is up to date.
 
-        self.need_ancestors("judge")
-        return quote(self.pipeline.sections["judge"], self._context(self.folder))  # type: ignore[arg-type]
-
-    def forecast(self) -> list[dict[str, Json]]:
-        """Return what diversify has to do and about how long that takes (see `stages.forecast`)."""
-        from curate.stages.diversify.forecast import forecast
-
-        self.need_ancestors("diversify")
-        return forecast(self.pipeline.sections["diversify"], self._context(self.folder))  # type: ignore[arg-type]
-
-    def sweep(self, asked: str) -> list[dict[str, Json]]:
-        """Return what diversify would keep at thresholds such as `t=0.7:0.9` (see `stages.forecast.swept`)."""
-        from curate.retrieval.similarity.threshold_sweep import thresholds
-        from curate.stages.diversify.forecast import swept
-
-        ts = thresholds(asked)
-        self.need_ancestors("diversify")
+        So a stage's plan is made: what judging would cost, how long diversify would take.
+        """
+        self.need_ancestors(stage)
         with enough_space(self.folder):  # for vectors
-            return swept(self.pipeline.sections["diversify"], self._context(self.folder), ts)  # type: ignore[arg-type]
-
-    def quote_sts(self) -> list[dict[str, Json]]:
-        """Return what an STS set would ask, a row per question and model; nothing is sent."""
-        from curate.stages.sts.stage import planned
-
-        self.need_ancestors("sts")
-        return planned(self.pipeline.sections["sts"], self._context(self.folder))  # type: ignore[arg-type]
+            return ask(self.pipeline.sections[stage], self._context(self.folder))
 
     def beside(self, stage: str) -> Context:
         """Return the context of a check on what a stage works with; UserError unless that is up to date.
@@ -170,8 +145,8 @@ class Run:
         """Find everything that can be wrong before anything is done or paid; return the first stage that is to run."""
         need_run(self.folder)
         for name in names:
-            self._fingerprint(stages.stage(name))
-        first = next((name for name in names if force or self._state(name, self.mark(name)) != "done"), None)
+            self._states.fingerprint(stages.stage(name))
+        first = next((name for name in names if force or self._states.of(name) != "done"), None)
         for name in names[names.index(first) :] if first else ():
             need_ours(self.folder, name)
             stages.stage(name).preflight(self.pipeline.sections[name], self._context(self.folder))
@@ -179,22 +154,18 @@ class Run:
 
     def states(self) -> dict[str, tuple[State, Mark | None]]:
         """Return state and done-mark of every stage of the pipeline, without running anything."""
-        found: dict[str, tuple[State, Mark | None]] = {}
-        for name in self.pipeline.head.stages:
-            mark = self.mark(name)
-            state = self._state(name, mark)
-            before = [each for each in _ancestors(name) if each in found]
-            if state == "done" and any(_lacking(name, each, found[each][0]) for each in before):
-                state = "stale"
-            found[name] = (state, mark)
-        return found
+        return self._states.all()
 
     def mark(self, name: str) -> Mark | None:
         """Return a stage's done-mark, None if it has none that can be read."""
-        return Mark.read(self._made.place(name))
+        return self._states.mark(name)
+
+    def need_ancestors(self, name: str) -> None:
+        """Raise UserError unless every stage whose tables go into this one is up to date."""
+        self._states.need_ancestors(name, self.folder)
 
     def _ensure(self, name: str, *, force: bool, alone: bool) -> None:
-        if self._state(name, self.mark(name)) == "done" and not force:
+        if self._states.of(name) == "done" and not force:
             self.tell(f"{name}: up to date, skipped")
             return
         if alone:
@@ -205,20 +176,12 @@ class Run:
                 self._run(before)
         self._run(name)
 
-    def need_ancestors(self, name: str) -> None:
-        """Raise UserError unless every stage whose tables go into this one is up to date."""
-        for before in _ancestors(name):
-            if _lacking(name, before, self._state(before, self.mark(before))):
-                raise UserError(
-                    f"{name}: the stage {before!r} is not up to date in {self.folder}; run `curate {before}`"
-                )
-
     def _run(self, name: str) -> None:
         stage = stages.stage(name)
         need_ours(self.folder, name)
         self.tell(f"{name}: started{self._why(stage)}")
         out = self._made.begin(name, private=name == "ingest")
-        made_from, started = self._made_from(stage), time.monotonic()
+        made_from, started = self._states.made_from(stage), time.monotonic()
 
         def keep(report: Report) -> None:
             """Let a stage's tables wait for the commit, with their done-mark."""
@@ -237,8 +200,7 @@ class Run:
                 self._commit()
             raise
         keep(report)
-        before = stages.KNOWN[: stages.KNOWN.index(name) + 1]
-        self._outside = {each: known for each, known in self._outside.items() if each in before}
+        self._states.forget(after=name)
         if report.unfinished:
             self._commit()
             raise RunFailed(f"{name}: {report.unfinished}")
@@ -249,60 +211,10 @@ class Run:
 
     def _why(self, stage: Stage[Any]) -> str:
         """Say what changed since the stage was done, if it was."""
-        mark = self.mark(stage.name)
-        if mark is None:
+        changed = self._states.changed(stage)
+        if changed is None:
             return ""
-        now = self._made_from(stage)
-        changed = [part for part in now if now[part] != mark.made_from.get(part)]
         return f" again, changed: {', '.join(changed)}" if changed else " again"
-
-    def _release(self) -> None:
-        """Once `mask` is up to date, delete the raw texts of `ingest`: personal data does not outlive its masking.
-
-        Nor do tables of ids, if some had to be renamed.
-        """
-        mark = self.mark("ingest")
-        if mark is None or mark.released or getattr(self.pipeline.sections["ingest"], "keep_raw", False):
-            return
-        if self._state("mask", self.mark("mask")) != "done":
-            return
-        files.write_json(self.folder / "ingest" / "stage.json", asdict(replace(mark, released=True)))
-        for table in (*TEXT_TABLES, *(ID_TABLES if IdNames(self.folder / "mask", home()).known else ())):
-            (self.folder / "ingest" / table).unlink(missing_ok=True)
-
-    def _state(self, name: str, mark: Mark | None) -> State:
-        if mark is None:
-            return "missing"
-        if not mark.whole(self._made.place(name)):
-            return "stale"
-        try:
-            if mark.made_from != self._made_from(stages.stage(name)):
-                return "stale"
-        except UserError:  # say, the source was moved away since
-            return "unchecked"
-        return "partial" if mark.report.unfinished else "done"
-
-    def _made_from(self, stage: Stage[Any]) -> dict[str, Json]:
-        """Return all that the stage's tables depend on, in JSON's types; the same again means nothing to do."""
-        marks = {name: self.mark(name) for name in stage.after}
-        made_from: dict[str, Json] = json.loads(
-            config.canonical(
-                {
-                    "stage": [stage.name, stage.version, records.VERSION],
-                    "head": {name: getattr(self.pipeline.head, name) for name in stage.head},
-                    "settings": config.digest(self.pipeline.sections[stage.name]),
-                    "outside": self._fingerprint(stage),
-                    "inputs": {name: mark.outputs if mark else None for name, mark in marks.items()},
-                }
-            )
-        )
-        return made_from
-
-    def _fingerprint(self, stage: Stage[Any]) -> Json:
-        if stage.name not in self._outside:
-            settings = self.pipeline.sections[stage.name]
-            self._outside[stage.name] = stage.fingerprint(settings, self._context(self.folder))
-        return self._outside[stage.name]
 
     def _context(self, out: Path, partial: Callable[[Report], None] = lambda _report: None) -> Context:
         head = self.pipeline.head
@@ -331,28 +243,3 @@ class Run:
     def _run_id(self) -> str:
         """Return what was drawn for this folder when it was first worked in; empty before that."""
         return run_id(self.folder) or self._drawn
-
-    def _write_manifest(self) -> None:
-        marks = {name: mark for name in stages.KNOWN if (mark := self.mark(name))}
-        manifest = {
-            "name": self.pipeline.head.name,
-            "seed": self.pipeline.head.seed,
-            "settings_digest": config.digest(self.pipeline.frozen),
-            "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
-            "stages": {name: asdict(mark) for name, mark in marks.items()},
-        }
-        files.write_json(self.folder / "manifest.json", manifest)
-
-
-def _ancestors(name: str) -> list[str]:
-    """Return every stage whose tables go into a stage, first ones first."""
-    found = {name}
-    for each in reversed(stages.KNOWN):
-        if each in found:
-            found.update(stages.stage(each).after)
-    return [each for each in stages.KNOWN if each in found and each != name]
-
-
-def _lacking(name: str, before: str, state: State) -> bool:
-    """Say whether a stage cannot be built upon another one in this state."""
-    return state == "stale" or (state == "missing" and before not in stages.stage(name).optional)

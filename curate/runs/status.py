@@ -13,7 +13,8 @@ from curate.core.config import Json
 from curate.core.errors import DataError, UserError, suggestion
 from curate.llm.exchange_rates import shown
 from curate.runs.foreign_files import is_run
-from curate.runs.run import SETTINGS, Run, State
+from curate.runs.run import SETTINGS, Run
+from curate.runs.state import State
 from curate.stages.facts import billing
 from curate.stages.facts.billing import Bill
 from curate.stages.judge.config import Config

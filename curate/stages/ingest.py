@@ -34,7 +34,7 @@ LISTED = 10
 _EVERY = 2_000
 
 
-class Split(Section):
+class SampledSplit(Section):
     """One of two splits; the text of a query decides, so that more queries move none, and copies stay together."""
 
     take: Literal["train", "test"]
@@ -50,7 +50,7 @@ class Config(Input):
     """Where the input is, and what to do about duplicates and mistakes in it."""
 
     ids: list[str] | None = Field(default=None, description="ids of the queries to take; all without it")
-    part: Split | None = Field(default=None, description="take the queries of one split; all without it")
+    part: SampledSplit | None = Field(default=None, description="take the queries of one split; all without it")
     sample: int | None = Field(default=None, ge=1, description="take so many queries, drawn by `sample_seed`")
     sample_seed: int = Field(default=7, description="another seed draws other queries")
     on_error: Literal["stop", "drop"] = Field(

@@ -22,7 +22,7 @@ UNIQUE = "SELECT count(*), count(DISTINCT query_digest || passage_digest || judg
 
 
 def killed(folder: Path, when: str, step: int) -> int:
-    environment = {**os.environ, "CURATE_HOME": str(folder / "home"), "PYTHONPATH": str(KILLER.parents[1])}
+    environment = {**os.environ, "CURATE_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, str(KILLER), when, str(step), *RUN]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False).returncode
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests import ROOT
 from tests import vendor as fake
 from tests.cli.test_kill import KILLER
 from tests.conftest import need
@@ -23,7 +24,7 @@ from tests.vendor import Vendor, vendor
 NOWHERE = "http://127.0.0.1:9/v1"
 EUR = {"input": 1000.0, "output": 1000.0, "date": "2026-01-01", "currency": "EUR"}
 JUDGES: dict[str, dict[str, Any]] = {
-    "euro": {"price": EUR},
+    "euro": {"price": EUR, "local": True},
     "yuan": {"price": {**EUR, "currency": "CNY"}},
     "priceless": {},
     "keyless": {"price": EUR, "key_env": "NO_SUCH_KEY"},
@@ -231,7 +232,7 @@ def test_a_killed_command_leaves_the_old_run_or_one_to_go_on_with(at: Any, step:
     assert at(*RUN).returncode == 0
     old = {path: text for path, (text, _) in tree(at.folder).items()}
     command = [sys.executable, str(KILLER), "before", str(step), *RUN, "--set", "pool.depth=2"]
-    environment = {"CURATE_HOME": str(at.folder / "home"), "PYTHONPATH": str(KILLER.parents[1]), "PATH": ""}
+    environment = {"CURATE_HOME": str(at.folder / "home"), "PYTHONPATH": str(ROOT), "PATH": ""}
     killed = subprocess.run(command, cwd=at.folder, env=environment, capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL
     states = [row["state"] for row in json.loads(at("status", "--json").stdout)]

@@ -139,7 +139,7 @@ def test_a_batch_is_as_large_as_its_bytes_allow(ledger: Ledger, kind: str) -> No
 
 def killed(kind: str, url: str, ledger: Ledger, moment: str) -> None:
     command = [sys.executable, str(CHILD), kind, url, str(ledger.path), moment]
-    environment = {**os.environ, "PYTHONPATH": str(CHILD.parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=environment, capture_output=True, check=False, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
 

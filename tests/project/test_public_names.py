@@ -1,8 +1,16 @@
-"""The public names: complete, sorted, documented, and the version that the package metadata says."""
+"""The public names: complete, sorted, documented, the only ones that docs import, never shadowed by a folder."""
 
+import re
+from importlib import import_module
 from importlib.metadata import version
+from pkgutil import walk_packages
+from typing import get_origin
 
 import curate
+from tests import ROOT
+
+HOMES = {"curate", "curate.testing"}
+"""Modules from which users and plug-ins import."""
 
 
 def test_all_is_sorted_and_complete() -> None:
@@ -10,9 +18,26 @@ def test_all_is_sorted_and_complete() -> None:
     assert set(curate.__all__) == set(curate._HOMES)
 
 
-def test_every_public_name_exists_and_says_what_it_is() -> None:
+def test_every_public_class_and_function_says_what_it_is() -> None:
     for name in curate.__all__:
-        assert (getattr(curate, name).__doc__ or "").strip(), f"{name} has no docstring"
+        found = getattr(curate, name)
+        if callable(found) and get_origin(found) is None:
+            assert (found.__doc__ or "").strip(), f"{name} has no docstring"
+
+
+def test_public_names_stay_what_they_are_when_every_module_is_imported() -> None:
+    before = {name: getattr(curate, name) for name in curate.__all__}
+    for module in walk_packages(curate.__path__, "curate."):
+        if module.name != "curate.__main__" and "mteb_tasks" not in module.name:
+            import_module(module.name)
+    assert all(getattr(curate, name) is found for name, found in before.items())
+
+
+def test_docs_and_the_example_import_from_the_public_home() -> None:
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", *(ROOT / "tests/plugin").rglob("*.py")]
+    for page in pages:
+        for module in re.findall(r"^\s*(?:from|import) (curate[\w.]*)", page.read_text(encoding="utf-8"), re.MULTILINE):
+            assert module in HOMES or not module.startswith("curate."), f"{page.name} imports from {module}"
 
 
 def test_version_agrees_with_the_package() -> None:

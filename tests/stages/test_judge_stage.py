@@ -420,7 +420,7 @@ def test_no_key_reaches_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def killed_after(run: Path, settings: Settings, judges: Mapping[str, Settings], server: Vendor, calls: int) -> None:
     """Run the stage in a process of its own and kill it once so many more calls have arrived."""
-    environment = {**os.environ, "PYTHONPATH": str(CHILD.parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, str(CHILD), str(run), json.dumps(settings), json.dumps(judges)]
     target = len(server.calls) + calls
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)

@@ -12,6 +12,7 @@ from curate.ledger import Ledger
 from curate.stages import NAMES
 from curate.stages.context import Report
 from curate.stages.judge.qualification import REPLICATE
+from curate.stages.judge.quote import quote
 from tests.support.controlled import DOCUMENTS, PAIRS, before_judging, executed, known, model, truth
 from tests.support.pools import grades_file, step, table
 from tests.support.rows import sql
@@ -180,7 +181,7 @@ def test_the_plan_of_a_run_names_the_controls(tmp_path: Path) -> None:
     with vendor(truth) as server:
         gate = {"positives": str(known(tmp_path))}
         run = executed(tmp_path, {"m": model(server)}, ["ingest", "mask", "diversify", "pool"], gate=gate)
-        rows = run.quote()
+        rows = run.look("judge", quote)
         assert server.calls == []
     assert [row["judge"] for row in rows] == ["m, controls", "m", "in all"]
     assert rows[1]["calls"] == 2 * POOL

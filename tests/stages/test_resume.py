@@ -32,7 +32,7 @@ def started(run: Path, server: Remote) -> "subprocess.Popen[bytes]":
     settings: Settings = {"models": ["m"], "batch": BATCH}
     command = [sys.executable, str(CHILD), str(run), json.dumps(settings), json.dumps({"m": model}), str(run / "done")]
     (run / "done").write_text("0", encoding="ascii")
-    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(CHILD.parents[1])})
+    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
 def finished(run: Path, server: Remote) -> bytes:

@@ -167,7 +167,7 @@ def test_claims_that_wait_to_be_renewed_keep_nobody_waiting(tmp_path: Path) -> N
 def children(
     run: Path, runs: int, settings: Settings, judges: dict[str, Settings], **more: str
 ) -> list[subprocess.Popen[str]]:
-    environment = {**os.environ, "PYTHONPATH": str(CHILD.parents[1]), **more}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **more}
     return [
         subprocess.Popen(
             [sys.executable, str(CHILD), str(run / str(number)), json.dumps(settings), json.dumps(judges)],

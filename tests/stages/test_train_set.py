@@ -10,7 +10,7 @@ import pytest
 
 from curate.core.protocols import Benchmark
 from curate.formats.exporters.triples import export
-from curate.stages.ingest import Split
+from curate.stages.ingest import SampledSplit
 from curate.stages.train_set.config import Negatives
 from curate.stages.train_set.mining import mined
 from curate.stages.train_set.stage import train_set
@@ -184,12 +184,12 @@ def test_a_run_divided_by_part_never_meets_its_other_part(tmp_path: Path) -> Non
 
 def test_a_part_is_decided_by_the_text_alone() -> None:
     texts = [f"问题 {n} 号" for n in range(5000)]
-    parts = {"train": Split(take="train", test=0.1), "test": Split(take="test", test=0.1)}
+    parts = {"train": SampledSplit(take="train", test=0.1), "test": SampledSplit(take="test", test=0.1)}
     held = [text for text in texts if parts["test"].holds(text)]
     assert len(held) == pytest.approx(500, abs=64)  # three standard deviations
     assert [text for text in texts if not parts["train"].holds(text)] == held
     assert all(parts["test"].holds(f" {text}？") for text in held)
-    assert held != [text for text in texts if Split(take="test", test=0.1, seed=8).holds(text)]
+    assert held != [text for text in texts if SampledSplit(take="test", test=0.1, seed=8).holds(text)]
 
 
 def pairs(*rows: tuple[str, str, str | None, str]) -> pl.DataFrame:

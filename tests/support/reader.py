@@ -88,7 +88,7 @@ def left(folder: Path) -> None:
 
 def models(folder: Path, url: str) -> None:
     """Write a models.yaml by which every preset is asked at another address, with the same key and price."""
-    presets = read_yaml(ROOT / "curate" / "providers" / "presets.yaml")
+    presets = read_yaml(ROOT / "curate/llm/providers/presets.yaml")
     kept = ("key_env", "price")
     table = {
         name: {"base_url": url, **{key: each[key] for key in kept if key in each}}

@@ -56,7 +56,7 @@ class Server:
         """Serve; returns when the address is known, at which connections are taken."""
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, ROOT / "tests" / "review_child.py", self.folder, str(self.port)],
+                [sys.executable, ROOT / "tests/support/review_child.py", self.folder, str(self.port)],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
                 stdout=subprocess.PIPE,

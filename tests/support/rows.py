@@ -34,6 +34,6 @@ def locked(path: Path) -> Iterator[sqlite3.Connection]:
 
 def child(place: Path | str, *arguments: object) -> "subprocess.Popen[str]":
     """Start a process at a ledger; see ledger_child.py."""
-    environment = {**os.environ, "PYTHONPATH": str(CHILD.parents[1]), "CURATE_LEDGER": str(place)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CURATE_LEDGER": str(place)}
     command = [sys.executable, str(CHILD), *map(str, arguments)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)

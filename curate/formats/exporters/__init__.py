@@ -12,4 +12,4 @@ EXPORTERS: Registry[Exporter] = Registry(
         "triples": "curate.formats.exporters.triples:export",
     },
 )
-"""Exporters by name; other packages add theirs under the entry-point group `curate.formats.exporters`."""
+"""Exporters by name; other packages add theirs under the entry-point group `curate.exporters`."""

@@ -79,7 +79,7 @@ def spelled(item: str) -> Iterator[str]:
 
 def read(language: str) -> dict[str, list[str]]:
     """Return the words of a language's file by concept."""
-    entries = read_yaml(data_file(f"suspicion/words/{language}.yaml"))
+    entries = read_yaml(data_file(f"llm/prompt_injection/words/{language}.yaml"))
     assert isinstance(entries, dict)
     return {name: [word for item in str(items).split(";") for word in spelled(item)] for name, items in entries.items()}
 

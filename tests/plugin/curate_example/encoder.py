@@ -5,9 +5,7 @@ from zlib import crc32
 
 import numpy as np
 
-from curate import Section
-from curate.core.protocols import Vectors
-from curate.core.records import Role
+from curate import Role, Section, Vectors
 
 
 class Config(Section):

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 
-from curate import Document, Kit, Outcome, Query, Section
-from curate.core.config import Json
+from curate import Document, Json, Kit, Outcome, Query, Section
 
 
 class Config(Section):

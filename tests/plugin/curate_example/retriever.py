@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from curate import Corpus, Hit, Kit, Progress, Query, Section
-from curate.core.config import Json
+from curate import Corpus, Hit, Json, Kit, Progress, Query, Section
 
 
 class Config(Section):

@@ -1,0 +1,115 @@
+"""Whether the stages of a run are up to date, by their done-marks and all that their tables depend on."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from curate import stages
+from curate.core import config, records
+from curate.core.config import Json
+from curate.core.errors import UserError
+from curate.runs.pipeline import Pipeline
+from curate.stages.context import Context, Stage
+from curate.stages.mark import Mark
+
+State = Literal["done", "partial", "stale", "missing", "unchecked"]
+"""`partial` wrote its tables and has more to do; `unchecked` is done, but a missing file hides whether it is still up
+to date."""
+
+
+@dataclass
+class StageStates:
+    """States of a pipeline's stages in one run folder; nothing is run or written."""
+
+    pipeline: Pipeline
+    place: Callable[[str], Path]
+    """Stage -> where its tables are, be they in the run folder or waiting beside it."""
+    context: Callable[[], Context]
+    _outside: dict[str, Json] = field(default_factory=dict)
+    """Fingerprints, taken once; those of later stages are taken again when a stage has run."""
+
+    def all(self) -> dict[str, tuple[State, Mark | None]]:
+        """Return state and done-mark of every stage of the pipeline."""
+        found: dict[str, tuple[State, Mark | None]] = {}
+        for name in self.pipeline.head.stages:
+            state = self.of(name)
+            before = [each for each in _ancestors(name) if each in found]
+            if state == "done" and any(_lacking(name, each, found[each][0]) for each in before):
+                state = "stale"
+            found[name] = (state, self.mark(name))
+        return found
+
+    def mark(self, name: str) -> Mark | None:
+        """Return a stage's done-mark, None if it has none that can be read."""
+        return Mark.read(self.place(name))
+
+    def of(self, name: str) -> State:
+        """Return the state of one stage, by its own mark, settings and inputs."""
+        mark = self.mark(name)
+        if mark is None:
+            return "missing"
+        if not mark.whole(self.place(name)):
+            return "stale"
+        try:
+            if mark.made_from != self.made_from(stages.stage(name)):
+                return "stale"
+        except UserError:  # say, the source was moved away since
+            return "unchecked"
+        return "partial" if mark.report.unfinished else "done"
+
+    def need_ancestors(self, name: str, folder: Path) -> None:
+        """Raise UserError unless every stage whose tables go into this one is up to date."""
+        for before in _ancestors(name):
+            if _lacking(name, before, self.of(before)):
+                raise UserError(f"{name}: the stage {before!r} is not up to date in {folder}; run `curate {before}`")
+
+    def made_from(self, stage: Stage[Any]) -> dict[str, Json]:
+        """Return all that the stage's tables depend on, in JSON's types; the same again means nothing to do."""
+        marks: Mapping[str, Mark | None] = {name: self.mark(name) for name in stage.after}
+        made_from: dict[str, Json] = json.loads(
+            config.canonical(
+                {
+                    "stage": [stage.name, stage.version, records.VERSION],
+                    "head": {name: getattr(self.pipeline.head, name) for name in stage.head},
+                    "settings": config.digest(self.pipeline.sections[stage.name]),
+                    "outside": self.fingerprint(stage),
+                    "inputs": {name: mark.outputs if mark else None for name, mark in marks.items()},
+                }
+            )
+        )
+        return made_from
+
+    def changed(self, stage: Stage[Any]) -> list[str] | None:
+        """Return what changed since the stage was done; None if it was not."""
+        mark = self.mark(stage.name)
+        if mark is None:
+            return None
+        now = self.made_from(stage)
+        return [part for part in now if now[part] != mark.made_from.get(part)]
+
+    def fingerprint(self, stage: Stage[Any]) -> Json:
+        """Return what identifies all that a stage reads outside of the run folder."""
+        if stage.name not in self._outside:
+            self._outside[stage.name] = stage.fingerprint(self.pipeline.sections[stage.name], self.context())
+        return self._outside[stage.name]
+
+    def forget(self, after: str = "") -> None:
+        """Take fingerprints again: those of the stages behind one that has run, or all."""
+        kept = stages.KNOWN[: stages.KNOWN.index(after) + 1] if after else ()
+        self._outside = {name: known for name, known in self._outside.items() if name in kept}
+
+
+def _ancestors(name: str) -> list[str]:
+    """Return every stage whose tables go into a stage, first ones first."""
+    found = {name}
+    for each in reversed(stages.KNOWN):
+        if each in found:
+            found.update(stages.stage(each).after)
+    return [each for each in stages.KNOWN if each in found and each != name]
+
+
+def _lacking(name: str, before: str, state: State) -> bool:
+    """Say whether a stage cannot be built upon another one in this state."""
+    return state == "stale" or (state == "missing" and before not in stages.stage(name).optional)
