@@ -11,7 +11,7 @@ import typer
 from curate.cli.group import Stopped
 
 if TYPE_CHECKING:
-    from curate.pii.files import Done
+    from curate.pii.files import Done, MaskRequest
 
 
 Field = Annotated[
@@ -71,14 +71,10 @@ def anonymise(
     force: Annotated[bool, typer.Option("--force", help="Write over OUT.")] = False,
 ) -> None:
     """Mask personal data in a file: JSONL, CSV, TSV, Parquet or text; everything else in it stays as it was."""
-    from curate.cli.progress import bars
     from curate.core.errors import ConfigError
     from curate.formats.readers.encoding import Encoding
-    from curate.pii.files import Fields, MaskRequest, WithheldError
-    from curate.pii.files import anonymise as mask
+    from curate.pii.files import Fields, MaskRequest
     from curate.pii.files.request import Format, listed, masking
-    from curate.pii.secret import secret
-    from curate.stages.context import home
 
     if on_error not in ("stop", "drop"):
         raise ConfigError(f"--on-error: found {on_error!r}, expected stop or drop")
@@ -103,10 +99,20 @@ def anonymise(
         force=force,
         processes=processes,
     )
+    _mask(order, context=context)
+
+
+def _mask(order: "MaskRequest", *, context: bool) -> None:
+    """Carry a request out, and say on standard error what was masked and what may have been missed."""
+    from curate.cli.progress import bars
+    from curate.pii.files import WithheldError, anonymise
+    from curate.pii.secret import secret
+    from curate.stages.context import home
+
     key = secret(home()) if order.masking.mode == "pseudonym" else b""
     try:
         with bars() as (progress, _):
-            done = mask(order, key, progress)
+            done = anonymise(order, key, progress)
     except WithheldError as error:
         _list(error.done, context=context)
         raise
@@ -115,7 +121,7 @@ def anonymise(
         typer.echo("curate: whoever read the output closed it; it is not whole", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
-        raise Stopped("stopped; nothing was written" if target != "-" else "stopped half-way") from None
+        raise Stopped("stopped; nothing was written" if order.target != "-" else "stopped half-way") from None
     _list(done, context=context)
     typer.echo(_said(done), err=True)
 
