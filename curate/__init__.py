@@ -9,6 +9,7 @@ TYPE_CHECKING = False  # `typing` takes longer to import than all the rest befor
 if TYPE_CHECKING:
     from curate.core.config import Json, Section
     from curate.core.errors import CurateError, UserError
+    from curate.core.messages import Reply, Request
     from curate.core.protocols import (
         Benchmark,
         Corpus,
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
         Kit,
         Progress,
         Provider,
-        Reply,
-        Request,
         Retriever,
         Vectors,
     )
@@ -54,8 +53,8 @@ _HOMES = {
     "Provider": "core.protocols",
     "ProviderConfig": "llm.providers.settings",
     "Query": "core.records",
-    "Reply": "core.protocols",
-    "Request": "core.protocols",
+    "Reply": "core.messages",
+    "Request": "core.messages",
     "Retriever": "core.protocols",
     "Role": "core.records",
     "Run": "runs.run",

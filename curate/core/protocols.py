@@ -4,7 +4,7 @@ Stages build plugins by name and hand them down; plugins never know one another,
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol, TypeVar
 
@@ -14,6 +14,7 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import ProviderError
+from curate.core.messages import BatchState, Reply, Request
 from curate.core.records import Document, Hit, Outcome, Query, Role
 
 Vectors = npt.NDArray[np.float32]
@@ -167,53 +168,6 @@ class Judge(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Message:
-    """One turn of a prompt."""
-
-    role: Literal["system", "user", "assistant"]
-    content: str
-
-
-@dataclass(frozen=True)
-class Request:
-    """A prompt for a model: moves text, knows nothing of relevance."""
-
-    messages: tuple[Message, ...]
-    max_tokens: int
-    """Upper bound of the answer, in tokens."""
-    schema: Mapping[str, Json] | None = None
-    """JSON schema of the reply, where the provider can enforce one."""
-    private: bool = False
-    """Whether no error may repeat a vendor's words about it, which may be a name or a number out of it."""
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Tokens of one call; `cached` and `written` are parts of the prompt that are billed at other prices."""
-
-    prompt: int = 0
-    cached: int = 0
-    written: int = 0
-    output: int = 0
-    reasoning: int = 0
-
-
-@dataclass(frozen=True)
-class Reply:
-    """One call's answer as it came, normalised between vendors."""
-
-    text: str | None
-    finish: Literal["stop", "length", "refusal", "other"]
-    model: str
-    """Model id as the vendor returned it."""
-    usage: Usage | None
-    """None where a compatible server sends none: then the cost is unknown, not 0."""
-    thoughts: bool = False
-    """Whether it came with thoughts beside the text: they are no answer."""
-    raw: str = field(repr=False, default="")
-
-
 class Provider(Protocol):
     """Send a request to one model and return its reply."""
 
@@ -228,21 +182,6 @@ class Provider(Protocol):
     async def close(self) -> None:
         """Give the connections back."""
         ...
-
-
-@dataclass(frozen=True)
-class BatchState:
-    """How far a vendor is with a batch."""
-
-    ended: bool
-    word: str
-    """The vendor's own word for it."""
-    done: int | None = None
-    """Items that are over; None where the vendor does not tell."""
-    seconds: float | None = None
-    """From submission to end, by the vendor's clock."""
-    fault: str = ""
-    """The vendor's codes for why nothing of it was tried, empty if something was."""
 
 
 class BatchProvider(Provider, Protocol):

@@ -13,6 +13,7 @@ import polars as pl
 
 from curate.core.config import Json, canonical, digest
 from curate.core.errors import DataError
+from curate.ledger.frames import Row, standing, storable
 from curate.ledger.ids import TimeOrderedIds, first_of, second_of
 from curate.ledger.records import Call, Kept, PassageRow, Rating
 from curate.ledger.writer import Writer
@@ -20,15 +21,12 @@ from curate.ledger.writer import Writer
 CHUNK = 20_000
 """Rows that are taken from the database at a time."""
 
-Row = tuple[Any, ...]
 Rows = tuple[Sequence[Row], Sequence[Row]]
 """Rows of `calls`, and rows of `ratings`."""
 
 _of_call: Callable[[Call], Row] = attrgetter(*(field.name for field in fields(Call)))
 _of_rating: Callable[[Rating], Row] = attrgetter(*(field.name for field in fields(Rating)))
-_RAW, _MODEL, _CALLED = (
-    1 + [field.name for field in fields(Call)].index(name) for name in ("raw", "model", "judge_digest")
-)
+_CALLED = 1 + [field.name for field in fields(Call)].index("judge_digest")
 _RATED = 1 + [field.name for field in fields(Rating)].index("judge_digest")
 
 
@@ -140,7 +138,7 @@ class Ledger:
         )
         if queries is not None:
             query = query.where(ratings.query_digest.in_(queries))
-        return _standing(self._frame(query, schema)).drop("rating_id")
+        return standing(self._frame(query, schema)).drop("rating_id")
 
     def passages(self) -> list[PassageRow]:
         """Return all that was noted of passages, sorted by digest."""
@@ -266,7 +264,7 @@ class Ledger:
         """Return the call's id and the rows to insert, with ids of their own."""
         name = self._ids.next()
         call_id = None if call is None else name
-        calls = [] if call is None else [_storable((name, *_of_call(call)))]
+        calls = [] if call is None else [storable((name, *_of_call(call)))]
         return call_id, (
             calls,
             [(f"{name}{number:06x}", *_of_rating(each), call_id) for number, each in enumerate(ratings)],
@@ -294,25 +292,6 @@ class Ledger:
             found = connection.execution_options(yield_per=CHUNK).execute(query)
             parts.extend(pl.DataFrame(list(zip(*rows, strict=True)), schema) for rows in found.partitions())
         return pl.concat(parts)
-
-
-def _standing(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per pair; only what may be double is sorted, which is little and saves memory."""
-    query, passage = pl.col("query_digest"), pl.col("passage_digest")
-    several = rows.select(query.hash(seed=1) ^ passage.hash(seed=2)).to_series().is_duplicated()
-    doubtful = rows.filter(several)
-    rated = doubtful.filter(pl.col("status") == "rated").sort("rating_id")
-    others = doubtful.filter(pl.col("status") != "rated").sort("rating_id", descending=True)
-    settled = pl.concat([rated, others]).unique([query, passage], keep="first", maintain_order=True)
-    return rows.filter(~several).vstack(settled) if len(doubtful) else rows
-
-
-def _storable(call: Row) -> Row:
-    """Return a row of `calls` with the model's words as JSON would write what a database cannot hold."""
-    row = list(call)
-    for place in (_RAW, _MODEL):
-        row[place] = row[place].replace("\0", "\\u0000").encode(errors="backslashreplace").decode()
-    return tuple(row)
 
 
 def default_path(home: Path) -> Path:

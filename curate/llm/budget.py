@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from curate.core.errors import BudgetError
-from curate.core.protocols import Request, Usage
+from curate.core.messages import Request, Usage
 from curate.llm.cost import Price, cost, estimate
 from curate.llm.exchange_rates import Rate, Rates, Total, line, shown
 

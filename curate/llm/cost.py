@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field
 
 from curate.core.config import Section
-from curate.core.protocols import Request, Usage
+from curate.core.messages import Request, Usage
 
 _OTHER, _HAN, _WIDE_MARK, _LETTER, _DIGIT, _MARK, _SPACE = range(7)
 _RANGES = (

@@ -14,7 +14,7 @@ from pydantic import field_validator, model_validator
 
 from curate.core.config import Json, Section, canonical, check, digest, text_digest
 from curate.core.errors import suggestion
-from curate.core.protocols import Message
+from curate.core.messages import Message
 from curate.core.records import GRADES, Grade
 
 LAYOUT = 1

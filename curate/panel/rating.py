@@ -11,7 +11,8 @@ import polars as pl
 
 from curate.core.config import text_digest
 from curate.core.errors import ProviderError, RunFailed
-from curate.core.protocols import Judge, Progress, Reply, quiet
+from curate.core.messages import Reply
+from curate.core.protocols import Judge, Progress, quiet
 from curate.core.records import Document, Outcome, Query
 from curate.core.sampling import chunks, halves
 from curate.ledger import Ledger, Rating

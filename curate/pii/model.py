@@ -15,7 +15,7 @@ from typing import Literal, Self
 from pydantic import model_validator
 
 from curate.core.config import Json, Section, canonical, check, digest
-from curate.core.protocols import Message, Reply, Request
+from curate.core.messages import Message, Reply, Request
 from curate.core.records import Span
 from curate.llm import parse
 from curate.llm.prompts import block, check_template, fence, fill

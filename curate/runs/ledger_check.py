@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from curate.core.config import digest
-from curate.core.protocols import Reply
+from curate.core.messages import Reply
 from curate.core.records import GRADES, STATUSES
 from curate.ledger.identities import RENAMED
 from curate.ledger.store import CHUNK, Ledger

@@ -8,7 +8,7 @@ from typing import cast
 
 from curate.core.config import Settings
 from curate.core.errors import ConfigError, ProviderError
-from curate.core.protocols import Reply, Request, Usage
+from curate.core.messages import Reply, Request, Usage
 from curate.core.records import Grade
 from curate.ledger import Ledger, default_path
 from curate.llm.cost import cost

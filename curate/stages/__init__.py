@@ -8,7 +8,7 @@ from curate.stages.context import Stage
 
 NAMES = ("ingest", "mask", "diversify", "pool", "judge", "consensus", "resolve", "export", "report")
 """What a pipeline runs, unless it lists its stages."""
-_MODULES = {"ingest", "pool", "consensus", "resolve", "report", "audit"}
+_MODULES = {"pool", "consensus", "resolve", "report", "audit"}
 """Stages of one module; the others are packages, whose module `stage` holds them."""
 KNOWN = (*NAMES[:-2], "sts", *NAMES[-2:], "audit", "train_set")
 """All stages, each behind those whose tables it reads."""

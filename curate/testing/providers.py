@@ -5,7 +5,8 @@ import json
 from collections.abc import Callable
 
 from curate.core.errors import ProviderError
-from curate.core.protocols import Message, Provider, Reply, Request
+from curate.core.messages import Message, Reply, Request
+from curate.core.protocols import Provider
 from curate.system.egress import understood
 
 REQUEST = Request((Message("system", "You answer in one word."), Message("user", "Is 7,131 odd?")), max_tokens=50)

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from curate.core.config import read_yaml, text_digest
-from curate.core.protocols import Reply, Request
+from curate.core.messages import Reply, Request
 from curate.core.records import GRADES, Document, Grade, Outcome
 from curate.llm.passages import bounded, shown
 from curate.llm.prompts import labels, messages, rubric

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from curate.core.errors import ConfigError, DataError
 from curate.ledger import Ledger, PassageRow, tables
+from curate.ledger.frames import standing
 from curate.ledger.ids import TimeOrderedIds
 from curate.ledger.records import LOST
-from curate.ledger.store import _standing
 from curate.stages.context import ledger_place
 from tests.conftest import need
 from tests.support import postgres
@@ -330,9 +330,9 @@ def test_what_stands_does_not_depend_on_the_order_of_arrival(
     ]
     chance.shuffle(rows)
     names = ["query_digest", "passage_digest", "grade", "status", "rating_id"]
-    standing = _standing(pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row"))
-    assert {row[:2]: row[2] or row[3] for row in standing.iter_rows()} == expected
-    assert len(standing) == len(expected)
+    found = standing(pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row"))
+    assert {row[:2]: row[2] or row[3] for row in found.iter_rows()} == expected
+    assert len(found) == len(expected)
 
 
 def test_replies_about_one_prompt_are_read_again_oldest_first(ledger: Ledger) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.core.protocols import Message, Request, Usage
+from curate.core.messages import Message, Request, Usage
 from curate.llm.cost import Price, cost, estimate, tokens
 from curate.system import resources
 

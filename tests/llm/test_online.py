@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from curate.core.errors import BudgetError, ProviderError, RunFailed
-from curate.core.protocols import Provider, Request, Usage
+from curate.core.messages import Request, Usage
+from curate.core.protocols import Provider
 from curate.core.records import Outcome
 from curate.ledger import Ledger
 from curate.llm import online

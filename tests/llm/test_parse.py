@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.core.protocols import Reply
+from curate.core.messages import Reply
 from curate.core.records import GRADES, Outcome
 from curate.llm.parse import parse
 from curate.llm.prompts import Rubric, labels, schema

@@ -10,7 +10,7 @@ import pytest
 from curate.core import config as settings
 from curate.core.config import canonical, read_yaml
 from curate.core.errors import AccessError, ProviderError
-from curate.core.protocols import Reply, Request, Usage
+from curate.core.messages import Reply, Request, Usage
 from curate.core.records import Outcome
 from curate.llm.prompts import rubric
 from curate.llm.providers import PROVIDERS, provider

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from curate.core.config import read_yaml
 from curate.core.errors import ConfigError
-from curate.core.protocols import Reply
+from curate.core.messages import Reply
 from curate.llm.questions import STATUSES, Question, Said, build, question, read, schema
 from tests import ROOT
 from tests.vendor import BLOCK

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from curate.core.errors import ConfigError, ProviderError
-from curate.core.protocols import Message, Reply, Request
+from curate.core.messages import Message, Reply, Request
 from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.settings import ProviderConfig
 from curate.system.egress import proxy

@@ -9,7 +9,7 @@ import pytest
 
 from curate.core.config import Json, text_digest
 from curate.core.errors import ProviderError, RunFailed
-from curate.core.protocols import Reply
+from curate.core.messages import Reply
 from curate.core.records import Document, Outcome, Query
 from curate.ledger import Ledger
 from curate.llm.online import Task

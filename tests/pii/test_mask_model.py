@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from curate.core.config import check, read_yaml
 from curate.core.errors import BudgetError, ConfigError, ProviderError, RunFailed, UserError
-from curate.core.protocols import Reply
+from curate.core.messages import Reply
 from curate.ledger import Ledger
 from curate.llm.providers import provider
 from curate.llm.providers.presets import LanguageModel

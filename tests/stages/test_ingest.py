@@ -10,7 +10,8 @@ import pytest
 from curate.core.config import check
 from curate.core.errors import ConfigError, CurateError, DataError
 from curate.stages.context import Context
-from curate.stages.ingest import STAGE, Config
+from curate.stages.ingest.config import Config
+from curate.stages.ingest.stage import STAGE
 from curate.system import files
 from tests.support.steps import beir, jsonl, step
 

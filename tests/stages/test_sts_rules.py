@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from curate.core.config import read_yaml
 from curate.core.errors import ConfigError
-from curate.core.protocols import Reply
+from curate.core.messages import Reply
 from curate.stages.sts import balance
 from curate.stages.sts.config import Config
 from curate.stages.sts.llm_rewriting import KINDS, RULES, Kind, RewritingTask, Rules, bare, prompt, read

@@ -10,7 +10,7 @@ import pytest
 
 from curate.core.protocols import Benchmark
 from curate.formats.exporters.triples import export
-from curate.stages.ingest import SampledSplit
+from curate.stages.ingest.config import SampledSplit
 from curate.stages.train_set.config import Negatives
 from curate.stages.train_set.mining import mined
 from curate.stages.train_set.stage import train_set

@@ -15,7 +15,8 @@ import pytest
 
 from curate.core.config import Json
 from curate.core.errors import ProviderError
-from curate.core.protocols import Benchmark, Corpus, Exporter, Progress, Reply, Request, Usage, Vectors
+from curate.core.messages import Reply, Request, Usage
+from curate.core.protocols import Benchmark, Corpus, Exporter, Progress, Vectors
 from curate.core.records import GRADES, Document, Hit, Outcome, Query, Role, Span
 from curate.testing import (
     check_encoder,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from openai import APIStatusError, OpenAI
 
 from curate.core.errors import ProviderError
-from curate.core.protocols import Reply
+from curate.core.messages import Reply
 from curate.llm.providers.sdk import SdkProvider
 from tests import vendor as fake
 from tests.support.asking import QUERY, llm, passages, script

@@ -8,7 +8,7 @@ from typing import Any
 
 from curate.core.config import digest
 from curate.core.errors import BatchGone, ProviderError, RunFailed
-from curate.core.protocols import BatchState, Reply
+from curate.core.messages import BatchState, Reply
 from curate.llm.batch.records import BatchDraft, BatchItem, BatchJob, Flight
 from curate.llm.batch.session import Session
 from curate.llm.cost import batch_price, believed, cost, estimate

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from curate.core.config import Json
-from curate.core.protocols import BatchProvider, Reply
+from curate.core.messages import Reply
+from curate.core.protocols import BatchProvider
 from curate.llm.cost import Price
 from curate.llm.online import Account, ReplyResult, Task
 from curate.system.retry_after import LONGEST_S

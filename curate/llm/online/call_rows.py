@@ -6,7 +6,7 @@ from typing import Protocol
 
 from curate.core.config import canonical
 from curate.core.errors import ProviderError
-from curate.core.protocols import Reply
+from curate.core.messages import Reply
 from curate.ledger import Call
 from curate.ledger.records import LOST
 from curate.llm.cost import Price, cost

@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import islice
 
 from curate.core.errors import ProviderError, RunFailed
-from curate.core.protocols import PaidProgress, Reply, Usage
+from curate.core.messages import Reply, Usage
+from curate.core.protocols import PaidProgress
 from curate.ledger import Ledger
 from curate.llm.budget import Meter
 from curate.llm.cost import believed, cost, estimate

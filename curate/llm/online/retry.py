@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential_jitter
 
 from curate.core.errors import ProviderError
-from curate.core.protocols import Reply
+from curate.core.messages import Reply
 from curate.system.http import enough
 from curate.system.retry_after import LONGEST_S
 

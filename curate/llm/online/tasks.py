@@ -7,7 +7,8 @@ from functools import cached_property
 
 from curate.core.config import digest, text_digest
 from curate.core.errors import ProviderError
-from curate.core.protocols import Provider, Reply, Request
+from curate.core.messages import Reply, Request
+from curate.core.protocols import Provider
 from curate.ledger import Ledger, Rating
 from curate.llm.cost import Price
 from curate.llm.online.rate_limit import RateLimit

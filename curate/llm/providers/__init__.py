@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from curate.core.config import Json
-from curate.core.protocols import Provider, Reply
+from curate.core.messages import Reply
+from curate.core.protocols import Provider
 from curate.core.registry import Registry
 from curate.llm.providers.settings import ProviderConfig, opened
 from curate.system import egress

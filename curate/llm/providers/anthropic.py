@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from curate.core.config import Json
-from curate.core.protocols import Reply, Request, Usage
+from curate.core.messages import Reply, Request, Usage
 from curate.llm.cost import believed
 from curate.llm.providers.sdk import JSON, NO_KEY, Rejected, SdkProvider, Unreachable, count, inner, merged, model_id
 

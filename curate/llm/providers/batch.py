@@ -14,7 +14,8 @@ from typing import Any, ClassVar, cast
 
 from curate.core.config import Json
 from curate.core.errors import BatchGone, ProviderError
-from curate.core.protocols import BatchProvider, Reply, Request
+from curate.core.messages import Reply, Request
+from curate.core.protocols import BatchProvider
 from curate.llm.providers.faults import Rejection, filtered, hidden, rejected
 from curate.llm.providers.sdk import NO_KEY, Rejected, SdkProvider, Unreachable
 from curate.llm.providers.settings import ProviderConfig, key_variable

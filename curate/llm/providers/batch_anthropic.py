@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 from curate.core.config import Json
 from curate.core.errors import ProviderError
-from curate.core.protocols import BatchState, Reply
+from curate.core.messages import BatchState, Reply
 from curate.llm.providers.anthropic import AnthropicProvider
 from curate.llm.providers.batch import Batching, NoAnswer
 from curate.llm.providers.sdk import inner

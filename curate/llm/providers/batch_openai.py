@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal
 
 from curate.core.config import Json
 from curate.core.errors import BatchGone, ProviderError
-from curate.core.protocols import BatchState, Reply
+from curate.core.messages import BatchState, Reply
 from curate.llm.providers.batch import Batching, NoAnswer
 from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.sdk import inner

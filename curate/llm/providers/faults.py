@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from curate.core.errors import AccessError, ProviderError
-from curate.core.protocols import Request
+from curate.core.messages import Request
 from curate.system.retry_after import asked, may_pass
 
 _FATAL = frozenset({401, 402, 403, 404})

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from curate.core.config import Json
 from curate.core.errors import ProviderError
-from curate.core.protocols import Reply, Request
+from curate.core.messages import Reply, Request
 from curate.llm.cost import MOST_TOKENS
 from curate.llm.providers.faults import Rejection, filtered, hidden, rejected
 from curate.llm.providers.settings import ProviderConfig, identity, key, key_variable, opened, secrets

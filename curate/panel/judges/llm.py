@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from curate.core.config import Json
-from curate.core.protocols import Reply, Request
+from curate.core.messages import Reply, Request
 from curate.core.records import Outcome
 from curate.llm.parse import Parsed, parse
 from curate.llm.prompts import Rubric, labels, messages, schema

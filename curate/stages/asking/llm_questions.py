@@ -9,8 +9,8 @@ from typing import Generic, Literal, Protocol, TypeVar, get_args
 
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError, ProviderError
+from curate.core.messages import Reply, Request
 from curate.core.model_family import family
-from curate.core.protocols import Reply, Request
 from curate.ledger import Ledger
 from curate.llm import online
 from curate.llm.budget import CostEstimate, plan

@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 
 from curate.core.config import Json, read_yaml
 from curate.core.errors import ConfigError, ProviderError, RunFailed
-from curate.core.protocols import Reply
+from curate.core.messages import Reply
 from curate.core.records import Span
 from curate.ledger import Ledger, default_path
 from curate.llm import online

@@ -14,7 +14,7 @@ from typing import Literal, Self, get_args
 from pydantic import model_validator
 
 from curate.core.config import Json, Section, check, digest
-from curate.core.protocols import Message, Reply, Request
+from curate.core.messages import Message, Reply, Request
 from curate.llm import parse
 from curate.llm.prompts import block, check_template, fence, fill
 from curate.stages.sts.synonym_matcher import Lexer

@@ -1,0 +1,30 @@
+"""Rows as the ledger keeps them, and as its readers want them."""
+
+from dataclasses import fields
+from typing import Any
+
+import polars as pl
+
+from curate.ledger.records import Call
+
+Row = tuple[Any, ...]
+_RAW, _MODEL = (1 + [field.name for field in fields(Call)].index(name) for name in ("raw", "model"))
+
+
+def standing(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return one row per pair; only what may be double is sorted, which is little and saves memory."""
+    query, passage = pl.col("query_digest"), pl.col("passage_digest")
+    several = rows.select(query.hash(seed=1) ^ passage.hash(seed=2)).to_series().is_duplicated()
+    doubtful = rows.filter(several)
+    rated = doubtful.filter(pl.col("status") == "rated").sort("rating_id")
+    others = doubtful.filter(pl.col("status") != "rated").sort("rating_id", descending=True)
+    settled = pl.concat([rated, others]).unique([query, passage], keep="first", maintain_order=True)
+    return rows.filter(~several).vstack(settled) if len(doubtful) else rows
+
+
+def storable(call: Row) -> Row:
+    """Return a row of `calls` with the model's words as JSON would write what a database cannot hold."""
+    row = list(call)
+    for place in (_RAW, _MODEL):
+        row[place] = row[place].replace("\0", "\\u0000").encode(errors="backslashreplace").decode()
+    return tuple(row)

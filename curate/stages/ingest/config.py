@@ -1,0 +1,38 @@
+"""Settings of the stage `ingest`."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from curate.core.config import Section
+from curate.core.sampling import generator
+from curate.formats.readers.settings import Input
+from curate.retrieval.similarity.leaks import form
+
+
+class SampledSplit(Section):
+    """One of two splits; the text of a query decides, so that more queries move none, and copies stay together."""
+
+    take: Literal["train", "test"]
+    test: float = Field(default=0.1, gt=0, lt=1, description="share of the queries that are for tests")
+    seed: int = Field(default=7, description="another seed divides otherwise; both runs need the same")
+
+    def holds(self, text: str) -> bool:
+        """Say whether a query of this text is taken."""
+        return (generator(self.seed, "split", form(text)).random() < self.test) == (self.take == "test")
+
+
+class Config(Input):
+    """Where the input is, and what to do about duplicates and mistakes in it."""
+
+    ids: list[str] | None = Field(default=None, description="ids of the queries to take; all without it")
+    part: SampledSplit | None = Field(default=None, description="take the queries of one split; all without it")
+    sample: int | None = Field(default=None, ge=1, description="take so many queries, drawn by `sample_seed`")
+    sample_seed: int = Field(default=7, description="another seed draws other queries")
+    on_error: Literal["stop", "drop"] = Field(
+        default="stop", description="stop at a bad row, or drop it with its reason"
+    )
+    duplicates: Literal["merge", "keep"] = Field(
+        default="merge", description="what becomes of equal texts under several ids"
+    )
+    keep_raw: bool = Field(default=False, description="keep the raw texts in the run folder once they are masked")
