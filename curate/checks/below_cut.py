@@ -1,4 +1,4 @@
-"""How many relevant documents lie below the cut of a pool, from pairs that were drawn there by chance and graded.
+"""Relevant documents below the cut of a pool, estimated from pairs that were drawn there at random and graded.
 
 What is outside of the pool has two strata of known size: documents that some retriever gave, but that were not chosen,
 and all the others of the corpus. Rows are sorted into them and taken as a random sample of their stratum, so a

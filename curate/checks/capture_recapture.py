@@ -1,4 +1,4 @@
-"""How many relevant documents no retriever found, from how many retrievers found each of the others.
+"""Capture-recapture estimate of the relevant documents that no retriever found.
 
 Every retriever is a net thrown once. Let a relevant document escape all nets with the chance w, and let o_j be the
 odds that net j catches it. Expected numbers of documents are then: uncaught, f0 = sum(w); caught by net j alone,

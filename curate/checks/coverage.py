@@ -1,4 +1,4 @@
-"""Leave one retriever out: what only it found, and what the benchmark would say without it.
+"""Leave-one-retriever-out: what only it found, and what the benchmark would be without it.
 
 The relevant documents that one retriever alone found leave the qrels; nothing that was not judged is added. Every
 system's nDCG@10 and the order of the systems are then compared on the queries that keep a relevant document

@@ -1,4 +1,4 @@
-"""What a pool yields by depth: relevant documents by position, and queries whose pool ended too early."""
+"""Relevant documents by depth of the pool, and queries whose pool ended too early."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Ask a sample of prompts once more, with one thing changed: the order, the company, the rubric, or nothing.
+"""Repeatability of a judge: a sample of prompts is asked once more with one thing changed.
 
 Every such asking has a replicate of its own in the ledger (of the changed rubric its own digest), so production, which
 reads replicate 0, never sees it, and what was asked before is not asked again.

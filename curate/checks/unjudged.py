@@ -1,4 +1,4 @@
-"""How much of a ranking was judged: holes, Judged@k, and nDCG@10 with and without what was not."""
+"""Unjudged documents in a ranking: Judged@k, and nDCG@10 with and without them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

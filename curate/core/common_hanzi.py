@@ -1,4 +1,4 @@
-"""Frequent Chinese characters: what they say of bytes whose encoding is not known."""
+"""Common Chinese characters, by which the encoding of bytes is guessed."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Equal texts under several ids: number them, find the first id of each, and let qrels and aliases follow it."""
+"""Exact duplicates under several ids: numbered, and followed by qrels and aliases."""
 
 from collections.abc import Mapping
 from hashlib import blake2b

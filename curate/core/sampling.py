@@ -1,4 +1,4 @@
-"""Randomness with a name: every choice has a seed and says what it is for."""
+"""Seeded random choices, each with a name for its purpose."""
 
 import random
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What people's answers make of an audit: false negatives and false positives of all that was retrieved, corrected.
+"""Audit counts corrected by people's answers: false negatives and false positives of all that was retrieved.
 
 A panel errs, so its own counts are wrong both ways. People grade a sample of pairs whose strata part legacy labels
 (+, -) and verdicts; with N pairs in a stratum, of which n were answered and x found relevant, the false negatives are

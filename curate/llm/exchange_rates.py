@@ -1,4 +1,4 @@
-"""Money in several currencies: sums, and what one currency is worth in another by a rate that somebody wrote down."""
+"""Exchange rates: sums in several currencies, converted by rates that the user wrote down."""
 
 import datetime as dt
 from collections.abc import Iterable, Mapping

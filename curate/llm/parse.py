@@ -1,4 +1,4 @@
-"""Read the grades out of a model's reply, strictly: what is not said in the agreed form is not known.
+"""Strict parser of a model's reply: a grade that is not given in the agreed form is not known.
 
 Accepted is one JSON object, label -> grade, alone or inside one code fence. A label or a grade may be in full-width
 letters or in lower case; nothing else is guessed.

@@ -1,4 +1,4 @@
-"""A text as a judge is shown it: whole, or cut at the end of a sentence where it is longer than a limit of tokens.
+"""Texts as judges are shown them: whole, or cut at the end of a sentence above a limit of tokens.
 
 The digest of what is shown is the key of its ratings, so a cut text is another passage than the whole one, and an
 uncut text keeps the key that it always had. Nothing is added to a cut text: what a reader sees is the document's own.

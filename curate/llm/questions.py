@@ -1,4 +1,4 @@
-"""Questions with a few named answers, put to a language model about a query and a passage: prompt, and strict reading.
+"""Questions with named answers about a query and a passage, put to a language model: prompt and strict parser.
 
 Texts stand between the markers of `prompts`. A reply is one JSON object with exactly two keys: `label`, one of the
 named answers, and `reason`, one sentence. Whatever else comes is no answer and becomes none.

@@ -1,4 +1,4 @@
-"""What can be said of raters' agreement on some items, with intervals: of a panel, and of anybody's ratings.
+"""Agreement of a panel, or of any raters, with intervals.
 
 Figures go by the names of `agreement`: those of all raters together, and Cohen's kappa of every pair of them. Each has
 a 95 % percentile interval from 1,000 samples of the clusters, which are the queries of a panel.

@@ -1,4 +1,4 @@
-"""Ask dear judges only what cheap ones leave open: which pairs still need a judge, and what that saves.
+"""Judge cascade: expensive judges are asked only for pairs that cheap ones leave open.
 
 `exact` leaves out pairs on which earlier judges already disagree: they are contested whatever a later one says, so the
 verdicts stay the same. `positives` leaves out pairs that an earlier judge finds not relevant: they cannot become

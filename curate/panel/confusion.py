@@ -1,4 +1,4 @@
-"""Where two judges part: their grades side by side, from the ratings of a run."""
+"""Confusion matrices of pairs of judges, from the ratings of a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Whether several judges are several: how far they err together, and how many independent ones they are worth.
+"""Error correlation of judges, and their effective number.
 
 Kappa counts agreement, and judges that err alike agree: it is no measure of quality. Errors are those against
 assessors, on the cut: +1 for a pair that the judge alone finds relevant, -1 for one that the assessor alone does.

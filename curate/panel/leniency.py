@@ -1,4 +1,4 @@
-"""How strict a judge is against somebody else's grades, and what its grades say of how many documents are relevant."""
+"""Leniency of a judge against another's grades, and the share of relevant documents that its grades imply."""
 
 import math
 from collections.abc import Mapping

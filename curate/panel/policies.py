@@ -1,4 +1,4 @@
-"""Policies side by side: what each makes of the same ratings, how right it is, and what unanimity removes."""
+"""Consensus policies compared on the same ratings: how right each is, and what unanimity removes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Whether a judge's grades depend on where a passage stands in its prompt, and on what else changes in the asking.
+"""Position bias of a judge: whether its grades depend on where a passage stands in the prompt.
 
 Grades count as steps: S 4, A 3, B 2, C 1, D 0. Passages stand in a random order, so within a query the place says
 nothing of the grade unless the judge lets it: no call is needed to see that. Asking the same pairs again, in reversed

@@ -1,4 +1,4 @@
-"""Rate passages and write the ratings down: offline judges query by query, language models by tasks for `ask`.
+"""Ratings of a judge, written to the ledger: offline judges per query, language models by tasks.
 
 The ledger knows texts and a pool knows ids; `missing` and `snapshot` go from one to the other.
 """

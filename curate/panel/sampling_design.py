@@ -1,4 +1,4 @@
-"""Design a sample survey of a pool and draw it: strata, how many pairs of each, and which ones.
+"""Design and draw of a stratified sample of a pool.
 
 The target is this finite pool. Strata say where the panel may be wrong: verdict, how the grades agree, and how deep a
 pair lies. A sample is as large in each as the figures need that it is drawn for, and every pair drawn keeps its

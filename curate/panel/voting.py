@@ -1,4 +1,4 @@
-"""From ratings to verdicts: what the panel decided on each pair."""
+"""Votes and verdicts: what the panel decided on each pair."""
 
 from collections.abc import Sequence
 from typing import Literal, get_args

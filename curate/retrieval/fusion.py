@@ -1,4 +1,4 @@
-"""Fusion: the lists of several retrievers become one order of every query's documents, and a pool is chosen of it.
+"""Rank fusion: the lists of several retrievers become one order per query, of which a pool is chosen.
 
 Everything is numbers: a query, a retriever and a document are their places among all names in order, so that order by
 number is order by name. A million hits take half a second and 400 MB; whoever has more does some queries at a time.

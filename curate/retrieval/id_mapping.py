@@ -1,4 +1,4 @@
-"""Following: what retrievers found, under the ids that are left after texts were merged and dropped."""
+"""Retrieved ids mapped to the ids that are left after texts were merged and dropped."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Rankings: cut, fuse, choose a pool, and measure."""
+"""Rankings: cut, fused, pooled and measured."""
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which parts of a passage stand in the query too, so that a reader's eye finds them.
+"""Highlighting of the parts of a passage that the query contains too.
 
 Chinese has no blanks, so runs of at least two of its characters are compared; other scripts are compared word by word.
 """

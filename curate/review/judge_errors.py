@@ -1,4 +1,4 @@
-"""Error correlation of a run's judges, against what people answered on samples of its pairs."""
+"""Errors of a run's judges against people's answers on samples of its pairs, and their correlation."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

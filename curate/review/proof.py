@@ -1,4 +1,4 @@
-"""What a reviewed sample proves of the panel: shares, recall and kappa of the whole pool, each with an interval.
+"""Estimates for a panel from a reviewed sample: shares, recall and kappa of the whole pool, with intervals.
 
 The answer that counts for a row is the adjudicated one, else that of the person whose row it is, else of whoever read
 it besides. Planted controls tell how far a person can be trusted, and are in no other figure.

@@ -1,4 +1,4 @@
-"""What reviewed samples prove of the published labels, where experts' answers are labels over the panel's.
+"""Estimates for the published labels, where experts' answers replace the panel's.
 
 A pair that people read has their answer for its label: it is right as far as people are. All others have the panel's
 verdict, and are as often wrong as the panel is in their stratum. Of a stratum's N pairs n were read and x of these were

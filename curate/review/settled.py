@@ -1,4 +1,4 @@
-"""What people said of pairs, one grade per pair: the answers that count, of all samples of a run."""
+"""Settled answers: one grade per pair from all samples of a run."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What of this machine `curate` would use, what is missing, and what to type then."""
+"""Diagnosis of this machine: what `curate` would use, what is missing, and what to type."""
 
 import os
 import shutil

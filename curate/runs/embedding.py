@@ -1,4 +1,4 @@
-"""Encode a run's queries and documents ahead of the stage that needs their vectors, on one machine or on many.
+"""Embeddings of a run's texts, computed ahead of the stages on one machine or several.
 
 Nothing is written but the cache of embeddings, so any number of processes may be at it at once.
 """

@@ -1,4 +1,4 @@
-"""What in a folder is not ours: it is never replaced, and a sentence says where it stands."""
+"""Foreign files in a run folder: never replaced, and named in a sentence."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A first pipeline file for somebody's data: what is where, which columns hold what, who can judge, what that costs."""
+"""Generation of a first pipeline file from a user's data: files, columns, judges, and what they cost."""
 
 import json
 import os

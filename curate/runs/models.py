@@ -1,4 +1,4 @@
-"""Language models as a user sees them: which can be named, and one tiny call that shows whether a model answers."""
+"""Language models that can be named, and one tiny call that shows whether a model answers."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""How far raters agree on items: kappa, alpha, AC1 and their kin, from integer codes or from counts.
+"""Inter-rater agreement: Cohen's and Fleiss' kappa, Krippendorff's alpha, Gwet's AC1, from integer codes or counts.
 
 A matrix of codes is items x raters: whole numbers from 0 to categories - 1 in the order of the scale, and -1 or None
 for a missing rating. Ratings become a tally, a tally becomes sums (`curate.stats.tally`), and every statistic is a

@@ -1,4 +1,4 @@
-"""Bootstrap intervals that resample clusters: the pairs of one query are not independent, queries are."""
+"""Cluster bootstrap: percentile intervals that resample queries, because the pairs of one query are not independent."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

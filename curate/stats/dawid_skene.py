@@ -1,4 +1,4 @@
-"""Dawid and Skene's model of raters (1979): what each item is, and how every rater errs, from ratings alone.
+"""The Dawid-Skene model (1979): the class of each item and the confusion matrix of each rater, from ratings alone.
 
 Every item has one true category; given it, raters err independently, each by a confusion matrix of its own. EM finds
 the parameters of the greatest likelihood, beginning with the share of an item's ratings in every category.

@@ -1,4 +1,4 @@
-"""How hard queries are, without labels of difficulty: words shared with the positives, their BM25 rank, length."""
+"""Query difficulty without labels of it: words shared with the positives, their BM25 rank, length."""
 
 import math
 from collections.abc import Mapping, Sequence

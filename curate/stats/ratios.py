@@ -1,4 +1,4 @@
-"""A ratio of sums over pairs with an interval that resamples queries: a share, a mean, a slope, or a correlation."""
+"""Ratios of sums over pairs (a share, a mean, a slope, a correlation), with intervals that resample queries."""
 
 from dataclasses import dataclass, field
 from typing import Self

@@ -1,4 +1,4 @@
-"""What a graded sample proves of the whole pool: shares, recall and kappa, each with an interval.
+"""Stratified estimates of a whole pool from a graded sample: shares, recall and kappa, each with an interval.
 
 A stratum has N pairs of which n were answered, x of them hits; p = x / n. Who did not answer counts as not drawn: the
 answers of a stratum are taken as a random sample of it. What is estimated is the finite pool, so a stratum that was

@@ -1,4 +1,4 @@
-"""Whether one model is better than another on the same queries, and how many queries it takes to see it.
+"""Paired randomisation test of models on the same queries, and how many queries a difference needs to be shown.
 
 A model's queries are sums, one row per query, of which a statistic makes its score: a mean, or Pearson's correlation of
 pairs of sentences, so that one test serves both.

@@ -1,4 +1,4 @@
-"""Corpora: a table on disk, and what an export makes of one; all are read in batches and hold no text in memory."""
+"""Corpora as tables on disk, read in batches; no corpus is held in memory."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A server of the user's own choice, whatever runs on it: its key, and how it is asked again."""
+"""HTTP servers of the user's choice: their key, and retries."""
 
 import datetime as dt
 import os

@@ -1,4 +1,4 @@
-"""Names of processes that share a ledger, by which others can see that one is gone."""
+"""Names of processes that share a ledger, by which others see that one is gone."""
 
 import os
 import socket

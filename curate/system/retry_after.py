@@ -1,4 +1,4 @@
-"""What an HTTP reply says about asking again: whether, and after how many seconds."""
+"""Retry-After of HTTP replies: whether to try again, and after how many seconds."""
 
 import datetime as dt
 import math

@@ -1,4 +1,4 @@
-"""A run folder: held by one process at a time, on a disk that may be full."""
+"""Lock of a run folder: one process at a time, on a disk that may be full."""
 
 import errno
 import os

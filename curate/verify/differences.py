@@ -1,4 +1,4 @@
-"""What a table of labels holds otherwise than it must, in sentences with counts and ids and no text."""
+"""Differences between a table of labels and what it must be, in sentences with counts and ids."""
 
 from collections.abc import Iterator, Sequence
 

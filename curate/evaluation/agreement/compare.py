@@ -1,4 +1,4 @@
-"""What a run's ratings say, from its tables alone: agreement, and every policy beside the others."""
+"""Agreement in a finished run, and consensus policies compared, from its tables."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Whether two benchmarks put the same models into the same order: Spearman's and Kendall's correlation of their scores.
+"""Rank correlation of two benchmarks over the same models, with p and an interval.
 
 Models are few and a correlation of few is worth little, so both come with p and with an interval that resamples models
 and queries together, and below eight models with neither: rho = 0.354 of 14 models, for one, is compatible with -0.22

@@ -1,4 +1,4 @@
-"""Candidates of a reranker: some positives and some negatives of every query, drawn by seed."""
+"""Candidates for a reranker: some positives and some negatives per query, drawn by seed."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Who had a part in making a benchmark: its retrievers and judges, under every name that one of them may come back by.
+"""Contributors of a benchmark: its retrievers and judges, under every name by which one may come back.
 
 A model that retrieved for a benchmark or judged it scores too well there, so its export says who did.
 """

@@ -1,4 +1,4 @@
-"""The gate in front of every export: what must hold of a benchmark, checked all at once."""
+"""Integrity checks in front of every export, all at once."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

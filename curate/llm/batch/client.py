@@ -1,4 +1,4 @@
-"""The one door to the batch APIs: several judges side by side under one cap, until all are settled or one must stop."""
+"""Client for the vendors' batch APIs: several judges side by side under one cap, until all is settled or a stop."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""One judge that is asked by batches: collect what is open, then submit and collect what is left."""
+"""Batches of one judge: open ones are collected, then what is left is submitted and collected."""
 
 import datetime as dt
 from collections.abc import Iterable, Mapping

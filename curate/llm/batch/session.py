@@ -1,4 +1,4 @@
-"""What the judges of one asking by batches share: the money, the pace, and whether anything may still begin."""
+"""Shared state of judges that are asked by batches: money, pace, and the first reason to stop."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

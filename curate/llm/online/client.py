@@ -1,4 +1,4 @@
-"""Ask several judges side by side, under one cap, until everything is settled or somebody says stop."""
+"""Client for online requests: several judges side by side under one cap, until all is settled or a stop."""
 
 import asyncio
 from collections.abc import Callable, Sequence

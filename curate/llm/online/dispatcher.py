@@ -1,4 +1,4 @@
-"""One judge's way through an asking: its slots, its pace, its breaker, and what becomes of each of its requests."""
+"""Dispatcher of one judge's requests: slots, rate limit, circuit breaker, payment, and what becomes of each reply."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Something small that is done again and again beside an asking, such as renewing claims."""
+"""Heartbeat beside requests under way, such as the renewal of claims."""
 
 import asyncio
 from collections.abc import Callable, Iterator

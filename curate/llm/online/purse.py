@@ -1,4 +1,4 @@
-"""The money of an asking: held before anything is sent, and shared with other processes under the same cap."""
+"""Money of a set of requests: reserved before anything is sent, shared with other processes under the same cap."""
 
 import asyncio
 import time

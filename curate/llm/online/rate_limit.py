@@ -1,4 +1,4 @@
-"""Requests and tokens per minute: what may be sent now so that the vendor counts no more in any minute."""
+"""Rate limits of requests and tokens per minute, kept so that the vendor counts no more in any minute."""
 
 from collections import deque
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Ask again: after the pause that a vendor names, or after pauses that grow, until the tries or the asking end."""
+"""Retries after the pause that a vendor names, or after pauses that grow, up to a number of tries."""
 
 from collections.abc import Awaitable, Callable
 

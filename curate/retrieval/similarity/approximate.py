@@ -1,4 +1,4 @@
-"""Rough products of many vectors at once, with a bound on how rough they are: what cannot matter is screened out."""
+"""Approximate products with an error bound, by which pairs that cannot matter are left out before the exact ones."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Where rough products are computed: by the processor, or by torch in half precision on a GPU."""
+"""Devices for approximate products: int8 on the processor, or half precision by torch on a GPU."""
 
 import math
 from collections.abc import Iterator

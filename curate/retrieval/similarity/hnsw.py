@@ -1,4 +1,4 @@
-"""What resembles what by an approximate index, for corpora that are too large to compare everything with everything."""
+"""Near-duplicate search by an HNSW index, for corpora too large for exact comparison."""
 
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Rough products of vectors as whole numbers, with a bound on how rough they are."""
+"""Approximate products of vectors as 8-bit integers, with a bound on their error."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""Leaks between a training and a test split: queries that resemble one another, and positives of such queries.
+"""Leakage between a training and a test split: similar queries, and positives of such queries.
 
 Splits share a corpus (METHOD: so that training sees what a system is asked in, never what it is asked), so a document
 of both is no leak by itself. It is one if the queries it answers are near to one another too.

@@ -1,4 +1,4 @@
-"""Which items resemble which of those that came before, to five digits, whatever computes the products."""
+"""Near-duplicate search: which items resemble which earlier ones, to five digits on any device."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

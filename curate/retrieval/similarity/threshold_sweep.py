@@ -1,4 +1,4 @@
-"""How many texts the diversity rule would keep at each of several thresholds, from one look at a sample."""
+"""Threshold sweep: how many texts the diversity rule keeps at several thresholds, from one pass over a sample."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Judges that are asked by batches: each by one process at a time, which first collects what others left open."""
+"""Judging by batches: one process per judge, which first collects what others left open."""
 
 import time
 from collections.abc import Iterator, Sequence

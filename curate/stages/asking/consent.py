@@ -1,4 +1,4 @@
-"""How a panel is asked: what it would cost, whether that is allowed, and who is asked for what in which order."""
+"""Consent to spend: what asking a panel would cost, whether that is allowed, and who is asked in which order."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""The language of a run's texts against that of the rubric: a wrong one stops before anything is sent or paid."""
+"""Block judging when texts and rubric are in different languages."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a stage asks language models beside ratings: known from the ledger, planned, asked side by side, read again.
+"""Questions of a stage to language models: known from the ledger, planned, asked, read.
 
 Answers are kept nowhere but in the replies, so a killed or repeated stage reads what was answered and pays it once.
 """

@@ -1,4 +1,4 @@
-"""The panel at its table: a seat per judge, with what it still has to rate and what it has said."""
+"""State of a panel: each judge with what it has rated and what it still has to rate."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

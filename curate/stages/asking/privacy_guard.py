@@ -1,4 +1,4 @@
-"""What masking may have missed stops whatever would carry it away: a question to a model elsewhere, and the export.
+"""Block egress and export while residual personal data remains.
 
 `mask` lists places that still look like personal data. Nothing of a run leaves this machine while one stands in a text
 that was neither mended nor accepted. Whoever may carry texts away is asked about in one place, `curate.system.egress`.

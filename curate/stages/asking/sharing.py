@@ -1,4 +1,4 @@
-"""Several processes judge one pool: each claims prompts before it sends them, and leaves to others what is theirs."""
+"""Work sharing: each process claims prompts before it sends them and leaves others' claims alone."""
 
 import asyncio
 import time

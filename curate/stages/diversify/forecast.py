@@ -1,4 +1,4 @@
-"""What diversify would do, before it starts: how much there is to encode and compare, what thresholds would keep."""
+"""Forecast of diversify: how much there is to encode and compare, and what thresholds would keep."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Decisions of a long diversify on disk, block by block: a work that was killed goes on where it was."""
+"""Journal of a long diversify on disk, block by block, from which a killed one continues."""
 
 import zlib
 from pathlib import Path

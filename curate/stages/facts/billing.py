@@ -1,4 +1,4 @@
-"""What a run has paid, by the ledger, and what a plan comes to: in each vendor's currency, and in all by the rates."""
+"""Bills of a run by the ledger, and plans, per vendor's currency and in total."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the card of an export tells of its run: judges, agreement, experts, settings, personal data."""
+"""Facts for the card of an export: judges, agreement, experts, settings, personal data."""
 
 from collections.abc import Mapping
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""What the queries of a run came to, and what it has paid, by the stages' reports and tables."""
+"""Outcome of a run: what its queries came to, and what it has paid."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping

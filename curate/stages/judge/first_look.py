@@ -1,4 +1,4 @@
-"""First look: a paid panel judges whole queries drawn by seed, and signs of trouble are told before the rest is paid.
+"""First look: the panel judges a few whole queries, and signs of trouble are shown before the rest is paid.
 
 In batches, whose answers come within a day, and in a cascade, whose judges are asked one after the other, there is no
 first look: the ratings are looked at in the end.

@@ -1,4 +1,4 @@
-"""The gate: every judge answers controls, blindly mixed into ordinary prompts, before a pool is paid for.
+"""Qualification of judges: each answers controls, mixed blindly into ordinary prompts, before a pool is paid for.
 
 Prompts of controls are built as all others are, with passages of the pool beside the controls, and kept under a
 replicate of their own. What the ledger holds of them is not asked again.

@@ -1,4 +1,4 @@
-"""The first pass of masking: a language model on this machine is asked where personal data stands in every text.
+"""First pass of masking by a local language model, which is asked where personal data stands in each text.
 
 Through the one door, like every question: planned, allowed, under the cap, and written down as it is answered. Only
 where something stands is written down, under a key that says nothing of the text; so a killed or repeated run reads

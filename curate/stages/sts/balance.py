@@ -1,4 +1,4 @@
-"""What can be said of a set of sentence pairs: labels, lengths, and how far cheap signs give the label away."""
+"""Balance of a set of sentence pairs: labels, lengths, and how far shallow features predict the label."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The sentences that are put beside a query: what each kind must hold, and how a model is asked to write them.
+"""Sentences written by a language model beside a query: what each kind must contain, and how it is asked for.
 
 A positive holds the synonym and asks the same; a hard negative holds the synonym and asks something else; an easy one
 holds the query's own term and asks something else. Rules see words, length and form; whether the meaning is right they

@@ -1,4 +1,4 @@
-"""What can be done to a question without a model: say the same in other words, ask something else, change a detail.
+"""Question templates: rewording, another question or a changed detail, without a model.
 
 The words are data, `question_templates.yaml`, by language. Nothing here knows what a question means; it is right as
 often as its patterns are: enough to show a pipeline, no replacement for people or a panel.

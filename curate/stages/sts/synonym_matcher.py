@@ -1,4 +1,4 @@
-"""Where the words of a dictionary of synonyms stand in a text, and the text with one of them for another."""
+"""Matches of a synonym dictionary in a text, and the text with one word replaced by another."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence

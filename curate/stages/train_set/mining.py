@@ -1,4 +1,4 @@
-"""What training pairs are made of: the best grade of a pair, and how wrong negatives would be that nobody graded."""
+"""Hard-negative mining figures: the best grade per pair, and how wrong ungraded negatives would be."""
 
 from collections.abc import Mapping
 

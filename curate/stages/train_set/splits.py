@@ -1,4 +1,4 @@
-"""One split of a set, as a leak check needs it: of a run folder, or of any folder that `ingest` can read."""
+"""Splits for a leak check: a run folder, or any folder that `ingest` can read."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
