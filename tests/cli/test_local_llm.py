@@ -119,6 +119,7 @@ def test_what_a_real_model_says_of_personal_data_breaks_nothing(model: Remote, t
         "kind": "openai",
         "model": "gemma-3-270m",
         "base_url": model.url,
+        "local": True,
         "temperature": 0.0,
         "concurrency": 1,
         "timeout_s": 300.0,

@@ -150,7 +150,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from curate.vectors import GROUP, CachedEncoder, encode_part
-from curate.protocols import quiet
+from curate.core.protocols import quiet
 from curate.testing import Listed
 from tests.small import Neighbours
 from tests.test_vectors import DOCUMENTS

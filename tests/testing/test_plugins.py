@@ -233,7 +233,7 @@ def test_the_doctor_names_plugins_and_says_which_is_broken(site: Path, tmp_path:
 
 
 PROVIDER = """\
-from curate.protocols import Reply
+from curate import Reply
 
 class Flatterer:
     '''A model that finds everything relevant.'''
@@ -265,7 +265,7 @@ def test_a_provider_of_others_judges(site: Path, tmp_path: Path) -> None:
 
 RECOGNISER = """\
 import re
-from curate.records import Span
+from curate import Span
 
 def badge(text):
     '''Return badges of visitors, such as V-1234.'''
