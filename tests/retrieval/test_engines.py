@@ -146,7 +146,7 @@ def test_results_come_in_order_from_where_they_should(kind: str, tmp_path: Path,
 
 SERVING = """
 import sys
-from curate.engines.ray import Config, Ray
+from curate.retrieval.engines.ray import Config, Ray
 
 cluster = Ray(Config())._cluster()
 print(cluster.get_runtime_context().gcs_address, flush=True)

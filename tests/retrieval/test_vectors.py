@@ -149,11 +149,11 @@ def test_vectors_of_two_lengths_are_an_error(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from curate.vectors import GROUP, CachedEncoder, encode_part
+from curate.retrieval.vectors import GROUP, CachedEncoder, encode_part
 from curate.core.protocols import quiet
-from curate.testing import Listed
-from tests.small import Neighbours
-from tests.test_vectors import DOCUMENTS
+from curate.testing import ListCorpus
+from tests.support.small import Neighbours
+from tests.retrieval.test_vectors import DOCUMENTS
 
 class Doomed(Neighbours):
     def encode(self, texts, role):
@@ -161,7 +161,7 @@ class Doomed(Neighbours):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().encode(texts, role)
 
-encode_part(CachedEncoder(Doomed(), Path(sys.argv[1])), Listed(DOCUMENTS), quiet, (int(sys.argv[3]), int(sys.argv[4])))
+encode_part(CachedEncoder(Doomed(), Path(sys.argv[1])), ListCorpus(DOCUMENTS), quiet, (int(sys.argv[3]), int(sys.argv[4])))
 """
 
 

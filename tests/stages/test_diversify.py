@@ -179,8 +179,8 @@ def test_a_damaged_block_and_what_follows_is_decided_again(tmp_path: Path, monke
 BEYOND = """
 import resource, sys
 import numpy as np
-from curate.diversity import diversify
-from curate.search import top_k
+from curate.retrieval.similarity.diversity import diversify
+from curate.retrieval.similarity.exact_search import top_k
 resource.setrlimit(resource.RLIMIT_DATA, (BYTES, BYTES))
 vectors = np.memmap(sys.argv[1], np.float32, "r", shape=(ROWS, 768))
 kept = diversify(vectors, 0.5, 0).kept
