@@ -92,10 +92,16 @@ def compare(
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """Return p adjusted by Holm's step-down (1979), in the order given."""
-    from statsmodels.stats.multitest import multipletests
+    """Return p adjusted by Holm's step-down (1979), in the order given.
 
-    return [float(p) for p in multipletests(chances, method="holm")[1]] if chances else []
+    As statsmodels' `multipletests`, which collects the whole process's garbage at each call (60 ms and more).
+    """
+    order = np.argsort(chances, kind="stable")
+    factors = len(chances) - np.arange(len(chances))
+    steps = np.minimum(np.maximum.accumulate(factors * np.asarray(chances)[order]), 1.0)
+    adjusted = np.empty(len(chances))
+    adjusted[order] = steps
+    return [float(each) for each in adjusted]
 
 
 def needed(difference: float, spread: float, queries: int) -> tuple[int | None, float]:

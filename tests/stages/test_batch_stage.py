@@ -143,7 +143,7 @@ def test_who_asks_online_leaves_to_a_batch_what_is_in_it(tmp_path: Path, killed:
 
 @pytest.fixture
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "Pace", lambda: FAST)
+    monkeypatch.setattr(client, "PollingPolicy", lambda: FAST)
 
 
 @pytest.mark.usefixtures("fast")
@@ -209,7 +209,7 @@ def test_what_gave_nothing_before_a_kill_is_not_asked_whole_again(
 def test_what_gave_nothing_in_batches_is_asked_online_in_smaller_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "Pace", lambda: replace(FAST, rounds=1))
+    monkeypatch.setattr(client, "PollingPolicy", lambda: replace(FAST, rounds=1))
     run = pooled(tmp_path, dict(list(TEXTS.items())[:4]), ONE_QUERY)
     with counting(Alone()) as (server, work):
         step(run, "judge", TWO, model(server), yes=True, batch=True)

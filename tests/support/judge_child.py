@@ -42,7 +42,7 @@ def mortal(ledger: Ledger, *rows: Any) -> str | None:
 
 lives, append = int(os.environ.get("DIE", "0")), Ledger.append
 Ledger.append = mortal  # type: ignore[method-assign,assignment]
-setattr(client, "Pace", lambda: FAST)  # noqa: B010 - mypy
+setattr(client, "PollingPolicy", lambda: FAST)  # noqa: B010 - mypy
 sharing.LEASE_S = float(os.environ.get("LEASE_S", sharing.LEASE_S))
 sharing.AT_ONCE = int(os.environ.get("AT_ONCE", sharing.AT_ONCE))
 step(

@@ -28,7 +28,7 @@ _STATIC = {
     "report.css": ("text/css", "report/templates/report.css"),
     "review.css": ("text/css", "review/web/templates/review.css"),
     "review.js": ("text/javascript", "review/web/templates/review.js"),
-    "icon.svg": ("image/svg+xml", "review/icon.svg"),
+    "icon.svg": ("image/svg+xml", "review/web/templates/icon.svg"),
 }
 
 
