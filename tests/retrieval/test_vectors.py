@@ -161,7 +161,8 @@ class Doomed(Neighbours):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().encode(texts, role)
 
-encode_part(CachedEncoder(Doomed(), Path(sys.argv[1])), ListCorpus(DOCUMENTS), quiet, (int(sys.argv[3]), int(sys.argv[4])))
+part = int(sys.argv[3]), int(sys.argv[4])
+encode_part(CachedEncoder(Doomed(), Path(sys.argv[1])), ListCorpus(DOCUMENTS), quiet, part)
 """
 
 
