@@ -1,0 +1,129 @@
+"""Say whether a text orders a grader about: who, what and which grade, close together, in any of twelve languages.
+
+No word is an order. Each says something (orders.yaml, `weights`), and what stands in one or two sentences is added up;
+words of medicine count against it, for surgery, tumours and evidence are graded too.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from curate.config import Section, check, read_yaml
+from curate.resources import data_file
+from curate.suspicion import words
+from curate.suspicion.words import Hit, Words
+
+_ENDS = re.compile(r"[。!?؟\n()（）]+|\.(?=\s|$)")
+_DENSE = re.compile(r"[\u3040-\u9fff\uac00-\ud7a3]")
+_FAR, _FAR_DENSE = 260, 90
+"""Code points that may lie between the words of an order; the second where a word has two of them."""
+
+
+class _Form(Section):
+    needs: tuple[tuple[str, ...], ...]
+    weights: Mapping[str, int]
+
+
+class _File(Section):
+    least: int
+    forms: Mapping[str, _Form]
+    covers: Mapping[str, tuple[str, ...]]
+    calm: tuple[int, int, int]
+    grades: tuple[str, ...]
+    edges: Mapping[str, tuple[str, str]]
+    scripts: Mapping[str, str]
+    latin: tuple[str, ...]
+    simpler: str
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What orders are made of, and how texts are read."""
+
+    file: _File
+    languages: Mapping[str, Words]
+    raw: Mapping[str, Mapping[str, Sequence[str]]]
+    scripts: Mapping[str, re.Pattern[str]]
+    grades: re.Pattern[str]
+    plainer: Mapping[int, str | None]
+    """Letters without accents, Arabic without vowels, simplified characters."""
+
+    def found(self, text: str, runs: Sequence[tuple[int, int]] = (), more: Iterable[str] = ()) -> bool:
+        """Say whether a text holds an order; it is in NFKC, with its capitals.
+
+        `runs` are places of letters that stood apart, `more` is known besides.
+        """
+        text = self.plain(text)
+        small = "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
+        tongues = [self._hits(name, small, runs) for name in self.languages if name not in self.file.latin and self.scripts[name].search(small)]
+        common = [hit for hits in tongues for hit in hits]
+        common += [Hit(m.start(), m.end(), ("grade",)) for m in self.grades.finditer(text)]
+        windows, more = list(_windows(text)), frozenset(more)
+        latin = [self._hits(name, small, runs) for name in self.file.latin]
+        return any(self._ordered([*common, *hits], windows, more) for hits in (latin if any(latin) else [[]]))
+
+    def plain(self, text: str) -> str:
+        """Return a text as words are read."""
+        return text if text.isascii() else text.translate(self.plainer)
+
+    def _hits(self, name: str, text: str, runs: Sequence[tuple[int, int]]) -> list[Hit]:
+        known = self.languages[name]
+        return known.apart.hits(text) + [hit for start, end in runs for hit in known.joined.hits(text, start, end)]
+
+    def _ordered(self, hits: Sequence[Hit], windows: Sequence[tuple[int, int]], more: frozenset[str]) -> bool:
+        return any(self.weighed([hit for hit in hits if start <= hit.start < end], more) for start, end in windows)
+
+    def weighed(self, hits: Sequence[Hit], more: frozenset[str] = frozenset()) -> str | None:
+        """Return the form of order that words close together make; None if they make none."""
+        said = more.union(*(hit.concepts for hit in hits))
+        covered = {less for concept in said for less in self.file.covers.get(concept, ())}
+        few, many, calm = self.file.calm
+        words = len({hit.start for hit in hits if "cool" in hit.concepts})
+        against = 0 if not words else few if words < many else calm
+        for name, form in self.file.forms.items():
+            total = sum(form.weights.get(concept, 0) for concept in said - covered) + against
+            if total >= self.file.least and all(not said.isdisjoint(each) for each in form.needs):
+                return name
+        return None
+
+
+def _windows(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the sentences of a text, each alone and with the next; long ones in overlapping pieces."""
+    cuts = [0, *(match.end() for match in _ENDS.finditer(text)), len(text)]
+    for first, last in [*zip(cuts, cuts[1:], strict=False), *zip(cuts, cuts[2:], strict=False)]:
+        piece = text[first:last]
+        far = _FAR_DENSE if len(_DENSE.findall(piece)) * 2 > len(piece) else _FAR
+        for start in range(first, max(last - far // 2, first + 1), far // 2):
+            yield start, min(start + far, last)
+
+
+@cache
+def orders() -> Orders:
+    """Return what is read from orders.yaml and words/."""
+    path = data_file("suspicion/orders.yaml")
+    file = check(_File, read_yaml(path), str(path))
+    plainer = _plainer(file.simpler.split())
+    raw = {
+        name: {concept: [word.translate(plainer).lower() for word in each] for concept, each in words.read(name).items()}
+        for name in (*file.scripts, *file.latin)
+    }
+    return Orders(
+        file=file,
+        languages={name: words.compiled(entries, file.edges.get(name, file.edges["default"])) for name, entries in raw.items()},
+        raw=raw,
+        scripts={name: re.compile(script) for name, script in file.scripts.items()},
+        grades=re.compile("|".join(f"(?:{each})" for each in file.grades), re.MULTILINE),
+        plainer=plainer,
+    )
+
+
+def _plainer(simpler: Sequence[str]) -> dict[int, str | None]:
+    letters = [*range(0xC0, 0x250), *range(0x370, 0x3D0), *range(0x1E00, 0x2000)]
+    table: dict[int, str | None] = {
+        code: base for code in letters if (base := unicodedata.normalize("NFKD", chr(code))[0]) != chr(code)
+    }
+    table |= {code: None for code in [*range(0x300, 0x370), *range(0x64B, 0x660), 0x670, 0x640]}
+    arabic = {"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ة": "ه", "ؤ": "و", "ئ": "ي", "đ": "d", "Đ": "D", "ё": "е", "Ё": "Е", "’": "'", "‘": "'"}
+    return table | {ord(each): plain for each, plain in arabic.items()} | {ord(old): new for old, new in simpler}

@@ -1,0 +1,109 @@
+"""Words of a language by concept, and a pattern that finds them.
+
+A file of words/ is concept -> words with `;` between them: (a|b) stands for either, * at the end for any ending.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from curate.config import read_yaml
+from curate.resources import data_file
+
+_GROUP = re.compile(r"\(([^()]*)\)")
+"""The innermost group of an item."""
+
+
+class Hit(NamedTuple):
+    """A word that stands in a text, or a grade."""
+
+    start: int
+    end: int
+    concepts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Finder:
+    """Finds the longest word at each place of a text."""
+
+    concepts: Mapping[str, tuple[str, ...]]
+    """Word -> what it says."""
+    pattern: re.Pattern[str]
+
+    def hits(self, text: str, start: int = 0, end: int | None = None) -> list[Hit]:
+        """Return the words of a text, or of a piece of it, none of them inside another."""
+        hits, reached = [], -1
+        for match in self.pattern.finditer(text, start, len(text) if end is None else end):
+            if match.end(1) > reached:
+                reached = match.end(1)
+                hits.append(Hit(match.start(1), reached, self._said(match[1])))
+        return hits
+
+    def _said(self, word: str) -> tuple[str, ...]:
+        if word in self.concepts:
+            return self.concepts[word]
+        stems = (f"{word[:end]}*" for end in range(len(word), 0, -1))
+        return next(self.concepts[stem] for stem in stems if stem in self.concepts)
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of one language, in the form in which texts are read."""
+
+    apart: Finder
+    """Words that end where the language's do."""
+    joined: Finder
+    """The same in letters that stood apart, where nobody knows where a word ends."""
+
+
+def spelled(item: str) -> Iterator[str]:
+    """Yield every word that an item of a file stands for."""
+    group = _GROUP.search(item)
+    if group is None:
+        yield " ".join(item.split())
+        return
+    for way in group[1].split("|"):
+        yield from spelled(f"{item[: group.start()]}{way}{item[group.end() :]}")
+
+
+def read(language: str) -> dict[str, list[str]]:
+    """Return the words of a language's file by concept."""
+    entries = read_yaml(data_file(f"suspicion/words/{language}.yaml"))
+    assert isinstance(entries, dict)
+    return {name: [word for item in str(items).split(";") for word in spelled(item)] for name, items in entries.items()}
+
+
+def compiled(entries: Mapping[str, Sequence[str]], edges: Sequence[str]) -> Words:
+    """Return what finds the words of a language, given what stands before and after a word."""
+    concepts: dict[str, tuple[str, ...]] = {}
+    for name, words in entries.items():
+        for word in words:
+            if name not in concepts.get(word, ()):
+                concepts[word] = (*concepts.get(word, ()), name)
+    before, after = edges
+    joined = {word.replace(" ", ""): said for word, said in concepts.items() if len(word.rstrip("*")) > 1}
+    return Words(
+        Finder(concepts, re.compile(f"(?={before}({_tree(concepts)}){after})")),
+        Finder(joined, re.compile(f"(?=({_tree(joined)}))")),
+    )
+
+
+def _tree(words: Iterable[str]) -> str:
+    """Return a pattern of words that looks at a letter once: words share what they begin with; the longest is tried first."""
+    root: dict[str, dict] = {}  # type: ignore[type-arg]
+    for word in words:
+        at = root
+        for letter in word:
+            at = at.setdefault(letter, {})
+        at[""] = {}
+    return _branch(root)
+
+
+def _branch(node: dict[str, dict]) -> str:  # type: ignore[type-arg]
+    ends = "" in node
+    ways = [(r"\w*" if letter == "*" else re.escape(letter)) + _branch(below) for letter, below in node.items() if letter]
+    if not ways:
+        return ""
+    inner = ways[0] if len(ways) == 1 and not ends else f"(?:{'|'.join(ways)})"
+    return f"{inner}?" if ends else inner
