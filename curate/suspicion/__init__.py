@@ -1,7 +1,7 @@
 """Say what in a text looks like an attack on a prompt: orders to a grader, role tokens, markers, hidden Unicode.
 
-A flag is no verdict: nothing is left out or changed because of one. It is written down, so that somebody can look.
-What is looked for stands in suspicion.yaml.
+A flag is no verdict and no defence: nothing is left out or changed because of one, and who knows the words that are
+looked for writes around them. It is written down, so that somebody can look.
 """
 
 import re
@@ -12,9 +12,13 @@ from functools import cache
 
 from curate.config import Section, check, read_yaml
 from curate.resources import data_file
+from curate.suspicion.disguise import Reading, readings
+from curate.suspicion.orders import orders
 
+INSTRUCTION = "instruction"
+"""The flag of orders to a grader, which are weighed; the others are the keys of `flags` in marks.yaml."""
 HIDDEN = "hidden"
-"""The flag of characters that show nothing; the others are the keys of `flags` in the file."""
+"""The flag of characters that show nothing."""
 
 # NFKC costs a microsecond a character of Chinese, so it is kept for what ordinary Chinese does not use.
 _COMMON = tuple(zip("，：；！？（）\u3000", ",:;!?() ", strict=True))
@@ -36,68 +40,60 @@ class _Hidden(Section):
 class _File(Section):
     flags: Mapping[str, tuple[_Rule, ...]]
     hidden: _Hidden
-    lookalikes: Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class _Patterns:
+class Marks:
+    """What is looked for beside orders."""
+
     names: tuple[str, ...]
     words: tuple[tuple[str, str, re.Pattern[str]], ...]
     """Word, flag, pattern: the pattern is tried on texts that have the word."""
-    gate: re.Pattern[str]
-    """Finds any of the words: one search is faster than many in texts that are not ASCII, which mostly have none."""
     hidden: re.Pattern[str]
     unseen: re.Pattern[str]
-    foreign: re.Pattern[str]
-    lookalikes: Mapping[int, str]
 
 
 def flags(text: str) -> tuple[str, ...]:
-    """Return the names of what is suspicious in a text, in the order of the file, `hidden` last; mostly none."""
-    patterns = _patterns()
+    """Return the names of what is suspicious in a text: `instruction`, then as in marks.yaml, then `hidden`."""
+    known = marks()
     plain, hidden = text, False
-    if patterns.unseen.search(text):
-        hidden = patterns.hidden.search(text) is not None
-        plain = patterns.unseen.sub("", text.translate(_TAGS))
-    plain = _plain(plain)
-    found = _found(plain, patterns)
-    if patterns.foreign.search(plain):
-        found |= _found(plain.translate(patterns.lookalikes), patterns)
-    names = tuple(name for name in patterns.names if name in found)
+    if known.unseen.search(text):
+        hidden = known.hidden.search(text) is not None
+        plain = known.unseen.sub("", text.translate(_TAGS))
+    found = {name for reading in readings(_narrow(plain)) for name in _found(reading, known)}
+    names = tuple(name for name in (INSTRUCTION, *known.names) if name in found)
     return (*names, HIDDEN) if hidden else names
 
 
-def _found(plain: str, patterns: _Patterns) -> set[str]:
-    if not (plain.isascii() or patterns.gate.search(plain)):
-        return set()
-    tried = {pattern: name for word, name, pattern in patterns.words if word in plain}
-    return {name for pattern, name in tried.items() if pattern.search(plain)}
+def _found(reading: Reading, known: Marks) -> set[str]:
+    small = reading.text.lower()
+    tried = {pattern: name for word, name, pattern in known.words if word in small}
+    found = {name for pattern, name in tried.items() if pattern.search(small)}
+    return found | {INSTRUCTION} if orders().found(reading.text, reading.runs, reading.said) else found
 
 
-def _plain(text: str) -> str:
+def _narrow(text: str) -> str:
+    """Return a text in NFKC."""
     if text.isascii():
-        return text.lower()
+        return text
     for wide, narrow in _COMMON:
         text = text.replace(wide, narrow)
-    return _OTHERS.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text).lower()
+    return _OTHERS.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text)
 
 
 @cache
-def _patterns() -> _Patterns:
-    path = data_file("suspicion.yaml")
+def marks() -> Marks:
+    """Return what is read from marks.yaml."""
+    path = data_file("suspicion/marks.yaml")
     file = check(_File, read_yaml(path), str(path))
-    rules = [
-        (name, rule.needs, re.compile(rule.pattern, re.MULTILINE))
-        for name, rules in file.flags.items()
-        for rule in rules
-    ]
-    words = tuple((word, name, pattern) for name, needs, pattern in rules for word in needs)
-    return _Patterns(
+    return Marks(
         names=tuple(file.flags),
-        words=words,
-        gate=re.compile("|".join(re.escape(word) for word, _, _ in words)),
+        words=tuple(
+            (word, name, re.compile(rule.pattern, re.MULTILINE))
+            for name, rules in file.flags.items()
+            for rule in rules
+            for word in rule.needs
+        ),
         hidden=re.compile(f"{file.hidden.alone}|{file.hidden.several}"),
         unseen=re.compile(file.hidden.any),
-        foreign=re.compile(f"[{''.join(file.lookalikes)}]"),
-        lookalikes=str.maketrans(dict(file.lookalikes)),
     )
