@@ -20,6 +20,8 @@ from curate.resources import data_file
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _BOXES = (0x1F130, 0x1F150, 0x1F170, 0x1F1E6)
 """Where letters in boxes and letters of flags begin."""
+_FENCED = r"(?<![^\W\d_]){}(?![^\W\d_])"
+"""What stands apart is no end of a word."""
 _MOST = 64
 """Codes of a text that are read at most."""
 
@@ -57,7 +59,8 @@ def readings(text: str) -> Iterator[Reading]:
     yield Reading(text)
     known = _known()
     ways: dict[str, Callable[[str, _Known], Iterator[Reading]]] = {
-        "apart": _joined,
+        "apart": _apart,
+        "dense": _dense,
         "mixed": _one_script,
         "boxed": _one_script,
         "digits": _spelled,
@@ -80,21 +83,27 @@ def latin(text: str) -> str:
     return text.translate(_known().latin)
 
 
-def _joined(text: str, known: _Known) -> Iterator[Reading]:
-    """Yield a text with letters that stand apart put together, at the commonest gap; another gap parts words."""
+def _apart(text: str, known: _Known) -> Iterator[Reading]:
+    yield _joined(text, known.marks["apart"])
+
+
+def _dense(text: str, known: _Known) -> Iterator[Reading]:
+    yield _joined(text, known.marks["dense"])
+
+
+def _joined(text: str, apart: re.Pattern[str]) -> Reading:
+    """Return a text with letters that stand apart put together, at the commonest gap; another gap parts words."""
     pieces, runs, done, length = [], [], 0, 0
-    for match in known.marks["apart"].finditer(text):
-        letters = match[0]
-        gaps = re.findall(r"[\W_]+", letters)
-        usual = Counter(gaps).most_common(1)[0][0]
-        parts = re.split(r"([\W_]+)", letters)
+    for match in apart.finditer(text):
+        parts = re.split(r"([\W_]+)", match[0])
+        usual = Counter(parts[1::2]).most_common(1)[0][0]
         word = "".join("" if part == usual else " " if at % 2 else part for at, part in enumerate(parts))
         word = re.sub(r"(?<=[^\W\d_A-Z])(?=[A-Z])", " ", word)
         pieces += [text[done : match.start()], " ", word, " "]
         length += match.start() - done + 1
         runs.append((length, length + len(word)))
         length, done = length + len(word) + 1, match.end()
-    yield Reading("".join([*pieces, text[done:]]), tuple(runs), ("spaced",))
+    return Reading("".join([*pieces, text[done:]]), tuple(runs), ("spaced",))
 
 
 def _one_script(text: str, known: _Known) -> Iterator[Reading]:
@@ -153,7 +162,7 @@ def _known() -> _Known:
     boxes = {start + at: letter.upper() for start in _BOXES for at, letter in enumerate(_LETTERS)}
     back = {letter: other for other, letter in latin.items() if "\u0400" <= other <= "\u04ff"}
     return _Known(
-        {name: re.compile(mark) for name, mark in file.marks.items()},
+        {name: re.compile(_FENCED.format(mark) if name == "apart" else mark) for name, mark in file.marks.items()},
         boxes | {ord(other): letter for other, letter in latin.items() if len(other) == 1},
         {ord(letter): other for letter, other in back.items()},
         {ord(digit): letter for digit, letter in file.digits.items()},

@@ -68,11 +68,18 @@ class Orders:
         """Return a text as words are read."""
         return text if text.isascii() else text.translate(self.plainer)
 
+    def parted(self, name: str) -> bool:
+        """Say whether words of a language stand between signs or blanks, whole."""
+        return name not in self.file.edges
+
     def _hits(self, name: str, text: str, runs: Sequence[tuple[int, int]]) -> list[Hit]:
         known = self.languages[name]
         return known.apart.hits(text) + [hit for start, end in runs for hit in known.joined.hits(text, start, end)]
 
     def _ordered(self, hits: Sequence[Hit], windows: Sequence[tuple[int, int]], more: frozenset[str]) -> bool:
+        said = more.union(*(hit.concepts for hit in hits))
+        if not any(all(not said.isdisjoint(each) for each in form.needs) for form in self.file.forms.values()):
+            return False
         return any(self.weighed([hit for hit in hits if start <= hit.start < end], more) for start, end in windows)
 
     def weighed(self, hits: Sequence[Hit], more: frozenset[str] = frozenset()) -> str | None:
