@@ -200,15 +200,13 @@ def load_rubric(config: Config, context: Context) -> Rubric:
 
 def shown(pairs: pl.DataFrame, config: Config, context: Context) -> Pool:
     """Return pairs (query_id, doc_id) with their texts as the whole panel is shown them."""
-    rows = context.read("diversify", "queries").select("query_id", "text").iter_rows()
-    asked = {query_id: passages.bounded(text, config.query_tokens) for query_id, text in rows}
+    queries = context.read("diversify", "queries")
+    asked = dict(zip(queries["query_id"], passages.bounded_all([*queries["text"]], config.query_tokens), strict=True))
     wanted, corpus = set(pairs["doc_id"]), TableCorpus(context.folder("diversify"))
-    texts = {
-        doc.doc_id: passages.shown(doc, config.passage_tokens)
-        for batch in corpus.batches()
-        for doc in batch
-        if doc.doc_id in wanted
-    }
+    texts: dict[str, Passage] = {}
+    for batch in corpus.batches():
+        docs = {doc.doc_id: doc.shown() for doc in batch if doc.doc_id in wanted}
+        texts |= dict(zip(docs, passages.bounded_all([*docs.values()], config.passage_tokens), strict=True))
     pairs = pairs.with_columns(
         query_digest=pl.col("query_id").replace_strict(_digests(asked), return_dtype=pl.String),
         passage_digest=pl.col("doc_id").replace_strict(_digests(texts), return_dtype=pl.String),

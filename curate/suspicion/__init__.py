@@ -13,7 +13,7 @@ from functools import cache
 from curate.config import Section, check, read_yaml
 from curate.resources import data_file
 from curate.suspicion.disguise import Reading, readings
-from curate.suspicion.orders import orders
+from curate.suspicion.weighing import orders
 
 INSTRUCTION = "instruction"
 """The flag of orders to a grader, which are weighed; the others are the keys of `flags` in marks.yaml."""

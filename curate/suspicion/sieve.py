@@ -13,7 +13,7 @@ import polars as pl
 
 from curate.suspicion import flags, marks
 from curate.suspicion.disguise import scans
-from curate.suspicion.orders import Orders, orders
+from curate.suspicion.weighing import Orders, orders
 
 _GRADE = "grade"
 _WORDS = pl.concat_str(pl.lit(" "), pl.col("small").str.replace_all(r"[\W_]+", " "), pl.lit(" "))

@@ -17,6 +17,9 @@ from curate.suspicion.words import Hit, Words
 
 _ENDS = re.compile(r"[。!?؟\n()（）]+|\.(?=\s|$)")
 _DENSE = re.compile(r"[\u3040-\u9fff\uac00-\ud7a3]")
+_ORDER = frozenset({"order", "direct", "reveal"})
+_CLOSE = 8
+"""Code points between an order and a grade right behind it."""
 _FAR, _FAR_DENSE = 260, 90
 """Code points that may lie between the words of an order; the second where a word has two of them."""
 
@@ -32,6 +35,7 @@ class _File(Section):
     covers: Mapping[str, tuple[str, ...]]
     calm: tuple[int, int, int]
     grades: tuple[str, ...]
+    titles: str
     edges: Mapping[str, tuple[str, str]]
     scripts: Mapping[str, str]
     latin: tuple[str, ...]
@@ -47,6 +51,7 @@ class Orders:
     raw: Mapping[str, Mapping[str, Sequence[str]]]
     scripts: Mapping[str, re.Pattern[str]]
     grades: re.Pattern[str]
+    titles: re.Pattern[str]
     plainer: Mapping[int, str | None]
     """Letters without accents, Arabic without vowels, simplified characters."""
 
@@ -60,6 +65,7 @@ class Orders:
         tongues = [self._hits(name, small, runs) for name in self.languages if name not in self.file.latin and self.scripts[name].search(small)]
         common = [hit for hits in tongues for hit in hits]
         common += [Hit(m.start(), m.end(), ("grade",)) for m in self.grades.finditer(text)]
+        common += [Hit(m.start(), m.end(), ("titled",)) for m in self.titles.finditer(text)]
         windows, more = list(_windows(text)), frozenset(more)
         latin = [self._hits(name, small, runs) for name in self.file.latin]
         return any(self._ordered([*common, *hits], windows, more) for hits in (latin if any(latin) else [[]]))
@@ -87,6 +93,7 @@ class Orders:
         said = more.union(*(hit.concepts for hit in hits))
         covered = {less for concept in said for less in self.file.covers.get(concept, ())}
         few, many, calm = self.file.calm
+        said |= _near(hits)
         words = len({hit.start for hit in hits if "cool" in hit.concepts})
         against = 0 if not words else few if words < many else calm
         for name, form in self.file.forms.items():
@@ -94,6 +101,13 @@ class Orders:
             if total >= self.file.least and all(not said.isdisjoint(each) for each in form.needs):
                 return name
         return None
+
+
+def _near(hits: Sequence[Hit]) -> set[str]:
+    """Return `near` if a grade follows right behind an order."""
+    ends = {hit.end for hit in hits if not _ORDER.isdisjoint(hit.concepts)}
+    grades = [hit.start for hit in hits if "grade" in hit.concepts]
+    return {"near"} if any(0 <= start - end + 1 <= _CLOSE for start in grades for end in ends) else set()
 
 
 def _windows(text: str) -> Iterator[tuple[int, int]]:
@@ -122,6 +136,7 @@ def orders() -> Orders:
         raw=raw,
         scripts={name: re.compile(script) for name, script in file.scripts.items()},
         grades=re.compile("|".join(f"(?:{each})" for each in file.grades), re.MULTILINE),
+        titles=re.compile(file.titles),
         plainer=plainer,
     )
 
