@@ -63,7 +63,8 @@ def suspects(texts: Sequence[str]) -> list[bool]:
     for chain in sieve.chains:
         left = rows
         for group in chain:
-            holds = pl.col("small" if group.exact else "words").str.contains_any(list(group.words))
+            column = pl.col("small" if group.exact else "words")
+            holds = column.str.contains_any(list(group.words)) if group.words else pl.lit(value=False)
             for pattern in group.patterns:
                 holds |= pl.col("text").str.contains(pattern)
             left = left.filter(holds)
