@@ -173,14 +173,14 @@ def _texts(
     wanted = {doc for _, doc in pairs}
     batches = TableCorpus(context.folder("diversify")).batches()
     shown = {
-        doc.doc_id: passages.shown(doc, config.passage_tokens).text
+        doc.doc_id: passages.cut(doc.shown(), config.passage_tokens)
         for batch in batches
         for doc in batch
         if doc.doc_id in wanted
     }
 
     def item(query: str, doc: str, grades: tuple[str, ...]) -> Item:
-        return Item(query, doc, passages.bounded(queries[query], config.query_tokens).text, shown[doc], grades)
+        return Item(query, doc, passages.cut(queries[query], config.query_tokens), shown[doc], grades)
 
     return item
 

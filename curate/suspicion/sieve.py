@@ -1,7 +1,7 @@
 """Flags of many texts: scans in Rust find the few that can have any, and Python looks only at those.
 
-A text is looked at if it holds a word of each group that a form of order needs, a word of a mark, the mark of a disguise
-or a character that shows nothing. Words are looked for as substrings, without regard to where words end.
+A text is looked at if it holds a word of each group that a form of order needs, a word of a mark, the mark of a
+disguise or a character that shows nothing.
 """
 
 import unicodedata
@@ -92,18 +92,18 @@ def _sieve() -> _Sieve:
 def _group(known: Orders, concepts: Sequence[str], simpler: tuple[list[str], list[str]]) -> _Group:
     """Return what is looked for of some concepts: words as they begin and end where their language parts words."""
     words = {
-        _fenced(word, known.parted(name))
+        _fenced(word, parted=known.parted(name))
         for name, said in known.raw.items()
         for concept in concepts
         for word in said.get(concept, ())
     }
     folded = _plain(pl.Series("small", [*words], dtype=pl.String), simpler).str.to_lowercase().to_frame()
-    words = folded.select(pl.col("small").str.replace_all(r"[\W_]+", " ")).to_series().unique()
+    distinct = folded.select(pl.col("small").str.replace_all(r"[\W_]+", " ")).to_series().unique()
     patterns = tuple(f"(?m){each}" for each in known.file.grades) if _GRADE in concepts else ()
-    return _Group(tuple(words), patterns)
+    return _Group(tuple(distinct), patterns)
 
 
-def _fenced(word: str, parted: bool) -> str:
+def _fenced(word: str, *, parted: bool) -> str:
     return word.rstrip("*") if not parted else f" {word[:-1]}" if word.endswith("*") else f" {word} "
 
 

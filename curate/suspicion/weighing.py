@@ -1,4 +1,4 @@
-"""Say whether a text orders a grader about: who, what and which grade, close together, in any of twelve languages.
+"""Say whether a text orders a grader about: who, what and which grade, close together, in eleven languages.
 
 No word is an order. Each says something (orders.yaml, `weights`), and what stands in one or two sentences is added up;
 words of medicine count against it, for surgery, tumours and evidence are graded too.
@@ -6,9 +6,11 @@ words of medicine count against it, for surgery, tumours and evidence are graded
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
 from curate.config import Section, check, read_yaml
 from curate.resources import data_file
@@ -42,6 +44,7 @@ class _File(Section):
     scripts: Mapping[str, str]
     latin: tuple[str, ...]
     simpler: str
+    letters: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -63,16 +66,16 @@ class Orders:
         `runs` are places of letters that stood apart, `more` is known besides.
         """
         text = self.plain(text)
-        small = "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
-        tongues = [self._hits(name, small, runs) for name in self.languages if name not in self.file.latin and self.scripts[name].search(small)]
-        common = [hit for hits in tongues for hit in hits]
-        common += [Hit(m.start(), m.end(), ("grade",)) for m in self.grades.finditer(text)]
-        common += [Hit(m.start(), m.end(), ("titled",)) for m in self.titles.finditer(text)]
-        windows, more = list(_windows(text)), frozenset(more)
+        small = "".join(low if len(low := letter.lower()) == 1 else letter for letter in text)
+        others = [name for name, script in self.scripts.items() if script.search(small)]
+        common = [hit for name in others for hit in self._hits(name, small, runs)]
+        for concept, pattern in (("grade", self.grades), ("titled", self.titles)):
+            common += [Hit(match.start(), match.end(), (concept,)) for match in pattern.finditer(text)]
         latin = [self._hits(name, small, runs) for name in self.file.latin]
-        # Words that calm hold in any language: others' order words are found in English texts, too.
+        # Words that calm do so in any language: an English text has words of orders in French, too.
         common += {hit for hits in latin for hit in hits if "cool" in hit.concepts and hit.end - hit.start >= _SURE}
-        return any(self._ordered([*common, *hits], windows, more) for hits in (latin if any(latin) else [[]]))
+        windows, said = list(_windows(text)), frozenset(more)
+        return any(self._ordered([*common, *hits], windows, said) for hits in latin)
 
     def plain(self, text: str) -> str:
         """Return a text as words are read."""
@@ -90,7 +93,10 @@ class Orders:
         said = more.union(*(hit.concepts for hit in hits))
         if not any(all(not said.isdisjoint(each) for each in form.needs) for form in self.file.forms.values()):
             return False
-        return any(self.weighed([hit for hit in hits if start <= hit.start < end], more) for start, end in windows)
+        hits = sorted(hits)
+        places = [hit.start for hit in hits]
+        near = (hits[bisect_left(places, start) : bisect_left(places, end)] for start, end in windows)
+        return any(self.weighed(words, more) for words in near if words or more)
 
     def weighed(self, hits: Sequence[Hit], more: frozenset[str] = frozenset()) -> str | None:
         """Return the form of order that words close together make; None if they make none."""
@@ -117,7 +123,7 @@ def _near(hits: Sequence[Hit]) -> set[str]:
 def _windows(text: str) -> Iterator[tuple[int, int]]:
     """Yield the sentences of a text, each alone and with the next; long ones in overlapping pieces."""
     cuts = [0, *(match.end() for match in _ENDS.finditer(text)), len(text)]
-    for first, last in [*zip(cuts, cuts[1:], strict=False), *zip(cuts, cuts[2:], strict=False)]:
+    for first, last in [*pairwise(cuts), *zip(cuts, cuts[2:], strict=False)]:
         piece = text[first:last]
         far = _FAR_DENSE if len(_DENSE.findall(piece)) * 2 > len(piece) else _FAR
         for start in range(first, max(last - far // 2, first + 1), far // 2):
@@ -129,14 +135,15 @@ def orders() -> Orders:
     """Return what is read from orders.yaml and words/."""
     path = data_file("suspicion/orders.yaml")
     file = check(_File, read_yaml(path), str(path))
-    plainer = _plainer(file.simpler.split())
+    plainer = _plainer(file.simpler.split(), file.letters)
     raw = {
-        name: {concept: [word.translate(plainer).lower() for word in each] for concept, each in words.read(name).items()}
+        name: {said: [word.translate(plainer).lower() for word in each] for said, each in words.read(name).items()}
         for name in (*file.scripts, *file.latin)
     }
+    edges = {name: file.edges.get(name, file.edges["default"]) for name in raw}
     return Orders(
         file=file,
-        languages={name: words.compiled(entries, file.edges.get(name, file.edges["default"])) for name, entries in raw.items()},
+        languages={name: words.compiled(entries, edges[name]) for name, entries in raw.items()},
         raw=raw,
         scripts={name: re.compile(script) for name, script in file.scripts.items()},
         grades=re.compile("|".join(f"(?:{each})" for each in file.grades), re.MULTILINE),
@@ -145,11 +152,9 @@ def orders() -> Orders:
     )
 
 
-def _plainer(simpler: Sequence[str]) -> dict[int, str | None]:
-    letters = [*range(0xC0, 0x250), *range(0x370, 0x3D0), *range(0x1E00, 0x2000)]
-    table: dict[int, str | None] = {
-        code: base for code in letters if (base := unicodedata.normalize("NFKD", chr(code))[0]) != chr(code)
-    }
-    table |= {code: None for code in [*range(0x300, 0x370), *range(0x64B, 0x660), 0x670, 0x640]}
-    arabic = {"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ة": "ه", "ؤ": "و", "ئ": "ي", "đ": "d", "Đ": "D", "ё": "е", "Ё": "Е", "’": "'", "‘": "'"}
-    return table | {ord(each): plain for each, plain in arabic.items()} | {ord(old): new for old, new in simpler}
+def _plainer(simpler: Sequence[str], letters: Mapping[str, str]) -> dict[int, str | None]:
+    table: dict[int, str | None] = dict.fromkeys([*range(0x300, 0x370), *range(0x64B, 0x660), 0x670, 0x640])
+    for code in (*range(0xC0, 0x250), *range(0x370, 0x3D0), *range(0x1E00, 0x2000)):
+        table[code] = unicodedata.normalize("NFKD", chr(code))[0]
+    table |= {ord(pair[0]): pair[1] for pair in simpler}
+    return table | {ord(letter): plain for letter, plain in letters.items()}

@@ -17,6 +17,9 @@ _GROUP = re.compile(r"\(([^()]*)\)")
 _LETTERS = {"*": r"\w*", " ": r"\s{1,3}"}
 
 
+_Node = dict[str, "_Node"]
+
+
 class Hit(NamedTuple):
     """A word that stands in a text, or a grade."""
 
@@ -97,8 +100,8 @@ def compiled(entries: Mapping[str, Sequence[str]], edges: Sequence[str]) -> Word
 
 
 def _tree(words: Iterable[str]) -> str:
-    """Return a pattern of words that looks at a letter once: words share what they begin with; the longest is tried first."""
-    root: dict[str, dict] = {}  # type: ignore[type-arg]
+    """Return a pattern of words that looks at a letter once: they share what they begin with; it finds the longest."""
+    root: _Node = {}
     for word in words:
         at = root
         for letter in word:
@@ -107,7 +110,7 @@ def _tree(words: Iterable[str]) -> str:
     return _branch(root)
 
 
-def _branch(node: dict[str, dict]) -> str:  # type: ignore[type-arg]
+def _branch(node: _Node) -> str:
     ends = "" in node
     ways = [_LETTERS.get(letter, re.escape(letter)) + _branch(below) for letter, below in node.items() if letter]
     if not ways:
