@@ -6,7 +6,7 @@ write the rules. `open` was used to mend the rules; `first` and `second` were me
 them. A value is found if exactly its place is masked as its kind; rows of class `neg` hold nothing to mask.
 
 With --model, a language model that speaks OpenAI's API at --base-url reads every text too, and what it finds alone
-is counted beside it (the first --rows rows that hold a value and that have none).
+is counted beside it (--rows rows that hold a value and as many that do not, spread evenly).
 
 Run: python -m benchmarks.pii_free_text [SET ...] [--misses] [--model NAME --base-url URL --rows 20]
 """
@@ -132,7 +132,8 @@ def main() -> None:
     for name in given.sets:
         read = list(rows(Path(name) if Path(name).suffix else FOLDER / f"{name}.tsv"))
         if given.model:
-            full, empty = ([row for row in read if bool(row.places) is some][: given.rows] for some in (True, False))
+            parts = ([row for row in read if bool(row.places) is some] for some in (True, False))
+            full, empty = (part[:: max(len(part) // given.rows, 1)][: given.rows] for part in parts)
             read = [*full, *empty]
             settings = LanguageModel(kind="openai", model=given.model, base_url=given.base_url, timeout_s=600)
             found, rejected = asyncio.run(by_model(read, settings))

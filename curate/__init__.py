@@ -4,8 +4,8 @@ The names below are the public ones; each is imported when it is first used, so 
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # `typing` takes longer to import than all the rest before Ctrl-C is heard
 if TYPE_CHECKING:
     from curate.agreement import Agreement, measure
     from curate.config import Section

@@ -195,19 +195,24 @@ def patch(compared: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
         .when(pl.col("kind") == "same question").then(pl.lit("judged relevant; labelled for the same question"))
         .otherwise(pl.lit("judged relevant"))
     )  # fmt: skip
-    shown = pl.col("votes").list.eval(
-        pl.concat_str(pl.element().struct.field("judge"), pl.element().struct.field("grade"), separator="=")
-    )
     columns = ["sign", *PAIR, "reason", "grades", "same_as"]
-    named = judged.with_columns(reason=reason, grades=shown.list.join(" ")).select(columns)
+    named = judged.with_columns(reason=reason, grades=_said()).select(columns)
     return pl.concat([named, _copies(named, compared, documents).select(columns)]).sort(*PAIR)
 
 
+def _said() -> pl.Expr:
+    """Return what every judge said, as text: one=S two=A."""
+    judge, grade = (pl.element().struct.field(name) for name in ("judge", "grade"))
+    return pl.col("votes").list.eval(pl.concat_str(judge, grade, separator="=")).list.join(" ")
+
+
 def _copies(named: pl.DataFrame, compared: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """Return patches of documents that were not judged for a query, but whose text was."""
+    """Return patches of documents that were not judged for a query, but whose text was: as `named`, or confirmed."""
     labelled = compared.filter("legacy").select(*PAIR, legacy=pl.lit(value=True))
     judged = compared.filter(pl.col("verdict").is_not_null())
-    by_text = named.join(documents, on="doc_id").unique(["query_id", "first"], keep="first", maintain_order=True)
+    confirmed = compared.filter(pl.col("kind") == "confirmed").select(*PAIR, sign=pl.lit("+"), grades=_said())
+    said = pl.concat([named, confirmed], how="diagonal")
+    by_text = said.join(documents, on="doc_id").unique(["query_id", "first"], keep="first", maintain_order=True)
     several = documents.filter(pl.col("first").is_duplicated()).rename({"doc_id": "copy"})
     copies = (
         by_text.join(several, on="first")

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-import yaml
 
-from curate import charts, resources
+from curate import charts, clones, resources
 from curate.audit import MISSED
-from curate.config import Json
+from curate.config import Json, parse_yaml
 from curate.intervals import FEW
+from curate.page import strings as words_of
 from curate.records import AUDITED
 from curate.voting import PAIR
 
@@ -89,7 +89,7 @@ def page(found: Mapping[str, Any], shown: Sequence[Card], language: str) -> str:
     """Return the page as HTML, from the content of audit.json; the same figures give the same text."""
     from jinja2 import Environment, StrictUndefined
 
-    words = strings(language)
+    words, common = strings(language), words_of(language)["dependence"]
     undefined = words["undefined"]
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     environment.filters["number"] = lambda value: undefined if value is None else f"{value:,}"
@@ -100,6 +100,9 @@ def page(found: Mapping[str, Any], shown: Sequence[Card], language: str) -> str:
         language=language,
         css=resources.template("report.css"),
         found=found,
+        alike_title=common["title"],
+        alike=clones.warnings(found["dependence"], common),
+        worth=clones.worth(found["dependence"], common),
         cards=shown,
         few=FEW,
         measures=AUDITED,
@@ -110,7 +113,7 @@ def page(found: Mapping[str, Any], shown: Sequence[Card], language: str) -> str:
 
 def strings(language: str) -> dict[str, Any]:
     """Return the words of the page in a language; English where there are none of it."""
-    known: dict[str, dict[str, Any]] = yaml.safe_load(resources.template("audit.yaml"))
+    known: dict[str, dict[str, Any]] = parse_yaml(resources.template("audit.yaml"))
     return known.get(language.partition("-")[0], known["en"])
 
 

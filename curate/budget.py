@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from curate.cost import Price, cost, estimate
 from curate.errors import BudgetError
 from curate.protocols import Request, Usage
-from curate.rates import Rate, Rates, line, shown
+from curate.rates import Rate, Rates, Total, line, shown
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,8 @@ def plan(requests: Iterable[Request], price: Price | None) -> Plan:
     return Plan(calls, prompt, output, total, price.currency if price else "USD")
 
 
-def together(plans: Sequence[Plan], rates: Rates, currency: str | None = None) -> Plan:
-    """Return the plan of several models together, the cost in one currency, None if that is unknown."""
-    total = rates.total(((each.cost, each.currency) for each in plans), currency)
+def together(plans: Sequence[Plan], total: Total) -> Plan:
+    """Return the plan of several models together, of which the total is known."""
     calls, prompt, output = (
         sum(getattr(each, name) for each in plans) for name in ("calls", "prompt_tokens", "output_tokens")
     )
@@ -67,8 +66,14 @@ class Budget:
     currency: str = ""
     """Of the cap, once that is settled; empty while all prices count as they are."""
     rates: Rates = field(default_factory=Rates)
+    shared: str = ""
+    """Commands under the same cap and this name that ask at the same time share the cap: one pipeline's do."""
+    member: str = ""
+    """Name of this command among those that share the cap."""
+    began: float | None = None
+    """When it asked first, by the ledger's clock."""
     spent: float = 0.0
-    """What replies cost, by the bound of their request where a vendor told no usage."""
+    """What replies cost, by their bound where that is unknown, and what requests may whose outcome nobody knows."""
     held: float = 0.0
     """The most that calls in flight may cost."""
     flying: int = 0
@@ -85,15 +90,8 @@ class Budget:
             return
         into = self.named or usual or rates.common(dear.values())
         into = self.currency if self.spent and self.currency else into
-        lacking = [name for name in dear.values() if into is None or rates.find(name, into) is None]
-        if into is None or lacking:
-            found = " and ".join(f"{name} ({place})" for place, name in sorted(dear.items(), key=lambda each: each[1]))
-            target = into or max(dear.values())
-            raise BudgetError(
-                f"--max-cost: found prices in {found}, and {'no rate into ' + into if into else 'no rates'}; write "
-                f"what they are worth into the pipeline file or models.yaml, as in `{line(dear.values(), target)}`, "
-                "or give --yes in place of the cap"
-            )
+        if into is None or any(rates.find(name, into) is None for name in dear.values()):
+            raise _no_rate(dear, rates, into)
         self.currency, self.rates = into, rates
 
     def rate(self, price: Price | None) -> Rate:
@@ -120,6 +118,25 @@ class Budget:
     def release(self, amount: float) -> None:
         """Give back what was set aside for a call that is over."""
         self.held, self.flying = self.held - amount if self.flying > 1 else 0.0, self.flying - 1
+
+
+def _no_rate(dear: Mapping[str, str], rates: Rates, into: str | None) -> BudgetError:
+    """Return the refusal of prices (place -> currency) without a rate, and the line to write for these alone.
+
+    Where nothing says which currency the cap is in it is taken to be the one that most prices have a rate into.
+    """
+    used = sorted(set(dear.values()))
+    target = into or max(used, key=lambda name: (sum(rates.find(each, name) is not None for each in used), name))
+    lacking = [name for name in used if rates.find(name, target) is None]
+    if not lacking:
+        names = f"found prices in {' and '.join(used)}, and rates into several currencies"
+        return BudgetError(f"--max-cost: {names}; say which one the cap is in, as in --max-cost 50{target}")
+    found = " and ".join(f"{name} ({place})" for name in lacking for place, each in dear.items() if each == name)
+    shared = next((f" ({place})" for place, name in dear.items() if into is None and name == target), "")
+    return BudgetError(
+        f"--max-cost: found prices in {found}, and no rate into {target}{shared}; write what they are worth into the "
+        f"pipeline file or models.yaml, as in `{line(lacking, target)}`, or give --yes in place of the cap"
+    )
 
 
 @dataclass

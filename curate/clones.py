@@ -62,15 +62,14 @@ class Together:
 
 @dataclass(frozen=True)
 class Effective:
-    """How many independent judges a panel is worth: m / (1 + (m - 1) rho)."""
+    """How many independent judges a panel is worth: m / (1 + (m - 1) rho), at most m."""
 
     judges: int
     rho: float
     """Mean correlation of two judges' errors."""
     rho_low: float | None
     rho_high: float | None
-    value: float | None
-    """None if rho is so far below 0 that there is no such number."""
+    value: float
     low: float | None
     high: float | None
 
@@ -81,10 +80,13 @@ def family(model: str) -> str | None:
     return found[0] if found else None
 
 
-def effective_number(judges: int, rho: float) -> float | None:
-    """Return how many independent judges have the same variance of their mean; None where that is not defined."""
-    divisor = 1 + (judges - 1) * rho
-    return judges / divisor if divisor > 0 else None
+def effective_number(judges: int, rho: float) -> float:
+    """Return how many independent judges have the same variance of their mean, at most as many as there are.
+
+    Errors that correlate below 0 would cancel and make two judges worth more than two. On the few pairs that people
+    read such a rho is chance, or says that judges err in opposite directions; neither is a judge more.
+    """
+    return judges / (1 + (judges - 1) * max(rho, 0.0))
 
 
 def effective(
@@ -106,8 +108,8 @@ def effective(
         return None
     found, judges = intervals.interval(sums, correlation, seed=seed), matrix.shape[1]
     low, high = (found.low, found.high) if found else (None, None)
-    worth = (None if each is None else effective_number(judges, each) for each in (rho, high, low))
-    return Effective(judges, rho, low, high, *worth)
+    ends = (None if each is None else effective_number(judges, each) for each in (high, low))
+    return Effective(judges, rho, low, high, effective_number(judges, rho), *ends)
 
 
 def together(
@@ -195,8 +197,7 @@ def worth(found: Mapping[str, Any], words: Mapping[str, Any], who: str = "judges
     number, who = found["effective"], words["who"][who]
     if number is None:
         return str(words["unmeasured"].format(who=who, reason=words["reasons"][found["not_measured"]]))
-    value = words["undefined"] if number["value"] is None else f"{number['value']:.2f}"
-    return str(words["worth"].format(who=who, **{**number, "value": value}))
+    return str(words["worth"].format(who=who, **{**number, "value": f"{number['value']:.2f}"}))
 
 
 def row(pair: Mapping[str, Any]) -> dict[str, object]:

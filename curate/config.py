@@ -3,42 +3,19 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from curate import yamls
 from curate.errors import ConfigError, suggestion
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 Settings = dict[str, Json]
-
-
-class _Loader(yaml.SafeLoader):
-    """Safe YAML in which a date stays the text that was typed, for settings have a JSON form; no key stands twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        names: set[str] = set()
-        for key, _ in node.value:
-            if key.value in names:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value!r} stands twice", key.start_mark
-                )
-            names.update([key.value] if isinstance(key, yaml.ScalarNode) else [])
-        return super().construct_mapping(node, deep)
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def parse_yaml(text: str) -> object:
-    """Return what a YAML text holds, in types that JSON has too; yaml.YAMLError if it is none."""
-    return yaml.load(text, _Loader)  # noqa: S506 - a subclass of SafeLoader
+parse_yaml = yamls.parse
 
 
 class Section(BaseModel):
@@ -63,17 +40,26 @@ _WORDS = {
 def read_yaml(path: Path) -> Settings:
     """Return the mapping in a YAML file; ConfigError names the file and the line of a mistake."""
     try:
-        data = parse_yaml(path.read_text(encoding="utf-8"))
+        data = yamls.parse(yamls.read(path))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); give the path of a pipeline file") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         place = getattr(error, "problem_mark", None)
         line = f":{place.line + 1}" if place else ""
-        problem = getattr(error, "problem", None) or "not UTF-8 text"
-        raise ConfigError(f"{path}{line}: not valid YAML ({problem})") from error
+        raise ConfigError(f"{path}{line}: not valid YAML ({yamls.problem(error)})") from error
+    if odd := list(_odd_keys(data)):
+        raise ConfigError(f"{path}: the key {odd[0]} is {kind_of(odd[0])}, expected text; write it in quotes")
     if not isinstance(data, dict):
         raise ConfigError(f"{path}: expected a mapping of sections (ingest, pool, judge, ...), found {kind_of(data)}")
     return data
+
+
+def _odd_keys(value: object) -> Iterator[object]:
+    """Yield the keys that are no text: settings have a JSON form."""
+    if isinstance(value, dict):
+        yield from (key for key in value if not isinstance(key, str))
+    for below in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _odd_keys(below)
 
 
 def kind_of(value: object) -> str:
@@ -91,9 +77,9 @@ def override(settings: Settings, assignments: Sequence[str]) -> Settings:
         if not sign or not all(keys):
             raise ConfigError(f"--set {assignment!r}: expected section.key=value, for example pool.depth=100")
         try:
-            value = parse_yaml(text)
+            value = yamls.parse(text)
         except yaml.YAMLError as error:
-            raise ConfigError(f"--set {assignment!r}: the value is not valid YAML") from error
+            raise ConfigError(f"--set {path}: the value is not valid YAML ({yamls.problem(error)})") from error
         put(changed, keys, cast("Json", value))
     return changed
 
@@ -133,7 +119,9 @@ def _complaint(model: type[BaseModel], path: Sequence[str], problem: Mapping[str
     if problem["type"] == "missing":
         return "is missing"
     found = problem["input"]
-    shown = kind_of(found) if isinstance(found, dict | list) else repr(found)
+    field = model.model_fields.get(path[0]) if path else None
+    private = isinstance(found, dict | list) or (field is not None and not field.repr)
+    shown = "an address" if isinstance(found, str) and "://" in found else kind_of(found) if private else repr(found)
     plain = str(problem["msg"]).removeprefix("Value error, ").replace("Input should be", "expected")
     words = _WORDS.get(problem["type"])
     return f"{plain if words is None else words.format(**problem.get('ctx', {}))} (found {shown})"

@@ -48,6 +48,8 @@ _TOKENS_A_LINE = 0.45
 _TOKENS_AN_OTHER = 1.3
 _TOKENS_A_MESSAGE = 4  # role and separators
 _MILLION = 1e6
+MOST_TOKENS = 10_000_000
+"""More than any call can use; a vendor that counts more has lost count."""
 
 
 class Price(Section):
@@ -99,6 +101,15 @@ def estimate(request: Request) -> Usage:
     """
     prompt = sum(tokens(message.content) + _TOKENS_A_MESSAGE for message in request.messages)
     return Usage(prompt=prompt, output=request.max_tokens)
+
+
+def believed(usage: Usage | None) -> Usage | None:
+    """Return the usage that a vendor told, None if that cannot be: then what the call used is unknown."""
+    if usage is None:
+        return None
+    parts = (usage.prompt, usage.cached, usage.written, usage.output, usage.reasoning)
+    counts = all(type(each) is int and 0 <= each <= MOST_TOKENS for each in parts)
+    return usage if counts and usage.cached + usage.written <= usage.prompt else None
 
 
 def cost(usage: Usage | None, price: Price | None) -> float | None:

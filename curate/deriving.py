@@ -47,7 +47,9 @@ class Votes:
         """Return query_digest, passage_digest, grade and status of everything that a judge has rated."""
         key = judge["judge"], judge["rubric"]
         if key not in self._read:
-            self._read[key] = self.ledger.ratings(*key).select(*TEXTS, said="grade", status="status")
+            self._read[key] = self.ledger.ratings(self.ledger.current(key[0]), key[1]).select(
+                *TEXTS, said="grade", status="status"
+            )
         return self._read[key]
 
     def derive(self, pairs: pl.DataFrame, verdicts: pl.DataFrame, made: Made) -> Derived:

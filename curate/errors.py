@@ -7,6 +7,7 @@ CurateError
 │   ├── MissingExtra  an optional package that is not installed
 │   └── BudgetError   money: no cap was given, or the cap would be passed
 ├── RunFailed         the input was right and the work could not be finished; exit code 1
+│   └── Interrupted   Ctrl-C was pressed while models were asked; exit code 130
 └── ProviderError     a call to a model failed; `fatal` says that no other call will pass
     ├── AccessError   a UserError too: the key is wrong, missing, or not allowed to do this; exit code 2
     └── BatchGone     the vendor does not know the batch that it is asked for, or no longer
@@ -44,11 +45,17 @@ class RunFailed(CurateError):
     """The work could not be finished though the input was right."""
 
 
+class Interrupted(RunFailed):
+    """Ctrl-C was pressed, and what was in flight is written."""
+
+
 class ProviderError(CurateError):
     """A call to a model failed.
 
     `fatal`: no request will pass. `useless`: this one will not if it is asked again, others may. `too_long`: a shorter
-    one may. `overloaded`: fewer at the same time may.
+    one may. `overloaded`: fewer at the same time may. `unresolved`: the host's name leads nowhere, and never did.
+    `unknown`: the vendor may have answered, and may bill it, though nobody here could read the answer; `said` is the
+    beginning of what came in its place, and stays out of the message.
     """
 
     def __init__(
@@ -59,14 +66,20 @@ class ProviderError(CurateError):
         useless: bool = False,
         too_long: bool = False,
         overloaded: bool = False,
+        unresolved: bool = False,
         retry_after: float | None = None,
+        unknown: bool = False,
+        said: str = "",
     ) -> None:
         super().__init__(message)
         self.fatal = fatal
         self.useless = useless
         self.too_long = too_long
         self.overloaded = overloaded
+        self.unresolved = unresolved
         self.retry_after = retry_after
+        self.unknown = unknown
+        self.said = said
 
 
 class AccessError(ProviderError, UserError):

@@ -49,7 +49,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file; DataError if it is damaged."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not valid JSON ({error}); delete it and run again") from error
     if not isinstance(value, dict):
         raise DataError(f"{path}: expected a JSON object; delete it and run again")
@@ -71,11 +71,19 @@ def digests(folder: Path) -> dict[str, str]:
 def replace_folder(new: Path, old: Path) -> None:
     """Put folder `new` in the place of `old`; a kill in between leaves `old` missing, never half."""
     grave = old.with_name(f".{old.name}.old")
-    shutil.rmtree(grave, ignore_errors=True)
+    remove(grave)
     if old.exists():
         old.replace(grave)
     new.replace(old)
-    shutil.rmtree(grave, ignore_errors=True)
+    remove(grave)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder with all that is in it, or a file; of a link the link alone."""
+    if folder.is_symlink() or folder.is_file():
+        folder.unlink()
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def frame(name: str, rows: Iterable[Mapping[str, object]] = ()) -> pl.DataFrame:

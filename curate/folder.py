@@ -2,13 +2,12 @@
 
 import errno
 import os
-import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from curate.errors import UserError
-from curate.files import replace_folder
+from curate.files import remove, replace_folder
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _LOCK, _OWNER = ".lock", ".held"
@@ -31,6 +30,7 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         with lock.acquire(timeout=0):
             try:
+                owner.unlink(missing_ok=True)  # it may be a link
                 owner.write_text(str(os.getpid()), encoding="ascii")
                 yield
             finally:
@@ -56,8 +56,8 @@ def _remove(made: list[Path]) -> None:
 class Made:
     """Stages that are made and wait beside the finished ones, hidden, until they take their places together."""
 
-    def __init__(self, run: Path) -> None:
-        self.run = run
+    def __init__(self, run: Path, stages: Sequence[str]) -> None:
+        self.run, self.stages = run, stages
         self.waiting: dict[str, Path] = {}
         """Stage -> folder, in the order in which they were finished."""
 
@@ -68,7 +68,7 @@ class Made:
     def begin(self, stage: str, *, private: bool) -> Path:
         """Return a new folder for a stage to write into."""
         folder = self.run / f".{stage}.new"
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
         folder.mkdir(mode=0o700 if private else 0o755)
         return folder
 
@@ -82,9 +82,9 @@ class Made:
     def drop(self) -> None:
         """Remove what waits, and what a killed process left half done; it may hold raw texts."""
         self.waiting.clear()
-        for ending in ("new", "old"):
-            for folder in self.run.glob(f".*.{ending}"):
-                shutil.rmtree(folder, ignore_errors=True)
+        for stage in self.stages:
+            for ending in ("new", "old"):
+                remove(self.run / f".{stage}.{ending}")
 
 
 @contextmanager

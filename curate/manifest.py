@@ -1,7 +1,7 @@
 """MANIFEST.json of an export: the SHA-256 of every file, and what its labels were made from."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from curate.config import Json
@@ -10,6 +10,7 @@ from curate.files import digests, read_json, sha256, write_json
 
 NAME = "MANIFEST.json"
 VERSION = 1
+_BESIDE = frozenset({".cache", ".DS_Store", ".git", ".gitattributes", ".gitignore"})
 
 
 def write(folder: Path, body: Mapping[str, Json]) -> None:
@@ -28,20 +29,24 @@ def read(folder: Path) -> dict[str, Any]:
         raise DataError(
             f"{path}: expected version {VERSION}, found {found.get('version')!r}; use the curate that wrote it"
         )
+    if not (isinstance(found.get("files"), dict) and isinstance(found.get("format"), str)):
+        raise DataError(f"{path}: not a manifest that `curate export` wrote, for it names no format or no files")
     return found
 
 
 def changed(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence for every file that is missing, was changed, or is not in the manifest's `files`.
 
-    Hidden files, such as those of a version control, are left alone.
+    What a version control, the hub or a Mac puts beside them is left alone.
     """
     for path, expected in files.items():
-        if not (folder / path).is_file():
+        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or (folder / path).is_symlink():
+            yield f"{path}: it is a link, or lies outside of the export"
+        elif not (folder / path).is_file():
             yield f"{path}: the manifest names it and it is missing"
         elif sha256(folder / path) != expected:
             yield f"{path}: it is not the file that was exported, for its SHA-256 is another"
     there = (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file())
     for each in there:
-        if not any(part.startswith(".") for part in each.parts) and each.as_posix() not in {*files, NAME}:
+        if each.parts[0] not in _BESIDE and each.name not in _BESIDE and each.as_posix() not in {*files, NAME}:
             yield f"{each.as_posix()}: it is no part of the export"

@@ -133,7 +133,7 @@ def _context(pipeline: Pipeline | None) -> Context:
 def _facts(config: LanguageModel) -> dict[str, str | int | float | bool | None]:
     variable = key_variable(config)
     price = config.price.model_dump(mode="json") if config.price else {}
-    unnamed = config.model_copy(update={"vendor": None})  # its identity names the address instead
+    unnamed = config.model_copy(update={"vendor": None, "extra_body": {}})  # its identity names the address instead
     return {
         "kind": config.kind,
         "model": config.model,

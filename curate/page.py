@@ -12,10 +12,8 @@ from functools import cache, partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from curate import clones, figures, resources
-from curate.config import Json
+from curate.config import Json, parse_yaml
 from curate.confusion import Confusion
 from curate.figures import Drop, Overlap, QueryCounts, Spread
 from curate.intervals import FEW
@@ -210,7 +208,7 @@ def strings(language: str) -> dict[str, Any]:
 
 @cache
 def _words() -> dict[str, dict[str, Any]]:
-    words: dict[str, dict[str, Any]] = yaml.safe_load(resources.template("report.yaml"))
+    words: dict[str, dict[str, Any]] = parse_yaml(resources.template("report.yaml"))
     return words
 
 

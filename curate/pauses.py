@@ -7,6 +7,8 @@ from email.utils import parsedate_to_datetime
 
 LONGEST_S = 300.0
 """No pause that a server asks for is kept to for longer than this: who reads one cuts it, or gives up."""
+NAMELESS = 3
+"""Tries after which a host whose name leads to no address is given up: time mends that of no name that is misspelt."""
 _PASSING = frozenset({408, 409, 425, 429, 499})
 _NOT_IMPLEMENTED = 501
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, cast
 
@@ -11,18 +12,23 @@ from pydantic import Field, JsonValue, field_validator
 from curate import config, resources, stages
 from curate.config import Section, Settings
 from curate.errors import ConfigError, CurateError, suggestion
+from curate.providers import sealing
 from curate.rates import Code, Worth
 from curate.readers.language import OTHER, spoken
 from curate.readers.settings import Input
 
 _OTHERS = ": rubric and placeholders are English; if the texts are of another language, say which with --language"
 
+_DEVICES = {"CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10))}
+
 
 class Head(Section):
     """The part of a pipeline file that is no stage."""
 
     version: Literal[1] = Field(description="version of the file format")
-    name: str = Field(default="benchmark", pattern=r"^[\w.-]+$", description="of the benchmark, and of its run folder")
+    name: str = Field(
+        default="benchmark", pattern=r"^[\w.-]+$", max_length=80, description="of the benchmark, and of its run folder"
+    )
     description: str = ""
     language: str = Field(
         default="zh",
@@ -40,6 +46,15 @@ class Head(Section):
     engine: dict[str, JsonValue] = Field(default_factory=dict, description="kind: local or ray, and its settings")
     stages: tuple[str, ...] = Field(default=stages.NAMES, description="what is run; an audit ends otherwise")
 
+    @field_validator("name")
+    @classmethod
+    def _of_a_folder(cls, name: str) -> str:
+        if name.startswith("."):
+            raise ValueError("expected a name that does not begin with a dot, for the run folder has it")
+        if name.partition(".")[0].upper() in _DEVICES:
+            raise ValueError("expected a name that is no device's on Windows, for the run folder has it")
+        return name
+
     @field_validator("stages")
     @classmethod
     def _in_order(cls, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -56,6 +71,11 @@ class Pipeline:
     head: Head
     sections: dict[str, Section]
     settings: Settings
+
+    @cached_property
+    def frozen(self) -> Settings:
+        """Return the settings as they are written down."""
+        return sealing.frozen(self.settings)
 
     @classmethod
     def load(cls, path: Path, assignments: Sequence[str] = ()) -> "Pipeline":

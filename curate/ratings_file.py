@@ -13,7 +13,7 @@ from curate.config import Json
 from curate.errors import ConfigError, DataError, suggestion
 from curate.measures import Kind, Scale, figures
 from curate.page import strings
-from curate.pii.name_words import lists
+from curate.pii.people import is_name
 from curate.readers import counts, raters
 from curate.readers.cells import opened, texts
 from curate.readers.raters import Layout, Panel, Plan
@@ -214,7 +214,7 @@ def _coded(cells: _Cells, layout: Layout, plan: Plan, notes: Sequence[str]) -> R
     """Return the cells as a matrix of codes in the order of the scale."""
     who = Panel(tuple(cells.raters), None, ())
     if plan.form != "counts":
-        who = raters.panel(list(cells.raters), layout, _persons(), wide=plan.form == "wide")
+        who = raters.panel(list(cells.raters), layout, is_name, wide=plan.form == "wide")
         kept = {cells.raters[name] for name in (*who.raters, who.truth) if name}
         used = {label for (_, rater), label in cells.said.items() if rater in kept}
     else:
@@ -257,12 +257,6 @@ def _odd(labels: Sequence[str], layout: Layout) -> list[str]:
             else []
         ),
     ]
-
-
-def _persons() -> frozenset[str]:
-    """Return names that people have, in small letters."""
-    known = lists().latin
-    return frozenset(name.casefold() for name in (*known.surnames, *known.given))
 
 
 def _sorted(labels: Sequence[str]) -> list[str]:

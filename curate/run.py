@@ -16,6 +16,7 @@ from curate.config import Json, Settings
 from curate.context import Consent, Context, Report, Stage, home, ledger_place
 from curate.errors import ConfigError, CurateError, RunFailed, UserError
 from curate.folder import Made, enough_space, locked
+from curate.foreign import ID, need_ours, need_run, run_id
 from curate.pipeline import Pipeline, dump
 from curate.protocols import PaidProgress, quiet
 from curate.providers.presets import rates
@@ -47,7 +48,7 @@ class Run:
     """What the stages were before the command, under the settings that the folder then stood under."""
 
     def __post_init__(self) -> None:
-        self._made, self._drawn = Made(self.folder), ""
+        self._made, self._drawn = Made(self.folder, stages.KNOWN), ""
 
     def execute(self, names: Sequence[str] | None = None, *, force: bool = False) -> None:
         """Run the named stages, or all of the pipeline, in order under the folder's lock.
@@ -106,14 +107,16 @@ class Run:
             before = Pipeline.load(self.folder / SETTINGS)
         except ConfigError:  # of another version, or of a plugin that is gone: nothing goes on under them
             return {}
-        states = (self if before.settings == self.pipeline.settings else Run(self.folder, before)).states()
+        states = (self if before.frozen == self.pipeline.frozen else Run(self.folder, before)).states()
         return {name: state for name, (state, _) in states.items() if state not in ("missing", "stale")}
 
     def _commit(self) -> None:
         """Put settings and finished stages into their places, settings first: an old stage is then out of date."""
-        if not (self.folder / ".id").is_file():
-            files.write_text(self.folder / ".id", self._drawn)
-        files.write_text(self.folder / SETTINGS, dump(self.pipeline.settings))
+        for name in self._made.waiting:  # again, for a stage may have taken hours
+            need_ours(self.folder, name)
+        if not run_id(self.folder):
+            files.write_text(self.folder / ID, self._drawn)
+        files.write_text(self.folder / SETTINGS, dump(self.pipeline.frozen))
         for name in (settled := self._made.settle()):
             if (page := self.folder / name / f"{name}.html").is_file():
                 files.write_text(self.folder / page.name, page.read_text("utf-8"))
@@ -162,10 +165,12 @@ class Run:
 
     def _check(self, names: Sequence[str], *, force: bool) -> str | None:
         """Find everything that can be wrong before anything is done or paid; return the first stage that is to run."""
+        need_run(self.folder)
         for name in names:
             self._fingerprint(stages.stage(name))
         first = next((name for name in names if force or self._state(name, self.mark(name)) != "done"), None)
         for name in names[names.index(first) :] if first else ():
+            need_ours(self.folder, name)
             stages.stage(name).preflight(self.pipeline.sections[name], self._context(self.folder))
         return first
 
@@ -207,6 +212,7 @@ class Run:
 
     def _run(self, name: str) -> None:
         stage = stages.stage(name)
+        need_ours(self.folder, name)
         self.tell(f"{name}: started{self._why(stage)}")
         out = self._made.begin(name, private=name == "ingest")
         made_from, started = self._made_from(stage), time.monotonic()
@@ -309,7 +315,7 @@ class Run:
             progress=self.progress,
             tell=self.tell,
             consent=self.consent,
-            settings=self.pipeline.settings,
+            settings=self.pipeline.frozen,
             rates=Rates(head.rates).over(rates()),
             currency=head.currency,
             made=dict(self._made.waiting),
@@ -318,15 +324,14 @@ class Run:
 
     def _run_id(self) -> str:
         """Return what was drawn for this folder when it was first worked in; empty before that."""
-        path = self.folder / ".id"
-        return path.read_text(encoding="ascii") if path.is_file() else self._drawn
+        return run_id(self.folder) or self._drawn
 
     def _write_manifest(self) -> None:
         marks = {name: mark for name in stages.KNOWN if (mark := self.mark(name))}
         manifest = {
             "name": self.pipeline.head.name,
             "seed": self.pipeline.head.seed,
-            "settings_digest": config.digest(self.pipeline.settings),
+            "settings_digest": config.digest(self.pipeline.frozen),
             "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
             "stages": {name: asdict(mark) for name, mark in marks.items()},
         }

@@ -2,9 +2,10 @@
 
 import datetime as dt
 import os
-from collections.abc import Mapping
+import socket
+from collections.abc import Callable, Mapping
 
-from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
 
 from curate import pauses
 from curate.errors import AccessError, ConfigError, ProviderError
@@ -29,14 +30,40 @@ def key(place: str, variable: str | None) -> str | None:
     return found
 
 
+def nameless(error: BaseException | None) -> bool:
+    """Say whether a request failed because the host's name leads to no address."""
+    while error is not None and not isinstance(error, socket.gaierror):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def silent(place: str, address: str, error: BaseException, what: str, *, reached: bool = False) -> ProviderError:
+    """Return the error for a request without a reply; `reached` says that there was one before."""
+    if not nameless(error):
+        return ProviderError(f"{place}: no answer from {address} ({what})")
+    said = "the name of its host leads to no address; check the address and the network"
+    return ProviderError(f"{place}: no answer from {address}: {said}", unresolved=not reached)
+
+
 def again(attempts: int) -> Retrying:
-    """Return what calls a function again, `attempts` times in all, while it raises a ProviderError that may pass."""
+    """Return what calls a function again, `attempts` times at most, while it raises a ProviderError that may pass."""
     return Retrying(
-        stop=stop_after_attempt(attempts),
+        stop=enough(attempts),
         wait=_wait,
         retry=retry_if_exception(lambda error: isinstance(error, ProviderError) and not error.fatal),
         reraise=True,
     )
+
+
+def enough(attempts: int) -> Callable[[RetryCallState], bool]:
+    """Return what ends the tries: `attempts`, or `pauses.NAMELESS` where the host's name leads to no address."""
+
+    def ends(state: RetryCallState) -> bool:
+        error = state.outcome.exception() if state.outcome else None
+        lost = isinstance(error, ProviderError) and error.unresolved
+        return state.attempt_number >= (min(attempts, pauses.NAMELESS) if lost else attempts)
+
+    return ends
 
 
 def _wait(state: RetryCallState) -> float:

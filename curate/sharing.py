@@ -1,21 +1,18 @@
 """Several processes judge one pool: each claims prompts before it sends them, and leaves to others what is theirs."""
 
 import asyncio
-import os
-import socket
 import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from pathlib import Path
 
 from curate.ask import Task
 from curate.judging import TEXTS, Key, Work, settled, shown_digest
 from curate.ledger import Ledger
 from curate.ledger.claims import Claims
+from curate.owners import gone, owner
 from curate.sampling import chunks
 
+__all__ = ["AT_ONCE", "LEASE_S", "PAUSE_S", "Share", "bury", "owner", "rest"]
 LEASE_S = 120.0
 """A claim ends so long after it was last renewed: a process that was killed is waited for no longer."""
 AT_ONCE = 200
@@ -24,40 +21,11 @@ PAUSE_S = 1.0
 """Between two looks at what others do."""
 
 
-def owner() -> str:
-    """Return a name that no other process has."""
-    return f"{_machine()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-
-
 def bury(claims: Claims) -> None:
     """Free what processes of this machine hold that are no more: nobody waits for the lease of a killed run."""
     for each in claims.owners():
-        machine, _, process = each.rpartition(":")[0].rpartition(":")
-        if machine == _machine() and process.isdecimal() and not _alive(int(process)):
+        if gone(each):
             claims.forget(each)
-
-
-@cache
-def _machine() -> str:
-    """Return a name of where process ids count: containers of several machines, or of one, may share a host name.
-
-    Where there is no /proc the host name has to do.
-    """
-    host, boot = socket.gethostname(), Path("/proc/sys/kernel/random/boot_id")
-    try:
-        return f"{host}/{boot.read_text(encoding='ascii').strip()}/{Path('/proc/self/ns/pid').readlink()}"
-    except OSError:
-        return host
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)  # sends nothing
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # somebody else's
-        return True
-    return True
 
 
 @dataclass

@@ -12,6 +12,7 @@ from curate import stages
 from curate.config import Json
 from curate.errors import DataError, UserError, suggestion
 from curate.files import read_json
+from curate.foreign import is_run
 from curate.rates import shown
 from curate.run import SETTINGS, Run, State
 from curate.stages import billing
@@ -29,7 +30,7 @@ SHOWN = (".parquet", ".json")
 
 def newest(parent: Path = Path("runs")) -> Path:
     """Return the run folder that was worked in last; UserError if there is none."""
-    runs = [path.parent for path in parent.glob(f"*/{SETTINGS}")]
+    runs = [path.parent for path in parent.glob(f"*/{SETTINGS}") if is_run(path.parent)]
     if not runs:
         raise UserError(
             f"no run folder in {parent.resolve()}; start with `curate run PIPELINE.yaml`, or give --run DIR"

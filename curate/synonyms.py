@@ -15,7 +15,7 @@ from itertools import combinations
 
 import yaml
 
-from curate.config import parse_yaml
+from curate import yamls
 from curate.errors import DataError
 
 KINDS = ("exact", "lay-professional", "abbreviation", "brand-generic")
@@ -89,9 +89,9 @@ def _table(text: str, delimiter: str, where: str) -> Iterator[tuple[int, Mapping
 
 def _yaml(text: str, where: str) -> Iterator[tuple[int, Mapping[str, object]]]:
     try:
-        data = parse_yaml(text)
+        data = yamls.parse(text, yamls.DATA)
     except yaml.YAMLError as error:
-        raise DataError(f"{where}: not valid YAML; mend it") from error
+        raise DataError(f"{where}: not valid YAML ({yamls.problem(error)}); mend it") from error
     rows = data.get("synonyms") if isinstance(data, dict) and data.get("version") == 1 else None
     if not isinstance(rows, list):
         raise DataError(f"{where}: expected `version: 1` and a list `synonyms`; write it in that form")

@@ -1,22 +1,26 @@
 """Verify an export: its files against the manifest, and every label against what follows from the ledger, offline."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from curate import manifest, passages
+from curate import manifest, passages, readmes
 from curate.config import text_digest
 from curate.deriving import Votes, candidates, expected
 from curate.differences import content, contradictions, differences, listed
 from curate.errors import DataError
+from curate.exporters.layout import foreign
 from curate.exporters.reading import READERS, Written
 from curate.files import read_table
 from curate.ledger import Ledger
 from curate.records import shown
 from curate.voting import EXPERTS, PAIR
+
+_UNREADABLE = (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError, pl.exceptions.PolarsError)
+"""What is raised where a file holds something else than its name says."""
 
 
 @dataclass
@@ -30,8 +34,8 @@ class Verified:
     """Judged pairs whose votes were looked up."""
     labels: int = 0
     """Rows of labels that were derived and compared."""
-    by_experts: int = 0
-    """Labels that people decided, and no ledger holds."""
+    unchecked: list[str] = field(default_factory=list)
+    """What follows neither from the tables nor from the ledger: a part each, as a noun phrase."""
 
 
 @dataclass(frozen=True)
@@ -58,43 +62,62 @@ def verify(folder: Path, ledger: Ledger, recorded: Mapping[str, Path] | None = N
             f"{folder}: no {manifest.NAME} in it or one level below; give a folder that `curate export` wrote"
         )
     votes, seen = Votes(ledger, recorded or {}), dict[tuple[str, int | None], str]()
-    return [_verified(each, votes, seen) for each in folders]
+    return [_readable(each, votes, seen) for each in folders]
+
+
+def _readable(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str]) -> Verified:
+    """Return what is wrong with one format; a manifest of another form is one thing that is."""
+    try:
+        return _verified(folder, votes, seen)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        return Verified(folder, [f"{manifest.NAME}: it is not in the form that curate writes ({type(error).__name__})"])
 
 
 def _verified(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str]) -> Verified:
     body = manifest.read(folder)
     found = Verified(folder, list(manifest.changed(folder, body["files"])))
+    found.differences += foreign(folder, body["format"], body["files"])
     if body["format"] not in READERS:
+        found.unchecked.append(f"labels and texts, for those of the format {body['format']} are not read")
         return found
     try:
-        written, verdicts = READERS[body["format"]](folder), read_table(folder, "verdicts")
-        texts = _texts(written, verdicts, body["labels"]["shown"], seen)
-    except (DataError, OSError, ValueError, KeyError, pl.exceptions.PolarsError) as error:
-        found.differences.append(f"cannot be read as an export any more: {type(error).__name__}: {error}")
-        return found
+        _compare(found, body, votes, seen)
+    except DataError as error:
+        found.differences.append(f"cannot be read as an export any more: {error}")
+    except _UNREADABLE as error:  # whose words may quote a text
+        found.differences.append(f"cannot be read as an export any more ({type(error).__name__})")
+    return found
+
+
+def _compare(found: Verified, body: Mapping[str, Any], votes: Votes, seen: dict[tuple[str, int | None], str]) -> None:
+    """Add what differs in the texts and labels of an export; any file of it may be another one."""
+    written, verdicts = READERS[body["format"]](found.folder), read_table(found.folder, "verdicts")
+    texts = _texts(written, verdicts, body["labels"]["shown"], seen)
     for name, count in (("queries", written.queries.height), ("corpus", texts.documents)):
         if count != body["rows"][name]:
             found.differences.append(f"{name}: expected {body['rows'][name]:,} texts, found {count:,}")
     found.differences += _unknown(texts.pairs)
-    _labels(found, written, verdicts, texts, body["labels"], votes)
-    return found
+    _labels(found, written, verdicts, texts, body, votes)
 
 
 def _labels(
-    found: Verified, written: Written, verdicts: pl.DataFrame, texts: _Texts, made: Mapping[str, Any], votes: Votes
+    found: Verified, written: Written, verdicts: pl.DataFrame, texts: _Texts, body: Mapping[str, Any], votes: Votes
 ) -> None:
     """Add what the ledger says otherwise, table by table."""
-    say = found.differences
+    say, made = found.differences, body["labels"]
     try:
         derived = votes.derive(texts.pairs, verdicts, made)
     except DataError as error:
         say.append(str(error))
         return
     say += derived.differences
-    found.pairs, found.by_experts = verdicts.height, verdicts.filter(pl.col("policy") == EXPERTS).height
-    if found.by_experts != made["experts"]:
-        said = f"{found.by_experts:,} labels are said to be experts'"
-        say.append(f"verdicts.parquet: {said}, the manifest says {made['experts']:,}")
+    found.pairs, people = verdicts.height, verdicts.filter(pl.col("policy") == EXPERTS).height
+    if people != made["experts"]:
+        say.append(
+            f"verdicts.parquet: {people:,} labels are said to be experts', the manifest says {made['experts']:,}"
+        )
+    if people:
+        found.unchecked.append(f"{people:,} labels of experts, which no ledger holds")
     given = next((table for kind, table in written.tables.values() if kind == "reranking qrels"), None)
     chosen = verdicts.select(PAIR).clear()
     if written.reranks:
@@ -104,7 +127,16 @@ def _labels(
     wanted = expected(derived.verdicts, written.queries, texts.contents, chosen)
     for place, (kind, table) in {"verdicts.parquet": ("verdicts", verdicts), **written.tables}.items():
         say += differences(place, table, wanted[kind]) if kind in wanted else contradictions(place, table)
+        if kind not in wanted:
+            found.unchecked.append(f"{place}: {table.height:,} labels of pairs of sentences, but for their kind")
         found.labels += table.height
+    if written.reranks:
+        rerank = made["rerank"]
+        if chosen.height and rerank["draw"] == "by_rank":
+            found.unchecked.append("which negatives a reranker is given, for no export holds their place in the pool")
+        wrong, unchecked = readmes.compared(found.folder, body, written, texts.documents, derived.verdicts, chosen)
+        found.differences += wrong
+        found.unchecked += unchecked
 
 
 def _texts(

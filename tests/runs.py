@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import traceback
@@ -79,11 +80,13 @@ def curate(folder: Path, *words: str, **variables: str) -> Done:
         around.enter_context(redirect_stdout(said))
         around.enter_context(redirect_stderr(complained))
         around.enter_context(warnings.catch_warnings(action="default"))
-        code = _exit_code()
+        code = exit_code()
     return Done(code, _text(said), _text(complained))
 
 
-def _exit_code() -> int:
+def exit_code() -> int:
+    """Run the command as a program does, which has Ctrl-C for itself to its end, and return its exit code."""
+    before = signal.getsignal(signal.SIGINT)
     try:
         main()
     except SystemExit as end:
@@ -91,6 +94,8 @@ def _exit_code() -> int:
     except Exception:  # noqa: BLE001 - what Python does with it: a traceback and exit code 1
         traceback.print_exc()
         return 1
+    finally:
+        signal.signal(signal.SIGINT, before)
     return 0
 
 

@@ -8,9 +8,10 @@ import polars as pl
 import pytest
 
 from curate.errors import ConfigError, DataError
+from curate.pii.people import is_name
 from curate.ratings_file import measure, read
 from curate.readers.counts import looks_like_counts
-from curate.readers.raters import Layout
+from curate.readers.raters import Layout, is_person, panel
 from tests.runs import Done, curate
 
 ROWS = [
@@ -77,6 +78,18 @@ def test_however_a_spreadsheet_saved_it(tmp_path: Path, content: bytes, name: st
     assert (found["ratings"]["items"], found["ratings"]["under_two"], found["ratings"]["clusters"]) == (3, 2, 2)
 
 
+@pytest.mark.parametrize("who", [("王芳", "Bob", "r3"), ("甲", "乙", "丙")])
+@pytest.mark.parametrize("header", ["query_id,doc_id,judge,grade", "查询,文档,评审员,等级"])
+def test_a_spreadsheet_from_china_whose_only_chinese_is_names(
+    tmp_path: Path, who: tuple[str, ...], header: str
+) -> None:
+    rows = [f"q{n},d{n},{name},{'SB'[n % 2]}" for n in range(30) for name in who]
+    done = agree(tmp_path, "\r\n".join([header, *rows, ""]).encode("gb18030"))
+    assert (done.returncode, f"ratings by {', '.join(who)};" in done.stdout) == (0, True), done.stderr
+    assert "found no text" in (refused := agree(tmp_path, b"item,a,b\ncaf\xe9\n").stderr)
+    assert "ingest." not in refused, "there is no such option"
+
+
 def test_a_part_of_the_item_is_no_item(tmp_path: Path) -> None:
     content = long("query_id,doc_id,assessor,grade")
     refused = agree(tmp_path, content, "--item", "doc_id")
@@ -111,6 +124,11 @@ def test_extra_columns_are_no_raters(tmp_path: Path) -> None:
         ("item,x,y,王医生", ["x", "y"], "王医生"),
         ("item,gpt-4o,qwen-plus,wang", ["gpt-4o", "qwen-plus"], "wang"),
         ("item,judge_1,judge_2,Alice", ["judge_1", "judge_2"], "Alice"),
+        ("item,judge_a,judge_b,张三", ["judge_a", "judge_b"], "张三"),
+        ("item,模型甲,gpt-4o,欧阳娜娜", ["模型甲", "gpt-4o"], "欧阳娜娜"),
+        ("item,judge_a,judge_b,标注员1", ["judge_a", "judge_b"], "标注员1"),
+        ("item,judge_a,judge_b,María García", ["judge_a", "judge_b"], "María García"),
+        ("item,gpt-4o,yi,claude", ["gpt-4o", "yi", "claude"], None),
         ("item,wang,li,garcia", ["wang", "li", "garcia"], None),  # people alone are who is measured
         ("item,dr_wang,dr_li,human", ["dr_wang", "dr_li", "human"], None),
     ],
@@ -123,6 +141,23 @@ def test_people_beside_judges_are_the_truth(tmp_path: Path, header: str, raters:
     everybody = tuple(header.split(",")[1:])
     named = measure(tmp_path / "f.csv", Layout(raters=everybody), 0)
     assert (named["raters"], named["truth"]) == ([*everybody], None)
+
+
+PEOPLE = """
+张三 李娜 王五 赵敏 欧阳娜娜 张三_2 老王 小李 李工 医生甲 标注员2 annotator_3 María Hans Yuki Ahmed Priya Ivan Søren
+Łukasz 曹操 孟非 Ngozi JÜRGEN Hans_Müller alice Yi-Zhang
+"""
+NO_PEOPLE = """
+gpt gpt-4o qwen Qwen-Max claude Claude-Opus llama judge_a glm GLM-4 Yi ernie Gemma Kimi Grok 文心 文心一言 元宝 通义
+混元 豆包 百川 智谱 严格 温和 谨慎 平均 评审甲 模型标注员 gpt_annotator lexical strict 甲
+"""
+
+
+def test_names_of_people_are_known_beside_judges_and_those_of_models_are_not() -> None:
+    said = {name: panel([name, "judge_a", "judge_b"], Layout(), is_name, wide=True) for name in PEOPLE.split()}
+    assert {name: each.truth for name, each in said.items()} == {name: name for name in said}
+    taken = [n for n in NO_PEOPLE.split() if is_person(n, [n, "judge_a", "judge_b"], is_name, wide=True)]
+    assert taken == []
 
 
 def test_whom_to_measure_can_be_said(tmp_path: Path) -> None:
@@ -148,6 +183,7 @@ COUNTS = {
     "total": "id,yes,no,Total\nq1,3,1,4\nq2,1,8,9\nq3,0,3,3\n",
     "unequal": "id,S,A,B\n1,5,0,1\n2,0,6,0\n3,1,1,5\n4,3,3,0\n5,0,0,5\n6,7,0,0\n",
     "no id": "S,A,B\n3,1,0\n1,0,3\n3,0,1\n",
+    "ragged": "id,no,maybe,yes\nq1,0,2,12\nq2,10,3,0\nq3,14,0,0\nq4,2,5,5\nq5,0,0,14\n",
     "few": "id,1,2,3\n1,5,0,1\n2,0,6,0\n3,1,1,5\n",
 }
 
@@ -200,6 +236,10 @@ def test_ratings_are_not_taken_for_counts(tmp_path: Path, shared_data: Path) -> 
     assert looks_like_counts(["x", "y"], apart)
     assert not looks_like_counts(["rater1", "rater2"], apart), "so they are called"
     assert not looks_like_counts(["x", "y"], [["3", "3"]] * 9), "nothing varies"
+    assert not looks_like_counts(["x", "y", "z"], [["0", "3", "2"], ["3", "1", "0"], ["1", "0", "3"]]), (
+        "few, and grades"
+    )
+    assert not looks_like_counts(["x", "y"], [["80", "75"], ["10", "20"], ["55", "60"]]), "they agree"
     assert not looks_like_counts(["x", "y"], [["0", "1"], ["1", "0"], ["0", "1"]]), "one rating an item"
     assert not looks_like_counts(["x", "y"], [["", "4"], ["4", "0"], ["0", "4"]]), "missing"
     assert read(tmp_path / _written(tmp_path), Layout(raters=("x", "y"))).raters == ("x", "y")

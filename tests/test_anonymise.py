@@ -553,3 +553,11 @@ def test_rows_that_have_spans_of_their_own_keep_them(tmp_path: Path) -> None:
     refused = curate(tmp_path, "anonymise", "both.jsonl", "-", "--spans")
     assert refused.returncode == 2
     assert "name it with --spans-key KEY" in refused.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("--encoding", "utf-8")])
+def test_line_ends_of_an_old_macintosh_are_named(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "in.csv").write_bytes(b"id,text\rq1,13800138000\r")
+    done = curate(tmp_path, "anonymise", "in.csv", "out.csv", *words)
+    assert (done.returncode, done.stderr.count("carriage returns alone")) == (2, 1), done.stderr
+    assert not (tmp_path / "out.csv").exists()

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import sqlite3
 import threading
 import time
@@ -15,15 +16,19 @@ from typing import Any
 
 import pytest
 
-from curate import ask, judging
+from curate import ask, judging, servers
 from curate.ask import Account, Job
 from curate.budget import Budget, Meter, plan
 from curate.cost import Price, cost, estimate
+from curate.encoders.api import Api
+from curate.encoders.api import Config as ApiConfig
 from curate.errors import BudgetError, ProviderError, RunFailed
 from curate.judges.llm import LlmJudge
 from curate.ledger import Ledger
 from curate.protocols import Provider, Request, Usage
+from curate.providers.openai import OpenAIProvider
 from curate.providers.sdk import SdkProvider
+from curate.providers.settings import ProviderConfig
 from curate.records import Outcome
 from tests import vendor as fake
 from tests.asking import (
@@ -461,7 +466,7 @@ def test_a_second_ctrl_c_stops_at_once(ledger: Ledger) -> None:
         with pytest.raises(RunFailed):
             judged(server, ledger, work("S" * 40), batch=1)
         assert time.monotonic() - started < 3
-    assert ledger.count("calls") == 0
+    assert rows(ledger, "finish, form") == [("error", "lost")] * 4  # they were sent, and may be paid
 
 
 def test_it_runs_in_a_thread_that_takes_no_signals(ledger: Ledger) -> None:
@@ -489,7 +494,8 @@ def test_an_unexpected_error_surfaces_as_itself_and_keeps_the_rest(ledger: Ledge
     with vendor(script, faults) as server, pytest.raises(ZeroDivisionError, match="a bug"):
         ask.ask([Job("m", tasks_with(server, "S" * 20, read=broken), llm(server)[1], Account("j"), FAST)], ledger)
     assert len(server.calls) <= 5
-    assert ledger.count("calls") == len(server.calls) - 1
+    assert ledger.count("calls") == len(server.calls)  # the reply that could not be read is paid, too
+    assert [form for (form,) in rows(ledger, "form")].count("broken") == 1
 
 
 def test_an_error_in_the_tasks_themselves_surfaces_too(ledger: Ledger) -> None:
@@ -754,6 +760,17 @@ def test_an_outage_is_waited_for_without_losing_anything(ledger: Ledger) -> None
     assert (bill.calls, bill.failed) == (100, 0)
 
 
+@pytest.mark.parametrize(("away", "lines"), [(range(12), 1), (range(40, 52), 0)])
+def test_a_server_that_is_not_there_is_said_once_at_the_first_try(ledger: Ledger, away: range, lines: int) -> None:
+    """Later, when it has answered, a pause is no news."""
+    turns, told = iter(range(10**6)), list[str]()
+    faults = lambda _call: fake.error(500) if next(turns) in away else None  # noqa: E731 - one expression
+    with vendor(script, faults) as server:
+        ask.ask([job(server, work("S" * 60), batch=1)], ledger, tell=told.append)
+    said = [line for line in told if line.endswith("trying again, for some minutes at most")]
+    assert (len(said), all("HTTP 500" in line for line in said)) == (lines, True)
+
+
 def test_an_outage_without_an_end_loses_nothing_and_is_named(ledger: Ledger) -> None:
     faults = lambda _call: fake.error(500) if ledger.count("calls") >= 30 else None  # noqa: E731 - one expression
     jobs = work("S" * 100)
@@ -774,3 +791,47 @@ def test_smaller_tasks_that_wait_for_the_only_slot_end_with_the_rest(ledger: Led
     faults = [fake.says("nothing"), fake.error(402)]
     with vendor(script, faults) as server, pytest.raises(ProviderError, match="402"):
         judged(server, ledger, work("S" * 8), ONE, batch=2)
+
+
+class Lookups:
+    """A network in which no name leads anywhere."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.names: list[object] = []
+        monkeypatch.setattr(socket, "getaddrinfo", self)
+
+    def __call__(self, host: object, *_more: object, **_named: object) -> list[object]:
+        self.names.append(host)
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+
+NAMELESS = "http://no-such-host.invalid/v1"
+
+
+def test_a_name_that_leads_nowhere_is_given_up_after_three_tries(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = OpenAIProvider(ProviderConfig(kind="openai", model="m-1", base_url=NAMELESS))
+    with vendor(script) as server:
+        one = replace(job(server, work("S" * 40), ONE, batch=1), provider=provider)
+    lookups = Lookups(monkeypatch)
+    with pytest.raises(ProviderError, match=f"{NAMELESS}: the name of its host leads to no address") as caught:
+        ask.ask([one], ledger)
+    assert (caught.value.fatal, lookups.names) == (True, ["no-such-host.invalid"] * 3)
+
+
+def test_a_name_that_led_somewhere_before_is_an_outage() -> None:
+    error = OSError()
+    error.__cause__ = socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+    assert servers.silent("m", NAMELESS, error, "", reached=False).unresolved
+    assert not servers.silent("m", NAMELESS, error, "", reached=True).unresolved
+    assert not servers.silent("m", NAMELESS, OSError(), "", reached=False).unresolved
+
+
+def test_an_encoder_gives_a_name_up_after_three_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    lookups = Lookups(monkeypatch)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    encoder = Api("far", ApiConfig(base_url=NAMELESS, model="m", dim=3))
+    with pytest.raises(ProviderError, match="the name of its host leads to no address"):
+        encoder.encode(["text"], "query")
+    assert len(lookups.names) == 3

@@ -110,6 +110,7 @@ def test_a_patch_names_every_id_of_a_text(compared: pl.DataFrame) -> None:
         ("+", "q1", "d4"): ("judged relevant; text of a labelled document", "d1"),
         ("+", "q3", "d1"): ("judged relevant; labelled for the same question", "q1"),
         ("+", "q3", "d4"): ("text judged relevant", "d1"),
+        ("+", "q3", "d8"): ("text judged relevant", "d3"),  # a label that was confirmed
         ("+", "q3", "d7"): ("judged relevant; labelled for the same question", "q1"),
     }
     assert dict(patches.select("doc_id", "grades").iter_rows())["d5"] == "one=B two=D"
@@ -123,6 +124,19 @@ def test_a_copy_of_a_wrong_label_goes_with_it() -> None:
     wrong = audit.count(compared, ["q1"])["false_positives"].item()
     assert audit.sizes(patches) == {"added": 0, "removed": 2, "added_copies": 0, "removed_copies": 2 - wrong}
     assert wrong == 1
+
+
+def test_an_equal_text_of_a_confirmed_label_is_added_whether_it_was_retrieved_or_not() -> None:
+    given_ = labels(("q1", "d1"))
+    reasons = {}
+    for retrieved in (("d1",), ("d1", "d4")):
+        compared = audit.compare(verdicts(q1=dict.fromkeys(retrieved, "relevant")), given_, QUERIES, DOCS)
+        patches = audit.patch(compared, DOCS)
+        assert patches.select("sign", "doc_id", "grades", "same_as").rows() == [("+", "d4", "one=S two=A", "d1")]
+        assert set(audit.repaired(given_, patches)["doc_id"]) == {"d1", "d4"}
+        reasons[len(retrieved)] = patches["reason"].item()
+        assert audit.count(compared, ["q1"])["false_negatives"].item() == len(retrieved) - 1
+    assert reasons == {1: "text judged relevant", 2: "judged relevant; text of a labelled document"}
 
 
 def test_only_a_unanimous_no_takes_a_label_away() -> None:

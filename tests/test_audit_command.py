@@ -111,7 +111,7 @@ def test_stock_mteb_loads_the_repaired_set(folder: Path) -> None:
     task.load_data()
     qrels = rows_of(folder / "runs/audit-data/audit/qrels.tsv")
     done = curate(folder, "verify", "runs/audit-data/audit")
-    assert (done.returncode, "only the files were compared" in done.stdout) == (0, True)
+    assert (done.returncode, "not checked: labels and texts" in done.stdout) == (3, True)
     labels = {(row["query-id"], row["corpus-id"]) for row in qrels}
     (data,) = [splits["test"] for splits in task.dataset.values()]
     assert {(query, doc) for query, docs in data["relevant_docs"].items() for doc in docs} == labels
@@ -242,6 +242,34 @@ def test_a_set_without_labels_cannot_be_audited(tmp_path: Path) -> None:
     assert "found no label above 0" in done.stderr
     sample = curate(tmp_path, "review", "export", "--of", "audit", "--size", "20")
     assert "found no legacy label" in sample.stderr
+
+
+def test_judges_of_one_family_that_say_the_same_are_named_wherever_labels_stand(tmp_path: Path) -> None:
+    labelled(tmp_path)
+    pairs = [(f"q{query}", f"d{doc:02}") for query in range(6) for doc in range(21)]
+    said = ((*pair, "SABCD"[int(pair[1][1:]) % 5], name) for name in ("cl1", "cl2") for pair in pairs)
+    rows = ["query_id\tdoc_id\tgrade\tjudge\n", *("\t".join(row) + "\n" for row in said)]
+    (tmp_path / "said.tsv").write_text("".join(rows), encoding="utf-8")
+    twins = [
+        f"--set=judges.{name}={{kind: replay, path: said.tsv, assessor: {name}, family: kin}}"
+        for name in ("cl1", "cl2")
+    ]
+    done = curate(tmp_path, "audit", "data", *OPTIONS, *twins, "--models", "cl1,cl2")
+    assert done.returncode == 0, done.stderr
+    run = tmp_path / "runs/audit-data"
+    cards = [(run / "audit/mteb" / name).read_text(encoding="utf-8") for name in ("README.md", "retrieval/README.md")]
+    kin, near = (
+        "judges of one family (kin): cl1, cl2",
+        "near-identical judges: cl1 and cl2: one family (kin), 100.0% of ",
+    )
+    worth = "effective number of judges: not measured (no grades by people of what all of them rated)"
+    for place in (done.stdout, curate(tmp_path, "audit").stdout, done.stderr, *cards):
+        assert (kin in place, near in place) == (True, True)
+    page = (run / "audit.html").read_text(encoding="utf-8")
+    assert "同一家族（kin）的评审：cl1、cl2" in page
+    assert "几乎相同的评审：cl1 与 cl2" in page
+    assert worth in done.stdout
+    assert worth.capitalize() in cards[1]
 
 
 def test_real_grades_give_the_figures_published_for_them(shared_data: Path, tmp_path: Path) -> None:

@@ -215,6 +215,28 @@ def test_what_no_batch_answers_is_left_to_be_asked_online(ledger: Ledger, kind: 
 
 
 @both
+def test_an_item_that_may_have_been_answered_is_charged_and_written_down(ledger: Ledger, kind: str) -> None:
+    """One is missing in a batch that was completed, and the result of one is a line of 5 MB."""
+    odd: dict[str, fake.Fault] = {"段落1": fake.says("x" * 5_000_000)}
+    missing: Iterator[Fate] = iter(["missing"])
+
+    def fate(call: Call) -> Fate:
+        return next(missing, "succeeded") if "段落0" in str(call.passages) else "succeeded"
+
+    def faults(call: Call) -> fake.Fault | None:
+        return odd.pop(next((name for name in odd if name in str(call.passages)), ""), None)
+
+    with serving(Watched(fate=fate), faults=faults) as server:
+        bill = collected(server.url, ledger, work("SAB"), size=1, kind=kind, max_cost=1.0)
+    assert grades(ledger, "SAB") == list("SAB")
+    assert (bill.calls, bill.lost) == (3, 2)
+    lost = [cost for form, cost in rows(ledger, "form, cost") if form == "lost"]
+    assert len(lost) == 2
+    assert all(cost > 0 for cost in lost)
+    assert bill.spent == pytest.approx(sum(cost for (cost,) in rows(ledger, "cost")))
+
+
+@both
 def test_an_item_that_no_batch_would_answer_is_not_sent_in_another(ledger: Ledger, kind: str) -> None:
     watched = Watched()
     long = fake.error(400, "invalid_request_error", "prompt is too long")

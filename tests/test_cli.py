@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from curate.cli.main import app, complain
+from curate.cli.app import app
+from curate.cli.main import complain
 from curate.config import parse_yaml
 from curate.context import Context
 from curate.files import write_text

@@ -149,9 +149,23 @@ def test_a_family_is_what_a_name_begins_with(model: str, expected: str | None) -
 def test_the_effective_number_at_its_ends() -> None:
     assert effective_number(3, 0.0) == 3
     assert effective_number(3, 1.0) == 1
-    assert effective_number(3, -0.5) is None
+    assert [effective_number(2, rho) for rho in (-0.1, -1.0)] == [2, 2], "never more than there are"
     assert effective(np.zeros((5, 3)), np.arange(5), 7) is None
     assert effective(np.zeros((5, 1)), np.arange(5), 7) is None
+
+
+def test_judges_whose_errors_cancel_are_no_more_than_they_are() -> None:
+    """Two who never err on one pair: rho is below 0."""
+    wrong = np.zeros((40, 2))
+    wrong[:9, 0], wrong[9:18, 1] = 1, -1
+    wrong[18:25] = [1, -1]
+    found = effective(wrong, np.arange(40), 7)
+    assert found is not None
+    assert found.rho < 0
+    assert found.high == found.value == 2
+    assert (found.low or 9) <= 2
+    said = worth({"effective": {"judges": 2, "rho": found.rho, "value": found.value}}, WORDS)
+    assert said.startswith("effective number of judges: 2.00 of 2 (")
 
 
 def test_the_effective_number_is_that_of_equally_good_independent_judges() -> None:

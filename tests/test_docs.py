@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import typer
 
-from curate.cli.main import app
+from curate.cli.app import app
 from tests.conftest import need
 
 ROOT = Path(__file__).resolve().parents[1]

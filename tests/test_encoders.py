@@ -77,10 +77,10 @@ def test_a_server_without_keys_gets_none_and_a_slash_does_not_matter() -> None:
 
 
 def test_rows_are_normalised_and_no_text_gives_none() -> None:
-    with embedding_server((200, {}, embeddings([[3.0, 4.0], [0.0, 0.0]]))) as server:
+    with embedding_server((200, {}, embeddings([[3.0, 4.0], [0.0, 2.0]]))) as server:
         encoder = api(server, dim=2)
         assert encoder.encode([], "query").shape == (0, 2)
-        assert encoder.encode(["a", "b"], "query") == pytest.approx(np.array([[0.6, 0.8], [0, 0]]))
+        assert encoder.encode(["a", "b"], "query") == pytest.approx(np.array([[0.6, 0.8], [0, 1]]))
     assert len(server.bodies) == 1
 
 
@@ -173,6 +173,16 @@ def test_a_wrong_key_ends_the_command_as_wrong_input_does(tmp_path: Path) -> Non
     assert (done.returncode, len(server.bodies)) == (2, 1)
     assert "answered HTTP 401; check the key in $MY_KEY" in done.stderr
     assert KEY not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("length", [0.0, 1e-30, 1e30])
+def test_embeddings_of_length_0_are_refused(length: float) -> None:
+    data = [{"index": at, "embedding": [length if at else 1.0] * 64} for at in range(2)]
+    with embedding_server((200, NOW, {"data": data})) as server:
+        encoder = api(server)
+        with pytest.raises(ProviderError, match=r"1 of 2 embeddings of .* have the length 0"):
+            encoder.encode([TEXT, "another"], "query")
+    assert len(server.bodies) == 1, "it is not asked again"
 
 
 def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

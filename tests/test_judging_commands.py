@@ -121,6 +121,30 @@ def test_two_currencies_are_under_one_cap_by_a_stated_rate(run: Path, server: Ve
     assert "cost: 0.0100 CNY" in curate(run, "ledger", "stats").stdout
 
 
+def test_a_plan_is_in_the_currency_of_the_cap_and_says_the_rate(run: Path, server: Vendor) -> None:
+    plain = curate(run, "judge", YUAN, RATES, "--plan")
+    capped = curate(run, "judge", YUAN, RATES, "--plan", "--max-cost", "5CNY")
+    euros, yuan = (done.stdout.splitlines()[-1].split() for done in (plain, capped))
+    assert (euros[0], euros[-3], yuan[0], yuan[-3]) == ("in", "EUR", "in", "CNY")
+    assert float(yuan[6]) == pytest.approx(8 * float(euros[6]), abs=0.1)
+    assert "in all; 1 CNY = 0.125 EUR (2026-11-01)" in plain.stderr
+    assert "in all; 1 EUR = 8 CNY (2026-11-01)" in capped.stderr
+    asked = next(line for line in curate(run, "judge", YUAN, RATES).stderr.splitlines() if "in all: 10 calls" in line)
+    assert asked.endswith("EUR; 1 CNY = 0.125 EUR (2026-11-01)")
+
+
+def test_a_bill_is_in_the_same_currency_whatever_the_cap_was_in(run: Path, server: Vendor) -> None:
+    """Both judges cost CNY; the cap in EUR is of one command, and another one makes the stage again from the ledger."""
+    server.faults = lambda _call: fake.used(prompt=100, output=10)
+    yuan = (YUAN, "--set=judges.m.price.currency=CNY", RATES)
+    assert curate(run, "judge", *yuan, "--max-cost", "5EUR").returncode == 0
+    facts = [json.loads((run / "runs/t/judge/stage.json").read_text())["report"]["facts"]]
+    assert curate(run, "judge", *yuan, "--force").returncode == 0
+    facts.append(json.loads((run / "runs/t/judge/stage.json").read_text())["report"]["facts"])
+    assert [each["currency"] for each in facts] == ["CNY", "CNY"]
+    assert facts[0]["total"] == facts[1]["total"] == pytest.approx(0.02)
+
+
 def test_a_rate_may_stand_in_models_yaml(run: Path, server: Vendor) -> None:
     (run / "models.yaml").write_text("rates: {CNY: {EUR: 0.125, date: 2026-11-01}}\n", encoding="utf-8")
     done = curate(run, "judge", YUAN, "--set=currency=CNY", "--max-cost", "500")

@@ -7,7 +7,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "curate"
 
-GROUND = {"errors", "records", "config", "files", "registry", "resources", "protocols", "processes"}
+GROUND = {"errors", "records", "config", "files", "registry", "resources", "protocols", "processes", "yamls"}
 PURE = {
     "agreement",
     "alike",
@@ -98,7 +98,9 @@ SERVICES = {
     "judging",
     "ledger",
     "manifest",
+    "owners",
     "ratings_file",
+    "readmes",
     "recording",
     "review",
     "sharing",
@@ -115,6 +117,7 @@ LAYERS = [
     {"stages"},
     {"pipeline"},
     {"models"},
+    {"foreign"},
     {"run"},
     {"runs", "status"},
     {"doctor", "embedding", "init", "testing"},
@@ -191,6 +194,7 @@ def test_no_stage_imports_another() -> None:
         "texts",
         "words",
         "provenance",
+        "reckoning",
         "telling",
     }
     names -= {"judge", "diversify"}  # quotes and forecasts are their own

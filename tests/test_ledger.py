@@ -23,6 +23,7 @@ from curate.context import ledger_place
 from curate.errors import ConfigError, DataError
 from curate.ledger import Ledger, Passage, tables
 from curate.ledger.ids import Ids
+from curate.ledger.records import LOST
 from curate.ledger.store import _standing
 from tests import postgres
 from tests.conftest import need
@@ -118,6 +119,8 @@ def test_a_request_without_a_reply_is_on_no_bill(ledger: Ledger) -> None:
     ledger.append([], replace(CALL, cost=0.5))
     ledger.append([], replace(CALL, finish="error"))
     assert ledger.bill("run", ["judge"])["calls", "cost"].rows() == [(1, 0.5)]
+    ledger.append([], replace(CALL, finish="error", form=LOST, cost=0.25))
+    assert ledger.bill("run", ["judge"])["calls", "cost"].rows() == [(1, 0.75)]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +137,7 @@ def test_what_was_written_is_there_after_reopening(place: Path | str) -> None:
         with Ledger(place) as ledger:
             ledger.append([RATING], CALL)
             assert ledger.count("ratings") == expected
-            assert sql(ledger, "SELECT version FROM versions") == [(1,), (2,)]
+            assert sql(ledger, "SELECT version FROM versions") == [(1,), (2,), (3,)]
 
 
 def test_a_file_has_one_writer_and_readers_beside_it(tmp_path: Path) -> None:
@@ -187,7 +190,7 @@ def test_a_newer_version_is_left_alone(place: Path | str) -> None:
 
 def test_the_tables_are_those_that_the_program_knows(ledger: Ledger) -> None:
     found = sa.inspect(ledger.database.engine)
-    for table in (*tables.KEPT.values(), tables.claims, tables.batches):
+    for table in (*tables.KEPT.values(), tables.claims, tables.batches, tables.caps):
         assert [column["name"] for column in found.get_columns(table.name)] == table.c.keys()
 
 

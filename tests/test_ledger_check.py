@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from curate.cli.main import app
+from curate.cli.app import app
 from curate.config import digest
 from curate.ledger import Call, Ledger, Rating
 from curate.ledger.check import check
@@ -173,6 +173,7 @@ def test_the_figures_of_every_judge_and_rubric(good: Ledger) -> None:
         "refused": 0,
         "unparsed": 0,
         "failed": 2,
+        "lost_calls": 0,
         "first": "2026-11-20T00:00:00+00:00",
         "last": "2026-11-22T00:00:00+00:00",
         "prompt_tokens": 200,

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from curate.cli.main import main
 from curate.providers.presets import presets
 from tests import vendor as fake
-from tests.runs import tiny
+from tests.runs import exit_code, tiny
 from tests.test_providers import both
 from tests.vendor import Fault, Vendor, vendor
 
@@ -56,9 +55,8 @@ def curate(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
             patch.setattr(sys, "argv", ["curate", *words])
             for name, value in variables.items():
                 patch.setenv(name, value)
-            with pytest.raises(SystemExit) as end:
-                main()
-        return Done(int(end.value.code or 0), *capsys.readouterr())
+            code = exit_code()
+        return Done(code, *capsys.readouterr())
 
     return run
 

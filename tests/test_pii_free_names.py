@@ -13,7 +13,7 @@ from curate.pii.settings import Masking, masker
 from curate.pii.sieve import mask_all
 from tests import recognising
 
-NEW = ["name_weighed", "name_called", "name_nick", "name_spaced", "name_parts"]
+NEW = ["name_weighed", "name_called", "name_nick", "name_spaced", "name_parts", "name_scarce", "name_given"]
 MASKER = masker(Masking(), "zh", b"key")
 SEED, COUNT = 15, 60
 SURNAMES = (
@@ -46,6 +46,10 @@ def rare(draw: random.Random) -> str:
     return draw.choice(SURNAMES) + draw.choice(frames()["odd"])
 
 
+def scarce(draw: random.Random) -> str:
+    return draw.choice(SURNAMES) + draw.choice(frames()["scarce_given"])
+
+
 def parts(draw: random.Random) -> str:
     sign = draw.choice(SEPARATORS)
     blank = draw.choice(["", "", " "])
@@ -60,6 +64,10 @@ MADE: dict[str, tuple[Callable[[random.Random], str], float]] = {
     "inside": (lambda draw: draw.choice(SURNAMES), 0.93),
     "rare": (rare, 0.95),
     "parts": (parts, 0.95),
+    "bare": (scarce, 0.95),
+    "short": (lambda draw: draw.choice("方马高温万石金白牛江"), 0.9),
+    "alone": (lambda draw: draw.choice(frames()["alone_given"]), 0.9),
+    "dashed": (lambda draw: draw.choice(frames()["dashed_given"]), 0.9),
 }
 """Class -> what makes its names, and the share that is found at least."""
 

@@ -225,6 +225,6 @@ def test_real_texts_name_eleven_people(shared_data: Path) -> None:
         "name_familiar": 4,
         "name_nick": 2,
         "name_introduced": 1,
-        "name_weighed": 1,
+        "name_scarce": 1,
     }
     assert [row["id"] for row in rows(shared_data / "pii" / "hard_negatives.jsonl") if found(str(row["text"]))] == []

@@ -9,7 +9,7 @@ from curate.config import Settings, canonical, check, digest
 from curate.context import Context
 from curate.errors import ConfigError
 from curate.providers import identity, key_variable, provider
-from curate.providers.presets import LanguageModel, presets
+from curate.providers.presets import LanguageModel, presets, rates
 from curate.providers.settings import ProviderConfig
 from curate.stages import build
 from tests.asking import RUBRIC
@@ -165,12 +165,27 @@ def test_a_file_in_the_working_directory_changes_and_adds(here: Path) -> None:
     assert set(presets()) == {*NAMES, "house", "calm"}
 
 
+def test_the_block_of_the_docs_works_in_the_working_directory_too(here: Path) -> None:
+    """docs/judges.md has it for a pipeline file or models.yaml: names below `judges`, and `rates` beside them."""
+    text = (Path(__file__).parents[1] / "docs/judges.md").read_text("utf-8")
+    block = next(each.split("```")[0] for each in text.split("```yaml\n")[1:] if "rates:" in each)
+    Path("models.yaml").write_text(f"{block}wide: {{preset: gpt-4o, concurrency: 3}}\n", encoding="utf-8")
+    price, rate = preset("doubao-1.5-pro").price, rates().find("CNY", "USD")
+    assert price is not None
+    assert rate is not None
+    assert (price.input, price.currency, rate.value) == (0.8, "CNY", 0.14)
+    assert set(presets()) == {*NAMES, "wide"}
+
+
 # Mistakes
 
 
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
+        ("judges: {gpt4o: {concurrency: 3}}", "models.yaml: judges.gpt4o: a new one needs a kind, and no preset has"),
+        ("judges: {gpt-4o: 7}", "models.yaml: judges.gpt-4o: expected a mapping of settings, found a number"),
+        ("{judges: {kimi: {batch: true}}, kimi: {batch: false}}", "models.yaml: kimi: found on top and below judges"),
         (
             "gpt4o: {concurrency: 3}",
             "models.yaml: gpt4o: a new one needs a kind, and no preset has that name; did you ",

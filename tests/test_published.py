@@ -249,6 +249,8 @@ def test_every_count_of_labels_on_the_page_says_whose_they_are(changed: Path, la
         assert words["labelled"].format(words["charts"]["positives"], labels) in html, "in the histogram"
         assert words["labelled"].format(words["all_pairs"], labels) in html, "in the bar of verdicts"
     assert "relevant: confirmed" not in html
+    for labels in words["labels"].values():
+        assert labels in words["changed"], "the note on changed verdicts knows of both columns"
     assert len(read.row(words["experts"]["rows"]["recall"])) == 2
 
 
@@ -275,7 +277,7 @@ def test_the_card_and_the_manifest_name_both(changed: Path) -> None:
     assert len(set(re.findall(r"\d\.\d{3} \(", recall_row))) == 2
     made = json.loads((folder / "MANIFEST.json").read_text(encoding="utf-8"))["labels"]
     assert 0 < made["overridden"] <= made["experts"] == 36
-    assert curate(changed, "verify", "runs/tiny/export").returncode == 0
+    assert curate(changed, "verify", "runs/tiny/export").returncode == 3
 
 
 def test_commands_speak_of_both(changed: Path) -> None:

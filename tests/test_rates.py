@@ -72,6 +72,20 @@ def test_a_cap_without_the_rate_names_the_line_to_write() -> None:
         Budget(50.0, "EUR").settle(prices, YUAN, None)
 
 
+def test_a_refusal_names_only_what_has_no_rate() -> None:
+    prices = {f"judges.{name}.price": price(name) for name in ("CNY", "EUR", "USD")}
+    for named in ("USD", None):  # without a name most prices lead to USD
+        with pytest.raises(BudgetError) as caught:
+            Budget(50.0, named).settle(prices, YUAN, None)
+        said = str(caught.value)
+        assert "found prices in EUR (judges.EUR.price), and no rate into USD" in said
+        assert "`rates: {EUR: {USD: RATE, date: YYYY-MM-DD}}`" in said
+        assert "CNY" not in said
+    both = rates(CNY={"USD": 0.14, "date": DAY}, USD={"CNY": 7, "date": DAY})
+    with pytest.raises(BudgetError, match=r"prices in CNY and USD, and rates into several .* --max-cost 50USD"):
+        Budget(50.0).settle({name: price(name) for name in ("CNY", "USD")}, both, None)
+
+
 def test_what_was_spent_keeps_its_currency() -> None:
     """Masking by a model in CNY came first: the cap that it counted in is that of judging, too."""
     budget = Budget(50.0)

@@ -1,6 +1,7 @@
 """Formats, encodings and layouts: what comes out, and what is said of bad files."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
 
@@ -57,8 +58,22 @@ def test_encoding_round_trip(tmp_path: Path, codec: str, text: str, found: str, 
         sign = "," if ending == "csv" else "\t"
         path.write_bytes(f"_id{sign}text\r\nd1{sign}{text.replace(',', ';')}\r\nd2{sign}b\r\n".encode(codec))
         text = text.replace(",", ";")
-    assert detect(path) == found
+    assert detect(path, None) == found
     assert texts(path) == [text, "b"]
+
+
+@pytest.mark.parametrize(
+    "line", ["王芳,r3", "查询,文档,评审员", "甲,x\n乙,y\n丙,z", "李娜,张伟", "孙磊,S\n" * 60, "昊婷,赵敏"]
+)
+def test_names_and_headings_are_read_although_no_frequent_character_is_there(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "f.csv"
+    for codec, text in (
+        ("gb18030", line),
+        ("cp950", line.translate(str.maketrans("询档评员张伟孙", "詢檔評員張偉孫"))),
+    ):
+        with suppress(UnicodeEncodeError):
+            path.write_bytes(text.encode(codec))
+            assert detect(path, None) == {"cp950": "big5"}.get(codec, codec), codec
 
 
 def test_every_encoding_that_can_be_detected_can_be_named(tmp_path: Path) -> None:
@@ -82,7 +97,7 @@ def test_real_texts_are_told_apart(shared_data: Path, tmp_path: Path) -> None:
         for number, line in enumerate(plain):
             path = tmp_path / f"{number}.jsonl"
             path.write_bytes(line.encode("gb18030"))
-            assert detect(path) == "gb18030"
+            assert detect(path, None) == "gb18030"
 
 
 def test_one_bad_line_does_not_change_the_encoding(tmp_path: Path) -> None:
@@ -110,7 +125,9 @@ def test_no_known_encoding(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "corpus.jsonl"
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"corpus\.jsonl: found .*, expected .*; .*ingest\.encoding"):
-        detect(path)
+        detect(path, "ingest.encoding")
+    with pytest.raises(DataError, match=r"UTF-8$"):
+        detect(path, None)
 
 
 def test_damaged_utf16_says_where(tmp_path: Path) -> None:
@@ -429,3 +446,17 @@ def test_a_task_of_mteb(tmp_path: Path) -> None:
     assert [row.values["corpus-id"] for row in tables["qrels"].rows()] == ["d2"]
     assert tables["corpus"].name == "TinyDiet"
     assert "text" in (tables["corpus"].header() or [])
+
+
+@pytest.mark.parametrize("encoding", ["auto", "utf-8", "utf-16"])
+@pytest.mark.parametrize("name", ["old.csv", "old.tsv"])
+def test_line_ends_of_an_old_macintosh_are_named(tmp_path: Path, name: str, encoding: Any) -> None:
+    text = "id,text\rq1,头痛怎么办\r".replace(",", "," if name.endswith("csv") else "\t")
+    (tmp_path / name).write_bytes(text.encode("utf-16" if encoding == "utf-16" else "utf-8"))
+    with pytest.raises(DataError, match=rf"{name}: found lines that end with carriage returns alone"):
+        texts(tmp_path / name, encoding)
+
+
+def test_a_carriage_return_inside_a_file_with_line_feeds_stays(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b'id,text\nq1,"one\rtwo"\n')
+    assert texts(tmp_path / "a.csv") == ["one\rtwo"]

@@ -122,6 +122,7 @@ def test_a_decision_can_be_taken_back_and_one_on_a_changed_text_counts_no_more(w
     [
         (("--mask", "9"), "found the number 9, expected one of the list: 1 to 4"),
         (("--mask", "1-x"), "found '1-x', expected numbers"),
+        (("--mask", "3-1"), "found '3-1', expected a range from the lower number on, such as 1-3"),
         (("--mask", "1,2", "--accept", "2"), "2: found both"),
         (("--accept-all", "nmae"), "unknown reason 'nmae': did you mean 'name'"),
     ],

@@ -109,6 +109,16 @@ def test_a_single_assessor_disagrees_with_the_panel_and_nobody_else(folder: Path
     assert shown.startswith(f"30 of 30 rows read\nopen disagreements: {against} ({against} of anna with the panel)\n")
 
 
+def test_who_has_read_nothing_disagrees_with_nobody(folder: Path) -> None:
+    out = curate(folder, "review", "export", "--size", "30", "--assessors", "anna,li", "--controls", "0")
+    assert curate(folder, "review", "report").stdout.splitlines()[1].endswith("(0 of nobody with the panel)")
+    sheet = next(folder / line for line in out.stdout.split() if line.endswith("anna.csv"))
+    filled(sheet, "D")
+    assert curate(folder, "review", "import", str(sheet)).returncode == 0
+    said = curate(folder, "review", "report").stdout.splitlines()[1]
+    assert said.endswith(" of anna with the panel)"), said
+
+
 def test_sheets_of_a_sample_can_be_written_again_in_another_format(folder: Path) -> None:
     assert curate(folder, "review", "export", "--size", "30", "--sample", "first").returncode == 0
     again = curate(folder, "review", "export", "--sample", "first", "--format", "xlsx,csv", "--out", "more")

@@ -84,6 +84,29 @@ def test_a_run_ends_with_what_was_kept_and_why_not_more(tmp_path: Path) -> None:
     assert "consensus: note: only 1 of 64 queries have a positive" in done.stderr
 
 
+def test_a_run_without_a_positive_ends_with_queries_and_money_too(tmp_path: Path) -> None:
+    with vendor(lambda _query, _passage: "D") as server:
+        asking(tmp_path, server)
+        with (tmp_path / "data/queries.jsonl").open("a", encoding="utf-8") as file:
+            file.write('{"_id": "again", "text": "甲心病怎么治疗"}\n')
+        done = curate(tmp_path, "run", "p.yaml", "--yes")
+    assert done.returncode != 0
+    said = [line.removeprefix("curate: ") for line in done.stderr.splitlines()[-4:]]
+    assert said[0].endswith("export: no query has a positive, so there is no benchmark to write")
+    assert said[1] == "queries: 0 of 65 are exported; left out: 64 no positive, 1 equal to another"
+    assert said[2].startswith("paid: 0.")
+    assert said[2].endswith(" EUR")
+    assert "curate show verdicts" in said[3]
+
+
+def test_a_run_in_which_all_is_relevant_says_so(tmp_path: Path) -> None:
+    with vendor(lambda _query, _passage: "S") as server:
+        asking(tmp_path, server)
+        done = curate(tmp_path, "run", "p.yaml", "--yes")
+    labels = next(line for line in done.stdout.splitlines() if line.startswith("labels:"))
+    assert labels == "labels: 640 positives (10.0 per query); all 640 judged pairs are relevant"
+
+
 def test_a_panel_that_contradicts_itself_is_named(tmp_path: Path) -> None:
     """One judge finds relevant what the other does not."""
     pairs = [(f"q{n % 10}", f"d{n}") for n in range(250)]

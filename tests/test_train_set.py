@@ -135,8 +135,8 @@ def test_positives_near_to_a_test_query_go_when_that_is_asked_for(folder: Path) 
 def test_the_triples_have_a_manifest_that_notices_an_edit(folder: Path) -> None:
     triples = folder / "runs/train-data/train_set/triples"
     done = curate(folder, "verify", str(triples))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "only the files were compared" in done.stdout
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "not checked: labels and texts, for those of the format triples are not read" in done.stdout
     (triples / "triples.jsonl").write_text("", encoding="utf-8")
     edited = curate(folder, "verify", str(triples))
     assert edited.returncode == 1
@@ -334,6 +334,13 @@ def test_a_set_that_most_queries_fall_out_of_is_not_written(folder: Path) -> Non
     assert done.returncode == 2
     assert "queries are left (2 resembles a test query); look at" in done.stderr
     assert "--set train_set.least=0" in done.stderr
+
+
+def test_a_set_without_a_query_says_why_in_a_sentence(folder: Path) -> None:
+    done = made(folder, "--test", "held", "--set", "train_set.negatives.least=99")
+    assert done.returncode == 2
+    assert "none of 5 queries has a positive and a negative (2 resembles a test query, 3 too few" in done.stderr
+    assert "{" not in done.stderr
 
 
 def test_negatives_above_the_cut_are_refused(tmp_path: Path) -> None:

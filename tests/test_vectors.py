@@ -314,11 +314,28 @@ class Broken(Letters):
         return rows
 
 
+class Empty(Letters):
+    """An encoder that knows nothing of one text."""
+
+    def encode(self, texts: Sequence[str], role: Role) -> Vectors:
+        rows = super().encode(texts, role)
+        rows[7] = 0
+        return rows
+
+
 class Short(Letters):
     """An encoder that loses a row."""
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
         return super().encode(texts, role)[1:]
+
+
+def test_vectors_of_length_0_are_counted(tmp_path: Path) -> None:
+    told: list[str] = []
+    CachedEncoder(Empty(), tmp_path, tell=told.append).encode(TEXTS[:300], "document")
+    assert told == ["encoders.letters: 2 of 300 texts have a vector of length 0: alike to none"]
+    CachedEncoder(Letters(), tmp_path / "other", tell=told.append).encode(TEXTS[:300], "document")
+    assert len(told) == 1
 
 
 def test_vectors_that_are_none_are_never_kept(tmp_path: Path) -> None:

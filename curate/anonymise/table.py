@@ -13,6 +13,7 @@ from curate.anonymise.script import FIX, Line, Script
 from curate.errors import DataError
 from curate.pii.masking import Masked
 from curate.readers import Problem
+from curate.readers.encoding import OLD_MAC
 from curate.readers.text import shown_names, unquoted
 
 DELIMITERS = {"csv": (",", ";", "\t", "|"), "tsv": ("\t",)}
@@ -133,6 +134,8 @@ def pieces(
 def _delimiter(head: Line, fields: Fields, kind: Literal["csv", "tsv"], place: str) -> str:
     """Return the delimiter under which the header has the fields; DataError if there is none."""
     read: dict[str, list[str]] = {}
+    if "\r" in (head.text or "").rstrip():
+        raise DataError(f"{place}: {OLD_MAC}")
     for delimiter in DELIMITERS[kind]:
         cells = next(csv.reader([head.text or ""], delimiter=delimiter))
         read[delimiter] = [cell.strip() for cell in cells]

@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 
 from curate.ask.beat import Beat, beating
 from curate.ask.interrupt import interruptible
-from curate.ask.lane import MOST_FAILED, MOST_FRUITLESS, Lane, Purse, mixture
+from curate.ask.lane import MOST_FAILED, MOST_FRUITLESS, Lane, mixture
+from curate.ask.purse import Purse
 from curate.ask.tasks import Bill, Job
 from curate.budget import Budget
-from curate.errors import BudgetError, ProviderError, RunFailed
+from curate.errors import BudgetError, Interrupted, ProviderError, RunFailed
 from curate.ledger import Ledger
 from curate.protocols import PaidProgress, quiet
 
@@ -27,13 +28,14 @@ def ask(
     """Send every task of every job, append each reply with its ratings to the ledger; return a bill a job by its name.
 
     A reply is written before its slot is used again, so a kill loses at most the calls in flight. Stopped before they
-    pass the cap of the `budget`, all judges together; that needs their prices, and tries without a reply count as free.
+    pass the cap of the `budget`, all judges together; that needs their prices. A try that was sent and of which nobody
+    knows whether it was answered has a row in the ledger and counts at its bound; one that was refused is free.
     `beat` is a function to call every so many seconds while the asking lasts, in a thread.
 
     A judge that cannot go on ends after its calls in flight are written, and the others finish; `tell` gets the reason
     at once, and in the end it is raised: ProviderError on a fatal answer (quota used up), on MOST_FAILED requests in a
     row without an answer or on an outage, RunFailed after MOST_FRUITLESS answers in a row that settle nothing, or if
-    replies name another model than before. All end together: with BudgetError at the cap, RunFailed on Ctrl-C,
+    replies name another model than before. All end together: with BudgetError at the cap, Interrupted on Ctrl-C,
     ProviderError if a judge's first answer is a fatal one (wrong key), and any unexpected error as itself. Ctrl-C
     while it is ending drops the calls in flight.
     """
@@ -57,9 +59,9 @@ class _Asking:
 
     async def all(self, jobs: Sequence[Job], ledger: Ledger, progress: PaidProgress, beat: Beat | None) -> None:
         """Run a lane a job until all have ended; `stop` and the lanes say why if not everything was settled."""
-        purse = Purse(self.budget)
-        self.lanes = [Lane(job, ledger, purse, progress) for job in jobs]
-        with interruptible(self._interrupt), beating(beat, self.halt):
+        purse = Purse(self.budget, ledger)
+        self.lanes = [Lane(job, ledger, purse, progress, tell=self.tell) for job in jobs]
+        with purse.open(self.halt), interruptible(self._interrupt), beating(beat, self.halt):
             ends = await asyncio.gather(*(self._run(lane, purse) for lane in self.lanes), return_exceptions=True)
             self.stop = self.stop or next((end for end in ends if end is not None), None)
 
@@ -102,4 +104,4 @@ class _Asking:
             for lane in self.lanes:
                 for each in lane.running:
                     each.cancel()
-        self.halt(RunFailed("stopped; every answer that arrived is kept, and the same command goes on from there"))
+        self.halt(Interrupted("stopped; every answer that arrived is kept, and the same command goes on from there"))

@@ -2,18 +2,19 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Coroutine
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import replace
 from itertools import islice
 
 from curate.ask.breaker import Breaker
 from curate.ask.gate import Gate
-from curate.ask.record import failure_row, reply_row
+from curate.ask.purse import Halted, Hold, Purse
+from curate.ask.record import failure_row, lost_row, read, reply_row
 from curate.ask.retry import insist
 from curate.ask.tasks import Bill, Job, Reading, Task, pace
-from curate.budget import Budget, Meter
-from curate.cost import estimate
-from curate.errors import BudgetError, ProviderError, RunFailed
+from curate.budget import Meter
+from curate.cost import believed, cost, estimate
+from curate.errors import ProviderError, RunFailed
 from curate.ledger import Ledger
 from curate.pauses import LONGEST_S
 from curate.protocols import PaidProgress, Reply, Usage
@@ -27,22 +28,13 @@ COOL = 10
 """First pause of the breaker, as a multiple of the first pause before a retry."""
 
 
-class Halted(Exception):
-    """A request is not sent: the asking ended while it waited for its turn, or another process has taken it over."""
-
-
-@dataclass
-class Purse:
-    """The money of an asking, shared by its lanes, and the news that some of it came free."""
-
-    budget: Budget
-    news: asyncio.Condition = field(default_factory=asyncio.Condition)
-
-
 class Lane:
     """The state of one judge's asking; only the event loop touches it."""
 
-    def __init__(self, job: Job, ledger: Ledger, purse: Purse, progress: PaidProgress) -> None:
+    def __init__(
+        self, job: Job, ledger: Ledger, purse: Purse, progress: PaidProgress, tell: Callable[[str], None]
+    ) -> None:
+        self.tell, self.waited = tell, False
         limits = job.limits
         self.job, self.ledger, self.purse, self.progress = job, ledger, purse, progress
         self.gate = Gate(limits.concurrency)
@@ -111,7 +103,7 @@ class Lane:
     async def _settle(self, task: Task, entry: int) -> None:
         """Settle a task in a slot that is already taken, and start the smaller ones that it leaves."""
         try:
-            reading = await self._paid(task, entry)
+            reading = await self._exchange(task, entry)
         finally:
             self.gate.leave()
         for each in reading.again:
@@ -127,37 +119,10 @@ class Lane:
         cap = f"all {shown(budget.spent, None)} of {budget.said()}" if budget.cap is not None else ""
         return ", ".join(filter(None, (own, cap)))
 
-    async def _paid(self, task: Task, entry: int) -> Reading:
-        """Hold the most that a request may cost against the cap while it is settled."""
-        guess = estimate(task.request) if self.metered else None
-        if self.purse.budget.cap is None:
-            return await self._exchange(task, entry, guess)
-        bound = self.meter.bound(guess) if guess else 0.0
-        await self._reserve(bound)
-        try:
-            return await self._exchange(task, entry, guess)
-        finally:
-            self.purse.budget.release(bound)
-            async with self.purse.news:
-                self.purse.news.notify_all()
-
-    async def _reserve(self, bound: float) -> None:
-        """Hold an amount; near the cap wait for calls in flight, which mostly come to less than is held for them."""
-        budget = self.purse.budget
-        async with self.purse.news:
-            await self.purse.news.wait_for(lambda: self.stop or not budget.flying or budget.fits(bound))
-        if self.stop:
-            raise Halted
-        if not budget.fits(bound):
-            raise BudgetError(
-                f"{self.job.name}: the next call may pass the cap of {budget.said()}, after calls that cost "
-                f"{budget.said(budget.spent)}; every answer is kept; raise --max-cost to go on"
-            )
-        budget.hold(bound)
-
-    async def _exchange(self, task: Task, entry: int, guess: Usage | None) -> Reading:
+    async def _exchange(self, task: Task, entry: int) -> Reading:
         """Send a request, and write down the reply or the failure."""
         started, limits = time.monotonic(), self.job.limits
+        guess = estimate(task.request) if self.metered else None
         try:
             reply = await insist(lambda: self._try(task, entry, guess), limits.attempts, limits.wait_s, self._sleep)
         except ProviderError as error:
@@ -169,24 +134,42 @@ class Lane:
             self.bill.failed += 1
             self._lost(error)
             return reading
-        reading = task.read(reply)
+        reading, broken = read(task, reply)
         row = reply_row(task, self.job.account, reply, reading, limits.price, time.monotonic() - started)
         await self.ledger.write(reading.ratings, row)
-        self._pay(task, reply, guess, row.cost)
+        if broken is not None:
+            raise broken
         self.check(reply.model)
         self._answered(fruitful=reading.fruitful)
         return reading
 
     async def _try(self, task: Task, entry: int, guess: Usage | None) -> Reply:
-        """Send a request once, when breaker and pace let it; both and the slots learn from what comes back."""
-        tokens = self.meter.tokens(guess) if guess else 1.0
-        await self._turn(task, tokens)
-        sent = self.pace.sent(tokens, time.monotonic())
-        reply = None
+        """Send a request once, with the most that it may cost held against the cap, when breaker and pace let it."""
+        bound = self.meter.bound(guess) if guess else 0.0
+        hold = await self.purse.hold(bound, self.job.name, lambda: self.stop)
         try:
-            reply = await self.job.provider.answer(task.request)
+            tokens = self.meter.tokens(guess) if guess else 1.0
+            await self._turn(task, tokens)
+            return await self._send(task, entry, guess, tokens, hold)
+        finally:
+            await self.purse.release(hold)
+
+    async def _send(self, task: Task, entry: int, guess: Usage | None, tokens: float, hold: Hold) -> Reply:
+        """Send a request; breaker, pace, slots and bill learn from what comes back, or from what nobody knows of it."""
+        started = time.monotonic()
+        sent, reply = self.pace.sent(tokens, started), None
+        try:
+            said = await self.job.provider.answer(task.request)
+            reply = replace(said, usage=believed(said.usage))
+            self._pay(task, reply, guess, hold)
         except ProviderError as error:
             self._turned_away(error, entry)
+            if error.unknown:
+                await self._forfeit(task, guess, error, started, hold)
+            raise
+        except BaseException as error:  # a bug, or a second Ctrl-C: the request is on its way all the same
+            if reply is None:
+                await self._forfeit(task, guess, error, started, hold)
             raise
         finally:
             self.breaker.spared()
@@ -223,23 +206,40 @@ class Lane:
         if error.fatal or error.useless:
             self.breaker.good()  # somebody is there
             return
+        if not (self.waited or self.bill.calls or error.overloaded):  # nobody may be there, which is said once
+            self.waited = True
+            self.tell(f"{self.job.name}: {error}; trying again, for some minutes at most")
         self.breaker.bad(now, int(self.gate.limit))
         if self.breaker.broken:
             self.halt(
                 ProviderError(f"{self.job.name}: {self.breaker.failed} tries in a row failed, the last so: {error}")
             )
 
-    def _pay(self, task: Task, reply: Reply, guess: Usage | None, paid: float | None) -> None:
+    def _pay(self, task: Task, reply: Reply, guess: Usage | None, hold: Hold) -> None:
         """Count what a reply cost, by its bound where a vendor told no usage."""
+        paid = cost(reply.usage, self.meter.price)
         if paid is None:
-            paid = self.meter.bound(guess or estimate(task.request)) if self.meter.price else 0.0
+            paid = self._most(task, guess)
         else:
             paid *= self.meter.rate
             if guess and reply.usage:
                 self.meter.learn(guess, reply.usage)
         self.bill.calls += 1
         self.bill.spent += paid
-        self.purse.budget.spent += paid
+        hold.turn(paid)
+
+    async def _forfeit(self, task: Task, guess: Usage | None, error: BaseException, started: float, hold: Hold) -> None:
+        """Count a request at its bound, and write it down: it was sent, and nobody knows whether it is paid."""
+        most = self._most(task, guess)
+        self.bill.lost += 1
+        self.bill.spent += most
+        hold.turn(most)
+        seconds, price = time.monotonic() - started, self.meter.price
+        row = lost_row(task, self.job.account, error, price, most / self.meter.rate, seconds)
+        await asyncio.shield(self.ledger.write((), row))
+
+    def _most(self, task: Task, guess: Usage | None) -> float:
+        return self.meter.bound(guess or estimate(task.request)) if self.meter.price else 0.0
 
     def _lost(self, error: ProviderError) -> None:
         """End the lane if too many requests in a row failed for another reason than their length."""

@@ -9,6 +9,7 @@ from curate.config import canonical
 from curate.cost import Price, cost
 from curate.errors import ProviderError
 from curate.ledger import Call
+from curate.ledger.records import LOST
 from curate.protocols import Reply
 
 
@@ -54,6 +55,30 @@ def failure_row(task: Task, account: Account, form: str, error: ProviderError, s
     """Return the row of a request that got no reply; the reason stands in place of one."""
     reason = canonical({"error": str(error), "too_long": error.too_long})
     return _row(task, account, form, seconds, model="", finish="error", raw=reason)
+
+
+def lost_row(
+    task: Asked, account: Account, error: BaseException, price: Price | None, most: float, seconds: float
+) -> Call:
+    """Return the row of a try of which nobody knows whether it was answered; the cost is the most that it may be."""
+    told = error if isinstance(error, ProviderError) else None
+    reason = f"{told or type(error).__name__}"  # any other error's words may repeat the prompt
+    raw = canonical({"error": reason, "too_long": False, "said": told.said if told else ""})
+    row = _row(task, account, LOST, seconds, model="", finish="error", raw=raw)
+    return replace(row, cost=most, currency=price.currency) if price else row
+
+
+def read(task: Task, reply: Reply) -> tuple[Reading, Exception | None]:
+    """Return what a reply comes to, or nothing and why it cannot be read: what was paid is written down first."""
+    try:
+        return task.read(reply), None
+    except Exception as error:  # noqa: BLE001 - raised once the reply is written
+        return broken(private=task.request.private), error
+
+
+def broken(*, private: bool) -> Reading:
+    """Return the reading of a reply that could not be read because of a bug; a private one's words are not kept."""
+    return Reading(form="broken", fruitful=False, kept="" if private else None)
 
 
 def _row(task: Asked, account: Account, form: str, seconds: float, model: str, finish: str, raw: str) -> Call:

@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential_jitter
 
 from curate.errors import ProviderError
 from curate.pauses import LONGEST_S
 from curate.protocols import Reply
+from curate.servers import enough
 
 LONGEST_PAUSE_S = 60.0
 """Longest pause of our own; a vendor may name a longer one, up to `pauses.LONGEST_S`."""
@@ -22,7 +23,7 @@ async def insist(
 
     The first pause is `first_s` seconds, and pauses double with jitter; one that the vendor names is kept to instead.
     A fatal or useless error ends the tries, and so does a named pause above `LONGEST_S`. What `sleep` raises ends them
-    too.
+    too. A host whose name leads to no address is tried `pauses.NAMELESS` times at most, and the error is fatal then.
     """
 
     async def answer() -> Reply:
@@ -44,13 +45,18 @@ async def insist(
         return await answer()
 
     tries = AsyncRetrying(
-        stop=stop_after_attempt(attempts),
+        stop=enough(attempts),
         wait=_pause(first_s),
         retry=retry_if_exception(lambda error: isinstance(error, ProviderError) and not (error.fatal or error.useless)),
         sleep=sleep,
         reraise=True,
     )
-    return await tries(again)
+    try:
+        return await tries(again)
+    except ProviderError as error:
+        if error.unresolved:
+            raise ProviderError(str(error), fatal=True) from None
+        raise
 
 
 def _too_patient(error: ProviderError) -> ProviderError | None:

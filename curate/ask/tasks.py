@@ -132,5 +132,7 @@ class Bill:
     """Replies, all of them in the ledger."""
     failed: int = 0
     """Requests that got no reply, in the ledger too."""
+    lost: int = 0
+    """Tries that were sent and of which nobody knows whether they were answered, in the ledger too."""
     spent: float = 0.0
-    """What the replies cost in the currency of the cap, by the estimate where a vendor told no usage; 0 if unpriced."""
+    """What replies and lost tries cost in the cap's currency, at their bound where that is unknown; 0 if unpriced."""

@@ -8,14 +8,14 @@ from typing import TypeVar
 from curate.ask import Bill
 from curate.ask.beat import Beat, beating
 from curate.ask.interrupt import interruptible
-from curate.ask.lane import Halted
+from curate.ask.purse import Halted, Purse
 from curate.batch.records import Order, Pace
 from curate.batch.seat import Seat
 from curate.budget import Budget
-from curate.errors import BudgetError, ProviderError, RunFailed
+from curate.errors import BudgetError, Interrupted, ProviderError
 from curate.ledger import Ledger
 from curate.ledger.batches import Batches
-from curate.pauses import LONGEST_S
+from curate.pauses import LONGEST_S, NAMELESS
 from curate.protocols import PaidProgress, quiet
 
 Result = TypeVar("Result")
@@ -37,7 +37,7 @@ def ask_batches(
 
     Open batches of the judges are collected first, whoever submitted them. The cap of the `budget` holds for all orders
     together. `tell` is given a line for every event, `beat` is as in `ask`. The asking ends early with ProviderError on
-    a fatal answer or a batch that its vendor refuses as a whole, BudgetError at the cap, RunFailed on Ctrl-C, if
+    a fatal answer or a batch that its vendor refuses as a whole, BudgetError at the cap, Interrupted on Ctrl-C, if
     replies name another model than before, or if a round gave nothing that can be read. Batches then go on at the
     vendors, and the next asking collects them. Ctrl-C while it is ending drops the step in flight.
     """
@@ -45,7 +45,7 @@ def ask_batches(
     budget = budget or Budget()
     if budget.cap is not None and unpriced:
         raise BudgetError(f"{unpriced}: a cap cannot be kept without a price; give the price of the model")
-    desk = Desk(ledger, Batches(ledger), pace or Pace(), budget, progress, tell)
+    desk = Desk(ledger, Batches(ledger), pace or Pace(), Purse(budget, ledger), progress, tell)
     return asyncio.run(desk.all(orders, beat))
 
 
@@ -61,17 +61,22 @@ class Desk:
     ledger: Ledger
     batches: Batches
     pace: Pace
-    budget: Budget
+    purse: Purse
     progress: PaidProgress
     tell: Callable[[str], None]
     stop: BaseException | None = None
     halted: asyncio.Event = field(default_factory=asyncio.Event)
     running: list[asyncio.Task[Bill]] = field(default_factory=list)
 
+    @property
+    def budget(self) -> Budget:
+        """Return the money of the command."""
+        return self.purse.budget
+
     async def all(self, orders: Sequence[Order], beat: Beat | None = None) -> list[Bill]:
         """Fill every order, or raise why not all could be."""
         seats = [Seat(self, order) for order in orders]
-        with interruptible(self._interrupt), beating(beat, self.halt):
+        with self.purse.open(self.halt), interruptible(self._interrupt), beating(beat, self.halt):
             self.running = [asyncio.create_task(self._fill(seat)) for seat in seats]
             filled = await asyncio.gather(*self.running, return_exceptions=True)
         for order in orders:
@@ -103,11 +108,11 @@ class Desk:
     async def insist(self, step: Callable[[], Awaitable[Result]], patience: int = 1) -> Result:
         """Return what a step gives; one that fails in passing is tried again after growing pauses."""
         pause = self.pace.first_s
-        for _ in range(self.pace.attempts * patience - 1):
+        for tries in range(1, self.pace.attempts * patience):
             try:
                 return await step()
             except ProviderError as error:
-                if error.fatal or error.useless:
+                if error.fatal or error.useless or (error.unresolved and tries >= NAMELESS):
                     raise
                 named = error.retry_after
             await self.pause(pause if named is None else min(named, LONGEST_S))
@@ -133,7 +138,7 @@ class Desk:
             for each in self.running:
                 each.cancel()
         self.halt(
-            RunFailed(
+            Interrupted(
                 "stopped; every answer that was collected is kept, batches go on at the vendors, and the same command "
                 "collects them"
             )

@@ -61,9 +61,9 @@ class Item:
     bound: float = 0.0
     """What is held for it against the cap."""
 
-    def said(self) -> Mapping[str, Json]:
-        """Return what the ledger keeps of it."""
-        return {"query_digest": self.query_digest, "slots": list(self.slots)}
+    def said(self, rate: float) -> Mapping[str, Json]:
+        """Return what the ledger keeps of it; a unit of the price's currency is worth `rate` of the bound's."""
+        return {"query_digest": self.query_digest, "slots": list(self.slots), "bound": self.bound / rate}
 
 
 @dataclass

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from curate.ask import MOST_FRUITLESS, Bill, Task, mixture
-from curate.ask.record import reply_row
+from curate.ask.record import broken, lost_row, reply_row
 from curate.batch.records import Flight, Group, Item, Order
 from curate.config import digest
-from curate.cost import batch_price, cost, estimate
-from curate.errors import BatchGone, BudgetError, ProviderError, RunFailed
+from curate.cost import batch_price, believed, cost, estimate
+from curate.errors import BatchGone, ProviderError, RunFailed
 from curate.protocols import BatchState, Reply
 from curate.rates import shown
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 KEPT = dt.timedelta(days=29)
 """How long vendors keep the results of a batch."""
+_WHOLE = frozenset({"completed", "ended"})
+"""The vendors' words for a batch that was worked through: an item without a result may have been answered."""
 _LOOKS = 10
 """A batch is looked after this many times as patiently as another step is tried: it may take a day."""
 
@@ -49,7 +51,7 @@ class Seat:
         await self._adopt()
         for batch in self.desk.batches.open(*self.key):
             answered = self.desk.ledger.replied(*self.key, since=batch.created)
-            items = {key: _kept(key, item) for key, item in batch.items.items()}
+            items = {key: _kept(key, item, self.rate) for key, item in batch.items.items()}
             self._fly(Flight(batch.batch_id, batch.run, batch.created, items, answered & items.keys()))
         await self._finish()
         for _ in range(self.desk.pace.rounds):
@@ -95,7 +97,7 @@ class Seat:
             await self._submit(group)
         guess = (cost(estimate(task.request), self.price) or 0.0) * self.rate
         bound = guess * self.dearest
-        if not budget.fits(bound):
+        if not await self.desk.purse.fits(bound):
             await self._submit(group)
             await self._make_room(bound)
         budget.hold(bound)
@@ -104,13 +106,10 @@ class Seat:
     async def _make_room(self, bound: float) -> None:
         """Wait until what is in flight, which mostly comes to less than is held for it, leaves room under the cap."""
         await self._finish()
-        budget = self.desk.budget
-        while not budget.fits(bound):
-            if not budget.flying:
-                raise BudgetError(
-                    f"{self.provider.name}: the next request may pass the cap of {budget.said()}, after calls that "
-                    f"cost {budget.said(budget.spent)}; every answer is kept; raise --max-cost to go on"
-                )
+        purse = self.desk.purse
+        while not await purse.fits(bound):
+            if not purse.budget.flying and not purse.returning:
+                raise purse.exceeded(self.provider.name, "request")
             await self.desk.pause(self.desk.pace.first_s)
 
     async def _submit(self, group: Group) -> None:
@@ -126,14 +125,14 @@ class Seat:
         group.clear()
 
     def _add(self, batch_id: str, items: dict[str, Item]) -> None:
-        kept = {key: item.said() for key, item in items.items()}
+        kept = {key: item.said(self.rate) for key, item in items.items()}
         self.desk.batches.add(batch_id, self.provider.name, *self.key, self.order.account.run, kept)
 
     def _fly(self, flight: Flight) -> None:
         """Take over a batch that somebody else submitted."""
         left = len(flight.items) - len(flight.answered)
-        for _ in range(left):
-            self.desk.budget.hold(0.0)
+        for key in flight.items.keys() - flight.answered:
+            self.desk.budget.hold(flight.items[key].bound)
         self.flights.append(flight)
         self.total += len(flight.items)
         self.desk.tell(f"{self.provider.name}: collecting batch {flight.batch_id}, {left:,} requests")
@@ -160,12 +159,16 @@ class Seat:
     async def _collect(self, flight: Flight, state: BatchState) -> None:
         """Write down all that an ended batch answered."""
         fatal: list[ProviderError] = []
+        lost: dict[str, ProviderError] = {}
+        unheard = set(flight.items) if state.word in _WHOLE else set[str]()
 
         async def step() -> None:
             async with aclosing(self.provider.collect(flight.batch_id)) as results:
                 async for key, result in results:
                     await self.desk.breathe()
+                    unheard.discard(key)
                     if isinstance(result, ProviderError):
+                        lost.update({key: result} if result.unknown else {})
                         self.hopeless |= {key} if result.useless else set()
                         fatal.extend([result] if result.fatal else [])
                     elif key in flight.items and key not in flight.answered:
@@ -173,6 +176,10 @@ class Seat:
 
         if not state.fault:
             await self.desk.insist(step)
+            lost |= dict.fromkeys(
+                unheard, ProviderError(f"{self.provider.name}: no result in a batch that was completed")
+            )
+            self._forfeit(flight, state, lost)
         self._close(flight, state.word)
         lacking = len(flight.items) - len(flight.answered)
         self.desk.tell(
@@ -191,21 +198,40 @@ class Seat:
     def _take(self, flight: Flight, state: BatchState, key: str, reply: Reply) -> None:
         """Write down a reply and its ratings."""
         item = flight.items[key]
-        reading = self.order.read(item.query_digest, item.slots, reply)
+        reply, error = replace(reply, usage=believed(reply.usage)), None
+        try:
+            reading = self.order.read(item.query_digest, item.slots, reply)
+        except Exception as bug:  # noqa: BLE001 - raised once the reply is written
+            reading, error = broken(private=False), bug
         account = replace(self.order.account, run=flight.run)
-        seconds = _age(flight).total_seconds() if state.seconds is None else state.seconds
-        row = reply_row(item, account, reply, reading, self.price, seconds)
+        row = reply_row(item, account, reply, reading, self.price, _seconds(flight, state))
         self.desk.ledger.append(reading.ratings, row)
         flight.answered.add(key)
         self._release([item])
         self._pay(item, row.cost)
         self.bill.calls, self.fruitful = self.bill.calls + 1, self.fruitful + reading.fruitful
+        if error is not None:
+            raise error
         self._check(reply.model)
+
+    def _forfeit(self, flight: Flight, state: BatchState, lost: Mapping[str, ProviderError]) -> None:
+        """Count items at their bound that the vendor may have answered, and write them down; they are sent again."""
+        account = replace(self.order.account, run=flight.run)
+        for key, error in sorted(lost.items()):
+            item = flight.items.get(key)
+            if item is not None and key not in flight.answered:
+                most = item.bound / self.rate
+                self.desk.ledger.append((), lost_row(item, account, error, self.price, most, _seconds(flight, state)))
+                self.bill.lost += 1
+                self._spend(item.bound)
+
+    def _spend(self, amount: float) -> None:
+        self.bill.spent, self.desk.budget.spent = self.bill.spent + amount, self.desk.budget.spent + amount
 
     def _pay(self, item: Item, paid: float | None) -> None:
         """Count a reply at what it cost, or at its bound where that is unknown."""
         spent = item.bound if paid is None else paid * self.rate
-        self.bill.spent, self.desk.budget.spent = self.bill.spent + spent, self.desk.budget.spent + spent
+        self._spend(spent)
         if item.guess:
             self.dearest = max(self.dearest, spent / item.guess)
 
@@ -239,9 +265,13 @@ def _item(task: Task, guess: float = 0.0, bound: float = 0.0) -> Item:
     return Item(task.key, task.query_digest, tuple(task.slots), guess, bound)
 
 
-def _kept(key: str, said: Mapping[str, Any]) -> Item:
+def _kept(key: str, said: Mapping[str, Any], rate: float) -> Item:
     """Return an item as the ledger kept it."""
-    return Item(key, said["query_digest"], tuple(said["slots"]))
+    return Item(key, said["query_digest"], tuple(said["slots"]), bound=said.get("bound", 0.0) * rate)
+
+
+def _seconds(flight: Flight, state: BatchState) -> float:
+    return _age(flight).total_seconds() if state.seconds is None else state.seconds
 
 
 def _age(flight: Flight) -> dt.timedelta:

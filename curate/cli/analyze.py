@@ -8,7 +8,7 @@ import typer
 
 from curate.cli import completing
 from curate.cli.check_pool import ranged
-from curate.cli.running import File, Folder, MaxCost, Yes, allowed, open_run
+from curate.cli.running import File, Folder, MaxCost, Yes, allowed, open_run, print_plan
 from curate.cli.tables import as_table, too_few
 
 Figures = Mapping[str, Any]
@@ -44,8 +44,7 @@ def analyze(
     work.consent = allowed(max_cost, yes, retry=retry, offline=offline)
     order = analysis.Order(model, sample)
     if plan:
-        rows = analysis.planned(work, order)
-        typer.echo(json.dumps(rows) if as_json else as_table(rows, digits=4) if rows else "nothing is left to send")
+        print_plan(work, work.consent, lambda: analysis.planned(work, order), digits=4, as_json=as_json)
         return
     with bars() as (work.progress, work.tell):
         found: Figures = analysis.analyze(work, order)

@@ -90,6 +90,7 @@ def _lines(found: dict[str, Any], work: "Run") -> Iterator[str]:
     yield f"{found['queries']:,} queries, {found['pairs']:,} pairs judged by {', '.join(found['panel'])}"
     if found["heuristic"]:
         yield "THE JUDGES ARE HEURISTICS: these means show the machinery and are no evidence about the labels"
+    yield from _panel(found)
     for table in _tables(found):
         yield as_table(table, digits=3)
     yield from too_few(found["queries"])
@@ -99,6 +100,16 @@ def _lines(found: dict[str, Any], work: "Run") -> Iterator[str]:
     for name in ("patch.tsv", "qrels.tsv", "mteb"):
         yield f"{name}: {work.folder / 'audit' / name}"
     yield f"report: {work.folder / 'audit.html'}"
+
+
+def _panel(found: dict[str, Any]) -> Iterator[str]:
+    """Yield what the judges have in common, and what a panel of several is worth."""
+    from curate import clones
+    from curate.page import strings
+
+    yield from (f"WARNING: {said}" for said in found["dependence"]["warnings"])
+    if len(found["panel"]) > 1:
+        yield clones.worth(found["dependence"], strings("en")["dependence"])
 
 
 def _tables(found: dict[str, Any]) -> Iterator[list[dict[str, object]]]:

@@ -8,7 +8,7 @@ import typer
 
 from curate.cli import check_leaks, check_mask, check_pool
 from curate.cli.group import Group
-from curate.cli.running import AllowWeak, Assign, File, Folder, MaxCost, Yes, allowed, open_run
+from curate.cli.running import AllowWeak, Assign, File, Folder, MaxCost, Yes, allowed, open_run, print_plan
 from curate.cli.tables import as_table, too_few
 
 app = typer.Typer(
@@ -57,8 +57,7 @@ def judge(
     kinds = [name.strip() for name in again.split(",") if name.strip()]
     order = checks.Order(controls, positives, kinds, rubric or [], prompts)
     if plan:
-        rows = checks.planned(work, order)
-        typer.echo(json.dumps(rows) if as_json else as_table(rows, digits=4) if rows else "nothing is left to send")
+        print_plan(work, work.consent, lambda: checks.planned(work, order), digits=4, as_json=as_json)
         return
     with bars() as (work.progress, work.tell):
         found = checks.check(work, order)

@@ -49,7 +49,10 @@ def _numbers(given: str) -> list[int]:
         match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part)
         if match is None:
             raise ConfigError(f"found {part!r}, expected numbers of the list such as 1,4-6")
-        found += range(int(match[1]), int(match[2] or match[1]) + 1)
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise ConfigError(f"found {part!r}, expected a range from the lower number on, such as {last}-{first}")
+        found += range(first, last + 1)
     return found
 
 

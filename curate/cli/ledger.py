@@ -99,7 +99,8 @@ def _said(row: Mapping[str, "Json"]) -> str:
         models = row["models"]
         lines += [
             f"  rubric {str(row['rubric'])[:12]}, from {row['first']} to {row['last']}",
-            f"  calls: {_figure(row['calls'])}, without a reply {_figure(row['failed_calls'])}",
+            f"  calls: {_figure(row['calls'])}, without a reply {_figure(row['failed_calls'])}"
+            + (f"; tries that may be paid, answer lost: {_figure(row['lost_calls'])}" if row["lost_calls"] else ""),
             f"  cost: {_cost(row)}",
             f"  tokens: {tokens}",
             f"  models: {', '.join(map(str, models)) if isinstance(models, list) and models else 'none named'}",

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +12,7 @@ from curate.cli import completing
 from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
+    from curate.config import Json
     from curate.context import Consent
     from curate.run import Run
 
@@ -63,6 +64,22 @@ def allowed(max_cost: str | None, yes: bool = False, **more: bool) -> "Consent":
         raise ConfigError(f"--max-cost: expected an amount from 0 on, such as 50 or 50USD, found {max_cost!r}")
     cap = None if max_cost is None else float(found[1])
     return Consent(cap, yes, currency=found[2].upper() if found[2] else None, **more)
+
+
+def print_plan(
+    work: "Run",
+    consent: "Consent",
+    look: "Callable[[], Sequence[Mapping[str, Json]]]",
+    digits: int,
+    as_json: bool = False,
+) -> None:
+    """Print what a command would send and cost, with totals in the currency of its cap; nothing is sent."""
+    from curate.cli.progress import bars
+
+    work.consent = consent
+    with bars() as (work.progress, work.tell):
+        rows = look()
+    typer.echo(json.dumps(rows) if as_json else as_table(rows, digits=digits) if rows else "nothing is left to send")
 
 
 def listed(key: str, names: str | None) -> list[str]:
@@ -129,6 +146,7 @@ def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = 
 def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Path:
     """Return a run folder, without one the newest, which is said; UserError with the remedy if it is none."""
     from curate.errors import UserError
+    from curate.foreign import is_run
     from curate.status import newest
 
     if folder is None:
@@ -136,6 +154,8 @@ def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Pa
         typer.echo(f"working in {folder}", err=True)
     if not (folder / "pipeline.yaml").is_file():
         raise UserError(f"{folder}: not a run folder, for it has no pipeline.yaml; {remedy}")
+    if not is_run(folder):
+        raise UserError(f"{folder}: not a run folder, for its pipeline.yaml is not one that a run wrote; {remedy}")
     return folder
 
 
@@ -173,6 +193,7 @@ def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_js
             with newest_when_done(work.folder):
                 work.execute(None, force=force)
             return True
+        work.consent = type(consent)(currency=consent.currency)  # what comes before judging is not paid for a plan
         rows = work.rehearse(stages[: stages.index("judge")], type(work).quote)
     typer.echo(json.dumps(rows) if as_json else as_table(rows, digits=2) if rows else "nothing is left to send")
     return False

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,6 +24,7 @@ from curate.cli.running import (
     go,
     listed,
     open_run,
+    print_plan,
 )
 from curate.cli.tables import as_table
 
@@ -140,15 +141,11 @@ def judge(
     allow_weak_judges: AllowWeak = False,
 ) -> None:
     """Have every judge of the panel grade every pair of the pool."""
-    from curate.context import Consent
-
     changes = [*(assign or []), *assigned({"language": language}), *listed("judge.models", models)]
     changes += [f"judge.cascade={cascade}"] if cascade is not None else []
     if plan:
         work = open_run(pipeline, run, changes)
-        work.consent = Consent(retry=retry)
-        rows = work.quote()
-        typer.echo(as_table(rows, digits=2) if rows else "nothing is left to send")
+        print_plan(work, allowed(max_cost, yes, retry=retry), work.quote, digits=2)
         return
     spend = allowed(max_cost, yes, retry=retry, offline=offline, batch=batch, allow_weak_judges=allow_weak_judges)
     folder = go(["judge"], pipeline, run, changes, force or retry, spend)
@@ -172,15 +169,11 @@ def sts(
     offline: Offline = False,
 ) -> None:
     """Make sentence pairs around synonyms: the same meaning, or another."""
-    from curate.context import Consent
-
     changes = [*(assign or []), *listed("sts.panel", panel)]
     changes += [] if generator is None else [f"sts.generator={generator}"]
     if plan:
         work = open_run(pipeline, run, changes)
-        work.consent = Consent(retry=retry)
-        rows = work.quote_sts()
-        typer.echo(as_table(rows, digits=4) if rows else "nothing is left to send")
+        print_plan(work, allowed(max_cost, yes, retry=retry), work.quote_sts, digits=4)
         return
     go(["sts"], pipeline, run, changes, force or retry, allowed(max_cost, yes, retry=retry, offline=offline))
 
@@ -200,8 +193,21 @@ def export(
         from curate.exporters import hub
 
         made = folder / "export" / "mteb"
-        sent = (hub.planned if dry_run else hub.push)(made, push, private=not public)
+        sent = (hub.planned if dry_run else hub.push)(made, push, private=not public, secrets=_secrets(folder))
         _uploaded(sent)
+
+
+def _secrets(folder: Path) -> dict[str, str]:
+    """Return the environment variables that the judges of a run may have read, and what they hold."""
+    import os
+
+    from curate.pipeline import Pipeline
+    from curate.providers.presets import variables
+
+    head = Pipeline.load(folder / "pipeline.yaml").head
+    families: Any = {"judges": head.judges, "encoders": head.encoders, "retrievers": head.retrievers}
+    held = {name: os.environ.get(name, "").strip() for name in {*variables(families), "CURATE_PII_KEY"}}
+    return {name: value for name, value in held.items() if value}
 
 
 def _uploaded(sent: "Upload") -> None:

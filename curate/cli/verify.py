@@ -23,7 +23,11 @@ def verify(
         list[str] | None, typer.Option(help="NAME=FILE of a judge that replayed grades; may be repeated.")
     ] = None,
 ) -> None:
-    """Check an export's files, and derive every label again from the ledger; exit code 1 if anything differs."""
+    """Check an export's files, and derive every label again from the ledger.
+
+    Exit code 0 if all follows from tables and ledger, 1 if anything differs, 3 if nothing does and parts are named that
+    could not be checked.
+    """
     from curate.errors import UserError
     from curate.verifying import verify as compare
 
@@ -39,20 +43,16 @@ def verify(
         found = compare(folder, store, files)
     for one in found:
         typer.echo(_said(one))
-    raise typer.Exit(any(one.differences for one in found))
+    if any(one.differences for one in found):
+        raise typer.Exit(1)
+    raise typer.Exit(3 if any(one.unchecked for one in found) else 0)
 
 
 def _said(found: "Verified") -> str:
-    lines = [
-        f"{found.folder}: {len(found.differences)} differences" if found.differences else f"{found.folder}: verified"
-    ]
+    said = "verified, but for what was not checked" if found.unchecked else "verified"
+    lines = [f"{found.folder}: {f'{len(found.differences)} differences' if found.differences else said}"]
     lines += [f"- {line}" for line in found.differences]
+    lines += [f"  not checked: {part}" for part in found.unchecked]
     if found.pairs:
         lines.append(f"  {found.pairs:,} judged pairs looked up in the ledger, {found.labels:,} rows of labels derived")
-    else:
-        lines.append("  only the files were compared: labels of this format are not read")
-    if found.by_experts:
-        lines.append(
-            f"  {found.by_experts:,} labels are experts', which no ledger holds: the manifest vouches for them"
-        )
     return "\n".join(lines)

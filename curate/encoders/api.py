@@ -13,11 +13,14 @@ from curate.protocols import Vectors
 from curate.records import Role
 from curate.search import unit
 
+_SHORTEST = 1e-18
+"""The squares of smaller numbers are 0 in float32, and those of numbers above its inverse are infinite."""
+
 
 class Config(Section):
     """Where the server is and how it is asked."""
 
-    base_url: str = Field(pattern=servers.ADDRESS)
+    base_url: str = Field(pattern=servers.ADDRESS, repr=False)
     """Address that `/embeddings` is added to, for example https://api.example.com/v1."""
     model: str = Field(min_length=1)
     dim: int = Field(ge=1)
@@ -69,7 +72,7 @@ class Api:
         try:
             response = client.post(self._url, json={"model": self.config.model, "input": list(texts)})
         except httpx.HTTPError as error:
-            raise ProviderError(f"encoders.{self.name}: no answer from {self._url} ({type(error).__name__})") from None
+            raise servers.silent(f"encoders.{self.name}", self._url, error, type(error).__name__) from None
         if response.status_code != httpx.codes.OK:
             raise servers.refused(
                 f"encoders.{self.name}",
@@ -95,4 +98,11 @@ class Api:
             )
         if rows.shape[1] != self.dim:
             raise ConfigError(f"encoders.{self.name}.dim: found vectors of length {rows.shape[1]}, expected {self.dim}")
+        largest = np.abs(rows).max(axis=1)
+        if empty := int(((largest < _SHORTEST) | (largest > 1 / _SHORTEST)).sum()):
+            raise ProviderError(
+                f"encoders.{self.name}: {empty} of {count} embeddings of {self._url} have the length 0, or one that "
+                "nothing can be divided by, and say nothing of their texts; check the model",
+                fatal=True,
+            )
         return rows

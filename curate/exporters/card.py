@@ -23,9 +23,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from curate.config import Json
+from curate.config import Json, digest, parse_yaml
 from curate.protocols import Benchmark
 from curate.resources import template
 from curate.voting import EXPERTS
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
 _OWN = frozenset((*_SAID, "parts", "dependence", "experts", "privacy", "sts", "counts"))
+_MADE = "how it was made"
 _SIZES = {"1K": 10**3, "10K": 10**4, "100K": 10**5, "1M": 10**6, "10M": 10**7, "100M": 10**8}
 """Bounds of the hub's classes of size."""
 _CATEGORIES = {"Retrieval": "text-retrieval", "Reranking": "text-ranking", "STS": "sentence-similarity"}
@@ -87,6 +89,16 @@ def card(benchmark: Benchmark, task: Task, tables: Sequence[Table], counts: Json
             construction={key: value for key, value in facts.items() if key not in _OWN},
         )
     )
+
+
+def form() -> str:
+    """Return what stands for how cards are written: as long as it is the same, so is a card of the same facts."""
+    return digest([version("curate-ir"), *map(template, ("card.md.j2", "overview.md.j2", "tasks.yaml"))])
+
+
+def told(facts: Mapping[str, Json]) -> list[str]:
+    """Return the parts of a card that are as the facts say, and follow from no table."""
+    return sorted({name.replace("_", " ") if name in _OWN else _MADE for name, fact in facts.items() if fact})
 
 
 def _facts(benchmark: Benchmark) -> dict[str, Json]:
@@ -186,9 +198,7 @@ def overview(benchmark: Benchmark, tasks: Mapping[Task, Sequence[Table]]) -> str
 
 def _words(language: str) -> dict[str, Any]:
     """Return what a task says of itself in a language where the facts say nothing; in English where there is none."""
-    import yaml
-
-    known: dict[str, dict[str, Any]] = yaml.safe_load(template("tasks.yaml"))
+    known: dict[str, dict[str, Any]] = parse_yaml(template("tasks.yaml"))
     return known.get(language.partition("-")[0], known["en"])
 
 

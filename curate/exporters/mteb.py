@@ -4,6 +4,7 @@
 of its content in its name: another export is another README.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -45,6 +46,7 @@ _KEYS = {"query-id": pl.col("query_id"), "corpus-id": pl.col("doc_id")}
 _RANKED = {"query-id": pl.col("query_id"), "corpus-ids": pl.col("doc_id")}
 _PAIRS = {"score": pl.col("label"), "query-id": pl.col("query_id"), "pair-id": pl.col("pair_id")}
 _STS = ("sentence1", "sentence2", "score", "kind", "pair-id", "query-id", "term", "synonym")
+_ORDER = ("corpus", "queries", "qrels", "top_ranked", "grades", "contested", "pairs")
 SPLITS = ("test", "train")
 """Of pairs of sentences; all other tables have `test` alone."""
 
@@ -54,17 +56,64 @@ def export(benchmark: Benchmark, folder: Path) -> None:
 
     Each has a README and its Parquet files; `tasks.py` registers them in mteb, and a README above them names them all.
     """
-    language, name = mteb_language(benchmark.language), benchmark.name
-    task = Task(f"{name}-retrieval", "Retrieval", language, "ndcg_at_10")
-    tables = {task: _write_task(benchmark, folder / "retrieval", task, _retrieval(benchmark))}
-    if benchmark.candidates.height:
-        task = Task(f"{name}-reranking", "Reranking", language, "map_at_10")
-        tables[task] = _write_task(benchmark, folder / "reranking", task, _reranking(benchmark))
-    if benchmark.pairs is not None and benchmark.pairs.height:
-        task = Task(f"{name}-sts", "STS", language, "cosine_pearson")
-        tables[task] = _write_sts(benchmark, folder / "sts", task, benchmark.pairs)
+    tables: dict[Task, list[Table]] = {}
+    for task in _tasks(benchmark):
+        below = folder / task.kind.lower()
+        if task.kind == "STS":
+            assert benchmark.pairs is not None
+            tables[task] = _write_sts(benchmark, below, task, benchmark.pairs)
+        else:
+            tables[task] = _write_task(benchmark, below, task, _CONTENT[task.kind](benchmark))
     write_text(folder / "tasks.py", Path(mteb_tasks.__file__).read_text(encoding="utf-8"))
     write_text(folder / "README.md", overview(benchmark, tables))
+
+
+def readmes(benchmark: Benchmark, folder: Path) -> dict[str, str]:
+    """Return the READMEs that a written folder must have, by file: made of the benchmark and of the tables there."""
+    tables = {task: _tables(folder / task.kind.lower()) for task in _tasks(benchmark)}
+    cards = {
+        f"{task.kind.lower()}/README.md": card(benchmark, task, there, _figures(benchmark, task))
+        for task, there in tables.items()
+    }
+    return {**cards, "README.md": overview(benchmark, tables)}
+
+
+def _tasks(benchmark: Benchmark) -> list[Task]:
+    """Return the tasks of a benchmark, in the order of their folders."""
+    language, name = mteb_language(benchmark.language), benchmark.name
+    found = [Task(f"{name}-retrieval", "Retrieval", language, "ndcg_at_10")]
+    if benchmark.candidates.height:
+        found.append(Task(f"{name}-reranking", "Reranking", language, "map_at_10"))
+    if benchmark.pairs is not None and benchmark.pairs.height:
+        found.append(Task(f"{name}-sts", "STS", language, "cosine_pearson"))
+    return found
+
+
+def _figures(benchmark: Benchmark, task: Task) -> Json:
+    """Return the figures of one folder, counted anew."""
+    if task.kind == "STS":
+        assert benchmark.pairs is not None
+        return [_pair_counts(split, part) for split, part in _parts(benchmark.pairs).items()]
+    content = _CONTENT[task.kind](benchmark)
+    lengths = Lengths(content.size)
+    deque(lengths.passing(content.documents), maxlen=0)
+    return _counts(content, lengths)
+
+
+def _tables(folder: Path) -> list[Table]:
+    """Return the tables that lie in one task's folder, in the order in which they are written."""
+    import pyarrow.parquet as pq
+
+    found: list[Table] = []
+    for config, split in ((config, split) for config in _ORDER for split in SPLITS):
+        name = config if split == "test" else f"{config}-{split}"
+        for path in folder.glob(f"{name}-{'[0-9a-f]' * 16}.parquet"):
+            with pq.ParquetFile(path) as file:
+                rows, columns = file.metadata.num_rows, file.schema_arrow
+            if not columns.equals(_schema(config)):
+                raise DataError(f"{folder.name}/{path.name}: its columns are not those of the table {config}")
+            found.append(Table(config, path.name, rows, columns.names, split))
+    return found
 
 
 def mteb_language(language: str) -> str:
@@ -114,6 +163,9 @@ def _reranking(benchmark: Benchmark) -> _Content:
     )
 
 
+_CONTENT = {"Retrieval": _retrieval, "Reranking": _reranking}
+
+
 def _write_task(benchmark: Benchmark, folder: Path, task: Task, content: _Content) -> list[Table]:
     """Write one task's folder: its tables first, then the README that names them."""
     folder.mkdir()
@@ -139,15 +191,19 @@ def _write_task(benchmark: Benchmark, folder: Path, task: Task, content: _Conten
 def _write_sts(benchmark: Benchmark, folder: Path, task: Task, pairs: pl.DataFrame) -> list[Table]:
     """Write the pairs of sentences, a file a split, sorted by id: the score is the label."""
     folder.mkdir()
-    parts = {split: pairs.filter(pl.col("split") == split).sort("pair_id") for split in SPLITS}
+    parts = _parts(pairs)
     tables = [
         _write(folder, "pairs", [part.select(**{name: _PAIRS.get(name, pl.col(name)) for name in _STS})], split)
         for split, part in parts.items()
-        if part.height
     ]
-    counts = [_pair_counts(split, part) for split, part in parts.items() if part.height]
-    write_text(folder / "README.md", card(benchmark, task, tables, counts))
+    write_text(folder / "README.md", card(benchmark, task, tables, _figures(benchmark, task)))
     return tables
+
+
+def _parts(pairs: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Return the pairs of sentences of each split that has any, sorted by id."""
+    parts = {split: pairs.filter(pl.col("split") == split).sort("pair_id") for split in SPLITS}
+    return {split: part for split, part in parts.items() if part.height}
 
 
 def _keyed(pairs: pl.DataFrame, *columns: str) -> pl.DataFrame:

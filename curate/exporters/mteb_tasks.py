@@ -5,6 +5,7 @@ returns them. What mteb must know of a task stands in the README.md of its folde
 """
 
 import hashlib
+import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,11 @@ import yaml
 
 KINDS = ("retrieval", "reranking", "sts")
 """Folders of tasks."""
+
+LARGEST = 1_000_000
+"""Bytes of a README that are read."""
+DEEPEST = 20
+"""How many lists and mappings may stand in one another in its YAML block."""
 
 _NAMED = re.compile(r"-([0-9a-f]{16})\.parquet$")
 
@@ -55,13 +61,28 @@ def task_class(folder: Path) -> Any:  # noqa: ANN401 - mteb has no types
 def front_matter(folder: Path) -> dict[str, Any]:
     """Return the YAML block of a task's README; ValueError if it has no key `mteb`."""
     readme = folder / "README.md"
-    parts = readme.read_text(encoding="utf-8").split("---\n", 2) if readme.is_file() else []
-    front = yaml.safe_load(parts[1]) if len(parts) == 3 and not parts[0] else None
+    with readme.open("rb") if readme.is_file() else io.BytesIO() as stream:
+        parts = stream.read(LARGEST).decode("utf-8", "replace").split("---\n", 2)
+    front = _yaml(parts[1]) if len(parts) == 3 and not parts[0] else None
     if not isinstance(front, dict) or not isinstance(front.get("mteb"), dict):
         raise ValueError(  # noqa: TRY004 - what is wrong is the text
             f"{readme}: no YAML block with a key `mteb`; give a folder that the exporter `mteb` wrote"
         )
     return front
+
+
+def _yaml(text: str) -> object:
+    """Return what a block holds; None for what is no YAML, has aliases or is too deep."""
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            begins = isinstance(event, yaml.CollectionStartEvent)
+            depth += begins - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST or isinstance(event, yaml.AliasEvent):
+                return None
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, OverflowError):  # of int() too
+        return None
 
 
 def need_unedited(folder: Path, front: dict[str, Any]) -> None:
@@ -80,7 +101,10 @@ def need_unedited(folder: Path, front: dict[str, Any]) -> None:
 
 def data_files(front: dict[str, Any]) -> Sequence[str]:
     """Return the files that a README names, in order."""
-    return [item["path"] for config in front["configs"] for item in config["data_files"]]
+    try:
+        return [str(item["path"]) for config in front["configs"] for item in config["data_files"]]
+    except (KeyError, TypeError) as error:
+        raise ValueError("the YAML block of the README names no files; export again") from error
 
 
 if __name__ == "tasks":

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from pydantic import model_validator
 
-from curate.config import Json, Section
+from curate.config import Json, Section, parse_yaml
 from curate.errors import ConfigError
 from curate.protocols import Kit
 from curate.records import GRADES, Document, Grade, Outcome, Query
@@ -145,7 +144,7 @@ def guessing(judge: Lexical | Similarity, language: str) -> str:
 
 @cache
 def _packaged() -> dict[str, Any]:
-    known: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("thresholds.yaml").read_text(encoding="utf-8"))
+    known: dict[str, Any] = parse_yaml(Path(__file__).with_name("thresholds.yaml").read_text(encoding="utf-8"))
     return known
 
 

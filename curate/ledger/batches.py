@@ -28,7 +28,10 @@ class Batch:
     """`open` until it is collected; then how it ended."""
     created: str
     items: Mapping[str, Any]
-    """Request digest -> {"query_digest": ..., "slots": [passage digests in the order of the prompt]}."""
+    """Request digest -> {"query_digest": ..., "slots": [passage digests in the order of the prompt], "bound": ...}.
+
+    The bound is the most that it may cost, in the currency of its price; batches of version 0.1 have none.
+    """
 
 
 class Batches:

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from curate.config import digest
 from curate.judges.llm import LlmJudge
+from curate.ledger.identities import RENAMED
 from curate.ledger.store import CHUNK, Ledger
 from curate.ledger.tables import calls, judges, ratings
 from curate.protocols import Reply
@@ -56,7 +57,8 @@ def identities(connection: sa.Connection) -> Iterator[Finding]:
     wrong = []
     for name, identity in connection.execute(sa.select(judges)):
         try:
-            same = digest(json.loads(identity)) == name
+            said = json.loads(identity)
+            same = digest(said) == name or set(said) == {RENAMED}
         except ValueError:
             same = False
         if not same:

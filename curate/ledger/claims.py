@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 AT_ONCE = 1_000
 """Keys in one statement."""
-_NOW = {
+NOW = {
     "sqlite": "(julianday('now') - 2440587.5) * 86400.0",
     "postgresql": "extract(epoch FROM clock_timestamp())::double precision",
 }
+"""Seconds of the epoch by the clock of the database."""
 
 
 class Claims:
@@ -123,4 +124,4 @@ class Claims:
     def _now(self) -> "ColumnElement[float]":
         if self._clock is not None:
             return self._sa.literal(self._clock())
-        return self._sa.literal_column(_NOW[self._database.engine.dialect.name], self._sa.Float)
+        return self._sa.literal_column(NOW[self._database.engine.dialect.name], self._sa.Float)

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from filelock import FileLock
 
 from curate.errors import ConfigError, DataError, MissingExtra
+from curate.ledger.identities import seal
 from curate.ledger.tables import MIGRATIONS, migrate
 from curate.ledger.writer import Away
 
@@ -93,6 +94,14 @@ class Database:
             kind_of = Away if isinstance(error, sa.exc.OperationalError) else DataError
             raise kind_of(f"{self.place}: {_said(error.orig)}; {self._remedy(error.orig)}") from None
 
+    @contextmanager
+    def alone(self, lock: int) -> Iterator[sa.Connection]:
+        """Give a connection for a transaction beside which no other one under the same number of a lock runs."""
+        with self.transaction() as connection:
+            # a reader that turns writer may find itself too late
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if self.path else f"SELECT pg_advisory_xact_lock({lock})")
+            yield connection
+
     def _remedy(self, error: BaseException | None) -> str:
         name = getattr(error, "sqlite_errorname", None) or getattr(error, "sqlstate", None)
         if name is None and type(error).__name__ == "OperationalError":  # PostgreSQL's, for lack of a connection
@@ -105,13 +114,13 @@ class Database:
             if self.path:
                 with self.transaction() as connection:
                     connection.exec_driver_sql("PRAGMA journal_mode=WAL")
-            with self.transaction() as connection:
-                # a reader that turns writer may find itself too late
-                connection.exec_driver_sql(
-                    "BEGIN IMMEDIATE" if self.path else f"SELECT pg_advisory_xact_lock({MIGRATING})"
-                )
+            with self.alone(MIGRATING) as connection:
                 if migrate(connection) > len(MIGRATIONS):
                     raise DataError(f"{self.place}: written by a newer version of curate; update curate")
+                sealed = seal(connection)
+            if sealed and self.path:
+                with self.transaction("statement") as connection:
+                    connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _url(where: Path | str) -> sa.URL:

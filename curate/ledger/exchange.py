@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from curate.errors import DataError
 from curate.files import replacing
+from curate.ledger.identities import seal
 from curate.ledger.records import Call, Kept, Passage, Rating
 from curate.ledger.store import Ledger
 from curate.ledger.tables import ADDED, KEPT, MIGRATIONS
@@ -45,6 +46,8 @@ def import_(ledger: Ledger, folder: Path) -> dict[Kept, int]:
                 held = dict(zip(batch.schema.names, (column.to_pylist() for column in batch.columns), strict=True))
                 rows = zip(*(held.get(column, [None] * len(batch)) for column in table.c.keys()), strict=True)  # noqa: SIM118
                 ledger.merge(name, list(rows))
+    with ledger.database.transaction() as connection:
+        seal(connection)  # those of an earlier version
     return {name: ledger.count(name) - before[name] for name in KEPT}
 
 

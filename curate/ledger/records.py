@@ -9,6 +9,10 @@ Kept = Literal["judges", "calls", "passages", "ratings"]
 """The tables that are only ever appended to."""
 
 
+LOST = "lost"
+"""Form of a call that was sent and of which nobody knows whether it was answered; it is written down as an error."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rating:
     """What one judge said of one (query, passage): a grade only if the status is `rated`."""
@@ -38,10 +42,10 @@ class Call:
     model: str
     """Model id as the reply named it; empty where it named none."""
     finish: str
-    """How the reply ended; `error` where there was none after the last try."""
+    """How the reply ended; `error` where there was none after the last try, or to a try whose form is `lost`."""
     raw: str
     """The reply as it came, but offsets alone where the purpose is `mask`; for an error a JSON object with `error`, the
-    reason, and `too_long`."""
+    reason, and `too_long`; where the form is `lost` also `said`, the beginning of what came in place of a reply."""
     latency_s: float
     """Seconds from the first try to the reply, pauses between tries included."""
     created: str
@@ -51,6 +55,7 @@ class Call:
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     cost: float | None = None
+    """What was paid; where the form is `lost`, the most that may have been."""
     foreign_labels: int = 0
     """Labels in the reply that the prompt did not hold."""
     repeated_labels: int = 0

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from curate.config import Json
+from curate.ledger.records import LOST
 from curate.ledger.store import Ledger
 from curate.ledger.tables import calls, judges, ratings
 from curate.records import STATUSES
@@ -15,9 +16,10 @@ FIGURES = ("prompt_tokens", "cached_tokens", "written_tokens", "output_tokens", 
 def stats(ledger: Ledger) -> list[dict[str, Json]]:
     """Return a row a judge and rubric, sorted by both.
 
-    Keys: judge, identity (JSON text), rubric, calls, failed_calls, first and last (dates of calls), a number of ratings
-    for each status, tokens by kind and cost (None if a reply does not know its own), `costs` (currency -> amount; calls
-    of version 0.1 under "", for they knew none), models (as replies named them).
+    Keys: judge, identity (JSON text), rubric, calls, failed_calls, lost_calls (tries of which nobody knows whether they
+    were answered; they are no calls), first and last (dates of calls), a number of ratings for each status, tokens
+    by kind and cost (None if a reply does not know its own), `costs` (currency -> amount; calls of version 0.1 under
+    "", for they knew none), models (as replies named them).
     """
     with ledger.database.transaction("snapshot") as connection:
         told = {row.judge_digest: row.identity for row in connection.execute(sa.select(judges))}
@@ -26,7 +28,10 @@ def stats(ledger: Ledger) -> list[dict[str, Json]]:
         for row in connection.execute(_costs()):
             costs.setdefault((row.judge, row.rubric), {})[row.currency] = row.cost
         rated = {(row.judge, row.rubric): row._asdict() for row in connection.execute(_ratings())}
-    none = {**dict.fromkeys(("calls", "failed_calls", *STATUSES), 0), **dict.fromkeys(("first", "last", *FIGURES))}
+    none = {
+        **dict.fromkeys(("calls", "failed_calls", "lost_calls", *STATUSES), 0),
+        **dict.fromkeys(("first", "last", *FIGURES)),
+    }
     return [
         {
             **none,
@@ -71,16 +76,17 @@ def latency(ledger: Ledger, judge_digest: str, most: float, last: int = 200) -> 
 def _calls() -> sa.Select[tuple[object, ...]]:
     call, func = calls.c, sa.func
     answered = call.finish != "error"
-    replies = func.count(sa.case((answered, 1)))
+    replies, lost = func.count(sa.case((answered, 1))), func.count(sa.case((call.form == LOST, 1)))
     figures = []
     for name in FIGURES:
-        known = sa.case((answered, call[name]))
-        figures.append(sa.case((func.count(known) == replies, func.coalesce(func.sum(known), 0))).label(name))
+        known = func.count(sa.case((answered, call[name]))) == replies
+        figures.append(sa.case((known, func.coalesce(func.sum(call[name]), 0))).label(name))
     return sa.select(
         call.judge_digest.label("judge"),
         call.rubric_digest.label("rubric"),
-        func.count().label("calls"),
-        (func.count() - replies).label("failed_calls"),
+        (func.count() - lost).label("calls"),
+        (func.count() - replies - lost).label("failed_calls"),
+        lost.label("lost_calls"),
         func.min(call.created).label("first"),
         func.max(call.created).label("last"),
         *figures,
@@ -90,7 +96,7 @@ def _calls() -> sa.Select[tuple[object, ...]]:
 def _costs() -> sa.Select[tuple[object, ...]]:
     call, currency = calls.c, sa.func.coalesce(calls.c.currency, "").label("currency")
     keys = call.judge_digest.label("judge"), call.rubric_digest.label("rubric"), currency
-    known = (call.finish != "error") & call.cost.is_not(None)
+    known = call.cost.is_not(None)
     return sa.select(*keys, sa.func.sum(call.cost).label("cost")).where(known).group_by(*keys).order_by(currency)
 
 

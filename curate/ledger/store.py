@@ -38,10 +38,10 @@ class Ledger:
     def __init__(self, where: Path | str) -> None:
         import sqlalchemy as sa
 
-        from curate.ledger import tables
+        from curate.ledger import identities, tables
         from curate.ledger.database import Database
 
-        self._sa, self._tables = sa, tables
+        self._sa, self._tables, self._identities = sa, tables, identities
         self.database = Database(where)
         self._ids = Ids()
         self._named: dict[str, str] = {}
@@ -84,6 +84,11 @@ class Ledger:
         if name not in self._heard:
             self._named[name] = canonical(identity)
         return name
+
+    def current(self, judge_digest: str) -> str:
+        """Return the name of a judge that may have been renamed, see `identities`."""
+        with self.database.transaction() as connection:
+            return self._identities.current(connection, judge_digest)
 
     def append(self, ratings: Sequence[Rating], call: Call | None = None) -> str | None:
         """Write a call and its ratings in one transaction; return the call's id."""
@@ -162,19 +167,22 @@ class Ledger:
         """Return what was paid for a run, a row a judge that answered and currency.
 
         Columns: judge_digest, calls, prompt_tokens, cached_tokens, output_tokens, cost, currency. Tokens and cost are
-        None if one of the calls does not know its own; requests that got no reply count as free.
+        None if one of the replies does not know its own. A request that was refused is free; one of which nobody knows
+        whether it was answered is no call here, and costs the most that it may.
         """
         calls, func = self._tables.calls.c, self._sa.func
         figures = ["prompt_tokens", "cached_tokens", "output_tokens", "cost"]
-        known = [(calls[name], func.count(calls[name]) == func.count()) for name in figures]
+        replied = calls.finish != "error"
+        replies = func.count(self._sa.case((replied, 1)))
+        known = [(calls[name], func.count(self._sa.case((replied, calls[name]))) == replies) for name in figures]
         query = (
             self._sa.select(
                 calls.judge_digest,
-                func.count(),
-                *(self._sa.case((every, func.sum(column))) for column, every in known),
+                replies,
+                *(self._sa.case((every, func.coalesce(func.sum(column), 0))) for column, every in known),
                 calls.currency,
             )
-            .where(calls.run == run, calls.judge_digest.in_(judge_digests), calls.finish != "error")
+            .where(calls.run == run, calls.judge_digest.in_(judge_digests), replied | calls.cost.is_not(None))
             .group_by(calls.judge_digest, calls.currency)
             .order_by(calls.judge_digest, calls.currency)
         )

@@ -25,6 +25,7 @@ batches = _table(
     "batches",
     *("batch_id", "provider", "judge_digest", "rubric_digest", "replicate", "run", "state", "created", "items"),
 )
+caps = _table("caps", "owner", "scope", "until", "asking", "spent", "held")
 
 KEPT: Mapping[Kept, sa.TableClause] = {"judges": judges, "calls": calls, "passages": passages, "ratings": ratings}
 """What is only appended to, in the order in which it is copied: a rating never comes before its call."""
@@ -59,6 +60,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             created {text} NOT NULL, items TEXT NOT NULL)""",
     ),
     ("""ALTER TABLE calls ADD COLUMN currency {text}""",),
+    (
+        """CREATE TABLE caps (
+            owner {text} PRIMARY KEY, scope {text} NOT NULL, until DOUBLE PRECISION NOT NULL, asking INTEGER NOT NULL,
+            spent DOUBLE PRECISION NOT NULL, held DOUBLE PRECISION NOT NULL)""",
+    ),
 )
 """Oldest first, and only ever appended to. `{text}` is text that is ordered by its bytes, in both databases."""
 ADDED = {"currency": 2}

@@ -40,6 +40,8 @@ RECOGNISERS: Registry[Recogniser] = Registry(
         "name_dotted": "curate.pii.name_foreign:dotted",
         "name_weighed": "curate.pii.name_weighed:weighed",
         "name_called": "curate.pii.name_weighed:called",
+        "name_scarce": "curate.pii.name_scarce:bare",
+        "name_given": "curate.pii.name_kin:given_alone",
         "name_nick": "curate.pii.name_nick:nick",
         "name_spaced": "curate.pii.name_spaced:spaced",
         "name_parts": "curate.pii.name_parts:parts",

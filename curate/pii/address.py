@@ -29,7 +29,17 @@ from curate.pii.address_parts import (
     no_place,
     shapes,
 )
-from curate.pii.address_way import CROSSED_WRITTEN, behind_leads, beside, crossed, crossing, estate, way
+from curate.pii.address_way import (
+    CROSSED_WRITTEN,
+    DASHED,
+    behind_leads,
+    beside,
+    crossed,
+    crossing,
+    estate,
+    last_place,
+    way,
+)
 from curate.pii.digits import TWO_SIGNS
 from curate.pii.places import fold, one_character, written
 from curate.pii.spans import in_order
@@ -133,7 +143,10 @@ def _crossing_start(text: str, end: int) -> int:
 def _cue() -> re.Pattern[str]:
     cues = one_of(words("places")["address_cues"])
     lives = "住(?![院宿])(?=[一-龥]{2,17}?[区县旗镇乡村路街道巷园苑寓厦城庄号])"
-    return re.compile(rf"(?:{cues}|{lives}|(?<![Pp网接载站箱页录])地址)(?:是|为|在|于)?[:： ]{{0,3}}")
+    return re.compile(
+        rf"(?:{cues}|{lives}|(?<![Pp网接载站箱页录])地址)"
+        r"(?:上?(?:写|填|登记|改|变更|更新|换)(?:的|了)?)?(?:是|为|在|于|成|到)?[:： ]{0,3}"
+    )
 
 
 @cache
@@ -180,12 +193,21 @@ def _led(text: str, at: int, rank: int) -> _Part | None:
         return None
     led = way(text, at if cross is None else cross) or cross or at
     beyond = beside(text, led)
-    if beyond and _next(text, beyond, PLACE):
+    doored = beyond and _next(text, beyond, ESTATE)
+    if beyond and (doored or _next(text, beyond, PLACE)):
         led = beyond
     named = estate(text, led + text.startswith("的", led)) if cross and cross < led != beyond else None
+    if cross and cross < led and not named:
+        named = last_place(text, led)
     end = named or led
     return (
-        _Part(end, ESTATE if named else PLACE, False, False, led=bool(cross) and end > (cross or 0))
+        _Part(
+            end,
+            ESTATE if named or (doored and end == beyond) or (cross and DASHED.match(text, end)) else PLACE,
+            False,
+            False,
+            led=bool(cross) and end > (cross or 0),
+        )
         if end > at
         else None
     )

@@ -44,7 +44,8 @@ def door() -> str:
     house = "(?!(?<=号)(?:线|染色|元素|位点|基因|管|方|病))"
     counted = rf"{_COUNT}(?: ?[-~至、/] ?(?:{_COUNT}|[A-Z](?=[座栋幢]))){{0,3}} ?{_ends('doors')}{house}(?:之{NUMBER})?"
     lettered = f"[A-Za-z]{{1,2}}{_ends('lettered_doors')}|[东西南北中]{{1,2}}(?:单元|[座栋幢户])"
-    return rf"(?:{counted}|之{NUMBER}|{lettered}|{_COUNT}门(?=[0-9])|地下室|底商)"
+    gate = rf"{_COUNT}门(?=[0-9])|(?<=[楼栋幢座]){_COUNT}门(?![诊口卫店])"
+    return rf"(?:{counted}|之{NUMBER}|{lettered}|{gate}|地下室|底商|[0-9]{{1,2}}[Ff](?![A-Za-z0-9]))"
 
 
 @cache

@@ -19,7 +19,8 @@ _STOPS = (
     "的了是我你您他她它们在到去来往看这那哪么吗呢吧啊没很请说问想吃喝个家些种次几每各某该此怎什谁何昨今有或跟给被让把叫带做就"
     "也还又只最妈爸婆爷奶"
 )
-_NAME = f"(?:(?![{_STOPS}])[一-龥])"
+_HOME = "家(?=[屯庄村镇湾坡沟湖口堡河嘴桥塘集港渡汇坪岭寨洼圩浜宅角堰坝店铺营坟墩棚峪岗巷弄园井沱房])"
+_NAME = f"(?:(?![{_STOPS}])[一-龥]|{_HOME})"
 _UNIT = f"(?:(?![和院科室转送由据等找问换说]|从(?![化江])){_NAME}|(?<=[马李王张刘陈杨郑吴孙赵周何高宋白石胡曹许罗])家)"
 _BEFORE = r"(?:(?<![一-龥])|(?<=[的了在到去于从来往至过经是和与]))"
 """Where a name can begin: after no Chinese character, or after a small word."""
@@ -105,7 +106,7 @@ _PLAIN_WORDS = frozenset(words("institutions")["english_generic"])
 _OTHER_ENDINGS = words("institutions")["hospital_endings"][1:]
 _REGION = f"(?:{place()}|{one_of(words('places')['districts'], words('institutions')['branch_regions'])})"
 _BRANCH = re.compile(
-    rf"(?:(?<=医学中心)医院|{_REGION}(?:医院|分院|院区)|[东西南北新老]院区?|{_NAME}{{2,4}}院区|(?!开设|成立|设立|新建|其他|所有|附近){_NAME}{{2,3}}分院|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
+    rf"(?:(?<=医学中心)医院|{_REGION}(?:医院|分院|院区)|[东西南北新老]院区?|[东西南北]区(?!域)|{_NAME}{{2,4}}院区|(?!开设|成立|设立|新建|其他|所有|附近){_NAME}{{2,3}}分院|分院|总院|本部|第?{NUMBER}(?:医学中心|分院|院区|门诊部))(?!长)"
 )
 """What a hospital's name may go on with."""
 
@@ -153,7 +154,14 @@ def _named(
 def _longer(more: re.Pattern[str], text: str, start: int, end: int) -> tuple[int, int]:
     """Return where a name starts and ends when it goes on with a part of the institution (`东院`, `湘雅医学院`)."""
     part = more.match(text, end)
-    return start, part.end() if part else end
+    larger = _larger().search(text, max(0, start - 8), start)
+    return larger.start() if larger else start, part.end() if part else end
+
+
+@cache
+def _larger() -> re.Pattern[str]:
+    """Return a pattern for the place in front of a name that begins with one (`贵阳` + `贵州省骨科医院`)."""
+    return re.compile(rf"{place()}\Z")
 
 
 def _start(match: re.Match[str]) -> int:

@@ -18,7 +18,9 @@ class Lists(Section):
     enough: int
     names: dict[int, str]
     doubtful: str
+    with_city: str
     front: dict[int, str]
+    brought: str
     behind: dict[int, str]
     between: str
     departments: str
@@ -36,6 +38,8 @@ class Lists(Section):
     rooms: str
     values: str
     ills: str
+    swollen: str
+    children: str
 
 
 @cache
@@ -69,7 +73,8 @@ _END = re.compile("[。！？!?；;\n]")
 @cache
 def _behind() -> re.Pattern[str]:
     # a science or a book is no department
-    department = f"{one_of(words('departments'))}(?:[一二三四]?科|门诊|病房|中心|专家|一区|二区)(?![学技普幻])"
+    kind = f"(?:小儿|新生儿|儿童|成人|老年|干部)?{one_of(words('departments'))}"
+    department = f"{kind}(?:[一二三四五六]?科|门诊|病房|中心|专家|[一二三四五六]区|监护室)(?![学技普幻])"
     unit = one_of(each for each in words("departments") - words("plain") if len(each) > 1)
     titled = f"[{surnames()}][一-龥]?{one_of(words('titles'))}"
     joined = f"{one_of(words('joins'))}(?={one_of(words('joined'))}|[省市县区州][一二三四五六七八九]院)"
@@ -95,10 +100,21 @@ def _cure() -> re.Pattern[str]:
     return re.compile(one_of((word for word, weight in weights("behind").items() if weight > 1), words("ills")))
 
 
+@cache
+def _others() -> re.Pattern[str]:
+    return re.compile(one_of(word for word, weight in weights("names").items() if weight > 1))
+
+
 def in_front(text: str, start: int) -> int:
     """Return the weight of the word right in front of a name."""
-    start -= text[max(0, start - 1) : start] in ("了", "过")
-    return max(weights("front").get(text[max(0, start - reach) : start], 0) for reach in range(1, 5))
+    shorter = start - (text[max(0, start - 1) : start] in ("了", "过"))
+    words_in_front = (text[max(0, at - reach) : at] for at in (start, shorter) for reach in range(1, 5))
+    return max(weights("front").get(word, 0) for word in words_in_front)
+
+
+def brought(text: str, start: int, end: int) -> bool:
+    """Say whether somebody was brought to what is named (`送浙二了`)."""
+    return text.startswith(("了", "去", "抢救"), end) and text.endswith(tuple(words("brought")), 0, start)
 
 
 def behind(text: str, end: int) -> int:
@@ -118,7 +134,8 @@ def behind(text: str, end: int) -> int:
 
 def near(text: str, start: int, end: int) -> int:
     """Return what the rest of the sentence adds: a word of treatment or a disease speaks for a hospital."""
-    return int(any(map(_cure().search, _around(text, start, end))))
+    around = _around(text, start, end)
+    return int(any(map(_cure().search, around)) or any(map(_others().search, around)))
 
 
 def counts(text: str, start: int, end: int) -> bool:

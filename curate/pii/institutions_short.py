@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from curate.pii.institutions_evidence import behind, counts, in_front, lists, near, weights, words
+from curate.pii.institutions_evidence import behind, brought, counts, in_front, lists, near, weights, words
 from curate.pii.places import fold, place, written
-from curate.pii.spans import in_order
+from curate.pii.spans import behind_found, in_order
 from curate.pii.text import trigger
 from curate.pii.words import one_of
 from curate.records import Span
@@ -29,6 +29,16 @@ _NUMBERED = {
     rf"附属?{_N}(?:院|医院|医)|附第{_N}(?:院|医院)|{_N}附属?院": 3,
     rf"(?:人民|中医|妇幼|大){_N}院": 3,
     rf"广医{_N}": 3,
+    r"[^\W\d_最很太巨重肿变长扩较强伟老]大(?:附[一二三四儿]|[一二三四]附)": 3,
+    "(?:[北武川浙中山吉郑]大|[二三四]军大|复旦|首医|哈医大|重医|南医大|温医|上交大?|西交大?|四川大学|北京大学)"
+    "(?:口腔|眼科|妇产|妇儿|妇院|儿院|儿童|肿瘤|人民|眼耳鼻喉|五官|长海|长征|西京|唐都"
+    "|新桥|西南|大坪|华西|中南|齐鲁|瑞金|仁济|新华)": 3,
+    "[中北复浙哈省津豫湘天苏川]肿(?!瘤)": 2,
+    "[北上重复省市浙]儿(?![童保医研])|[北东海浙国]妇(?![幼保婴产儿])": 2,
+    f"[哈沈石济青郑杭锡厦广深珠佛昆贵渝兰津沪]{_N}院": 3,
+    f"十{_N}?院": 2,
+    f"武警{_N}院|解放军(?:30|三[〇零])[1-9一二四五七九]": 3,
+    f"{place()}(?:儿童|妇儿|胸科|肺科|脑科)": 1,
     "三[〇零Oo0][一二四五七九]": 2,
     rf"[省市]{_N}": 2,
     rf"附{_N}": 2,
@@ -42,7 +52,7 @@ _ARMY = re.compile(
 """Hospitals of the army by their number; they need no more."""
 _BARE = re.compile(rf"{_N}(?:医院|院)|[省市县区]")
 """Names that say nothing without their city."""
-_PART = re.compile("[东西南北新老]院区?|(?![的在有住])[一-龥]{2,4}院区")
+_PART = re.compile(rf"{place()}(?:分院|院区)|[东西南北新老]院区?|(?![的在有住])[一-龥]{{2,4}}院区")
 """What a name may go on with."""
 
 
@@ -65,7 +75,8 @@ def _numbered() -> list[tuple[re.Pattern[str], int]]:
 def _no_hospital() -> re.Pattern[str]:
     number = f"(?<=[0-9一二三四五六七八九]) ?{one_of(words('numbers'))}"
     return re.compile(
-        f"{one_of(words('no_hospital'))}|{number}|(?<=总){one_of(words('chiefs'))}|(?<=医){one_of(words('medical'))}"
+        f"{one_of(words('no_hospital'))}|{number}|(?<=肿){one_of(words('swollen'))}|(?<=[儿妇]){one_of(words('children'))}"
+        f"|(?<=总){one_of(words('chiefs'))}|(?<=医){one_of(words('medical'))}"
     )
 
 
@@ -94,7 +105,10 @@ def _is_one(text: str, start: int, end: int, name: str) -> bool:
     if not _fits(text, start) or _no_hospital().match(text, end) or (name.isdigit() and counts(text, start, end)):
         return False
     placed = not text.startswith(name, start)
+    if name in words("with_city") and not placed:
+        return False
     weight, following, leading = _weight(name) + placed, behind(text, end), in_front(text, start)
+    leading += leading == 1 and brought(text, start, end)
     evidence = following + (leading if leading > 1 or name not in words("doubtful") else 0)
     if not evidence:
         return weight >= lists().enough
@@ -104,15 +118,16 @@ def _is_one(text: str, start: int, end: int, name: str) -> bool:
 
 
 def _short(text: str) -> Iterator[tuple[int, int]]:
-    at = 0
+    at, done = 0, -1
     while match := _names().search(text, at):
         start, at = match.start(), match.start() + 1
         placed = _where().search(text, max(0, start - 8), start)
         part = _PART.match(text, match.end())
         end = part.end() if part else match.end()
         for first in ([placed.start()] if placed else []) + [start]:
-            if _is_one(text, first, end, match[0]):
-                at = end
+            seen, less = behind_found(text, first) if first == done else (text, 0)
+            if _is_one(seen, first - less, end - less, match[0]):
+                at = done = end
                 yield first, end
                 break
 
@@ -121,7 +136,7 @@ _NAMES = sorted(weights("names"))
 _SHORTEST = written(name for name in _NAMES if not any(other in name for other in _NAMES if other != name))
 _WITH_NUMBER = (
     "火箭[军軍]|三[〇零Oo0０][一二四五七九]|[医醫][大附]|川北|[医醫学學大交]第?[一二三四五六七八九]附?[医醫院]"
-    "|[省市附][一二三四五六七八九]|附[属屬]?第?[一二三四五六七八九]|[一二三四五六七八九〇零Oo0](?:中心)?[医醫]?院"
+    "|[省市附][一二三四五六七八九]|[中北复複浙哈省津豫湘天苏蘇川][肿腫]|[北上重复複省市浙][儿兒]|[北东東海浙国國][妇婦]|[一-龥][京海津庆慶州圳汉漢都安沙肥南岛島连連阳陽滨濱春明昌门門锡錫波](?:[儿兒]童|[妇婦][儿兒]|胸科|肺科|[脑腦]科)|[军軍大](?:口腔|妇|婦|儿|兒|眼科|五官|肿|腫|附)|复旦|首[医醫]|温[医醫]|[上西]交|十[一二三四五六七八九]?院|附[属屬]?第?[一二三四五六七八九]|[一二三四五六七八九〇零Oo0](?:中心)?[医醫]?院"
 )
 
 

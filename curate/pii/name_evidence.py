@@ -19,6 +19,7 @@ class Evidence(Section):
     ordinary: str
     front: dict[str, _Group]
     behind: dict[str, _Group]
+    kindred: str
     hardly: str
     prepositions: str
     given: str
@@ -26,6 +27,9 @@ class Evidence(Section):
     unlikely: str
     doubled: str
     asked: str
+    scarce: str
+    called: str
+    homely: str
 
 
 class Weighed:
@@ -90,13 +94,19 @@ def around() -> _Around:
 @cache
 def given() -> frozenset[str]:
     """Return the characters that given names in free text are made of."""
-    return (known().given | set(evidence().given)) - known().function
+    return (known().given | set(evidence().given) | scarce()) - known().function
 
 
 @cache
 def never() -> frozenset[str]:
     """Return the characters that no given name holds."""
     return (known().function | set(evidence().unlikely)) - given()
+
+
+@cache
+def scarce() -> frozenset[str]:
+    """Return the characters that hardly stand anywhere but in given names."""
+    return frozenset("".join(evidence().scarce.split()))
 
 
 @cache

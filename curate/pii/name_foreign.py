@@ -2,7 +2,7 @@
 
 import re
 
-from curate.pii.name_words import lists
+from curate.pii.name_words import known, lists
 from curate.pii.names import CJK, Trust, is_chinese, name_at
 from curate.pii.text import narrow, trigger
 from curate.pii.words import either
@@ -54,7 +54,8 @@ def any_name_at(text: str, start: int, trust: Trust) -> int | None:
     if not is_chinese(text, start):
         return foreign_at(text, start)
     match = _ANY_DOTTED.match(text, start)
-    return match.end() if match else foreign_at(text, start) or name_at(text, start, trust)
+    whole = match is not None and known().function.isdisjoint(match[0])
+    return match.end() if match and whole else foreign_at(text, start) or name_at(text, start, trust)
 
 
 def sounds_at(text: str, start: int) -> int | None:

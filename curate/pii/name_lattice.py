@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from math import log
 from pathlib import Path
 
-from curate.pii.name_evidence import ordinary
+from curate.pii.name_evidence import ordinary, scarce
 from curate.pii.name_words import known
 from curate.pii.places import fold
 
@@ -53,7 +53,22 @@ def _nick(word: str) -> bool:
 @lru_cache(maxsize=8192)
 def single(character: str) -> float:
     """Return what a character weighs as a word of its own."""
-    return max(_words().get(character, _UNKNOWN), _UNKNOWN)
+    return _UNKNOWN if character in scarce() else max(_words().get(character, _UNKNOWN), _UNKNOWN)
+
+
+@cache
+def _verbs() -> frozenset[str]:
+    """Return the dictionary's verbs of two characters and more."""
+    import jieba
+
+    with Path(jieba.__file__).with_name("dict.txt").open(encoding="utf-8") as lines:
+        parts = (line.rstrip().split(" ") for line in lines)
+        return frozenset(word for word, _, tag in parts if 1 < len(word) <= _LONGEST and tag in ("v", "vi", "vn", "l"))
+
+
+def is_word(piece: str) -> bool:
+    """Say whether the dictionary or our own lists know some characters as a word."""
+    return fold(piece) in _words()
 
 
 class Lattice:
@@ -87,6 +102,11 @@ class Lattice:
     def begins(self, start: int, end: int) -> bool:
         """Say whether a word from `start` to `end` belongs to a good segmentation of what follows `start`."""
         return self._weight(start, end) + self.from_on[end] >= self.from_on[start] - _SLACK
+
+    def verb_follows(self, start: int) -> bool:
+        """Say whether a good segmentation of what follows `start` begins with a verb of two characters or more."""
+        ends = range(start + 2, min(len(self.run), start + _LONGEST) + 1)
+        return any(self.run[start:end] in _verbs() and self.begins(start, end) for end in ends)
 
     def behind_word(self, place: int) -> bool:
         """Say whether the best segmentation of what stands before a place ends in a word of two characters or more."""

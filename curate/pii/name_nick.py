@@ -3,25 +3,26 @@
 import re
 from collections.abc import Iterator
 
-from curate.pii.name_evidence import around, evidence
+from curate.pii.name_evidence import around, evidence, ordinary
 from curate.pii.name_sought import DOUBLED, LEADS, LED_OR_DOUBLED, NICK
 from curate.pii.name_weights import behind, front, gain, given_weight, surname_weight
 from curate.pii.name_words import known
 from curate.pii.names import CJK
-from curate.pii.spans import in_order
+from curate.pii.spans import behind_found, in_order
 from curate.pii.text import narrow, trigger
 from curate.records import Span
 
 _NICK = -7.5
 """How rarely a nickname stands where a word might (logarithm)."""
-_BAR = 5.0
+_BAR, _WORD_BAR = 4.3, 5.0
+"""What all must add up to; more if it is a word as well."""
 _GIVEN_LESS = 4.0
 """小敏 and 阿珍 are said less often than 小王."""
 _PREFIXED = re.compile(rf"[小老阿](?=[{CJK}])")
 _DOUBLED = re.compile(rf"([{CJK}])\1(?!\1)")
 _AT_HOME = frozenset(evidence().doubled.split())
 _FAMILY = ("女", "子", "家")
-"""老李家 is a family, 小孙女 a granddaughter."""
+"""小孙女 is a granddaughter, 小王子 a prince, 小马家 a brand."""
 
 
 @trigger(DOUBLED, needs=LED_OR_DOUBLED)
@@ -33,12 +34,19 @@ def nick(text: str) -> list[Span]:
 
 
 def _prefixed(text: str) -> Iterator[tuple[int, int]]:
+    done = -1
     for match in _PREFIXED.finditer(text):
         start, end = match.start(), match.end() + 1
         weight = _weight(text[start], text[start + 1])
-        if weight is None or text[start:end] in known().no_nicks or text[end : end + 1] in _FAMILY:
+        if (
+            weight is None
+            or text[start:end] in known().no_nicks
+            or text[end : end + 1] in _FAMILY[: 2 if match[0] == "老" else 3]
+        ):
             continue
-        if _vouched(text, start, end, _NICK + weight):
+        seen, less = behind_found(text, start) if start == done else (text, 0)
+        if _vouched(seen, start - less, end - less, _NICK + weight):
+            done = end
             yield start, end
 
 
@@ -54,9 +62,10 @@ def _weight(prefix: str, letter: str) -> float | None:
 
 def _vouched(text: str, start: int, end: int, weight: float) -> bool:
     before, after = front(text, start), behind(text, end)
-    if before <= 0 or (after <= 0 and before < LEADS):
+    word = text[start:end] in ordinary()
+    if before <= 0 or (word and after < 4 and before < LEADS) or (after <= 0 and before < LEADS):
         return False
-    return gain(text, start, end, weight) + before + after >= _BAR
+    return gain(text, start, end, weight) + before + after >= (_WORD_BAR if word else _BAR)
 
 
 def _doubled(text: str) -> Iterator[tuple[int, int]]:

@@ -10,8 +10,9 @@ from curate.pii.name_sought import SEPARATED, SEPARATOR
 from curate.pii.name_weights import begins, behind, front, run_at
 from curate.pii.name_words import Words, lists
 from curate.pii.names import CJK
+from curate.pii.places import fold
 from curate.pii.spans import in_order
-from curate.pii.text import narrow, trigger
+from curate.pii.text import trigger
 from curate.pii.words import words
 from curate.records import Span
 
@@ -26,7 +27,8 @@ _PART = -5.0
 _SOUND = -4.3
 _TELLING = -3.0
 """What a part, each of its characters, and one with a telling beginning weigh (logarithms)."""
-_BAR = 4.0
+_BAR, _UNKNOWN_BAR, _ALONE_BAR = 4.0, 18.0, 8.0
+"""What a name must weigh; with another sign than a dot, one of no part that tells it, and one that begins with 让."""
 _STRONG, _PLAIN, _BLANK = 4.0, 1.0, -1.0
 """What a dot, another sign and a blank between the parts say for a name."""
 
@@ -54,7 +56,7 @@ def _no_person() -> Words:
 @trigger(f"[{_DOTS}]|{_TWO}{SEPARATOR}{_TWO}", needs=SEPARATED)
 def parts(text: str) -> list[Span]:
     """Return names of two to four parts of sounds with dots, dashes or blanks between them."""
-    text = narrow(text)
+    text = fold(text)
     return in_order(_places(text), "name", "name_parts")
 
 
@@ -82,31 +84,39 @@ def _names(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
 def _from(text: str, runs: list[tuple[int, int]]) -> tuple[int, int, int] | None:
     """Return start, end and number of runs of the weightiest name that begins in the first run."""
     best: tuple[float, int, int, int] | None = None
-    inner, strong = 0.0, True
-    weak = _joint(text[runs[0][1] : runs[1][0]]) < _STRONG
-    if weak and not (_tells(text, *runs[0]) or _tells(text, *runs[1])):
-        return None
-    for count in range(2, len(runs) + 1):
-        before, last = runs[count - 2], runs[count - 1]
-        joint = _joint(text[before[1] : last[0]])
-        inner, strong = inner + joint, strong and joint == _STRONG
-        if count > 2:
-            middle = _whole(text, *before)
-            if middle is None:
-                break
-            inner += middle
+    for count, inner, strong in _lengths(text, runs):
+        last = runs[count - 1]
         for start, head in _heads(text, *runs[0]):
             for end, tail in _tails(text, last[0]):
                 total = head + inner + tail + front(text, start) + behind(text, end)
-                short = min(runs[0][1] - start, end - last[0]) < 2
-                known = strong or (not short and (_known(text[start : runs[0][1]]) or _known(text[last[0] : end])))
-                if known and (best is None or total > best[0]) and not _thing(text, end):
+                sure = strong or _sure(text, (start, runs[0][1]), (last[0], end), total)
+                if sure and (best is None or total > best[0]) and not _thing(text, end):
                     best = total, start, end, count
     return best[1:] if best is not None and best[0] >= _BAR else None
 
 
-def _tells(text: str, low: int, high: int) -> bool:
-    return any(_telling().after(text, place) > 1 for place in range(max(low, high - 14), high))
+def _lengths(text: str, runs: list[tuple[int, int]]) -> Iterator[tuple[int, float, bool]]:
+    """Yield numbers of runs, what stands between the first and the last one weighs, and whether all signs are dots."""
+    inner, strong = 0.0, True
+    for count in range(2, len(runs) + 1):
+        before, last = runs[count - 2], runs[count - 1]
+        middle = _whole(text, *before) if count > 2 else 0.0
+        if middle is None:
+            return
+        joint = _joint(text[before[1] : last[0]])
+        inner, strong = inner + joint + middle, strong and joint == _STRONG
+        yield count, inner, strong
+
+
+def _sure(text: str, head: tuple[int, int], tail: tuple[int, int], total: float) -> bool:
+    """Say whether parts with another sign than a dot between them are a name's: one tells, or no word is in it."""
+    parts = text[slice(*head)], text[slice(*tail)]
+    if parts[0] in words("name_parts")["alone"]:
+        return total >= _ALONE_BAR
+    if min(map(len, parts)) < 2:
+        return False
+    signed = text[head[1] : tail[0]].strip(" ") != ""
+    return any(map(_known, parts)) or (signed and sum(map(len, parts)) >= 5 and total >= _UNKNOWN_BAR)
 
 
 def _known(part: str) -> bool:
@@ -149,7 +159,9 @@ def _tails(text: str, low: int) -> Iterator[tuple[int, float]]:
     for end in range(low + 1, min(right, low + _LONGEST) + 1):
         if text[end - 1] not in _sounds():
             return
-        yield end, ways.gain(0, end - low, _part(text[low:end]))
+        titled = 2 <= around().titles.before(text, end) < end - low
+        if text[end : end + 1] not in tuple(_DOTS) and not titled:
+            yield end, ways.gain(0, end - low, _part(text[low:end]))
 
 
 def _whole(text: str, low: int, high: int) -> float | None:

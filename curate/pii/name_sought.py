@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from curate.pii.name_evidence import evidence, never
+from curate.pii.name_evidence import evidence, never, scarce
 from curate.pii.name_words import known, lists
 from curate.pii.names import CJK
 from curate.pii.words import either
@@ -45,8 +45,13 @@ LED = (
     f"{either(word for word in CUE_WORDS if word not in _OFTEN)}{_SIGNS}{_SURNAME}{GIVEN}"
     f"|{either(_OFTEN)}(?:[:：(（]{_SURNAME}|{_SIGNS}{_SURE}){GIVEN}"
 )
+KIN_WORDS = sorted(_FRONT["kin"].words.split(), key=lambda word: (-len(word), word))
+AFTER_KIN = f"(?:{either(evidence().called.split())}|[{_class(''.join(evidence().homely.split()))}]{{2}})"
 DOUBLED = f"{either(_FRONT['kin'].words.split())}{_SIGNS}{either(evidence().doubled.split())}"
 LED_OR_DOUBLED = f"{LED}|{DOUBLED}"
+
+SCARCE = f"[{_class(scarce())}]"
+BEFORE_SCARCE = f"{_SURNAME}{GIVEN}?{SCARCE}"
 
 _LIKELY = f"[{_class(''.join(known().sure | known().plain))}]"
 _ALONE = either(_BEHIND["title"].words.split(), _TITLES.doctors + _TITLES.people)
@@ -55,7 +60,7 @@ ANY_TITLE = f"{_SURNAME}(?:{GIVEN}{{0,3}}|[{CJK}]){_BLANK}{_EVERY}"
 BEFORE_TITLE = (
     f"(?:{_SURNAME}|{either(known().compounds)})(?:{_ALONE}|{GIVEN}{{1,3}}{_BLANK}{_EVERY})"
     f"|{_SURE}(?:[{CJK}]{_ALONE}|{either(_TITLES.one)})"
-    f"|{_LIKELY}{either(_BEHIND['short'].words.split())}"
+    f"|{_LIKELY}{either(_BEHIND['short'].words.split())}|{_SURNAME}[{evidence().kindred}]"
 )
 """Narrower than `ANY_TITLE`, which it needs and which is the faster scan."""
 
@@ -66,7 +71,7 @@ BEFORE_AGE = (
     rf"(?:{_SEX}|[0-9０-９]{{1,3}}\s?(?:周?岁|歲|个?月龄))"
 )
 _STRONG = _class(word[-1] for group in _FRONT.values() if group.weight >= LEADS for word in group.words.split())
-_NICK = f"(?:[小老][{_class(known().usual)}]|[小阿][{_class(known().given)}])"
+_NICK = f"(?:[小老][{_class(known().usual | set(evidence().rare))}]|[小阿][{_class(known().given)}])"
 NICK = f'{_FREE}{_NICK}{_ENDED}|[{_STRONG}][\\s:：,，、(（@＠"“]{{0,3}}{_NICK}'
 SEPARATOR = "[ \u00a0\u3000]?[·•・‧∙･⋅˙●ㆍ.．=＝_＿ \u2010-\u2015\u2212\uff0d\u00a0\u3000-][ \u00a0\u3000]?"
 SEPARATED = f"[{CJK}]{SEPARATOR}[{CJK}]"

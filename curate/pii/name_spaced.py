@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 from curate.pii.name_lattice import lattice, single
 from curate.pii.name_sought import SEPARATED
-from curate.pii.name_weights import NAME, behind, front, given_weight, run_at, surname_weight
+from curate.pii.name_weights import NAME, behind, behind_word, front, given_weight, run_at, surname_weight
 from curate.pii.name_words import surnames
 from curate.pii.names import CJK, is_chinese
-from curate.pii.spans import in_order
+from curate.pii.spans import behind_found, in_order
 from curate.pii.text import narrow, trigger
 from curate.records import Span
 
@@ -17,6 +17,8 @@ _SPACED = re.compile(rf"(?P<surname>[{surnames()}][{CJK}]?) {{1,3}}(?=(?P<given>
 _BAR = 3.5
 _ALONE = 3.0
 """A surname that stands apart between a boundary and a blank is hardly a word."""
+_INSIDE = 4.0
+"""What speaks against a surname that is the end of a word: 麻醉医师 雷崟."""
 _SPREAD = 4.0
 """What all characters with a blank between them need more: tables and headings are written so too."""
 
@@ -29,10 +31,14 @@ def spaced(text: str) -> list[Span]:
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
+    done = -1
     for match in _SPACED.finditer(text):
         for length in (1, 2):
             start, end = match.end("surname") - length, match.end("given")
-            if start >= match.start() and _weight(text, start, match.end("surname"), match.start("given"), end) >= _BAR:
+            seen, less = behind_found(text, start) if start == done else (text, 0)
+            places = (each - less for each in (start, match.end("surname"), match.start("given"), end))
+            if start >= match.start() and _weight(seen, *places) >= _BAR:
+                done = end
                 yield start, end
                 break
 
@@ -45,6 +51,7 @@ def _weight(text: str, start: int, middle: int, given: int, end: int) -> float:
     left, right = run_at(text, start)[0], run_at(text, given)[1]
     before, after = lattice(text[left:middle]), lattice(text[given:right])
     gained = before.gain(start - left, middle - left, NAME + first)
+    gained -= _INSIDE * (middle - start == 1 and behind_word(text, middle))
     if " " in text[given:end]:
         gained += second - sum(single(letter) for letter in text[given:end] if letter != " ") - _SPREAD
     else:

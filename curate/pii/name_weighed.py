@@ -4,7 +4,16 @@ import re
 from collections.abc import Iterator
 
 from curate.pii.name_evidence import around, evidence
-from curate.pii.name_sought import ANY_TITLE, BEFORE_AGE, BEFORE_TITLE, LED, LED_OR_DOUBLED, SEX_OR_YEARS, TITLE_WORDS
+from curate.pii.name_sought import (
+    ANY_TITLE,
+    BEFORE_AGE,
+    BEFORE_TITLE,
+    LEADS,
+    LED,
+    LED_OR_DOUBLED,
+    SEX_OR_YEARS,
+    TITLE_WORDS,
+)
 from curate.pii.name_weights import (
     CLOSED,
     EDGE,
@@ -31,6 +40,12 @@ _BARS = {"full": 4.2, "aged": 6.0, "alone": 3.0}
 """What a whole name, one before sex or age, or a surname before a title must reach."""
 _LEAST, _UNLED_LEAST, _DOUBTFUL_LEAST = -7.5, -4.0, -10.0
 """Words that explain a surname before a title this much better are not outweighed by anything."""
+_LED_LEAST = -7.0
+"""Behind a verb such as 找, and before what persons do, they are not counted for more."""
+_CALLS, _TOWARDS = tuple("找请挂约谢问向跟"), tuple("向和跟同与对")
+"""Verbs of one character, and prepositions: who follows them is a person, with a title."""
+_TITLED, _KINDRED, _SHORT = 6.0, 4.0, 2.5
+"""What a title says for a surname: a word, 哥 and its like, and other single characters."""
 _FIRST = frozenset(surnames())
 _LED = re.compile(LED)
 _TITLE = re.compile(rf"(?<=[{CJK}]) ?(?P<title>{one_of(TITLE_WORDS)})")
@@ -52,9 +67,12 @@ def called(text: str) -> list[Span]:
     return in_order(_titled(text), "name", "name_called")
 
 
-def _longest(text: str, start: int) -> int | None:
-    """Return where the whole name ends that begins at `start` and weighs most; None below the bar."""
-    best, most = None, _BARS["full"]
+def _longest(text: str, start: int, twin: bool = False) -> int | None:
+    """Return where the whole name ends that begins at `start` and weighs most; None below the bar.
+
+    A twin's stands right behind a name with the same surname.
+    """
+    best, most = None, _BARS["full"] - 4 * twin
     for end in range(start + 2, min(start + 5, len(text) + 1)):
         if not is_chinese(text, end - 1):
             break
@@ -70,8 +88,9 @@ def _led(text: str) -> Iterator[tuple[int, int]]:
         end = _longest(text, start)
         while end is not None:
             yield start, end
-            start = end + 1
-            end = _longest(text, start) if text[end : end + 1] in tuple("、,，/和与及") else None
+            start = end if text[end : end + 1] == text[start] else end + 1
+            joined = start == end or text[end : end + 1] in tuple("、,，/和与及")
+            end = _longest(text, start, twin=start == end) if joined else None
 
 
 def _before(text: str, end: int) -> Iterator[int]:
@@ -124,19 +143,43 @@ def _needed(surname: str, doubtful: bool) -> float:
 def _alone(text: str, start: int, end: int, weight: float, title: str, after: int) -> float | None:
     """Weigh a surname alone before a title; None below the bar."""
     before, follows = front(text, start), behind(text, after)
-    short, doubtful = title in around().short, weight <= SURNAME["doubtful"]
-    if before <= 0 and (doubtful or follows <= 0 or not behind_word(text, start)):
-        return None
-    if (doubtful and around().asked.after(text, after)) or (short and (before < 2 or follows <= 0)):
-        return None
-    if before < 3 and not CLOSED.match(text, after) and follows < _needed(text[start:end], doubtful):
-        return None
-    if (before < EDGE or (before < 3 and follows < 4)) and text[start:end] in evidence().hardly:
+    if not _stands(text, start, end, title, after, (weight, before, follows)):
         return None
     gained = gain(text, start, end, NAME + weight)
-    if gained < (_DOUBTFUL_LEAST if doubtful else _LEAST if before > 0 else _UNLED_LEAST):
+    least = _DOUBTFUL_LEAST if weight <= SURNAME["doubtful"] else _LEAST if before > 0 else _UNLED_LEAST
+    if follows > 0 and weight > SURNAME["rare"] and _led_in(text, start):
+        gained = max(gained, _LED_LEAST)
+    elif gained < least:
         return None
-    if text[start:end] in evidence().hardly:
+    elif text[start:end] in evidence().hardly:
         gained -= 3
-    weights = Weights(gained, before, (2.5 if short else 6.0) + min(follows, 3) * 0.5)
-    return weights.total if weights.total >= _BARS["alone"] + (1 if short else 0) else None
+    named, more = _titles_say(title)
+    weights = Weights(gained, before, named + min(follows, 4 if more else 3) * 0.5)
+    return weights.total if weights.total >= _BARS["alone"] + more else None
+
+
+def _titles_say(title: str) -> tuple[float, float]:
+    """Return what a title says for a surname, and how much more must be reached with it."""
+    if title not in around().short:
+        return _TITLED, 0.0
+    return (_KINDRED, 0.0) if title in evidence().kindred else (_SHORT, 1.0)
+
+
+def _led_in(text: str, start: int) -> bool:
+    """Say whether a verb stands right before a place whose object is a person."""
+    length, weight = around().front.before(text, start)
+    return text[start - 1 : start] in _CALLS or (length > 1 and weight == LEADS)
+
+
+def _stands(text: str, start: int, end: int, title: str, after: int, said: tuple[float, float, float]) -> bool:
+    """Say whether what stands around lets a surname alone before a title be one, however much it weighs."""
+    weight, before, follows = said
+    surname, doubtful, short = text[start:end], weight <= SURNAME["doubtful"], title in around().short
+    if before <= 0 and (doubtful or follows <= 0 or not behind_word(text, start)):
+        return False
+    asked = around().asked.after(text, after) and text[start - 1 : start] not in _TOWARDS
+    if (doubtful and asked) or (short and (before < 2 or (follows <= 0 and before < LEADS))):
+        return False
+    if before < 3 and not CLOSED.match(text, after) and follows < _needed(surname, doubtful):
+        return False
+    return surname not in evidence().hardly or before >= 3 or (before >= EDGE and follows >= 4)

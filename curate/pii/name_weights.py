@@ -39,6 +39,8 @@ _OPEN = re.compile(r"[\s,，、:：;；|/(（)）\[【\"“'‘「『@#*=_-]{1,4
 _SURE_SIGN = re.compile(r"[:：(（@\[【=]")
 CLOSED = re.compile(r"[\s,，、:：;；。.!！?？…~)）\]】\"”'’」』|/\d]|$")
 
+_VERB = 1.5
+"""A verb that no list holds follows."""
 _DO = evidence().behind["do"].weight
 
 
@@ -59,6 +61,8 @@ def surname_weight(surname: str) -> float | None:
     """Return the weight of a surname; None for what is none."""
     if len(surname) == 2:
         return SURNAME["plain"] - 1 if surname in known().compounds else None
+    if surname in evidence().rare:
+        return SURNAME["doubtful"]
     for group in ("sure", "plain", "doubtful", "rare"):
         if surname in getattr(known(), group):
             return SURNAME[group]
@@ -136,7 +140,14 @@ def behind(text: str, end: int) -> float:
         weight = max(weight, around().behind.after(text, place + length)[1])
     if place > end:
         return max(EDGE, weight - 0.5)
-    return weight if length else (EDGE if closed else 0.0)
+    if length or closed:
+        return weight if length else EDGE
+    return _VERB if _verb(text, end) else 0.0
+
+
+def _verb(text: str, place: int) -> bool:
+    low, high = run_at(text, place)
+    return place < high and lattice(text[low:high]).verb_follows(place - low)
 
 
 def _ends(text: str, start: int, end: int) -> bool:

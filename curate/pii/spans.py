@@ -23,3 +23,12 @@ def in_order(places: Iterable[tuple[int, int]], kind: str, recogniser: str) -> l
 def value_spans(found: Iterable[re.Match[str]], kind: str, recogniser: str) -> list[Span]:
     """Return the places of the groups `value` of matches, apart."""
     return in_order((match.span("value") for match in found), kind, recogniser)
+
+
+def behind_found(text: str, place: int) -> tuple[str, int]:
+    """Return what follows a place at which something found ends, behind a boundary, and by how much offsets shrink.
+
+    What is found right behind something found is so found at once: else it would be when that is masked, one by one,
+    and a line of nothing but names would take the square of its length.
+    """
+    return f"]{text[place : place + 80]}", place - 1

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from curate.config import Json
 from curate.protocols import Provider, Reply
-from curate.providers.settings import ProviderConfig
+from curate.providers.settings import ProviderConfig, opened
 from curate.registry import Registry
 
 Reader = Callable[[str], Reply | None]
@@ -36,7 +36,7 @@ PROVIDERS: Registry[Maker] = Registry(
 
 def provider(config: ProviderConfig) -> Provider:
     """Return the provider that `config.kind` names; nothing is sent, but its key must be there."""
-    return PROVIDERS.load(config.kind)(config)
+    return PROVIDERS.load(config.kind)(opened(config))
 
 
 def identity(config: ProviderConfig) -> Mapping[str, Json]:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from curate.config import Json
+from curate.cost import believed
 from curate.protocols import Reply, Request, Usage
-from curate.providers.sdk import JSON, NO_KEY, Rejected, SdkProvider, Unreachable, count, inner, merged
+from curate.providers.sdk import JSON, NO_KEY, Rejected, SdkProvider, Unreachable, count, inner, merged, model_id
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -47,14 +48,14 @@ class AnthropicProvider(SdkProvider):
     @staticmethod
     def read(data: Mapping[str, object], raw: str) -> Reply | None:
         """Return the reply in a vendor's JSON, None if there is none in it; thinking blocks are no answer."""
-        blocks, model = data.get("content"), data.get("model")
+        blocks = data.get("content")
         if not isinstance(blocks, list):
             return None
         texts = [inner(block, "text") for block in blocks if inner(block, "type") == "text"]
         return Reply(
             text="".join(text for text in texts if isinstance(text, str)) if texts else None,
-            finish=_FINISH.get(data.get("stop_reason"), "other"),
-            model=model if isinstance(model, str) else "",
+            finish=_FINISH.get(str(data.get("stop_reason")), "other"),
+            model=model_id(data),
             usage=usage(data.get("usage")),
             thoughts=any(inner(block, "type") == "thinking" for block in blocks),
             raw=raw,
@@ -76,7 +77,7 @@ class AnthropicProvider(SdkProvider):
         except anthropic.APIStatusError as error:
             raise Rejected(error.status_code, error.response.headers, error.response.text) from error
         except anthropic.APIError as error:
-            raise Unreachable(type(error.__cause__ or error).__name__) from error
+            raise Unreachable(error) from error
         return response.text
 
     def _open(self) -> "AsyncAnthropic":
@@ -92,22 +93,26 @@ class AnthropicProvider(SdkProvider):
                 timeout=None,  # `answer` bounds the whole call
                 max_retries=0,
                 open_telemetry=False,  # traces may hold prompts
-                http_client=Client(self.base_url, self.config.concurrency),
+                http_client=Client(self.base_url, self.config.concurrency, self.config.reply_bytes),
             )
         return self._client
 
 
 def usage(data: object) -> Usage | None:
-    """Return the tokens of a call; the vendor counts cached tokens beside the prompt, `prompt` holds their sum."""
+    """Return the tokens of a call; the vendor counts cached tokens beside the prompt, `prompt` holds their sum.
+
+    None where the server sends none, or what cannot be.
+    """
     plain, output = count(data, "input_tokens"), count(data, "output_tokens")
     if plain is None or output is None:
         return None
     cached = count(data, "cache_read_input_tokens") or 0
     written = count(data, "cache_creation_input_tokens") or 0
-    return Usage(
-        prompt=plain + cached + written,
+    found = Usage(
+        prompt=plain + max(cached, 0) + max(written, 0),
         cached=cached,
         written=written,
         output=output,
         reasoning=count(data, "output_tokens_details", "thinking_tokens") or 0,
     )
+    return None if plain < 0 else believed(found)

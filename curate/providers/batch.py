@@ -18,6 +18,7 @@ from curate.protocols import BatchProvider, Reply, Request
 from curate.providers.faults import Rejection, filtered, hidden, rejected
 from curate.providers.sdk import NO_KEY, Rejected, SdkProvider, Unreachable
 from curate.providers.settings import ProviderConfig, key_variable
+from curate.servers import nameless, silent
 
 _KINDS: Mapping[str, tuple[str, str]] = {
     "anthropic": ("curate.providers.batch_anthropic", "AnthropicBatch"),
@@ -101,7 +102,7 @@ class Batching(SdkProvider):
         except vendor.APIStatusError as error:
             raise Rejected(error.status_code, error.response.headers, error.response.text) from error
         except (vendor.APIError, httpx2.HTTPError, json.JSONDecodeError) as error:
-            raise Unreachable(type(error.__cause__ or error).__name__) from error
+            raise Unreachable(error) from error
 
     @asynccontextmanager
     async def _bounded(self, batch_id: str = "", size: int = 0) -> AsyncIterator[None]:
@@ -111,13 +112,16 @@ class Batching(SdkProvider):
             async with asyncio.timeout(seconds):
                 with self._faults():
                     yield
+            self._reached = True
         except Rejected as no:
             if batch_id and no.reply.status == 404:
                 raise BatchGone(f"{self.name}: batch {batch_id} is not known at {self.base_url}", fatal=True) from None
             variable = key_variable(self.config, self.usual_key)
-            error = rejected(self.name, replace(no.reply, body=hidden(no.reply.body, self._key)), None, variable)
+            error = rejected(self.name, replace(no.reply, body=hidden(no.reply.body, self._secrets)), None, variable)
             raise (NoAnswer(str(error)) if no.reply.status in _GATEWAY else error) from None
         except Unreachable as fault:
+            if nameless(fault):
+                raise silent(self.name, self.base_url, fault, str(fault), reached=self._reached) from None
             kind = ProviderError if str(fault) in _NOT_SENT else NoAnswer
             raise kind(f"{self.name}: no answer from {self.base_url} ({fault})") from None
         except TimeoutError:
@@ -128,31 +132,34 @@ class Batching(SdkProvider):
     ) -> AsyncGenerator[Mapping[str, object], None]:
         """Yield the JSON objects in the lines of a reply, which is never held as a whole; other lines are no items.
 
-        Only a newline ends a line here: what the SDKs take for one may stand in a text.
+        Nor is a line longer than `reply_bytes`. Only a newline ends a line here: what the SDKs take for one may stand
+        in a text.
         """
+        most = self.config.reply_bytes
         async with AsyncExitStack() as stack:
             async with self._bounded(batch_id):
                 pieces = await stack.enter_async_context(body)
             rest, piece = b"", cast("bytes | None", b"")
             while piece is not None:
                 *whole, rest = (rest + piece).split(b"\n")
-                for row in filter(None, map(_row, whole)):
+                for row in filter(None, (_row(line) for line in whole if len(line) <= most)):
                     yield row
+                rest = rest[: most + 1]  # so long that the line is left out when it ends
                 async with self._bounded(batch_id):
                     piece = await anext(pieces, None)
-            for row in filter(None, [_row(rest)]):
+            for row in filter(None, [_row(rest)] if len(rest) <= most else []):
                 yield row
 
     def _answered(self, body: object) -> Reply | ProviderError:
         """Return the reply in an item's body, or the error if there is none in it."""
         try:
-            return self._reply(hidden(json.dumps(body, ensure_ascii=False, separators=(",", ":")), self._key))
+            return self._reply(hidden(json.dumps(body, ensure_ascii=False, separators=(",", ":")), self._secrets))
         except ProviderError as error:
             return error
 
     def _refused(self, status: int, body: object) -> Reply | ProviderError:
         """Return what a refused item comes to; a content filter's refusal is a reply, as it is online."""
-        said = Rejection(status, {}, hidden(json.dumps(body, ensure_ascii=False), self._key))
+        said = Rejection(status, {}, hidden(json.dumps(body, ensure_ascii=False), self._secrets))
         if filtered(said):
             return Reply(None, "refusal", model="", usage=None, raw=said.body)
         return rejected(self.name, said, None, key_variable(self.config, self.usual_key))

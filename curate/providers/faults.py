@@ -3,7 +3,7 @@
 import datetime as dt
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from curate.errors import AccessError, ProviderError
@@ -14,6 +14,8 @@ _FATAL = frozenset({401, 402, 403, 404})
 """Key, money, permission, model or address: no other request will pass either."""
 _OVERLOADED = frozenset({429, 503, 529})
 _DENIED = frozenset({401, 403})
+_UNKNOWN = frozenset({408, 499, 502, 504, 520, 524})
+"""Said by who stands between us and the vendor, and lost sight of it: it may have answered, and may bill it."""
 _NO_MONEY = frozenset(
     {
         "billing_error",
@@ -81,6 +83,7 @@ def rejected(name: str, reply: Rejection, request: Request | None, variable: str
         too_long=long,
         overloaded=reply.status in _OVERLOADED and not fatal,
         retry_after=asked(reply.headers, dt.datetime.now(dt.UTC)),
+        unknown=reply.status in _UNKNOWN,
     )
 
 
@@ -103,9 +106,13 @@ def said(body: str) -> tuple[str, str]:
     return next((code for code in codes if isinstance(code, str)), ""), message if isinstance(message, str) else ""
 
 
-def hidden(text: str, secret: str | None) -> str:
-    """Return the text with the key replaced by three asterisks."""
-    return text.replace(secret, "***") if secret and len(secret) >= _SHORTEST_SECRET else text
+def hidden(text: str, secrets: Sequence[str]) -> str:
+    """Return the text with key and private values, however JSON writes them, replaced by three asterisks."""
+    for secret in secrets:
+        if len(secret) >= _SHORTEST_SECRET:
+            for form in (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]):
+                text = text.replace(form, "***")
+    return text
 
 
 def _remedy(status: int, variable: str | None) -> str:

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from curate.config import Json
+from curate.cost import believed
 from curate.protocols import Reply, Request, Usage
-from curate.providers.sdk import JSON, NO_KEY, Rejected, SdkProvider, Unreachable, count, inner, merged
+from curate.providers.sdk import JSON, NO_KEY, Rejected, SdkProvider, Unreachable, count, inner, merged, model_id
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -51,12 +52,12 @@ class OpenAIProvider(SdkProvider):
         choice = choices[0] if isinstance(choices, list) and choices else None
         if not isinstance(inner(choice, "message"), Mapping):
             return None
-        content, model = inner(choice, "message", "content"), data.get("model")
+        content = inner(choice, "message", "content")
         refusal = inner(choice, "message", "refusal")
         return Reply(
             text=content if isinstance(content, str) else None,
-            finish="refusal" if refusal else _FINISH.get(inner(choice, "finish_reason"), "other"),
-            model=model if isinstance(model, str) else "",
+            finish="refusal" if refusal else _FINISH.get(str(inner(choice, "finish_reason")), "other"),
+            model=model_id(data),
             usage=usage(data.get("usage")),
             thoughts=bool(inner(choice, "message", "reasoning_content") or inner(choice, "message", "reasoning")),
             raw=raw,
@@ -78,7 +79,7 @@ class OpenAIProvider(SdkProvider):
         except openai.APIStatusError as error:
             raise Rejected(error.status_code, error.response.headers, error.response.text) from error
         except openai.APIError as error:
-            raise Unreachable(type(error.__cause__ or error).__name__) from error
+            raise Unreachable(error) from error
         return response.text
 
     def _open(self) -> "AsyncOpenAI":
@@ -93,23 +94,27 @@ class OpenAIProvider(SdkProvider):
                 base_url=self.base_url,
                 timeout=None,  # `answer` bounds the whole call
                 max_retries=0,
-                http_client=Client(self.base_url, self.config.concurrency),
+                http_client=Client(self.base_url, self.config.concurrency, self.config.reply_bytes),
             )
         return self._client
 
 
 def usage(data: object) -> Usage | None:
-    """Return the tokens of a call; prompt counts include cached ones here. None where the server sends none."""
+    """Return the tokens of a call; prompt counts include cached ones here.
+
+    None where the server sends none, or what cannot be.
+    """
     prompt, output = count(data, "prompt_tokens"), count(data, "completion_tokens")
     if prompt is None or output is None:
         return None
     cached = count(data, "prompt_tokens_details", "cached_tokens")
     if cached is None:  # DeepSeek's word for it
         cached = count(data, "prompt_cache_hit_tokens") or 0
-    return Usage(
+    found = Usage(
         prompt=prompt,
         cached=min(cached, prompt),
         written=min(count(data, "prompt_tokens_details", "cache_write_tokens") or 0, prompt - min(cached, prompt)),
         output=output,
         reasoning=count(data, "completion_tokens_details", "reasoning_tokens") or 0,
     )
+    return believed(found)

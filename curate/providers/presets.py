@@ -10,12 +10,12 @@ from pydantic import Field
 from curate import clones
 from curate.config import Json, Section, Settings, check, kind_of, read_yaml
 from curate.errors import ConfigError, suggestion
-from curate.providers import PROVIDERS
+from curate.providers import PROVIDERS, sealing
 from curate.providers.settings import ProviderConfig
 from curate.rates import Code, Rates, Worth
 
 OVERRIDES = Path("models.yaml")
-"""Read from the working directory, if it is there."""
+"""Read from the working directory, if it is there: presets by name, on top or below `judges`, and `rates`."""
 _BOUND = {"key_env": {"kind", "base_url"}, "price": {"kind", "base_url", "model"}}
 """What a preset says of one address or model alone: its key goes nowhere else, and its price holds nowhere else."""
 
@@ -46,9 +46,8 @@ def presets() -> Mapping[str, Settings]:
     packaged = _packaged()
     if not OVERRIDES.is_file():
         return packaged
-    known, own = dict(packaged), {name: each for name, each in _table(OVERRIDES).items() if name != "rates"}
-    for name, settings in own.items():
-        place = f"{OVERRIDES}: {name}"
+    known = dict(packaged)
+    for name, (settings, place) in _own().items():
         known[name] = complete(name, settings, packaged, place)
         if "kind" not in known[name]:
             raise ConfigError(
@@ -96,14 +95,38 @@ def families(
     return found
 
 
+def variables(definitions: Mapping[str, Mapping[str, Settings]]) -> set[str]:
+    """Return the environment variables that presets and a pipeline's definitions (by family) may read."""
+    own = [settings for family in definitions.values() for settings in family.values()]
+    found = {"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}
+    for settings in (*presets().values(), *own):
+        named = [sealing.variable(leaf) for _, leaf in sealing.leaves(settings.get(sealing.KEY))]
+        found.update(str(each) for each in (settings.get("key_env"), *named) if each)
+    return found
+
+
 @cache
 def _packaged() -> Mapping[str, Settings]:
     return _table(Path(__file__).with_name("presets.yaml"))
 
 
+def _own() -> dict[str, tuple[Settings, str]]:
+    """Return name -> settings and place of ./models.yaml: names stand on top, or below `judges` as in a pipeline."""
+    table = dict(_table(OVERRIDES))
+    table.pop("rates", None)
+    below = _mappings(table.pop("judges", {}), f"{OVERRIDES}: judges.")
+    if twice := sorted(table.keys() & below.keys()):
+        raise ConfigError(f"{OVERRIDES}: {twice[0]}: found on top and below judges, expected one of the two")
+    own = {name: (settings, f"{OVERRIDES}: {name}") for name, settings in table.items()}
+    return own | {name: (settings, f"{OVERRIDES}: judges.{name}") for name, settings in below.items()}
+
+
 def _table(path: Path) -> Mapping[str, Settings]:
-    table = read_yaml(path)
+    return _mappings(read_yaml(path), f"{path}: ")
+
+
+def _mappings(table: Settings, place: str) -> Mapping[str, Settings]:
     for name, settings in table.items():
         if not isinstance(settings, dict):
-            raise ConfigError(f"{path}: {name}: expected a mapping of settings, found {kind_of(settings)}")
+            raise ConfigError(f"{place}{name}: expected a mapping of settings, found {kind_of(settings)}")
     return cast("Mapping[str, Settings]", table)

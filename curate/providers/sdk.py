@@ -9,14 +9,23 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any, ClassVar
 
+from curate import servers
 from curate.config import Json
+from curate.cost import MOST_TOKENS
 from curate.errors import ProviderError
 from curate.protocols import Reply, Request
 from curate.providers.faults import Rejection, filtered, hidden, rejected
-from curate.providers.settings import ProviderConfig, identity, key, key_variable
+from curate.providers.settings import ProviderConfig, identity, key, key_variable, opened, secrets
+from curate.providers.way import SENDING, TooLarge, Way
 
+KEPT = 256_000
+"""Characters of a reply that are read and kept, at most."""
+MOST_SAID = 2_000
+"""Characters that are kept of what cannot be read."""
+_LONGEST, _LONGEST_NAME, _MOST_PARTS, _DEEPEST = 64_000, 200, 50, 8
 JSON: Any = {"headers": {"content-type": "application/json"}}
 """Options of a call whose body is JSON already."""
 NO_KEY = "none"
@@ -32,7 +41,12 @@ class Rejected(Exception):
 
 
 class Unreachable(Exception):
-    """No reply: the connection failed, broke, or was too slow."""
+    """No reply that can be read: the connection failed or broke, or the body is longer than it may be."""
+
+    def __init__(self, error: BaseException) -> None:
+        cause = error.__cause__ or error
+        super().__init__(type(cause).__name__)
+        self.too_large = isinstance(cause.__cause__, TooLarge)
 
 
 class SdkProvider(ABC):
@@ -40,12 +54,15 @@ class SdkProvider(ABC):
 
     address: ClassVar[str]
     usual_key: ClassVar[str]
+    _reached = False
+    """Whether the host was ever found."""
 
     def __init__(self, config: ProviderConfig) -> None:
-        self.config = config
+        self.config = config = opened(config)
         self.name = f"{config.kind}:{config.model}"
         self.base_url = config.base_url or self.address
         self._key = key(config, self.usual_key)
+        self._secrets = secrets(config, self._key)
         self.identity = self.identify(config)
 
     @classmethod
@@ -59,20 +76,34 @@ class SdkProvider(ABC):
         An error by which a content filter refuses the prompt is a reply too: a refusal that names no model.
         """
         # `from None`: a foreign error can carry the key or the prompt into a traceback.
+        sending = SENDING.set(way := Way())
         try:
             async with asyncio.timeout(self.config.timeout_s):
                 text = await self._post(encoded(self.body(request)))
+            self._reached = True
         except Rejected as no:
-            rejection = replace(no.reply, body=hidden(no.reply.body, self._key))
+            self._reached = True
+            rejection = replace(no.reply, body=hidden(no.reply.body, self._secrets))
             if filtered(rejection):
                 return Reply(None, "refusal", model="", usage=None, raw=rejection.body)
             raise rejected(self.name, rejection, request, key_variable(self.config, self.usual_key)) from None
         except Unreachable as fault:
-            raise ProviderError(f"{self.name}: no answer from {self.base_url} ({fault})") from None
+            raise self._unanswerable(fault, way) from None
         except TimeoutError:
             late = f"{self.name}: no answer within {self.config.timeout_s:g} s; raise timeout_s"
-            raise ProviderError(late, overloaded=True) from None
-        return self._reply(hidden(text, self._key))
+            raise ProviderError(late, overloaded=True, unknown=way.sent) from None
+        finally:
+            SENDING.reset(sending)
+        return self._reply(hidden(text, self._secrets), request.private)
+
+    def _unanswerable(self, fault: Unreachable, way: Way) -> ProviderError:
+        if fault.too_large:
+            most = f"{self.config.reply_bytes / 1e6:g} MB"
+            long = f"{self.name}: {self.base_url} answered with more than {most}; raise reply_bytes if that is right"
+            return ProviderError(long, useless=True, unknown=True)
+        error = servers.silent(self.name, self.base_url, fault, str(fault), reached=self._reached)
+        error.unknown = way.sent
+        return error
 
     @abstractmethod
     async def close(self) -> None:
@@ -95,15 +126,17 @@ class SdkProvider(ABC):
     def reply(cls, raw: str) -> Reply | None:
         """Return the reply in a vendor's text, fresh or kept, None if there is none in it."""
         try:
-            data = json.loads(raw)
+            data = json.loads(raw, parse_int=_whole)
         except (ValueError, RecursionError):
             return None
         return cls.read(data, raw) if isinstance(data, dict) else None
 
-    def _reply(self, raw: str) -> Reply:
-        reply = self.reply(raw)
+    def _reply(self, raw: str, private: bool = False) -> Reply:
+        """Return the reply in a text that a vendor sent; of a long one no more is read than can be kept."""
+        reply = self.reply(shortened(raw))
         if reply is None:
-            raise ProviderError(f"{self.name}: {self.base_url} answered in an unknown form; check kind and base_url")
+            unknown = f"{self.name}: {self.base_url} answered in an unknown form; check kind and base_url"
+            raise ProviderError(unknown, unknown=True, said="" if private else raw[:MOST_SAID])
         return reply
 
 
@@ -122,6 +155,42 @@ def merged(body: dict[str, Json], extra: Mapping[str, Json]) -> dict[str, Json]:
     return whole
 
 
+def shortened(raw: str) -> str:
+    """Return the JSON of a reply as it is, or with its long strings cut and its long lists ended if it is over KEPT.
+
+    What is read is what the ledger keeps, so it gives the same ratings whenever it is read again. Empty if cutting does
+    not help, or if there is nothing to cut.
+    """
+    if len(raw) <= KEPT:
+        return raw
+    try:
+        short = json.dumps(_cut(json.loads(raw, parse_int=_whole), _DEEPEST), ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return ""
+    return short if len(short) <= KEPT else ""
+
+
+def _cut(data: object, depth: int) -> object:
+    if isinstance(data, str):
+        return data[:_LONGEST]
+    if isinstance(data, dict) and depth:
+        return {name[:_LONGEST_NAME]: _cut(each, depth - 1) for name, each in islice(data.items(), _MOST_PARTS)}
+    if isinstance(data, list) and depth:
+        return [_cut(each, depth - 1) for each in data[:_MOST_PARTS]]
+    return None if isinstance(data, dict | list) else data
+
+
+def _whole(digits: str) -> int | float:
+    """Read a whole number; one too long for any count stays a number, where `int` would raise."""
+    return int(digits) if len(digits) < _LONGEST_NAME else float(digits)
+
+
+def model_id(data: Mapping[str, object]) -> str:
+    """Return the model that a reply names, empty if it names none."""
+    model = data.get("model")
+    return model[:_LONGEST_NAME] if isinstance(model, str) else ""
+
+
 def inner(data: object, *names: str) -> object:
     """Return what stands under a path of names in nested mappings, None where a step is missing."""
     for name in names:
@@ -130,6 +199,8 @@ def inner(data: object, *names: str) -> object:
 
 
 def count(data: object, *names: str) -> int | None:
-    """Return the count under a path of names; None where there is none."""
+    """Return the count under a path of names: None where nothing stands there, -1 for what is no count of tokens."""
     value = inner(data, *names)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    if value is None:
+        return None
+    return value if type(value) is int and 0 <= value <= MOST_TOKENS else -1

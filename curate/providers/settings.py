@@ -4,11 +4,12 @@ import os
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import Field, JsonValue, PrivateAttr, field_validator, model_validator
 
 from curate.config import Json, Section, canonical
 from curate.cost import Price
 from curate.errors import ConfigError
+from curate.providers import sealing
 
 _OURS = frozenset({"max_completion_tokens", "max_tokens", "messages", "model", "n", "stream", "system", "temperature"})
 
@@ -19,9 +20,9 @@ class ProviderConfig(Section):
     kind: str = "openai"
     """Which API it speaks: openai (and whatever is compatible with it) or anthropic."""
     model: str = Field(min_length=1)
-    base_url: str | None = None
+    base_url: str | None = Field(default=None, repr=False)
     """Address of the API; None is the vendor's own."""
-    key_env: str | None = None
+    key_env: str | None = Field(default=None, pattern=f"^{sealing.VARIABLE}$", repr=False)
     """Environment variable of the key; None is the usual one at the vendor's own address, and no key elsewhere."""
     vendor: str | None = None
     """Who serves the model, for the ledger; None is the address. Set it if the address may change and the model not."""
@@ -31,10 +32,13 @@ class ProviderConfig(Section):
     """Name of the bound of the answer; reasoning models of OpenAI want the second."""
     temperature: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """None sends none: some models refuse it."""
-    extra_body: dict[str, JsonValue] = Field(default_factory=dict)
-    """Further fields of the request's body, as the vendor names them."""
+    extra_body: dict[str, JsonValue] = Field(default_factory=dict, repr=False)
+    """Further fields of the request's body, as the vendor names them; ${NAME} is read from the environment. Written
+    down are names and digests of values."""
     timeout_s: float = Field(default=120.0, gt=0, allow_inf_nan=False)
     """Seconds for one whole call."""
+    reply_bytes: int = Field(default=4_000_000, ge=1_000)
+    """Longest body of a reply, compressed or not; a longer one is not read to its end, and its request has failed."""
     concurrency: int = Field(default=8, ge=1)
     """Calls at the same time."""
     requests_per_minute: int | None = Field(default=None, ge=1)
@@ -47,16 +51,22 @@ class ProviderConfig(Section):
     """Whether the address offers the batch API of its kind."""
     price: Price | None = None
     """None: the cost is unknown."""
+    _written: dict[str, JsonValue] | None = PrivateAttr(default=None)
+    """What `extra_body` was before its variables were read; None where they were not."""
 
     @field_validator("base_url")
     @classmethod
     def _plain_address(cls, address: str | None) -> str | None:
         if address is None:
             return None
-        parts = urlsplit(address)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            parts = urlsplit(address)
+            whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # its words repeat what may be a password
+            whole = False
+        if not whole and "@" not in address:
             raise ValueError("expected an address such as https://api.example.com/v1")
-        if parts.username or parts.password or parts.query or parts.fragment:
+        if not whole or "@" in address or parts.query or parts.fragment:
             raise ValueError("an address holds no user, key or query; put the key into the variable of key_env")
         return address.rstrip("/")
 
@@ -65,6 +75,8 @@ class ProviderConfig(Section):
     def _free_fields(cls, fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
         if taken := sorted(_OURS & fields.keys()):
             raise ValueError(f"{', '.join(taken)} cannot be set here; use the settings of the same purpose")
+        if wrong := sealing.problem(fields):
+            raise ValueError(wrong)
         return fields
 
     @model_validator(mode="after")
@@ -90,7 +102,7 @@ def key(config: ProviderConfig, usual: str) -> str | None:
     found, place = os.environ.get(variable, "").strip(), f"{config.kind} model {config.model!r}"
     if not found:
         raise ConfigError(f"{place}: the environment variable {variable} holds no key; type `export {variable}=...`")
-    if found in canonical(identity(config, config.base_url or "")):
+    if found in canonical([config.model, config.vendor, config.base_url, written(config)]):
         raise ConfigError(f"{place}: its settings hold the key itself; take it out of them")
     return found
 
@@ -100,13 +112,38 @@ def key_variable(config: ProviderConfig, usual: str) -> str | None:
     return config.key_env or (usual if config.base_url is None else None)
 
 
+def opened(config: ProviderConfig) -> ProviderConfig:
+    """Return settings whose `extra_body` is as it is sent; ConfigError if a value of it is not to be had."""
+    if config._written is not None:  # noqa: SLF001
+        return config
+    sealing.need_values(config.extra_body, _body(config))
+    made = config.model_copy(update={"extra_body": sealing.opened(config.extra_body, _body(config))})
+    made._written = config.extra_body  # noqa: SLF001
+    return made
+
+
+def _body(config: ProviderConfig) -> str:
+    return f"{config.kind} model {config.model!r}: extra_body"
+
+
+def written(config: ProviderConfig) -> dict[str, JsonValue]:
+    """Return `extra_body` as it was given, with the variables that it names."""
+    return config.extra_body if config._written is None else config._written  # noqa: SLF001
+
+
+def secrets(config: ProviderConfig, key: str | None) -> list[str]:
+    """Return what must not be read in a reply, longest first: the key, and private values of an opened `extra_body`."""
+    found = [*([key] if key else []), *sealing.private(written(config), config.extra_body)]
+    return sorted(found, key=len, reverse=True)
+
+
 def identity(config: ProviderConfig, address: str) -> dict[str, Json]:
-    """Return what can change an answer: who serves which model with which parameters."""
+    """Return what can change an answer: who serves which model with which parameters, values of `extra_body` sealed."""
     return {
         "kind": config.kind,
         "vendor": config.vendor or address,
         "model": config.model,
         "json_mode": config.json_mode,
         "temperature": config.temperature,
-        "extra_body": config.extra_body,
+        "extra_body": sealing.sealed(sealing.opened(written(config), _body(config))),
     }

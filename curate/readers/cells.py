@@ -18,7 +18,7 @@ def opened(path: Path) -> File:
         raise ConfigError(f"{path}: found the ending {path.suffix!r}, expected one of {', '.join(ENDINGS)}; save it so")
     if not path.is_file():
         raise DataError(f"{path}: no such file, expected one of ratings; check the path")
-    source = File(path, ENDINGS[path.suffix.lower()])
+    source = File(path, ENDINGS[path.suffix.lower()], option=None)
     header = source.header() or []
     between = next((each for each in ";\t,|" if len(header) == 1 and each in header[0]), None)
     return replace(source, delimiter=between) if source.format != "parquet" else source

@@ -23,7 +23,10 @@ LOOKED = 1_000
 """First rows that are looked at."""
 APART = 0.25
 FEW = 6
-"""With fewer rows sums must be equal, unless all columns are named like categories: chance makes them near."""
+"""With fewer rows sums must be equal, for chance makes them near; unless all columns are named like categories, or a
+number is no grade."""
+GRADE = 9
+"""The highest number that people give as a grade, as a rule."""
 _COUNT = re.compile(r"[0-9]{1,9}(?:\.0+)?")
 MOST = 1_000
 """Ratings of one item, at most."""
@@ -33,7 +36,7 @@ def looks_like_counts(names: Sequence[str], rows: Iterable[Sequence[str]]) -> bo
     """Say whether cells of these columns may be counts: at least two columns, none of them named like a rater."""
     if (
         len(names) < 2
-        or any(is_named(name, role) for name in names for role in ("rater", "truth", "people"))
+        or any(is_named(name, role) for name in names for role in ("rater", "truth", "people", "annotators"))
         or any(map(kin, names))
     ):
         return False
@@ -44,7 +47,8 @@ def looks_like_counts(names: Sequence[str], rows: Iterable[Sequence[str]]) -> bo
         return True
     sums, spread = table.sum(axis=1), float(table.var(axis=0).sum())
     clear = len(table) > 2 or bool((table == 0).any())
-    few = len(table) < FEW and not all(is_named(name, "category") for name in names)
+    grades = int(table.max()) <= GRADE and not all(is_named(name, "category") for name in names)
+    few = len(table) < FEW and grades
     return clear and spread > 0 and int(sums.max()) > 1 and float(sums.var()) <= (0 if few else APART * spread)
 
 

@@ -22,7 +22,18 @@ CODECS: dict[Encoding, tuple[str, ...]] = {
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _CHUNK = 1 << 16
 _SAMPLE_BYTES = 1 << 20
-_NAME_IT = "save the file as UTF-8, or name its encoding with"
+_SHARE = 0.05
+"""Of frequent Chinese characters: less of them in a text, and it is none."""
+_FIRST: dict[Encoding, tuple[str, int, int]] = {"gb18030": ("gb2312", 0xB0, 0xD7), "big5": ("big5", 0xA4, 0xC6)}
+"""Encoding -> the older one that it grew from, and between which first bytes that has its usual characters; rarer ones
+follow."""
+_RARER = 0.5
+"""What one of these counts, beside a usual one."""
+
+OLD_MAC = (
+    "found lines that end with carriage returns alone, expected line feeds; save the file again, as CSV UTF-8 or with "
+    "line ends of Unix or Windows"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +48,30 @@ class Line:
     """Bytes of the file read so far."""
 
 
-def detect(path: Path) -> Encoding:
+def detect(path: Path, option: str | None) -> Encoding:
     """Return the encoding of a text file, as `guess` finds it."""
     with path.open("rb") as stream:
-        return guess(stream, str(path), "ingest.encoding")
+        return guess(stream, str(path), option)
 
 
-def guess(stream: BinaryIO, place: str, option: str) -> Encoding:
+def guess(stream: BinaryIO, place: str, option: str | None) -> Encoding:
     """Return the encoding of a stream: by its byte order mark, else UTF-8 if most lines are, else by its characters.
 
-    GB18030 and Big5 are told apart by the share of frequent Chinese characters that each of them makes of a sample.
-    DataError, with the option that names an encoding, if none of the three fits, or if there are zero bytes without a
-    byte order mark.
+    GB18030 and Big5 are told apart by the share of frequent Chinese characters that each of them makes of a sample. A
+    table whose only Chinese are names or headings may have none of these: there it is the share of those that each
+    encoding's older form has. DataError, with the option that names an encoding if there is one, if none of the
+    three fits, or if there are zero bytes without a byte order mark; and if no line
+    ends with a line feed, but with a carriage return.
     """
+    remedy = f"save the file as UTF-8{f', or name its encoding with {option}' if option else ''}"
     head = stream.read(4096)
+    if b"\r" in head.rstrip(b"\r") and b"\n" not in head and b"\0" not in head:
+        raise DataError(f"{place}: {OLD_MAC}")
     for bom, name in _BOMS:
         if head.startswith(bom):
             return "utf-16" if name == "utf-16" else "utf-8"
     if b"\0" in head:
-        raise DataError(
-            f"{place}: found zero bytes, expected text (UTF-16 needs its byte order mark); {_NAME_IT} {option}"
-        )
+        raise DataError(f"{place}: found zero bytes, expected text (UTF-16 needs its byte order mark); {remedy}")
     stream.seek(0)
     sample = _sample(stream)
     scores: dict[Encoding, float] = {name: _plausible(sample, name) for name in ("gb18030", "big5")}
@@ -65,8 +79,13 @@ def guess(stream: BinaryIO, place: str, option: str) -> Encoding:
     valid = [text for line in sample if (text := _decode(line, "utf-8")) is not None]
     if 2 * len(valid) >= len(sample) and (scores[best] < 0.5 or any(max(text) >= "\u0800" for text in valid)):
         return "utf-8"  # 头痛 in GB18030 is valid UTF-8 too, but makes two-byte letters
+    if scores[best] < _SHARE:
+        usual: dict[Encoding, float] = {name: _usual(sample, name) for name in ("gb18030", "big5")}
+        likely: Encoding = "big5" if usual["big5"] > usual["gb18030"] else "gb18030"
+        if usual[likely] >= 0.5:
+            return likely
     if scores[best] <= 0:
-        raise DataError(f"{place}: found no text in UTF-8, GB18030 or Big5, expected one of them; {_NAME_IT} {option}")
+        raise DataError(f"{place}: found no text in UTF-8, GB18030 or Big5, expected one of them; {remedy}")
     return best
 
 
@@ -90,7 +109,21 @@ def _plausible(sample: list[bytes], encoding: Encoding) -> float:
     if 10 * len(texts) < 9 * len(sample) or wide == 0:
         return 0.0
     share = frequent / wide
-    return share if share >= 0.05 or wide < 50 else 0.0
+    return share if share >= _SHARE or wide < 50 else 0.0
+
+
+def _usual(sample: list[bytes], encoding: Encoding) -> float:
+    """Return the share of Chinese characters that an encoding always had among all that are not ASCII, rarer ones less.
+
+    0 if a line does not decode.
+    """
+    older, low, high = _FIRST[encoding]
+    texts = [_decode(line, encoding) for line in sample]
+    wide = [each for text in texts for each in text or "" if not each.isascii()]
+    if None in texts or not wide:
+        return 0.0
+    first = [each.encode(older, "replace")[0] for each in wide]
+    return sum(_RARER if byte > high else float(byte >= low) for byte in first) / len(wide)
 
 
 def _decode(line: bytes, encoding: Encoding) -> str | None:

@@ -45,6 +45,8 @@ class File:
     encoding: Encoding | Literal["auto"] = "auto"
     delimiter: str | None = None
     """Between the cells of a CSV or TSV file; None is a comma or a tab."""
+    option: str | None = "ingest.encoding"
+    """What names the encoding; None where nothing does."""
 
     @property
     def place(self) -> str:
@@ -58,7 +60,7 @@ class File:
 
     @cached_property
     def _encoding(self) -> Encoding:
-        return detect(self.path) if self.encoding == "auto" else self.encoding
+        return detect(self.path, self.option) if self.encoding == "auto" else self.encoding
 
     def size(self) -> int:
         """Return the bytes of a text file, or the rows of a Parquet file."""

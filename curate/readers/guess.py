@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-import yaml
-
+from curate.config import parse_yaml
 from curate.errors import DataError
 from curate.readers import Problem, Row, Source, Table
 from curate.readers.file import File
@@ -105,9 +104,7 @@ def _complain(source: Source, table: Table, columns: Sequence[str], taken: Mappi
 
 def _named(wanted: str, table: Table, columns: Mapping[str, Sequence[object]], _: int) -> str | None:
     """Return the column with a usual name, else one of the names that people give such a column."""
-    known: dict[str, dict[str, list[str]]] = yaml.safe_load(
-        data_file("readers/columns.yaml").read_text(encoding="utf-8")
-    )
+    known: dict[str, dict[str, list[str]]] = parse_yaml(data_file("readers/columns.yaml").read_text(encoding="utf-8"))
     names = {name.rsplit(".", 1)[-1].strip().lower(): name for name in reversed(list(columns))}
     exact = next((name for name in NAMES[table][wanted] if name in columns), None)
     return exact or next((names[name] for name in known[table].get(wanted, ()) if name in names), None)

@@ -6,12 +6,15 @@ from pathlib import Path, PurePosixPath
 
 import yaml
 
+from curate import yamls
 from curate.errors import ConfigError, DataError
 from curate.readers import Table
 
 DEFAULT_SPLIT = "test"
 _ENDINGS = (".jsonl", ".csv", ".tsv", ".parquet")
 _QRELS_ENDINGS = (".tsv", ".csv", ".jsonl", ".parquet")
+_HEAD = yamls.Limits(1_000_000, 100_000)
+"""A head may list hundreds of configurations."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +69,17 @@ def _configs(readme: Path) -> dict[str, dict[str, list[str]]]:
     """Return config -> split -> patterns, from the YAML between the first two `---` lines; empty if there is none."""
     if not readme.is_file():
         return {}
-    lines = readme.read_text(encoding="utf-8", errors="replace").removeprefix("\ufeff").splitlines()
+    with readme.open("rb") as stream:
+        raw = stream.read(_HEAD.size)
+    lines = raw.decode("utf-8", errors="replace").removeprefix("\ufeff").splitlines()
     if not lines or lines[0].rstrip() != "---" or "---" not in (line.rstrip() for line in lines[1:]):
         return {}
     end = next(number for number, line in enumerate(lines[1:], start=1) if line.rstrip() == "---")
     try:
-        head = yaml.safe_load("\n".join(lines[1:end]))
+        head = yamls.parse("\n".join(lines[1:end]), _HEAD)
     except yaml.YAMLError as error:
-        raise DataError(f"{readme}:1: found a head that is not valid YAML, expected `configs:`; correct it") from error
+        said = f"found a head that is not valid YAML ({yamls.problem(error)}), expected `configs:`; correct it"
+        raise DataError(f"{readme}:1: {said}") from error
     entries = head.get("configs") if isinstance(head, dict) else None
     found = {}
     for entry in entries if isinstance(entries, list) else []:
@@ -136,7 +142,10 @@ def _matches(folder: Path, patterns: list[str], place: str) -> list[Path]:
         pure = PurePosixPath(pattern)
         if pure.is_absolute() or ".." in pure.parts:
             raise DataError(f"{place}: found the path {pattern!r}, expected one in the folder; correct `data_files`")
-        paths = sorted(path for path in folder.glob(pattern) if path.is_file())
+        try:
+            paths = sorted(path for path in folder.glob(pattern) if path.is_file())
+        except ValueError:  # such as an empty one
+            paths = []
         if not paths:
             raise DataError(f"{place}: found no file that matches {pattern!r}, expected one; correct `data_files`")
         found.extend(path for path in paths if path not in found)

@@ -5,25 +5,28 @@ their case; what an option names goes before them.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-import yaml
-
 from curate.agreement import Missing
 from curate.clones import family
+from curate.config import parse_yaml
 from curate.errors import ConfigError, DataError, suggestion
 from curate.measures import Scale
 from curate.resources import data_file
 
-_WITHIN = ("rater", "people", "truth", "judges")
+_WITHIN = ("rater", "people", "truth", "judges", "annotators")
 """Roles whose words may stand within a name."""
 LONG = 40
 """A longer name is not shown."""
 Form = Literal["wide", "long", "counts"]
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+")
+_ACCENT = re.compile("[\u0300-\u036f]")
+_STROKES = str.maketrans({"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ı": "i", "ß": "ss", "æ": "ae"})
+"""Letters that are not taken apart into one and its accent."""
 
 
 @dataclass(frozen=True)
@@ -160,11 +163,11 @@ class Panel:
     notes: tuple[str, ...]
 
 
-def panel(names: Sequence[str], layout: Layout, persons: Collection[str], *, wide: bool) -> Panel:
+def panel(names: Sequence[str], layout: Layout, persons: Callable[[Sequence[str]], bool], *, wide: bool) -> Panel:
     """Return who of the raters is measured: those that are named, else all but people beside two others or more.
 
-    A single one of the people is taken for the truth, unless people are measured. `persons` are names that people
-    have, in small letters.
+    A single one of the people is taken for the truth, unless people are measured. `persons` says whether the words of a
+    name are names that people have.
     """
     truth = _rater(names, layout.truth, "--truth") if layout.truth else None
     named = [_rater(names, name, "--raters") for name in layout.raters]
@@ -182,16 +185,19 @@ def panel(names: Sequence[str], layout: Layout, persons: Collection[str], *, wid
     return Panel(tuple(rest), truth, tuple(notes))
 
 
-def is_person(name: str, names: Sequence[str], persons: Collection[str], *, wide: bool) -> bool:
+def is_person(name: str, names: Sequence[str], persons: Callable[[Sequence[str]], bool], *, wide: bool) -> bool:
     """Say whether a rater is called human or the like, or by the name or title of a person beside models.
 
     In a wide file a title is enough: in a long one raters are people as a rule.
     """
-    words = _words(name)
     if is_named(name, "truth") or (wide and is_named(name, "people")):
         return True
-    models = any(is_named(other, "judges") or kin(other) for other in names)
-    return models and bool(words) and (is_named(name, "people") or all(word in persons for word in words))
+    if not any(is_named(other, "judges") or kin(other) for other in names):
+        return False
+    if is_named(name, "annotators") and not (is_named(name, "judges") or kin(name)):
+        return True
+    model = kin(name) and len(_words(name)) == 1  # Claude and Yi are names of people too
+    return is_named(name, "people") or (persons(_parted(name)) and not model)
 
 
 def kin(name: str) -> str | None:
@@ -235,10 +241,15 @@ def _plain(name: str) -> str:
 
 
 def _words(name: str) -> list[str]:
-    return [word.casefold() for word in _WORD.findall(name)]
+    return [word.casefold() for word in _parted(name)]
+
+
+def _parted(name: str) -> list[str]:
+    """Return the words of a name as they are written, but for accents."""
+    return _WORD.findall(_ACCENT.sub("", unicodedata.normalize("NFD", name.translate(_STROKES))))
 
 
 @cache
 def _names() -> Mapping[str, list[str]]:
-    known: Mapping[str, list[str]] = yaml.safe_load(data_file("readers/ratings.yaml").read_text(encoding="utf-8"))
+    known: Mapping[str, list[str]] = parse_yaml(data_file("readers/ratings.yaml").read_text(encoding="utf-8"))
     return known

@@ -10,7 +10,7 @@ from typing import Literal
 from curate.config import kind_of
 from curate.errors import DataError
 from curate.readers import Problem, Row
-from curate.readers.encoding import Encoding, Line, lines
+from curate.readers.encoding import OLD_MAC, Encoding, Line, lines
 
 FIX = "correct the line, or set ingest.on_error: drop"
 COLUMN = "text"
@@ -140,6 +140,8 @@ def _cells(path: Path, encoding: Encoding, delimiter: str) -> Iterator[tuple[int
                 yield undecodable(feed.line.number, encoding)
                 continue
             except csv.Error:
+                if feed.line.number == 1 and "\r" in (feed.line.text or "").rstrip():
+                    raise DataError(f"{path}: {OLD_MAC}") from None
                 found = "a quote that is not closed, or one inside a cell"
                 yield Problem(begin, found, "quotes around a whole cell and doubled inside it", FIX)
                 continue

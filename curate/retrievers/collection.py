@@ -32,7 +32,7 @@ class Config(Section):
     """Its name, or an alias."""
     encoder: str
     """The encoder that the collection was made with: it turns queries into vectors, no document is encoded."""
-    url: str | None = Field(default=None, pattern=servers.ADDRESS)
+    url: str | None = Field(default=None, pattern=servers.ADDRESS, repr=False)
     """Address of the server, for example http://localhost:6333; without a port it is 6333."""
     path: Path | None = None
     """Instead of a server the folder of the client's embedded mode, which nobody else may have open."""
@@ -166,7 +166,7 @@ class Collection:
             if isinstance(error.source, ValueError):
                 raise self._strange() from None
             what = type(error.source).__name__
-            raise ProviderError(f"{self._place}: no answer from {self._address} ({what})") from None
+            raise servers.silent(self._place, self._address, error.source, what) from None
         except (ValueError, AssertionError):  # no JSON; JSON without a result
             raise self._strange() from None
 

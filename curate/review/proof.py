@@ -242,7 +242,8 @@ def shown(figure: Estimate | None) -> dict[str, Json] | None:
 def heading(proof: Mapping[str, Json]) -> Iterator[str]:
     """Yield how far a sample was read, and whose disagreements are open."""
     yield f"{proof['read']:,} of {proof['rows']:,} rows read"
-    people = list(cast("Mapping[str, Json]", proof["people"]))
+    given = cast("Mapping[str, Mapping[str, int]]", proof["people"])
+    people = [person for person, each in given.items() if each["read"]]  # who has read nothing disagrees with nobody
     sides = [f"{proof['disagreements_with_panel']:,} of {' and '.join(people) or 'nobody'} with the panel"]
     if len(people) > 1:
         sides.append(f"{proof['disagreements_between_people']:,} of people with each other")

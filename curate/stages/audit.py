@@ -26,6 +26,7 @@ from curate.protocols import Benchmark
 from curate.records import Query
 from curate.review import Desk, Sample
 from curate.review.correcting import correct
+from curate.review.desk import relevance_desks
 from curate.stages import build, judge, telling
 from curate.stages.seats import paid
 from curate.voting import PAIR
@@ -65,6 +66,7 @@ def run(config: Config, context: Context) -> Report:
     rankings = _rankings(config, context, depth)
     found: dict[str, Any] = {
         **_set(context, counts),
+        "dependence": telling.dependence(context),
         "measures": audit.measures(counts, context.seed),
         "patch": audit.sizes(patches),
         "masking": _masking(context, patches),
@@ -76,7 +78,7 @@ def run(config: Config, context: Context) -> Report:
         ),
     }
     _write(context, compared, counts, patches, repaired)
-    _export(context, repaired, weak=bool(found["heuristic"]))
+    _export(context, repaired, found)
     write_json(context.out / "audit.json", found)
     write_text(context.out / "audit.html", _page(config, context, found, compared, counts))
     return Report(len(compared), len(repaired), facts={"labels": len(labels), **found["patch"]}, notes=_notes(found))
@@ -184,7 +186,7 @@ def _write(
     )
 
 
-def _export(context: Context, repaired: pl.DataFrame, *, weak: bool) -> None:
+def _export(context: Context, repaired: pl.DataFrame, found: Mapping[str, Any]) -> None:
     """Write the repaired set as a folder that stock mteb loads; ids stay those of the set."""
     queries = context.read("diversify", "queries").join(repaired, on="query_id", how="semi", maintain_order="left")
     rubric = context.done("judge").facts.get("rubric")
@@ -197,8 +199,9 @@ def _export(context: Context, repaired: pl.DataFrame, *, weak: bool) -> None:
         candidates=frame("qrels"),
         verdicts=context.read("consensus", "verdicts").join(queries, on="query_id", how="semi"),
         facts={
-            "weak_judges": weak,
-            "judges": sorted(read_json(context.folder("judge") / "panel.json")),
+            "weak_judges": found["heuristic"],
+            "judges": found["panel"],
+            "dependence": telling.warned(found["dependence"]),
             "prompts": [rubric] if rubric else [],
             "parts": telling.had_a_part(context),
             "repaired": LABELS,
@@ -231,7 +234,7 @@ def _page(
 
 def _notes(found: Mapping[str, Any]) -> list[str]:
     """Return what must be known before a figure is used."""
-    notes = []
+    notes = [f"WARNING: {said}" for said in found["dependence"]["warnings"]]
     if found["heuristic"]:
         notes.append("all judges are heuristics: the means show the machinery and are no evidence about the labels")
     if found["queries"] < FEW:
@@ -258,8 +261,9 @@ def fingerprint(config: Config, context: Context) -> Json:
             "audit: expected every text of the set under its own id; set ingest.duplicates: keep and "
             "diversify.enabled: false, as pipelines/audit.yaml does"
         )
-    answers: dict[str, Json] = {desk.sample.design.name: desk.digest for desk in _desks(context)}
+    desks = [*_desks(context), *relevance_desks(context.run)]  # these tell of the judges too
+    answers: dict[str, Json] = {desk.sample.design.name: desk.digest for desk in desks}
     return {"systems": {name: build.retriever(context, name).identity for name in config.systems}, "answers": answers}
 
 
-STAGE = Stage("audit", Config, ("mask", "diversify", "pool", "judge", "consensus"), run, fingerprint, version=2)
+STAGE = Stage("audit", Config, ("mask", "diversify", "pool", "judge", "consensus"), run, fingerprint, version=3)

@@ -10,7 +10,7 @@ from curate.context import Context
 from curate.cost import Price
 from curate.ledger import Ledger
 from curate.providers.settings import ProviderConfig
-from curate.rates import Total
+from curate.rates import Amount, Total
 
 Bill = dict[str, Json]
 Row = dict[str, Json]
@@ -38,10 +38,25 @@ def _bill(part: pl.DataFrame, price: Price | None, context: Context) -> Bill:
 
 
 def total(bills: Mapping[str, Bill], context: Context) -> Total:
-    """Return what several bills come to in the currency of caps and totals."""
+    """Return what several bills come to.
+
+    The currency is that of the pipeline, or of the prices; that of a cap, which another command may not have, counts
+    only where these leave it open.
+    """
     amounts: list[Any] = [(each["cost"], each["currency"]) for each in bills.values()]
-    budget = context.consent.budget
-    return context.rates.total(amounts, context.currency or (budget.currency or None))
+    paid = {str(each["currency"]) for each in bills.values() if each["cost"] and each["currency"]}
+    into = context.currency or context.rates.common(paid) or context.consent.budget.currency
+    return context.rates.total(amounts, into or None)
+
+
+def planned(amounts: Sequence[Amount], context: Context) -> Total:
+    """Return what plans come to in all, in the currency that was named with the cap, else the pipeline's."""
+    return context.rates.total(amounts, context.consent.currency or context.currency)
+
+
+def by(found: Total) -> str:
+    """Return the rates by which a total was converted, with their days, as the end of a clause; empty for none."""
+    return "".join(f"; {rate.said()}" for rate in found.rates)
 
 
 def by_currency(bills: Mapping[str, Bill]) -> dict[str, Json]:
@@ -85,8 +100,10 @@ def in_all(rows: list[Row], context: Context, money: Sequence[str]) -> list[Row]
         cells: list[Any] = [row[column] for row in rows]
         if column in money and any(cell is not None for cell in cells):
             paid: list[Any] = [(row[money[0]] if row[column] is None else row[column], row["currency"]) for row in rows]
-            found = context.rates.total(paid, context.currency)
+            found = planned(paid, context)
             last[column] = None if found.amount is None else round(found.amount, 4)
+            if last["currency"] is None and found.rates:
+                context.tell(f"in all{by(found)}")
             last["currency"] = last["currency"] or found.currency
         elif column == "minutes":
             last[column] = max(cells)

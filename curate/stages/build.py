@@ -27,7 +27,8 @@ Plugin = TypeVar("Plugin", bound=Callable[..., object])
 def encoder(context: Context, name: str) -> CachedEncoder:
     """Return the encoder of that name, with its cache; ConfigError names the nearest known one."""
     make, config = _resolve(ENCODERS, "encoders", context.definitions, name)
-    return CachedEncoder(leaving.guarded(make(name, config), context), default_folder(context.home), context.progress)
+    made = leaving.guarded(make(name, config), context)
+    return CachedEncoder(made, default_folder(context.home), context.progress, context.tell)
 
 
 def retriever(context: Context, name: str) -> Retriever:

@@ -5,6 +5,7 @@ and `dropped` (queries left out, with the reason). The same run gives the same b
 written while `mask` lists places that still look like personal data in a text that would be.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from curate.context import Context, Report, Stage
 from curate.corpus import KeptCorpus, TableCorpus
 from curate.errors import ConfigError, DataError
 from curate.exporters import EXPORTERS
+from curate.exporters.card import form
 from curate.exporters.ids import prefixed
 from curate.files import frame, read_json, write_table
 from curate.measures import measure
@@ -26,10 +28,8 @@ from curate.reranking import Rerank, candidates
 from curate.review import relevance_desks
 from curate.stages import leaving, telling
 from curate.stages.provenance import made_from
+from curate.stages.reckoning import NO_POSITIVE, nothing_left
 from curate.voting import PAIR
-
-NO_POSITIVE = "no positive"
-"""Why a query is in no export."""
 
 
 class Config(Section):
@@ -99,8 +99,13 @@ def _with_a_positive(context: Context, positives: pl.DataFrame) -> pl.DataFrame:
     queries = context.read("diversify", "queries").join(positives, on="query_id", how="semi", maintain_order="left")
     if queries.is_empty():
         raise DataError(
-            "export: no query has a positive, so there is no benchmark to write; see `curate report`, or "
-            "`curate show verdicts`"
+            "\n".join(
+                (
+                    "export: no query has a positive, so there is no benchmark to write",
+                    *nothing_left(context, ("ingest", *AFTER)),
+                    "next: look at `curate report`, or at `curate show verdicts`",
+                )
+            )
         )
     return queries
 
@@ -138,6 +143,8 @@ def _write(
         EXPORTERS.load(name)(benchmark, folder)
         write_table(folder, "verdicts", benchmark.verdicts.sort(PAIR))
         body: dict[str, Json] = {"name": benchmark.name, "language": benchmark.language, "format": name, "rows": rows}
+        if name == "mteb":
+            body["card"] = {"form": form(), "facts": json.dumps(benchmark.facts, ensure_ascii=False)}
         manifest.write(folder, {**body, **made})
     if renamed is not None:
         renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
@@ -207,4 +214,4 @@ def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.D
 
 
 AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", "sts")
-STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=("sts",), version=7)
+STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=("sts",), version=8)

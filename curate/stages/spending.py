@@ -18,7 +18,7 @@ from curate.providers import provider
 from curate.providers.settings import ProviderConfig
 from curate.records import STOPPED
 from curate.sharing import Share
-from curate.stages import batching, leaving
+from curate.stages import batching, billing, leaving
 from curate.stages.seats import AnySeat, PaidSeat, ReplaySeat, Seat, Table, paid
 
 LEAST = 1000
@@ -75,6 +75,7 @@ def settle(models: Mapping[str, ProviderConfig], context: Context) -> None:
     budget = context.consent.budget
     prices = {f"judges.{name}.price": each.price for name, each in models.items() if each.price}
     budget.settle(prices, context.rates, context.currency)
+    budget.shared = context.name
     if budget.currency:
         used = {price.currency: budget.rate(price) for price in prices.values() if not price.free()}
         by = "".join(f"; {each.said()}" for each in used.values() if each.date)
@@ -85,7 +86,8 @@ def listed(found: Mapping[str, Plan], context: Context) -> list[str]:
     """Return plans as lines of text, of several also what they come to in all."""
     lines = [f"  {name}: {each.said()}" for name, each in found.items()]
     if len(found) > 1:
-        lines.append(f"  in all: {together(list(found.values()), context.rates, context.currency).said()}")
+        total = billing.planned([(each.cost, each.currency) for each in found.values()], context)
+        lines.append(f"  in all: {together(list(found.values()), total).said()}{billing.by(total)}")
     return lines
 
 

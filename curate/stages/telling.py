@@ -44,6 +44,11 @@ def dependence(context: Context) -> dict[str, Json]:
     )
 
 
+def warned(common: Mapping[str, Any]) -> dict[str, Json]:
+    """Return what a card says of judges that have something in common, and what the panel is worth."""
+    return {"warnings": common["warnings"], "effective": clones.worth(common, strings("en")["dependence"])}
+
+
 def families(context: Context) -> dict[str, Json]:
     """Return judge -> its family; empty before the panel has judged."""
     path = context.folder("judge") / "panel.json"
@@ -65,10 +70,7 @@ def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]
         "parts": had_a_part(context),
         "prompts": [judged["rubric"]] if judged["rubric"] else [],
         "agreement": _agreement(agreed),
-        "dependence": {
-            "warnings": common["warnings"],
-            "effective": clones.worth(common, strings("en")["dependence"]),
-        },
+        "dependence": warned(common),
         "experts": _experts(context),
         "privacy": _privacy(context, suspicious),
         "sts": dict(sts.facts) if sts else None,

@@ -134,10 +134,13 @@ def run(config: Config, context: Context) -> Report:
         "negatives_by_grade": mining.by_grade(chosen, verdicts),
         "mined": mining.mined(verdicts, pool, labels, context.seed),
     }
+    lost = ", ".join(f"{count:,} {reason}" for reason, count in _reasons(dropped).items())
     if chosen.is_empty():
-        raise DataError(f"train_set: no query has a positive and a negative: {found['queries']}; see `curate show`")
+        raise DataError(
+            f"train_set: none of {len(queries):,} queries has a positive and a negative ({lost}); look at the ratings "
+            "with `curate show ratings`"
+        )
     if found["queries"]["after"] < config.least * len(queries):
-        lost = ", ".join(f"{count:,} {reason}" for reason, count in _reasons(dropped).items())
         raise UserError(
             f"train_set: only {found['queries']['after']:,} of {len(queries):,} queries are left ({lost}); look at "
             "judges and pool, or write the set all the same with --set train_set.least=0"

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-import yaml
-
 from curate import resources, synonyms
-from curate.config import check, read_yaml
+from curate.config import check, parse_yaml, read_yaml
 from curate.context import Context
 from curate.questions import Question, question
 from curate.rewriting import Prompt, prompt
@@ -85,7 +83,7 @@ def _language(context: Context) -> str:
 
 def wording(context: Context) -> Wording | None:
     """Return what can be written without a model; None for a language without it."""
-    known: dict[str, object] = yaml.safe_load(resources.data_file("wording.yaml").read_text(encoding="utf-8"))
+    known: dict[str, object] = parse_yaml(resources.data_file("wording.yaml").read_text(encoding="utf-8"))
     words = known.get(_language(context))
     return None if words is None else check(Wording, words, f"wording.yaml: {_language(context)}")
 

@@ -47,8 +47,14 @@ class CachedEncoder:
     copy in another process, made by pickle, has the same encoder and folder.
     """
 
-    def __init__(self, encoder: Encoder, folder: Path, progress: Progress = quiet) -> None:
-        self.encoder, self._base, self._progress = encoder, folder, progress
+    def __init__(
+        self,
+        encoder: Encoder,
+        folder: Path,
+        progress: Progress = quiet,
+        tell: Callable[[str], None] = lambda _line: None,
+    ) -> None:
+        self.encoder, self._base, self._progress, self._tell = encoder, folder, progress, tell
         self.name, self.revision = encoder.name, encoder.revision
         plain = re.sub(r"[^\w.-]", "_", encoder.name)
         self.folder = folder / f"{plain}-{digest([LAYOUT, encoder.name, encoder.revision])[:12]}"
@@ -103,13 +109,16 @@ class CachedEncoder:
         return total
 
     def _encode(self, keys: Keys, groups: Iterable[Group], role: Role, total: int) -> None:
-        done, lanes = 0, int(getattr(self.encoder, "lanes", 1))
+        done, empty, lanes = 0, 0, int(getattr(self.encoder, "lanes", 1))
         with ThreadPoolExecutor(lanes) as pool, self._store.writing() as keep:
             for (places, _), rows in _ahead(pool, lanes, lambda group: self._new(group[1], role), groups):
                 keep(keys[places], rows)
+                empty += int((~rows.any(axis=1)).sum())
                 self.encoded += len(places)
                 done += len(places)
                 self._progress(f"encode {role} texts, {self.name}", total, done)
+        if empty:
+            self._tell(f"encoders.{self.name}: {empty:,} of {total:,} texts have a vector of length 0: alike to none")
 
     def _filled(self, keys: Keys, texts: Texts, role: Role, read: Callable[[], Vectors]) -> Vectors:
         for _ in range(TRIES):

@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from curate import records, stages
-from curate.cli.main import app
+from curate.cli.app import app
 from curate.encoders import ENCODERS
 from curate.engines import ENGINES
 from curate.judges import JUDGES

@@ -1,0 +1,76 @@
+"""Ctrl-C: one press ends the program with a sentence and exit code 130, at whatever moment it comes.
+
+Python's own way is an exception, which is lost where it arrives in a callback, and which some libraries take for an
+error of theirs while they are imported. So a press is remembered too, and whoever tells of progress looks whether there
+was one.
+"""
+
+import os  # and little else: until all of this is imported, Ctrl-C is Python's
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+EXIT = 130
+"""What a shell gives for a program that Ctrl-C ended."""
+_UNBEGUN = b"curate: stopped; nothing was begun\n"
+
+
+class _Ear:
+    pressed = False
+
+
+_ear = _Ear()
+
+
+def listen() -> None:
+    """Until `begin`, a press ends the process at once: there is nothing to leave in order yet."""
+    _ear.pressed = False
+    _hear(_unbegun, signal.default_int_handler)
+
+
+def begin() -> None:
+    """From now on a press raises KeyboardInterrupt."""
+    _hear(_press, _unbegun)
+
+
+def end() -> None:
+    """From now on a press ends the process at once: all is done and said."""
+    _hear(_gone, _press)
+
+
+def pressed() -> bool:
+    """Say whether Ctrl-C was pressed since the command began."""
+    return _ear.pressed
+
+
+def check() -> None:
+    """Raise KeyboardInterrupt if a press was lost on its way."""
+    if _ear.pressed:
+        raise KeyboardInterrupt
+
+
+def _hear(how: "Callable[[int, FrameType | None], None]", before: object) -> None:
+    """Take over from who heard Ctrl-C before; whoever ignores it, as a shell does in the background, goes on so."""
+    if signal.getsignal(signal.SIGINT) is not before:
+        return
+    try:
+        signal.signal(signal.SIGINT, how)
+    except ValueError:  # not in the main thread, which alone can hear it
+        return
+
+
+def _unbegun(_signal: int, _frame: "FrameType | None") -> None:
+    os.write(2, _UNBEGUN)
+    os._exit(EXIT)
+
+
+def _press(_signal: int, _frame: "FrameType | None") -> None:
+    _ear.pressed = True
+    raise KeyboardInterrupt
+
+
+def _gone(_signal: int, _frame: "FrameType | None") -> None:
+    os._exit(EXIT)

@@ -1,0 +1,55 @@
+"""Judges as an earlier version wrote them down: values of `extra_body` in plain, which are sealed where found."""
+
+import json
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+
+from curate.config import Json, canonical, digest
+from curate.ledger.tables import batches, calls, judges, ratings
+from curate.providers import sealing
+
+RENAMED = "renamed"
+"""Key of an identity that is only the name of another one."""
+
+
+def seal(connection: sa.Connection) -> int:
+    """Write the digests of such values in their place, and return how many judges were renamed with all their rows.
+
+    A judge's name is the digest of what it is, so what was paid for is found under the new one. The old one, by which
+    exports may name it, stays and says which that is.
+    """
+    plain = sa.select(judges).where(judges.c.identity.like(f'%"{sealing.KEY}":{{"%'))
+    changed = 0
+    for name, text in connection.execute(plain).all():
+        identity = _sealed(text)
+        if identity is None or (new := digest(identity)) == name:
+            continue
+        if not changed and connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("PRAGMA secure_delete=ON")  # else what was deleted stays in free pages
+        for table in (calls, ratings, batches):
+            connection.execute(sa.update(table).where(table.c.judge_digest == name).values(judge_digest=new))
+        connection.execute(sa.delete(judges).where(judges.c.judge_digest.in_([name, new])))
+        renamed = {name: canonical({RENAMED: new}), new: canonical(identity)}
+        connection.execute(sa.insert(judges), [{"judge_digest": key, "identity": renamed[key]} for key in renamed])
+        changed += 1
+    return changed
+
+
+def current(connection: sa.Connection, name: str) -> str:
+    """Return the name that a judge has now; the same for one that was never renamed."""
+    text = connection.execute(sa.select(judges.c.identity).where(judges.c.judge_digest == name)).scalar()
+    return str(json.loads(text).get(RENAMED, name)) if text and RENAMED in text else name
+
+
+def _sealed(text: str) -> dict[str, Json] | None:
+    """Return an identity with its values sealed; None if it is none that we wrote."""
+    try:
+        identity = json.loads(text)
+        model = identity["model"]
+        body = model[sealing.KEY]
+    except (ValueError, KeyError, TypeError):
+        return None
+    if not isinstance(identity, Mapping) or not isinstance(body, Mapping):
+        return None
+    return {**identity, "model": {**model, sealing.KEY: sealing.sealed(body)}}

@@ -1,0 +1,41 @@
+"""Names of processes that share a ledger, by which others can see that one is gone."""
+
+import os
+import socket
+import uuid
+from functools import cache
+from pathlib import Path
+
+
+def owner() -> str:
+    """Return a name that no other process has."""
+    return f"{_machine()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+def gone(name: str) -> bool:
+    """Say whether the process of a name was one of this machine, and is no more."""
+    machine, _, process = name.rpartition(":")[0].rpartition(":")
+    return machine == _machine() and process.isdecimal() and not _alive(int(process))
+
+
+@cache
+def _machine() -> str:
+    """Return a name of where process ids count: containers of several machines, or of one, may share a host name.
+
+    Where there is no /proc the host name has to do.
+    """
+    host, boot = socket.gethostname(), Path("/proc/sys/kernel/random/boot_id")
+    try:
+        return f"{host}/{boot.read_text(encoding='ascii').strip()}/{Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return host
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)  # sends nothing
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True

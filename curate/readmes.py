@@ -1,0 +1,97 @@
+"""The READMEs of an export, made again from its tables, its verdicts, and what its manifest says of the run."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from curate.errors import DataError
+from curate.exporters.card import form, told
+from curate.exporters.mteb import readmes
+from curate.exporters.reading import Written
+from curate.protocols import Benchmark
+from curate.records import Document
+from curate.voting import PAIR
+
+_PAIRS = {"score": "label", "pair-id": "pair_id", "query-id": "query_id"}
+_TOLD = "what the READMEs say of the run, which stands in MANIFEST.json and in no table"
+
+
+@dataclass(frozen=True)
+class _Corpus:
+    """The documents of an export, as an exporter is given them."""
+
+    written: Written
+    size: int
+
+    @property
+    def digest(self) -> str:
+        return ""  # nothing is kept of them
+
+    def __len__(self) -> int:
+        return self.size
+
+    def batches(self) -> Iterator[list[Document]]:
+        for batch in self.written.documents():
+            yield [Document(*row) for row in batch.iter_rows()]
+
+
+def compared(
+    folder: Path, body: Mapping[str, Any], written: Written, size: int, verdicts: pl.DataFrame, chosen: pl.DataFrame
+) -> tuple[list[str], list[str]]:
+    """Return what is wrong with the READMEs of the format mteb, and what of them could not be checked.
+
+    `body` is the manifest, `size` the number of documents; `verdicts` and the `chosen` candidates are derived anew. A
+    front matter and all figures of a folder follow from its tables. What is said of the run as a whole, such as its
+    agreement, must be what the manifest says, and is named as not checked.
+    """
+    card = body.get("card")
+    if not isinstance(card, Mapping) or card.get("form") != form():
+        return [], ["the READMEs, for another version of curate wrote them; export again with this one"]
+    try:
+        facts = json.loads(card["facts"])
+        wanted = readmes(_benchmark(body, facts, written, size, verdicts, chosen), folder)
+    except (DataError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        return [f"README.md: cannot be made again ({type(error).__name__}: {error})"], []
+    parts = ", ".join(told(facts))
+    return list(_otherwise(folder, wanted)), [f"{_TOLD} ({parts})"] if parts else []
+
+
+def _benchmark(
+    body: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    written: Written,
+    size: int,
+    verdicts: pl.DataFrame,
+    chosen: pl.DataFrame,
+) -> Benchmark:
+    parts = [(place, table) for place, (kind, table) in written.tables.items() if kind == "pairs"]
+    splits = [
+        table.rename(_PAIRS).with_columns(split=pl.lit("train" if "pairs-train-" in place else "test"))
+        for place, table in parts
+    ]
+    return Benchmark(
+        name=body["name"],
+        language=body["language"],
+        queries=written.queries,
+        corpus=_Corpus(written, size),
+        qrels=verdicts.filter(pl.col("verdict") == "relevant").select(*PAIR, score=pl.lit(1, pl.Int32)),
+        candidates=chosen,
+        verdicts=verdicts,
+        facts=facts,
+        pairs=pl.concat(splits) if splits else None,
+    )
+
+
+def _otherwise(folder: Path, wanted: Mapping[str, str]) -> Iterator[str]:
+    """Yield where a README is another one; one that is missing was named before."""
+    for path, text in wanted.items():
+        if (folder / path).is_file():
+            found, lines = (folder / path).read_bytes().decode("utf-8", "replace").split("\n"), text.split("\n")
+            same = [one == other for one, other in zip(found, lines, strict=False)]
+            if found != lines:
+                line = [*same, False].index(False) + 1
+                yield f"{path}:{line}: it is not what follows from the tables and the manifest"

@@ -1,0 +1,138 @@
+"""The one way in which YAML is read: bounded in size, depth and what aliases unfold to, and in JSON's types alone."""
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+
+class Limits(NamedTuple):
+    """How much a text may hold; nothing of more is ever built."""
+
+    size: int
+    """Bytes."""
+    values: int
+    """Scalars, lists and mappings, counted as often as aliases repeat them."""
+
+
+SETTINGS = Limits(1_000_000, 20_000)
+"""Of what a person writes: a pipeline, a rubric, models; and of what comes with the package."""
+DATA = Limits(64_000_000, 4_000_000)
+"""Of a file of rows, such as a dictionary of synonyms."""
+DEPTH = 50
+"""How many lists and mappings may stand in one another."""
+_CORE = "tag:yaml.org,2002:"
+_TAGS = frozenset(_CORE + name for name in ("null", "bool", "int", "float", "str", "seq", "map", "merge"))
+
+
+def parse(text: str, limits: Limits = SETTINGS) -> Any:  # noqa: ANN401 - whatever is in it
+    """Return what a YAML text holds, in types that JSON has too; yaml.YAMLError if it is none, or more than allowed.
+
+    A date stays the text that was typed. No key stands twice in a mapping.
+    """
+    if len(text) > limits.size:
+        raise too_large(limits)
+    loader = _Loader(text, limits)
+    try:
+        return loader.get_single_data()
+    except (ValueError, OverflowError) as error:  # of int() and float()
+        raise yaml.MarkedYAMLError(problem="a number in it cannot be read; write text in quotes") from error
+    finally:
+        loader.dispose()
+
+
+def read(path: Path, limits: Limits = SETTINGS) -> str:
+    """Return the text of a file, of which no more is read than allowed; yaml.YAMLError if it is larger."""
+    with path.open("rb") as stream:
+        raw = stream.read(limits.size + 1)
+    if len(raw) > limits.size:
+        raise too_large(limits)
+    return raw.decode("utf-8")
+
+
+def too_large(limits: Limits) -> yaml.YAMLError:
+    """Return the error of a text that is larger than allowed."""
+    return yaml.MarkedYAMLError(problem=f"found more than {limits.size:,} bytes, expected a smaller file")
+
+
+def problem(error: Exception) -> str:
+    """Return in one line what is wrong with a YAML text."""
+    if isinstance(error, UnicodeDecodeError):
+        return "not UTF-8 text"
+    said = getattr(error, "problem", None) or getattr(error, "reason", None) or "no YAML"
+    return " ".join(str(said).split())
+
+
+class _Loader(yaml.SafeLoader):
+    """Counts while nodes are composed, so that what is too much is refused before it is built."""
+
+    def __init__(self, text: str, limits: Limits) -> None:
+        super().__init__(text)
+        self._limits, self._depth, self._values = limits, 0, 0
+        self._known: dict[int, tuple[int, int]] = {}
+        """A node that is whole -> its values and its height, aliases unfolded."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:  # noqa: ANN401 - as PyYAML has it
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent):
+            node = super().compose_node(parent, index)
+            if id(node) not in self._known:
+                raise _refused(event.start_mark, f"the alias *{event.anchor} stands for what it stands in")
+            return node
+        self._depth += 1
+        self._need(event.start_mark, self._values, self._depth)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        self._values += 1
+        if node is not None:
+            self._weigh(node)
+        return node
+
+    def _weigh(self, node: yaml.Node) -> None:
+        """Note how much a node holds that is whole now."""
+        if node.tag not in _TAGS:
+            raise _refused(node.start_mark, f"found the tag {node.tag.removeprefix(_CORE)!r}, expected none")
+        below: list[yaml.Node] = []
+        if isinstance(node, yaml.SequenceNode):
+            below = node.value
+        elif isinstance(node, yaml.MappingNode):
+            below = [each for pair in node.value for each in pair]
+        parts = [self._known[id(each)] for each in below]
+        whole = 1 + sum(values for values, _ in parts), 1 + max((height for _, height in parts), default=0)
+        self._need(node.start_mark, *whole)
+        self._known[id(node)] = whole
+
+    def _need(self, mark: yaml.Mark, values: int, depth: int) -> None:
+        if values > self._limits.values:
+            most = f"expected at most {self._limits.values:,}"
+            raise _refused(mark, f"found {values:,} values or more with aliases unfolded, {most}")
+        if depth > DEPTH + 1:
+            raise _refused(mark, f"found lists and mappings more than {DEPTH} deep")
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        names: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise _refused(key.start_mark, "found a key that is a list or a mapping, expected text")
+            if key.value in names:
+                raise _refused(key.start_mark, f"the key {key.value!r} stands twice")
+            names.add(key.value)
+        return super().construct_mapping(node, deep)
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        value = super().construct_yaml_int(node)
+        if value.bit_length() > 64:
+            raise _refused(node.start_mark, "found a number of more than 64 bits; write text in quotes")
+        return value
+
+
+def _refused(mark: object, words: str) -> yaml.MarkedYAMLError:
+    return yaml.constructor.ConstructorError(None, None, words, mark)  # type: ignore[arg-type]
+
+
+_Loader.add_constructor(f"{_CORE}int", _Loader.construct_yaml_int)
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != f"{_CORE}timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
