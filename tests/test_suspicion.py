@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from curate.suspicion import flags
 
 ATTACKS = yaml.safe_load((Path(__file__).parent / "data/injections.yaml").read_text(encoding="utf-8"))
-UNSEEN = {"prose wanted", "base64", "empty", "newline alone", "combining marks"}
+UNSEEN = {"prose wanted", "empty", "newline alone", "combining marks"}
 """Attacks without a flag: they say nothing of grades, roles or markers."""
 
 

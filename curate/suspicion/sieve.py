@@ -15,10 +15,13 @@ from curate.suspicion import flags, marks
 from curate.suspicion.disguise import scans
 from curate.suspicion.weighing import Orders, orders
 
-_GRADE = "grade"
+_BEGIN = 14
+"""Letters of a word that are looked for: the beginnings are fewer, and a text with the word has them."""
 _WORDS = pl.concat_str(pl.lit(" "), pl.col("small").str.replace_all(r"[\W_]+", " "), pl.lit(" "))
-_CHUNK = 4096
-"""Texts that are scanned at once."""
+_MANY = 5000
+"""From so many words on it takes longer to make a table of them than to look at the texts that they would leave out."""
+_CHUNK = 8192
+"""Texts that are scanned at once; tables are made for each chunk."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def suspects(texts: Sequence[str]) -> list[bool]:
 
 def _plain(texts: pl.Series, simpler: tuple[list[str], list[str]]) -> pl.Series:
     """Return texts without accents and vowel points, in compatible and simplified letters; more than words need."""
-    bare = texts.str.normalize("NFKD").str.replace_all(r"[\p{Mn}\u0640]+", "")
+    bare = texts.str.normalize("NFKD").str.replace_all(r"[\p{Mn}\u0640]+", "").str.normalize("NFC")
     return pl.select(pl.lit(bare).str.replace_many(*simpler)).to_series()
 
 
@@ -84,7 +87,10 @@ def _sieve() -> _Sieve:
     known = orders()
     plainer = {chr(code): letter for code, letter in known.plainer.items() if letter and _whole(chr(code))}
     simpler = ([*plainer], [*plainer.values()])
-    chains = [tuple(_group(known, need, simpler) for need in form.needs) for form in known.file.forms.values()]
+    chains = []
+    for form in known.file.forms.values():
+        first, *others = (_group(known, need, simpler) for need in form.needs)
+        chains.append((first, *(each for each in others if len(each.words) < _MANY)))
     needs = _Group(tuple({word for word, _, _ in marks().words}), exact=True)
     return _Sieve((*chains, (needs,)), (marks().unseen.pattern, *scans()), simpler)
 
@@ -99,8 +105,8 @@ def _group(known: Orders, concepts: Sequence[str], simpler: tuple[list[str], lis
     }
     folded = _plain(pl.Series("small", [*words], dtype=pl.String), simpler).str.to_lowercase().to_frame()
     distinct = folded.select(pl.col("small").str.replace_all(r"[\W_]+", " ")).to_series().unique()
-    patterns = tuple(f"(?m){each}" for each in known.file.grades) if _GRADE in concepts else ()
-    return _Group(tuple(distinct), patterns)
+    patterns = tuple(f"(?m){each}" for concept in concepts for each in known.file.verdicts.get(concept, ()))
+    return _Group(tuple({word[:_BEGIN] for word in distinct}), patterns)
 
 
 def _fenced(word: str, *, parted: bool) -> str:

@@ -38,8 +38,7 @@ class _File(Section):
     forms: Mapping[str, _Form]
     covers: Mapping[str, tuple[str, ...]]
     calm: tuple[int, int, int]
-    grades: tuple[str, ...]
-    titles: str
+    verdicts: Mapping[str, tuple[str, ...]]
     edges: Mapping[str, tuple[str, str]]
     scripts: Mapping[str, str]
     latin: tuple[str, ...]
@@ -55,8 +54,8 @@ class Orders:
     languages: Mapping[str, Words]
     raw: Mapping[str, Mapping[str, Sequence[str]]]
     scripts: Mapping[str, re.Pattern[str]]
-    grades: re.Pattern[str]
-    titles: re.Pattern[str]
+    verdicts: Mapping[str, re.Pattern[str]]
+    """Grades as letters."""
     plainer: Mapping[int, str | None]
     """Letters without accents, Arabic without vowels, simplified characters."""
 
@@ -66,10 +65,12 @@ class Orders:
         `runs` are places of letters that stood apart, `more` is known besides.
         """
         text = self.plain(text)
-        small = "".join(low if len(low := letter.lower()) == 1 else letter for letter in text)
+        small = text.lower()
+        if len(small) != len(text):  # places must stay where they are
+            small = "".join(low if len(low := letter.lower()) == 1 else letter for letter in text)
         others = [name for name, script in self.scripts.items() if script.search(small)]
         common = [hit for name in others for hit in self._hits(name, small, runs)]
-        for concept, pattern in (("grade", self.grades), ("titled", self.titles)):
+        for concept, pattern in self.verdicts.items():
             common += [Hit(match.start(), match.end(), (concept,)) for match in pattern.finditer(text)]
         latin = [self._hits(name, small, runs) for name in self.file.latin]
         # Words that calm do so in any language: an English text has words of orders in French, too.
@@ -146,8 +147,7 @@ def orders() -> Orders:
         languages={name: words.compiled(entries, edges[name]) for name, entries in raw.items()},
         raw=raw,
         scripts={name: re.compile(script) for name, script in file.scripts.items()},
-        grades=re.compile("|".join(f"(?:{each})" for each in file.grades), re.MULTILINE),
-        titles=re.compile(file.titles),
+        verdicts={name: re.compile("|".join(each), re.MULTILINE) for name, each in file.verdicts.items()},
         plainer=plainer,
     )
 
