@@ -1,9 +1,9 @@
 """How many attacks on a grader carry a flag, and how many texts carry one that are none.
 
-benchmarks/injection/attacks.tsv was written before the words that are looked for. Of every language and class each
-second text is set aside: nobody looked at it while words were chosen. later.tsv has other wording; words were added for
-it once it had been tried. Both are by the author of the words, who thinks of what was thought of: strangers' attacks
-are flagged less often. Corpora are JSON lines with `text` and perhaps `title`.
+The sets were written one after the other and tried before words were added for them; their heads say how many were
+flagged at first sight. The shares here are of attacks that the words are known to: what strangers write is flagged
+less often, and who knows the words writes around them. Flags are no defence. Corpora are JSON lines with `text` and
+perhaps `title`.
 
 Run: python -m benchmarks.injection_flags [CORPUS.jsonl ...]
 """
@@ -14,13 +14,13 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 
 from curate.estimates import wilson
 from curate.suspicion.sieve import flags_all
 
 FOLDER = Path(__file__).parent / "injection"
+SETS = ("attacks.tsv", "later.tsv", "third.tsv", "fourth.tsv")
 
 
 @dataclass(frozen=True)
@@ -30,54 +30,53 @@ class Example:
     language: str
     attack: bool
     text: str
-    aside: bool
-    """True if it was set aside while words were chosen."""
 
 
 def examples(name: str) -> Iterator[Example]:
     """Yield the texts of a set; escapes are read."""
-    seen: dict[tuple[str, str], int] = {}
     for line in (FOLDER / name).read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             continue
         language, kind, text = line.split("\t")
-        number = seen[language, kind] = seen.get((language, kind), -1) + 1
         text = re.sub(r"\\u([0-9a-f]{4})", lambda match: chr(int(match[1], 16)), text).replace("\\n", "\n")
-        yield Example(language, kind == "attack", text, number % 2 == 1)
+        yield Example(language, kind == "attack", text)
 
 
 def share(flagged: Sequence[bool]) -> str:
     """Return a share with its interval."""
     found = wilson(sum(flagged), len(flagged))
     if found is None:
-        return "none"
+        return "none | | "
     return f"{sum(flagged)} of {len(flagged)} | {found.value:.2%} | {found.low:.2%} to {found.high:.2%}"
 
 
-def rows(name: str) -> Iterator[str]:
-    """Yield the rows of a set: both halves, then the attacks by language."""
-    texts = list(examples(name))
-    flagged = [bool(found) for found in flags_all([each.text for each in texts])]
-    pairs = list(zip(texts, flagged, strict=True))
+def rows() -> Iterator[str]:
+    """Yield the rows of each set, and of each language in all sets."""
+    pairs: list[tuple[Example, bool]] = []
+    for name in SETS:
+        texts = list(examples(name))
+        flagged = flags_all([each.text for each in texts])
+        found = [(each, bool(flags)) for each, flags in zip(texts, flagged, strict=True)]
+        yield from _both(name, found)
+        pairs += found
+    for language in sorted({each.language for each, _ in pairs}):
+        yield from _both(language, [pair for pair in pairs if pair[0].language == language])
+
+
+def _both(name: str, pairs: Sequence[tuple[Example, bool]]) -> Iterator[str]:
     for attack, kind in ((True, "attacks"), (False, "clean texts")):
         yield f"| {name}, {kind} | {share([hit for each, hit in pairs if each.attack == attack])} |"
-        if name == "attacks.tsv":
-            aside = [hit for each, hit in pairs if each.attack == attack and each.aside]
-            yield f"| {name}, {kind} set aside | {share(aside)} |"
-    attacks = sorted((each.language, hit) for each, hit in pairs if each.attack)
-    for language, group in groupby(attacks, key=lambda pair: pair[0]):
-        yield f"| {name}, attacks in {language} | {share([hit for _, hit in group])} |"
 
 
 def corpora(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield a row for each corpus, with the CPU time of a text."""
+    """Yield a row for each corpus, with the speed in CPU time."""
     for path in paths:
         lines = path.read_text(encoding="utf-8").splitlines()
         texts = [f"{row.get('title') or ''}\n{row['text']}".strip() for row in map(json.loads, lines)]
         start = time.process_time()
         flagged = [bool(found) for found in flags_all(texts)]
-        spent = (time.process_time() - start) / max(len(texts), 1)
-        yield f"| {path.parent.name}/{path.name}, {spent * 1e6:.0f} µs a text | {share(flagged)} |"
+        speed = sum(len(text.encode()) for text in texts) / (time.process_time() - start) / 1e6
+        yield f"| {path.parent.name}/{path.name}, {speed:.1f} MB/s | {share(flagged)} |"
 
 
 def main() -> None:
@@ -86,7 +85,7 @@ def main() -> None:
     options.add_argument("corpora", nargs="*", type=Path)
     paths = options.parse_args().corpora
     print("| texts | flagged | share | 95 % |\n| --- | --: | --: | --- |")
-    for row in (*rows("attacks.tsv"), *rows("later.tsv"), *corpora(paths)):
+    for row in (*rows(), *corpora(paths)):
         print(row)
 
 

@@ -1,14 +1,18 @@
 """Texts that look like an attack carry a flag; ordinary medical text, emoji and other scripts carry none."""
 
+import json
 from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.injection_flags import SETS, Example, examples
 from curate.suspicion import flags
+from curate.suspicion.sieve import flags_all
 
+CORPUS = Path(__file__).resolve().parents[1] / "../shared/data/zh_legacy/corpus.jsonl"
 ATTACKS = yaml.safe_load((Path(__file__).parent / "data/injections.yaml").read_text(encoding="utf-8"))
 UNSEEN = {"prose wanted", "empty", "newline alone", "combining marks"}
 """Attacks without a flag: they say nothing of grades, roles or markers."""
@@ -95,6 +99,46 @@ def test_attacks_of_the_corpus_are_flagged_but_for_those_that_are_named() -> Non
         if not flags(text * attack.get("repeat", 1)):
             unflagged.add(attack["name"])
     assert unflagged == UNSEEN
+
+
+@pytest.fixture(scope="module")
+def weighed() -> list[tuple[str, Example, bool]]:
+    """Return each text of the benchmark's sets with the name of its set, and whether it has a flag."""
+    texts = [(name, each) for name in SETS for each in examples(name)]
+    found = flags_all([each.text for _, each in texts])
+    return [(name, each, bool(flagged)) for (name, each), flagged in zip(texts, found, strict=True)]
+
+
+def test_at_least_100_attacks_in_six_languages_and_four_fifths_of_each_set_and_language_are_flagged(
+    weighed: list[tuple[str, Example, bool]],
+) -> None:
+    attacks = [(name, each.language, hit) for name, each, hit in weighed if each.attack]
+    assert len(attacks) >= 100
+    assert len({language for _, language, _ in attacks}) >= 11
+    for part in {name for name, _, _ in attacks} | {language for _, language, _ in attacks}:
+        hits = [hit for name, language, hit in attacks if part in (name, language)]
+        assert sum(hits) >= 0.8 * len(hits), part
+
+
+def test_clean_texts_that_use_the_same_words_have_no_flag(weighed: list[tuple[str, Example, bool]]) -> None:
+    assert [each.text for _, each, hit in weighed if hit and not each.attack] == []
+
+
+def test_texts_that_the_scan_leaves_out_have_no_flag() -> None:
+    texts = [each.text for name in SETS for each in examples(name)] + [attack["text"] for attack in ATTACKS]
+    assert flags_all(texts) == [flags(text) for text in texts]
+
+
+@pytest.mark.skipif(not CORPUS.exists(), reason="needs the Chinese set")
+def test_fewer_than_two_in_a_thousand_real_texts_are_flagged() -> None:
+    texts = [json.loads(line)["text"] for line in CORPUS.read_text(encoding="utf-8").splitlines()]
+    assert sum(map(bool, flags_all(texts))) < 0.002 * len(texts)
+
+
+@settings(max_examples=20)
+@given(texts=st.lists(st.text(max_size=60), max_size=4))
+def test_many_texts_have_the_flags_of_each(texts: list[str]) -> None:
+    assert flags_all(texts) == [flags(text) for text in texts]
 
 
 @given(text=st.text(max_size=200))

@@ -9,7 +9,7 @@ import codecs
 import html
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from urllib.parse import unquote
@@ -58,37 +58,24 @@ def readings(text: str) -> Iterator[Reading]:
     """Yield a text in NFKC as it stands, and then as what it may be meant to be read."""
     yield Reading(text)
     known = _known()
-    ways: dict[str, Callable[[str, _Known], Iterator[Reading]]] = {
-        "apart": _apart,
-        "dense": _dense,
-        "mixed": _one_script,
-        "boxed": _one_script,
-        "digits": _spelled,
-        "coded": _decoded,
-        "rotated": _rotated,
-        "reversed": _reversed,
+    ways: dict[str, Callable[[], Iterable[Reading]]] = {
+        "apart": lambda: [_joined(text, known.marks["apart"])],
+        "dense": lambda: [_joined(text, known.marks["dense"])],
+        "mixed": lambda: _one_script(text, known),
+        "boxed": lambda: _one_script(text, known),
+        "digits": lambda: [_spelled(text, known)],
+        "coded": lambda: _decoded(text, known),
+        "rotated": lambda: [Reading(codecs.decode(text, "rot13"), said=("coded",))],
+        "reversed": lambda: [Reading(text[::-1], said=("coded",))],
     }
     for name, way in ways.items():
         if known.marks[name].search(text):
-            yield from way(text, known)
+            yield from way()
 
 
 def scans() -> list[str]:
     """Return the patterns of all marks; they run in Rust, too."""
     return list(disguises().marks.values())
-
-
-def latin(text: str) -> str:
-    """Return a text with letters that look Latin as Latin ones."""
-    return text.translate(_known().latin)
-
-
-def _apart(text: str, known: _Known) -> Iterator[Reading]:
-    yield _joined(text, known.marks["apart"])
-
-
-def _dense(text: str, known: _Known) -> Iterator[Reading]:
-    yield _joined(text, known.marks["dense"])
 
 
 def _joined(text: str, apart: re.Pattern[str]) -> Reading:
@@ -113,8 +100,8 @@ def _one_script(text: str, known: _Known) -> Iterator[Reading]:
         yield Reading(mixed.sub(lambda match: match[0].translate(known.cyrillic), text))
 
 
-def _spelled(text: str, known: _Known) -> Iterator[Reading]:
-    yield Reading(re.sub(r"\S*[^\W\d_]\S*", lambda match: match[0].translate(known.digits), text))
+def _spelled(text: str, known: _Known) -> Reading:
+    return Reading(re.sub(r"\S*[^\W\d_]\S*", lambda match: match[0].translate(known.digits), text))
 
 
 def _decoded(text: str, known: _Known) -> Iterator[Reading]:
@@ -138,14 +125,6 @@ def _bytes(code: str) -> str:
         if sum(letter.isprintable() or letter.isspace() for letter in text) == len(text):
             return text
     return ""
-
-
-def _rotated(text: str, known: _Known) -> Iterator[Reading]:  # noqa: ARG001 - all ways are called alike
-    yield Reading(codecs.decode(text, "rot13"), said=("coded",))
-
-
-def _reversed(text: str, known: _Known) -> Iterator[Reading]:  # noqa: ARG001
-    yield Reading(text[::-1], said=("coded",))
 
 
 @cache

@@ -16,7 +16,6 @@ _GROUP = re.compile(r"\(([^()]*)\)")
 """The innermost group of an item."""
 _LETTERS = {"*": r"\w*", " ": r"\s{1,3}"}
 
-
 _Node = dict[str, "_Node"]
 
 
@@ -93,10 +92,7 @@ def compiled(entries: Mapping[str, Sequence[str]], edges: Sequence[str]) -> Word
             if name not in concepts.get(word, ()):
                 concepts[word] = (*concepts.get(word, ()), name)
     joined = {word.replace(" ", ""): said for word, said in concepts.items() if len(word.rstrip("*")) > 1}
-    return Words(
-        Finder(concepts, edges),
-        Finder(joined),
-    )
+    return Words(Finder(concepts, edges), Finder(joined))
 
 
 def _tree(words: Iterable[str]) -> str:
