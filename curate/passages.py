@@ -52,7 +52,7 @@ class Passage:
     cut: bool
     """True if the whole text is longer than what is shown."""
     flags: tuple[str, ...]
-    """What is suspicious in the text as shown; see curate/suspicion.py."""
+    """What is suspicious in the text as shown; see curate/suspicion/."""
 
 
 def shown(document: Document, limit: int | None) -> Passage:
