@@ -350,13 +350,14 @@ def test_near_the_cap_calls_wait_for_those_in_flight(ledger: Ledger) -> None:
     assert bill.spent < cap / 2
 
 
-def test_unknown_usage_is_held_at_its_bound(ledger: Ledger) -> None:
+def test_unknown_usage_is_charged_at_its_bound(ledger: Ledger) -> None:
     with vendor(script, lambda _call: fake.no_usage) as server:
         cap = 3.5 * bound(server, "S")
         with pytest.raises(BudgetError):
             judged(server, ledger, work("S" * 20), replace(FAST, price=PRICE), batch=1, max_cost=cap)
     assert len(server.calls) == 3
-    assert rows(ledger, "cost, prompt_tokens, output_tokens") == [(None, None, None)] * 3
+    most = pytest.approx(bound(server, "S"), rel=0.02)  # prompts differ by a digit
+    assert rows(ledger, "cost, prompt_tokens, output_tokens") == [(most, None, None)] * 3
 
 
 def test_a_vendor_that_is_dearer_than_the_estimate_is_believed() -> None:

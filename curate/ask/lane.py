@@ -135,7 +135,8 @@ class Lane:
             self._lost(error)
             return reading
         reading, broken = read(task, reply)
-        row = reply_row(task, self.job.account, reply, reading, limits.price, time.monotonic() - started)
+        most = self._most(task, guess) / self.meter.rate
+        row = reply_row(task, self.job.account, reply, reading, limits.price, most, time.monotonic() - started)
         await self.ledger.write(reading.ratings, row)
         if broken is not None:
             raise broken

@@ -33,9 +33,9 @@ class Asked(Protocol):
 
 
 def reply_row(
-    task: Asked, account: Account, reply: Reply, reading: Reading, price: Price | None, seconds: float
+    task: Asked, account: Account, reply: Reply, reading: Reading, price: Price | None, most: float, seconds: float
 ) -> Call:
-    """Return the row of a reply; its cost is None if its usage or the price is unknown."""
+    """Return the row of a reply; without usage it costs the most that it may, without a price None."""
     usage, raw = reply.usage, reply.raw if reading.kept is None else reading.kept
     return replace(
         _row(task, account, reading.form, seconds, reply.model, reply.finish, raw),
@@ -44,8 +44,8 @@ def reply_row(
         written_tokens=usage.written if usage else None,
         output_tokens=usage.output if usage else None,
         reasoning_tokens=usage.reasoning if usage else None,
-        cost=cost(usage, price),
-        currency=price.currency if usage and price else None,
+        cost=cost(usage, price) if usage else most if price else None,
+        currency=price.currency if price else None,
         foreign_labels=reading.foreign_labels,
         repeated_labels=reading.repeated_labels,
     )

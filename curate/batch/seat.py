@@ -204,11 +204,12 @@ class Seat:
         except Exception as bug:  # noqa: BLE001 - raised once the reply is written
             reading, error = broken(private=False), bug
         account = replace(self.order.account, run=flight.run)
-        row = reply_row(item, account, reply, reading, self.price, _seconds(flight, state))
+        most = item.bound / self.rate
+        row = reply_row(item, account, reply, reading, self.price, most, _seconds(flight, state))
         self.desk.ledger.append(reading.ratings, row)
         flight.answered.add(key)
         self._release([item])
-        self._pay(item, row.cost)
+        self._pay(item, row.cost if reply.usage else None)
         self.bill.calls, self.fruitful = self.bill.calls + 1, self.fruitful + reading.fruitful
         if error is not None:
             raise error
