@@ -4,9 +4,10 @@ import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeGuard
+from typing import ClassVar, NamedTuple, TypeGuard
 
 from curate.config import Json, Section
+from curate.egress import Egress
 from curate.errors import DataError
 from curate.files import sha256
 from curate.parse import parse
@@ -46,6 +47,8 @@ NOTHING = Recorded(None, "failed")
 
 class Replay:
     """Give back what was recorded, by query and document id; a pair that is not recorded is `failed`."""
+
+    egress: ClassVar[Egress] = "local"
 
     def __init__(self, name: str, config: Config, kit: Kit | None = None) -> None:  # noqa: ARG002 - judges are given it
         self.name, self.path, self._assessor, self.family = name, config.path, config.assessor, config.family

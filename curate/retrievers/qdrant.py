@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence, Set
 
 from curate.config import Json, digest
+from curate.egress import Egress, forwarded
 from curate.errors import AccessError, ConfigError, DataError, ProviderError
 from curate.protocols import Corpus, Kit, Progress, Vectors
 from curate.records import Hit, Query
@@ -21,7 +22,7 @@ class Qdrant:
     """Rank documents by the scores that a collection gives their points; those of others are left out and counted."""
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
-        self.name, self.config, self._kit = name, config, kit
+        self.name, self.config = name, config
         self._place = f"retrievers.{name}"
         self._encoder = kit.encoder(config.encoder)
         self.facts: dict[str, Json] = {}
@@ -47,6 +48,15 @@ class Qdrant:
         except ProviderError as error:  # as a file that is not there: what was pooled before stands, unchecked
             raise DataError(f"{error}{'' if error.fatal else '; start the server, or mend url'}") from None
 
+    @property
+    def egress(self) -> Egress:
+        """Say that a folder keeps what it is asked; of a server see `beyond`."""
+        return "remote" if self.config.url else "local"
+
+    def beyond(self, who: str) -> str | None:
+        """Return why vectors of texts may leave; None if the user says that they stay."""
+        return forwarded(who, self.config.url, local=self.config.local)
+
     def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[list[Hit]]:
         """Yield each query's best `depth` documents of the corpus, by rounded score, ties by document id.
 
@@ -54,8 +64,6 @@ class Qdrant:
         """
         if not queries:
             return
-        if self.config.url:
-            self._kit.may_send(self._place, self.config.url)
         here = {document.doc_id for batch in corpus.batches() for document in batch}
         vectors, tally = self._encoder.encode([query.text for query in queries], "query"), _Tally(here, depth)
         with opened(self._place, self.config) as found:

@@ -4,8 +4,10 @@ import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from curate.config import Json, Section, kind_of
+from curate.egress import Egress
 from curate.errors import DataError
 from curate.files import sha256
 from curate.protocols import Corpus, Kit, Progress
@@ -32,6 +34,8 @@ class Config(Section):
 
 class RunFile:
     """Give back the rankings of a file: lines `qid Q0 docid rank score tag`, or mteb's JSON."""
+
+    egress: ClassVar[Egress] = "local"
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:  # noqa: ARG002 - every retriever is given the kit
         self.name, self.config = name, config

@@ -35,7 +35,7 @@ def retriever(context: Context, name: str) -> Retriever:
     """Return the retriever of that name; an encoder's name means dense retrieval by it."""
     definitions = _with_encoders(context, "retrievers", RETRIEVERS.names(), name, {"kind": "dense", "encoder": name})
     make, config = _resolve(RETRIEVERS, "retrievers", definitions, name)
-    return make(name, config, kit(context))
+    return leaving.guarded_retriever(make(name, config, kit(context)), context)
 
 
 def judge(
@@ -71,7 +71,7 @@ def language_model(context: Context, name: str) -> LanguageModel | None:
 
 def kit(context: Context) -> Kit:
     """Return what plugins may ask for."""
-    may_send = partial(leaving.may_ask, context=context)
+    may_send = partial(leaving.may_send, context=context)
     return Kit(partial(encoder, context), context.home / "cache", engine(context), device(context), may_send)
 
 
