@@ -148,6 +148,9 @@ class Kit:
     """What works on a corpus in parts; None for in one piece, in this process."""
     device: str = "cpu"
     """Where vectors are compared, as `engine.device` names it."""
+    named: Callable[[str], str] = str
+    """Returns what the run calls a query or document of the source, whose id may have been renamed for what it held:
+    of use for whatever knows ids from outside the run."""
     may_send: MaySend = freely
     """Called with who sends, and the address, before anything made of texts goes there; UserError if it must not."""
 

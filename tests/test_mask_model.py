@@ -263,7 +263,8 @@ def test_a_proxy_is_anywhere_else(proxies: pytest.MonkeyPatch, variable: str) ->
 
 
 def model(server: Vendor, **settings: Any) -> dict[str, Any]:
-    return {"m": {"kind": "openai", "model": "m-1", "base_url": server.url, "local": True, "concurrency": 2, **settings}}
+    here: dict[str, Any] = {"kind": "openai", "model": "m-1", "base_url": server.url, "local": True}
+    return {"m": {**here, "concurrency": 2, **settings}}
 
 
 def finding(call: Call) -> Fault:

@@ -1,6 +1,6 @@
 """Dense retrieval by an index that is already there: a collection of Qdrant, which is asked by vectors alone."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 
 from curate.config import Json, digest
 from curate.egress import Egress, forwarded
@@ -22,7 +22,7 @@ class Qdrant:
     """Rank documents by the scores that a collection gives their points; those of others are left out and counted."""
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
-        self.name, self.config = name, config
+        self.name, self.config, self._named = name, config, kit.named
         self._place = f"retrievers.{name}"
         self._encoder = kit.encoder(config.encoder)
         self.facts: dict[str, Json] = {}
@@ -73,7 +73,7 @@ class Qdrant:
                     f"{self._place}.encoder: {self.config.encoder} gives vectors of length {vectors.shape[1]}, "
                     f"expected {about.dim}; name the encoder that {self.config.collection} was made with"
                 )
-            reading = _Reading(found, about.points, here, depth, max(self.config.most, depth))
+            reading = _Reading(found, about.points, here, depth, max(self.config.most, depth), self._named)
             for start in range(0, len(queries), self.config.batch_size):
                 yield from map(tally.ranked, reading.read(vectors[start : start + self.config.batch_size]))
                 progress(f"search, {self.name}", len(queries), min(start + self.config.batch_size, len(queries)))
@@ -107,8 +107,10 @@ class Qdrant:
 class _Reading:
     """Read points until none that is left can change a query's best `depth` documents, or `most` are read."""
 
-    def __init__(self, collection: Collection, points: int, here: Set[str], depth: int, most: int) -> None:
-        self._collection, self._here, self._depth = collection, here, depth
+    def __init__(
+        self, collection: Collection, points: int, here: Set[str], depth: int, most: int, named: Callable[[str], str]
+    ) -> None:
+        self._collection, self._here, self._depth, self._named = collection, here, depth, named
         self._last = max(1, min(most, points))
         self._whole = self._last >= points
         self._first = min(self._last, depth * points // max(len(here), 1) + SLACK)
@@ -123,7 +125,7 @@ class _Reading:
             size = max(1, POINTS // limit)
             for part in (waiting[start : start + size] for start in range(0, len(waiting), size)):
                 for row, points in zip(part, self._collection.nearest(vectors[part], limit), strict=True):
-                    found[row] = points
+                    found[row] = [(self._named(doc_id), score) for doc_id, score in points]
             waiting = [row for row in waiting if not self._enough(found[row], limit)]
             if limit == self._last:
                 break

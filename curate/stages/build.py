@@ -12,6 +12,7 @@ from curate.engines import ENGINES
 from curate.errors import ConfigError, suggestion
 from curate.judges import JUDGES
 from curate.judges.llm import LlmJudge
+from curate.pii.naming import Names
 from curate.prompts import Rubric
 from curate.protocols import Engine, Judge, Kit, Retriever
 from curate.providers import PROVIDERS, identity
@@ -72,7 +73,8 @@ def language_model(context: Context, name: str) -> LanguageModel | None:
 def kit(context: Context) -> Kit:
     """Return what plugins may ask for."""
     may_send = partial(leaving.may_send, context=context)
-    return Kit(partial(encoder, context), context.home / "cache", engine(context), device(context), may_send)
+    named, cache = Names(context.folder("mask"), context.home), context.home / "cache"
+    return Kit(partial(encoder, context), cache, engine(context), device(context), named, may_send)
 
 
 def engine(context: Context) -> Engine | None:

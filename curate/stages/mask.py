@@ -2,9 +2,9 @@
 
 Written: queries, corpus, classes, qrels, aliases, dropped as `ingest` left them but masked; spans: where something was
 found, never what; residual: where the masked texts still look as if something was missed; and altered: which texts
-masking made equal to others, or took too much of. Texts that are equal once they are masked are merged as in `ingest`;
-their classes say that they were not. Rows stream, in their order. If a model is to look first, all texts are put to it
-before any is masked.
+masking made equal to others, or took too much of. Ids in which something is found are renamed, the same in all tables.
+Texts that are equal once they are masked are merged as in `ingest`; their classes say that they were not. Rows stream,
+in their order. If a model is to look first, all texts are put to it before any is masked.
 """
 
 import re
@@ -24,15 +24,18 @@ from curate.context import Context, Report, Stage
 from curate.duplicates import Firsts, follow_aliases, follow_qrels, made_equal, same_text
 from curate.figures import counted_texts
 from curate.pii import residual
-from curate.pii.masking import Masked
+from curate.pii.masking import Masked, Masker
+from curate.pii.naming import FIELD
+from curate.pii.residual import Residue
 from curate.pii.secret import secret
-from curate.pii.settings import Masking, recognisers, untouched
+from curate.pii.settings import Masking, masker, recognisers, untouched
 from curate.pii.workers import Batch, mask_batches
 from curate.pii.writing import link
 from curate.processes import cores
 from curate.records import Span
-from curate.stages import billing, decisions, spotting
+from curate.stages import billing, decisions, renaming, spotting
 from curate.stages.leaving import Leaving
+from curate.stages.renaming import Ids
 from curate.stages.spotting import Spots
 
 TABLES = ("queries", "corpus", "classes", "qrels", "aliases", "dropped")
@@ -49,6 +52,9 @@ class Config(Masking, Leaving):
 
     enabled: bool = Field(default=True, description="false copies the tables as they are")
     processes: int | None = Field(default=None, ge=1, description="how many mask at once; all cores for large tables")
+    ids: Literal["mask", "keep"] = Field(
+        default="mask", description="rename ids in which personal data is found, or keep them: they identify nobody"
+    )
     model: str | None = Field(default=None, description="a language model on this machine that looks first; by name")
     allow_remote: bool = Field(default=False, description="send unmasked texts to a model on another machine, too")
     on_failure: Literal["stop", "rules"] = Field(
@@ -60,7 +66,11 @@ class _Row(NamedTuple):
     """A row as it was, and its masked texts by column."""
 
     raw: dict[str, Any]
+    """Under its id of now."""
     masked: dict[str, Masked]
+    id: str
+    looked: bool
+    """Whether its id was looked at, and stays."""
 
     @property
     def written(self) -> dict[str, Any]:
@@ -95,21 +105,27 @@ class _Done:
     lost: dict[str, float] = field(default_factory=dict)
     """Id -> share of its characters that were masked, of those in which something was."""
     kept: int = 0
+    ids: Ids = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ids = Ids(self.key)
 
     def rows(self, batch: pl.DataFrame, masked: Sequence[Masked]) -> Iterator[_Row]:
         """Yield the rows of a batch with their masked texts, and note the spans."""
-        columns = FIELDS[self.table]
+        columns, key, size = FIELDS[self.table], KEYS[self.table], len(batch)
+        own = masked[len(columns) * size :]
         for number, row in enumerate(batch.iter_rows(named=True)):
-            texts = {name: masked[place * len(batch) + number] for place, name in enumerate(columns)}
+            texts = {name: masked[place * size + number] for place, name in enumerate(columns)}
+            called = self.ids.called(str(row[key]), own[number] if own else None)
             for name, found in texts.items():
-                self._note(str(row[KEYS[self.table]]), name, row[name], found)
-            self._count(str(row[KEYS[self.table]]), sum(len(row[name]) for name in columns), texts.values())
-            yield _Row(row, texts)
+                self._note(called, name, row[name], found)
+            self._count(called, sum(len(row[name]) for name in columns), texts.values())
+            yield _Row({**row, key: called}, texts, called, bool(own) and called == row[key])
 
     def take(self, batch: pl.DataFrame, masked: Sequence[Masked], *, keep_all: bool) -> Iterator[_Row]:
         """Yield the rows of a batch that are kept, and note what the others are merged into."""
         for row in self.rows(batch, masked):
-            name, first = str(row.raw[KEYS[self.table]]), self.first(row)
+            name, first = row.id, self.first(row)
             first = self.merged.get(first, first)
             if keep_all or first == name:
                 self.kept += 1
@@ -119,7 +135,7 @@ class _Done:
 
     def first(self, row: _Row) -> str:
         """Return the id of the first row of a masked text; one that people had masked stands for what it had merged."""
-        name = str(row.raw[KEYS[self.table]])
+        name = row.id
         number = self.firsts.number(name, row.shown(decided=False))
         if self.firsts.names[number] == name:
             number = self.firsts.number(name, row.shown(decided=True))
@@ -138,18 +154,20 @@ class _Done:
             self.lost[name] = hidden / length
 
     def look_over(self, rows: Sequence[_Row], closed: re.Pattern[str]) -> None:
-        """Note what still looks like personal data in masked rows."""
+        """Note what still looks like personal data in masked rows and their ids."""
         for name in FIELDS[self.table]:
             for number, found in residual.scan([row.masked[name].text for row in rows], closed):
                 row = rows[number]
-                place: dict[str, str | int] = {"table": self.table, "id": row.raw[KEYS[self.table]], "field": name}
-                start, end = row.masked[name].raw(found.start, found.end)
-                raw: dict[str, str | int] = {
-                    "raw_start": start,
-                    "raw_end": end,
-                    "link": decisions.text_link(self.key, row.raw[name]),
-                }
-                self.residual.append({**place, "start": found.start, "end": found.end, "reason": found.reason, **raw})
+                self._list(row.id, name, found, row.masked[name].raw(found.start, found.end), row.raw[name])
+        kept = [row.id for row in rows if row.looked]
+        for number, found in renaming.left(kept, closed):
+            self._list(kept[number], FIELD, found, (found.start, found.end), kept[number])
+
+    def _list(self, name: str, column: str, found: Residue, place: tuple[int, int], raw: str) -> None:
+        where: dict[str, str | int] = {"table": self.table, "id": name, "field": column}
+        seen: dict[str, str | int] = {"start": found.start, "end": found.end, "reason": found.reason}
+        link = decisions.text_link(self.key, raw)
+        self.residual.append({**where, **seen, "raw_start": place[0], "raw_end": place[1], "link": link})
 
     def _note(self, name: str, key: str, raw: str, masked: Masked) -> None:
         for span in masked.spans:
@@ -166,12 +184,15 @@ def run(config: Config, context: Context) -> Report:
     spots = spotting.spot(config, context, lambda: _texts(context))
     decided = decisions.ToMask(context.run, secret(context.home))
     masked = {table: _mask(table, config, context, spots, decided) for table in FIELDS}
-    qrels = follow_qrels(context.read("ingest", "qrels"), masked["queries"].merged, masked["corpus"].merged)
+    ids, looker = {table: part.ids for table, part in masked.items()}, _looker(config, context)
+    labels = context.read("ingest", "qrels").with_columns(ids["queries"].of("query_id"), ids["corpus"].of("doc_id"))
+    qrels = follow_qrels(labels, masked["queries"].merged, masked["corpus"].merged)
     files.write_table(context.out, "qrels", qrels)
-    aliases = context.read("ingest", "aliases")
+    aliases = renaming.aliases(context.read("ingest", "aliases"), ids, looker)
     followed = [follow_aliases(aliases, table, masked[table].merged) for table in sorted(FIELDS)]
     files.write_table(context.out, "aliases", pl.concat(followed))
-    files.write_table(context.out, "dropped", context.read("ingest", "dropped"))
+    lost = renaming.dropped(context.read("ingest", "dropped"), ids, looker)
+    files.write_table(context.out, "dropped", lost.sort("table", "id", "reason"))
     spans = files.frame("spans", [span for table in FIELDS for span in masked[table].spans])
     files.write_table(context.out, "spans", spans.sort("table", "id", "field", "start"))
     left = files.frame("residual", [row for table in FIELDS for row in masked[table].residual])
@@ -183,6 +204,15 @@ def run(config: Config, context: Context) -> Report:
     return _report(masked, altered, len(left), spots, decided)
 
 
+def _settings(config: Config) -> Masking:
+    return Masking.model_validate(config.model_dump(include=set(Masking.model_fields)))
+
+
+def _looker(config: Config, context: Context) -> Masker | None:
+    """Return what looks at ids; None if they are kept."""
+    return masker(_settings(config), context.language, secret(context.home)) if config.ids == "mask" else None
+
+
 def _kept(done: _Done) -> pl.DataFrame:
     """Return the classes of the rows that were not merged."""
     own = done.classes.filter(~pl.col("id").is_in(list(done.merged)))
@@ -192,10 +222,10 @@ def _kept(done: _Done) -> pl.DataFrame:
 def _mask(table: str, config: Config, context: Context, spots: Spots | None, decided: decisions.ToMask) -> _Done:
     total, key = _height(context.folder("ingest"), table), secret(context.home)
     processes = config.processes or (cores() if total > _SMALL else 1)
-    settings = Masking.model_validate(config.model_dump(include=set(Masking.model_fields)))
+    settings = _settings(config)
     done = _Done(table, key, same_text(context.read("ingest", "classes"), table))
     keep_all = context.duplicates == "keep"
-    closed, batches = untouched(settings), _batches(table, context, spots, decided)
+    closed, batches = untouched(settings), _batches(table, context, spots, decided, ids=config.ids == "mask")
     with files.TableWriter(context.out, table) as writer:
         for batch, masked in mask_batches(settings, context.language, key, batches, processes):
             kept = list(done.take(batch, masked, keep_all=keep_all))
@@ -204,20 +234,33 @@ def _mask(table: str, config: Config, context: Context, spots: Spots | None, dec
             done.look_over(kept, closed)
             context.progress(f"mask {table}", total, len(done.masked))
             del batch, masked, kept  # or they would be held while the next batch is masked
+    done.ids.refuse(done.classes["id"])
+    done.classes = done.classes.with_columns(done.ids.of("id"))
     return done
 
 
 def _batches(
-    table: str, context: Context, spots: Spots | None = None, decided: decisions.ToMask | None = None
+    table: str,
+    context: Context,
+    spots: Spots | None = None,
+    decided: decisions.ToMask | None = None,
+    *,
+    ids: bool = False,
 ) -> Iterator[tuple[pl.DataFrame, Batch]]:
-    """Yield the raw rows, their texts field by field, and what a model has found or people have decided to mask."""
+    """Yield the raw rows, their texts field by field, and what a model has found or people have decided to mask.
+
+    Behind the texts come the ids, if they are to be looked at; no model is asked about them.
+    """
     for batch in files.batches(context.folder("ingest"), table):
         texts = [text for name in FIELDS[table] for text in batch[name]]
         known: defaultdict[int, list[Span]] = defaultdict(list)
         for row, text in enumerate(texts):
             if spots and (spans := spots.of(text)):
                 known[row] += spans
-        for row, span in decided.of(table, batch, FIELDS[table], KEYS[table]) if decided else ():
+        if ids:
+            texts += batch[KEYS[table]].to_list()
+        columns = {name: name for name in FIELDS[table]} | ({FIELD: KEYS[table]} if ids else {})
+        for row, span in decided.of(table, batch, columns, KEYS[table]) if decided else ():
             known[row].append(span)
         yield batch, (texts, dict(known))
 
@@ -239,6 +282,8 @@ def _report(
         facts |= {f"masked_{table}": len(part.lost), f"merged_{table}": len(part.merged)}
         facts |= {f"made_equal_{table}": equal, f"shortened_{table}": shortened}
     facts["residual"] = left
+    ids = {table: part.ids for table, part in masked.items()}
+    facts |= renaming.facts(ids)
     if decided.decided:
         facts["masked_by_people"] = decided.applied
     if spots is not None:
@@ -247,7 +292,7 @@ def _report(
     notes = [f"{left:,} places still look like personal data, and {stopped}"] if left else []
     if gone := decided.decided - decided.applied:
         notes.append(f"{gone:,} decisions to mask a place belong to texts that have changed, so they were dropped")
-    notes += _altering(facts)
+    notes += [*renaming.notes(ids), *_altering(facts)]
     parts = masked.values()
     return Report(
         sum(len(part.masked) for part in parts),
@@ -306,4 +351,4 @@ def preflight(config: Config, context: Context) -> None:
         spotting.preflight(config, context)
 
 
-STAGE = Stage("mask", Config, ("ingest",), run, fingerprint, preflight, head=("language",), version=5)
+STAGE = Stage("mask", Config, ("ingest",), run, fingerprint, preflight, head=("language",), version=6)
