@@ -17,7 +17,7 @@ from curate.context import Consent, Context, Report, Stage, home, ledger_place
 from curate.errors import ConfigError, CurateError, RunFailed, UserError
 from curate.folder import Made, enough_space, locked
 from curate.foreign import ID, need_ours, need_run, run_id
-from curate.pii import naming
+from curate.pii.naming import Names
 from curate.pipeline import Pipeline, dump
 from curate.protocols import PaidProgress, quiet
 from curate.providers.presets import rates
@@ -259,13 +259,13 @@ class Run:
 
         Nor do tables of ids, if some had to be renamed.
         """
-        mark, masked = self.mark("ingest"), self.mark("mask")
+        mark = self.mark("ingest")
         if mark is None or mark.released or getattr(self.pipeline.sections["ingest"], "keep_raw", False):
             return
-        if masked is None or self._state("mask", masked) != "done":
+        if self._state("mask", self.mark("mask")) != "done":
             return
         files.write_json(self.folder / "ingest" / "stage.json", asdict(replace(mark, released=True)))
-        for table in (*TEXT_TABLES, *(ID_TABLES if naming.MARK in masked.report.facts else ())):
+        for table in (*TEXT_TABLES, *(ID_TABLES if Names(self.folder / "mask", home()).known else ())):
             (self.folder / "ingest" / table).unlink(missing_ok=True)
 
     def _state(self, name: str, mark: Mark | None) -> State:

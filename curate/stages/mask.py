@@ -55,7 +55,10 @@ class Config(Masking, Leaving):
     ids: Literal["mask", "keep"] = Field(
         default="mask", description="rename ids in which personal data is found, or keep them: they identify nobody"
     )
-    model: str | None = Field(default=None, description="a language model on this machine that looks first; by name")
+    model: str | None = Field(
+        default=None,
+        description="a language model on this machine that looks first, by name; its judge says `local: true`",
+    )
     allow_remote: bool = Field(default=False, description="send unmasked texts to a model on another machine, too")
     on_failure: Literal["stop", "rules"] = Field(
         default="stop", description="what becomes of texts that the model did not check: stop, or the rules alone look"
@@ -282,8 +285,7 @@ def _report(
         facts |= {f"masked_{table}": len(part.lost), f"merged_{table}": len(part.merged)}
         facts |= {f"made_equal_{table}": equal, f"shortened_{table}": shortened}
     facts["residual"] = left
-    ids = {table: part.ids for table, part in masked.items()}
-    facts |= renaming.facts(ids)
+    facts |= renaming.facts({table: part.ids for table, part in masked.items()})
     if decided.decided:
         facts["masked_by_people"] = decided.applied
     if spots is not None:
@@ -292,7 +294,7 @@ def _report(
     notes = [f"{left:,} places still look like personal data, and {stopped}"] if left else []
     if gone := decided.decided - decided.applied:
         notes.append(f"{gone:,} decisions to mask a place belong to texts that have changed, so they were dropped")
-    notes += [*renaming.notes(ids), *_altering(facts)]
+    notes += [*renaming.notes(facts), *_altering(facts)]
     parts = masked.values()
     return Report(
         sum(len(part.masked) for part in parts),

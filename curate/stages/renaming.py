@@ -8,6 +8,7 @@ import polars as pl
 
 from curate.config import Json
 from curate.errors import DataError
+from curate.figures import counted_texts
 from curate.pii import naming, residual
 from curate.pii.masking import Masked, Masker
 from curate.pii.residual import Residue
@@ -91,10 +92,8 @@ def facts(ids: Mapping[str, Ids]) -> dict[str, Json]:
     return {**counts, naming.MARK: naming.mark(next(iter(ids.values())).key)}
 
 
-def notes(ids: Mapping[str, Ids]) -> list[str]:
-    """Return what a user should know of it, in a sentence."""
-    queries, documents = (len(ids[table].renamed) for table in ("queries", "corpus"))
-    if not queries + documents:
-        return []
-    said = f"the ids of {queries:,} queries and {documents:,} documents look like personal data and are called "
-    return [f"{said}{naming.PREFIX}... from here on; if they are numbers that identify nobody: mask.ids: keep"]
+def notes(counted: Mapping[str, Json]) -> list[str]:
+    """Return what a user should know of it, in a sentence; nothing if none was renamed."""
+    of = counted_texts(counted, "renamed")
+    said = f"the ids of {of} look like personal data and are called {naming.PREFIX}... from here on"
+    return [f"{said}; if they are numbers that identify nobody: mask.ids: keep"] if of else []
