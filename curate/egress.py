@@ -7,7 +7,7 @@ say that it keeps what it is sent, by `local: true` in the settings; and all els
 
 import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Literal
+from typing import Literal, get_args
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -20,6 +20,11 @@ Egress = Literal["local", "remote"]
 def declared(plugin: object) -> Egress:
     """Return what a plugin says of itself."""
     return "local" if getattr(plugin, "egress", None) == "local" else "remote"
+
+
+def understood(plugin: object) -> bool:
+    """Say whether what a plugin says of itself is one of the two words; a class that says nothing is remote."""
+    return getattr(plugin, "egress", "remote") in get_args(Egress)
 
 
 def beyond(who: str, plugin: object) -> str | None:

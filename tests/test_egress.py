@@ -19,6 +19,7 @@ from curate.retrievers import RETRIEVERS
 from curate.stages import build, leaving
 from curate.stages.seats import Seat
 from curate.stages.spending import need_masked
+from curate.testing import check_encoder
 from tests.small import Letters, context
 
 HERE = "http://127.0.0.1:4000/v1"
@@ -113,6 +114,16 @@ def test_built_in_kinds_say_what_they_do() -> None:
 
 class Frank(Letters):
     egress = "local"
+
+
+class Misspelt(Letters):
+    egress = "Local"
+
+
+def test_the_contract_of_plugins_knows_two_words() -> None:
+    check_encoder(Frank)
+    with pytest.raises(AssertionError, match="egress"):
+        check_encoder(Misspelt)
 
 
 def test_an_encoder_of_a_package_is_remote_unless_it_says_otherwise(left: Path) -> None:

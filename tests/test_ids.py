@@ -252,8 +252,9 @@ def test_an_id_that_is_only_dropped_is_kept_nowhere(tmp_path: Path) -> None:
     labelled(tmp_path)
     labels = tmp_path / "data" / "qrels" / "test.tsv"
     labels.write_text(labels.read_text("utf-8").replace("\tgone\t", "\t18600002222\t"), "utf-8")
-    done = curate(tmp_path, "mask", "--pipeline", "tiny.yaml", "--set", "ingest.on_error=drop")
-    assert done.returncode == 0, done.stderr
+    for words in (["ingest", "--pipeline", "tiny.yaml", "--set", "ingest.on_error=drop"], ["mask"]):
+        done = curate(tmp_path, *words)
+        assert done.returncode == 0, done.stderr
     assert "18600002222" not in everything(tmp_path / "runs")
 
 
