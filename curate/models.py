@@ -15,7 +15,7 @@ from curate.judges.llm import LlmJudge
 from curate.ledger import Ledger, default_path
 from curate.pipeline import Pipeline
 from curate.protocols import Reply, Request, Usage
-from curate.providers import identity, key_variable, provider
+from curate.providers import beyond, identity, key_variable, provider
 from curate.providers.presets import LanguageModel, presets
 from curate.records import Grade
 from curate.stages import build
@@ -139,6 +139,7 @@ def _facts(config: LanguageModel) -> dict[str, str | int | float | bool | None]:
         "model": config.model,
         "address": str(identity(unnamed)["vendor"]),
         "key": variable,
+        "egress": "remote" if beyond("", config) else "local",
         "set": None if variable is None else bool(os.environ.get(variable, "").strip()),
         "json_mode": config.json_mode,
         "context": config.context_tokens,

@@ -126,7 +126,15 @@ class Engine(Protocol):
         ...
 
 
-def freely(_who: str, _address: str) -> None:
+class MaySend(Protocol):
+    """Ask whether something made of texts may go to an address."""
+
+    def __call__(self, who: str, address: str, local: bool = False, /) -> None:
+        """Return if it may; UserError otherwise. `local` is the user's word that it stays there."""
+        ...
+
+
+def freely(_who: str, _address: str, _local: bool = False, /) -> None:
     """Let everything be sent."""
 
 
@@ -140,7 +148,10 @@ class Kit:
     """What works on a corpus in parts; None for in one piece, in this process."""
     device: str = "cpu"
     """Where vectors are compared, as `engine.device` names it."""
-    may_send: Callable[[str, str], None] = freely
+    named: Callable[[str], str] = str
+    """Returns what the run calls a query or document of the source, whose id may have been renamed for what it held:
+    of use for whatever knows ids from outside the run."""
+    may_send: MaySend = freely
     """Called with who sends, and the address, before anything made of texts goes there; UserError if it must not."""
 
 

@@ -17,11 +17,12 @@ from curate.context import Consent, Context, Report, Stage, home, ledger_place
 from curate.errors import ConfigError, CurateError, RunFailed, UserError
 from curate.folder import Made, enough_space, locked
 from curate.foreign import ID, need_ours, need_run, run_id
+from curate.pii.naming import Names
 from curate.pipeline import Pipeline, dump
 from curate.protocols import PaidProgress, quiet
 from curate.providers.presets import rates
 from curate.rates import Rates
-from curate.stages.mark import TEXT_TABLES, Mark
+from curate.stages.mark import ID_TABLES, TEXT_TABLES, Mark
 
 State = Literal["done", "partial", "stale", "missing", "unchecked"]
 """`partial` wrote its tables and has more to do; `unchecked` is done, but a missing file hides whether it is still up
@@ -254,14 +255,17 @@ class Run:
         return f" again, changed: {', '.join(changed)}" if changed else " again"
 
     def _release(self) -> None:
-        """Once `mask` is up to date, delete the raw texts of `ingest`: personal data does not outlive its masking."""
+        """Once `mask` is up to date, delete the raw texts of `ingest`: personal data does not outlive its masking.
+
+        Nor do tables of ids, if some had to be renamed.
+        """
         mark = self.mark("ingest")
         if mark is None or mark.released or getattr(self.pipeline.sections["ingest"], "keep_raw", False):
             return
         if self._state("mask", self.mark("mask")) != "done":
             return
         files.write_json(self.folder / "ingest" / "stage.json", asdict(replace(mark, released=True)))
-        for table in TEXT_TABLES:
+        for table in (*TEXT_TABLES, *(ID_TABLES if Names(self.folder / "mask", home()).known else ())):
             (self.folder / "ingest" / table).unlink(missing_ok=True)
 
     def _state(self, name: str, mark: Mark | None) -> State:

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from curate import resources
 from curate.config import check, read_yaml
 from curate.context import Consent, Report
+from curate.egress import outside
 from curate.errors import BudgetError, ConfigError, ProviderError, RunFailed, UserError
 from curate.ledger import Ledger
 from curate.ledger.check import check as findings
@@ -30,7 +31,6 @@ from curate.pii.model import LONGEST, OVERLAP, WINDOW, Prompt, Spotted, build, p
 from curate.pipeline import Pipeline
 from curate.protocols import Reply
 from curate.providers import provider
-from curate.providers.loopback import outside
 from curate.providers.presets import LanguageModel
 from curate.run import Run
 from tests import vendor as fake
@@ -263,7 +263,8 @@ def test_a_proxy_is_anywhere_else(proxies: pytest.MonkeyPatch, variable: str) ->
 
 
 def model(server: Vendor, **settings: Any) -> dict[str, Any]:
-    return {"m": {"kind": "openai", "model": "m-1", "base_url": server.url, "concurrency": 2, **settings}}
+    here: dict[str, Any] = {"kind": "openai", "model": "m-1", "base_url": server.url, "local": True}
+    return {"m": {**here, "concurrency": 2, **settings}}
 
 
 def finding(call: Call) -> Fault:
@@ -490,6 +491,23 @@ def test_a_model_elsewhere_is_refused_before_anything_is_done(tmp_path: Path, ad
     assert "is not this machine" in done.stderr
     assert "mask.allow_remote=true" in done.stderr
     assert not (folder / "runs" / "t" / "ingest").exists()
+
+
+def test_a_model_here_that_may_forward_is_refused_before_anything_is_done(tmp_path: Path) -> None:
+    judges = {"m": {"kind": "openai", "model": "m-1", "base_url": "http://127.0.0.1:4000/v1"}}
+    folder = command(tmp_path, judges)
+    done = curate(folder, "mask", "--pipeline", "t.yaml", "--yes")
+    assert done.returncode == 2
+    assert "judges.m.local: true" in " ".join(done.stderr.split())
+    assert not (folder / "runs" / "t" / "ingest").exists()
+
+
+@pytest.mark.parametrize("address", ["http://10.0.0.7:8000/v1"])
+def test_a_word_of_the_user_lets_no_unmasked_text_off_this_machine(tmp_path: Path, address: str) -> None:
+    judges = {"m": {"kind": "openai", "model": "m-1", "base_url": address, "local": True}}
+    done = curate(command(tmp_path, judges), "mask", "--pipeline", "t.yaml", "--yes")
+    assert done.returncode == 2
+    assert "is not this machine" in done.stderr
 
 
 @pytest.mark.parametrize("address", ["http://u@127.0.0.1:8000@evil.com", "http://evil.com@127.0.0.1:8000"])

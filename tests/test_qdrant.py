@@ -33,7 +33,7 @@ Made = Callable[..., Retriever]
 @pytest.fixture(scope="module")
 def encoders() -> Iterator[dict[str, Settings]]:
     with embedding_server() as running:
-        yield {"letters": {"kind": "api", "base_url": running.url, "model": "m", "dim": DIM}}
+        yield {"letters": {"kind": "api", "base_url": running.url, "model": "m", "dim": DIM, "local": True}}
 
 
 @pytest.fixture
@@ -253,10 +253,15 @@ def test_nothing_is_sent_of_texts_that_must_not_leave(
     (tmp_path / "mask").mkdir()
     write_table(tmp_path / "mask", "residual", frame("residual", [{"table": "corpus", "id": "d9", "reason": "digits"}]))
     asked = made()
-    assert ids(asked, CORPUS, "咖啡", 1) == ["d9"], "on this machine they may be read"
+    server.asked.clear()
+    with pytest.raises(UserError, match=r"retrievers\.mine: 1 texts .* retrievers\.mine\.local: true"):
+        ids(asked, CORPUS, "咖啡", 1)
+    assert server.asked == []
+    asked = made(local=True)
+    assert ids(asked, CORPUS, "咖啡", 1) == ["d9"], "the user says that it stays there"
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     server.asked.clear()
-    with pytest.raises(UserError, match=r"retrievers\.mine: 1 texts still hold what looks like personal data"):
+    with pytest.raises(UserError, match=r"retrievers\.mine: 1 texts .* through a proxy"):
         ids(asked, CORPUS, "咖啡", 1)
     assert server.asked == []
 

@@ -285,8 +285,13 @@ def test_nothing_is_sent_to_a_model_elsewhere_until_the_texts_are_accepted(tmp_p
     allowed = curate(tmp_path, "judge", "--set", "mask.accept=[]", "--set", "mask.residual=allow")
     assert "judging would send" in allowed.stderr
     here = "judges.here={kind: openai, model: m, base_url: 'http://127.0.0.1:9/v1'}"
-    local = curate(tmp_path, "judge", "--set", here, "--set", "judge.models=[here]", "--set", "mask.residual=stop")
-    assert "judging would send" in local.stderr  # on this machine a model may read them
+    there = ["--set", here, "--set", "judge.models=[here]", "--set", "mask.residual=stop"]
+    passing = curate(tmp_path, "judge", *there)  # what listens on this machine may be a gateway that forwards
+    assert passing.returncode == 2
+    assert "judges.here: 1 texts still hold what looks like personal data" in passing.stderr
+    assert "judges.here.local: true" in " ".join(passing.stderr.split())
+    local = curate(tmp_path, "judge", *there, "--set", "judges.here.local=true")
+    assert "judging would send" in local.stderr
 
 
 @pytest.mark.slow

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from curate.egress import proxy
 from curate.errors import ConfigError, ProviderError
 from curate.protocols import Message, Reply, Request
 from curate.providers.openai import OpenAIProvider
 from curate.providers.settings import ProviderConfig
-from curate.providers.transport import proxy
 
 REQUEST = Request((Message("user", "几点了"),), max_tokens=5)
 ANSWER = json.dumps({"model": "m", "choices": [{"message": {"content": "三点"}, "finish_reason": "stop"}]}).encode()

@@ -13,9 +13,11 @@ from pathlib import Path
 import polars as pl
 
 from curate import estimates as survey
+from curate.context import home
 from curate.corpus import TableCorpus
 from curate.errors import DataError
 from curate.estimates import Part
+from curate.pii.naming import Names
 from curate.records import CUT
 from curate.review import Desk, Sample
 from curate.review.drawing import known
@@ -85,7 +87,7 @@ def _files(run: Path, files: Sequence[Path], pool: pl.DataFrame) -> Iterator[tup
     """Yield name and rows of every file; DataError if a pair stands twice, is in the pool, or not of the run."""
     documents = pl.scan_parquet(run / "diversify" / "corpus.parquet").select("doc_id").collect()["doc_id"]
     for path in files:
-        rows = known(path).rename({"expected": "grade"})
+        rows = Names(run / "mask", home()).follow(known(path)).rename({"expected": "grade"})
         strange = ~(pl.col("query_id").is_in(pool["query_id"].implode()) & pl.col("doc_id").is_in(documents.implode()))
         _refuse(path, rows.filter(rows.select(PAIR).is_duplicated()), "stand there twice", "give each pair once")
         _refuse(path, rows.filter(strange), "are not of this run", "give queries and documents of the run")

@@ -67,7 +67,9 @@ class Bench:
     def people(self) -> pl.DataFrame:
         """Return what people said: query_id, doc_id, grade, weight; empty if they said nothing."""
         path = self.order.positives or self.config.gate.positives
-        return settled(self.context.run) if path is None else gate.known(path).with_columns(weight=pl.lit(1.0))
+        if path is None:
+            return settled(self.context.run)
+        return gate.known(path, self.context).with_columns(weight=pl.lit(1.0))
 
     @cached_property
     def trial(self) -> gate.Trial | None:

@@ -19,6 +19,7 @@ from curate.context import Context
 from curate.errors import ConfigError, suggestion
 from curate.files import read_table
 from curate.pii.excerpt import Excerpt, excerpt
+from curate.pii.naming import FIELD
 from curate.pipeline import Pipeline
 from curate.stages import decisions, leaving
 from curate.stages.decisions import Decision, Verb
@@ -113,6 +114,8 @@ def _masked(run: Path) -> dict[tuple[str, str, str], list[tuple[int, int]]]:
 
 
 def _covered(place: decisions.Place, hidden: Mapping[tuple[str, str, str], Sequence[tuple[int, int]]]) -> bool:
+    if place[2] == FIELD:
+        return True  # an id is renamed whole, and its name is listed nowhere
     return any(start <= place[3] and place[4] <= end for start, end in hidden.get(place[:3], ()))
 
 
@@ -122,7 +125,7 @@ def excerpts(listing: Listing) -> dict[int, Excerpt]:
     for table, key in _KEYS.items():
         wanted = {place.id for place in listing.places if place.table == table and place.start is not None}
         rows = pl.scan_parquet(listing.run / "mask" / f"{table}.parquet").filter(pl.col(key).is_in(sorted(wanted)))
-        read |= {(table, row[key]): row for row in rows.collect().iter_rows(named=True)}
+        read |= {(table, row[key]): {**row, FIELD: row[key]} for row in rows.collect().iter_rows(named=True)}
     return {
         place.number: excerpt(read[place.table, place.id][place.field], place.start, place.end)
         for place in listing.places

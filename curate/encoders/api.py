@@ -1,6 +1,7 @@
 """A server that speaks the OpenAI embeddings protocol: a vendor, vLLM, Ollama, text-embeddings-inference."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import httpx
 import numpy as np
@@ -8,6 +9,7 @@ from pydantic import Field
 
 from curate import servers
 from curate.config import Section, digest
+from curate.egress import Egress, forwarded
 from curate.errors import ConfigError, ProviderError
 from curate.protocols import Vectors
 from curate.records import Role
@@ -15,6 +17,9 @@ from curate.search import unit
 
 _SHORTEST = 1e-18
 """The squares of smaller numbers are 0 in float32, and those of numbers above its inverse are infinite."""
+
+_NO_MATTER = {"key_env", "batch_size", "local", "timeout_s", "attempts"}
+"""Settings that change no vector."""
 
 
 class Config(Section):
@@ -32,6 +37,8 @@ class Config(Section):
     document_prompt: str = ""
     """Put in front of every document."""
     batch_size: int = Field(default=64, ge=1)
+    local: bool = False
+    """The user's word that whatever answers at `base_url` keeps what it is sent; without it every address is remote."""
     timeout_s: float = Field(default=60.0, gt=0)
     attempts: int = Field(default=5, ge=1)
     """How often a batch is sent before its error stands."""
@@ -40,15 +47,21 @@ class Config(Section):
 class Api:
     """Encode texts by POST {base_url}/embeddings."""
 
+    egress: ClassVar[Egress] = "remote"
+
     def __init__(self, name: str, config: Config) -> None:
         self.name, self.config, self.dim = name, config, config.dim
-        self.revision = digest(config.model_dump(exclude={"key_env", "batch_size", "timeout_s", "attempts"}))[:16]
+        self.revision = digest(config.model_dump(exclude=_NO_MATTER))[:16]
         self._url = f"{config.base_url.rstrip('/')}/embeddings"
         key = servers.key(f"encoders.{name}", config.key_env)
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     def __reduce__(self) -> tuple[type["Api"], tuple[str, Config]]:
         return type(self), (self.name, self.config)  # a copy in another process reads its key from there
+
+    def beyond(self, who: str) -> str | None:
+        """Return why texts may leave; None if the user says that they stay."""
+        return forwarded(who, self.config.base_url, local=self.config.local)
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
         """Return one normalised row a text, shape (len(texts), dim).

@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from queue import Queue
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
 from curate.config import Json, Section, digest
+from curate.egress import Egress
 from curate.errors import ConfigError
 from curate.protocols import Vectors
 from curate.records import Role
@@ -58,6 +59,8 @@ class Dense:
     holds, wherever that lies. Device and batch size are left out: they change a vector in its last bits only, and must
     not empty the cache.
     """
+
+    egress: ClassVar[Egress] = "local"
 
     def __init__(self, name: str, config: Config) -> None:
         self.name, self.config = name, config

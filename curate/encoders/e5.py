@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from importlib.metadata import version
+from typing import ClassVar
 
 import numpy as np
 
 from curate.config import Section
+from curate.egress import Egress
 from curate.errors import MissingExtra
 from curate.protocols import Vectors
 from curate.records import Role
@@ -17,6 +19,8 @@ class Config(Section):
 
 class E5:
     """Encode texts by multilingual-e5-small; queries and documents get the model's own prefixes."""
+
+    egress: ClassVar[Egress] = "local"
 
     dim = 384
 

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
 from curate.config import Section
+from curate.egress import Egress
 from curate.errors import MissingExtra
 from curate.protocols import Vectors
 from curate.records import Role
@@ -26,6 +27,8 @@ class Config(Section):
 
 class Use:
     """Encode texts by USE multilingual; queries and documents are encoded alike."""
+
+    egress: ClassVar[Egress] = "local"
 
     dim = 512
 

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import model_validator
 
 from curate.config import Json, Section, parse_yaml
+from curate.egress import Egress
 from curate.errors import ConfigError
 from curate.protocols import Kit
 from curate.records import GRADES, Document, Grade, Outcome, Query
@@ -68,6 +69,8 @@ class Lexical:
     square of the letters that are left, for short words are mostly function words.
     """
 
+    egress: ClassVar[Egress] = "local"
+
     def __init__(self, name: str, config: Config, kit: Kit) -> None:  # noqa: ARG002 - every judge is given the kit
         if config.encoder is not None:
             raise ConfigError(f"judges.{name}.encoder: lexical coverage needs no encoder; remove it")
@@ -97,6 +100,8 @@ class Lexical:
 
 class Similarity:
     """Grade by the cosine between an encoder's vectors of query and passage."""
+
+    egress: ClassVar[Egress] = "local"
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name = name

@@ -4,9 +4,10 @@ import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeGuard
+from typing import ClassVar, NamedTuple, TypeGuard
 
 from curate.config import Json, Section
+from curate.egress import Egress
 from curate.errors import DataError
 from curate.files import sha256
 from curate.parse import parse
@@ -47,11 +48,14 @@ NOTHING = Recorded(None, "failed")
 class Replay:
     """Give back what was recorded, by query and document id; a pair that is not recorded is `failed`."""
 
-    def __init__(self, name: str, config: Config, kit: Kit | None = None) -> None:  # noqa: ARG002 - judges are given it
+    egress: ClassVar[Egress] = "local"
+
+    def __init__(self, name: str, config: Config, kit: Kit | None = None) -> None:
         self.name, self.path, self._assessor, self.family = name, config.path, config.assessor, config.family
         if not self.path.is_file():
             raise DataError(f"judges.{name}.path: {self.path}: no such file; give a file of recorded grades or replies")
         self.identity: Mapping[str, Json] = {"replay": sha256(self.path), "assessor": config.assessor}
+        self._named = kit.named if kit else str
         self._recorded: dict[Pair, Recorded] | None = None
 
     def rate(self, query: Query, passages: Sequence[Document]) -> list[Outcome]:
@@ -69,7 +73,8 @@ class Replay:
         rows = self._replies() if self.path.suffix == ".jsonl" else self._grades()
         recorded: dict[Pair, Recorded] = {}
         try:
-            for line, pair, found in rows:
+            for line, read, found in rows:
+                pair = self._named(read[0]), self._named(read[1])
                 before = recorded.setdefault(pair, found)
                 if before.grade is None:
                     recorded[pair] = found

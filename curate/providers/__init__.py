@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from curate import egress
 from curate.config import Json
 from curate.protocols import Provider, Reply
 from curate.providers.settings import ProviderConfig, opened
@@ -47,6 +48,13 @@ def identity(config: ProviderConfig) -> Mapping[str, Json]:
 def reader(kind: str) -> Reader | None:
     """Return what reads a reply that was kept; None for a kind of provider whose class has no function `reply`."""
     return getattr(PROVIDERS.load(kind), "reply", None)
+
+
+def beyond(who: str, config: ProviderConfig) -> str | None:
+    """Return why what a model is sent may leave; None if its kind sends nothing, or its settings say that it stays."""
+    if egress.declared(PROVIDERS.load(config.kind)) == "local":
+        return None
+    return egress.forwarded(who, config.base_url, local=config.local)
 
 
 def key_variable(config: ProviderConfig) -> str | None:

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from curate import clones
 from curate.config import Json, Section, Settings, check, kind_of, read_yaml
@@ -16,8 +17,17 @@ from curate.rates import Code, Rates, Worth
 
 OVERRIDES = Path("models.yaml")
 """Read from the working directory, if it is there: presets by name, on top or below `judges`, and `rates`."""
-_BOUND = {"key_env": {"kind", "base_url"}, "price": {"kind", "base_url", "model"}}
-"""What a preset says of one address or model alone: its key goes nowhere else, and its price holds nowhere else."""
+_BOUND = {
+    "key_env": {"kind", "base_url"},
+    "local": {"kind", "base_url", "model"},
+    "price": {"kind", "base_url", "model"},
+}
+"""What a preset says of one address or model alone: its key goes nowhere else, its price and that it keeps what it is
+sent hold nowhere else (a server may run one model and pass what another is asked on)."""
+
+
+_VENDORS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
+"""Kind -> the vendor's own address."""
 
 
 class LanguageModel(ProviderConfig):
@@ -29,6 +39,15 @@ class LanguageModel(ProviderConfig):
     """Models that share one err alike; None is guessed from the name of the model."""
     note: str = ""
     """What is known of its quirks, for people."""
+
+    @model_validator(mode="after")
+    def _no_vendor(self) -> Self:
+        if self.local and self.base_url is None and self.kind in _VENDORS:
+            raise ValueError(f"local: true says that texts stay, and this is the address of a vendor: {self.kind}")
+        host = urlsplit(self.base_url or "").hostname
+        if self.local and (vendors := [name for name, each in _packaged().items() if _host(each) == host]):
+            raise ValueError(f"local: true says that texts stay, and {host} is a vendor's (preset {vendors[0]})")
+        return self
 
 
 class _Known(Section):
@@ -103,6 +122,12 @@ def variables(definitions: Mapping[str, Mapping[str, Settings]]) -> set[str]:
         named = [sealing.variable(leaf) for _, leaf in sealing.leaves(settings.get(sealing.KEY))]
         found.update(str(each) for each in (settings.get("key_env"), *named) if each)
     return found
+
+
+def _host(preset: Settings) -> str:
+    """Return the host of a preset's vendor; empty for a server of the user's own."""
+    parts = urlsplit(str(preset.get("base_url") or _VENDORS[str(preset["kind"])]))
+    return parts.hostname or "" if parts.scheme == "https" else ""
 
 
 @cache

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from curate import servers
 from curate.config import Json
 from curate.cost import MOST_TOKENS
+from curate.egress import Egress
 from curate.errors import ProviderError
 from curate.protocols import Reply, Request
 from curate.providers.faults import Rejection, filtered, hidden, rejected
@@ -52,6 +53,7 @@ class Unreachable(Exception):
 class SdkProvider(ABC):
     """A provider; a subclass says how its vendor wants a request, and how it words a reply."""
 
+    egress: ClassVar[Egress] = "remote"
     address: ClassVar[str]
     usual_key: ClassVar[str]
     _reached = False

@@ -24,6 +24,8 @@ class ProviderConfig(Section):
     """Address of the API; None is the vendor's own."""
     key_env: str | None = Field(default=None, pattern=f"^{sealing.VARIABLE}$", repr=False)
     """Environment variable of the key; None is the usual one at the vendor's own address, and no key elsewhere."""
+    local: bool = False
+    """The user's word that whatever answers at `base_url` keeps what it is sent; without it every address is remote."""
     vendor: str | None = None
     """Who serves the model, for the ledger; None is the address. Set it if the address may change and the model not."""
     json_mode: Literal["schema", "object", "none"] = "schema"

@@ -9,13 +9,11 @@ from collections.abc import AsyncIterator
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import httpx2
 
-from curate.errors import ConfigError
+from curate.egress import proxy
 from curate.providers.way import SENDING, TooLarge
 
 _KEPT_S = 5.0
@@ -128,17 +126,3 @@ def unpacked(content: bytes, codings: str, most: int) -> bytes:
         if len(content) > most:
             raise TooLarge
     return content
-
-
-def proxy(address: str) -> str | None:
-    """Return the proxy that the environment names for an address, None for none; ConfigError unless it speaks HTTP."""
-    parts, named = urlsplit(address), getproxies()
-    found = named.get(parts.scheme) or named.get("all")
-    if not found or proxy_bypass(parts.hostname or ""):
-        return None
-    if urlsplit(found).scheme not in ("http", "https"):
-        raise ConfigError(
-            f"{parts.scheme}_proxy: a proxy for {address} must be an http:// address; "
-            "set that variable, or name the host in no_proxy"
-        )
-    return found

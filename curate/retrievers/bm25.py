@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,7 @@ import polars as pl
 from pydantic import Field
 
 from curate.config import Json, Section
+from curate.egress import Egress
 from curate.protocols import Corpus, Hits, Kit, Progress
 from curate.ranking import Numbers, Scores, best_first
 from curate.records import Query
@@ -33,6 +35,8 @@ class Config(Section):
 
 class Bm25:
     """Rank documents by BM25 (Lucene's variant, by bm25s); a document that shares no token is not retrieved."""
+
+    egress: ClassVar[Egress] = "local"
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name, self.config, self._cache = name, config, kit.cache

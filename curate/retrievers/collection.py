@@ -34,6 +34,8 @@ class Config(Section):
     """The encoder that the collection was made with: it turns queries into vectors, no document is encoded."""
     url: str | None = Field(default=None, pattern=servers.ADDRESS, repr=False)
     """Address of the server, for example http://localhost:6333; without a port it is 6333."""
+    local: bool = False
+    """The user's word that the server at `url` keeps what it is asked; without it every address is remote."""
     path: Path | None = None
     """Instead of a server the folder of the client's embedded mode, which nobody else may have open."""
     id_field: str | None = None

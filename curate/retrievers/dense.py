@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice
+from typing import ClassVar
 
 import numpy as np
 
 from curate.config import Json, Section
+from curate.egress import Egress
 from curate.protocols import Corpus, Hits, Kit, Progress
 from curate.records import Hit, Query
 from curate.retrievers import parts
@@ -26,6 +28,8 @@ class Config(Section):
 
 class Dense:
     """Rank documents by the inner product of their vectors with the query's."""
+
+    egress: ClassVar[Egress] = "local"
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name = name

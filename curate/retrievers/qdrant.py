@@ -1,8 +1,9 @@
 """Dense retrieval by an index that is already there: a collection of Qdrant, which is asked by vectors alone."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 
 from curate.config import Json, digest
+from curate.egress import Egress, forwarded
 from curate.errors import AccessError, ConfigError, DataError, ProviderError
 from curate.protocols import Corpus, Kit, Progress, Vectors
 from curate.records import Hit, Query
@@ -21,7 +22,7 @@ class Qdrant:
     """Rank documents by the scores that a collection gives their points; those of others are left out and counted."""
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
-        self.name, self.config, self._kit = name, config, kit
+        self.name, self.config, self._named = name, config, kit.named
         self._place = f"retrievers.{name}"
         self._encoder = kit.encoder(config.encoder)
         self.facts: dict[str, Json] = {}
@@ -47,6 +48,15 @@ class Qdrant:
         except ProviderError as error:  # as a file that is not there: what was pooled before stands, unchecked
             raise DataError(f"{error}{'' if error.fatal else '; start the server, or mend url'}") from None
 
+    @property
+    def egress(self) -> Egress:
+        """Say that a folder keeps what it is asked; of a server see `beyond`."""
+        return "remote" if self.config.url else "local"
+
+    def beyond(self, who: str) -> str | None:
+        """Return why vectors of texts may leave; None if the user says that they stay."""
+        return forwarded(who, self.config.url, local=self.config.local)
+
     def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[list[Hit]]:
         """Yield each query's best `depth` documents of the corpus, by rounded score, ties by document id.
 
@@ -54,8 +64,6 @@ class Qdrant:
         """
         if not queries:
             return
-        if self.config.url:
-            self._kit.may_send(self._place, self.config.url)
         here = {document.doc_id for batch in corpus.batches() for document in batch}
         vectors, tally = self._encoder.encode([query.text for query in queries], "query"), _Tally(here, depth)
         with opened(self._place, self.config) as found:
@@ -65,7 +73,7 @@ class Qdrant:
                     f"{self._place}.encoder: {self.config.encoder} gives vectors of length {vectors.shape[1]}, "
                     f"expected {about.dim}; name the encoder that {self.config.collection} was made with"
                 )
-            reading = _Reading(found, about.points, here, depth, max(self.config.most, depth))
+            reading = _Reading(found, about.points, here, depth, max(self.config.most, depth), self._named)
             for start in range(0, len(queries), self.config.batch_size):
                 yield from map(tally.ranked, reading.read(vectors[start : start + self.config.batch_size]))
                 progress(f"search, {self.name}", len(queries), min(start + self.config.batch_size, len(queries)))
@@ -99,8 +107,10 @@ class Qdrant:
 class _Reading:
     """Read points until none that is left can change a query's best `depth` documents, or `most` are read."""
 
-    def __init__(self, collection: Collection, points: int, here: Set[str], depth: int, most: int) -> None:
-        self._collection, self._here, self._depth = collection, here, depth
+    def __init__(
+        self, collection: Collection, points: int, here: Set[str], depth: int, most: int, named: Callable[[str], str]
+    ) -> None:
+        self._collection, self._here, self._depth, self._named = collection, here, depth, named
         self._last = max(1, min(most, points))
         self._whole = self._last >= points
         self._first = min(self._last, depth * points // max(len(here), 1) + SLACK)
@@ -115,7 +125,7 @@ class _Reading:
             size = max(1, POINTS // limit)
             for part in (waiting[start : start + size] for start in range(0, len(waiting), size)):
                 for row, points in zip(part, self._collection.nearest(vectors[part], limit), strict=True):
-                    found[row] = points
+                    found[row] = [(self._named(doc_id), score) for doc_id, score in points]
             waiting = [row for row in waiting if not self._enough(found[row], limit)]
             if limit == self._last:
                 break

@@ -2,10 +2,12 @@
 
 import json
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from curate.config import Json, Section, kind_of
+from curate.egress import Egress
 from curate.errors import DataError
 from curate.files import sha256
 from curate.protocols import Corpus, Kit, Progress
@@ -33,8 +35,10 @@ class Config(Section):
 class RunFile:
     """Give back the rankings of a file: lines `qid Q0 docid rank score tag`, or mteb's JSON."""
 
-    def __init__(self, name: str, config: Config, kit: Kit) -> None:  # noqa: ARG002 - every retriever is given the kit
-        self.name, self.config = name, config
+    egress: ClassVar[Egress] = "local"
+
+    def __init__(self, name: str, config: Config, kit: Kit) -> None:
+        self.name, self.config, self._named = name, config, kit.named
         if not config.path.is_file():
             raise DataError(
                 f"retrievers.{name}.path: {config.path}: no such file; "
@@ -48,16 +52,27 @@ class RunFile:
         Ids are the file's: it may rank the raw corpus, of which some documents were merged or dropped, so only the
         pool can cut at a depth. Queries of the file that are not asked for are passed over; one it lacks has no hits.
         """
-        wanted = {query.query_id for query in queries}
+        wanted, named = _Wanted({query.query_id for query in queries}, self._named), self._named
         is_json = self.config.path.suffix == ".json"
-        run = _predictions(self.name, self.config, wanted) if is_json else _trec(self.config.path, wanted)
+        found = _predictions(self.name, self.config, wanted) if is_json else _trec(self.config.path, wanted)
+        run = {named(query): {named(doc): score for doc, score in each.items()} for query, each in found.items()}
         for number, query in enumerate(queries, start=1):
             ranked = sorted(run.get(query.query_id, {}).items(), key=lambda item: (-item[1], item[0]))
             yield [Hit(doc_id, rank, score) for rank, (doc_id, score) in enumerate(ranked, start=1)]
             progress(f"read, {self.name}", len(queries), number)
 
 
-def _predictions(name: str, config: Config, wanted: Collection[str]) -> Run:
+class _Wanted:
+    """The ids of a file whose queries are asked for, whatever the run calls them."""
+
+    def __init__(self, queries: Collection[str], named: Callable[[str], str]) -> None:
+        self._queries, self._named = queries, named
+
+    def __contains__(self, query_id: object) -> bool:
+        return isinstance(query_id, str) and self._named(query_id) in self._queries
+
+
+def _predictions(name: str, config: Config, wanted: Container[str]) -> Run:
     """Read what mteb writes with `prediction_folder`: subset -> split -> query -> document -> score."""
     path = config.path
     try:
@@ -98,7 +113,7 @@ def _number(value: object, place: str) -> float:
     return number
 
 
-def _trec(path: Path, wanted: Collection[str]) -> Run:
+def _trec(path: Path, wanted: Container[str]) -> Run:
     run: Run = {}
     try:
         with path.open(encoding="utf-8-sig") as lines:
@@ -110,7 +125,7 @@ def _trec(path: Path, wanted: Collection[str]) -> Run:
     return run
 
 
-def _add(run: Run, fields: Sequence[str], place: str, wanted: Collection[str]) -> None:
+def _add(run: Run, fields: Sequence[str], place: str, wanted: Container[str]) -> None:
     if len(fields) != FIELDS:
         raise DataError(f"{place}: found {len(fields)} fields, expected 6 (qid Q0 docid rank score tag)")
     query_id, _, doc_id, _, score, _ = fields

@@ -12,6 +12,7 @@ from curate.engines import ENGINES
 from curate.errors import ConfigError, suggestion
 from curate.judges import JUDGES
 from curate.judges.llm import LlmJudge
+from curate.pii.naming import Names
 from curate.prompts import Rubric
 from curate.protocols import Engine, Judge, Kit, Retriever
 from curate.providers import PROVIDERS, identity
@@ -35,7 +36,7 @@ def retriever(context: Context, name: str) -> Retriever:
     """Return the retriever of that name; an encoder's name means dense retrieval by it."""
     definitions = _with_encoders(context, "retrievers", RETRIEVERS.names(), name, {"kind": "dense", "encoder": name})
     make, config = _resolve(RETRIEVERS, "retrievers", definitions, name)
-    return make(name, config, kit(context))
+    return leaving.guarded_retriever(make(name, config, kit(context)), context)
 
 
 def judge(
@@ -71,8 +72,9 @@ def language_model(context: Context, name: str) -> LanguageModel | None:
 
 def kit(context: Context) -> Kit:
     """Return what plugins may ask for."""
-    may_send = partial(leaving.may_ask, context=context)
-    return Kit(partial(encoder, context), context.home / "cache", engine(context), device(context), may_send)
+    may_send = partial(leaving.may_send, context=context)
+    named, cache = Names(context.folder("mask"), context.home), context.home / "cache"
+    return Kit(partial(encoder, context), cache, engine(context), device(context), named, may_send)
 
 
 def engine(context: Context) -> Engine | None:

@@ -8,7 +8,7 @@ the stage `mask`, those to accept of whatever would carry the texts away.
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,6 +17,7 @@ import polars as pl
 from filelock import FileLock
 
 from curate.errors import DataError
+from curate.pii import naming
 from curate.pii.writing import link
 from curate.records import Span
 
@@ -120,13 +121,18 @@ class ToMask:
         self.decided = sum(map(len, self._waiting.values()))
         self.applied = 0
 
-    def of(self, table: str, batch: pl.DataFrame, fields: Sequence[str], key: str) -> Iterator[tuple[int, Span]]:
-        """Yield number and span of what is to be masked in the texts of a batch, which are counted field by field."""
+    def of(self, table: str, batch: pl.DataFrame, fields: Mapping[str, str], key: str) -> Iterator[tuple[int, Span]]:
+        """Yield number and span of what is to be masked in the texts of a batch, which are counted field by field.
+
+        `fields` is what decisions call a field -> its column. Decisions on a text name the id that its row was listed
+        under: that of the source, or the name in its place.
+        """
         if not self._waiting:
             return
-        for place, field in enumerate(fields):
-            for row, (name, text) in enumerate(batch.select(key, field).iter_rows()):
-                for each in self._waiting.get((table, name, field), ()):
+        for place, (field, column) in enumerate(fields.items()):
+            for row, (raw, text) in enumerate(zip(batch[key], batch[column], strict=True)):
+                names = (raw, naming.name(self._key, raw))
+                for each in (found for name in names for found in self._waiting.get((table, name, field), ())):
                     if each.link == text_link(self._key, text):
                         self.applied += 1
                         kind = KINDS.get(each.reason, "number")

@@ -20,6 +20,7 @@ from curate.corpus import TableCorpus
 from curate.errors import DataError, UserError
 from curate.judging import Pool
 from curate.panel import sanity
+from curate.pii.naming import Names
 from curate.prompts import Rubric
 from curate.review import drawing
 from curate.stages import spending
@@ -101,9 +102,9 @@ def lay(
     return Trial(drawn, laid, [seat for seat in seats if not isinstance(seat, ReplaySeat)])
 
 
-def known(path: Path) -> pl.DataFrame:
+def known(path: Path, context: Context) -> pl.DataFrame:
     """Return the pairs in a file of known grades: query_id, doc_id, grade; DataError unless it is such a table."""
-    return drawing.known(path).rename({"expected": "grade"})
+    return Names(context.folder("mask"), context.home).follow(drawing.known(path)).rename({"expected": "grade"})
 
 
 def passed(tried: Trial | None, config: Panel, context: Context) -> dict[str, Accuracy] | None:

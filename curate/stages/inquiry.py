@@ -206,7 +206,7 @@ class Desk:
     def _send(self, left: Sequence[tuple[Talk[Answer], Sequence[ask.Task]]]) -> None:
         context = self.context
         for talk, _ in left:
-            leaving.may_ask(f"judges.{talk.model.name}", talk.model.settings.base_url, context)
+            leaving.may_ask(f"judges.{talk.model.name}", talk.model.settings, context)
         jobs = [self._job(talk, tasks) for talk, tasks in left]
         budget = context.consent.budget
         bills = ask.ask(jobs, self.ledger, budget=budget, progress=context.progress, tell=context.tell)

@@ -143,7 +143,7 @@ def trial(config: Config, context: Context, table: Table) -> gate.Trial | None:
     """Return the panel before the controls of the gate; None without any, DataError if none is of this run."""
     if config.gate.positives is None:
         return None
-    known = gate.known(config.gate.positives)
+    known = gate.known(config.gate.positives, context)
     found = before(known, config, context, table)
     found.need_positives(len(known))
     return found

@@ -1,22 +1,23 @@
 """What masking may have missed stops whatever would carry it away: a question to a model elsewhere, and the export.
 
 `mask` lists places that still look like personal data. Nothing of a run leaves this machine while one stands in a text
-that was neither mended nor accepted; a model on this machine (loopback) may read them.
+that was neither mended nor accepted. Whoever may carry texts away is asked about in one place, `curate.egress`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 import polars as pl
 from pydantic import Field
 
+from curate import egress
 from curate.config import Json, Section
 from curate.context import Context
-from curate.encoders.api import Api
 from curate.errors import UserError
-from curate.protocols import Encoder, Vectors
-from curate.providers.loopback import outside
-from curate.records import Role
+from curate.protocols import Corpus, Encoder, Hits, Progress, Retriever, Vectors
+from curate.providers import beyond
+from curate.providers.settings import ProviderConfig
+from curate.records import Hit, Query, Role
 from curate.stages import decisions
 
 
@@ -64,38 +65,101 @@ def settings(context: Context) -> Leaving:
     return Leaving.model_validate({name: found[name] for name in Leaving.model_fields if name in found})
 
 
-def stop(who: str, left: pl.DataFrame, context: Context) -> int:
+def stop(who: str, left: pl.DataFrame, context: Context, why: str = "") -> int:
     """Return in how many texts something is left; UserError if that is not allowed, `who` would carry it away."""
     texts = left.select("table", "id").unique().height
     if texts and settings(context).residual == "stop":
         raise UserError(
-            f"{who}: {texts:,} texts still hold what looks like personal data ({left.height:,} places); look at each "
-            f"place, and mask or accept it: curate check mask --residual --run {context.run}; or mask such texts by "
-            "mask.patterns or mask.words, accept whole texts: --set mask.accept=[ID, ...], or all of them: "
+            f"{who}: {texts:,} texts still hold what looks like personal data ({left.height:,} places){why}; look at "
+            f"each place, and mask or accept it: curate check mask --residual --run {context.run}; or mask such texts "
+            "by mask.patterns or mask.words, accept whole texts: --set mask.accept=[ID, ...], or all of them: "
             "--set mask.residual=allow"
         )
     return texts
 
 
-def may_ask(who: str, base_url: str | None, context: Context) -> None:
-    """Stop before texts are sent to an address that is not this machine's; None is a vendor's own."""
-    if base_url is None or outside(base_url) is not None:
-        stop(who, residual(context), context)
+def ask(who: str, why: str | None, context: Context) -> None:
+    """Stop before texts are given to whoever may carry them away, for the reason `why`; None if they stay."""
+    if why is not None:
+        stop(who, residual(context), context, f", and what it is given may leave ({why})")
+
+
+def may_ask(who: str, model: ProviderConfig, context: Context) -> None:
+    """Stop before a language model is asked that may carry texts away."""
+    ask(who, beyond(who, model), context)
+
+
+def may_send(who: str, address: str, local: bool = False, /, *, context: Context) -> None:
+    """Stop before a plugin sends what is made of texts to an address, unless the user says that it stays there."""
+    ask(who, egress.forwarded(who, address, local=local), context)
 
 
 class Guarded:
-    """An encoder on a server, which texts are sent to only if they may leave."""
+    """An encoder that may carry texts away, which is given them only if they may leave."""
 
-    def __init__(self, encoder: Api, context: Context) -> None:
-        self.name, self.revision, self.dim = encoder.name, encoder.revision, encoder.dim
+    def __init__(self, encoder: Encoder, context: Context) -> None:
+        self.name, self.revision = encoder.name, encoder.revision
         self._encoder, self._context = encoder, context
+
+    @property
+    def dim(self) -> int:
+        """Return the length of a vector; this may load the model."""
+        return self._encoder.dim
+
+    @property
+    def lanes(self) -> int:
+        """Return how many threads may use it at once."""
+        return getattr(self._encoder, "lanes", 1)
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
         """Return what the encoder does; UserError if something is left in the texts of the run."""
-        may_ask(f"encoders.{self.name}", self._encoder.config.base_url, self._context)
+        self._ask()
         return self._encoder.encode(texts, role)
+
+    def __reduce__(self) -> tuple[Callable[[Encoder], Encoder], tuple[Encoder]]:
+        self._ask()  # here, for another process knows nothing of the run
+        return _bare, (self._encoder,)
+
+    def _ask(self) -> None:
+        who = f"encoders.{self.name}"
+        ask(who, egress.beyond(who, self._encoder), self._context)
+
+
+class GuardedRetriever:
+    """A retriever that may carry queries or documents away, which is given them only if they may leave."""
+
+    def __init__(self, retriever: Retriever, context: Context) -> None:
+        self.name, self.identity = retriever.name, retriever.identity
+        self._retriever, self._context = retriever, context
+
+    @property
+    def facts(self) -> Mapping[str, Json]:
+        """Return what the last search reported of itself."""
+        return getattr(self._retriever, "facts", {})
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Return what the last search has to say, in sentences."""
+        return getattr(self._retriever, "notes", ())
+
+    def search(
+        self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress
+    ) -> Iterable[Hits | Sequence[Hit]]:
+        """Return what the retriever does; UserError if something is left in the texts of the run."""
+        who = f"retrievers.{self.name}"
+        ask(who, egress.beyond(who, self._retriever), self._context)
+        return self._retriever.search(corpus, queries, depth, progress)
+
+
+def _bare(encoder: Encoder) -> Encoder:
+    return encoder
 
 
 def guarded(encoder: Encoder, context: Context) -> Encoder:
-    """Return the encoder, guarded if it sends its texts to a server."""
-    return Guarded(encoder, context) if isinstance(encoder, Api) else encoder
+    """Return the encoder, guarded unless it is of a kind that sends nothing."""
+    return encoder if egress.declared(encoder) == "local" else Guarded(encoder, context)
+
+
+def guarded_retriever(retriever: Retriever, context: Context) -> Retriever:
+    """Return the retriever, guarded unless it is of a kind that sends nothing."""
+    return retriever if egress.declared(retriever) == "local" else GuardedRetriever(retriever, context)

@@ -9,6 +9,7 @@ from curate.context import Report
 from curate.errors import DataError
 
 TEXT_TABLES = ("queries.parquet", "corpus.parquet")
+ID_TABLES = ("aliases.parquet", "classes.parquet", "dropped.parquet", "qrels.parquet")
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Mark:
     seconds: float
     outputs: dict[str, str]
     released: bool = False
-    """True once the raw texts of `ingest` were deleted, because `mask` has read them."""
+    """True once what is raw in the tables of `ingest` was deleted, because `mask` has read them."""
 
     @classmethod
     def read(cls, folder: Path) -> "Mark | None":
@@ -38,5 +39,5 @@ class Mark:
     def whole(self, folder: Path) -> bool:
         """Say whether the folder holds every file as the stage wrote it."""
         found = files.digests(folder)
-        gone = TEXT_TABLES if self.released else ()
+        gone = (*TEXT_TABLES, *ID_TABLES) if self.released else ()
         return all(found.get(path) == digest for path, digest in self.outputs.items() if path not in gone)

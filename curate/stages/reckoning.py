@@ -18,7 +18,7 @@ Reports = Mapping[str, Report]
 def left_out(reports: Reports, read: Callable[[str, str], pl.DataFrame]) -> Counter[str]:
     """Return reason -> queries that fell out before judging; `read` gives a stage's table."""
     reasons = Counter({MERGED[stage]: count(reports, stage, "merged_queries") for stage in MERGED if stage in reports})
-    for stage in ("ingest", "diversify"):
+    for stage in ("mask", "diversify"):
         if stage in reports:
             reasons.update(read(stage, "dropped").filter(pl.col("table") == "queries")["reason"].to_list())
     return reasons

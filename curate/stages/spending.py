@@ -6,7 +6,7 @@ from typing import Protocol
 
 import polars as pl
 
-from curate import ask, cascade, judging, sharing
+from curate import ask, cascade, egress, judging, sharing
 from curate.ask.pace import Pace
 from curate.budget import Plan, plan, together
 from curate.cascade import Mode
@@ -92,10 +92,13 @@ def listed(found: Mapping[str, Plan], context: Context) -> list[str]:
 
 
 def need_masked(panel: Sequence[AnySeat], context: Context) -> None:
-    """Stop before anything is sent to a judge elsewhere, unless all that looks like personal data may leave."""
-    for seat in paid(panel):
-        if seat.work:
-            leaving.may_ask(f"judges.{seat.name}", seat.settings.base_url, context)
+    """Stop before a judge is given texts that may carry them away, unless all that looks like personal data may."""
+    for seat in panel:
+        who = f"judges.{seat.name}"
+        if isinstance(seat, PaidSeat) and seat.work:
+            leaving.may_ask(who, seat.settings, context)
+        elif isinstance(seat, Seat) and seat.work:
+            leaving.ask(who, egress.beyond(who, seat.judge), context)
 
 
 def permit(verb: str, models: Mapping[str, ProviderConfig], planned: Mapping[str, Plan], context: Context) -> None:
@@ -168,6 +171,7 @@ def sample(pairs: pl.DataFrame, config: Panel, context: Context) -> pl.DataFrame
 
 def rate(table: Table, panel: Sequence[AnySeat], config: Panel, context: Context) -> None:
     """Have seats rate what they still have to, the language models side by side."""
+    need_masked(panel, context)
     for seat in panel:
         if isinstance(seat, Seat):
             judging.rate(seat.judge, seat.work, table.ledger, seat.key, context.progress)

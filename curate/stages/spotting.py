@@ -17,14 +17,14 @@ from curate import ask, resources
 from curate.budget import plan
 from curate.config import Json, read_yaml
 from curate.context import Context
+from curate.egress import outside
 from curate.errors import ConfigError, ProviderError, RunFailed
 from curate.ledger import Ledger, default_path
 from curate.pii import model as reading
 from curate.pii.model import STATUSES, Prompt, Spotted, Status, prompt, windows
 from curate.pii.secret import secret
 from curate.protocols import Reply
-from curate.providers import identity, provider
-from curate.providers.loopback import outside
+from curate.providers import beyond, identity, provider
 from curate.providers.presets import LanguageModel
 from curate.rates import Total
 from curate.records import Span
@@ -77,14 +77,15 @@ class Spots:
 def asked(config: Settings, context: Context) -> tuple[LanguageModel, Prompt] | None:
     """Return the model and what it is asked; None without one.
 
-    ConfigError if the name means no language model, or one that is not on this machine without `allow_remote`.
+    ConfigError if the name means no language model, or without `allow_remote` one that is not on this machine, or whose
+    settings do not say `local: true`.
     """
     if config.model is None:
         return None
     settings = build.language_model(context, config.model)
     if settings is None:
         raise ConfigError(f"mask.model: {config.model!r} is no language model; `curate models` lists those there are")
-    why = None if config.allow_remote else _remote(settings)
+    why = None if config.allow_remote else _leaves(f"judges.{config.model}", settings)
     if why is not None:
         raise ConfigError(
             f"mask.model: {config.model}: {why}; unmasked texts stay here unless you say mask.allow_remote=true"
@@ -94,8 +95,12 @@ def asked(config: Settings, context: Context) -> tuple[LanguageModel, Prompt] | 
     return settings, prompt(read_yaml(path), str(path))
 
 
-def _remote(settings: LanguageModel) -> str | None:
-    return "a vendor's own address is not this machine" if settings.base_url is None else outside(settings.base_url)
+def _leaves(who: str, settings: LanguageModel) -> str | None:
+    """Return why an unmasked text might leave this machine: more is asked here than of whoever reads masked ones."""
+    why = beyond(who, settings)
+    if settings.base_url is None:
+        return why and "a vendor's own address is not this machine"
+    return outside(settings.base_url) or why
 
 
 def fingerprint(config: Settings, context: Context) -> Json:

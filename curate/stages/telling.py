@@ -159,6 +159,8 @@ def _privacy(context: Context, suspicious: int) -> list[Json]:
         f"Something was masked in {changed}, of all that were read.",
         "A second scan looked for what was missed; no such scan finds everything.",
     ]
+    if renamed := figures.counted_texts(report.facts, "renamed"):
+        lines.append(f"The ids of {renamed} held what looks like personal data, and were replaced.")
     decided = leaving.decided(context)
     if any(decided.values()):
         counts = f"{decided['accepted']:,} were accepted and {decided['masked']:,} masked by people"

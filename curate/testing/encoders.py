@@ -5,6 +5,7 @@ from typing import get_args
 
 import numpy as np
 
+from curate.egress import understood
 from curate.protocols import Encoder, Vectors
 from curate.records import Role
 
@@ -16,6 +17,7 @@ NEAR = 0.05
 def check_encoder(make: Callable[[], Encoder]) -> None:
     """Check an encoder on `TEXTS`, in both roles: form and length of the rows, and the same again in other company."""
     encoder = make()
+    assert understood(encoder), 'egress is "local" for what sends nothing, "remote" for all else'
     assert encoder.name, "an encoder has a name"
     assert encoder.revision, "a revision says what can change a vector: it is part of the cache's key"
     assert make().revision == encoder.revision, "made again, it has the same revision"

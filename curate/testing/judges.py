@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 
+from curate.egress import understood
 from curate.protocols import Judge
 from curate.records import Document, Outcome, Query
 
@@ -18,6 +19,7 @@ PASSAGES = (
 def check_judge(make: Callable[[], Judge], query: Query = QUERY, passages: Sequence[Document] = PASSAGES) -> None:
     """Check a judge: one outcome a passage, which depends on nothing but the pair; identity that can be kept."""
     judge = make()
+    assert understood(judge), 'egress is "local" for what sends nothing, "remote" for all else'
     assert json.loads(json.dumps(judge.identity)), "an identity says what can change a grade"
     outcomes = list(judge.rate(query, passages))
     assert all(isinstance(each, Outcome) for each in outcomes), "a judge gives outcomes"

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable
 
+from curate.egress import understood
 from curate.errors import ProviderError
 from curate.protocols import Message, Provider, Reply, Request
 
@@ -18,6 +19,7 @@ def check_provider(
     `key` is what it signs in with: it stands in no identity, reply or error.
     """
     provider = make()
+    assert understood(provider), 'egress is "local" for what sends nothing, "remote" for all else'
     identity = json.dumps(provider.identity)
     assert provider.identity, "an identity says what can change an answer"
     assert json.dumps(make().identity) == identity, "made again, it has the same identity"

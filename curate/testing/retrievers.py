@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from curate.config import digest
+from curate.egress import understood
 from curate.protocols import Corpus, Retriever, quiet
 from curate.ranking import ask
 from curate.records import Document, Hit, Query
@@ -61,6 +62,7 @@ def check_retriever(make: Callable[[], Retriever], *, cuts: bool = True) -> None
     `cuts` is False for one that yields all it has whatever the depth, because its ids may be out of date, as of a file.
     """
     retriever = make()
+    assert understood(retriever), 'egress is "local" for what sends nothing, "remote" for all else'
     json.dumps(retriever.identity)
     whole = listed(retriever, Listed(CORPUS), QUERIES, WHOLE)
     for hits in whole:

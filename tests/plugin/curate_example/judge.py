@@ -20,6 +20,8 @@ class Config(Section):
 class Longest:
     """Grade by the share of the query that stands in the passage in one piece."""
 
+    egress = "local"  # it sends nothing
+
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name, self._config = name, config
         # Whatever changes a grade: ratings of another identity are not used. `heuristic` marks every report.

@@ -16,6 +16,8 @@ class Config(Section):
 class Ngrams:
     """Rank documents by Dice's coefficient, 2 |A and B| / (|A| + |B|), of the stretches of characters."""
 
+    egress = "local"  # it sends nothing
+
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name, self._size = name, config.size
         self.identity: Json = {"kind": "ngrams", "version": 1, "size": config.size}  # whatever changes a ranking
