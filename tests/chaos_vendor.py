@@ -20,6 +20,8 @@ from tests.vendor.scripts import last
 
 LANES = 8
 """Calls that the caller has in flight at the most."""
+USEFUL = 0.6
+"""About the share of answers that faults and kills leave of all."""
 SLOWEST_S, TIMEOUT_S = 10.0, 15.0
 """What an answer takes at the most, and how long the caller waits."""
 PRICES: Mapping[str, tuple[float, float]] = {"m-1": (2.0, 8.0), "m-2": (3.0, 15.0)}
@@ -54,7 +56,7 @@ class Bills:
     def pace(self) -> float:
         """Return the seconds that an answer takes now."""
         left = max(1.0, (self.pairs - len(self.good)) / self.batch)
-        return min(SLOWEST_S, max(0.02, (self.until - time.monotonic()) * LANES / left))
+        return min(SLOWEST_S, max(0.02, (self.until - time.monotonic()) * USEFUL * LANES / left))
 
     def drawn(self, call: Call) -> tuple[str, Fault | None]:
         """Return the name of a fault and the fault; those of the connection that `chaos` lacks come beside it."""
