@@ -303,7 +303,7 @@ def test_no_rating_is_wrong_and_none_is_lost(siege: Siege) -> None:
 @pytest.mark.accept
 def test_no_command_costs_more_than_its_cap_as_the_vendor_counts_it(siege: Siege) -> None:
     assert [each for each in siege.commands if each.billed > each.cap] == []
-    assert sum(each.stopped_by_cap for each in siege.commands) > 3
+    assert sum(each.stopped_by_cap for each in siege.commands) >= max(1, SECONDS // 1_800)
 
 
 @pytest.mark.accept
