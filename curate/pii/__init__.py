@@ -51,6 +51,8 @@ RECOGNISERS: Registry[Recogniser] = Registry(
         "name_spaced": "curate.pii.name_spaced:spaced",
         "name_parts": "curate.pii.name_parts:parts",
         "name_latin": "curate.pii.name_latin:latin",
+        "name_of_kin": "curate.pii.name_of_kin:of_kin",
+        "name_handle": "curate.pii.name_handle:handle",
         "birth_date": "curate.pii.birth_date:birth_date",
         "address": "curate.pii.address:address",
         "hospital": "curate.pii.institutions:hospital",
