@@ -9,6 +9,7 @@ import binascii
 import re
 from collections.abc import Iterator
 
+from curate.pii.digits import TWO_SIGNS
 from curate.pii.phone import email, landline, mobile
 from curate.pii.phone_western import western
 from curate.pii.spans import apart
@@ -22,7 +23,7 @@ _ENCODED = re.compile(rf"(?<![A-Za-z0-9+/])(?:{_GROUP}){{3,200}}{_LAST}(?![A-Za-
 _INSIDE = (email, mobile, landline, western)
 
 
-@trigger(f"(?:{_GROUP}){{3}}")
+@trigger(f"(?:{_GROUP}){{3}}", needs=TWO_SIGNS)
 def encoded(text: str) -> list[Span]:
     """Return what is an e-mail address or a telephone number, or holds one, in base64."""
     return apart(_found(text))

@@ -8,7 +8,7 @@ examples (RFC 5737, RFC 3849) are nobody's and stay.
 import ipaddress
 import re
 
-from curate.pii.digits import THREE_DIGITS
+from curate.pii.digits import THREE_DIGITS, TWO_SIGNS
 from curate.pii.spans import in_order
 from curate.pii.text import narrow, trigger
 from curate.pii.words import any_of, words
@@ -29,7 +29,7 @@ _RAW_NUMBER = r"[0-9０-９]{1,3}[.．]"
 
 
 @trigger(rf"(?:{_RAW_NUMBER}){{3}}[0-9０-９]", needs=THREE_DIGITS)
-@trigger("[0-9A-Fa-f]:[0-9A-Fa-f:]{2,}:[0-9A-Fa-f]|::[0-9A-Fa-f]{1,4}")
+@trigger("[0-9A-Fa-f]:[0-9A-Fa-f:]{2,}:[0-9A-Fa-f]|::[0-9A-Fa-f]{1,4}", needs=TWO_SIGNS)
 def ip_address(text: str) -> list[Span]:
     """Return IPv4 and IPv6 addresses of somebody's machine."""
     text = narrow(text)

@@ -26,7 +26,7 @@ _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _HOST = re.compile(r"\.[a-z]{2,4}\Z")
 
 
-@trigger("[@＠][A-Za-zＡ-Ｚａ-ｚ\u3400-\u9fff]")
+@trigger("[@＠][A-Za-zＡ-Ｚａ-ｚ\u3400-\u9fff]", needs="@|＠")
 def handle(text: str) -> list[Span]:
     """Return the names in handles behind an @: the Chinese name without its title, a handle in Latin letters whole."""
     text = narrow(text)

@@ -14,11 +14,11 @@ _WORDS = words("network")["staff"]
 _NUMBERS = [labelled(_WORDS, CODE)]
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}(?=\s?(?:[年届版]|\Z|[,.，。)]))|[0-9]{1,6}(?=\s?位)")
 _LAST = "".join(sorted({word[-1] for word in _WORDS if not word[-1].isascii()}))
-_ENDS = sorted({word.split(" ")[-1] for word in _WORDS if word.isascii()})
+_ENGLISH = [word for word in _WORDS if word.isascii()]
 
 
 @trigger(
-    rf"(?:[{_LAST}]|{loosely(_ENDS)})[{RAW_SPACE}字号號码碼编編是为為第A-Za-zＡ-Ｚａ-ｚ:：=#＃.()（）\"“-]{{0,12}}[0-9０-９]",
+    rf"(?:[{_LAST}]|{loosely(_ENGLISH)})[{RAW_SPACE}字号號码碼编編是为為第A-Za-zＡ-Ｚａ-ｚ:：=#＃.()（）\"“-]{{0,12}}[0-9０-９]",
     needs=THREE_DIGITS,
 )
 def staff_number(text: str) -> list[Span]:
