@@ -14,7 +14,7 @@ from curate.pii.text import narrow, trigger
 from curate.records import Span
 
 _JOINT = re.compile(r"(?<=[0-9)-])[ \t]*(?:\r\n|\r|\n)[ \t]*(?=[-(]?[0-9])")
-_WIDE_JOINT = r"[0-9０-９)）\u2010-\u2015\u2212－-][\s\u3000]*?[\r\n][\s\u3000]*[-－(（\u2010-\u2015]?[0-9０-９]"
+_WIDE_JOINT = r"[0-9０-９)）\u2010-\u2015\u2212－-][\s\u3000]*?[\r\n][\s\u3000]*[-－(（\u2010-\u2015\u2212]?[0-9０-９]"
 _NUMBERS: Recognisers = (mobile, landline, western, overseas)
 _ENDS = re.compile(r"\r\n|\r|\n")
 _ANNOUNCED = re.compile(rf"{PHONE}[^\r\n0-9]{{0,6}}\Z", re.IGNORECASE)

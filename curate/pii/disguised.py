@@ -3,6 +3,7 @@
 import html
 import re
 
+from curate.pii.digits import TWO_SIGNS
 from curate.pii.phone import email, landline, mobile
 from curate.pii.phone_overseas import overseas
 from curate.pii.phone_western import western
@@ -10,6 +11,7 @@ from curate.pii.resident_id import resident_id
 from curate.pii.rewritten import Recognisers, found, rewrite
 from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
+from curate.pii.words import raw
 from curate.records import Span
 
 _NAMED = "nbsp|ensp|emsp|thinsp|hyphen|ndash|minus|period|dot|commat|lpar|rpar|plus|lowbar"
@@ -27,7 +29,7 @@ _IN_ENTITIES: Recognisers = (mobile, landline, western, overseas, email, residen
 
 
 @trigger(f"&(?:{_CODE});")
-@trigger(r"(?i:[\[({<] ?(?:at|@) ?[\])}>])", needs=r"[\[({<] ?(?:[aA][tT]|@) ?[\])}>]")
+@trigger(rf"[\[({{<（［｛＜]\s?(?:{raw(['at'])}|[@＠])\s?[\])}}>）］｝＞]", needs=TWO_SIGNS)
 def disguised(text: str) -> list[Span]:
     """Return telephone and identity numbers and e-mail addresses with entities of HTML or a bracketed `at` in them.
 

@@ -2,7 +2,7 @@
 
 IPv4 is four numbers to 255 with dots, IPv6 as RFC 4291 writes it. Four small numbers are more often a section or an
 enzyme (EC 3.4.21.4) than an address: they need a word in front. Addresses of the machine itself, of everybody and of
-examples (RFC 5737, RFC 3849) are nobody's and stay.
+examples (RFC 5737, RFC 3849) are nobody's and stay, and so is 192.168.x.x, which a million homes share.
 """
 
 import ipaddress
@@ -23,13 +23,17 @@ _COLONS = re.compile(
 _SAID = re.compile(rf"{any_of(_WORDS['address'])}{_LINK}\Z", re.IGNORECASE)
 _OTHER = re.compile(rf"{any_of(_WORDS['no_address'])}{_LINK}\Z", re.IGNORECASE)
 _NOBODY = tuple(
-    map(ipaddress.ip_network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "0.0.0.0/8", "2001:db8::/32"))
+    map(
+        ipaddress.ip_network,
+        ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "0.0.0.0/8", "192.168.0.0/16", "2001:db8::/32"),
+    )
 )
+_HEX = "[0-9A-Fa-f０-９Ａ-Ｆａ-ｆ]"
 _RAW_NUMBER = r"[0-9０-９]{1,3}[.．]"
 
 
 @trigger(rf"(?:{_RAW_NUMBER}){{3}}[0-9０-９]", needs=THREE_DIGITS)
-@trigger("[0-9A-Fa-f]:[0-9A-Fa-f:]{2,}:[0-9A-Fa-f]|::[0-9A-Fa-f]{1,4}", needs=TWO_SIGNS)
+@trigger(f"{_HEX}[:：](?:{_HEX}|[:：]){{2,}}[:：]{_HEX}|[:：]{{2}}{_HEX}", needs=TWO_SIGNS)
 def ip_address(text: str) -> list[Span]:
     """Return IPv4 and IPv6 addresses of somebody's machine."""
     text = narrow(text)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from curate.pii.people import given_names
 from curate.pii.spans import in_order
 from curate.pii.text import narrow, trigger
-from curate.pii.words import either, one_of, words
+from curate.pii.words import either, one_of, raw, words
 from curate.records import Span
 
 _LISTS = words("kin")
@@ -17,13 +17,12 @@ _OWNED = re.compile(
     rf"(?<![A-Za-z])(?i:{either(_LISTS['owners'])} {_BETWEEN}{_KIN})(?P<link>,? )"
     rf"(?P<first>{_WORD})(?P<rest>(?: (?:[A-Z]\.? )?{_WORD}){{0,2}})(?P<end>['’]s)?(?![A-Za-z0-9])"
 )
-_RAW_KIN = f"(?i:{either(_LISTS['words'])})"
 _VERB = re.compile(rf"(?:,|\(|['’]s)? ?(?:{one_of(_LISTS['verbs'])})(?![A-Za-z])|,|\(| ?\(|['’]s")
 _NOT = frozenset(_LISTS["no_names"])
 _DOUBTFUL = frozenset(_LISTS["doubtful"])
 
 
-@trigger(rf"{_RAW_KIN},?[\s\u00a0][A-ZÀ-Þ]", needs=rf"(?i:{either(_LISTS['owners'])}[\s\u00a0])")
+@trigger(rf"{raw(_LISTS['words'])}[,，]?\s[A-ZＡ-ＺÀ-Þ]", needs=rf"{raw(_LISTS['owners'])}\s")
 def of_kin(text: str) -> list[Span]:
     """Return the name of somebody's relative, friend or colleague behind the word for that, with the surname.
 

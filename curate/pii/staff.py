@@ -3,7 +3,7 @@
 import re
 
 from curate.pii.digits import THREE_DIGITS
-from curate.pii.number_labels import CODE, RAW_SPACE, labelled, loosely, matches
+from curate.pii.number_labels import CODE, NUMERALS, RAW_DASH, RAW_SPACE, labelled, loosely, matches
 from curate.pii.phone import counted
 from curate.pii.spans import value_spans
 from curate.pii.text import trigger
@@ -18,7 +18,8 @@ _ENGLISH = [word for word in _WORDS if word.isascii()]
 
 
 @trigger(
-    rf"(?:[{_LAST}]|{loosely(_ENGLISH)})[{RAW_SPACE}字号號码碼编編是为為第A-Za-zＡ-Ｚａ-ｚ:：=#＃.()（）\"“-]{{0,12}}[0-9０-９]",
+    rf"(?:[{_LAST}]|{loosely(_ENGLISH)})"
+    rf"[{RAW_SPACE}字号號码碼编編是为為第卡A-Za-zＡ-Ｚａ-ｚ\r\n:：=＝#＃№\"“”'’‘】>＞|._．＿()（）{RAW_DASH}]*[\d{NUMERALS}]",
     needs=THREE_DIGITS,
 )
 def staff_number(text: str) -> list[Span]:
