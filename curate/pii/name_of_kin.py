@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from curate.pii.digits import TWO_SIGNS
 from curate.pii.people import given_names
 from curate.pii.spans import in_order
 from curate.pii.text import narrow, trigger
@@ -22,7 +23,7 @@ _NOT = frozenset(_LISTS["no_names"])
 _DOUBTFUL = frozenset(_LISTS["doubtful"])
 
 
-@trigger(rf"{raw(_LISTS['words'])}[,，]?\s[A-ZＡ-ＺÀ-Þ]", needs=rf"{raw(_LISTS['owners'])}\s")
+@trigger(rf"{raw(_LISTS['words'])}[,，]?\s[A-ZＡ-ＺÀ-Þ]", needs=TWO_SIGNS)
 def of_kin(text: str) -> list[Span]:
     """Return the name of somebody's relative, friend or colleague behind the word for that, with the surname.
 
