@@ -1,7 +1,8 @@
-"""Recall of values that stand in families, handles, staff numbers, IP addresses and disguises, and what is masked wrongly.
+r"""Recall of values in families, handles, staff numbers, IP addresses and disguises, and what is masked wrongly.
 
 The sets lie in benchmarks/planted, all values made up: one row per line, a class, a tab, and a text in which every
-value is marked as {kind|...}; \\n and \\r are line ends. `first` was written and measured before the rules were.
+value is marked as {kind|...}; \n and \r are line ends. `first` was written and measured before the rules were,
+`second` after them, by the same hand, and measured before anything was mended with it.
 `bare` holds names that nothing around them vouches for: rules cannot find them, and the rate says how many they do.
 A value is found if exactly its place is masked as its kind, touched if any of its characters is masked at all; rows of
 class `neg` hold nothing to mask.

@@ -1,8 +1,9 @@
-"""Telephone numbers that a line end cuts in two or three: 138\\n62047715, 010-\\n62830147, (555) 301-\\n4412."""
+"""Telephone numbers that a line end cuts in two or three: 1592038 and 4471 on the next line, (555) 301- and 4412."""
 
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import partial
 
 from curate.pii.digits import THREE_DIGITS
 from curate.pii.phone import PHONE, landline, mobile
@@ -41,10 +42,14 @@ def broken(text: str) -> list[Span]:
     )
 
 
+def _sign(sign: str, _match: re.Match[str]) -> str:
+    return sign
+
+
 def _joined(text: str) -> Iterator[Span]:
     """Yield numbers that are there once lines are joined, without a sign between the digits or with a hyphen."""
     for sign in ("", "-"):
-        yield from found(rewrite(text, _JOINT, lambda _: sign), _NUMBERS, "broken")
+        yield from found(rewrite(text, _JOINT, partial(_sign, sign)), _NUMBERS, "broken")
 
 
 def _overlaps(span: Span, others: list[Span]) -> bool:

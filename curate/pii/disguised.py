@@ -1,4 +1,4 @@
-"""Numbers and e-mail addresses behind HTML entities and brackets: &#49;&#51;&#56;..., 139&nbsp;..., name [at] web.de."""
+"""Numbers and e-mail addresses behind HTML entities or brackets: &#49;&#51;&#56;.., 139&nbsp;.., name [at] web.de."""
 
 import html
 import re

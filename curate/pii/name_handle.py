@@ -66,7 +66,7 @@ def _person(pieces: Sequence[str], name: str) -> bool:
     if not 2 <= len(parts) <= 3:
         return False
     first, last = parts[0], parts[-1]
-    if first in given_names() or last in given_names() and len(first) > 1:
+    if first in given_names() or (last in given_names() and len(first) > 1):
         return all(len(part) > 1 or part.isalpha() for part in parts)
     if last in _surnames() and (len(first) == 1 or len(parts) < len(pieces)):
         return True

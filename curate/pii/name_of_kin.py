@@ -1,4 +1,4 @@
-"""Names behind an English family word that belongs to somebody: my husband John Smith, his mother Maria, her son, Noah, is."""
+"""Names behind an English family word that belongs to somebody: my husband John Smith, his mother Maria."""
 
 import re
 from collections.abc import Iterator
