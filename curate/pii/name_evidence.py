@@ -28,6 +28,7 @@ class Evidence(Section):
     doubled: str
     asked: str
     scarce: str
+    owners: str
     called: str
     homely: str
 
@@ -68,6 +69,12 @@ class _Around:
     kin: Words
     """Words after which a given name may stand alone."""
     asked: Words
+    owners: Words
+
+    def owned(self, text: str, place: int) -> bool:
+        """Say whether a family word that belongs to somebody ends there: 我弟, 她儿子."""
+        kin = self.kin.before(text, place)
+        return kin > 0 and self.owners.before(text, place - kin) > 0
 
 
 @cache
@@ -88,6 +95,7 @@ def around() -> _Around:
         family=Words(data.behind["family"].words.split()),
         kin=Words(data.front["kin"].words.split()),
         asked=Words(data.asked.split()),
+        owners=Words(data.owners.split()),
     )
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from curate.pii.name_evidence import around, evidence, ordinary
+from curate.pii.name_lattice import is_word
 from curate.pii.name_sought import DOUBLED, LEADS, LED_OR_DOUBLED, NICK
 from curate.pii.name_weights import behind, front, gain, given_weight, surname_weight
 from curate.pii.name_words import known
@@ -16,6 +17,8 @@ _NICK = -7.5
 """How rarely a nickname stands where a word might (logarithm)."""
 _BAR, _WORD_BAR = 4.3, 5.0
 """What all must add up to; more if it is a word as well."""
+_OWNED = 1.5
+"""A family word in front that belongs to somebody (我弟, 她儿子) counts so much more."""
 _GIVEN_LESS = 4.0
 """小敏 and 阿珍 are said less often than 小王."""
 _PREFIXED = re.compile(rf"[小老阿](?=[{CJK}])")
@@ -65,7 +68,13 @@ def _vouched(text: str, start: int, end: int, weight: float) -> bool:
     word = text[start:end] in ordinary()
     if before <= 0 or (word and after < 4 and before < LEADS) or (after <= 0 and before < LEADS):
         return False
-    return gain(text, start, end, weight) + before + after >= (_WORD_BAR if word else _BAR)
+    owned = _OWNED * (not _is_adverb(text[start:end]) and around().owned(text, start))
+    return gain(text, start, end, weight) + before + after + owned >= (_WORD_BAR if word else _BAR)
+
+
+def _is_adverb(name: str) -> bool:
+    """Say whether a doubled nickname is a word too, as 毛毛 and 静静 are."""
+    return name[0] == name[1] and is_word(name)
 
 
 def _doubled(text: str) -> Iterator[tuple[int, int]]:

@@ -22,14 +22,14 @@ def is_name(rater: Sequence[str]) -> bool:
     """
     if rater and all(map(_known, rater)):
         return True
-    return len(rater) > 1 and all(map(_CAPITAL.fullmatch, rater)) and rater[0].casefold() in _given()
+    return len(rater) > 1 and all(map(_CAPITAL.fullmatch, rater)) and rater[0].casefold() in given_names()
 
 
 def _known(word: str) -> bool:
     """Say whether a word is a name; those of the world must begin with a capital."""
     if not word.isascii():
         return _chinese(word)
-    return word.casefold() in _latin() or (word[0].isupper() and word.casefold() in _given())
+    return word.casefold() in _latin() or (word[0].isupper() and word.casefold() in given_names())
 
 
 def _chinese(word: str) -> bool:
@@ -54,6 +54,6 @@ def _latin() -> frozenset[str]:
 
 
 @cache
-def _given() -> frozenset[str]:
+def given_names() -> frozenset[str]:
     """Return all given names, in small letters."""
     return frozenset(name.casefold() for name in (*lists().latin.given, *words("people")["given"]))

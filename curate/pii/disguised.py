@@ -1,0 +1,47 @@
+"""Numbers and e-mail addresses behind HTML entities or brackets: &#49;&#51;&#56;.., 139&nbsp;.., name [at] web.de."""
+
+import html
+import re
+
+from curate.pii.digits import TWO_SIGNS
+from curate.pii.phone import email, landline, mobile
+from curate.pii.phone_overseas import overseas
+from curate.pii.phone_western import western
+from curate.pii.resident_id import resident_id
+from curate.pii.rewritten import Recognisers, found, rewrite
+from curate.pii.spans import apart
+from curate.pii.text import narrow, trigger
+from curate.pii.words import raw
+from curate.records import Span
+
+_NAMED = "nbsp|ensp|emsp|thinsp|hyphen|ndash|minus|period|dot|commat|lpar|rpar|plus|lowbar"
+_CODE = f"#0{{0,4}}[0-9]{{2,5}}|#[xX]0{{0,4}}[0-9A-Fa-f]{{2,4}}|{_NAMED}"
+_ENTITY = re.compile(f"&(?:{_CODE});")
+_AT = r"[ \t]?(?:\[ ?at ?\]|\( ?at ?\)|\{ ?at ?\}|< ?at ?>|\[@\]|\(@\))[ \t]?"
+_POINT = r"[ \t]?(?:\[ ?dot ?\]|\( ?dot ?\)|\{ ?dot ?\}|< ?dot ?>|\[\.\]|\(\.\))[ \t]?"
+_HOST = r"[A-Za-z0-9-]{1,63}"
+_ADDRESS = re.compile(
+    rf"(?<=[A-Za-z0-9_+-])(?:{_AT}(?={_HOST}(?:(?:{_POINT}|\.){_HOST}){{1,6}}(?![A-Za-z]))|{_POINT}(?={_HOST}))",
+    re.IGNORECASE,
+)
+_SPACES = str.maketrans({"\u2002": " ", "\u2003": " ", "\u2009": " ", "\u2010": "-"})
+_IN_ENTITIES: Recognisers = (mobile, landline, western, overseas, email, resident_id)
+
+
+@trigger(f"&(?:{_CODE});")
+@trigger(rf"[\[({{<（［｛＜]\s?(?:{raw(['at'])}|[@＠])\s?[\])}}>）］｝＞]", needs=TWO_SIGNS)
+def disguised(text: str) -> list[Span]:
+    """Return telephone and identity numbers and e-mail addresses with entities of HTML or a bracketed `at` in them.
+
+    The place is that of the text as it was written, every entity whole.
+    """
+    plain = rewrite(text, _ENTITY, lambda match: html.unescape(match[0]).translate(_SPACES))
+    spelt = rewrite(narrow(text), _ADDRESS, lambda match: "@" if re.search("at|@", match[0], re.IGNORECASE) else ".")
+    spans = [*found(plain, _IN_ENTITIES, "disguised"), *found(spelt, (email,), "disguised")]
+    return apart(span for span in spans if not _sentence(text, span))
+
+
+def _sentence(text: str, span: Span) -> bool:
+    """Say whether what looks like an address with spaces is two sentences: seen [at] home.Then he fell."""
+    value = text[span.start : span.end]
+    return span.kind == "email" and " " in value and re.search(r"\.[A-Z][a-z]*\Z", value) is not None

@@ -1,0 +1,71 @@
+"""Addresses on the net: IPv4 and IPv6, not versions, sections of a text, enzymes, sequences or times.
+
+IPv4 is four numbers to 255 with dots, IPv6 as RFC 4291 writes it. Four small numbers are more often a section or an
+enzyme (EC 3.4.21.4) than an address: they need a word in front. Addresses of the machine itself, of everybody and of
+examples (RFC 5737, RFC 3849) are nobody's and stay, and so is 192.168.x.x, which a million homes share.
+"""
+
+import ipaddress
+import re
+
+from curate.pii.digits import THREE_DIGITS, TWO_SIGNS
+from curate.pii.spans import in_order
+from curate.pii.text import narrow, trigger
+from curate.pii.words import any_of, words
+from curate.records import Span
+
+_WORDS = words("network")
+_LINK = r"[\s:：=是为為(（\[\"'“.-]{0,4}"
+_FOUR = re.compile(r"(?<![0-9A-Za-z_.])(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![0-9A-Za-z_]|\.[0-9])", re.ASCII)
+_COLONS = re.compile(
+    r"(?<![0-9A-Za-z:.])(?=[0-9A-Fa-f:]*[0-9])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![0-9A-Za-z:])"
+)
+_SAID = re.compile(rf"{any_of(_WORDS['address'])}{_LINK}\Z", re.IGNORECASE)
+_OTHER = re.compile(rf"{any_of(_WORDS['no_address'])}{_LINK}\Z", re.IGNORECASE)
+_NOBODY = tuple(
+    map(
+        ipaddress.ip_network,
+        ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "0.0.0.0/8", "192.168.0.0/16", "2001:db8::/32"),
+    )
+)
+_HEX = "[0-9A-Fa-f０-９Ａ-Ｆａ-ｆ]"
+_RAW_NUMBER = r"[0-9０-９]{1,3}[.．]"
+
+
+@trigger(rf"(?:{_RAW_NUMBER}){{3}}[0-9０-９]", needs=THREE_DIGITS)
+@trigger(f"{_HEX}[:：](?:{_HEX}|[:：]){{2,}}[:：]{_HEX}|[:：]{{2}}{_HEX}", needs=TWO_SIGNS)
+def ip_address(text: str) -> list[Span]:
+    """Return IPv4 and IPv6 addresses of somebody's machine."""
+    text = narrow(text)
+    places = [match.span() for match in _FOUR.finditer(text) if _is_four(match)]
+    places += [match.span() for match in _COLONS.finditer(text) if _is_colons(match[0])]
+    return in_order(places, "ip", "ip_address")
+
+
+def _is_four(match: re.Match[str]) -> bool:
+    """Say whether four numbers are an address: of somebody, with no word for a version, not small without a word."""
+    parts = match[0].split(".")
+    if any(part != str(int(part)) for part in parts) or not _of_somebody(match[0]):
+        return False
+    before = match.string[max(0, match.start() - 20) : match.start()]
+    if _SAID.search(before):
+        return True
+    return _OTHER.search(before) is None and max(map(int, parts)) >= 100 and int(parts[0]) >= 5
+
+
+def _is_colons(found: str) -> bool:
+    """Say whether what has colons is an address: whole, with a long group or `::`, no time and no ratio."""
+    groups = [group for group in found.split(":") if group]
+    if len(groups) < 3 or not any(len(group) > 2 for group in groups):
+        return False
+    return ("::" in found or len(groups) == 8) and _of_somebody(found)
+
+
+def _of_somebody(found: str) -> bool:
+    try:
+        address = ipaddress.ip_address(found)
+    except ValueError:
+        return False
+    if address.is_loopback or address.is_unspecified or address.is_multicast or found.startswith("255."):
+        return False
+    return not any(address in network for network in _NOBODY)

@@ -1,0 +1,114 @@
+"""Names in @-names of running text: @王小明医生, @dr_john_smith, @zhangwei1985; not e-mail, institutions or media.
+
+A handle in Latin letters is a person's if it is made of a given name of the list, of a given name and a surname, or of
+a surname and a given name in pinyin; it goes whole. In a Chinese one the name goes, and a title behind it stays.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from curate.pii.name_words import known, lists
+from curate.pii.names import CJK
+from curate.pii.people import given_names, is_name
+from curate.pii.spans import in_order
+from curate.pii.text import narrow, trigger
+from curate.pii.words import either, one_of, words
+from curate.records import Span
+
+_LISTS = words("handles")
+_AT = r"(?<![A-Za-z0-9._%+-])@"
+_CHINESE = re.compile(rf"{_AT}(?P<name>[{CJK}]{{2,12}})")
+_TITLED = re.compile(rf"(?P<name>[{CJK}]{{2,4}}?){either(_LISTS['titles_zh'])}(?P<rest>[{CJK}]*)\Z")
+_NO_PERSON = re.compile(either(_LISTS["institutions_zh"]))
+_LATIN = re.compile(rf"{_AT}(?P<id>[A-Za-z][A-Za-z0-9_.-]{{2,29}})(?![A-Za-z0-9/@(])")
+_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_HOST = re.compile(r"\.[a-z]{2,4}\Z")
+
+
+@trigger("[@＠][A-Za-zＡ-Ｚａ-ｚ\u3400-\u9fff]", needs="@|＠")
+def handle(text: str) -> list[Span]:
+    """Return the names in handles behind an @: the Chinese name without its title, a handle in Latin letters whole."""
+    text = narrow(text)
+    return in_order([*_chinese(text), *_latin(text)], "name", "name_handle")
+
+
+def _chinese(text: str) -> Iterator[tuple[int, int]]:
+    for match in _CHINESE.finditer(text):
+        run, start = match["name"], match.start("name")
+        titled = _TITLED.match(run)
+        name = titled["name"] if titled else run
+        if not _NO_PERSON.search(run if not titled else name) and _named(name):
+            yield start, start + len(name)
+
+
+def _named(name: str) -> bool:
+    """Say whether a word is a surname with a given name, not the surname alone nor a nickname."""
+    return (
+        len(name) > 2 - (name[:1] in known().sure) and name[0] not in "小老阿" and name[-1] != "某" and is_name([name])
+    )
+
+
+def _latin(text: str) -> Iterator[tuple[int, int]]:
+    for match in _LATIN.finditer(text):
+        name = match["id"].rstrip("._-")
+        if not _HOST.search(name) and _person([piece.casefold() for piece in _PIECE.findall(name)], name):
+            yield match.start("id"), match.start("id") + len(name)
+
+
+def _person(pieces: Sequence[str], name: str) -> bool:
+    whole = "".join(pieces)
+    if whole in _no_person() or not _institutions().isdisjoint(pieces) or name.isupper():
+        return False
+    parts = [piece for piece in pieces if piece not in _titles()]
+    if len(parts) == 1:
+        return _one(parts[0])
+    if not 2 <= len(parts) <= 3:
+        return False
+    first, last = parts[0], parts[-1]
+    if first in given_names() or (last in given_names() and len(first) > 1):
+        return all(len(part) > 1 or part.isalpha() for part in parts)
+    if last in _surnames() and (len(first) == 1 or len(parts) < len(pieces)):
+        return True
+    return _pinyin(whole) and (first in _pinyin_surnames() or last in _pinyin_surnames())
+
+
+def _one(word: str) -> bool:
+    """Say whether one word is a given name, one with a surname behind it, or a name in pinyin."""
+    if word in given_names():
+        return len(word) > 3
+    cuts = range(3, len(word) - 2)
+    return any(word[:cut] in given_names() and word[cut:] in _surnames() for cut in cuts) or _pinyin(word)
+
+
+def _pinyin(word: str) -> bool:
+    """Say whether a word is a surname and one or two syllables in pinyin, of seven letters or more."""
+    return len(word) >= 7 and _PINYIN.fullmatch(word) is not None
+
+
+@cache
+def _pinyin_surnames() -> frozenset[str]:
+    return frozenset(name.casefold() for name in lists().latin.surnames)
+
+
+@cache
+def _surnames() -> frozenset[str]:
+    return frozenset(_LISTS["surnames"])
+
+
+@cache
+def _no_person() -> frozenset[str]:
+    return frozenset(_LISTS["no_person"])
+
+
+@cache
+def _institutions() -> frozenset[str]:
+    return frozenset(_LISTS["institutions"])
+
+
+@cache
+def _titles() -> frozenset[str]:
+    return frozenset(_LISTS["titles"])
+
+
+_PINYIN = re.compile(rf"{one_of(_pinyin_surnames())}(?:{one_of(_LISTS['syllables'])}){{1,2}}")
