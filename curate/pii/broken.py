@@ -18,7 +18,7 @@ _JOINT = re.compile(r"(?<=[0-9)-])[ \t]*(?:\r\n|\r|\n)[ \t]*(?=[-(]?[0-9])")
 _WIDE_JOINT = r"[0-9０-９)）\u2010-\u2015\u2212－-][\s\u3000]*?[\r\n][\s\u3000]*[-－(（\u2010-\u2015\u2212]?[0-9０-９]"
 _NUMBERS: Recognisers = (mobile, landline, western, overseas)
 _ENDS = re.compile(r"\r\n|\r|\n")
-_ANNOUNCED = re.compile(rf"{PHONE}[^\r\n0-9]{{0,6}}\Z", re.IGNORECASE)
+_ANNOUNCED = re.compile(rf"{PHONE}[^0-9]{{0,6}}\Z", re.IGNORECASE)
 _LINE_BEGINS, _LINE_ENDS = re.compile(r"(?:\A|[\r\n])[ \t]*\Z"), re.compile(r"[ \t]*(?:[\r\n]|\Z)")
 _MOST = 2
 """Line ends in one number; a column of a table has more."""

@@ -3,6 +3,8 @@
 import html
 import re
 
+from curate.pii.accounts import qq, wechat
+from curate.pii.bank_card import bank_card
 from curate.pii.digits import TWO_SIGNS
 from curate.pii.phone import email, landline, mobile
 from curate.pii.phone_overseas import overseas
@@ -11,13 +13,15 @@ from curate.pii.resident_id import resident_id
 from curate.pii.rewritten import Recognisers, found, rewrite
 from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
-from curate.pii.words import raw
+from curate.pii.words import either, raw, words
 from curate.records import Span
 
 _NAMED = "nbsp|ensp|emsp|thinsp|hyphen|ndash|minus|period|dot|commat|lpar|rpar|plus|lowbar"
 _CODE = f"#0{{0,4}}[0-9]{{2,5}}|#[xX]0{{0,4}}[0-9A-Fa-f]{{2,4}}|{_NAMED}"
-_ENTITY = re.compile(f"&(?:{_CODE});")
-_AT = r"[ \t]?(?:\[ ?at ?\]|\( ?at ?\)|\{ ?at ?\}|< ?at ?>|\[@\]|\(@\))[ \t]?"
+_ENTITY = re.compile(f"&(?:amp;){{0,3}}(?:{_CODE});")
+"""An `&` that was escaped again and again as well."""
+_PROVIDERS = either(words("contacts")["providers"])
+_AT = rf"[ \t]?(?:\[ ?at ?\]|\( ?at ?\)|\{{ ?at ?\}}|< ?at ?>|\[@\]|\(@\)|_at_(?={_PROVIDERS}\.))[ \t]?"
 _POINT = r"[ \t]?(?:\[ ?dot ?\]|\( ?dot ?\)|\{ ?dot ?\}|< ?dot ?>|\[\.\]|\(\.\))[ \t]?"
 _HOST = r"[A-Za-z0-9-]{1,63}"
 _ADDRESS = re.compile(
@@ -25,17 +29,17 @@ _ADDRESS = re.compile(
     re.IGNORECASE,
 )
 _SPACES = str.maketrans({"\u2002": " ", "\u2003": " ", "\u2009": " ", "\u2010": "-"})
-_IN_ENTITIES: Recognisers = (mobile, landline, western, overseas, email, resident_id)
+_IN_ENTITIES: Recognisers = (mobile, landline, western, overseas, email, resident_id, bank_card, qq, wechat)
 
 
-@trigger(f"&(?:{_CODE});")
-@trigger(rf"[\[({{<（［｛＜]\s?(?:{raw(['at'])}|[@＠])\s?[\])}}>）］｝＞]", needs=TWO_SIGNS)
+@trigger(f"&(?:amp;)*(?:{_CODE});")
+@trigger(rf"[\[({{<（［｛＜]\s?(?:{raw(['at'])}|[@＠])\s?[\])}}>）］｝＞]|_(?:at|AT|At)_", needs=TWO_SIGNS)
 def disguised(text: str) -> list[Span]:
-    """Return telephone and identity numbers and e-mail addresses with entities of HTML or a bracketed `at` in them.
+    """Return telephone, identity, card and account numbers and e-mail addresses with HTML entities or `[at]` in them.
 
     The place is that of the text as it was written, every entity whole.
     """
-    plain = rewrite(text, _ENTITY, lambda match: html.unescape(match[0]).translate(_SPACES))
+    plain = rewrite(text, _ENTITY, lambda match: html.unescape(match[0].replace("amp;", "")).translate(_SPACES))
     spelt = rewrite(narrow(text), _ADDRESS, lambda match: "@" if re.search("at|@", match[0], re.IGNORECASE) else ".")
     spans = [*found(plain, _IN_ENTITIES, "disguised"), *found(spelt, (email,), "disguised")]
     return apart(span for span in spans if not _sentence(text, span))

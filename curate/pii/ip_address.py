@@ -15,7 +15,7 @@ from curate.pii.words import any_of, words
 from curate.records import Span
 
 _WORDS = words("network")
-_LINK = r"[\s:：=是为為(（\[\"'“.-]{0,4}"
+_LINK = r"[\s:：=是为為(（\[\"'“./-]{0,4}"
 _FOUR = re.compile(r"(?<![0-9A-Za-z_.])(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![0-9A-Za-z_]|\.[0-9])", re.ASCII)
 _COLONS = re.compile(
     r"(?<![0-9A-Za-z:.])(?=[0-9A-Fa-f:]*[0-9])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![0-9A-Za-z:])"
@@ -50,7 +50,8 @@ def _is_four(match: re.Match[str]) -> bool:
     before = match.string[max(0, match.start() - 20) : match.start()]
     if _SAID.search(before):
         return True
-    return _OTHER.search(before) is None and max(map(int, parts)) >= 100 and int(parts[0]) >= 5
+    round_numbers = all(part[-1] in "05" for part in parts)  # doses, pressures
+    return _OTHER.search(before) is None and max(map(int, parts)) >= 100 and int(parts[0]) >= 5 and not round_numbers
 
 
 def _is_colons(found: str) -> bool:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from curate.pii.name_weighed import longest
+from curate.pii.name_weights import behind
 from curate.pii.name_words import known, lists
 from curate.pii.names import CJK
 from curate.pii.people import given_names, is_name
@@ -23,6 +25,10 @@ _TITLED = re.compile(rf"(?P<name>[{CJK}]{{2,4}}?){either(_LISTS['titles_zh'])}(?
 _NO_PERSON = re.compile(either(_LISTS["institutions_zh"]))
 _LATIN = re.compile(rf"{_AT}(?P<id>[A-Za-z][A-Za-z0-9_.-]{{2,29}})(?![A-Za-z0-9/@(])")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_TITLES = ("dr", "doctor", "prof", "nurse", "mr", "mrs", "ms", "miss")
+"""In front of a surname alone: @DrPatel; `real` and `its` say less."""
+_UNMARKED, _MARKED = 7, 6
+"""Letters of a name in pinyin, and of one in a handle with digits or _: words seldom stand there."""
 _HOST = re.compile(r"\.[a-z]{2,4}\Z")
 
 
@@ -38,8 +44,12 @@ def _chinese(text: str) -> Iterator[tuple[int, int]]:
         run, start = match["name"], match.start("name")
         titled = _TITLED.match(run)
         name = titled["name"] if titled else run
-        if not _NO_PERSON.search(run if not titled else name) and _named(name):
+        if _NO_PERSON.search(run if not titled else name):
+            continue
+        if _named(name):
             yield start, start + len(name)
+        elif (end := longest(text, start)) is not None and behind(text, end) > 0:  # the sentence goes on: @许志强说得对
+            yield start, end
 
 
 def _named(name: str) -> bool:
@@ -62,7 +72,8 @@ def _person(pieces: Sequence[str], name: str) -> bool:
         return False
     parts = [piece for piece in pieces if piece not in _titles()]
     if len(parts) == 1:
-        return _one(parts[0])
+        titled = pieces[0] in _TITLES and parts[0] in _surnames()
+        return titled or _one(parts[0], fewest=_MARKED if re.search("[0-9_]", name) else _UNMARKED)
     if not 2 <= len(parts) <= 3:
         return False
     first, last = parts[0], parts[-1]
@@ -73,17 +84,17 @@ def _person(pieces: Sequence[str], name: str) -> bool:
     return _pinyin(whole) and (first in _pinyin_surnames() or last in _pinyin_surnames())
 
 
-def _one(word: str) -> bool:
+def _one(word: str, fewest: int) -> bool:
     """Say whether one word is a given name, one with a surname behind it, or a name in pinyin."""
     if word in given_names():
         return len(word) > 3
     cuts = range(3, len(word) - 2)
-    return any(word[:cut] in given_names() and word[cut:] in _surnames() for cut in cuts) or _pinyin(word)
+    return any(word[:cut] in given_names() and word[cut:] in _surnames() for cut in cuts) or _pinyin(word, fewest)
 
 
-def _pinyin(word: str) -> bool:
-    """Say whether a word is a surname and one or two syllables in pinyin, of seven letters or more."""
-    return len(word) >= 7 and _PINYIN.fullmatch(word) is not None
+def _pinyin(word: str, fewest: int = _UNMARKED) -> bool:
+    """Say whether a word is a surname and one or two syllables in pinyin, of so many letters or more."""
+    return len(word) >= fewest and _PINYIN.fullmatch(word) is not None
 
 
 @cache

@@ -67,7 +67,7 @@ def called(text: str) -> list[Span]:
     return in_order(_titled(text), "name", "name_called")
 
 
-def _longest(text: str, start: int, twin: bool = False) -> int | None:
+def longest(text: str, start: int, twin: bool = False) -> int | None:
     """Return where the whole name ends that begins at `start` and weighs most; None below the bar.
 
     A twin's stands right behind a name with the same surname.
@@ -85,12 +85,12 @@ def _longest(text: str, start: int, twin: bool = False) -> int | None:
 def _led(text: str) -> Iterator[tuple[int, int]]:
     for match in _LED.finditer(text):
         start = match.end() - 2
-        end = _longest(text, start)
+        end = longest(text, start)
         while end is not None:
             yield start, end
             start = end if text[end : end + 1] == text[start] else end + 1
             joined = start == end or text[end : end + 1] in tuple("、,，/和与及")
-            end = _longest(text, start, twin=start == end) if joined else None
+            end = longest(text, start, twin=start == end) if joined else None
 
 
 def _before(text: str, end: int) -> Iterator[int]:

@@ -7,14 +7,15 @@ from curate.pii.number_labels import CODE, NUMERALS, RAW_DASH, RAW_SPACE, labell
 from curate.pii.phone import counted
 from curate.pii.spans import value_spans
 from curate.pii.text import trigger
-from curate.pii.words import words
+from curate.pii.words import either, words
 from curate.records import Span
 
 _WORDS = words("network")["staff"]
 _NUMBERS = [labelled(_WORDS, CODE)]
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}(?=\s?(?:[年届版]|\Z|[,.，。)]))|[0-9]{1,6}(?=\s?位)")
 _LAST = "".join(sorted({word[-1] for word in _WORDS if not word[-1].isascii()}))
-_ENGLISH = [word for word in _WORDS if word.isascii()]
+_ENGLISH = [word for word in _WORDS if word[-1].isascii()]
+_COUNTED = re.compile(rf"\s{either(words('network')['counted'])}(?![a-z])", re.IGNORECASE)
 
 
 @trigger(
@@ -30,5 +31,7 @@ def staff_number(text: str) -> list[Span]:
 def _of_staff(match: re.Match[str]) -> bool:
     value, (start, end) = match["value"], match.span("value")
     if sum(character.isdigit() for character in value) < 3:
+        return False
+    if _COUNTED.match(match.string, end):
         return False
     return not counted(match.string, start, end) and _YEAR.match(match.string, start) is None

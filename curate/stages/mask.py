@@ -230,4 +230,4 @@ def preflight(config: Config, context: Context) -> None:
         spotting.preflight(config, context)
 
 
-STAGE = Stage("mask", Config, ("ingest",), run, fingerprint, preflight, head=("language",), version=6)
+STAGE = Stage("mask", Config, ("ingest",), run, fingerprint, preflight, head=("language",), version=7)
