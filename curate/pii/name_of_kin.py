@@ -36,8 +36,8 @@ _DOUBTFUL = frozenset(_LISTS["doubtful"])
 def of_kin(text: str) -> list[Span]:
     """Return the name of somebody's relative, friend or colleague behind the word for that, with the surname.
 
-    A given name of the list is enough, in small letters too, unless it is also a word; another one needs `named` in front
-    of it or a verb of a person, a comma or a bracket behind it. Headings in which every word has a capital, weekdays,
+    A given name of the list is enough, in small letters too, unless it is also a word; another one needs `named` before
+    it or a verb of a person, a comma or a bracket behind it. Headings in which every word has a capital, weekdays,
     eponyms and diseases stay.
     """
     return in_order(_places(narrow(text)), "name", "name_of_kin")
