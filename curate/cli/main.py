@@ -41,7 +41,7 @@ def _ended() -> int | str | None:
     except KeyboardInterrupt:  # before a command has begun
         complain(Stopped(STOPPED))
         return stopping.EXIT
-    except Exception:
+    except Exception:  # a library that was interrupted may raise an error of its own
         if not stopping.pressed():
             raise
     return None

@@ -66,7 +66,7 @@ class Shown:
     agreed: Mapping[str, Any]
     """The content of agreement.json."""
     dependence: Mapping[str, Any]
-    """What the judges have in common, as `clones.dependence` has it."""
+    """What the judges have in common, as `judge_dependence.dependence` has it."""
     overlap: Overlap
     lengths: dict[str, Spread]
     """queries, corpus -> lengths in cl100k tokens, of all texts or of a sample."""

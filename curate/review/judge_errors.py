@@ -42,7 +42,9 @@ def dependence(
 def in_common(
     ratings: pl.DataFrame, panel: Sequence[str], people: pl.DataFrame, kin: Mapping[str, str | None], seed: int
 ) -> dict[str, Json]:
-    """Return what `clones.dependence` does, with errors on the cut against people: query_id, doc_id, relevant, weight.
+    """Return what `judge_dependence.dependence` does, with errors on the cut against people.
+
+    `people` has query_id, doc_id, relevant, weight.
 
     After a cascade two judges are compared on what both were asked.
     """

@@ -88,7 +88,7 @@ def measure(path: Path, layout: Layout, seed: int) -> dict[str, Any]:
 
 
 def _dependence(found: Ratings, sides: Ints | None, seed: int) -> dict[str, Json]:
-    """Return what raters have in common, as `clones.dependence` does, and its `warnings` in English.
+    """Return what raters have in common, as `judge_dependence.dependence` does, and its `warnings` in English.
 
     An error is the difference to the truth: of the sides of the cut if there is one, else of the steps on an ordinal or
     interval scale; on a nominal one it is 1 where the rating is another one.

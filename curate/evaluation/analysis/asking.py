@@ -1,4 +1,4 @@
-"""What is put to a model about sampled pairs: planned, paid once, read again from the ledger by `stages.inquiry`."""
+"""What is put to a model about sampled pairs: planned, paid once, read again from the ledger by `llm_questions`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
