@@ -45,13 +45,19 @@ DYING = ["processes", "ray two"]
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep Ray's processes on this machine and its token out of the home, and stop what a test has started."""
+    """Keep Ray's processes on this machine and its token out of the home, and stop what a test has started.
+
+    The first Ray cluster of a process sets mode and address; a test that only connects to one needs them set before:
+    else Ray sends no token, and looks for 127.0.0.1 at the machine's own address, for ten minutes.
+    """
     token = tmp_path_factory.mktemp("ray") / "token"
     token.write_text("0" * 64)
     paths = os.pathsep.join([str(ROOT / "tests/loopback"), *filter(None, sys.path)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", paths)
         patch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
+        patch.setenv("RAY_AUTH_MODE", "token")
+        patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         yield
         if "ray" in sys.modules:
             sys.modules["ray"].shutdown()
