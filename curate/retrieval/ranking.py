@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -83,17 +85,11 @@ def ask(
 
 def _blocks(found: Iterable[Hits | Sequence[Hit]]) -> Iterator[Hits]:
     """Yield columns as they are, and lists of hits put together, a thousand at once."""
-    waiting: list[Sequence[Hit]] = []
-    for each in found:
-        if not isinstance(each, Hits):
-            waiting.append(each)
-        if waiting and (len(waiting) == BLOCK or isinstance(each, Hits)):
-            yield columns(waiting)
-            waiting = []
-        if isinstance(each, Hits):
-            yield each
-    if waiting:
-        yield columns(waiting)
+    for in_columns, some in groupby(found, lambda hits: isinstance(hits, Hits)):
+        if in_columns:
+            yield from cast("Iterator[Hits]", some)
+        while lists := [] if in_columns else list(islice(cast("Iterator[Sequence[Hit]]", some), BLOCK)):
+            yield columns(lists)
 
 
 def frame(retriever: str, queries: Sequence[Query], hits: Hits, depth: int) -> pl.DataFrame:

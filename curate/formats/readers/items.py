@@ -64,8 +64,10 @@ class _UnfitError(Exception):
 Thing = TypeVar("Thing", Item, LabelledPair)
 
 
-def item(row: Row, names: Names) -> Item | Problem:
+def item(row: Row | Problem, names: Names) -> Item | Problem:
     """Return the query or document in a row; titles may be missing; ids may be whole numbers, without white space."""
+    if isinstance(row, Problem):
+        return row
     try:
         title = _text(row, "title", names) if "title" in names else ""
         return Item(row.line, _id(row, "id", names), title, _text(row, "text", names))
@@ -73,8 +75,10 @@ def item(row: Row, names: Names) -> Item | Problem:
         return Problem(row.line, *unfit.args)
 
 
-def pair(row: Row, names: Names) -> LabelledPair | Problem:
+def pair(row: Row | Problem, names: Names) -> LabelledPair | Problem:
     """Return the pair in a row; its score must be a whole number."""
+    if isinstance(row, Problem):
+        return row
     try:
         return LabelledPair(row.line, _id(row, "query_id", names), _id(row, "doc_id", names), _score(row, names))
     except _UnfitError as unfit:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from curate.formats.readers import Row, Table
+from curate.formats.readers import Table
 from curate.formats.readers.items import Item, check_header, item, wanted
 from curate.formats.readers.settings import Input, Sources, sources
 
@@ -62,6 +62,6 @@ def _texts(config: Input, found: Sources, table: Table) -> Iterator[str]:
     for source in found.tables[table][:FILES]:
         check_header(source, table, names)
         for row in islice(source.rows(wanted(names)), LOOKED):
-            read = item(row, names) if isinstance(row, Row) else row
+            read = item(row, names)
             if isinstance(read, Item):
                 yield f"{read.title}{read.text}"

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from curate.core.config import Section
+from curate.core.config import Json, Section
 from curate.core.errors import ConfigError, DataError
 from curate.formats.readers import TABLES, Source, Table
 from curate.formats.readers.file import File, Format, format_of
@@ -104,6 +104,11 @@ class Sources:
     tables: Mapping[Table, Sequence[Source]]
     other_qrels: Sequence[Source] = field(default_factory=list)
     """Qrels of the other splits of a folder; their queries are left out."""
+
+    def digests(self) -> dict[str, Json]:
+        """Return name and digest of every source, per table and for `other_qrels`."""
+        groups = [*self.tables.items(), ("other_qrels", self.other_qrels)]
+        return {table: [[source.name, source.digest()] for source in group] for table, group in groups}
 
 
 def sources(config: Input) -> Sources:

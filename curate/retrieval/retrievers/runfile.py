@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -52,7 +52,11 @@ class RunFile:
         Ids are the file's: it may rank the raw corpus, of which some documents were merged or dropped, so only the
         pool can cut at a depth. Queries of the file that are not asked for are passed over; one it lacks has no hits.
         """
-        wanted, named = _Wanted({query.query_id for query in queries}, self._named), self._named
+        named, query_ids = self._named, {query.query_id for query in queries}
+
+        def wanted(query_id: str) -> bool:
+            return named(query_id) in query_ids
+
         is_json = self.config.path.suffix == ".json"
         found = _predictions(self.name, self.config, wanted) if is_json else _trec(self.config.path, wanted)
         run = {named(query): {named(doc): score for doc, score in each.items()} for query, each in found.items()}
@@ -62,17 +66,7 @@ class RunFile:
             progress(f"read, {self.name}", len(queries), number)
 
 
-class _Wanted:
-    """The ids of a file whose queries are asked for, whatever the run calls them."""
-
-    def __init__(self, queries: Collection[str], named: Callable[[str], str]) -> None:
-        self._queries, self._named = queries, named
-
-    def __contains__(self, query_id: object) -> bool:
-        return isinstance(query_id, str) and self._named(query_id) in self._queries
-
-
-def _predictions(name: str, config: Config, wanted: Container[str]) -> Run:
+def _predictions(name: str, config: Config, wanted: Callable[[str], bool]) -> Run:
     """Read what mteb writes with `prediction_folder`: subset -> split -> query -> document -> score."""
     path = config.path
     try:
@@ -93,7 +87,7 @@ def _predictions(name: str, config: Config, wanted: Container[str]) -> Run:
     return {
         query_id: {doc_id: _number(score, f"{path}: {query_id}") for doc_id, score in _mapping(scores, path).items()}
         for query_id, scores in _mapping(run, path).items()
-        if query_id in wanted
+        if wanted(query_id)
     }
 
 
@@ -113,7 +107,7 @@ def _number(value: object, place: str) -> float:
     return number
 
 
-def _trec(path: Path, wanted: Container[str]) -> Run:
+def _trec(path: Path, wanted: Callable[[str], bool]) -> Run:
     run: Run = {}
     try:
         with path.open(encoding="utf-8-sig") as lines:
@@ -125,11 +119,11 @@ def _trec(path: Path, wanted: Container[str]) -> Run:
     return run
 
 
-def _add(run: Run, fields: Sequence[str], place: str, wanted: Container[str]) -> None:
+def _add(run: Run, fields: Sequence[str], place: str, wanted: Callable[[str], bool]) -> None:
     if len(fields) != FIELDS:
         raise DataError(f"{place}: found {len(fields)} fields, expected 6 (qid Q0 docid rank score tag)")
     query_id, _, doc_id, _, score, _ = fields
-    if query_id not in wanted:
+    if not wanted(query_id):
         return
     scores = run.setdefault(query_id, {})
     if doc_id in scores:

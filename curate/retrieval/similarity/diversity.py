@@ -49,20 +49,6 @@ class Journal(Protocol):
         ...
 
 
-class _Forgetful:
-    """Remember nothing."""
-
-    def known(self, _block: int) -> Decisions:
-        """Return no decision."""
-        return np.empty(0, DECISION)
-
-    def add(self, _decisions: Decisions) -> None:
-        """Do nothing."""
-
-
-FORGETFUL: Journal = _Forgetful()
-
-
 def everything(size: int) -> Diversity:
     """Return the decision to keep all items."""
     return Diversity(np.ones(size, bool), np.full(size, -1), np.full(size, np.nan), None)
@@ -74,7 +60,7 @@ def diversify(
     n: int = 1,
     seeds: int | Rows = 0,
     screen: Screen = FLOAT32,
-    journal: Journal = FORGETFUL,
+    journal: Journal | None = None,
     approximate: int = 0,
 ) -> Diversity:
     """Keep each item, in order, unless more than n of the items kept before it have a similarity above t.
@@ -91,7 +77,7 @@ def diversify(
     rule = Graph(vectors, t, approximate) if approximate else Alike(vectors, t, screen)
     decided = np.empty(len(vectors), DECISION)
     decided[:] = (True, -1, np.nan)
-    known = journal.known(BLOCK)[: len(vectors)]
+    known = journal.known(BLOCK)[: len(vectors)] if journal else decided[:0]
     for start in range(0, len(vectors), BLOCK):
         items = order[start : start + BLOCK]
         if start < len(known):
@@ -102,7 +88,8 @@ def diversify(
                 there = decided["kept"][alike]
                 if item in tested and np.count_nonzero(there) > n:
                     decided[item] = (False, *rule.nearest(item, alike[there], products[there]))
-            journal.add(decided[items])
+            if journal:
+                journal.add(decided[items])
         rule.keep(items[decided["kept"][items]])
     return Diversity(decided["kept"], decided["nearest"], decided["similarity"], t)
 

@@ -30,7 +30,7 @@ def top_k(
     """
     check(queries, documents, ids)
     documents = documents.view(np.ndarray)  # a memory-mapped array is slower at taking rows
-    place = _places(ids)
+    place = places(ids)
     for start in range(0, len(queries), QUERIES):
         block = np.ascontiguousarray(queries[start : start + QUERIES])
         for query, rows in zip(block, _screened(block, documents, k, screen), strict=True):
@@ -46,8 +46,8 @@ def _screened(queries: Vectors, documents: Vectors, k: int, screen: Screen) -> l
     floors = np.full(len(queries), -np.inf)
     for start in range(0, len(documents), DOCUMENTS):
         block = documents[start : start + DOCUMENTS]
-        places = np.arange(start, start + len(block))
-        loaded = screen.load(block, float(lengths(block, "document", places).max(initial=0.0)))
+        rows_of_block = np.arange(start, start + len(block))
+        loaded = screen.load(block, float(lengths(block, "document", rows_of_block).max(initial=0.0)))
         scores, error = screen.product(asked, loaded), screen.error(asked, loaded)
         if start == 0 and len(block) > k:
             floors = screen.kth(scores, k) - error
@@ -80,11 +80,7 @@ class _Kept:
             self._settle()
 
     def _settle(self) -> None:
-        lowest, highest, rows = (
-            np.concatenate(self._lowest),
-            np.concatenate(self._highest),
-            np.concatenate(self._rows),
-        )
+        lowest, highest, rows = map(np.concatenate, (self._lowest, self._highest, self._rows))
         if len(rows) > self.k:
             self.floor = float(np.partition(lowest, len(rows) - self.k)[len(rows) - self.k])
             stay = np.flatnonzero(highest >= self.floor)
@@ -148,8 +144,8 @@ def check(queries: Vectors, documents: Vectors, ids: Sequence[str]) -> None:
         raise DataError(f"found {len(ids)} document ids for {len(documents)} document vectors")
 
 
-def _places(ids: Sequence[str]) -> Rows:
+def places(ids: Sequence[str]) -> Rows:
     """Return each id's place in the order of all ids."""
-    places = np.empty(len(ids), dtype=np.int64)
-    places[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids))
-    return places
+    found = np.empty(len(ids), dtype=np.int64)
+    found[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids))
+    return found

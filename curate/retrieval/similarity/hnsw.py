@@ -1,14 +1,13 @@
 """Near-duplicate search by an HNSW index, for corpora too large for exact comparison."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 
 from curate.core.protocols import Vectors
 from curate.retrieval.similarity.approximate import Rows, Scores
 from curate.retrieval.similarity.exact_search import lengths, pair_products
-from curate.retrieval.similarity.near_duplicates import DIGITS
+from curate.retrieval.similarity.near_duplicates import DIGITS, by_item
 
 LINKS, BUILDING, SEARCHING = 32, 80, 64
 """Of the graph: neighbours of an item, and how many are looked at when it is added and when it is looked up."""
@@ -45,14 +44,9 @@ class Graph:
         rows, columns = np.nonzero(block @ block.T > self._t - 10.0**-DIGITS)
         near.append((rows[columns < rows], items[columns[columns < rows]]))
         rows, others = (np.concatenate(each) for each in zip(*near, strict=True))
-        order = np.lexsort((others, rows))
-        rows, others = rows[order], others[order]
         exact = np.round(pair_products(block, rows, self._vectors, others), DIGITS)
         above = np.flatnonzero(exact > self._t)
-        rows, others, exact = rows[above], others[above], exact[above]
-        for low, high in pairwise([0, *(np.flatnonzero(np.diff(rows)) + 1).tolist(), len(rows)]):
-            if low < high:
-                yield int(items[rows[low]]), others[low:high], exact[low:high]
+        yield from by_item(items, rows[above], others[above], exact[above])
 
     def nearest(self, _item: int, items: Rows, similarities: Scores) -> tuple[int, float]:
         """Return the first of the most similar items that were found, and its similarity."""

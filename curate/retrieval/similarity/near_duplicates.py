@@ -76,23 +76,16 @@ class Alike:
         for part in (*self._parts, *self._recent):
             rows, columns, screen = self._close(own, part)
             found.append((rows, part.items[columns], screen))
-        rows, others, screen = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        order = np.lexsort((others, rows))
-        rows, others, screen = rows[order], others[order], screen[order]
-        edges = [0, *(np.flatnonzero(np.diff(rows)) + 1).tolist(), len(rows)]
-        for low, high in pairwise(edges):
-            if low < high:
-                yield int(items[rows[low]]), others[low:high], screen[low:high]
+        yield from by_item(items, *(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def _settle(self) -> None:
         """Go on in single precision: the rough screen fails too often to pay."""
         self._screen, self._looks, self._crowds = FLOAT32, 0, 0
         parts, recent = self._parts, self._recent
-        self._parts, self._recent = [], []  # nothing is held any more
-        for part in parts:
-            self._parts.append(self._part(part.items))
-        for part in recent:
-            self._recent.append(self._part(part.items))
+        self._parts, self._recent = [], []  # their room is free again, and what follows counts anew
+        for held, before in ((self._parts, parts), (self._recent, recent)):
+            for part in before:
+                held.append(self._part(part.items))
 
     def _close(self, left: _Part, right: _Part) -> tuple[Rows, Rows, Scores]:
         """Return places in both of what is more similar than t, and a product of each pair that is near the exact one.
@@ -106,7 +99,8 @@ class Alike:
             found = screen.above(screen.product(*blocks), self._bound - error)
             if not self._crowded(screen, left, right, found[2] <= self._bound + error):
                 return self._decided(left, right, found, error)
-        exact, error = _product(self._vectors[left.items], self._vectors[right.items]), error * 2.0**-29
+        wide, error = [self._vectors[part.items].astype(np.float64) for part in (left, right)], error * 2.0**-29
+        exact = wide[0] @ wide[1].T
         rows, columns = np.nonzero(exact > self._bound - error)
         return self._decided(left, right, (rows, columns, exact[rows, columns]), error)
 
@@ -130,12 +124,9 @@ class Alike:
         self._error = max(self._error, error)
         doubtful = np.flatnonzero(values <= self._bound + error)
         above = np.ones(len(rows), bool)
-        above[doubtful] = self._exact(left.items[rows[doubtful]], right.items[columns[doubtful]]) > self._t
+        pairs = self._vectors, left.items[rows[doubtful]], self._vectors, right.items[columns[doubtful]]
+        above[doubtful] = np.round(pair_products(*pairs), DIGITS) > self._t
         return rows[above], columns[above], values[above]
-
-    def _exact(self, left: Rows, right: Rows) -> Scores:
-        """Return the rounded float64 similarities of pairs of items."""
-        return np.round(pair_products(self._vectors, left, self._vectors, right), DIGITS)
 
     def nearest(self, item: int, items: Rows, screen: Scores) -> tuple[int, float]:
         """Return the first of the most similar items, and its similarity."""
@@ -145,6 +136,10 @@ class Alike:
         return int(items[best]), float(exact[best])
 
 
-def _product(left: Vectors, right: Vectors) -> Scores:
-    found: Scores = left.astype(np.float64) @ right.astype(np.float64).T
-    return found
+def by_item(items: Rows, rows: Rows, others: Rows, values: Scores) -> Iterator[tuple[int, Rows, Scores]]:
+    """Yield each of the items in `rows`, places in `items`, with the others beside it, in order, and their values."""
+    order = np.lexsort((others, rows))
+    rows, others, values = rows[order], others[order], values[order]
+    for low, high in pairwise([0, *(np.flatnonzero(np.diff(rows)) + 1).tolist(), len(rows)]):
+        if low < high:
+            yield int(items[rows[low]]), others[low:high], values[low:high]

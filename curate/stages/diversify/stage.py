@@ -21,7 +21,6 @@ from curate.core.protocols import Vectors
 from curate.retrieval.similarity.approximate import FLOAT32, Rows, Screen
 from curate.retrieval.similarity.devices import screen_on
 from curate.retrieval.similarity.diversity import (
-    FORGETFUL,
     Diversity,
     Journal,
     disagreement,
@@ -33,7 +32,7 @@ from curate.retrieval.similarity.diversity import (
 from curate.stages.asking import build
 from curate.stages.context import Context, Report, Stage
 from curate.stages.diversify.config import Config, DiversityRule
-from curate.stages.diversify.journal import JournalFile as FileJournal
+from curate.stages.diversify.journal import JournalFile
 from curate.stages.diversify.vectors import TABLES, MaskedTexts
 from curate.system.files import frame, sha256, write_table
 
@@ -52,7 +51,7 @@ def decide(
     encode: Callable[[], Vectors],
     seeds: Rows | None = None,
     screen: Screen = FLOAT32,
-    journal: Callable[[float], Journal] = lambda _t: FORGETFUL,
+    journal: Callable[[float], Journal | None] = lambda _t: None,
     *,
     approximate: bool = False,
 ) -> Diversity:
@@ -132,13 +131,13 @@ def _seeds(texts: MaskedTexts, side: DiversityRule) -> Rows | None:
     return np.array([places[name] for name in named], dtype=np.int64)
 
 
-def _journal(texts: MaskedTexts, side: DiversityRule, seeds: Rows | None, approximate: bool, t: float) -> FileJournal:
+def _journal(texts: MaskedTexts, side: DiversityRule, seeds: Rows | None, approximate: bool, t: float) -> JournalFile:
     """Return the memory of decisions on these texts, by this encoder, under this rule."""
     rule = [t, side.n, seed_size(side, len(texts)) if seeds is None else seeds.tolist()]
     rule += [side.k] if approximate else []
     table = sha256(texts.context.folder("mask") / f"{texts.table}.parquet")
     key = digest([VERSION, table, texts.encoder, build.encoder(texts.context, texts.encoder).revision, *rule])
-    return FileJournal(texts.context.run / MEMORY / f"{texts.table}-{key[:16]}")
+    return JournalFile(texts.context.run / MEMORY / f"{texts.table}-{key[:16]}")
 
 
 def _seed_file(side: DiversityRule) -> Path:

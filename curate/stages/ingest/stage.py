@@ -8,7 +8,7 @@ texts.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
@@ -20,7 +20,7 @@ from curate.core.duplicates import Firsts, follow_aliases, follow_qrels
 from curate.core.errors import ConfigError, DataError
 from curate.core.sampling import shuffled
 from curate.formats.readers import Problem, Row, Source, Table
-from curate.formats.readers.items import Item, LabelledPair, Names, check_header, item, pair, plain, shown, wanted
+from curate.formats.readers.items import Item, LabelledPair, check_header, item, pair, plain, shown, wanted
 from curate.formats.readers.language import spoken
 from curate.formats.readers.settings import Sources, sources
 from curate.formats.readers.text import FIX
@@ -69,7 +69,7 @@ class _Reading:
         names, merging = self.config.names(table), self.config.duplicates == "merge"
         with files.TableWriter(self.context.out, table) as writer:
             for source, row in self._rows(table):
-                found = row if isinstance(row, Problem) else item(row, names)
+                found = item(row, names)
                 if isinstance(found, Item) and not taken(found.id):
                     seen.left_out.add(found.id)
                     continue
@@ -125,7 +125,7 @@ class _Reading:
         columns: dict[str, list[str | int]] = {"query_id": [], "doc_id": [], "score": []}
         names = self.config.names("qrels")
         for source, row in self._rows("qrels"):
-            found = row if isinstance(row, Problem) else pair(row, names)
+            found = pair(row, names)
             if isinstance(found, Problem):
                 self._bad("qrels", source, found)
             elif found.query_id not in self.queries.left_out and self._usable(source, found):
@@ -227,8 +227,7 @@ def _choice(config: Config, found: Sources) -> Callable[[str], bool]:
     if config.sample is None and part is None:
         return taken
     names = config.names("queries")
-    rows = (row for source in found.tables["queries"] for row in source.rows(wanted(names)) if isinstance(row, Row))
-    read = (item(row, names) for row in rows)
+    read = (item(row, names) for source in found.tables["queries"] for row in source.rows(wanted(names)))
     known = {
         each.id
         for each in read
@@ -244,16 +243,13 @@ def _named(config: Config, found: Sources) -> Callable[[str], bool]:
     if not found.other_qrels:
         return _any
     names = config.names("qrels")
-    other, own = (
-        {read.query_id for source in group for row in source.rows(wanted(names)) for read in _pairs(row, names)}
-        for group in (found.other_qrels, found.tables["qrels"])
-    )
+
+    def labelled(group: Sequence[Source]) -> set[str]:
+        read = (pair(row, names) for source in group for row in source.rows(wanted(names)))
+        return {each.query_id for each in read if isinstance(each, LabelledPair)}
+
+    other, own = labelled(found.other_qrels), labelled(found.tables["qrels"])
     return lambda name: name in own or name not in other
-
-
-def _pairs(row: Row | Problem, names: Names) -> list[LabelledPair]:
-    found = pair(row, names) if isinstance(row, Row) else row
-    return [found] if isinstance(found, LabelledPair) else []
 
 
 def _check_ids(config: Config, queries: _Texts) -> None:
@@ -265,9 +261,7 @@ def _check_ids(config: Config, queries: _Texts) -> None:
 
 def fingerprint(config: Config, _context: Context) -> Json:
     """Return the digests of everything that is read; a missing file is an error before anything runs."""
-    found = sources(config)
-    groups = [*found.tables.items(), ("other_qrels", found.other_qrels)]
-    return {name: [[source.name, source.digest()] for source in group] for name, group in groups}
+    return sources(config).digests()
 
 
 STAGE = Stage("ingest", Config, (), run, fingerprint, head=(), version=2)

@@ -1,7 +1,8 @@
 """Splits for a leak check: a run folder, or any folder that `ingest` can read."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,8 +13,8 @@ from curate.core.errors import DataError
 from curate.core.protocols import Encoder
 from curate.core.records import Document, Role
 from curate.formats.readers import Problem, Row, Source, Table
-from curate.formats.readers.items import Item, LabelledPair, check_header, item, pair, wanted
-from curate.formats.readers.settings import Input, Sources, sources
+from curate.formats.readers.items import Item, LabelledPair, Names, check_header, item, pair, wanted
+from curate.formats.readers.settings import Input, sources
 from curate.retrieval.similarity.leaks import LeakSplit, SplitTexts, form
 from curate.system.corpus import TableCorpus
 from curate.system.files import read_table, sha256
@@ -52,9 +53,7 @@ def digests(place: Path) -> dict[str, Json]:
     if _is_run(place):
         tables = ("diversify/queries", "diversify/corpus", f"{_labels(place)}/qrels")
         return {name: sha256(place / f"{name}.parquet") for name in tables}
-    found = sources(Input(source=str(place)))
-    groups = [*found.tables.items(), ("other_qrels", found.other_qrels)]
-    return {name: [[source.name, source.digest()] for source in group] for name, group in groups}
+    return sources(Input(source=str(place))).digests()
 
 
 def _is_run(place: Path) -> bool:
@@ -76,18 +75,20 @@ def _of_run(run: Path) -> Split:
     queries = read_table(run / "diversify", "queries").select("query_id", "text")
     if stage == "train_set":
         queries = queries.join(labels, on="query_id", how="semi", maintain_order="left")
-    documents = (doc for batch in TableCorpus(run / "diversify").batches() for doc in batch)
-    return split(queries, labels, documents)
+    return split(queries, labels, chain.from_iterable(TableCorpus(run / "diversify").batches()))
 
 
 def _of_folder(folder: Path) -> Split:
     settings = Input(source=str(folder))
     found = sources(settings)
-    asked = [(each.id, each.text) for each in _items(found, settings, "queries") if not each.empty()]
-    pairs = [(each.query_id, each.doc_id) for each in _pairs(found.tables["qrels"], settings) if each.score > 0]
-    other = {each.query_id for each in _pairs(found.other_qrels, settings)} - {query_id for query_id, _ in pairs}
-    queries = [row for row in asked if row[0] not in other]
-    documents = (Document(each.id, each.title, each.text) for each in _items(found, settings, "corpus"))
+    labelled = _read(found.tables["qrels"], "qrels", settings, pair)
+    pairs = [(label.query_id, label.doc_id) for label in labelled if label.score > 0]
+    elsewhere = {label.query_id for label in _read(found.other_qrels, "qrels", settings, pair)}
+    left_out = elsewhere - {query_id for query_id, _ in pairs}
+    items = _read(found.tables["queries"], "queries", settings, item)
+    queries = [(query.id, query.text) for query in items if not query.empty() and query.id not in left_out]
+    items = _read(found.tables["corpus"], "corpus", settings, item)
+    documents = (Document(document.id, document.title, document.text) for document in items)
     return split(
         pl.DataFrame(queries, {"query_id": pl.String, "text": pl.String}, orient="row"),
         pl.DataFrame(pairs, {"query_id": pl.String, "doc_id": pl.String}, orient="row"),
@@ -95,28 +96,21 @@ def _of_folder(folder: Path) -> Split:
     )
 
 
-def _items(found: Sources, settings: Input, table: Table) -> Iterator[Item]:
-    """Yield the queries or documents of a folder."""
+def _read(
+    group: Iterable[Source],
+    table: Table,
+    settings: Input,
+    convert: Callable[[Row | Problem, Names], Thing | Problem],
+) -> Iterator[Thing]:
+    """Yield the queries, documents or pairs of some sources; DataError at the first row that cannot be used."""
     names = settings.names(table)
-    for source in found.tables[table]:
+    for source in group:
         check_header(source, table, names)
         for row in source.rows(wanted(names)):
-            yield _need(item(row, names) if isinstance(row, Row) else row, source)
-
-
-def _pairs(group: Iterable[Source], settings: Input) -> Iterator[LabelledPair]:
-    """Yield the pairs of some qrels."""
-    names = settings.names("qrels")
-    for source in group:
-        check_header(source, "qrels", names)
-        for row in source.rows(wanted(names)):
-            yield _need(pair(row, names) if isinstance(row, Row) else row, source)
-
-
-def _need(found: Thing | Problem, source: Source) -> Thing:
-    if isinstance(found, Problem):
-        raise DataError(found.sentence(source.place))
-    return found
+            thing = convert(row, names)
+            if isinstance(thing, Problem):
+                raise DataError(thing.sentence(source.place))
+            yield thing
 
 
 def split(queries: pl.DataFrame, pairs: pl.DataFrame, documents: Iterator[Document]) -> Split:

@@ -7,6 +7,7 @@ judged here.
 """
 
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +119,8 @@ def _leaks(config: Config, context: Context, queries: pl.DataFrame, verdicts: pl
     if config.test == UNCHECKED:
         return frame("leaks")
     positives = verdicts.filter(pl.col("verdict") == "relevant").select(PAIR)
-    corpus = (doc for batch in TableCorpus(context.folder("diversify")).batches() for doc in batch)
-    train = splits.split(queries.select("query_id", "text"), positives, corpus)
+    documents = chain.from_iterable(TableCorpus(context.folder("diversify")).batches())
+    train = splits.split(queries.select("query_id", "text"), positives, documents)
     return compare(train, splits.read(Path(config.test)), config.leaks, context)
 
 
