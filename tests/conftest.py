@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from hypothesis import settings
 
 from curate.ledger import Ledger
 from tests.support import postgres
+from tests.support.runs import curate, tiny
 
 # The same examples every time: a change is judged by what it does. HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile("same", derandomize=True, deadline=None)
@@ -64,6 +66,22 @@ def shared_data() -> Path:
     if not DATA.is_dir():
         pytest.skip("the folder of real data is not beside this checkout")
     return DATA
+
+
+@pytest.fixture(scope="session")
+def finished_tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder in which the tiny pipeline has run once, to be read only; see `tiny_run`."""
+    folder = tmp_path_factory.mktemp("tiny")
+    done = curate(folder, "run", tiny(folder))
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def tiny_run(finished_tiny: Path, tmp_path: Path) -> Path:
+    """Return a finished run of the tiny pipeline in `tmp_path`, which has its data, settings and ledger too."""
+    shutil.copytree(finished_tiny, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "runs" / "tiny"
 
 
 @pytest.fixture(scope="session")

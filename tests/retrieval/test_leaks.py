@@ -19,7 +19,7 @@ from curate.stages.asking.build import encoder
 from curate.stages.train_set import splits
 from curate.stages.train_set.config import Leaks
 from curate.system import resources
-from tests.support.runs import curate, tiny
+from tests.support.runs import tiny
 from tests.support.small import context
 
 RULE = Leaks()
@@ -184,18 +184,15 @@ def test_edited_copies_of_real_texts_are_found(tmp_path: Path, edit: str) -> Non
         assert set(own) == {row["_id"] for row in rows}
 
 
-def test_a_split_is_read_alike_from_a_run_and_from_its_export(tmp_path: Path) -> None:
-    done = curate(tmp_path, "run", tiny(tmp_path))
-    assert done.returncode == 0, done.stderr
-    run = tmp_path / "runs" / "tiny"
-    whole = splits.read(run)
+def test_a_split_is_read_alike_from_a_run_and_from_its_export(tiny_run: Path) -> None:
+    whole = splits.read(tiny_run)
     labelled = whole.queries.join(whole.positives, on="query_id", how="semi")
     for layout in ("beir", "mteb/retrieval"):
-        exported = splits.read(run / "export" / layout)
+        exported = splits.read(tiny_run / "export" / layout)
         assert exported.queries.sort("query_id").equals(labelled.sort("query_id"))
         assert exported.positives.equals(whole.positives)
         assert exported.documents.sort("doc_id").equals(whole.documents.sort("doc_id"))
-        assert splits.digests(run / "export" / layout) != splits.digests(run)
+        assert splits.digests(tiny_run / "export" / layout) != splits.digests(tiny_run)
 
 
 def test_queries_of_other_splits_are_left_out(tmp_path: Path) -> None:

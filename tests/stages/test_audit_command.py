@@ -13,7 +13,7 @@ from curate import load_task
 from curate.stages import NAMES
 from tests.support.auditing import OPTIONS, audited, figures, labelled
 from tests.support.pools import table
-from tests.support.runs import curate, tiny
+from tests.support.runs import curate
 from tests.support.steps import beir
 from tests.vendor import Vendor, vendor
 
@@ -53,8 +53,9 @@ def test_it_ends_with_the_comparison_and_is_not_done_twice(folder: Path) -> None
     assert json.loads(bare.stdout) == figures(folder)
 
 
+@pytest.mark.usefixtures("tiny_run")
 def test_an_ordinary_pipeline_has_no_audit(tmp_path: Path) -> None:
-    done = curate(tmp_path, "run", tiny(tmp_path))
+    done = curate(tmp_path, "run", "tiny.yaml")
     assert done.returncode == 0, done.stderr
     assert "audit" not in done.stderr
     assert [row["stage"] for row in json.loads(curate(tmp_path, "status", "--json").stdout)] == list(NAMES)

@@ -1,18 +1,14 @@
 """Consensus on a small run folder, and on real grades whose figures are known."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from curate.core.config import Settings
-from curate.core.records import GRADES, TABLES
-from curate.panel.voting import codes, sides, unanimous
-from curate.stats.agreement import measure
+from curate.core.records import TABLES
 from curate.system.files import frame, read_json, write_json, write_table
-from tests.support.pools import QUERIES, pooled, said, step, table
+from tests.support.pools import QUERIES, pooled, step, table
 
 PANEL = ["a", "b", "c"]
 # Votes of a, b, c on the documents of each query.
@@ -216,60 +212,3 @@ def test_the_same_ratings_give_the_same_bytes(run: Path) -> None:
     write_table(run / "judge", "ratings", ratings.sample(fraction=1, shuffle=True, seed=3))
     step(run, "consensus")
     assert {path.name: path.read_bytes() for path in (run / "consensus").iterdir()} == before
-
-
-# Real grades: three assessors, 30 queries, 20 documents each; the figures stand in the data's own description.
-
-
-@pytest.fixture
-def panel(shared_data: Path) -> pl.DataFrame:
-    ratings = pl.read_csv(shared_data / "panel" / "ratings.tsv", separator="\t", infer_schema=False)
-    return ratings.rename({"assessor": "judge"})
-
-
-def test_real_grades_give_the_published_figures(panel: pl.DataFrame) -> None:
-    judges = sorted(panel["judge"].unique())
-    verdicts = unanimous(panel, judges)
-    counts = {verdict: len(part) / 30 for (verdict,), part in verdicts.group_by("verdict")}
-    assert {verdict: round(mean, 2) for verdict, mean in counts.items()} == {
-        "relevant": 3.53,
-        "not relevant": 15.37,
-        "contested": 1.10,
-    }
-    matrix = codes(panel, judges)
-    five, cut = measure(matrix, len(GRADES)), measure(sides(matrix), 2)
-    assert five.fleiss == pytest.approx(0.828, abs=5e-4)
-    assert cut.fleiss == pytest.approx(0.886, abs=5e-4)
-    assert (matrix.shape, cut.items) == ((600, 3), 600)
-    assert cut.unanimous / 600 == pytest.approx(0.945, abs=5e-4)
-
-
-def test_real_grades_through_both_stages(shared_data: Path, panel: pl.DataFrame, tmp_path: Path) -> None:
-    """The same by `replay` judges: nothing is lost or added on the way through the ledger."""
-    rows = panel.select("query_id", "doc_id").unique(maintain_order=True).rows()
-    queries = _texts(shared_data / "panel" / "queries.jsonl")
-    documents = _texts(shared_data / "panel" / "corpus.jsonl")
-    run = pooled(tmp_path, documents, queries, rows)
-    path = str(shared_data / "panel" / "ratings.tsv")
-    names = sorted(panel["judge"].unique())
-    judges: dict[str, Settings] = {name: {"kind": "replay", "path": path, "assessor": name} for name in names}
-    assert step(run, "judge", {"models": names}, judges).unfinished == ""
-    report = step(run, "consensus")
-    means = [
-        report.facts[f"{verdict}_per_query"] for verdict in ("relevant", "not relevant", "contested", "incomplete")
-    ]
-    assert means == [3.5333, 15.3667, 1.1, 0.0]
-    figures = read_json(run / "consensus" / "agreement.json")
-    assert (round(figures["five_grades"]["fleiss"], 3), round(figures["cut"]["fleiss"], 3)) == (0.828, 0.886)
-    with (shared_data / "panel" / "ratings.tsv").open(encoding="utf-8") as stream:
-        recorded = {
-            (row["query_id"], row["doc_id"], row["assessor"]): row["grade"]
-            for row in csv.DictReader(stream, delimiter="\t")
-        }
-    assert recorded == {(*pair, name): grade for name in names for pair, grade in said(run, name).items()}
-
-
-def _texts(path: Path) -> dict[str, str]:
-    rows = pl.read_ndjson(path)
-    titles = rows["title"] if "title" in rows.columns else pl.Series([""] * len(rows))
-    return {name: f"{title}\n{text}" for name, title, text in zip(rows["_id"], titles, rows["text"], strict=True)}

@@ -112,12 +112,16 @@ def exported(folder: Path, *settings: str) -> Path:
     return folder / "runs" / "tiny"
 
 
+def card_of(run: Path) -> str:
+    return (run / "export" / "mteb" / "retrieval" / "README.md").read_text(encoding="utf-8")
+
+
 def ids(path: Path) -> list[str]:
     return [json.loads(line)["_id"] for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.usefixtures("tiny_run")
 def test_a_refined_corpus_goes_through_every_export(tmp_path: Path) -> None:
-    tiny(tmp_path)
     # Of a query's own documents the first, which every query finds, is contested and the third is its positive.
     for judge, first in (("one", "S"), ("two", "D")):
         grades = {(n, 4 * n): first for n in range(5)} | {(n, 4 * n + 2): "S" for n in range(5)}
@@ -167,7 +171,7 @@ def test_duplicates_can_be_kept_up_to_the_export(doubled: Path, policy: str, doc
     assert len(ids(run / "export" / "beir" / "corpus.jsonl")) == documents
     assert ("d99" in ids(run / "export" / "beir" / "corpus.jsonl")) == (policy == "keep")
     assert ("q9" in ids(run / "export" / "beir" / "queries.jsonl")) == (policy == "keep")
-    card = (run / "export" / "mteb" / "retrieval" / "README.md").read_text(encoding="utf-8")
+    card = card_of(run)
     assert f"| equal texts | {line} |" in card
 
 
@@ -175,29 +179,26 @@ def test_duplicates_can_be_kept_up_to_the_export(doubled: Path, policy: str, doc
     ("rubric", "line"), [(None, "No prompt was used."), ("rubric-zh (abc)", "| rubric-zh (abc) |")]
 )
 def test_the_card_names_the_rubric_of_the_judge_stage_and_no_other(
-    tmp_path: Path, rubric: str | None, line: str
+    tiny_run: Path, tmp_path: Path, rubric: str | None, line: str
 ) -> None:
-    tiny(tmp_path)
-    mark = exported(tmp_path) / "judge" / "stage.json"
+    mark = tiny_run / "judge" / "stage.json"
     state = json.loads(mark.read_text(encoding="utf-8"))
     state["report"]["facts"]["rubric"] = rubric
     mark.write_text(json.dumps(state), encoding="utf-8")
     assert curate(tmp_path, "export").returncode == 0
-    card = (tmp_path / "runs" / "tiny" / "export" / "mteb" / "retrieval" / "README.md").read_text(encoding="utf-8")
+    card = card_of(tiny_run)
     assert line in card
     assert card.count("rubric-zh") == (rubric is not None)
 
 
-def test_the_card_shows_agreement_with_its_intervals(tmp_path: Path) -> None:
-    tiny(tmp_path)
-    run = exported(tmp_path)
-    card = (run / "export" / "mteb" / "retrieval" / "README.md").read_text(encoding="utf-8")
+def test_the_card_shows_agreement_with_its_intervals(tiny_run: Path) -> None:
+    card = card_of(tiny_run)
     assert "Heuristic judges only" in card
     [row] = [line for line in card.splitlines() if line.startswith("| Fleiss' kappa, relevant or not |")]
-    agreed = json.loads((run / "consensus" / "agreement.json").read_text(encoding="utf-8"))["cut"]
+    agreed = json.loads((tiny_run / "consensus" / "agreement.json").read_text(encoding="utf-8"))["cut"]
     low, high = agreed["intervals"]["fleiss"]
     assert f" {ranged(agreed['fleiss'], (low, high))} " in row
-    facts = json.loads((run / "export" / "stage.json").read_text(encoding="utf-8"))["report"]["facts"]
+    facts = json.loads((tiny_run / "export" / "stage.json").read_text(encoding="utf-8"))["report"]["facts"]
     on_candidates = facts["rerank_agreement"]["five_grades"]
     assert on_candidates["items"] == facts["rerank_candidates"] > 0
     assert facts["rerank_agreement"]["cut"]["unanimous"] == facts["rerank_candidates"]
@@ -211,10 +212,10 @@ def test_every_verdict_has_a_letter() -> None:
     assert set(verdicts["verdict"]) == set(VERDICTS)
 
 
+@pytest.mark.usefixtures("tiny_run")
 def test_the_card_tells_how_the_set_was_made_and_what_it_is_for(tmp_path: Path) -> None:
-    tiny(tmp_path)
     run = exported(tmp_path, "export.license=cc-by-nc-sa-4.0", "export.citation='Wang et al., 2026'")
-    card = (run / "export" / "mteb" / "retrieval" / "README.md").read_text(encoding="utf-8")
+    card = card_of(run)
     for line in (
         "| pool.retrievers | words, pairs |",
         "| pool.depth | 8 |",
@@ -246,23 +247,20 @@ def mean_tokens(run: Path) -> float:
 
 def test_texts_that_were_not_masked_are_said_to_be_so(tmp_path: Path) -> None:
     tiny(tmp_path)
-    run = exported(tmp_path, "mask.enabled=false")
-    card = (run / "export" / "mteb" / "retrieval" / "README.md").read_text(encoding="utf-8")
+    card = card_of(exported(tmp_path, "mask.enabled=false"))
     assert "- The texts were not masked by this pipeline." in card
 
 
-def test_what_experts_found_is_in_the_card_with_its_interval(tmp_path: Path) -> None:
-    tiny(tmp_path)
-    run = exported(tmp_path)
+def test_what_experts_found_is_in_the_card_with_its_interval(tiny_run: Path, tmp_path: Path) -> None:
     drawn = curate(tmp_path, "review", "export", "--size", "30", "--assessors", "wang", "--sample", "first")
     assert drawn.returncode == 0, drawn.stderr
-    desk = Desk(Sample.load(run / "reviews" / "first"))
+    desk = Desk(Sample.load(tiny_run / "reviews" / "first"))
     relevant = dict(zip(desk.sample.survey["row_id"], desk.sample.survey["verdict"] == "relevant", strict=True))
     rows = desk.rows("wang")
     desk.record("wang", [Answer(row.row_id, "S" if relevant[row.row_id] else "D", "") for row in rows])
     done = curate(tmp_path, "export")
     assert "changed: outside" in done.stdout + done.stderr, "what people said since makes the export again"
-    card = (run / "export" / "mteb" / "retrieval" / "README.md").read_text(encoding="utf-8")
+    card = card_of(tiny_run)
     assert "Shares are weighted to all judged pairs" in card
     [row] = [line for line in card.splitlines() if line.startswith("| agreement |")]
     assert "1.000 (" in row
@@ -271,11 +269,9 @@ def test_what_experts_found_is_in_the_card_with_its_interval(tmp_path: Path) -> 
     assert curate(tmp_path, "verify", "runs/tiny/export").returncode == 3
 
 
-def test_labels_of_experts_are_verified_as_theirs(tmp_path: Path) -> None:
-    tiny(tmp_path)
-    run = exported(tmp_path)
+def test_labels_of_experts_are_verified_as_theirs(tiny_run: Path, tmp_path: Path) -> None:
     curate(tmp_path, "review", "export", "--size", "30", "--assessors", "wang", "--sample", "first")
-    desk = Desk(Sample.load(run / "reviews" / "first"))
+    desk = Desk(Sample.load(tiny_run / "reviews" / "first"))
     desk.record("wang", [Answer(row.row_id, "S", "") for row in desk.rows("wang")])
     exported(tmp_path, "resolve.policy=expert-over-panel")
     done = curate(tmp_path, "verify", "runs/tiny/export/trec")
@@ -283,17 +279,15 @@ def test_labels_of_experts_are_verified_as_theirs(tmp_path: Path) -> None:
     assert "not checked: 30 labels of experts, which no ledger holds" in done.stdout
 
 
-def test_pairs_of_sentences_of_the_stage_sts_are_exported(tmp_path: Path) -> None:
-    tiny(tmp_path)
-    run = exported(tmp_path)
-    (run / "sts").mkdir()
+def test_pairs_of_sentences_of_the_stage_sts_are_exported(tiny_run: Path, tmp_path: Path) -> None:
+    (tiny_run / "sts").mkdir()
     pair = {"query_id": "q0", "sentence1": "高血压能喝茶吗", "sentence2": "血压高能喝茶吗", "term": "高血压"}
     rows = [{**pair, "pair_id": "p1", "label": 1, "kind": "positive", "split": "test", "synonym": "血压高"}]
-    write_table(run / "sts", "pairs", frame("pairs", rows))
+    write_table(tiny_run / "sts", "pairs", frame("pairs", rows))
     write_json(
-        run / "sts" / "stage.json", {"report": {"rows_in": 1, "rows_out": 1, "facts": {"kappa": 0.5, "panel": []}}}
+        tiny_run / "sts" / "stage.json", {"report": {"rows_in": 1, "rows_out": 1, "facts": {"kappa": 0.5, "panel": []}}}
     )
-    context = Context(run, tmp_path / "out", tmp_path / "home", name="tiny")
+    context = Context(tiny_run, tmp_path / "out", tmp_path / "home", name="tiny")
     context.out.mkdir()
     STAGE.run(Config(formats=("mteb",)), context)
     card = (tmp_path / "out" / "mteb" / "sts" / "README.md").read_text(encoding="utf-8")
@@ -309,35 +303,31 @@ def test_pairs_of_sentences_of_the_stage_sts_are_exported(tmp_path: Path) -> Non
     assert f"sts/{path.name}: 1 labels contradict their kind, for example 'p1'" in found.differences
 
 
-def test_a_pair_may_not_carry_out_what_masking_missed(tmp_path: Path) -> None:
+def test_a_pair_may_not_carry_out_what_masking_missed(tiny_run: Path, tmp_path: Path) -> None:
     """Its query need not be one of those that have a positive."""
-    tiny(tmp_path)
-    run = exported(tmp_path)
-    (run / "sts").mkdir()
+    (tiny_run / "sts").mkdir()
     pair = {"query_id": "alone", "sentence1": "姓名：王五", "sentence2": "王五", "term": "a", "synonym": "b"}
-    write_table(run / "sts", "pairs", frame("pairs", [{**pair, "pair_id": "p1", "label": 1, "kind": "positive"}]))
-    write_json(run / "sts" / "stage.json", {"report": {"rows_in": 1, "rows_out": 1}})
+    write_table(tiny_run / "sts", "pairs", frame("pairs", [{**pair, "pair_id": "p1", "label": 1, "kind": "positive"}]))
+    write_json(tiny_run / "sts" / "stage.json", {"report": {"rows_in": 1, "rows_out": 1}})
     place = {"table": "queries", "id": "alone", "field": "text", "start": 3, "end": 5, "reason": "name"}
-    write_table(run / "mask", "residual", frame("residual", [place]))
-    context = Context(run, tmp_path / "out", tmp_path / "home", name="tiny")
+    write_table(tiny_run / "mask", "residual", frame("residual", [place]))
+    context = Context(tiny_run, tmp_path / "out", tmp_path / "home", name="tiny")
     context.out.mkdir()
     with pytest.raises(UserError, match="export: 1 texts still hold what looks like personal data"):
         STAGE.run(Config(formats=("mteb",)), context)
 
 
-def test_pytrec_eval_and_ir_measures_agree_with_our_ndcg_on_the_files(tmp_path: Path) -> None:
+def test_pytrec_eval_and_ir_measures_agree_with_our_ndcg_on_the_files(tiny_run: Path) -> None:
     import ir_measures
     import pytrec_eval
     from ir_measures import nDCG
 
-    tiny(tmp_path)
-    run = exported(tmp_path)
-    rankings = read_table(run / "pool", "rankings")
-    labelled = read_table(run / "resolve", "qrels").group_by("query_id")
+    rankings = read_table(tiny_run / "pool", "rankings")
+    labelled = read_table(tiny_run / "resolve", "qrels").group_by("query_id")
     relevant = {str(key[0]): set(part["doc_id"]) for key, part in labelled}
-    with (run / "export" / "trec" / "qrels.txt").open(encoding="utf-8") as stream:
+    with (tiny_run / "export" / "trec" / "qrels.txt").open(encoding="utf-8") as stream:
         qrels = pytrec_eval.parse_qrel(stream)
-    labels = list(ir_measures.read_trec_qrels(str(run / "export" / "trec" / "qrels.txt")))
+    labels = list(ir_measures.read_trec_qrels(str(tiny_run / "export" / "trec" / "qrels.txt")))
     ours = mean_ndcg(rankings, relevant)
     assert len(ours) == 2
     for retriever, mean in ours.items():
@@ -351,11 +341,10 @@ def test_pytrec_eval_and_ir_measures_agree_with_our_ndcg_on_the_files(tmp_path: 
         assert mean == pytest.approx(ir_measures.calc_aggregate([nDCG @ 10], labels, scored)[nDCG @ 10], abs=1e-6)
 
 
-def test_datasets_reads_the_beir_files_and_ids_stay_text(tmp_path: Path) -> None:
+def test_datasets_reads_the_beir_files_and_ids_stay_text(tiny_run: Path, tmp_path: Path) -> None:
     import datasets
 
-    tiny(tmp_path)
-    folder = exported(tmp_path) / "export" / "beir"
+    folder = tiny_run / "export" / "beir"
     files = {name: str(folder / f"{name}.jsonl") for name in ("corpus", "queries")}
     found = {
         name: datasets.load_dataset("json", data_files=path, split="train", cache_dir=str(tmp_path / "cache"))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.pools import said
 from tests.support.runs import curate
 
 ASSESSORS = {"first": "assessor-1", "second": "assessor-2", "third": "assessor-3"}
@@ -27,28 +28,23 @@ def replayed(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
     return folder / "runs" / "replay"
 
 
-@pytest.fixture(scope="module")
-def agreed(replayed: Path) -> dict[str, dict[str, float]]:
-    figures: dict[str, dict[str, float]] = json.loads((replayed / "consensus" / "agreement.json").read_text("utf-8"))
-    return figures
-
-
-def test_all_600_pairs_are_rated_by_all_three(replayed: Path) -> None:
+def test_every_grade_goes_through_the_ledger_unchanged(replayed: Path, shared_data: Path) -> None:
     report = json.loads((replayed / "judge" / "stage.json").read_text("utf-8"))["report"]
-    assert report["rows_in"] == report["rows_out"] == 1800
+    assert (report["rows_in"], report["rows_out"], report["unfinished"]) == (1800, 1800, "")
+    with (shared_data / "panel" / "ratings.tsv").open(encoding="utf-8") as stream:
+        rows = csv.DictReader(stream, delimiter="\t")
+        recorded = {(row["query_id"], row["doc_id"], row["assessor"]): row["grade"] for row in rows}
+    kept = {(*pair, name): grade for judge, name in ASSESSORS.items() for pair, grade in said(replayed, judge).items()}
+    assert kept == recorded
 
 
-def test_kappa(agreed: dict[str, dict[str, float]]) -> None:
-    assert round(agreed["five_grades"]["fleiss"], 3) == 0.828
-    assert round(agreed["cut"]["fleiss"], 3) == 0.886
-
-
-def test_verdicts_a_query(agreed: dict[str, dict[str, float]]) -> None:
-    counts = agreed["counts"]
-    assert round(counts["relevant_per_query"], 2) == 3.53
-    assert round(counts["not relevant_per_query"], 2) == 15.37
-    assert round(counts["contested_per_query"], 2) == 1.10
-    assert counts["incomplete"] == 0
+def test_the_figures_are_the_published_ones(replayed: Path) -> None:
+    figures = json.loads((replayed / "consensus" / "agreement.json").read_text("utf-8"))
+    five, cut, counts = figures["five_grades"], figures["cut"], figures["counts"]
+    assert (round(five["fleiss"], 3), round(cut["fleiss"], 3)) == (0.828, 0.886)
+    assert (cut["items"], cut["unanimous"] / 600) == (600, pytest.approx(0.945, abs=5e-4))
+    verdicts = ("relevant", "not relevant", "contested", "incomplete")
+    assert [counts[f"{verdict}_per_query"] for verdict in verdicts] == [3.5333, 15.3667, 1.1, 0.0]
     assert counts["queries"] - counts["queries_with_a_positive"] == 4
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from curate.core.errors import ConfigError
 from curate.core.records import TABLES
 from curate.review import ADJUDICATED, Answer, Desk, Sample
 from curate.review.sample import Design, Stratum, name_row
@@ -13,7 +14,7 @@ from curate.review.texts import texts
 from curate.stages.resolve import opinions, resolve
 from curate.system.files import frame, write_table
 from tests.support.pools import pooled, step, table
-from tests.support.runs import curate, tiny
+from tests.support.runs import curate
 
 PANEL = {
     ("q1", "d1"): "relevant",
@@ -149,17 +150,13 @@ def test_the_stage_reads_only_the_samples_that_it_is_told_to(tmp_path: Path) -> 
 
 
 def test_an_unknown_sample_is_a_sentence(tmp_path: Path) -> None:
-    from curate.core.errors import ConfigError
-
     with pytest.raises(ConfigError, match=r"resolve.samples: no sample 'exprt'"):
         step(tmp_path, "resolve", {"policy": "expert-over-panel", "samples": ["exprt"]})
 
 
 @pytest.mark.slow
-def test_an_answer_makes_the_labels_stale_and_the_export_says_how_many_changed(tmp_path: Path) -> None:
-    tiny(tmp_path)
-    run = tmp_path / "runs" / "tiny"
-    assert curate(tmp_path, "run", "tiny.yaml").returncode == 0
+def test_an_answer_makes_the_labels_stale_and_the_export_says_how_many_changed(tiny_run: Path, tmp_path: Path) -> None:
+    run = tiny_run
     (query, doc), *_ = table(run, "consensus", "qrels").select("query_id", "doc_id").rows()
     desk = sampled(run, "expert", [(query, doc)])
     desk.record("wang", [Answer(desk.rows("wang")[0].row_id, "D")])

@@ -300,21 +300,15 @@ def test_sentence_transformers_reads_and_trains_on_it(tmp_path: Path) -> None:
     assert any(weight.grad is not None and weight.grad.abs().sum() > 0 for weight in model.parameters())
 
 
-def test_an_export_of_any_benchmark_has_triples_too(tmp_path: Path) -> None:
-    name = tiny(tmp_path)
-    done = curate(tmp_path, "run", name, "--set", "export.formats=[triples]")
+def test_an_export_of_any_benchmark_has_triples_too(tiny_run: Path, tmp_path: Path) -> None:
+    done = curate(tmp_path, "export", "--set", "export.formats=[triples]")
     assert done.returncode == 0, done.stderr
-    folder = tmp_path / "runs/tiny/export/triples"
-    chosen = pl.read_parquet(next(folder.glob("train-*.parquet")))
-    verdicts = {
-        (query, doc): word
-        for query, doc, word in table(tmp_path / "runs/tiny", "resolve", "verdicts")
-        .select("query_id", "doc_id", "verdict")
-        .rows()
-    }
+    chosen = pl.read_parquet(next((tiny_run / "export/triples").glob("train-*.parquet")))
+    labels = table(tiny_run, "resolve", "verdicts").select("query_id", "doc_id", "verdict")
+    verdicts = {(query, doc): word for query, doc, word in labels.rows()}
     assert {verdicts[query, doc] for query, doc in chosen.select("query_id", "positive_id").rows()} == {"relevant"}
     assert {verdicts[query, doc] for query, doc in chosen.select("query_id", "negative_id").rows()} == {"not relevant"}
-    none = curate(tmp_path, "run", name, "--set", "export.formats=[triples]", "--set", "export.rerank.enabled=false")
+    none = curate(tmp_path, "export", "--set", "export.formats=[triples]", "--set", "export.rerank.enabled=false")
     assert none.returncode == 2
     assert "triples: found 0 queries with candidates" in none.stderr
 
