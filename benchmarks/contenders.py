@@ -37,7 +37,7 @@ def bodies(prompts: Path) -> Iterator[Body]:
 
 
 async def looped(send: Send, prompts: Path, concurrency: int) -> None:
-    """Send all prompts, at most `concurrency` at a time: the loop that everybody writes first."""
+    """Send all prompts, at most `concurrency` at a time: the loop that one writes first."""
     free = asyncio.Semaphore(concurrency)
 
     async def one(body: Body) -> None:

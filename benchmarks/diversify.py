@@ -4,7 +4,7 @@
 tested. Contenders: `curate`, with the screen that it chooses on this processor and with single precision; the products
 that the rule in blocks needs in single precision, without any decision; the rule literally, with one product of a
 vector and a matrix an item (numpy); and `curate`'s approximate index. Decisions of all but the last must be the same.
-semhash, if it is installed, drops whatever resembles anything: another rule with other answers, by an approximate
+semhash, if it is installed, drops all that resembles anything: another rule with other answers, by an approximate
 index. Then the shapes that a corpus may have: nothing alike, clusters, few dimensions, all identical, all just below t.
 `--vectors` measures the same on vectors of real texts, at a threshold that drops a tenth. Time in processor seconds
 too, for a machine may be shared.

@@ -2,7 +2,7 @@
 
 Vectors have 768 dimensions, in clusters, drawn by seed. Contenders: `curate` with the documents in memory, and in a
 memory-mapped file; FAISS IndexFlatIP; mteb's own search; sentence_transformers.util.semantic_search; and the bare
-product by numpy, which nobody can beat without half precision. Each runs in a process of its own, for its peak memory,
+product by numpy, the limit without half precision. Each runs in a process of its own, for its peak memory,
 and they take turns; medians. Time is that of the search, without reading the file; `cpu` are processor seconds, for a
 machine may be shared. For 20 queries the ids are compared with a float64 product of all documents.
 

@@ -1,7 +1,7 @@
 """Rank fusion: the lists of several retrievers become one order per query, of which a pool is chosen.
 
 Everything is numbers: a query, a retriever and a document are their places among all names in order, so that order by
-number is order by name. A million hits take half a second and 400 MB; whoever has more does some queries at a time.
+number is order by name. A million hits take half a second and 400 MB; of more, callers fuse some queries at a time.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ Method = Literal["equal-depth", "rrf", "round-robin", "union"]
 
 @dataclass(frozen=True)
 class RankedLists:
-    """The hits of some queries, a row each, in columns of one length; no retriever has a document twice a query."""
+    """The hits of some queries, one row per hit, in columns of one length; no retriever repeats a document."""
 
     queries: Numbers
     retrievers: Numbers

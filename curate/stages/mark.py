@@ -37,7 +37,7 @@ class Mark:
             return None  # damaged, or of another version: the stage is made again, which costs no second call
 
     def whole(self, folder: Path) -> bool:
-        """Say whether the folder holds every file as the stage wrote it."""
+        """Return whether the folder holds every file as the stage wrote it."""
         found = files.digests(folder)
         gone = (*TEXT_TABLES, *ID_TABLES) if self.released else ()
         return all(found.get(path) == digest for path, digest in self.outputs.items() if path not in gone)

@@ -42,7 +42,7 @@ class Config(Section):
     retrievers: tuple[str, ...] = Field(default=("bm25", "e5", "use"), min_length=1, description="their order is free")
     depth: int = Field(default=500, ge=1, description="documents that each retriever gives a query")
     size: int = Field(default=500, ge=1, description="documents in a query's pool, at most")
-    method: Method = Field(default="equal-depth", description="`union`: whatever was retrieved; `round-robin`: in turn")
+    method: Method = Field(default="equal-depth", description="`union`: all that was retrieved; `round-robin`: in turn")
 
     @field_validator("retrievers")
     @classmethod
@@ -53,7 +53,7 @@ class Config(Section):
 
 
 def pool(rankings: pl.DataFrame, size: int, method: Method) -> pl.DataFrame:
-    """Return the `pool` table of a `rankings` table, in whatever order its rows stand; sorted by query and position."""
+    """Return the `pool` table of a `rankings` table, with rows in any order; sorted by query and position."""
     columns = [rankings[name] for name in ("query_id", "retriever", "doc_id")]
     queries, retrievers, docs = (column.rank("dense").to_numpy().astype(np.int64) - 1 for column in columns)
     ranks = rankings["rank"].to_numpy().astype(np.int64)
@@ -95,7 +95,7 @@ class PoolTables:
     """Those with a pool."""
     facts: dict[str, Json] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    """What retrievers say of their searches."""
+    """Notes of the retrievers on their searches."""
 
 
 def write(
@@ -107,7 +107,7 @@ def write(
     out: Path,
     progress: Progress,
 ) -> PoolTables:
-    """Let the retrievers search one after the other, then write `rankings` and `pool`, some queries at once."""
+    """Run the retrievers one after the other, then write `rankings` and `pool` in blocks of queries."""
     written = PoolTables()
     with TemporaryDirectory(prefix=".lists-", dir=out) as beside:
         found: dict[str, _Kept] = {}

@@ -59,7 +59,7 @@ def judged(
     max_cost: float | None = None,
     **more: Any,
 ) -> online.Bill:
-    """Ask for all of it, whatever the ledger holds."""
+    """Ask for all of it, also for what the ledger holds."""
     one = job(server, jobs, limits, batch, **more)
     return online.ask([one], ledger, budget=Budget(max_cost))[one.name]
 
@@ -67,7 +67,7 @@ def judged(
 def job(
     server: Server, jobs: Sequence[Work], limits: online.RequestLimits = FAST, batch: int = 10, **more: Any
 ) -> online.Job:
-    """Return all that a judge of this model is asked, whatever the ledger holds."""
+    """Return all that a judge of this model is asked, also what the ledger holds."""
     judge, asked = llm(server, **more)
     found = key(server, **more)
     tasks = rating.tasks(judge, cut(jobs, batch), found)

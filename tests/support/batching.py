@@ -26,7 +26,7 @@ PRICE = Price(input=2.0, output=10.0, cached=1.0, written=3.0, date=dt.date(2026
 
 
 def configured(url: str, **more: Any) -> ProviderConfig:
-    """Return settings of a model at an address with a batch API, which is one vendor whatever its port."""
+    """Return settings of a model at an address with a batch API, which is one vendor on every port."""
     data = {"model": "m-1", "base_url": url, "batch": True, "vendor": "v", "timeout_s": 20.0, **more}
     return settings.check(ProviderConfig, data, "judges.m")
 

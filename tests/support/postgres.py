@@ -1,4 +1,4 @@
-"""A real PostgreSQL server of its own, on a socket in a folder that nobody else sees."""
+"""A real PostgreSQL server of its own, on a socket in a folder of its own."""
 
 import os
 import shutil

@@ -26,7 +26,7 @@ TEXTS = [
 def sample(
     folder: Path, texts: Sequence[tuple[str, str]], people: Sequence[str] = ("张医生",), language: str = "zh"
 ) -> Sample:
-    """Return a frozen sample of these texts, which everybody reads."""
+    """Return a frozen sample of these texts, which all assessors read."""
     rows = [
         {
             "row_id": name_row(folder.name, number, [f"q{number}", f"d{number}"], pair),

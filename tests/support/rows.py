@@ -26,7 +26,7 @@ def sql(ledger: Ledger, statement: str) -> list[tuple[Any, ...]]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[sqlite3.Connection]:
-    """Keep everybody else from writing to a SQLite file, until the connection is rolled back."""
+    """Keep every other connection from writing to a SQLite file, until the connection is rolled back."""
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         yield connection

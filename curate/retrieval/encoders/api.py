@@ -38,10 +38,10 @@ class Config(Section):
     """Put in front of every document."""
     batch_size: int = Field(default=64, ge=1)
     local: bool = False
-    """The user's word that whatever answers at `base_url` keeps what it is sent; without it every address is remote."""
+    """The user vouches that the server at `base_url` keeps what it is sent; without it every address is remote."""
     timeout_s: float = Field(default=60.0, gt=0)
     attempts: int = Field(default=5, ge=1)
-    """How often a batch is sent before its error stands."""
+    """How often a batch is sent before its error is raised."""
 
 
 class Api:

@@ -105,7 +105,7 @@ class DenseEncoder:
 
     @contextmanager
     def _borrowed(self) -> "Iterator[SentenceTransformer]":
-        """Give a model that nobody else uses meanwhile."""
+        """Lend a model to one thread at a time."""
         model = self._models.get()
         try:
             yield model
@@ -212,7 +212,7 @@ def _files(folder: Path) -> Json:
 def _digest(path: Path) -> str:
     """Return a digest of a file's size and bytes; of a large one, weights, 64 pieces are read.
 
-    Pieces are enough: training changes weights everywhere. Reading all of several gigabytes would cost a minute a run.
+    Pieces are enough: training changes weights everywhere. Reading several gigabytes would cost a minute per run.
     """
     size = path.stat().st_size
     found = hashlib.sha256(str(size).encode())

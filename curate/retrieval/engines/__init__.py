@@ -1,4 +1,4 @@
-"""Engines by kind: one function done on several parts of a work, in processes here or on other machines."""
+"""Engines by kind: they map a function over the parts of a task, in processes here or on other machines."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Parts of a work on this machine: one after another, or in processes side by side."""
+"""Map a function over the parts of a task on this machine: one after another, or in parallel processes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -25,7 +25,7 @@ class Config(Section):
 
 
 class Local:
-    """Do a function on parts of a work on this machine; parts whose process dies are done again."""
+    """Map a function over tasks on this machine; tasks whose process dies are repeated."""
 
     def __init__(self, config: Config) -> None:
         self.config, self.shards = config, config.shards

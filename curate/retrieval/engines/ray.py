@@ -1,4 +1,4 @@
-"""Parts of a work on a Ray cluster: one that runs already, or one that is started on this machine."""
+"""Map a function over the parts of a task on a Ray cluster: a running one, or one started on this machine."""
 
 import logging
 import os
@@ -24,13 +24,13 @@ class Config(Section):
     address: str | None = None
     """Of a running cluster, `auto` or host:port; without it one is started on this machine, for this machine alone."""
     cpus: float = Field(default=1.0, gt=0)
-    """Cores a part; Ray lets a part use so many threads."""
+    """Cores per part; Ray lets a part use so many threads."""
     gpus: float | None = Field(default=None, ge=0)
-    """GPUs a part; None is 1 if the cluster has any, else 0."""
+    """GPUs per part; None is 1 if the cluster has any, else 0."""
 
 
 class Ray:
-    """Do a function on parts of a work on a Ray cluster; a part whose worker dies is done again by another.
+    """Map a function over tasks on a Ray cluster; a task whose worker dies is given to another worker.
 
     All machines need this package and see the same files under the same paths.
     """
@@ -96,7 +96,7 @@ def _knock(address: str | None) -> None:
 
 
 _ALONE = {"address": "local", "include_dashboard": False}
-"""A cluster of this process's own, whatever $RAY_ADDRESS says."""
+"""A cluster of this process's own, also where $RAY_ADDRESS names another."""
 
 
 def _call(folder: str, function: Callable[[Task], Result], task: Task) -> Result:

@@ -61,7 +61,7 @@ def index(
 
 
 def _whole(place: Path) -> bool:
-    """Say whether an index is there and has the bytes that were written."""
+    """Return whether an index is there and has the bytes that were written."""
     try:
         return read_json(place / MARK) == digests(place)
     except (OSError, DataError):
@@ -78,7 +78,7 @@ def _load(place: Path) -> Index:
 
 
 def _keep(made: Index, place: Path) -> None:
-    """Write an index beside its place and rename it; whoever was faster has written the same."""
+    """Write an index beside its place and rename it; a faster process has written the same."""
     import pyarrow.parquet as pq
 
     beside = place.with_name(f".{place.name}.{os.getpid()}")
@@ -109,7 +109,7 @@ def _made(corpus: Corpus, kind: Kind, weights: Mapping[str, float], cache: Path,
             yield [doc.shown() for doc in batch]
 
     for words, numbers, lengths in cut_all(kind, cache, texts(), cores() if len(corpus) >= SPREAD else 1):
-        # in the order in which tokens come, whichever process cut them
+        # in the order in which tokens come, not in that of processes
         known = np.array([vocabulary.setdefault(word, len(vocabulary)) for word in words], dtype=np.int32)
         tokens.append(known[numbers])
         counts.append(lengths)

@@ -35,9 +35,9 @@ class Config(Section):
     url: str | None = Field(default=None, pattern=http.ADDRESS, repr=False)
     """Address of the server, for example http://localhost:6333; without a port it is 6333."""
     local: bool = False
-    """The user's word that the server at `url` keeps what it is asked; without it every address is remote."""
+    """The user vouches that the server at `url` keeps what it is asked; without it every address is remote."""
     path: Path | None = None
-    """Instead of a server the folder of the client's embedded mode, which nobody else may have open."""
+    """Instead of a server the folder of the client's embedded mode, which no other process may have open."""
     id_field: str | None = None
     """Payload field that holds a document's id, for example `metadata.doc_id`; None is the point's own id. Several
     points may hold one document: the best counts."""
@@ -54,7 +54,7 @@ class Config(Section):
     timeout_s: int = Field(default=60, ge=1)
     """Seconds for one request."""
     attempts: int = Field(default=5, ge=1)
-    """How often a request is sent before its error stands."""
+    """How often a request is sent before its error is raised."""
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
@@ -65,12 +65,12 @@ class Config(Section):
 
 @dataclass(frozen=True)
 class About:
-    """What a collection says of itself."""
+    """Size and configuration of a collection."""
 
     points: int
     dim: int
     settings: Mapping[str, Json]
-    """Whatever of its configuration changes a ranking."""
+    """The parts of its configuration that change a ranking."""
 
 
 class Collection:
@@ -81,7 +81,7 @@ class Collection:
         self._address = config.url or str(config.path)
 
     def about(self) -> About:
-        """Return what the collection says of itself; ConfigError if it cannot be searched as it is asked to be."""
+        """Return its size and configuration; ConfigError if it cannot be searched as the settings ask."""
         name, client = self._config.collection, self._client
         names = [each.name for each in self._ask(client.get_collections).collections]
         names += [each.alias_name for each in self._ask(client.get_aliases).aliases]
@@ -108,12 +108,12 @@ class Collection:
             remedy = f"known: {', '.join(sorted(names))}" if names else "leave it out: points have one vector, unnamed"
             raise ConfigError(f"{self._place}.vector: found {self._config.vector!r}; {remedy}")
         if found.distance.value not in ("Cosine", "Dot") or found.multivector_config is not None:
-            kind = "several vectors a point" if found.multivector_config is not None else found.distance.value
+            kind = "several vectors per point" if found.multivector_config is not None else found.distance.value
             raise ConfigError(f"{self._place}.collection: compares by {kind}, expected one vector by Cosine or Dot")
         return found
 
     def nearest(self, vectors: Vectors, limit: int) -> list[list[tuple[str, float]]]:
-        """Return for each row the `limit` nearest points as document id and score, in whatever order; ids may recur."""
+        """Return for each row the `limit` nearest points as document id and score, in no order; ids may recur."""
         from qdrant_client import models
 
         field, config = self._config.id_field, self._config

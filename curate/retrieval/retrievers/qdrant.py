@@ -1,4 +1,4 @@
-"""Dense retrieval by an index that is already there: a collection of Qdrant, which is asked by vectors alone."""
+"""Dense retrieval from an existing Qdrant collection, which is sent vectors and never texts."""
 
 from collections.abc import Callable, Iterator, Sequence, Set
 
@@ -31,7 +31,7 @@ class Qdrant:
         self.identity: Json = {
             "kind": "qdrant",
             "collection": config.collection,
-            "at": digest(config.url or str(config.path))[:16],  # addresses are nobody else's business
+            "at": digest(config.url or str(config.path))[:16],  # an address may be confidential
             "points": about.points,
             **about.settings,
             **config.model_dump(include={"id_field", "vector", "exact", "most"}),
@@ -50,7 +50,7 @@ class Qdrant:
 
     @property
     def egress(self) -> Egress:
-        """Say that a folder keeps what it is asked; of a server see `beyond`."""
+        """Return `local` for a folder; of a server see `beyond`."""
         return "remote" if self.config.url else "local"
 
     def beyond(self, who: str) -> str | None:
@@ -134,7 +134,7 @@ class _Reading:
         return found
 
     def _enough(self, points: Points, limit: int) -> bool:
-        """Say whether no point beyond these can change the best: not one tied with the last of them."""
+        """Return whether no point beyond these can change the best, not even one tied with the last of them."""
         if len(points) < limit:
             return True
         last = min(score for _, score in points)

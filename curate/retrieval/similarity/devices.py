@@ -69,7 +69,7 @@ class Float16:
 
         if longest > LONGEST:
             raise DataError(f"a vector is longer than {LONGEST:g}; normalise the vectors, or set engine.device=cpu")
-        whole = torch.from_numpy(np.array(rows, order="C"))  # in whatever order they stand; torch wants no other
+        whole = torch.from_numpy(np.array(rows, order="C"))  # torch takes C order alone
         return Rows16(whole.to(self._device, torch.float16), longest)
 
     def product(self, left: Rows16, right: Rows16) -> "torch.Tensor":
@@ -111,8 +111,8 @@ class Float16:
     def error(self, left: Rows16, right: Rows16) -> float:
         """Return a bound from rounding both vectors, summing in float32 and rounding the product.
 
-        Rounding moves a vector by HALF of its length and 2^-25 a number at most. The sum is wrong by dim * 2^-24, which
-        is doubled, for tensor cores cut off where others round.
+        Rounding moves a vector by HALF of its length, and each number by 2^-25 at most. The sum is wrong by dim *
+        2^-24, which is doubled, for tensor cores cut off where others round.
         """
         dim, lengths = left.rows.shape[1], (left.longest, right.longest)
         first, second = (length * (1 + HALF) + 2.0**-25 * math.sqrt(dim) for length in lengths)

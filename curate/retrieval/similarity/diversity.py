@@ -67,8 +67,8 @@ def diversify(
 
     With n < k this is the paper's rule "discard x if more than n of its top-k neighbours in the growing index
     have a similarity above t". `seeds`, the first so many items or those named, come before all others and are kept
-    untested. `vectors` has one L2-normalised row an item, and may be mapped from disk; similarity is the float64 inner
-    product, and it and t are rounded to 5 digits. A rough product screens: whatever lies within its error of the
+    untested. `vectors` has one L2-normalised row per item, and may be mapped from disk; similarity is the float64 inner
+    product, and it and t are rounded to 5 digits. A rough product screens: what lies within its error of the
     threshold is rescored, so no block or machine can change a decision. Blocks that the journal knows are not decided
     again. `approximate`, if it is not 0, is how many neighbours are looked up in a graph that may miss some (see
     `Graph`). DataError if a vector holds NaN or infinity.

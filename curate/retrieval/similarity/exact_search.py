@@ -24,7 +24,7 @@ def top_k(
     """Yield, for each query, the min(k, documents) best (row of the document, inner product), best first.
 
     The order is by the float64 product of the stored vectors, then by document id. A rough product screens, block by
-    block: whatever lies within its error of the k-th best so far is rescored in the end. `documents` may be a
+    block: what lies within its error of the k-th best so far is rescored in the end. `documents` may be a
     memory-mapped file larger than memory: it is read once for each 1,024 queries, front to back.
     Raises DataError if a vector holds NaN or infinity or is longer than 1e18, or if the shapes do not fit.
     """
@@ -98,7 +98,7 @@ class _Kept:
 def products(vector: Vectors, matrix: Vectors, rows: Rows) -> Scores:
     """Return the float64 inner product of a vector with the named rows of a matrix, in order.
 
-    Each is summed on its own, in one fixed order: equal rows give equal products, whatever stands beside them.
+    Each is summed on its own, in one fixed order: equal rows give equal products in any company.
     """
     wide, found = vector.astype(np.float64), np.empty(len(rows))
     for start in range(0, len(rows), RESCORED):

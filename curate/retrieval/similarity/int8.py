@@ -117,12 +117,12 @@ def turn(dim: int) -> Vectors:
 
 @cache
 def int8_pays() -> bool:
-    """Say whether this processor multiplies int8 rightly, and in less than two thirds of the time of float32."""
+    """Return whether this processor multiplies int8 rightly, and in less than two thirds of the time of float32."""
     return right(Int8()) and _seconds(Int8()) < _seconds(FLOAT32) * 2 / 3
 
 
 def right(screen: Int8) -> bool:
-    """Say whether sums of whole numbers are exact: of few rows and many, and of the largest numbers.
+    """Return whether sums of whole numbers are exact: of few rows and many, and of the largest numbers.
 
     Processors that multiply two at once add them in 16 bits, which does for most vectors and not for all.
     """

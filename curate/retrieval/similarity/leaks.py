@@ -36,7 +36,7 @@ def form(text: str) -> str:
 
 @dataclass(frozen=True)
 class SplitTexts:
-    """Queries or documents of a split; `vectors` has one L2-normalised row a text."""
+    """Queries or documents of a split; `vectors` has one L2-normalised row per text."""
 
     ids: Sequence[str]
     forms: Sequence[str]

@@ -105,7 +105,7 @@ class Alike:
         return self._decided(left, right, (rows, columns, exact[rows, columns]), error)
 
     def _crowded(self, screen: Screen, left: _Part, right: _Part, doubtful: npt.NDArray[np.bool_]) -> bool:
-        """Say whether too much of a matrix is doubtful, and remember how often that was so."""
+        """Return whether too much of a matrix is doubtful, and count how often that was so."""
         crowded = bool(np.count_nonzero(doubtful) > CROWDED * len(left.items) * len(right.items))
         if screen is not FLOAT32:
             self._looks, self._crowds = self._looks + 1, self._crowds + crowded

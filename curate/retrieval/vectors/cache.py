@@ -1,4 +1,4 @@
-"""An encoder with a memory: what is missing is encoded in groups that neither a kill nor a shard can change."""
+"""An encoder with a cache on disk: missing texts are encoded in groups that neither a kill nor a shard can change."""
 
 import os
 import re
@@ -25,7 +25,7 @@ BLOCK, GROUP = 1024, 256
 """Texts that are sorted by length together, and of these, texts that are encoded and written together.
 
 A row may depend in its last bits on its neighbours in a batch. Blocks are places in the list of all texts, and a group
-is in the cache as a whole or not at all: whatever was killed, and however the work was divided, the same texts are
+is in the cache as a whole or not at all: after any kill, and in any number of parts, the same texts are
 encoded side by side.
 """
 LAYOUT = 2
@@ -70,7 +70,7 @@ class CachedEncoder:
         return self.encoder.dim
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
-        """Return one normalised float32 row a text, shape (len(texts), dim), in order.
+        """Return one normalised float32 row per text, shape (len(texts), dim), in order.
 
         RunFailed if the encoder gives NaN, infinity or another number of rows: such rows are never kept.
         """

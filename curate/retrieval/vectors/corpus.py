@@ -18,7 +18,7 @@ def of_corpus(
 ) -> tuple[list[str], Vectors]:
     """Return document ids and their vectors, shape (documents, dim), of a corpus or a part of it; see `span`.
 
-    Of an encoder with a cache the vectors are a read-only matrix that is mapped from disk, and whatever is missing in
+    Of an encoder with a cache the vectors are a read-only matrix that is mapped from disk, and all that is missing in
     the whole corpus is encoded first. One without is given all texts at once.
     """
     ids, keys = _listed(encoder, corpus, progress)

@@ -23,7 +23,7 @@ SIZES = (1 << 14, 1 << 20)
 ROWS = 4096
 """Rows that are copied at once."""
 ABANDONED_S = 24 * 3600
-"""Age from which on a half-written file is nobody's."""
+"""Age in seconds from which a half-written file counts as abandoned."""
 
 
 class Lost(Exception):
@@ -51,7 +51,7 @@ class Store:
         self._keys, self._where = _index(found)
 
     def outdated(self) -> bool:
-        """Say whether other processes have added files, or merged some."""
+        """Return whether other processes have added files, or merged some."""
         return {path.name for path in self._paths()} != {shard.path.name for shard in self._shards}
 
     @property
@@ -176,7 +176,7 @@ class Store:
         return True
 
     def _merge(self, paths: Sequence[Path]) -> None:
-        """Replace files by one with their groups, in order, without damaged ones; whoever calls it holds the lock."""
+        """Replace files by one with their groups, in order, without damaged ones; the caller must hold the lock."""
         whole = [each for path in paths if (each := read(path))]
         merged = write(self.folder, (group for shard, keys in whole for group in shard.groups(keys)))
         for path in paths:

@@ -22,7 +22,7 @@ class DiversityRule(Section):
     seeds: str = Field(
         default="first",
         min_length=1,
-        description="which these are: `first`, `random` by the run's seed, or all ids of a file, one a line",
+        description="which these are: `first`, `random` by the run's seed, or all ids of a file, one per line",
     )
     target_drop: float = Field(default=0.1, gt=0, lt=1, description="share that `t: auto` drops, at most")
 

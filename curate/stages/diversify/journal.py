@@ -12,10 +12,10 @@ CHECK = 4
 
 
 class JournalFile:
-    """A file of decisions that belongs to one set of texts under one rule, which its name must tell.
+    """A file of decisions that belongs to one set of texts under one rule; its name must identify both.
 
-    Every block is written as it is decided, with a checksum; a block that a kill has left half written, and whatever
-    stands behind it, counts as not decided.
+    Every block is written as it is decided, with a checksum; a block that a kill has left half written, and all
+    that stands behind it, counts as not decided.
     """
 
     def __init__(self, path: Path) -> None:

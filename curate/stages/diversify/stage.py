@@ -153,7 +153,7 @@ def _side(config: Config, name: str) -> DiversityRule:
 
 
 def _notes(sides: Mapping[str, Diversity]) -> list[str]:
-    """Say how good an approximate index was."""
+    """Return how far an approximate index differed from the exact rule, one sentence per table."""
     return [
         f"{name}: compared by an approximate index; of a sample, {SAMPLE:,} texts at most, the exact rule decides "
         f"{side.disagreement:.1%} otherwise"
@@ -189,7 +189,7 @@ def _follow(
     """Return the qrels of kept pairs, and a row for each that is lost with its query or document.
 
     A qrel follows its text to one that is kept and was equal before masking, never to one that is merely similar, or
-    that masking made equal: that would be a label which nobody gave.
+    that masking made equal: that would be a label that no one gave.
     """
     followed = follow_qrels(qrels, moved["queries"], moved["corpus"])
     gone = {table: dropped.filter(pl.col("table") == table)["id"].implode() for table in TABLES}

@@ -18,7 +18,7 @@ class SampledSplit(Section):
     seed: int = Field(default=7, description="another seed divides otherwise; both runs need the same")
 
     def holds(self, text: str) -> bool:
-        """Say whether a query of this text is taken."""
+        """Return whether a query of this text is taken."""
         return (generator(self.seed, "split", form(text)).random() < self.test) == (self.take == "test")
 
 

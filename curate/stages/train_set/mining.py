@@ -10,7 +10,7 @@ from curate.panel.voting import PAIR
 from curate.stats import ratios
 
 BAND = 10
-"""Positions of the pool for which the share of relevant candidates is given together."""
+"""Positions of the pool per reported share of relevant candidates."""
 PLACES: Mapping[str, int] = {grade: place for place, grade in enumerate(GRADES)}
 BEST = (
     pl.col("votes")
