@@ -15,6 +15,7 @@ from curate.core.protocols import Vectors
 from curate.retrieval.similarity import leaks
 from curate.retrieval.similarity.exact_search import unit
 from curate.retrieval.similarity.leaks import LeakSplit, Rule, SplitTexts, alike, find, form
+from curate.retrieval.vectors import CachedEncoder
 from curate.stages.asking.build import encoder
 from curate.stages.train_set import splits
 from curate.stages.train_set.config import Leaks
@@ -120,9 +121,6 @@ def side(queries: Sequence[float], documents: Sequence[float], labels: pl.DataFr
     return LeakSplit(texts(f"{mark}q", vectors(*queries)), texts(f"{mark}d", vectors(*documents)), labels)
 
 
-LABELS = pairs(("aq0", "ad0"), ("aq1", "ad0"), ("aq1", "ad1"), ("aq2", "ad0"))
-
-
 def test_a_shared_document_leaks_only_between_related_queries() -> None:
     # Angles: test queries at 0 and 1.2. Training: a copy of the first, one near to it, one near to neither.
     train = side(
@@ -164,15 +162,19 @@ def test_vectors_that_say_nothing_are_an_error() -> None:
         SplitTexts(["a"], ["a"], vectors(0.0, 1.0))
 
 
+@pytest.fixture(scope="module")
+def use(tmp_path_factory: pytest.TempPathFactory) -> CachedEncoder:
+    return encoder(context(tmp_path_factory.mktemp("use")), "use")
+
+
 @pytest.mark.parametrize("edit", EDITS)
-def test_edited_copies_of_real_texts_are_found(tmp_path: Path, edit: str) -> None:
+def test_edited_copies_of_real_texts_are_found(use: CachedEncoder, edit: str) -> None:
     """By USE and the thresholds that are its own, on queries and documents of the demo of 8 letters or more."""
     demo = resources.demo()
     asked, answers = (
         [row for row in lines(demo / f"{name}.jsonl") if len(form(row["text"])) >= 8][:64]
         for name in ("queries", "corpus")
     )
-    use = encoder(context(tmp_path), "use")
 
     def copied(rows: list[dict[str, str]], role: str, *, changed: bool) -> SplitTexts:
         shown = [EDITS[edit](row["text"]) if changed else row["text"] for row in rows]

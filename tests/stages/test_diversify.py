@@ -26,11 +26,11 @@ from curate.stages.context import Report
 from curate.stages.diversify import stage
 from curate.stages.diversify.config import Config, DiversityRule
 from curate.stages.diversify.forecast import forecast
-from curate.stages.diversify.journal import JournalFile as FileJournal
+from curate.stages.diversify.journal import JournalFile
 from curate.stages.diversify.stage import decide
 from curate.system import resources
 from curate.system.files import BATCH, frame, read_table, write_table
-from tests.support.small import context, embedding_server, full_disk, letters
+from tests.support.small import context, embedding_server, full_disk, letters, toy
 
 HALVES = unit(list(product((1.0, -1.0), repeat=4)))
 """Sixteen unit vectors whose products are -1, -0.5, 0, 0.5 or 1, exactly."""
@@ -113,7 +113,7 @@ def test_vectors_that_are_not_held_are_read_again(monkeypatch: pytest.MonkeyPatc
     assert 100 < expected.kept.sum() < 900, "more than one chunk is kept, and something is dropped"
 
 
-class Killed(FileJournal):
+class Killed(JournalFile):
     """One that is killed in the middle of a block."""
 
     def __init__(self, path: Path, after: int) -> None:
@@ -141,14 +141,14 @@ def test_a_work_that_was_killed_goes_on_where_it_was(
     decided: list[int] = []
     before = Alike.before
     monkeypatch.setattr(Alike, "before", lambda self, items: decided.extend(items) or before(self, items))  # type: ignore[func-returns-value]
-    assert same(diversify(vectors, 0.9, journal=FileJournal(path)), expected)
+    assert same(diversify(vectors, 0.9, journal=JournalFile(path)), expected)
     assert decided == list(range(64 * after, 900))
-    assert same(diversify(vectors, 0.9, journal=FileJournal(path)), expected)
+    assert same(diversify(vectors, 0.9, journal=JournalFile(path)), expected)
     assert len(decided) == 900 - 64 * after + 900 % 64, "of a work that is done only the last block, which is not whole"
 
 
 def test_a_work_that_a_full_disk_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors, journal = clustered(900), FileJournal(tmp_path / "memory")
+    vectors, journal = clustered(900), JournalFile(tmp_path / "memory")
     monkeypatch.setattr(diversity, "BLOCK", 64)
     for size in (0, 100, 5000):
         with full_disk(size), pytest.raises(OSError, match="File too large"):
@@ -166,7 +166,7 @@ def test_the_error_bound_holds_for_what_a_journal_knew() -> None:
 
 
 def test_a_damaged_block_and_what_follows_is_decided_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors, journal = clustered(900), FileJournal(tmp_path / "memory")
+    vectors, journal = clustered(900), JournalFile(tmp_path / "memory")
     monkeypatch.setattr(diversity, "BLOCK", 64)
     expected = diversify(vectors, 0.9, journal=journal)
     data = bytearray(journal.path.read_bytes())
@@ -370,9 +370,8 @@ Run = Callable[..., Report]
 def small(tmp_path: Path) -> Any:
     """Return a function that runs the stage on the texts above, over an encoder that compares letters."""
     with embedding_server() as server:
-        letters = {"toy": {"kind": "api", "base_url": server.url, "model": "m", "dim": 64}}
         masked(tmp_path, QUERIES, CORPUS, QRELS)
-        yield lambda **settings: run_stage(tmp_path, {"encoder": "toy", **settings}, letters)
+        yield lambda **settings: run_stage(tmp_path, {"encoder": "toy", **settings}, toy(server))
 
 
 ONE = {"t": 0.95, "n": 0}
@@ -419,15 +418,9 @@ def test_a_qrel_does_not_follow_a_text_that_masking_made_equal(small: Run, tmp_p
 def test_a_table_is_copied_over_all_its_batches(tmp_path: Path) -> None:
     texts = [f"{number}" for number in range(BATCH + 200)]
     masked(tmp_path, {f"q{number:04}": text for number, text in enumerate(texts)}, {"d1": "咳嗽"})
+    settings: Settings = {"queries": {"t": 0.999, "n": 0}, "corpus": {"enabled": False}, "max_drop": 1}
     with embedding_server() as server:
-        toy = {"toy": {"kind": "api", "base_url": server.url, "model": "m", "dim": 64}}
-        settings: Settings = {
-            "encoder": "toy",
-            "queries": {"t": 0.999, "n": 0},
-            "corpus": {"enabled": False},
-            "max_drop": 1,
-        }
-        run_stage(tmp_path, settings, toy)
+        run_stage(tmp_path, {"encoder": "toy", **settings}, toy(server))
     expected = np.flatnonzero(diversify(letters(texts), t=0.999, n=0).kept)
     assert read_table(tmp_path / "out", "queries")["query_id"].to_list() == [f"q{number:04}" for number in expected]
     assert expected[-1] >= BATCH, "something of the last batch is kept"

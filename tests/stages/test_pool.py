@@ -16,7 +16,7 @@ from curate.retrieval.retrievers.bm25 import BLOCK
 from curate.stages import pool as stage
 from curate.stages.context import Report
 from curate.system.files import digests, frame, read_table, write_table
-from tests.support.small import context, embedding_server
+from tests.support.small import context, embedding_server, toy
 
 QUERIES = {"q2": "小儿发热怎么办", "q1": "高血压能喝咖啡吗", "q3": "@@@"}
 CORPUS = {
@@ -72,9 +72,8 @@ def small(tmp_path: Path) -> Iterator[Run]:
     diversified(tmp_path, QUERIES, CORPUS)
     (tmp_path / "mine.trec").write_text(TREC)
     with embedding_server() as server:
-        encoders: dict[str, Settings] = {"toy": {"kind": "api", "base_url": server.url, "model": "m", "dim": 64}}
         retrievers: dict[str, Settings] = {"mine": {"kind": "runfile", "path": str(tmp_path / "mine.trec")}}
-        yield lambda **settings: pooled(tmp_path, settings, encoders=encoders, retrievers=retrievers)
+        yield lambda **settings: pooled(tmp_path, settings, encoders=toy(server), retrievers=retrievers)
 
 
 def table(run: Path, name: str) -> list[dict[str, Any]]:

@@ -16,7 +16,6 @@ from unittest.mock import patch
 
 from curate.cli.main import main
 
-DEPARTMENTS = ("心血管科", "消化科", "儿科")
 TOPICS = ("高血压", "胃溃疡", "小儿发热", "偏头痛", "痛风")
 
 PIPELINE = """\

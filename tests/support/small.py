@@ -96,6 +96,11 @@ class EmbeddingServer:
         return fault or (200, {}, embeddings(letters(body["input"]).tolist()))
 
 
+def toy(server: EmbeddingServer) -> dict[str, Settings]:
+    """Return the definition of the encoder `toy`, which asks the server."""
+    return {"toy": {"kind": "api", "base_url": server.url, "model": "m", "dim": DIM}}
+
+
 def embeddings(rows: Sequence[Sequence[float | None]]) -> dict[str, Any]:
     """Return a reply's JSON, last row first: only the index says which is which."""
     items = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)]
