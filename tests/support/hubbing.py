@@ -2,12 +2,12 @@
 
 import base64
 import json
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.support.http_server import Reply, serving
 
 
 @dataclass
@@ -29,37 +29,14 @@ def hub() -> Iterator[Hub]:
     """Run the server on a free port of loopback."""
     state = Hub()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self._answer(b"")
+    def answer(method: str, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
+        state.requests.append(f"{method} {path}")
+        state.tokens.add(headers.get("authorization", ""))
+        status, data = (state.refuse, {}) if state.refuse else reply(state, path.partition("?")[0], body)
+        return status, {"content-type": "application/json"}, json.dumps(data).encode()
 
-        def do_POST(self) -> None:
-            self._answer(self.rfile.read(int(self.headers["content-length"] or 0)))
-
-        def _answer(self, body: bytes) -> None:
-            state.requests.append(f"{self.command} {self.path}")
-            state.tokens.add(self.headers.get("authorization", ""))
-            status, data = (state.refuse, {}) if state.refuse else reply(state, self.path.partition("?")[0], body)
-            text = json.dumps(data).encode()
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in the base class
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    state.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(answer) as state.url:
         yield state
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def reply(state: Hub, path: str, body: bytes) -> tuple[int, Any]:

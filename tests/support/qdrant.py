@@ -6,17 +6,16 @@ API that the retriever uses.
 
 import importlib.util
 import json
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from curate.core.protocols import Vectors
 from tests.conftest import need
+from tests.support.http_server import serving
 from tests.support.small import DIM, letters
 
 Fault = tuple[int, Mapping[str, str], bytes]
@@ -82,11 +81,15 @@ class Server:
     """Used up one a search; None, or none left, is a right answer."""
     asked: list[tuple[str, str, Any]] = field(default_factory=list)
 
-    def reply(self, method: str, path: str, headers: Mapping[str, str], body: Any) -> Fault:
+    def reply(self, method: str, path: str, headers: Mapping[str, str], sent: bytes) -> Fault | None:
+        path, body = path.partition("?")[0], json.loads(sent) if sent else None
         self.asked.append((method, path, body))
         if self.key is not None and headers.get("api-key") != self.key:
             return 401, {}, b"Must provide an API key or an Authorization bearer token"
         if path.endswith("/points/query/batch") and self.faults and (fault := self.faults.pop(0)):
+            if fault[0] == 0:
+                time.sleep(1.5)
+                return None
             return fault
         return 200, {}, json.dumps({"result": self._result(path, body), "status": "ok", "time": 0.0}).encode()
 
@@ -114,39 +117,9 @@ class Server:
 def server(key: str | None = None) -> Iterator[Server]:
     """Run an empty server on a free port of loopback."""
     client = _client(":memory:")
-    http = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    state = Server(f"http://127.0.0.1:{http.server_port}", client, key)
-    http.RequestHandlerClass = _handler(state)
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
+    state = Server("", client, key)
     try:
-        yield state
+        with serving(state.reply) as state.url:
+            yield state
     finally:
-        http.shutdown()
-        thread.join()
-        http.server_close()
         client.close()
-
-
-def _handler(state: Server) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            length = int(self.headers.get("content-length") or 0)
-            body = json.loads(self.rfile.read(length)) if length else None
-            sent = {name.lower(): value for name, value in self.headers.items()}
-            status, headers, text = state.reply(self.command, self.path.partition("?")[0], sent, body)
-            if status == 0:
-                time.sleep(1.5)
-                return
-            self.send_response(status)
-            for name, value in {**headers, "content-length": str(len(text))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(text)
-
-        do_GET = do_POST  # noqa: N815 - the name in the base class
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in the base class
-            pass
-
-    return Handler

@@ -3,11 +3,9 @@
 import importlib.util
 import json
 import resource
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from curate.core.records import Query, Role
 from curate.retrieval.similarity.exact_search import unit
 from curate.stages.context import Context
 from tests.conftest import need
+from tests.support.http_server import serving
 
 DIM = 64
 
@@ -87,13 +86,20 @@ class EmbeddingServer:
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
 
-    def reply(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Reply:
+    def answer(
+        self, method: str, path: str, headers: Mapping[str, str], sent: bytes
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        if method != "POST":
+            return 501, {}, b""
+        body = json.loads(sent)
         self.bodies.append(body)
-        self.headers.append({name.lower(): value for name, value in headers.items()})
+        self.headers.append(dict(headers))
         fault = self.faults.pop(0) if self.faults else None
-        if path != "/v1/embeddings":
-            return 404, {}, {}
-        return fault or (200, {}, embeddings(letters(body["input"]).tolist()))
+        right = path == "/v1/embeddings"
+        status, more, data = (
+            (fault or (200, {}, embeddings(letters(body["input"]).tolist()))) if right else (404, {}, {})
+        )
+        return status, more, (data if isinstance(data, str) else json.dumps(data)).encode()
 
 
 def toy(server: EmbeddingServer) -> dict[str, Settings]:
@@ -110,34 +116,10 @@ def embeddings(rows: Sequence[Sequence[float | None]]) -> dict[str, Any]:
 @contextmanager
 def embedding_server(*faults: Reply | None) -> Iterator[EmbeddingServer]:
     """Run the server on a free port of loopback."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(lambda: state))
-    state = EmbeddingServer(f"http://127.0.0.1:{server.server_port}/v1", list(faults))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    state = EmbeddingServer("", list(faults))
+    with serving(state.answer) as address:
+        state.url = f"{address}/v1"
         yield state
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def _handler(state: Callable[[], EmbeddingServer]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            status, headers, data = state().reply(self.path, dict(self.headers), body)
-            text = (data if isinstance(data, str) else json.dumps(data)).encode()
-            self.send_response(status)
-            for name, value in {**headers, "content-length": str(len(text))}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in the base class
-            pass
-
-    return Handler
 
 
 def minilm() -> str:

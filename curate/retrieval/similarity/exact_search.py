@@ -80,7 +80,8 @@ class _Kept:
             self._settle()
 
     def _settle(self) -> None:
-        lowest, highest, rows = map(np.concatenate, (self._lowest, self._highest, self._rows))
+        lowest, highest = np.concatenate(self._lowest), np.concatenate(self._highest)
+        rows = np.concatenate(self._rows)
         if len(rows) > self.k:
             self.floor = float(np.partition(lowest, len(rows) - self.k)[len(rows) - self.k])
             stay = np.flatnonzero(highest >= self.floor)
