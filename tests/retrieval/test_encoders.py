@@ -91,13 +91,12 @@ def test_rows_are_normalised_and_no_text_gives_none() -> None:
     assert len(server.bodies) == 1
 
 
-@pytest.mark.parametrize(
-    "faults",
-    [
-        *([fault] * 2 for fault in (BUSY, (503, NOW, "<html>"), (500, NOW, {}), (529, NOW, {}))),
-        [(429, {"retry-after": "soon"}, {})],  # no pause is named, so it is our own
-    ],
-)
+PASSING: list[Reply] = [BUSY, (503, NOW, "<html>"), (500, NOW, {}), (529, NOW, {})]
+UNTIMED: Reply = (429, {"retry-after": "soon"}, {})
+"""It names no pause, so the pause is ours."""
+
+
+@pytest.mark.parametrize("faults", [*([fault] * 2 for fault in PASSING), [UNTIMED]])
 def test_what_may_pass_is_asked_again(faults: Sequence[Reply]) -> None:
     with embedding_server(*faults) as server:
         assert (api(server).encode(["a"], "query") == letters(["a"])).all()

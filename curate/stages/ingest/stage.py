@@ -1,10 +1,10 @@
-"""ingest: raw queries, corpus and qrels of many formats become tables.
+"""Ingest: raw queries, corpus and qrels of many formats become tables.
 
-Written: queries and corpus in the order of their source, the equality class of every text of them, qrels, aliases
-(merged id -> kept id), dropped. Texts that are equal but for white space at their ends are one item under the first id,
-and qrels follow, unless duplicates are kept; empty texts are dropped with their qrels. What is wrong in a file stops
-the run, ten problems at a time, or is dropped with its reason. Rows stream: memory holds ids and digests, never the
-texts.
+In: the files, the folder or the task that the settings name. Out: `queries` and `corpus` in the order of their source,
+`classes` (the equality class of each text), `qrels`, `aliases` (merged id -> kept id) and `dropped`. Texts that are
+equal but for white space at their ends are one item under the first id, and qrels follow, unless duplicates are kept;
+empty texts are dropped with their qrels. What is wrong in a file stops the run, ten problems at a time, or is dropped
+with its reason. Rows stream: memory holds ids and digests, never the texts.
 """
 
 from collections import Counter
