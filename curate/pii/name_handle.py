@@ -23,12 +23,15 @@ _AT = r"(?<![A-Za-z0-9._%+-])@"
 _CHINESE = re.compile(rf"{_AT}(?P<name>[{CJK}]{{2,12}})")
 _TITLED = re.compile(rf"(?P<name>[{CJK}]{{2,4}}?){either(_LISTS['titles_zh'])}(?P<rest>[{CJK}]*)\Z")
 _NO_PERSON = re.compile(either(_LISTS["institutions_zh"]))
+_VERB = re.compile(either(_LISTS["verbs_zh"]))
 _LATIN = re.compile(rf"{_AT}(?P<id>[A-Za-z][A-Za-z0-9_.-]{{2,29}})(?![A-Za-z0-9/@(])")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _TITLES = ("dr", "doctor", "prof", "nurse", "mr", "mrs", "ms", "miss")
 """In front of a surname alone: @DrPatel; `real` and `its` say less."""
 _UNMARKED, _MARKED = 7, 6
 """Letters of a name in pinyin, and of one in a handle with digits or _: words seldom stand there."""
+_SYLLABLES = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+){1,2}[0-9]{2,8}")
+"""A capital before every syllable, and digits: LiNa0312."""
 _HOST = re.compile(r"\.[a-z]{2,4}\Z")
 
 
@@ -44,12 +47,28 @@ def _chinese(text: str) -> Iterator[tuple[int, int]]:
         run, start = match["name"], match.start("name")
         titled = _TITLED.match(run)
         name = titled["name"] if titled else run
-        if _NO_PERSON.search(run if not titled else name):
-            continue
-        if _named(name):
+        if titled is None and (before := _before_verb(run)):
+            yield start, start + before
+        elif not _NO_PERSON.search(name) and _named(name):
             yield start, start + len(name)
         elif (end := longest(text, start)) is not None and behind(text, end) > 0:  # the sentence goes on: @许志强说得对
             yield start, end
+
+
+def _before_verb(run: str) -> int:
+    """Return the length of a name that a verb follows, the longest there is; 0 without one."""
+    longest = 4 if run[:2] in known().compounds else 3
+    for length in range(longest, 1, -1):
+        name = run[:length]
+        if name[-1] in _LISTS["speech"]:
+            continue
+        if _VERB.match(run, length) and _named(name) and not _NO_PERSON.search(name) and _surname(name) < length:
+            return length
+    return 0
+
+
+def _surname(name: str) -> int:
+    return 2 if name[:2] in known().compounds else 1
 
 
 def _named(name: str) -> bool:
@@ -68,7 +87,7 @@ def _latin(text: str) -> Iterator[tuple[int, int]]:
 
 def _person(pieces: Sequence[str], name: str) -> bool:
     whole = "".join(pieces)
-    if whole in _no_person() or not _institutions().isdisjoint(pieces) or name.isupper():
+    if whole in _no_person() or not (_institutions() | _joints()).isdisjoint(pieces) or name.isupper():
         return False
     parts = [piece for piece in pieces if piece not in _titles()]
     if len(parts) == 1:
@@ -76,12 +95,24 @@ def _person(pieces: Sequence[str], name: str) -> bool:
         return titled or _one(parts[0], fewest=_MARKED if re.search("[0-9_]", name) else _UNMARKED)
     if not 2 <= len(parts) <= 3:
         return False
-    first, last = parts[0], parts[-1]
-    if first in given_names() or (last in given_names() and len(first) > 1):
-        return all(len(part) > 1 or part.isalpha() for part in parts)
-    if last in _surnames() and (len(first) == 1 or len(parts) < len(pieces)):
+    if parts[0] in given_names() or (parts[-1] in given_names() and len(parts[0]) > 1):
         return True
-    return _pinyin(whole) and (first in _pinyin_surnames() or last in _pinyin_surnames())
+    return _beside(parts, titled=len(parts) < len(pieces)) or _spelt(parts, name)
+
+
+def _beside(parts: Sequence[str], *, titled: bool) -> bool:
+    """Say whether a given name stands between two words, or a surname behind an initial or a title."""
+    if len(parts) == 3 and parts[1] in given_names() and min(map(len, parts)) > 3:
+        return True
+    return parts[-1] in _surnames() and (len(parts[0]) == 1 or titled)
+
+
+def _spelt(parts: Sequence[str], name: str) -> bool:
+    """Say whether parts are a name in pinyin, a short one only with a capital at every syllable and digits."""
+    whole, surnames = "".join(parts), _pinyin_surnames()
+    if _SYLLABLES.fullmatch(name) and _PINYIN.fullmatch(whole):
+        return parts[0] in surnames
+    return _pinyin(whole) and (parts[0] in surnames or parts[-1] in surnames)
 
 
 def _one(word: str, fewest: int) -> bool:
@@ -115,6 +146,11 @@ def _no_person() -> frozenset[str]:
 @cache
 def _institutions() -> frozenset[str]:
     return frozenset(_LISTS["institutions"])
+
+
+@cache
+def _joints() -> frozenset[str]:
+    return frozenset(_LISTS["joints"])
 
 
 @cache
