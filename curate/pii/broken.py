@@ -7,7 +7,7 @@ from functools import partial
 
 from curate.core.records import Span
 from curate.pii.digits import THREE_DIGITS
-from curate.pii.phone import LINK, PHONE, landline, mobile
+from curate.pii.phone import LINK, PHONE, landline, mobile, personal
 from curate.pii.phone_overseas import overseas
 from curate.pii.phone_western import western
 from curate.pii.rewritten import Recognisers, found, rewrite
@@ -61,7 +61,9 @@ def _joined(text: str) -> Iterator[Span]:
     """Yield numbers that are there once lines are joined, without a sign between the digits or with a hyphen."""
     for sign in ("", "-"):
         yield from found(rewrite(text, _JOINT, partial(_sign, sign)), _NUMBERS, "broken")
-    yield from (Span(*match.span("value"), "phone", "broken") for match in _GROUPS.finditer(text))
+    for match in _GROUPS.finditer(text):
+        if personal(text, *match.span("value")):
+            yield Span(*match.span("value"), "phone", "broken")
 
 
 def _overlaps(text: str, span: Span, others: list[Span]) -> bool:

@@ -15,7 +15,7 @@ _WORD = rf"[{_CAPITAL}][{_SMALL}]{{1,15}}(?:[-'’][{_CAPITAL}][{_SMALL}]{{1,14}
 _NAME = re.compile(_WORD)
 _OWNER = rf"(?:(?i:{one_of(_LISTS['owners'])}) (?:{one_of(_LISTS['between'])} ){{0,2}})"
 _KIN = one_of(_LISTS["words"])
-_BEHIND_KIN = re.compile(rf"(?<![{_LETTER}-]){_KIN}(?P<link>,? )(?P<first>{_WORD})(?![{_LETTER}0-9])")
+_BEHIND_KIN = re.compile(rf"(?<![{_LETTER}-])(?P<kin>{_KIN})(?P<link>,? )(?P<first>{_WORD})(?![{_LETTER}0-9])")
 _REST = re.compile(rf"(?: (?:(?:de la|de|del|da|dos|von|van|di) )?{_WORD}(?![{_LETTER}0-9])){{1,3}}")
 _OWNED = re.compile(rf"(?<![{_LETTER}]){_OWNER}\Z")
 _VERB = re.compile(
@@ -45,7 +45,7 @@ def places(text: str) -> Iterator[tuple[int, int]]:
         if owner is None or _ordinary(match["first"]):
             continue
         start, end = match.start("first"), _end(text, match.end("first"))
-        if _known(match["first"]) or _vouched(text, start, end, front[: owner.start()], comma="," in match["link"]):
+        if _known(match["first"]) or _vouched(match, end, front[: owner.start()]):
             yield start, end
 
 
@@ -59,14 +59,16 @@ def _end(text: str, end: int) -> int:
     return end
 
 
-def _vouched(text: str, start: int, end: int, front: str, *, comma: bool) -> bool:
+def _vouched(match: re.Match[str], end: int, front: str) -> bool:
+    """Say whether a verb of a person follows unknown words, in German not as the last word of a clause."""
+    text, name = match.string, match.string[match.start("first") : end]
     verb = _VERB.match(text, end)
-    if verb is None or comma != bool(verb["comma"]) or _ENDING.match(text[start:end].casefold()):
+    if verb is None or ("," in match["link"]) != bool(verb["comma"]) or _ENDING.match(name.casefold()):
         return False
-    if _VERB_LAST.search(front):
-        return False
+    if match["kin"][0].islower():
+        return True
     goes_on = verb["more"] is not None and not _AND.match(text, verb.end() - len(verb["more"]))
-    return goes_on or " " in text[start:end]
+    return (goes_on or " " in name) and _VERB_LAST.search(front) is None
 
 
 def _ordinary(word: str) -> bool:
@@ -80,4 +82,5 @@ def _known(word: str) -> bool:
 
 @cache
 def _given() -> frozenset[str]:
-    return given_names() | {name.casefold() for name in _LISTS["given"]}
+    given, doubtful = ({name.casefold() for name in _LISTS[key]} for key in ("given", "doubtful"))
+    return (given_names() | given) - doubtful
