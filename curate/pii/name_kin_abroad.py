@@ -3,7 +3,6 @@
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
 
 from curate.pii.people import given_names
 from curate.pii.words import one_of, words
@@ -26,6 +25,9 @@ _VERB_LAST = re.compile(rf"(?<![{_LETTER}])(?i:{one_of(_LISTS['verb_last'])}) [^
 _NOT = frozenset(_LISTS["no_names"])
 _ENDING = re.compile(rf".{{2,}}{one_of(_LISTS['endings'])}\Z")
 _VERBS = frozenset(_LISTS["verbs"])
+_GIVEN = (given_names() | {name.casefold() for name in _LISTS["given"]}) - {
+    name.casefold() for name in _LISTS["doubtful"]
+}
 _LONGEST = 60
 """Characters in front of a family word that are looked at."""
 RAW = rf"(?:{'|'.join(sorted(set(_LISTS['words'])))}),?[ \u00a0\u202f\u3000][A-ZＡ-ＺÀ-Þ]"
@@ -77,10 +79,4 @@ def _ordinary(word: str) -> bool:
 
 def _known(word: str) -> bool:
     plain = "".join(sign for sign in unicodedata.normalize("NFD", word.casefold()) if not unicodedata.combining(sign))
-    return plain in _given() or plain.split("-")[0] in _given()
-
-
-@cache
-def _given() -> frozenset[str]:
-    given, doubtful = ({name.casefold() for name in _LISTS[key]} for key in ("given", "doubtful"))
-    return (given_names() | given) - doubtful
+    return plain in _GIVEN or plain.split("-")[0] in _GIVEN

@@ -30,7 +30,7 @@ NAME = st.builds(str.__add__, st.sampled_from(SURE), st.text(GIVEN, min_size=1, 
         name not in known().words
         and not known().stems.after(name, 0)
         and not known().titles.after(name, 1)
-        and name[1:] not in lists().compounds.sure  # a doctor of the name 欧阳, with a word before it
+        and name[1:] not in lists()["compounds.sure"]  # a doctor of the name 欧阳, with a word before it
     )
 )
 WRITTEN = [
@@ -54,7 +54,7 @@ def test_any_common_name_in_every_form(name: str, form: str) -> None:
 
 
 @settings(max_examples=100)
-@given(st.sampled_from([*SURE, *lists().compounds.sure]), st.sampled_from(lists().titles.doctors))
+@given(st.sampled_from([*SURE, *lists()["compounds.sure"]]), st.sampled_from(lists()["titles.doctors"]))
 def test_any_sure_surname_before_a_title(surname: str, title: str) -> None:
     assert surname in found(f"，{surname}{title}您好")
 
