@@ -453,7 +453,7 @@ def test_all_cores_give_what_one_gives_in_bounded_memory(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_ctrl_c_leaves_nothing_but_a_sentence(tmp_path: Path) -> None:
-    many(tmp_path / "in.jsonl", 20_000)
+    many(tmp_path / "in.jsonl", 40_000)
     command = [sys.executable, "-m", "curate", "anonymise", "in.jsonl", "out.jsonl", *PHONES, "--processes", "2"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
     deadline = time.monotonic() + 60
