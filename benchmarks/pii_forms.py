@@ -115,7 +115,7 @@ def compound(draw: Draw) -> str:
 
 def minority(draw: Draw) -> str:
     """Return a name with a dot, as of Uyghurs."""
-    return f"{draw.choice(lists().minority)}·{draw.choice(lists().minority)}"
+    return f"{draw.choice(lists()['minority'])}·{draw.choice(lists()['minority'])}"
 
 
 def road(draw: Draw) -> str:

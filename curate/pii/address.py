@@ -45,7 +45,7 @@ from curate.pii.digits import TWO_SIGNS
 from curate.pii.places import fold, one_character, written
 from curate.pii.spans import in_order
 from curate.pii.text import RAW_DASH, trigger
-from curate.pii.words import one_of, words
+from curate.pii.words import compiled, one_of, words
 
 _GAP = re.compile(r"[ ·/-]|[,，] ?(?=[一-龥A-Za-z0-9]{1,12}[号栋幢区县镇路])")
 _RUN = re.compile(rf"[A-Za-z]{{0,6}}{NAME}{{0,20}}\Z")
@@ -149,9 +149,7 @@ def _cue() -> re.Pattern[str]:
     )
 
 
-@cache
-def _known() -> re.Pattern[str]:
-    return re.compile(one_of(*(words("places")[name] for name in ("provinces", "cities", "counties", "districts"))))
+_known = compiled(lambda: one_of(*(words("places")[name] for name in ("provinces", "cities", "counties", "districts"))))
 
 
 def _name_start(text: str, end: int) -> int:

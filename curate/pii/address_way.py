@@ -9,7 +9,7 @@ from functools import cache
 
 from curate.pii.address_parts import NAME, door, no_place
 from curate.pii.places import NUMBER
-from curate.pii.words import one_of, words
+from curate.pii.words import compiled, one_of, words
 
 _CROSSED = (
     " ?的?(?:大|小)?(?:[十丁T三]字?[岔叉]?路口|[十丁]字街?口?|交叉(?:路口|口|处|点)?|交[汇会](?:处|口|点)?"
@@ -46,9 +46,7 @@ def _road() -> str:
     return f"(?:(?:{numbered}|{coded}|{road}|{other})(?:{NUMBER}号)?)"
 
 
-@cache
-def _crossing() -> re.Pattern[str]:
-    return re.compile(rf"(?P<road>{_road()})(?P<other>{_JOINED}{_road()}){{0,2}}{_CROSSED}")
+_crossing = compiled(lambda: rf"(?P<road>{_road()})(?P<other>{_JOINED}{_road()}){{0,2}}{_CROSSED}")
 
 
 @cache
@@ -74,11 +72,7 @@ _BESIDE = re.compile(
 
 _ALONE_NONE = re.compile("[盘岛灯桥处]\\Z|桥[路街道]?口|村口|立交|红绿灯")
 """With one road these are no crossing."""
-
-
-@cache
-def _no_road() -> re.Pattern[str]:
-    return re.compile(one_of(words("places")["no_roads"]))
+_no_road = compiled(lambda: one_of(words("places")["no_roads"]))
 
 
 @cache
@@ -95,14 +89,8 @@ def _lead() -> re.Pattern[str]:
     return re.compile(rf"(?:{long}|{verbs}|\A(?!开[发元封平]|经[一二三四五六七八九十]){short}(?=[一-龥]{{3}}))")
 
 
-@cache
-def _other_road() -> re.Pattern[str]:
-    return re.compile(rf"{_road()}(?: ?[、,，/&×+-] ?| [与和同跟及] ?| )\Z")
-
-
-@cache
-def _joined_road() -> re.Pattern[str]:
-    return re.compile(rf"{_road()}[与和同跟及]\Z")
+_other_road = compiled(lambda: rf"{_road()}(?: ?[、,，/&×+-] ?| [与和同跟及] ?| )\Z")
+_joined_road = compiled(lambda: rf"{_road()}[与和同跟及]\Z")
 
 
 def behind_leads(text: str, start: int, end: int) -> int:
@@ -143,9 +131,7 @@ def beside(text: str, at: int) -> int | None:
     return match.end() if match else None
 
 
-@cache
-def _estate() -> re.Pattern[str]:
-    return re.compile(f"{NAME}{{2,8}}?(?= ?{door()}|[0-9]{{1,3}}-[0-9])")
+_estate = compiled(lambda: f"{NAME}{{2,8}}?(?= ?{door()}|[0-9]{{1,3}}-[0-9])")
 
 
 def estate(text: str, at: int) -> int | None:

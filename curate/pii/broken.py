@@ -7,19 +7,30 @@ from functools import partial
 
 from curate.core.records import Span
 from curate.pii.digits import THREE_DIGITS
-from curate.pii.phone import PHONE, landline, mobile
+from curate.pii.phone import LINK, PHONE, landline, mobile, personal
 from curate.pii.phone_overseas import overseas
 from curate.pii.phone_western import western
 from curate.pii.rewritten import Recognisers, found, rewrite
 from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
 
-_JOINT = re.compile(r"(?<=[0-9)-])[ \t]*(?:\r\n|\r|\n)[ \t]*(?=[-(]?[0-9])")
-_WIDE_JOINT = r"[0-9０-９)）\u2010-\u2015\u2212－-][\s\u3000]*?[\r\n][\s\u3000]*[-－(（\u2010-\u2015\u2212]?[0-9０-９]"
+_CUT = r"[ \t]*(?:\r\n|\r|\n)[ \t]*(?:(?:>|&gt;)[ \t]*){0,5}"
+"""A line end, and the marks of a quotation in the next line."""
+_JOINT = re.compile(rf"(?<=[0-9)-]){_CUT}(?=[-(]?[0-9])")
+_WIDE_JOINT = (
+    r"[0-9０-９)）\u2010-\u2015\u2212－-][\s\u3000]*?[\r\n](?:[\s\u3000>＞]|&gt;)*"
+    r"[-－(（\u2010-\u2015\u2212]?[0-9０-９]"
+)
 _NUMBERS: Recognisers = (mobile, landline, western, overseas)
 _ENDS = re.compile(r"\r\n|\r|\n")
 _ANNOUNCED = re.compile(rf"{PHONE}[^0-9]{{0,6}}\Z", re.IGNORECASE)
-_LINE_BEGINS, _LINE_ENDS = re.compile(r"(?:\A|[\r\n])[ \t]*\Z"), re.compile(r"[ \t]*(?:[\r\n]|\Z)")
+_GROUPS = re.compile(
+    rf"{PHONE}{LINK}(?P<value>1[3-9][0-9]{{1,2}}-{_CUT}[0-9]{{3,4}}-{_CUT}[0-9]{{3,5}})(?![0-9-])", re.IGNORECASE
+)
+"""Three groups, each with a hyphen at its line end: the word and the hyphens say that they are one, whatever they add
+up to."""
+_CODE = re.compile(rf"(?:\+ ?|00)\(?86\)?-?{_CUT}\Z")
+_LINE_BEGINS, _LINE_ENDS = re.compile(r"(?:\A|[\r\n])[ \t>]*\Z"), re.compile(r"[ \t]*(?:[\r\n]|\Z)")
 _MOST = 2
 """Line ends in one number; a column of a table has more."""
 
@@ -36,7 +47,7 @@ def broken(text: str) -> list[Span]:
     return apart(
         span
         for span in _joined(narrowed)
-        if not _overlaps(span, whole)
+        if not _overlaps(narrowed, span, whole)
         and len(_ENDS.findall(narrowed, span.start, span.end)) <= _MOST
         and not _alone(narrowed, span)
     )
@@ -50,11 +61,17 @@ def _joined(text: str) -> Iterator[Span]:
     """Yield numbers that are there once lines are joined, without a sign between the digits or with a hyphen."""
     for sign in ("", "-"):
         yield from found(rewrite(text, _JOINT, partial(_sign, sign)), _NUMBERS, "broken")
+    for match in _GROUPS.finditer(text):
+        if personal(text, *match.span("value")):
+            yield Span(*match.span("value"), "phone", "broken")
 
 
-def _overlaps(span: Span, others: list[Span]) -> bool:
+def _overlaps(text: str, span: Span, others: list[Span]) -> bool:
+    """Say whether a number overlaps another one, which is not what follows the country code in a line of its own."""
     before = bisect_right(others, span.end - 1, key=lambda other: other.start) - 1
-    return before >= 0 and others[before].end > span.start
+    if before < 0 or others[before].end <= span.start:
+        return False
+    return others[before].end != span.end or not _CODE.fullmatch(text, span.start, others[before].start)
 
 
 def _alone(text: str, span: Span) -> bool:

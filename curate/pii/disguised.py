@@ -16,10 +16,12 @@ from curate.pii.spans import apart
 from curate.pii.text import narrow, trigger
 from curate.pii.words import either, raw, words
 
-_NAMED = "nbsp|ensp|emsp|thinsp|hyphen|ndash|minus|period|dot|commat|lpar|rpar|plus|lowbar"
-_CODE = f"#0{{0,4}}[0-9]{{2,5}}|#[xX]0{{0,4}}[0-9A-Fa-f]{{2,4}}|{_NAMED}"
-_ENTITY = re.compile(f"&(?:amp;){{0,3}}(?:{_CODE});")
-"""An `&` that was escaped again and again as well."""
+_UNSEEN = "shy|zwnj|zwj|ZeroWidthSpace|NoBreak|lrm|rlm"
+_BLANKS = "nbsp|hairsp|numsp|puncsp|emsp13|emsp14|MediumSpace|ThinSpace"
+_NAMED = f"{_UNSEEN}|{_BLANKS}|ensp|emsp|thinsp|hyphen|ndash|minus|period|dot|commat|lpar|rpar|plus|lowbar"
+_DECIMAL, _HEXADECIMAL = "#0{0,4}[0-9]{2,5}", "#[xX]0{0,4}[0-9A-Fa-f]{2,4}"
+_ENTITY = re.compile(f"&(?:amp;){{0,3}}(?:{_DECIMAL}(?![0-9]);?|{_HEXADECIMAL}(?![0-9A-Fa-f]);?|(?:{_NAMED});)")
+"""An `&` that was escaped again and again as well; browsers take a number without its semicolon too."""
 _PROVIDERS = either(words("contacts")["providers"])
 _AT = rf"[ \t]?(?:\[ ?at ?\]|\( ?at ?\)|\{{ ?at ?\}}|< ?at ?>|\[@\]|\(@\)|_at_(?={_PROVIDERS}\.))[ \t]?"
 _POINT = r"[ \t]?(?:\[ ?dot ?\]|\( ?dot ?\)|\{ ?dot ?\}|< ?dot ?>|\[\.\]|\(\.\))[ \t]?"
@@ -28,11 +30,15 @@ _ADDRESS = re.compile(
     rf"(?<=[A-Za-z0-9_+-])(?:{_AT}(?={_HOST}(?:(?:{_POINT}|\.){_HOST}){{1,6}}(?![A-Za-z]))|{_POINT}(?={_HOST}))",
     re.IGNORECASE,
 )
-_SPACES = str.maketrans({"\u2002": " ", "\u2003": " ", "\u2009": " ", "\u2010": "-"})
+_SPACES = str.maketrans(
+    {"\u2002": " ", "\u2003": " ", "\u2009": " ", "\u2010": "-"}
+    | dict.fromkeys("\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
+)
+"""Signs without width go."""
 _IN_ENTITIES: Recognisers = (mobile, landline, western, overseas, email, resident_id, bank_card, qq, wechat)
 
 
-@trigger(f"&(?:amp;)*(?:{_CODE});")
+@trigger(f"&(?:amp;)*(?:{_DECIMAL}|{_HEXADECIMAL}|(?:{_NAMED});)")
 @trigger(rf"[\[({{<（［｛＜]\s?(?:{raw(['at'])}|[@＠])\s?[\])}}>）］｝＞]|_(?:at|AT|At)_", needs=TWO_SIGNS)
 def disguised(text: str) -> list[Span]:
     """Return telephone, identity, card and account numbers and e-mail addresses with HTML entities or `[at]` in them.

@@ -7,7 +7,6 @@ become a group of four of which the first three can be only some: a trigger that
 import base64
 import binascii
 import re
-from collections.abc import Iterator
 
 from curate.core.records import Span
 from curate.pii.digits import TWO_SIGNS
@@ -26,15 +25,11 @@ _INSIDE = (email, mobile, landline, western)
 @trigger(f"(?:{_GROUP}){{3}}", needs=TWO_SIGNS)
 def encoded(text: str) -> list[Span]:
     """Return what is an e-mail address or a telephone number, or holds one, in base64."""
-    return apart(_found(text))
-
-
-def _found(text: str) -> Iterator[Span]:
-    for match in _ENCODED.finditer(text):
-        plain = _decoded(match[0])
-        kind = next((spans[0].kind for each in _INSIDE if plain and (spans := each(plain))), None)
-        if kind:
-            yield Span(*match.span(), kind, "encoded")
+    found = ((match.span(), _decoded(match[0])) for match in _ENCODED.finditer(text))
+    inside = (
+        (place, next((spans[0].kind for each in _INSIDE if (spans := each(plain))), "")) for place, plain in found
+    )
+    return apart(Span(*place, kind, "encoded") for place, kind in inside if kind)
 
 
 def _decoded(value: str) -> str:

@@ -13,7 +13,7 @@ from curate.pii.institutions_unknown import no_name, unknown
 from curate.pii.places import NUMBER, fold, place, written
 from curate.pii.spans import in_order
 from curate.pii.text import trigger
-from curate.pii.words import one_of, raw, words
+from curate.pii.words import compiled, one_of, raw, words
 
 _STOPS = (
     "的了是我你您他她它们在到去来往看这那哪么吗呢吧啊没很请说问想吃喝个家些种次几每各某该此怎什谁何昨今有或跟给被让把叫带做就"
@@ -207,11 +207,9 @@ def _school() -> re.Pattern[str]:
     return re.compile(rf"(?:{'|'.join(shapes)})\Z")
 
 
-@cache
-def _school_ending() -> re.Pattern[str]:
-    return re.compile(
-        f"{_list('school_short')}(?!学|大学|附)|{_list('school_endings')}|[一二三四五六七八九十0-9]中(?!学)"
-    )
+_school_ending = compiled(
+    lambda: f"{_list('school_short')}(?!学|大学|附)|{_list('school_endings')}|[一二三四五六七八九十0-9]中(?!学)"
+)
 
 
 @cache
@@ -220,14 +218,8 @@ def _common_school() -> re.Pattern[str]:
     return re.compile(rf"{one_of(lists['school_kinds'], lists['school_generic'])}|{place()}|第?{NUMBER}")
 
 
-@cache
-def _cue() -> re.Pattern[str]:
-    return re.compile(rf"{_list('school_cues')}[了的]?[:： ]{{0,2}}\Z")
-
-
-@cache
-def _after() -> re.Pattern[str]:
-    return re.compile(rf"的?{_list('school_after')}")
+_cue = compiled(lambda: rf"{_list('school_cues')}[了的]?[:： ]{{0,2}}\Z")
+_after = compiled(lambda: rf"的?{_list('school_after')}")
 
 
 @trigger(

@@ -6,61 +6,26 @@ All have weights in institutions_short.yaml.
 import re
 from functools import cache
 
-from curate.core.config import Section, parse_yaml
 from curate.pii.name_words import surnames
-from curate.pii.words import one_of
-from curate.system.resources import data_file
+from curate.pii.words import compiled, one_of
+from curate.pii.words import words as word_lists
 
-
-class InstitutionLists(Section):
-    """The file institutions_short.yaml; what each list means is said there."""
-
-    enough: int
-    names: dict[int, str]
-    doubtful: str
-    with_city: str
-    front: dict[int, str]
-    brought: str
-    behind: dict[int, str]
-    between: str
-    departments: str
-    plain: str
-    titles: str
-    done: str
-    joins: str
-    joined: str
-    before: str
-    general: str
-    no_hospital: str
-    numbers: str
-    chiefs: str
-    medical: str
-    rooms: str
-    values: str
-    ills: str
-    swollen: str
-    children: str
-
-
-@cache
-def lists() -> InstitutionLists:
-    """Return the lists of institutions_short.yaml."""
-    return InstitutionLists.model_validate(
-        parse_yaml(data_file("pii/institutions_short.yaml").read_text(encoding="utf-8"))
-    )
+_LISTS = word_lists("institutions_short")
+ENOUGH = int(_LISTS["enough"][0])
+"""What a name and the words around it weigh together at least."""
 
 
 @cache
 def weights(name: str) -> dict[str, int]:
     """Return the words of a list with weights."""
-    by_weight: dict[int, str] = getattr(lists(), name)
-    return {word: weight for weight, each in sorted(by_weight.items()) for word in each.split()}
+    keys = sorted(key for key in _LISTS if key.startswith(f"{name}."))
+    return {word: int(key[-1]) for key in keys for word in _LISTS[key]}
 
 
 @cache
 def words(name: str) -> frozenset[str]:
     """Return the words of a list without weights."""
-    return frozenset(getattr(lists(), name).split())
+    return frozenset(_LISTS[name])
 
 
 _DEPARTMENT, _UNIT, _DONE = 3, 2, 1
@@ -87,24 +52,10 @@ def _behind() -> re.Pattern[str]:
     )
 
 
-@cache
-def _rooms() -> re.Pattern[str]:
-    return re.compile(one_of(words("rooms")))
-
-
-@cache
-def _values() -> re.Pattern[str]:
-    return re.compile(rf"{one_of(words('values'))}[^，,、。在去转挂找送往]{{0,4}}\Z")
-
-
-@cache
-def _cure() -> re.Pattern[str]:
-    return re.compile(one_of((word for word, weight in weights("behind").items() if weight > 1), words("ills")))
-
-
-@cache
-def _others() -> re.Pattern[str]:
-    return re.compile(one_of(word for word, weight in weights("names").items() if weight > 1))
+_rooms = compiled(lambda: one_of(words("rooms")))
+_values = compiled(lambda: rf"{one_of(words('values'))}[^，,、。在去转挂找送往]{{0,4}}\Z")
+_cure = compiled(lambda: one_of((word for word, weight in weights("behind").items() if weight > 1), words("ills")))
+_others = compiled(lambda: one_of(word for word, weight in weights("names").items() if weight > 1))
 
 
 def in_front(text: str, start: int) -> int:

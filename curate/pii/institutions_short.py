@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from functools import cache
 
 from curate.core.records import Span
-from curate.pii.institutions_evidence import behind, brought, counts, in_front, lists, near, weights, words
+from curate.pii.institutions_evidence import ENOUGH, behind, brought, counts, in_front, near, weights, words
 from curate.pii.places import fold, place, written
 from curate.pii.spans import behind_found, in_order
 from curate.pii.text import trigger
-from curate.pii.words import one_of
+from curate.pii.words import compiled, one_of
 
 _N = "[一二三四五六七八九]"
 _UPPER = "(?:[省市县区州]|地区)"
@@ -50,20 +50,13 @@ _ARMY = re.compile(
     "|火箭军特色医学中心"
 )
 """Hospitals of the army by their number; they need no more."""
+_BEFORE = "".join(words("before"))
 _BARE = re.compile(rf"{_N}(?:医院|院)|[省市县区]")
 """Names that say nothing without their city."""
 _PART = re.compile(rf"{place()}(?:分院|院区)|[东西南北新老]院区?|(?![的在有住])[一-龥]{{2,4}}院区")
 """What a name may go on with."""
-
-
-@cache
-def _names() -> re.Pattern[str]:
-    return re.compile(f"{'|'.join(_NUMBERED)}|{one_of(weights('names'))}")
-
-
-@cache
-def _where() -> re.Pattern[str]:
-    return re.compile(rf"{place()}\Z")
+_names = compiled(lambda: f"{'|'.join(_NUMBERED)}|{one_of(weights('names'))}")
+_where = compiled(lambda: rf"{place()}\Z")
 
 
 @cache
@@ -80,9 +73,7 @@ def _no_hospital() -> re.Pattern[str]:
     )
 
 
-@cache
-def _general() -> re.Pattern[str]:
-    return re.compile(rf"{one_of(words('general'))}\Z")
+_general = compiled(lambda: rf"{one_of(words('general'))}\Z")
 
 
 def _weight(name: str) -> int:
@@ -97,7 +88,7 @@ def _fits(text: str, start: int) -> bool:
     before = text[max(0, start - 1) : start]
     if text[start].isdigit() and ((before.isalnum() and before.isascii()) or before in tuple("第号编.:-/")):
         return False
-    return not "一" <= before <= "龥" or before in lists().before
+    return not "一" <= before <= "龥" or before in _BEFORE
 
 
 def _is_one(text: str, start: int, end: int, name: str) -> bool:
@@ -111,10 +102,10 @@ def _is_one(text: str, start: int, end: int, name: str) -> bool:
     leading += leading == 1 and brought(text, start, end)
     evidence = following + (leading if leading > 1 or name not in words("doubtful") else 0)
     if not evidence:
-        return weight >= lists().enough
+        return weight >= ENOUGH
     if not placed and _BARE.match(name) and _general().search(text, max(0, start - 6), start):
         return False
-    return weight + evidence + (near(text, start, end) if following < 2 else 0) >= lists().enough
+    return weight + evidence + (near(text, start, end) if following < 2 else 0) >= ENOUGH
 
 
 def _short(text: str) -> Iterator[tuple[int, int]]:

@@ -10,7 +10,7 @@ from functools import cache
 
 from curate.pii.institutions_evidence import behind, in_front
 from curate.pii.places import NUMBER, place
-from curate.pii.words import one_of, words
+from curate.pii.words import compiled, one_of, words
 
 _RUN = re.compile(r"[一-龥]{2,10}\Z")
 _LONGEST = 7
@@ -32,19 +32,9 @@ def _kinds() -> re.Pattern[str]:
     return re.compile(rf"{one_of(*common)}|{place()}|第?{NUMBER}")
 
 
-@cache
-def _proper_characters() -> frozenset[str]:
-    return frozenset("".join(words("institutions")["proper_characters"]))
-
-
-@cache
-def _last_kinds() -> re.Pattern[str]:
-    return re.compile(rf"(?:{_kinds().pattern})+\Z")
-
-
-@cache
-def _small() -> re.Pattern[str]:
-    return re.compile(one_of(word for word in words("institutions")["no_proper"] if len(word) == 1))
+_PROPER = frozenset("".join(words("institutions")["proper_characters"]))
+_last_kinds = compiled(lambda: rf"(?:{_kinds().pattern})+\Z")
+_small = compiled(lambda: one_of(word for word in words("institutions")["no_proper"] if len(word) == 1))
 
 
 def unknown(text: str, ending: re.Pattern[str]) -> Iterator[tuple[int, int]]:
@@ -78,7 +68,7 @@ def _named(own: str, kinds: str, evidence: int) -> bool:
     """Say whether a name, the kinds of a hospital behind it and what is said around it make one."""
     if not 2 <= len(own) <= _LONGEST or len(_kinds().sub("", own)) < 2 or not evidence:
         return False
-    proper = set(own) <= _proper_characters() and len(own) <= 4
+    proper = set(own) <= _PROPER and len(own) <= 4
     telling = any(kind in kinds for kind in words("institutions")["telling_kinds"])
     if not proper and _small().search(own):
         return False

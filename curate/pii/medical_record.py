@@ -1,7 +1,6 @@
 """Numbers by which a hospital knows a patient: records, admissions, visits, examinations, specimens, and beds."""
 
 import re
-from collections.abc import Iterator
 
 from curate.core.records import Span
 from curate.pii.digits import THREE_DIGITS, TWO_SIGNS
@@ -76,17 +75,11 @@ def bed_number(text: str) -> list[Span]:
 
     A count of beds stays (开放12床), and so does what belongs to a bed (3号床垫).
     """
-    return value_spans((match for match in _beds(narrow(text)) if not _counts(match)), "medical_record", "bed_number")
-
-
-def _beds(text: str) -> Iterator[re.Match[str]]:
-    for pattern in _BEDS:
-        yield from pattern.finditer(text)
-
-
-def _counts(match: re.Match[str]) -> bool:
-    start = match.start("value")
-    return _COUNTING.search(match.string[max(0, start - 4) : start]) is not None
+    beds = (match for pattern in _BEDS for match in pattern.finditer(narrow(text)))
+    found = (
+        bed for bed in beds if not _COUNTING.search(bed.string[max(0, bed.start("value") - 4) : bed.start("value")])
+    )
+    return value_spans(found, "medical_record", "bed_number")
 
 
 def _of_patient(match: re.Match[str]) -> bool:

@@ -3,44 +3,38 @@
 from dataclasses import dataclass
 from functools import cache
 
-from curate.core.config import Section, parse_yaml
 from curate.pii.name_words import WordList, known, lists
-from curate.system.resources import data_file
+from curate.pii.words import words
+
+LISTS = words("name_evidence")
+"""The lists of name_evidence.yaml; what each means is said there."""
 
 
-class _Group(Section):
-    weight: float
-    words: str
+def weight(group: str) -> float:
+    """Return the weight of a group of words, such as behind.do."""
+    return float(LISTS[f"{group}.weight"][0])
 
 
-class Evidence(Section):
-    """The file name_evidence.yaml; what each list means is said there."""
+def groups(side: str) -> dict[str, list[str]]:
+    """Return the words by group, of those in front of a name or behind it."""
+    parts = ((key.split("."), listed) for key, listed in LISTS.items())
+    return {part[1]: listed for part, listed in parts if part[0] == side and part[-1] == "words"}
 
-    ordinary: str
-    front: dict[str, _Group]
-    behind: dict[str, _Group]
-    kindred: str
-    hardly: str
-    prepositions: str
-    given: str
-    rare: str
-    unlikely: str
-    doubled: str
-    asked: str
-    scarce: str
-    owners: str
-    called: str
-    homely: str
+
+@cache
+def characters(name: str) -> str:
+    """Return all characters of a list of name_evidence.yaml."""
+    return "".join(LISTS[name])
 
 
 class Weighed:
     """Words with a weight each, looked up before or behind a place of a text; the longest word counts."""
 
-    def __init__(self, groups: dict[str, _Group]) -> None:
+    def __init__(self, side: str) -> None:
         self._weights: dict[str, float] = {}
-        for group in groups.values():
-            for word in group.words.split():
-                self._weights.setdefault(word, group.weight)
+        for group, listed in groups(side).items():
+            for word in listed:
+                self._weights.setdefault(word, weight(f"{side}.{group}"))
         self._lengths = sorted({len(word) for word in self._weights}, reverse=True)
 
     def before(self, text: str, place: int) -> tuple[int, float]:
@@ -78,51 +72,42 @@ class _Around:
 
 
 @cache
-def evidence() -> Evidence:
-    """Return the lists of name_evidence.yaml."""
-    return Evidence.model_validate(parse_yaml(data_file("pii/name_evidence.yaml").read_text(encoding="utf-8")))
-
-
-@cache
 def around() -> _Around:
     """Return the lists as they are looked up."""
-    data = evidence()
     return _Around(
-        front=Weighed(data.front),
-        behind=Weighed(data.behind),
-        titles=WordList(data.behind["title"].words.split()),
-        short=WordList(data.behind["short"].words.split()),
-        family=WordList(data.behind["family"].words.split()),
-        kin=WordList(data.front["kin"].words.split()),
-        asked=WordList(data.asked.split()),
-        owners=WordList(data.owners.split()),
+        front=Weighed("front"),
+        behind=Weighed("behind"),
+        titles=WordList(LISTS["behind.title.words"]),
+        short=WordList(LISTS["behind.short.words"]),
+        family=WordList(LISTS["behind.family.words"]),
+        kin=WordList(LISTS["front.kin.words"]),
+        asked=WordList(LISTS["asked"]),
+        owners=WordList(LISTS["owners"]),
     )
 
 
 @cache
 def given() -> frozenset[str]:
     """Return the characters that given names in free text are made of."""
-    return (known().given | set(evidence().given) | scarce()) - known().function
+    return (known().given | set(characters("given")) | scarce()) - known().function
 
 
 @cache
 def never() -> frozenset[str]:
     """Return the characters that no given name holds."""
-    return (known().function | set(evidence().unlikely)) - given()
+    return (known().function | set(characters("unlikely"))) - given()
 
 
 @cache
 def scarce() -> frozenset[str]:
     """Return the characters that hardly stand anywhere but in given names."""
-    return frozenset("".join(evidence().scarce.split()))
+    return frozenset(characters("scarce"))
 
 
 @cache
 def ordinary() -> frozenset[str]:
     """Return the words that the segmentation knows beside those of its dictionary."""
-    data = evidence()
-    weighed = (group.words.split() for side in (data.front, data.behind) for group in side.values())
-    stems = (stem for stem in lists().stems if not known().titles.after(stem, 1))
-    every = {word for words in weighed for word in words} | set(data.ordinary.split()) | set(stems)
-    endings = {word for word in lists().endings if word[0] not in "小老"}
-    return frozenset(word for word in every | endings if 1 < len(word) <= 5)
+    weighed = (word for name, listed in LISTS.items() if name.endswith(".words") for word in listed)
+    stems = (stem for stem in lists()["stems"] if not known().titles.after(stem, 1))
+    endings = (word for word in lists()["endings"] if word[0] not in "小老")
+    return frozenset(word for word in (*weighed, *LISTS["ordinary"], *stems, *endings) if 1 < len(word) <= 5)

@@ -10,10 +10,10 @@ from curate.pii.words import either
 
 _DOTS = "·•・‧∙"
 DOT = f"[{_DOTS}]"
-LETTER = f"(?:{either(lists().sounds)}|[{''.join(sorted(set(lists().foreign.replace(' ', ''))))}])"
+LETTER = f"(?:{either(lists()['sounds'])}|[{''.join(sorted(set(''.join(lists()['foreign']))))}])"
 """What foreign names are written with; a pattern."""
-PEOPLE = either(lists().minority)
-_FIRST = frozenset(word[0] for word in lists().minority)
+PEOPLE = either(lists()["minority"])
+_FIRST = frozenset(word[0] for word in lists()["minority"])
 
 _OWN = rf"(?:{PEOPLE}{LETTER}{{0,6}}|{LETTER}{{1,9}}|[A-Z]\.?)"
 _DOTTED = re.compile(rf"{_OWN}(?:{DOT}{_OWN}){{1,3}}")
@@ -22,7 +22,7 @@ _ALONE = re.compile(f"{PEOPLE}{LETTER}{{0,6}}(?![{CJK}·])")
 _SOUNDS = re.compile(f"{LETTER}{{3,6}}(?![{CJK}·])")
 _LATIN = re.compile("[A-Z]")
 _INITIALS = re.compile(rf"(?:[A-Z.]|{DOT})+")
-_INSTITUTION = re.compile(either(lists().institutions))
+_INSTITUTION = re.compile(either(lists()["institutions"]))
 
 
 @trigger(rf"[A-ZＡ-Ｚ][.．]?{DOT}[{CJK}A-ZＡ-Ｚ]|[{CJK}]{DOT}[A-ZＡ-Ｚ]", needs=DOT)

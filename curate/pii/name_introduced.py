@@ -14,11 +14,10 @@ from curate.pii.words import either
 
 _SKIP = r"[:：\s\"'“‘「『(（]{0,4}"
 _FIRST = f"[{surnames()}]"
-_WORDS = lists().introductions
 
 _OWN = "(?:名字|姓名|真名|全名|大名|小名)"
 _CALL = re.compile(
-    rf"(?:{either(_WORDS.persons)}(?:的{_OWN})?[就是也]?(?:叫做|叫作|叫|取名叫|取名|起名叫|起名)"
+    rf"(?:{either(lists()['introductions.persons'])}(?:的{_OWN})?[就是也]?(?:叫做|叫作|叫|取名叫|取名|起名叫|起名)"
     rf"|(?<![药藥病学别俗书品牌商症])名(?:叫做|叫|为)|[我他她子儿公婆妈爸者]的?{_OWN}就?[是为]"
     rf"|叫我|叫俺|本人姓名|小名|乳名|昵称){_SKIP}"
 )
@@ -26,14 +25,13 @@ _NO_PERSON = re.compile(r"[药藥病症品菌种剂片丸汤膏素草花术]的?
 """A medicine or a disease is called so, no person: 这种药的名字叫金水宝."""
 _FAMILY = re.compile(rf"(?<![百同尊复异改随隐外单双])姓(?:氏?[是为])?{_SKIP}")
 _AFTER_FAMILY = tuple("的名叫今也是")
+_PATIENTS = lists()["introductions.patients"]
 _STATE = (
     rf"(?:(?:我|俺|本人|他|她|医生|大夫|医师|主任|名字|姓名)[就乃]?[是系]|这[里边]?是|本人"
-    rf"|(?:主刀|接诊|手术|主治|看病|开药|管床)的(?:医生|大夫)?是|{either(_WORDS.patients)}"
-    rf"|[我她他的家]{either(_WORDS.kin)}){_SKIP}"
+    rf"|(?:主刀|接诊|手术|主治|看病|开药|管床)的(?:医生|大夫)?是|{either(_PATIENTS)}"
+    rf"|[我她他的家]{either(lists()['introductions.kin'])}){_SKIP}"
 )
-_STATED = re.compile(
-    f"(?=[我俺本他她医大主名姓这接手看开管的家{''.join(word[0] for word in _WORDS.patients)}]){_STATE}"
-)
+_STATED = re.compile(f"(?=[我俺本他她医大主名姓这接手看开管的家{''.join(word[0] for word in _PATIENTS)}]){_STATE}")
 """The first characters come first: `re` tries all those words at every place otherwise."""
 _SEX_OR_AGE = re.compile(r"[,，、;； (（]{0,3}(?:性别[:：]?)?(?:[男女]|\d{1,3} ?岁)")
 _PAUSE = r"[,，、;；\s(（]"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.name_evidence import around, evidence
+from curate.pii.name_evidence import LISTS, around
 from curate.pii.name_lattice import is_word
 from curate.pii.name_sought import AFTER_KIN, KIN_WORDS
 from curate.pii.name_weights import NAME, behind, front, gain, given_weight
@@ -20,7 +20,7 @@ _WORD = 5.0
 _OWNED = 3.0
 """A family word that belongs to somebody (我弟, 她儿子) counts so much more."""
 _AFTER_KIN = re.compile(rf"(?=(?P<kin>{one_of(KIN_WORDS)})(?P<given>{AFTER_KIN}))")
-_CALLED = frozenset(evidence().called.split())
+_CALLED = frozenset(LISTS["called"])
 
 
 @trigger(f"(?:{'|'.join(KIN_WORDS)}){AFTER_KIN}")

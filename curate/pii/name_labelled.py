@@ -11,8 +11,8 @@ from curate.pii.spans import in_order
 from curate.pii.text import narrow, trigger
 from curate.pii.words import either
 
-_ALL = either(lists().labels.plain + lists().labels.colon)
-_PLAIN = frozenset(lists().labels.plain)
+_ALL = either(lists()["labels.plain"] + lists()["labels.colon"])
+_PLAIN = frozenset(lists()["labels.plain"])
 """After these a name stands without a colon too."""
 _LABEL = re.compile(
     rf"(?P<label>{_ALL})[】\])）]?(?P<colon>[\s\"“_|*]{{0,3}}[:：=][\s\"“_|*]{{0,6}})?(?P<gap>[\s|_（(\[]{{0,3}})"

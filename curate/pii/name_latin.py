@@ -5,18 +5,18 @@ from collections.abc import Iterator
 
 from curate.core.records import Span
 from curate.pii.digits import TWO_SIGNS
-from curate.pii.name_words import lists
+from curate.pii.name_words import lists, titles
 from curate.pii.spans import in_order
 from curate.pii.text import narrow, trigger
 from curate.pii.words import either
 
 _WORD = r"[A-Z][a-z]{1,15}(?:[-'][A-Z]?[a-z]{2,15})?"
 _NAME = rf"(?:[A-Z]\. ?){{0,2}}{_WORD}(?: (?:[A-Z]\. ?)?{_WORD}(?! ?[:：])){{0,2}}"
-_TITLES = either(lists().titles.doctors + lists().titles.people)
-_NOT = frozenset(lists().latin.no_names)
-_SURNAMES = frozenset(lists().latin.surnames)
-_EPONYMS = frozenset(lists().latin.eponyms)
-_GIVEN = frozenset(lists().latin.given)
+_TITLES = either(titles("doctors", "people"))
+_NOT = frozenset(lists()["latin.no_names"])
+_SURNAMES = frozenset(lists()["latin.surnames"])
+_EPONYMS = frozenset(lists()["latin.eponyms"])
+_GIVEN = frozenset(lists()["latin.given"])
 _END = r"(?![A-Za-z0-9])"
 
 _CUES = (

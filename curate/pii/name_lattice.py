@@ -33,7 +33,9 @@ def _words() -> dict[str, float]:
     with Path(jieba.__file__).with_name("dict.txt").open(encoding="utf-8") as lines:
         for line in lines:
             word, count, tag = line.split(" ")
-            if len(word) <= _LONGEST and not (len(word) > 1 and (tag.startswith("nr") or _nick(word))):
+            if len(word) <= _LONGEST and not (
+                len(word) > 1 and (tag.startswith("nr") or (word[0] in "小老阿" and word[1:] in known().usual))
+            ):
                 weights[word] = log(max(int(count), 1) / _TOTAL)
     for word in ordinary():
         weights[word] = max(weights.get(word, _OWN), _OWN)
@@ -44,10 +46,6 @@ def _words() -> dict[str, float]:
 def _openings() -> frozenset[str]:
     """Return the first two characters of all words."""
     return frozenset(word[:2] for word in _words() if len(word) > 1)
-
-
-def _nick(word: str) -> bool:
-    return len(word) == 2 and word[0] in "小老阿" and word[1] in known().usual
 
 
 @lru_cache(maxsize=8192)

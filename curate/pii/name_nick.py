@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.name_evidence import around, evidence, ordinary
+from curate.pii.name_evidence import LISTS, around, ordinary
 from curate.pii.name_lattice import is_word
 from curate.pii.name_sought import DOUBLED, LEADS, LED_OR_DOUBLED, NICK
 from curate.pii.name_weights import behind, front, gain, given_weight, surname_weight
@@ -23,7 +23,7 @@ _GIVEN_LESS = 4.0
 """小敏 and 阿珍 are said less often than 小王."""
 _PREFIXED = re.compile(rf"[小老阿](?=[{CJK}])")
 _DOUBLED = re.compile(rf"([{CJK}])\1(?!\1)")
-_AT_HOME = frozenset(evidence().doubled.split())
+_AT_HOME = frozenset(LISTS["doubled"])
 _FAMILY = ("女", "子", "家")
 """小孙女 is a granddaughter, 小王子 a prince, 小马家 a brand."""
 

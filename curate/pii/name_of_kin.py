@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
+from curate.pii import name_kin_abroad
 from curate.pii.digits import TWO_SIGNS
 from curate.pii.people import given_names
 from curate.pii.spans import in_order
@@ -27,8 +28,10 @@ _CLOSED = re.compile(r" ?[,)]| who ")
 """Behind what a comma or a bracket sets apart: her son, Tyler, is."""
 _NOT = frozenset(_LISTS["no_names"])
 _DOUBTFUL = frozenset(_LISTS["doubtful"])
+_SET_OFF = re.compile(rf", ?(?:(?:{one_of(_LISTS['verbs'])})(?![A-Za-z])|[0-9]{{1,2}},)")
 
 
+@trigger(name_kin_abroad.RAW, needs=TWO_SIGNS)
 @trigger(
     rf"{raw(_LISTS['words'])}(?:[,，]?\s|\s?[(（]|{raw(_LISTS['called'])})(?:[A-ZＡ-ＺÀ-Þ]|{either(_GIVEN)})",
     needs=TWO_SIGNS,
@@ -40,7 +43,8 @@ def of_kin(text: str) -> list[Span]:
     it or a verb of a person, a comma or a bracket behind it. Headings in which every word has a capital, weekdays,
     eponyms and diseases stay.
     """
-    return in_order(_places(narrow(text)), "name", "name_of_kin")
+    text = narrow(text)
+    return in_order([*_places(text), *name_kin_abroad.places(text)], "name", "name_of_kin")
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:

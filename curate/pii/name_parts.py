@@ -36,21 +36,14 @@ _STRONG, _PLAIN, _BLANK = 4.0, 1.0, -1.0
 @cache
 def _sounds() -> frozenset[str]:
     lists_of = words("name_parts")
-    every = "".join([*lists_of["sounds"], *lists_of["telling"]]) + lists().foreign.replace(" ", "")
+    every = "".join([*lists_of["sounds"], *lists_of["telling"]]) + "".join(lists()["foreign"])
     return frozenset(every) - set("的是了说我你他她")
 
 
 _TWO = f"[{''.join(sorted(_sounds()))}]{{2}}"
 
 
-@cache
-def _telling() -> WordList:
-    return WordList(words("name_parts")["telling"])
-
-
-@cache
-def _no_person() -> WordList:
-    return WordList(words("name_parts")["no_person"])
+_TELLING_WORDS, _NO_PERSON = (WordList(words("name_parts")[name]) for name in ("telling", "no_person"))
 
 
 @trigger(f"[{_DOTS}]|{_TWO}{SEPARATOR}{_TWO}", needs=SEPARATED)
@@ -121,7 +114,7 @@ def _sure(text: str, head: tuple[int, int], tail: tuple[int, int], total: float)
 
 def _known(part: str) -> bool:
     """Say whether a part tells by itself that it is a name's."""
-    return len(part) > 1 and any(_telling().after(part, place) > 1 for place in range(len(part)))
+    return len(part) > 1 and any(_TELLING_WORDS.after(part, place) > 1 for place in range(len(part)))
 
 
 def _thing(text: str, end: int) -> bool:
@@ -130,7 +123,7 @@ def _thing(text: str, end: int) -> bool:
     while stop < min(len(text), end + _LONGEST) and text[stop] in _sounds():
         stop += 1
     for place in range(end, stop + 1):
-        length = _no_person().after(text, place)
+        length = _NO_PERSON.after(text, place)
         if length and begins(text, place, place + length):
             return True
     return False
@@ -174,7 +167,7 @@ def _part(part: str) -> float:
     """Return what a part weighs: a telling beginning counts as one word, every other character by itself."""
     weight, place = _PART, 0
     while place < len(part):
-        length = _telling().after(part, place)
+        length = _TELLING_WORDS.after(part, place)
         weight += _TELLING if length > 1 else _SOUND
         place += max(length, 1)
     return weight - 2.5 * (len(part) == 1)

@@ -2,18 +2,17 @@
 
 from collections.abc import Iterable
 
-from curate.pii.name_evidence import evidence, never, scarce
-from curate.pii.name_words import known, lists
+from curate.pii.name_evidence import LISTS, characters, groups, never, scarce, weight
+from curate.pii.name_words import known, titles
 from curate.pii.names import CJK
 from curate.pii.words import either
 
 LEADS = 3.5
 """What a word in front weighs at least after which any word may follow a nickname."""
 _CLASSES = tuple("为為系是名")
-_FRONT, _BEHIND = evidence().front, evidence().behind
-_TITLES = lists().titles
-CUE_WORDS = [word for group in ("label", "kin", "role") for word in _FRONT[group].words.split() if word not in _CLASSES]
-TITLE_WORDS = [word for group in ("title", "short", "family") for word in _BEHIND[group].words.split()]
+_FRONT, _BEHIND = groups("front"), groups("behind")
+CUE_WORDS = [word for group in ("label", "kin", "role") for word in _FRONT[group] if word not in _CLASSES]
+TITLE_WORDS = [word for group in ("title", "short", "family") for word in _BEHIND[group]]
 
 
 def _class(characters: Iterable[str]) -> str:
@@ -28,13 +27,13 @@ def _class(characters: Iterable[str]) -> str:
     return "".join(chr(low) if low == high else f"{chr(low)}-{chr(high)}" for low, high in ranges)
 
 
-_SURNAME = f"[{_class(''.join(known().usual) + evidence().rare + ''.join(word[0] for word in known().compounds))}]"
+_SURNAME = f"[{_class(''.join(known().usual) + characters('rare') + ''.join(word[0] for word in known().compounds))}]"
 _NONE = never()
 GIVEN = f"[\u3400-\u4dbf{_class(letter for letter in map(chr, range(0x4E00, 0xA000)) if letter not in _NONE)}]"
 """A character that a given name may hold; narrower than any character, for fewer places to look at."""
 _BLANK = "[ \u00a0\u3000]?"
-_LASTS = _class("".join(word[-1] for group in _FRONT.values() for word in group.words.split()))
-_FIRSTS = _class("".join(word[0] for group in _BEHIND.values() for word in group.words.split()))
+_LASTS = _class("".join(word[-1] for group in _FRONT.values() for word in group))
+_FIRSTS = _class("".join(word[0] for group in _BEHIND.values() for word in group))
 _FREE, _ENDED = f"(?:^|[^{CJK}]|[{_LASTS}])", f"(?:$|[^{CJK}]|[{_FIRSTS}])"
 _SIGNS = '[\\s:：,，、(（)）\\["“@＠]{0,3}'
 
@@ -45,22 +44,22 @@ LED = (
     f"{either(word for word in CUE_WORDS if word not in _OFTEN)}{_SIGNS}{_SURNAME}{GIVEN}"
     f"|{either(_OFTEN)}(?:[:：(（]{_SURNAME}|{_SIGNS}{_SURE}){GIVEN}"
 )
-KIN_WORDS = sorted(_FRONT["kin"].words.split(), key=lambda word: (-len(word), word))
-AFTER_KIN = f"(?:{either(evidence().called.split())}|[{_class(''.join(evidence().homely.split()))}]{{2}})"
-DOUBLED = f"{either(_FRONT['kin'].words.split())}{_SIGNS}{either(evidence().doubled.split())}"
+KIN_WORDS = sorted(_FRONT["kin"], key=lambda word: (-len(word), word))
+AFTER_KIN = f"(?:{either(LISTS['called'])}|[{_class(''.join(LISTS['homely']))}]{{2}})"
+DOUBLED = f"{either(_FRONT['kin'])}{_SIGNS}{either(LISTS['doubled'])}"
 LED_OR_DOUBLED = f"{LED}|{DOUBLED}"
 
 SCARCE = f"[{_class(scarce())}]"
 BEFORE_SCARCE = f"{_SURNAME}{GIVEN}?{SCARCE}"
 
 _LIKELY = f"[{_class(''.join(known().sure | known().plain))}]"
-_ALONE = either(_BEHIND["title"].words.split(), _TITLES.doctors + _TITLES.people)
-_EVERY = either(TITLE_WORDS, _TITLES.doctors + _TITLES.people + _TITLES.kin + _TITLES.one)
+_ALONE = either(_BEHIND["title"], titles("doctors", "people"))
+_EVERY = either(TITLE_WORDS, titles("doctors", "people", "kin", "one"))
 ANY_TITLE = f"{_SURNAME}(?:{GIVEN}{{0,3}}|[{CJK}]){_BLANK}{_EVERY}"
 BEFORE_TITLE = (
     f"(?:{_SURNAME}|{either(known().compounds)})(?:{_ALONE}|{GIVEN}{{1,3}}{_BLANK}{_EVERY})"
-    f"|{_SURE}(?:[{CJK}]{_ALONE}|{either(_TITLES.one)})"
-    f"|{_LIKELY}{either(_BEHIND['short'].words.split())}|{_SURNAME}[{evidence().kindred}]"
+    f"|{_SURE}(?:[{CJK}]{_ALONE}|{either(titles('one'))})"
+    f"|{_LIKELY}{either(_BEHIND['short'])}|{_SURNAME}[{characters('kindred')}]"
 )
 """Narrower than `ANY_TITLE`, which it needs and which is the faster scan."""
 
@@ -70,8 +69,8 @@ BEFORE_AGE = (
     rf"{_SURNAME}{GIVEN}{{1,3}}[\s,，、;；:：/|(（]{{0,3}}(?:性别[:：]?)?"
     rf"(?:{_SEX}|[0-9０-９]{{1,3}}\s?(?:周?岁|歲|个?月龄))"
 )
-_STRONG = _class(word[-1] for group in _FRONT.values() if group.weight >= LEADS for word in group.words.split())
-_NICK = f"(?:[小老][{_class(known().usual | set(evidence().rare))}]|[小阿][{_class(known().given)}])"
+_STRONG = _class(word[-1] for group, each in _FRONT.items() if weight(f"front.{group}") >= LEADS for word in each)
+_NICK = f"(?:[小老][{_class(known().usual | set(characters('rare')))}]|[小阿][{_class(known().given)}])"
 NICK = f'{_FREE}{_NICK}{_ENDED}|[{_STRONG}][\\s:：,，、(（@＠"“]{{0,3}}{_NICK}'
 SEPARATOR = "[ \u00a0\u3000]?[·•・‧∙･⋅˙●ㆍ.．=＝_＿ \u2010-\u2015\u2212\uff0d\u00a0\u3000-][ \u00a0\u3000]?"
 SEPARATED = f"[{CJK}]{SEPARATOR}[{CJK}]"

@@ -5,20 +5,19 @@ import re
 from curate.core.records import Span
 from curate.pii.name_evidence import around
 from curate.pii.name_sought import ANY_TITLE, BEFORE_TITLE
-from curate.pii.name_words import WordList, known, lists, surnames
+from curate.pii.name_words import WordList, known, lists, surnames, titles
 from curate.pii.names import CJK, bounded, common, is_chinese, is_word
 from curate.pii.text import narrow, trigger
 from curate.pii.words import either
 
-_TITLES = lists().titles
-_TITLE = re.compile(either(_TITLES.doctors + _TITLES.people + _TITLES.kin + _TITLES.one))
-_KIN = frozenset(_TITLES.kin)
-_ONE = frozenset(_TITLES.one)
+_TITLE = re.compile(either(titles("doctors", "people", "kin", "one")))
+_KIN = frozenset(titles("kin"))
+_ONE = frozenset(titles("one"))
 _FIRST = frozenset(surnames())
 _SPLITS = ((2, 2), (2, 1), (2, 0), (1, 2), (1, 1), (1, 0))
 """Characters of the surname and of the given name, in the order in which they are tried."""
-_LEADERS, _CALLS = WordList(lists().leaders), WordList(lists().calls)
-_PLAIN_COMPOUNDS = frozenset(lists().compounds.plain)
+_LEADERS, _CALLS = WordList(lists()["leaders"]), WordList(lists()["calls"])
+_PLAIN_COMPOUNDS = frozenset(lists()["compounds.plain"])
 _GREETED = re.compile(r"[,，、!！ ]{0,2}(?:您好|你好|好[,，!！。]|[:：])")
 _SAID = re.compile(r"[说您你好的也在和今是让给帮告就]")
 _FAMILIAR = re.compile(rf"[小老](?=[{CJK}])")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from curate.core.records import Span
-from curate.pii.name_evidence import around, evidence
+from curate.pii.name_evidence import around, characters
 from curate.pii.name_sought import (
     ANY_TITLE,
     BEFORE_AGE,
@@ -121,7 +121,7 @@ def _before_title(text: str, end: int, title: str, after: int) -> int | None:
     found: list[tuple[float, int]] = []
     for start in () if title in around().short else _before(text, end):
         weights = full(text, start, end) if front(text, start) > 0 else None
-        if text[end - 1] in evidence().prepositions:
+        if text[end - 1] in characters("prepositions"):
             continue
         if weights is not None and weights.total >= _BARS["full"]:
             found.append((weights.total, start))
@@ -135,7 +135,7 @@ def _before_title(text: str, end: int, title: str, after: int) -> int | None:
 
 def _needed(surname: str, doubtful: bool) -> float:
     """Return what must stand behind the title of somebody whom no word in front leads in."""
-    if surname in evidence().prepositions:
+    if surname in characters("prepositions"):
         return 4.0
     return 3.0 if doubtful else 0.0
 
@@ -151,7 +151,7 @@ def _alone(text: str, start: int, end: int, weight: float, title: str, after: in
         gained = max(gained, _LED_LEAST)
     elif gained < least:
         return None
-    elif text[start:end] in evidence().hardly:
+    elif text[start:end] in characters("hardly"):
         gained -= 3
     named, more = _titles_say(title)
     weights = Weights(gained, before, named + min(follows, 4 if more else 3) * 0.5)
@@ -162,7 +162,7 @@ def _titles_say(title: str) -> tuple[float, float]:
     """Return what a title says for a surname, and how much more must be reached with it."""
     if title not in around().short:
         return _TITLED, 0.0
-    return (_KINDRED, 0.0) if title in evidence().kindred else (_SHORT, 1.0)
+    return (_KINDRED, 0.0) if title in characters("kindred") else (_SHORT, 1.0)
 
 
 def _led_in(text: str, start: int) -> bool:
@@ -182,4 +182,4 @@ def _stands(text: str, start: int, end: int, title: str, after: int, said: tuple
         return False
     if before < 3 and not CLOSED.match(text, after) and follows < _needed(surname, doubtful):
         return False
-    return surname not in evidence().hardly or before >= 3 or (before >= EDGE and follows >= 4)
+    return surname not in characters("hardly") or before >= 3 or (before >= EDGE and follows >= 4)

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from functools import lru_cache
 from typing import NamedTuple
 
-from curate.pii.name_evidence import around, evidence, given, never
+from curate.pii.name_evidence import around, characters, given, never, weight
 from curate.pii.name_lattice import lattice, words_alone
 from curate.pii.name_words import known
 from curate.pii.names import CJK
@@ -41,7 +41,7 @@ CLOSED = re.compile(r"[\s,，、:：;；。.!！?？…~)）\]】\"”'’」』
 
 _VERB = 1.5
 """A verb that no list holds follows."""
-_DO = evidence().behind["do"].weight
+_DO = weight("behind.do")
 
 
 class Weights(NamedTuple):
@@ -61,7 +61,7 @@ def surname_weight(surname: str) -> float | None:
     """Return the weight of a surname; None for what is none."""
     if len(surname) == 2:
         return SURNAME["plain"] - 1 if surname in known().compounds else None
-    if surname in evidence().rare:
+    if surname in characters("rare"):
         return SURNAME["doubtful"]
     for group in ("sure", "plain", "doubtful", "rare"):
         if surname in getattr(known(), group):

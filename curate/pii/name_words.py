@@ -3,78 +3,22 @@
 from dataclasses import dataclass
 from functools import cache
 
-from curate.core.config import Section, parse_yaml
-from curate.system.resources import data_file
+from curate.pii.words import words
 
 
-class _Surnames(Section):
-    sure: str
-    plain: str
-    doubtful: str
-    rare: str
-
-
-class _Compounds(Section):
-    sure: list[str]
-    plain: list[str]
-
-
-class _Titles(Section):
-    doctors: list[str]
-    people: list[str]
-    kin: list[str]
-    one: list[str]
-
-
-class _Introductions(Section):
-    persons: list[str]
-    kin: list[str]
-    patients: list[str]
-
-
-class _Labels(Section):
-    plain: list[str]
-    colon: list[str]
-
-
-class _Latin(Section):
-    surnames: list[str]
-    given: list[str]
-    eponyms: list[str]
-    no_names: list[str]
-
-
-class NameLists(Section):
-    """The file names.yaml; what each list means is said there."""
-
-    surnames: _Surnames
-    compounds: _Compounds
-    given: str
-    function: str
-    starters: str
-    stems: list[str]
-    words: list[str]
-    endings: list[str]
-    titles: _Titles
-    leaders: list[str]
-    calls: list[str]
-    followers: list[str]
-    called_followers: list[str]
-    ailing_followers: list[str]
-    introductions: _Introductions
-    labels: _Labels
-    minority: list[str]
-    foreign: str
-    sounds: list[str]
-    institutions: list[str]
-    no_nicks: list[str]
-    latin: _Latin
-
-
-@cache
-def lists() -> NameLists:
+def lists() -> dict[str, list[str]]:
     """Return the lists of names.yaml."""
-    return NameLists.model_validate(parse_yaml(data_file("pii/names.yaml").read_text(encoding="utf-8")))
+    return words("names")
+
+
+def titles(*kinds: str) -> list[str]:
+    """Return the titles of some kinds: doctors, people, kin, one."""
+    return [word for kind in kinds for word in lists()[f"titles.{kind}"]]
+
+
+def characters(name: str) -> frozenset[str]:
+    """Return all characters of a list of names.yaml."""
+    return frozenset("".join(lists()[name]))
 
 
 class WordList:
@@ -122,29 +66,29 @@ class _Known:
 def known() -> _Known:
     """Return the lists as sets: a surname is of one class, the more doubtful one."""
     data = lists()
-    rare = frozenset(data.surnames.rare)
-    doubtful = frozenset(data.surnames.doubtful) - rare
-    plain = frozenset(data.surnames.plain.replace(" ", "")) - doubtful - rare
-    sure = frozenset(data.surnames.sure.replace(" ", "")) - plain - doubtful - rare
-    function = frozenset(data.function.replace(" ", "") + "某")
+    rare = characters("surnames.rare")
+    doubtful = characters("surnames.doubtful") - rare
+    plain = characters("surnames.plain") - doubtful - rare
+    sure = characters("surnames.sure") - plain - doubtful - rare
+    function = characters("function") | {"某"}
     return _Known(
         sure=sure,
         plain=plain,
         doubtful=doubtful,
         usual=sure | plain | doubtful,
         rare=rare,
-        compounds=frozenset(data.compounds.sure + data.compounds.plain),
-        given=frozenset(data.given.replace(" ", "")) - function,
+        compounds=frozenset(data["compounds.sure"] + data["compounds.plain"]),
+        given=characters("given") - function,
         function=function,
-        starters=frozenset(data.starters),
-        stems=WordList(data.stems),
-        words=WordList(data.words),
-        endings=WordList(data.endings),
-        titles=WordList(data.titles.doctors + data.titles.people),
-        followers=WordList(data.followers),
-        called=WordList(data.followers + data.called_followers),
-        ailing=WordList(data.ailing_followers),
-        no_nicks=frozenset(data.no_nicks),
+        starters=characters("starters"),
+        stems=WordList(data["stems"]),
+        words=WordList(data["words"]),
+        endings=WordList(data["endings"]),
+        titles=WordList(titles("doctors", "people")),
+        followers=WordList(data["followers"]),
+        called=WordList(data["followers"] + data["called_followers"]),
+        ailing=WordList(data["ailing_followers"]),
+        no_nicks=frozenset(data["no_nicks"]),
     )
 
 

@@ -73,15 +73,11 @@ def _ends(text: str, start: int, trust: Trust) -> Iterator[tuple[int, int]]:
 
 def _plausible(text: str, start: int, surname: int, end: int, trust: Trust) -> bool:
     given = text[start + surname : end]
-    if end > len(text) or any(letter in known().function for letter in given) or not _written(given):
+    if end > len(text) or any(letter in known().function for letter in given) or not all(map(_CHARACTER.match, given)):
         return False
     if known().titles.after(text, start + surname) or _SEX_AND_AGE.match(text, end - 1):
         return False
     return not is_word(text, start, end, trust)
-
-
-def _written(given: str) -> bool:
-    return all(_CHARACTER.match(letter) for letter in given)
 
 
 def common(given: str) -> bool:

@@ -50,10 +50,10 @@ def _chinese(word: str) -> bool:
 @cache
 def _latin() -> frozenset[str]:
     """Return the names of names.yaml, in small letters."""
-    return frozenset(name.casefold() for name in (*lists().latin.surnames, *lists().latin.given))
+    return frozenset(name.casefold() for name in (*lists()["latin.surnames"], *lists()["latin.given"]))
 
 
 @cache
 def given_names() -> frozenset[str]:
     """Return all given names, in small letters."""
-    return frozenset(name.casefold() for name in (*lists().latin.given, *words("people")["given"]))
+    return frozenset(name.casefold() for name in (*lists()["latin.given"], *words("people")["given"]))

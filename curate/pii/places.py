@@ -1,11 +1,10 @@
 """What addresses and institutions share: names of places, and text in simplified characters."""
 
-import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
 from curate.pii.text import narrow
-from curate.pii.words import one_of, words
+from curate.pii.words import compiled, one_of, words
 
 NUMBER = r"(?:[0-9]{1,5}|[一二三四五六七八九十百零〇两]{1,6})"
 """A number of a house, floor or hospital."""
@@ -16,9 +15,7 @@ def _simplified() -> dict[int, str]:
     return {ord(pair[0]): pair[1] for pair in words("places")["traditional"]}
 
 
-@cache
-def _traditional() -> re.Pattern[str]:
-    return re.compile(f"[{''.join(map(chr, _simplified()))}]")
+_traditional = compiled(lambda: f"[{''.join(map(chr, _simplified()))}]")
 
 
 @lru_cache(maxsize=8)

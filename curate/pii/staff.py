@@ -14,12 +14,12 @@ _WORDS = words("network")["staff"]
 _NUMBERS = [labelled(_WORDS, CODE)]
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}(?=\s?(?:[年届版]|\Z|[,.，。)]))|[0-9]{1,6}(?=\s?位)")
 _LAST = "".join(sorted({word[-1] for word in _WORDS if not word[-1].isascii()}))
-_ENGLISH = [word for word in _WORDS if word[-1].isascii()]
+_WESTERN = [word for word in _WORDS if word[-1].isascii()]
 _COUNTED = re.compile(rf"\s{either(words('network')['counted'])}(?![a-z])", re.IGNORECASE)
 
 
 @trigger(
-    rf"(?:[{_LAST}]|{loosely(_ENGLISH)})"
+    rf"(?:[{_LAST}]|{loosely(_WESTERN)})"
     rf"[{RAW_SPACE}字号號码碼编編是为為第卡A-Za-zＡ-Ｚａ-ｚ\r\n:：=＝#＃№\"“”'’‘】>＞|._．＿()（）{RAW_DASH}]*[\d{NUMERALS}]",
     needs=THREE_DIGITS,
 )

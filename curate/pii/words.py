@@ -1,8 +1,9 @@
 """Word lists of the data files beside the recognisers, and patterns of them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from typing import Any
 
 from curate.core.config import parse_yaml
 from curate.system.resources import data_file
@@ -10,11 +11,27 @@ from curate.system.resources import data_file
 
 @cache
 def words(name: str) -> dict[str, list[str]]:
-    """Return the word lists in `pii/NAME.yaml` in the file's order; a text is a list whose words stand apart in it."""
+    """Return the word lists in `pii/NAME.yaml` in the file's order, those inside others under both keys, with a dot.
+
+    A text is a list whose words stand apart in it, and so is a number, of one.
+    """
     lists = parse_yaml(data_file(f"pii/{name}.yaml").read_text(encoding="utf-8"))
     if not isinstance(lists, dict):
         raise TypeError(f"pii/{name}.yaml holds no lists by name")
-    return {key: list(dict.fromkeys(each.split() if isinstance(each, str) else each)) for key, each in lists.items()}
+    return {key: list(dict.fromkeys(each)) for key, each in _flat(lists)}
+
+
+def _flat(lists: Mapping[Any, Any], above: str = "") -> Iterator[tuple[str, list[str]]]:
+    for key, each in lists.items():
+        if isinstance(each, dict):
+            yield from _flat(each, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", each if isinstance(each, list) else str(each).split()
+
+
+def compiled(source: Callable[[], str]) -> Callable[[], re.Pattern[str]]:
+    """Return a function that compiles a pattern once it is asked for: large ones take long, and few are needed."""
+    return cache(lambda: re.compile(source()))
 
 
 def longest_first(*lists: Iterable[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Every kind of personal data in every written form: what is found of 200 made-up values."""
+"""Every kind of personal data in every written form: what is found of 100 made-up values."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from benchmarks.pii_forms import FORMS, Form, found
 from curate.pii.settings import Masking, masker
 
 MASKER = masker(Masking(), "zh", b"key")
-COUNT = 200
+COUNT = 100
 FUZZY = ("name", "address", "hospital")
 """Kinds whose values have no form of their own."""
 

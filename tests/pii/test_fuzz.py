@@ -15,7 +15,7 @@ from tests import ROOT
 from tests.support.recognising import STAY, promised, triggered
 
 MASKER = masker(Masking(), "zh", b"key")
-STRINGS, LENGTH = 8_000, 40
+STRINGS, LENGTH = 2_000, 40
 ALPHABETS = (
     "0123456789",
     "0123456789０１２３４５６７８９ -.()+转",
@@ -66,7 +66,7 @@ def test_anything_is_masked_once() -> None:
 @pytest.mark.parametrize("name", RECOGNISERS.names())
 def test_a_recogniser_gives_valid_spans_and_only_where_its_trigger_is(name: str) -> None:
     recogniser = RECOGNISERS.load(name)
-    texts = strings(2_000, 2)
+    texts = strings(500, 2)
     spans = [promised(recogniser, text) for text in texts]
     assert all(span.recogniser == name for each in spans for span in each)
     clean = [text.encode("utf-8", "ignore").decode() for text in texts]
@@ -81,11 +81,11 @@ def test_what_holds_no_number_stays(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60)  # with the square of the length it would take many minutes
+@pytest.mark.timeout(10)  # with the square of the length it would take longer
 @pytest.mark.parametrize("part", NASTY)
 def test_a_long_line_of_one_thing_ends(part: str) -> None:
-    """100 KB of one thing again and again, which ends in something else: where bad patterns go back and forth."""
-    text = part * (100_000 // len(part.encode())) + "\u3042"
+    """40 KB of one thing again and again, which ends in something else: where bad patterns go back and forth."""
+    text = part * (40_000 // len(part.encode())) + "\u3042"
     (once,) = mask_all(MASKER, [text])
     assert valid(text, list(once.spans))
 
@@ -99,9 +99,9 @@ def test_a_megabyte_of_one_thing_ends(part: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(20)
 def test_a_long_line_of_everything_ends() -> None:
     draw = random.Random(3)
-    text = "".join(draw.choices(PIECES, k=60_000))
-    assert len(text.encode()) > 300_000
+    text = "".join(draw.choices(PIECES, k=24_000))
+    assert len(text.encode()) > 120_000
     assert valid(text, list(MASKER.mask(text).spans))

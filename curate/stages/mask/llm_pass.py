@@ -167,7 +167,10 @@ class _Spotter:
         account = online.Account(judge, self.prompt.digest, run=self.context.run_id, purpose=PURPOSE)
         wanted = {self.key(window) for text in texts() for _, window in windows(text)}
         known, retry = self.known(account, wanted), self.context.consent.retry
-        left = wanted - {key for key, each in known.items() if not _again(each.status, retry=retry)}
+        settled = {
+            key for key, each in known.items() if each.status != "failed" and not (retry and each.status != "read")
+        }
+        left = wanted - settled
         if left:
             self.need_consent(texts, left)
         spent = self.send(texts, left, account) if left else 0.0
@@ -236,10 +239,6 @@ class _Spotter:
         asked = {self.name: (account.judge_digest, self.settings.price)}
         paid = billing.total(billing.bills(self.ledger, self.context, asked), self.context)
         return Spots(self.key, spans, {status: statuses[status] for status in STATUSES}, facts, paid, spent)
-
-
-def _again(status: Status, *, retry: bool) -> bool:
-    return status == "failed" or (retry and status != "read")
 
 
 def _read(window: str, reply: Reply) -> online.ReplyResult:

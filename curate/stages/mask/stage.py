@@ -18,7 +18,6 @@ from curate.core import records
 from curate.core.config import Json
 from curate.core.duplicates import follow_aliases, follow_qrels, same_text
 from curate.core.records import Span
-from curate.pii.masking import Masker
 from curate.pii.naming import FIELD
 from curate.pii.secret import secret
 from curate.pii.settings import Masking, masker, recognisers, untouched
@@ -47,7 +46,8 @@ def run(config: Config, context: Context) -> Report:
     spots = llm_pass.spot(config, context, lambda: _texts(context))
     decided = residual_decisions.ToMask(context.run, secret(context.home))
     masked = {table: _mask(table, config, context, spots, decided) for table in FIELDS}
-    ids, looker = {table: part.ids for table, part in masked.items()}, _looker(config, context)
+    ids = {table: part.ids for table, part in masked.items()}
+    looker = masker(_settings(config), context.language, secret(context.home)) if config.ids == "mask" else None
     labels = context.read("ingest", "qrels").with_columns(ids["queries"].of("query_id"), ids["corpus"].of("doc_id"))
     qrels = follow_qrels(labels, masked["queries"].merged, masked["corpus"].merged)
     files.write_table(context.out, "qrels", qrels)
@@ -69,11 +69,6 @@ def run(config: Config, context: Context) -> Report:
 
 def _settings(config: Config) -> Masking:
     return Masking.model_validate(config.model_dump(include=set(Masking.model_fields)))
-
-
-def _looker(config: Config, context: Context) -> Masker | None:
-    """Return what looks at ids; None if they are kept."""
-    return masker(_settings(config), context.language, secret(context.home)) if config.ids == "mask" else None
 
 
 def _kept(done: MaskedTable) -> pl.DataFrame:
