@@ -22,6 +22,7 @@ from curate.ledger import Ledger
 from curate.llm import online
 from curate.llm.batch import BatchJob, ask_batches, no_batch
 from curate.llm.budget import Budget, plan
+from curate.llm.cap import CapPolicy
 from curate.llm.cost import Price, batch_price
 from curate.llm.providers.batch import batch_provider
 from tests import ROOT
@@ -371,7 +372,7 @@ def test_a_cap_is_held_before_a_batch_is_sent(ledger: Ledger, kind: str) -> None
         one = order(server.url, ledger, work("SABCD"), size=1, kind=kind)
         whole = plan((task.request for task in one.tasks()), batch_price(PRICE)).cost
         assert whole is not None
-        ask_batches([one], ledger, pace=FAST, budget=Budget(0.7 * whole))
+        ask_batches([one], ledger, pace=FAST, budget=Budget(CapPolicy(0.7 * whole)))
         assert watched.created(kind) == 2  # the second after the first came to less than its bound
         assert grades(ledger, "SABCD") == list("SABCD")
 
@@ -383,8 +384,8 @@ def test_nothing_is_sent_beyond_the_cap(ledger: Ledger, kind: str) -> None:
         with pytest.raises(BudgetError, match="raise --max-cost"):
             collected(server.url, ledger, work("SABCD"), max_cost=1e-9, kind=kind)
         one = replace(order(server.url, ledger, work("S"), kind=kind), price=None)
-        with pytest.raises(BudgetError, match="without a price"):
-            ask_batches([one], ledger, budget=Budget(1.0), pace=FAST)
+        with pytest.raises(BudgetError, match="without prices"):
+            ask_batches([one], ledger, budget=Budget(CapPolicy(1.0)), pace=FAST)
     assert watched.created(kind) == 0
 
 

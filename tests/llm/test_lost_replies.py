@@ -14,6 +14,7 @@ from curate.ledger import Ledger
 from curate.ledger.caps import Caps
 from curate.llm import online
 from curate.llm.budget import Budget
+from curate.llm.cap import CapPolicy
 from curate.llm.cost import Price, cost, estimate
 from tests import vendor as fake
 from tests.support.asking import FAST, job, judged, llm, passages, rows, said, script, work
@@ -111,7 +112,9 @@ def test_two_that_ask_at_once_under_one_cap_keep_it_together(tmp_path: Path) -> 
         with Ledger(tmp_path / "ledger.db") as ledger:
             both.wait(10)
             with pytest.raises(BudgetError) as caught:
-                online.ask([job(server, work("S" * 40, name=name), PRICED, batch=1)], ledger, budget=Budget(cap))
+                online.ask(
+                    [job(server, work("S" * 40, name=name), PRICED, batch=1)], ledger, budget=Budget(CapPolicy(cap))
+                )
             ends.append(caught.value)
 
     def dear(answer: Answer) -> Answer:

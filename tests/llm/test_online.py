@@ -23,6 +23,7 @@ from curate.core.records import Outcome
 from curate.ledger import Ledger
 from curate.llm import online
 from curate.llm.budget import Budget, Meter, plan
+from curate.llm.cap import CapPolicy
 from curate.llm.cost import Price, cost, estimate
 from curate.llm.online import Account, Job
 from curate.llm.providers.openai import OpenAIProvider
@@ -373,7 +374,7 @@ def test_a_vendor_that_is_dearer_than_the_estimate_is_believed() -> None:
 
 
 def test_the_cap_holds_for_what_is_spent_and_what_is_in_flight() -> None:
-    budget = Budget(cap=10.0, spent=3.0)
+    budget = Budget(CapPolicy(10.0), spent=3.0)
     budget.hold(3.0)
     budget.hold(3.0)
     assert not budget.fits(3.0)
@@ -383,7 +384,7 @@ def test_the_cap_holds_for_what_is_spent_and_what_is_in_flight() -> None:
 
 
 def test_a_cap_needs_a_price(ledger: Ledger) -> None:
-    with vendor(script) as server, pytest.raises(BudgetError, match="without a price"):
+    with vendor(script) as server, pytest.raises(BudgetError, match="without prices: give openai:m-1,"):
         judged(server, ledger, work("S"), max_cost=1.0)
     assert server.calls == []
 
@@ -692,7 +693,7 @@ def test_one_cap_holds_for_all_judges(ledger: Ledger) -> None:
         limits = replace(FAST, price=PRICE)
         both = [job(server, work("S" * 30), limits, batch=1, model=name) for name in ("m-1", "m-2")]
         with pytest.raises(BudgetError):
-            online.ask(both, ledger, budget=Budget(9.5 * most))
+            online.ask(both, ledger, budget=Budget(CapPolicy(9.5 * most)))
     assert len(server.calls) == 9
     assert {call.model for call in server.calls} == {"m-1", "m-2"}
 

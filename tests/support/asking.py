@@ -13,6 +13,7 @@ from curate.core.records import Document, Query
 from curate.ledger import Ledger
 from curate.llm import online
 from curate.llm.budget import Budget
+from curate.llm.cap import CapPolicy
 from curate.llm.prompts import rubric
 from curate.llm.providers import provider
 from curate.llm.providers.settings import ProviderConfig
@@ -61,7 +62,7 @@ def judged(
 ) -> online.Bill:
     """Ask for all of it, whatever the ledger holds."""
     one = job(server, jobs, limits, batch, **more)
-    return online.ask([one], ledger, budget=Budget(max_cost))[one.name]
+    return online.ask([one], ledger, budget=Budget(CapPolicy(max_cost)))[one.name]
 
 
 def job(

@@ -12,6 +12,7 @@ from curate.ledger import Ledger
 from curate.ledger.batches import Batches
 from curate.llm.batch import BatchJob, PollingPolicy, ask_batches
 from curate.llm.budget import Budget
+from curate.llm.cap import CapPolicy
 from curate.llm.cost import Price
 from curate.llm.online import Account, Bill, Task
 from curate.llm.providers.batch import batch_provider
@@ -61,7 +62,7 @@ def collected(
 ) -> Bill:
     """Ask by batches for what the ledger lacks."""
     orders = [order(url, ledger, jobs, **more)]
-    [found] = ask_batches(orders, ledger, budget=Budget(max_cost), pace=pace)
+    [found] = ask_batches(orders, ledger, budget=Budget(CapPolicy(max_cost)), pace=pace)
     return found
 
 

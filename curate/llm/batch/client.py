@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from curate.core.errors import BudgetError, Interrupted
+from curate.core.errors import Interrupted
 from curate.core.protocols import PaidProgress, quiet
 from curate.ledger import Ledger
 from curate.ledger.batches import Batches
@@ -39,10 +39,8 @@ def ask_batches(
     replies name another model than before, or if a round gave nothing that can be read. Batches then go on at the
     vendors, and the next asking collects them. Ctrl-C while it is ending drops the step in flight.
     """
-    unpriced = next((order.provider.name for order in orders if order.price is None), None)
     budget = budget or Budget()
-    if budget.cap is not None and unpriced:
-        raise BudgetError(f"{unpriced}: a cap cannot be kept without a price; give the price of the model")
+    budget.admit({order.provider.name: order.price for order in orders})
     session = Session(ledger, Batches(ledger), pace or PollingPolicy(), Purse(budget, ledger), progress, tell)
     return asyncio.run(_Asking(session).all(orders, beat))
 

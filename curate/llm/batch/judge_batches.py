@@ -30,7 +30,7 @@ class JudgeBatches:
     def __init__(self, session: Session, order: BatchJob) -> None:
         self.session, self.order, self.provider = session, order, order.provider
         self.price = batch_price(order.price)
-        self.rate = session.budget.rate(order.price).value
+        self.rate = session.budget.policy.rate(order.price).value
         self.bill = Bill()
         self.flights: list[Flight] = []
         self.hopeless: set[str] = set()

@@ -41,14 +41,14 @@ class JudgeDispatcher:
         self.gate = ConcurrencyLimit(limits.concurrency)
         self.pace = job.pace or pace(limits, ledger, job.account.judge_digest)
         self.breaker = Breaker(limits.wait_s * COOL)
-        self.meter = Meter(limits.price, purse.budget.rate(limits.price).value)
+        self.meter = Meter(limits.price, purse.budget.policy.rate(limits.price).value)
         self.models = ledger.models(job.account.judge_digest, job.account.rubric_digest)
         self.bill = Bill()
         self.done = self.failed = self.fruitless = 0
         self.stop: BaseException | None = None
         self.halted = asyncio.Event()
         self.running: set[asyncio.Task[None]] = set()
-        self.metered = purse.budget.cap is not None or limits.tokens_per_minute is not None
+        self.metered = purse.budget.policy.amount is not None or limits.tokens_per_minute is not None
 
     async def run(self) -> None:
         """Settle every task; `stop` says why if not all could be."""
@@ -117,7 +117,7 @@ class JudgeDispatcher:
         """Return what was spent on this judge in its own currency, and under a cap on all of them together."""
         price, budget = self.meter.price, self.purse.budget
         own = shown(self.bill.spent / self.meter.rate, price.currency) if price else ""
-        cap = f"all {shown(budget.spent, None)} of {budget.said()}" if budget.cap is not None else ""
+        cap = "" if budget.policy.amount is None else f"all {shown(budget.spent, None)} of {budget.policy.shown()}"
         return ", ".join(filter(None, (own, cap)))
 
     async def _exchange(self, task: Task, entry: int) -> ReplyResult:

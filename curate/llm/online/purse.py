@@ -58,12 +58,12 @@ class Purse:
     @contextmanager
     def open(self, halt: Callable[[BaseException], None]) -> Iterator[None]:
         """Be seen by the other processes while the block lasts, and give back in the end what is not spent."""
-        budget = self.budget
-        if budget.cap is None:
+        budget, cap = self.budget, self.budget.policy
+        if cap.amount is None:
             yield
             return
         budget.member = budget.member or owner()
-        scope = f"{budget.shared}:{budget.cap!r}:{budget.currency}"
+        scope = f"{budget.shared}:{cap.amount!r}:{cap.currency}"
         self._caps = caps = Caps(self._ledger, budget.member, scope, gone, budget.began)
         try:
             with beating((LEASE_S / 8, caps.stay), halt):
@@ -76,8 +76,8 @@ class Purse:
 
     async def fits(self, amount: float) -> bool:
         """Say whether the cap leaves room for an amount beside all that is spent or held, here and elsewhere."""
-        budget = self.budget
-        if self._caps is None or budget.cap is None or not amount:  # a model without a price is outside of any cap
+        budget, cap = self.budget, self.budget.policy.amount
+        if self._caps is None or cap is None or not amount:  # a model without a price is outside of any cap
             return True
         async with self._taking:
             if budget.spent + budget.held + amount <= self._allowed:
@@ -87,7 +87,7 @@ class Purse:
                 return False
             if time.monotonic() < self._again:
                 return False
-            room = await asyncio.to_thread(self._caps.take, budget.cap, budget.spent, budget.held, amount)
+            room = await asyncio.to_thread(self._caps.take, cap, budget.spent, budget.held, amount)
             self._allowed, self.elsewhere, self.returning = room.allowed, room.elsewhere, room.returning
             if budget.spent + budget.held + amount <= self._allowed:
                 self._pause = PAUSE_S
@@ -122,9 +122,4 @@ class Purse:
 
     def exceeded(self, who: str, what: str) -> BudgetError:
         """Return the error of a request that may pass the cap."""
-        budget = self.budget
-        others = f" here and {budget.said(self.elsewhere)} in other processes under this cap" if self.elsewhere else ""
-        return BudgetError(
-            f"{who}: the next {what} may pass the cap of {budget.said()}, after calls that cost "
-            f"{budget.said(budget.spent)}{others}; every answer is kept; raise --max-cost to go on"
-        )
+        return self.budget.policy.exceeded(who, what, self.budget.spent, self.elsewhere)

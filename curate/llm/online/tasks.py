@@ -87,8 +87,6 @@ class RequestLimits:
     price: Price | None = None
     mixed_models: bool = False
     """Go on though replies name several models."""
-    uncapped: bool = False
-    """Leave the calls out of the cap: for a model whose price nobody knows."""
 
 
 def pace(limits: RequestLimits, ledger: Ledger, judge_digest: str) -> RateLimit:

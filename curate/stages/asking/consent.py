@@ -1,6 +1,6 @@
 """Consent to spend: what asking a panel would cost, whether that is allowed, and who is asked in which order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -51,38 +51,8 @@ def plans(table: PanelState, panel: Sequence[JudgeState], *, batches: bool = Fal
 
 def need_consent(table: PanelState, panel: Sequence[JudgeState], context: Context) -> None:
     """Stop with the plan of what is not paid yet, unless the user allows to spend within a cap that can be kept."""
-    consent = context.consent
-    seats = [seat for seat in paid(panel) if seat.work]
-    if not seats:
-        return
-    if consent.offline:
-        calls = ", ".join(f"{seat.label}: {len(seat.work):,}" for seat in seats)
-        raise UserError(f"the ledger lacks the answers of some calls ({calls}), and --offline sends none")
-    settle({seat.name: seat.settings for seat in seats}, context)
-    if consent.yes:
-        return
-    found = plans(table, panel, batches=consent.batch)
-    unpriced = [name for name, each in found.items() if each.cost is None]
-    if consent.max_cost is None:
-        remedy = "allow it with --max-cost AMOUNT, or with --yes"
-    elif unpriced:
-        keys = ", ".join(dict.fromkeys(f"judges.{seat.name}.price" for seat in seats if seat.label in unpriced))
-        remedy = f"a cap cannot be kept without prices: give {keys}, or add --yes to leave those without a cap"
-    else:
-        return
-    raise BudgetError("\n".join(["judging would send:", *listed(found, context), remedy]))
-
-
-def settle(models: Mapping[str, ProviderConfig], context: Context) -> None:
-    """Decide in which currency the cap is, and say so; BudgetError if not all of these prices can be counted in it."""
-    budget = context.consent.budget
-    prices = {f"judges.{name}.price": each.price for name, each in models.items() if each.price}
-    budget.settle(prices, context.rates, context.currency)
-    budget.shared = context.name
-    if budget.currency:
-        used = {price.currency: budget.rate(price) for price in prices.values() if not price.free()}
-        by = "".join(f"; {each.said()}" for each in used.values() if each.date)
-        context.tell(f"cap: {budget.said()}{by}")
+    models = {seat.name: seat.settings for seat in paid(panel) if seat.work}
+    permit("judging", models, lambda: plans(table, panel, batches=context.consent.batch), context)
 
 
 def listed(found: Mapping[str, CostEstimate], context: Context) -> list[str]:
@@ -105,23 +75,27 @@ def need_masked(panel: Sequence[JudgeState], context: Context) -> None:
 
 
 def permit(
-    verb: str, models: Mapping[str, ProviderConfig], planned: Mapping[str, CostEstimate], context: Context
+    verb: str,
+    models: Mapping[str, ProviderConfig],
+    planned: Callable[[], Mapping[str, CostEstimate]],
+    context: Context,
 ) -> None:
-    """Stop with the plan of what models are not paid for yet, unless the user allows to spend within a cap."""
-    consent = context.consent
-    if not planned:
+    """Stop with the plan of what models are not paid for yet, unless the user allows to spend within a cap.
+
+    The currency of the cap is settled and told; BudgetError if not all prices can be counted in it.
+    """
+    if not models:
         return
-    lines = listed(planned, context)
-    if consent.offline:
+    if context.consent.offline:
+        lines = listed(planned(), context)
         raise UserError("\n".join(["the ledger lacks these answers, and --offline sends none:", *lines]))
-    settle(models, context)
-    if consent.yes:
-        return
-    if consent.max_cost is None:
-        raise BudgetError("\n".join([f"{verb} would send:", *lines, "allow it with --max-cost AMOUNT, or with --yes"]))
-    for name, settings in models.items():
-        if settings.price is None:
-            raise BudgetError(f"a cap cannot be kept without a price: give judges.{name}.price, or --yes in its place")
+    budget, prices = context.consent.budget, {f"judges.{name}.price": each.price for name, each in models.items()}
+    budget.settle(prices, context.rates, context.currency)
+    budget.shared = context.name
+    if budget.policy.currency:
+        context.tell(f"cap: {budget.policy.clause(prices)}")
+    if remedy := budget.policy.remedy(prices):
+        raise BudgetError("\n".join([f"{verb} would send:", *listed(planned(), context), remedy]))
 
 
 def collect(table: PanelState, panel: Sequence[JudgeState], config: AskingSettings, context: Context) -> Wanted:
@@ -242,12 +216,11 @@ def _limits(seat: LlmState, config: AskingSettings) -> ask.RequestLimits:
 
 
 def limits(settings: ProviderConfig, *, mixed_models: bool = False) -> ask.RequestLimits:
-    """Return how a provider is asked; without a price outside of any cap, for which consent is asked first."""
+    """Return how a provider is asked."""
     return ask.RequestLimits(
         concurrency=settings.concurrency,
         requests_per_minute=settings.requests_per_minute,
         tokens_per_minute=settings.tokens_per_minute,
         price=settings.price,
         mixed_models=mixed_models,
-        uncapped=settings.price is None,
     )

@@ -152,7 +152,7 @@ class QuestionClient:
     def permit(self, verb: str) -> None:
         """Stop with the plan of a dry desk, unless the user allows to spend within a cap that can be kept."""
         models = {model.name: model.settings for model in self.models.values()}
-        consent.permit(verb, models, self.plans, self.context)
+        consent.permit(verb, models, lambda: self.plans, self.context)
 
     def rows(self) -> list[dict[str, Json]]:
         """Return a row per label of what would be sent: calls, tokens, cost at most (None without a price), minutes."""
