@@ -5,14 +5,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from curate.core.errors import ProviderError
 from curate.core.protocols import PaidProgress
 from curate.ledger import Ledger
 from curate.ledger.batches import Batches
 from curate.llm.batch.records import PollingPolicy
 from curate.llm.budget import Budget
 from curate.llm.online.purse import Halted, Purse
-from curate.system.retry_after import LONGEST_S, NAMELESS
+from curate.system.retries import insist
 
 Result = TypeVar("Result")
 
@@ -56,14 +55,4 @@ class Session:
 
     async def insist(self, step: Callable[[], Awaitable[Result]], patience: int = 1) -> Result:
         """Return what a step gives; one that fails in passing is tried again after growing pauses."""
-        pause = self.pace.first_s
-        for tries in range(1, self.pace.attempts * patience):
-            try:
-                return await step()
-            except ProviderError as error:
-                if error.fatal or error.useless or (error.unresolved and tries >= NAMELESS):
-                    raise
-                named = error.retry_after
-            await self.pause(pause if named is None else min(named, LONGEST_S))
-            pause = min(2 * pause, self.pace.longest_s)
-        return await step()
+        return await insist(step, self.pace.attempts * patience, self.pace.first_s, self.pace.longest_s, self.pause)
