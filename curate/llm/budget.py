@@ -87,13 +87,26 @@ class Budget:
         """Say whether the cap leaves room for an amount beside all that is spent or in flight."""
         return self.policy.amount is None or self.spent + self.held + amount <= self.policy.amount
 
-    def hold(self, amount: float) -> None:
+    def hold(self, amount: float) -> "Hold":
         """Set an amount aside for a call that is about to be sent."""
         self.held, self.flying = self.held + amount, self.flying + 1
+        return Hold(self, amount)
 
-    def release(self, amount: float) -> None:
-        """Give back what was set aside for a call that is over."""
-        self.held, self.flying = self.held - amount if self.flying > 1 else 0.0, self.flying - 1
+
+@dataclass
+class Hold:
+    """What is held for one call, until it is known what the call costs."""
+
+    budget: Budget
+    amount: float
+    over: bool = False
+
+    def turn(self, paid: float) -> None:
+        """Turn what is held into what was paid; never are both counted, nor neither. Once over, it stays as it is."""
+        if not self.over:
+            budget, self.over = self.budget, True
+            budget.held, budget.flying = budget.held - self.amount if budget.flying > 1 else 0.0, budget.flying - 1
+            budget.spent += paid
 
 
 @dataclass

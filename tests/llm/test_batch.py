@@ -431,7 +431,7 @@ def test_replies_of_another_model_stop_the_judge(ledger: Ledger, kind: str) -> N
 @both
 def test_answers_that_nobody_can_read_are_not_paid_for_again(ledger: Ledger, kind: str) -> None:
     watched = Watched()
-    nothing = "52 answers gave nothing that can be read"
+    nothing = "52 answers in a row gave nothing that can be read"
     prose = lambda _call: fake.says("I cannot rate this.")  # noqa: E731
     with serving(watched, faults=prose) as server, pytest.raises(RunFailed, match=nothing):
         collected(server.url, ledger, work("SD" * 52), kind=kind)

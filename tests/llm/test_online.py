@@ -375,11 +375,10 @@ def test_a_vendor_that_is_dearer_than_the_estimate_is_believed() -> None:
 
 def test_the_cap_holds_for_what_is_spent_and_what_is_in_flight() -> None:
     budget = Budget(CapPolicy(10.0), spent=3.0)
-    budget.hold(3.0)
+    first = budget.hold(3.0)
     budget.hold(3.0)
     assert not budget.fits(3.0)
-    budget.release(3.0)
-    budget.spent += 0.5
+    first.turn(0.5)
     assert budget.fits(3.0)
 
 

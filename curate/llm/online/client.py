@@ -7,13 +7,11 @@ from curate.core.errors import Interrupted, ProviderError, RunFailed
 from curate.core.protocols import PaidProgress, quiet
 from curate.ledger import Ledger
 from curate.llm.budget import Budget
-from curate.llm.online.dispatcher import MOST_FAILED, MOST_FRUITLESS, JudgeDispatcher, mixture
+from curate.llm.online.dispatcher import JudgeDispatcher
 from curate.llm.online.heartbeat import Beat, beating
 from curate.llm.online.interrupt import interruptible
 from curate.llm.online.purse import Purse
 from curate.llm.online.tasks import Bill, Job
-
-__all__ = ["MOST_FAILED", "MOST_FRUITLESS", "ask", "mixture"]
 
 
 def ask(

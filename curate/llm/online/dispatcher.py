@@ -6,25 +6,24 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import replace
 from itertools import islice
 
-from curate.core.errors import ProviderError, RunFailed
+from curate.core.errors import ProviderError
 from curate.core.messages import Reply, Usage
 from curate.core.protocols import PaidProgress
 from curate.ledger import Ledger
-from curate.llm.budget import Meter
-from curate.llm.cost import believed, cost, estimate
+from curate.llm.budget import Hold
+from curate.llm.cost import believed, estimate
 from curate.llm.exchange_rates import shown
 from curate.llm.online.call_rows import failure_row, lost_row, read, reply_row
 from curate.llm.online.circuit_breaker import Breaker
 from curate.llm.online.concurrency import ConcurrencyLimit
-from curate.llm.online.purse import Halted, Hold, Purse
+from curate.llm.online.judge_tally import JudgeTally
+from curate.llm.online.purse import Halted, Purse
 from curate.llm.online.retry import insist
-from curate.llm.online.tasks import Bill, Job, ReplyResult, Task, pace
+from curate.llm.online.tasks import Job, ReplyResult, Task, pace
 from curate.system.retry_after import LONGEST_S
 
 MOST_FAILED = 5
 """Requests in a row that got no answer, for all their tries, after which a judge is given up: it is not the texts."""
-MOST_FRUITLESS = 50
-"""Answers in a row that settled nothing after which a judge is given up: asking in smaller parts costs money too."""
 COOL = 10
 """First pause of the breaker, as a multiple of the first pause before a retry."""
 
@@ -41,10 +40,11 @@ class JudgeDispatcher:
         self.gate = ConcurrencyLimit(limits.concurrency)
         self.pace = job.pace or pace(limits, ledger, job.account.judge_digest)
         self.breaker = Breaker(limits.wait_s * COOL)
-        self.meter = Meter(limits.price, purse.budget.policy.rate(limits.price).value)
-        self.models = ledger.models(job.account.judge_digest, job.account.rubric_digest)
-        self.bill = Bill()
-        self.done = self.failed = self.fruitless = 0
+        self.tally = JudgeTally(
+            job.name, job.account, limits.price, ledger, purse.budget, mixed_models=limits.mixed_models
+        )
+        self.meter, self.bill = self.tally.meter, self.tally.bill
+        self.done = self.failed = 0
         self.stop: BaseException | None = None
         self.halted = asyncio.Event()
         self.running: set[asyncio.Task[None]] = set()
@@ -52,8 +52,8 @@ class JudgeDispatcher:
 
     async def run(self) -> None:
         """Settle every task; `stop` says why if not all could be."""
-        self.check("")
         try:
+            self.tally.check()
             async for task in self._tasks():
                 entry = await self.gate.enter()
                 if self.stop is not None:
@@ -78,14 +78,6 @@ class JudgeDispatcher:
         """Send nothing more for this judge; the first reason stands."""
         self.stop = self.stop or why
         self.halted.set()
-
-    def check(self, model: str) -> None:
-        """End the lane if this model, or what the ledger holds, makes a mixture; a reply may name no model."""
-        if model and model not in self.models:
-            self.models.append(model)
-        mixed = None if self.job.limits.mixed_models else mixture(self.job.name, self.models)
-        if mixed is not None:
-            self.halt(mixed)
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         running = asyncio.get_running_loop().create_task(work)
@@ -135,14 +127,15 @@ class JudgeDispatcher:
             self.bill.failed += 1
             self._lost(error)
             return reading
-        reading, broken = read(task, reply)
+        reading, broken = read(task.read, reply, private=task.request.private)
         most = self._most(task, guess) / self.meter.rate
         row = reply_row(task, self.job.account, reply, reading, limits.price, most, time.monotonic() - started)
         await self.ledger.write(reading.ratings, row)
         if broken is not None:
             raise broken
-        self.check(reply.model)
-        self._answered(fruitful=reading.fruitful)
+        self.failed = 0
+        self.tally.read(reply.model, fruitful=reading.fruitful)
+        self.tally.need_fruit()
         return reading
 
     async def _try(self, task: Task, entry: int, guess: Usage | None) -> Reply:
@@ -163,7 +156,7 @@ class JudgeDispatcher:
         try:
             said = await self.job.provider.answer(task.request)
             reply = replace(said, usage=believed(said.usage))
-            self._pay(task, reply, guess, hold)
+            self.tally.pay(reply.usage, guess, lambda: self._most(task, guess), hold)
         except ProviderError as error:
             self._turned_away(error, entry)
             if error.unknown:
@@ -217,25 +210,10 @@ class JudgeDispatcher:
                 ProviderError(f"{self.job.name}: {self.breaker.failed} tries in a row failed, the last so: {error}")
             )
 
-    def _pay(self, task: Task, reply: Reply, guess: Usage | None, hold: Hold) -> None:
-        """Count what a reply cost, by its bound where a vendor told no usage."""
-        paid = cost(reply.usage, self.meter.price)
-        if paid is None:
-            paid = self._most(task, guess)
-        else:
-            paid *= self.meter.rate
-            if guess and reply.usage:
-                self.meter.learn(guess, reply.usage)
-        self.bill.calls += 1
-        self.bill.spent += paid
-        hold.turn(paid)
-
     async def _forfeit(self, task: Task, guess: Usage | None, error: BaseException, started: float, hold: Hold) -> None:
         """Count a request at its bound, and write it down: it was sent, and nobody knows whether it is paid."""
         most = self._most(task, guess)
-        self.bill.lost += 1
-        self.bill.spent += most
-        hold.turn(most)
+        self.tally.forfeit(most, hold)
         seconds, price = time.monotonic() - started, self.meter.price
         row = lost_row(task, self.job.account, error, price, most / self.meter.rate, seconds)
         await asyncio.shield(self.ledger.write((), row))
@@ -248,24 +226,3 @@ class JudgeDispatcher:
         self.failed += not error.too_long
         if self.failed >= MOST_FAILED:
             self.halt(ProviderError(f"{self.failed} requests in a row failed, the last one so: {error}"))
-
-    def _answered(self, *, fruitful: bool) -> None:
-        self.failed, self.fruitless = 0, 0 if fruitful else self.fruitless + 1
-        if self.fruitless >= MOST_FRUITLESS:
-            self.halt(
-                RunFailed(
-                    f"{self.job.name}: {self.fruitless} answers in a row gave nothing that can be read, and are paid; "
-                    "try another model, json_mode or rubric"
-                )
-            )
-
-
-def mixture(who: str, models: list[str]) -> RunFailed | None:
-    """Return an error if a judge's replies named several models: their ratings are not those of one judge."""
-    if len(models) < 2:
-        return None
-    return RunFailed(
-        f"{who}: its replies name several models ({', '.join(models)}), so its ratings are not those of one judge; "
-        "name the version you want as its `model`, start afresh with another `vendor`, or accept the mixture with "
-        "judge.mixed_models=true"
-    )

@@ -4,13 +4,12 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import cast
 
 from curate.core.errors import BudgetError, DataError
 from curate.ledger import Ledger
 from curate.ledger.caps import LEASE_S, Caps
-from curate.llm.budget import Budget
+from curate.llm.budget import Budget, Hold
 from curate.llm.online.heartbeat import beating
 from curate.system.owners import gone, owner
 
@@ -21,22 +20,6 @@ LONGEST_S = 5.0
 
 class Halted(Exception):
     """A request is not sent: the asking ended while it waited for its turn, or another process has taken it over."""
-
-
-@dataclass
-class Hold:
-    """What is held for one call, until it is known what the call costs."""
-
-    budget: Budget
-    amount: float
-    over: bool = False
-
-    def turn(self, paid: float) -> None:
-        """Turn what is held into what was paid; never are both counted, nor neither. Once over, it stays as it is."""
-        if not self.over:
-            self.over = True
-            self.budget.release(self.amount)
-            self.budget.spent += paid
 
 
 class Purse:
@@ -95,7 +78,7 @@ class Purse:
             self._again, self._pause = time.monotonic() + self._pause, min(2 * self._pause, LONGEST_S)
             return False
 
-    async def hold(self, amount: float, who: str, stopped: Callable[[], object]) -> "Hold":
+    async def hold(self, amount: float, who: str, stopped: Callable[[], object]) -> Hold:
         """Hold an amount; near the cap wait for calls in flight, which mostly come to less than is held for them.
 
         BudgetError, in the name of who asks, if there is no room and nothing that may come back; Halted if the asking
@@ -110,10 +93,9 @@ class Purse:
                     await asyncio.wait_for(self.news.wait(), self._pause if self.returning else None)
         if stopped():
             raise Halted
-        budget.hold(amount)
-        return Hold(budget, amount)
+        return budget.hold(amount)
 
-    async def release(self, hold: "Hold") -> None:
+    async def release(self, hold: Hold) -> None:
         """Give back what was held for a call that is over, and tell those who wait."""
         hold.turn(0.0)
         self._again = 0.0

@@ -168,9 +168,8 @@ def _models(seat: LlmState, ledger: Ledger) -> list[str]:
 def _refuse_mixtures(panel: Sequence[JudgeState], config: Config, ledger: Ledger) -> None:
     """Stop before anything is asked or reused if a judge's ratings come from several models."""
     for seat in paid(panel):
-        mixed = online.mixture(f"judges.{seat.name}", _models(seat, ledger))
-        if mixed is not None and not config.mixed_models:
-            raise mixed
+        if not config.mixed_models:
+            online.refuse_mixture(f"judges.{seat.name}", _models(seat, ledger))
 
 
 def _guesses(panel: Sequence[JudgeState], language: str) -> list[str]:
