@@ -41,12 +41,6 @@ CREATED = {"openai": ("POST", "/batches"), "anthropic": ("POST", "/v1/messages/b
 LOOK = {"openai": "/batches/batch_0", "anthropic": "/v1/messages/batches/msgbatch_0"}
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "ledger.db") as opened:
-        yield opened
-
-
 class Watched:
     """Rules of batches that count the requests around them, and let some of these fail."""
 
