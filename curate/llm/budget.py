@@ -65,7 +65,7 @@ class Budget:
     began: float | None = None
     """When it asked first, by the ledger's clock."""
     spent: float = 0.0
-    """What replies cost, by their bound where that is unknown, and what requests may whose outcome nobody knows."""
+    """What replies cost, by their bound where that is unknown, and what requests of unknown outcome may cost."""
     held: float = 0.0
     """The most that calls in flight may cost."""
     flying: int = 0

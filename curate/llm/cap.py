@@ -8,7 +8,7 @@ from curate.llm.cost import Price
 from curate.llm.exchange_rates import Rate, Rates, line, shown
 
 Prices = Mapping[str, Price | None]
-"""Place of the setting -> price; None where nobody knows it."""
+"""Place of the setting -> price; None where it is unknown."""
 
 
 @dataclass(frozen=True)

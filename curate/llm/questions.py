@@ -1,7 +1,7 @@
 """Questions with named answers about a query and a passage, put to a language model: prompt and strict parser.
 
 Texts stand between the markers of `prompts`. A reply is one JSON object with exactly two keys: `label`, one of the
-named answers, and `reason`, one sentence. Whatever else comes is no answer and becomes none.
+named answers, and `reason`, one sentence. A reply in any other form is no answer.
 """
 
 from collections.abc import Mapping, Sequence

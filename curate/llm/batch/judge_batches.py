@@ -125,7 +125,7 @@ class JudgeBatches:
         self.session.batches.add(batch_id, self.provider.name, *self.key, self.order.account.run, kept)
 
     def _fly(self, flight: Flight) -> None:
-        """Take over a batch that somebody else submitted."""
+        """Take over a batch that another process submitted."""
         left = len(flight.items) - len(flight.answered)
         self.flights.append(flight)
         self.total += len(flight.items)

@@ -67,7 +67,7 @@ def failure_row(task: Task, account: Account, form: str, error: ProviderError, s
 def lost_row(
     task: SentRequest, account: Account, error: BaseException, price: Price | None, most: float, seconds: float
 ) -> Call:
-    """Return the row of a try of which nobody knows whether it was answered; the cost is the most that it may be."""
+    """Return the row of a try whose outcome is unknown; the cost is the most that it may be."""
     told = error if isinstance(error, ProviderError) else None
     reason = f"{told or type(error).__name__}"  # any other error's words may repeat the prompt
     raw = canonical({"error": reason, "too_long": False, "said": told.said if told else ""})

@@ -150,7 +150,7 @@ class JudgeDispatcher:
             await self.purse.release(hold)
 
     async def _send(self, task: Task, entry: int, guess: Usage | None, tokens: float, hold: Hold) -> Reply:
-        """Send a request; breaker, pace, slots and bill learn from what comes back, or from what nobody knows of it."""
+        """Send a request; breaker, pace, slots and bill learn from the reply, the error or the unknown outcome."""
         started = time.monotonic()
         sent, reply = self.pace.sent(tokens, started), None
         try:
@@ -211,7 +211,7 @@ class JudgeDispatcher:
             )
 
     async def _forfeit(self, task: Task, guess: Usage | None, error: BaseException, started: float, hold: Hold) -> None:
-        """Count a request at its bound, and write it down: it was sent, and nobody knows whether it is paid."""
+        """Count a request at its bound, and write it down: it was sent, and may be billed."""
         most = self._most(task, guess)
         self.tally.forfeit(most, hold)
         seconds, price = time.monotonic() - started, self.meter.price

@@ -37,7 +37,7 @@ class JudgeTally:
         hold.turn(spent)
 
     def forfeit(self, most: float, hold: Hold) -> None:
-        """Count a request at its bound: it was sent, and nobody knows whether it is paid."""
+        """Count a request at its bound: it was sent, and may be billed."""
         self.bill.lost += 1
         self.bill.spent += most
         hold.turn(most)

@@ -47,7 +47,7 @@ def batch_provider(config: ProviderConfig) -> BatchProvider | None:
 
 
 class NoAnswer(ProviderError):
-    """Nobody knows whether the vendor did what it was asked for."""
+    """It is unknown whether the vendor did what it was asked for."""
 
 
 class Batching(SdkProvider):

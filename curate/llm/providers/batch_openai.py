@@ -117,7 +117,7 @@ class OpenAIBatch(Batching, OpenAIProvider):
             yield reply.iter_bytes()
 
     async def _created(self, file_id: str, error: NoAnswer) -> str | None:
-        """Return the batch that was made of a file in spite of an error; a useless error if nobody knows."""
+        """Return the batch that was made of a file in spite of an error; a useless error if that is unknown."""
         await asyncio.sleep(_REGISTERED_S)
         try:
             return next((batch.id for batch in await self._listed() if batch.input_file_id == file_id), None)

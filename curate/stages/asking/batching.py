@@ -21,7 +21,7 @@ from curate.stages.context import Context
 
 
 def open_batches(ledger: Ledger, seat: LlmState) -> list[Batch]:
-    """Return the batches of a judge that nobody has collected yet."""
+    """Return the batches of a judge that are not collected yet."""
     return Batches(ledger).open(seat.key.judge_digest, seat.key.rubric_digest, seat.key.replicate)
 
 
@@ -81,7 +81,7 @@ def _able(seat: LlmState, context: Context) -> bool:
 
 
 def _ask(run: PanelRun, claims: Claims) -> None:
-    """Ask judges whose turn this process has, for all prompts that nobody else is asking."""
+    """Ask judges whose turn this process has, for all prompts that no other process is asking."""
     table, context, seats, orders = run.table, run.context, run.paid(), []
     for seat in seats:
         share = Share(table.ledger, claims, seat.key, seat.work, table.since)

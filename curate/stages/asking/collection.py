@@ -19,7 +19,7 @@ Wanted = dict[str, pl.DataFrame]
 
 
 def collect(run: PanelRun) -> Wanted:
-    """Have everybody rate what is missing, and return who was asked for which pairs, by name; {} for all of them."""
+    """Have all seats rate what is missing, and return judge -> pairs that a cascade asked it for; {} without one."""
     wanted = Wanted()
     if run.config.cascade is None:
         rate(run)

@@ -123,7 +123,7 @@ class QuestionClient:
     models: dict[str, AskedModel] = field(default_factory=dict)
     """Who would be asked, by label."""
     used: dict[str, AskedModel] = field(default_factory=dict)
-    """Everybody whose answers were looked for, by name."""
+    """Models whose answers were looked for, by name."""
     prompts: dict[str, set[str]] = field(default_factory=dict)
     """The digests of the prompts that they were asked with, by name."""
     spent: float = 0.0

@@ -2,7 +2,7 @@
 
 A positive holds the synonym and asks the same; a hard negative holds the synonym and asks something else; an easy one
 holds the query's own term and asks something else. Rules see words, length and form; whether the meaning is right they
-cannot see, a panel can. A reply is one JSON object, kind -> sentence; whatever else comes is no sentence.
+cannot see, a panel can. A reply is one JSON object, kind -> sentence; a reply in any other form is no sentence.
 """
 
 import unicodedata
