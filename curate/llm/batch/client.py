@@ -13,9 +13,10 @@ from curate.llm.batch.records import BatchJob, PollingPolicy
 from curate.llm.batch.session import Session
 from curate.llm.budget import Budget
 from curate.llm.online import Bill
+from curate.llm.online.halting import Halted
 from curate.llm.online.heartbeat import Beat, beating
 from curate.llm.online.interrupt import interruptible
-from curate.llm.online.purse import Halted, Purse
+from curate.llm.online.purse import Purse
 
 _NAMED = 5
 """Batches that a message names at most."""

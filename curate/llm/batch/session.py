@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 from curate.core.protocols import PaidProgress
@@ -10,14 +10,15 @@ from curate.ledger import Ledger
 from curate.ledger.batches import Batches
 from curate.llm.batch.records import PollingPolicy
 from curate.llm.budget import Budget
-from curate.llm.online.purse import Halted, Purse
+from curate.llm.online.halting import Haltable, Halted
+from curate.llm.online.purse import Purse
 from curate.system.retries import insist
 
 Result = TypeVar("Result")
 
 
-@dataclass
-class Session:
+@dataclass(eq=False)
+class Session(Haltable):
     """What the judges of one asking share; only its event loop touches it."""
 
     ledger: Ledger
@@ -26,26 +27,11 @@ class Session:
     purse: Purse
     progress: PaidProgress
     tell: Callable[[str], None]
-    stop: BaseException | None = None
-    halted: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def budget(self) -> Budget:
         """Return the money of the command."""
         return self.purse.budget
-
-    def halt(self, why: BaseException) -> None:
-        """Begin nothing more; the first reason stands."""
-        self.stop = self.stop or why
-        self.halted.set()
-
-    async def pause(self, seconds: float) -> None:
-        """Wait; Halted if the asking ends."""
-        try:
-            await asyncio.wait_for(self.halted.wait(), seconds)
-        except TimeoutError:
-            return
-        raise Halted
 
     async def breathe(self) -> None:
         """Let others run in the middle of long work; Halted if the asking ends."""

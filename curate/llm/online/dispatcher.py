@@ -16,8 +16,9 @@ from curate.llm.exchange_rates import shown
 from curate.llm.online.call_rows import failure_row, lost_row, read, reply_row
 from curate.llm.online.circuit_breaker import Breaker
 from curate.llm.online.concurrency import ConcurrencyLimit
+from curate.llm.online.halting import Haltable, Halted
 from curate.llm.online.judge_tally import JudgeTally
-from curate.llm.online.purse import Halted, Purse
+from curate.llm.online.purse import Purse
 from curate.llm.online.retry import insist
 from curate.llm.online.tasks import Job, ReplyResult, Task, pace
 from curate.system.retry_after import LONGEST_S
@@ -28,12 +29,13 @@ COOL = 10
 """First pause of the breaker, as a multiple of the first pause before a retry."""
 
 
-class JudgeDispatcher:
+class JudgeDispatcher(Haltable):
     """The state of one judge's asking; only the event loop touches it."""
 
     def __init__(
         self, job: Job, ledger: Ledger, purse: Purse, progress: PaidProgress, tell: Callable[[str], None]
     ) -> None:
+        super().__init__()
         self.tell, self.waited = tell, False
         limits = job.limits
         self.job, self.ledger, self.purse, self.progress = job, ledger, purse, progress
@@ -45,8 +47,6 @@ class JudgeDispatcher:
         )
         self.meter, self.bill = self.tally.meter, self.tally.bill
         self.done = self.failed = 0
-        self.stop: BaseException | None = None
-        self.halted = asyncio.Event()
         self.running: set[asyncio.Task[None]] = set()
         self.metered = purse.budget.policy.amount is not None or limits.tokens_per_minute is not None
 
@@ -73,11 +73,6 @@ class JudgeDispatcher:
         while some := await asyncio.to_thread(list, islice(tasks, self.job.limits.concurrency)):
             for task in some:
                 yield task
-
-    def halt(self, why: BaseException) -> None:
-        """Send nothing more for this judge; the first reason stands."""
-        self.stop = self.stop or why
-        self.halted.set()
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         running = asyncio.get_running_loop().create_task(work)
@@ -117,7 +112,7 @@ class JudgeDispatcher:
         started, limits = time.monotonic(), self.job.limits
         guess = estimate(task.request) if self.metered else None
         try:
-            reply = await insist(lambda: self._try(task, entry, guess), limits.attempts, limits.wait_s, self._sleep)
+            reply = await insist(lambda: self._try(task, entry, guess), limits.attempts, limits.wait_s, self.pause)
         except ProviderError as error:
             if error.fatal:  # says nothing of this request: it is sent again on the next run
                 raise type(error)(f"{self.job.name}: {error}", fatal=True) from None
@@ -182,14 +177,7 @@ class JudgeDispatcher:
                 raise Halted
             if not pause:
                 return
-            await self._sleep(pause)
-        raise Halted
-
-    async def _sleep(self, seconds: float) -> None:
-        try:
-            await asyncio.wait_for(self.halted.wait(), seconds)
-        except TimeoutError:
-            return
+            await self.pause(pause)
         raise Halted
 
     def _turned_away(self, error: ProviderError, entry: int) -> None:

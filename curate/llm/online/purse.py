@@ -10,16 +10,13 @@ from curate.core.errors import BudgetError, DataError
 from curate.ledger import Ledger
 from curate.ledger.caps import LEASE_S, Caps
 from curate.llm.budget import Budget, Hold
+from curate.llm.online.halting import Halted
 from curate.llm.online.heartbeat import beating
 from curate.system.owners import gone, owner
 
 PAUSE_S = 0.25
 """Between two looks at what others gave back, at first; each is twice as long as the one before."""
 LONGEST_S = 5.0
-
-
-class Halted(Exception):
-    """A request is not sent: the asking ended while it waited for its turn, or another process has taken it over."""
 
 
 class Purse:
