@@ -6,7 +6,7 @@ Without an order nothing is sent: all that the ledger holds is read, answers to 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -25,8 +25,8 @@ from curate.panel import position_bias, rating
 from curate.panel.controls import Accuracy
 from curate.review.settled import settled
 from curate.runs.run import Run
-from curate.stages.asking import consent, seating
-from curate.stages.asking.panel_state import JudgeState, PanelState, paid
+from curate.stages.asking import collection, consent, seating
+from curate.stages.asking.panel_run import PanelRun
 from curate.stages.context import Context
 from curate.stages.facts import billing
 from curate.stages.judge import qualification, quote
@@ -62,7 +62,7 @@ class Bench:
     ledger: Ledger
 
     @cached_property
-    def seated(self) -> tuple[PanelState, list[JudgeState]]:
+    def seated(self) -> PanelRun:
         """Return the panel at the pool."""
         return seating.seated(self.config, self.context, self.ledger)
 
@@ -80,10 +80,10 @@ class Bench:
         known = self.people.select("query_id", "doc_id", "grade")
         if known.is_empty() and not self.order.controls:
             return None
-        found = qualification.before(known, self.config, self.context, self.seated[0])
+        found = qualification.before(known, self.seated)
         if self.order.controls:
             found.need_positives(len(known))
-            if not found.panel:
+            if not found.panel.seats:
                 raise ConfigError("--controls: all judges replay grades, expected one to ask; leave the option out")
         return found
 
@@ -94,26 +94,26 @@ class Bench:
         kinds = repeat.checked(self.order.again)
         if not kinds and not rubrics:
             return []
-        table, seats = self.seated
-        if not paid(seats):
+        if not self.seated.paid():
             raise ConfigError("--again, --rubric: found no language model to ask, expected one; leave the options out")
-        found = repeat.askings(table, paid(seats), kinds, rubrics, self.order.prompts, self.config, self.context)
+        found = repeat.askings(self.seated, kinds, rubrics, self.order.prompts)
         order = list(dict.fromkeys(each.kind for each in found))
         return sorted(found, key=lambda each: order.index(each.kind))
 
-    def rounds(self) -> list[tuple[PanelState, list[JudgeState]]]:
+    def rounds(self) -> list[PanelRun]:
         """Return who is asked, one after the other: within a round the judges are asked side by side."""
         trial = self.trial if self.order.controls else None
-        rounds: list[tuple[PanelState, list[JudgeState]]] = [(trial.table, trial.asked())] if trial else []
         by_kind = [list(group) for _, group in groupby(self.askings, key=lambda each: each.kind)]
-        rounds.extend((group[0].table, [each.asked() for each in group]) for group in by_kind)
-        return rounds
+        return [
+            *([trial.asked()] if trial else []),
+            *(replace(self.seated, table=each[0].table, seats=[one.asked() for one in each]) for each in by_kind),
+        ]
 
 
 def planned(run: Run, order: JudgeOptions) -> list[quote.Row]:
     """Return what the checks would send and cost, a row for every check and judge; nothing is sent."""
     with _bench(run, order) as bench:
-        rows = [quote.row(table, seat) for table, seats in bench.rounds() for seat in paid(seats) if seat.work]
+        rows = [quote.row(each.table, seat) for each in bench.rounds() for seat in each.asked()]
         rows = billing.in_all(rows, bench.context, ("online", "batches"))
     return [{name: cell for name, cell in each.items() if name != "batches"} for each in rows]
 
@@ -139,16 +139,16 @@ def _bench(run: Run, order: JudgeOptions) -> Iterator[Bench]:
 def _ask(bench: Bench) -> None:
     """Have everybody answer what is ordered and not in the ledger, once that is allowed."""
     rounds = bench.rounds()
-    asked = [seat for _, seats in rounds for seat in seats]
-    consent.need_masked(asked, bench.context)
-    consent.need_consent(bench.seated[0], asked, bench.context)
-    for table, seats in rounds:
-        bench.ledger.note(rating.noted(table.pool))
-        consent.rate(table, seats, bench.config, bench.context)
+    asked = bench.seated.at(*(seat for each in rounds for seat in each.seats))
+    consent.need_masked(asked.seats, bench.context)
+    consent.need_consent(asked)
+    for each in rounds:
+        bench.ledger.note(rating.noted(each.table.pool))
+        collection.rate(each)
 
 
 def _figures(bench: Bench) -> dict[str, Any]:
-    table, seats = bench.seated
+    table, seats = bench.seated.table, bench.seated.seats
     base = {seat.name: table.snapshot(seat) for seat in seats}
     passed = _controls(bench)
     qrels, seed = bench.context.read("diversify", "qrels"), bench.context.seed
@@ -186,8 +186,7 @@ def _in_full(ratings: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     """Return the ratings of pairs that everybody was to rate: after a cascade, those of its sample."""
     if bench.config.cascade is None:
         return ratings
-    sample = consent.sample(bench.seated[0].pool.pairs, bench.config, bench.context)
-    return ratings.join(sample, on=["query_id", "doc_id"], how="semi")
+    return ratings.join(bench.seated.sample(), on=["query_id", "doc_id"], how="semi")
 
 
 def _controls(bench: Bench) -> dict[str, Accuracy]:

@@ -18,9 +18,9 @@ from curate.llm.prompts import Rubric, rubric
 from curate.panel.controls import PAIR
 from curate.panel.rating import TEXTS, Work, shown_digest
 from curate.stages.asking import seating
+from curate.stages.asking.panel_run import PanelRun
 from curate.stages.asking.panel_state import LlmState, PanelState
 from curate.stages.context import Context
-from curate.stages.judge.config import Config as JudgeConfig
 from curate.system import resources
 
 KINDS = ("reversed", "alone", "repeat")
@@ -48,26 +48,18 @@ class Asking:
         return self.table.snapshot(self.seat).join(self.pairs, on=PAIR, how="semi").select(*PAIR, "grade", "slot")
 
 
-def askings(
-    table: PanelState,
-    seats: Sequence[LlmState],
-    kinds: Sequence[str],
-    rubrics: Sequence[Rubric],
-    prompts: int,
-    config: JudgeConfig,
-    context: Context,
-) -> list[Asking]:
+def askings(run: PanelRun, kinds: Sequence[str], rubrics: Sequence[Rubric], prompts: int) -> list[Asking]:
     """Return what is to be asked again of every judge: the same `prompts` of its own for every kind.
 
     `alone` asks one passage of each prompt by itself. UserError for a judge that has rated no prompt in whole yet.
     """
-    found: list[Asking] = []
-    for seat in seats:
+    table, context, found = run.table, run.context, list[Asking]()
+    for seat in run.paid():
         chosen = _chosen(table, seat, prompts)
         whole = _pairs([(each, each.passages) for each in chosen])
         chance = generator(table.seed, "checks", "alone", seat.name)
         single = _pairs([(each, (chance.choice(each.passages),)) for each in chosen])
-        usual = seating.load_rubric(config, context)
+        usual = seating.load_rubric(run.config, context)
         for kind in kinds:
             laid = replace(
                 table,

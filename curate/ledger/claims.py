@@ -90,7 +90,7 @@ class Claims:
             self._change(mine.where(self._table.c.key.in_(some)))
 
     def owners(self) -> set[str]:
-        """Return everybody who holds claims, expired ones too."""
+        """Return the owners of claims, expired ones too."""
         with self._database.transaction() as connection:
             return set(
                 connection.scalars(self._sa.select(self._table.c.owner).distinct().where(self._table.c.owner != ""))

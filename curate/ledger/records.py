@@ -10,7 +10,7 @@ Kept = Literal["judges", "calls", "passages", "ratings"]
 
 
 LOST = "lost"
-"""Form of a call that was sent and of which nobody knows whether it was answered; it is written down as an error."""
+"""Form of a call that was sent and whose outcome is unknown; it is written down as an error."""
 
 
 @dataclass(frozen=True, slots=True)

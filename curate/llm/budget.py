@@ -1,12 +1,13 @@
-"""Budget: what requests would cost before they are sent, and the cap while they are."""
+"""Budget: what requests would cost before they are sent, and what is spent and held while they are."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from curate.core.errors import BudgetError
 from curate.core.messages import Request, Usage
+from curate.llm.cap import CapPolicy, Prices
 from curate.llm.cost import Price, cost, estimate
-from curate.llm.exchange_rates import Rate, Rates, Total, line, shown
+from curate.llm.exchange_rates import Rates, Total, shown
 
 
 @dataclass(frozen=True)
@@ -54,18 +55,9 @@ def together(plans: Sequence[CostEstimate], total: Total) -> CostEstimate:
 
 @dataclass
 class Budget:
-    """The money of a command: a cap over all that it asks, held against replies and the most that calls may cost.
+    """The money of a command: what replies cost and the most that calls in flight may, in the currency of its cap."""
 
-    Everything is counted in the currency of the cap. Prices in others count by the rates that `settle` was given.
-    """
-
-    cap: float | None = None
-    """None: no cap."""
-    named: str | None = None
-    """The currency that was named with the cap."""
-    currency: str = ""
-    """Of the cap, once that is settled; empty while all prices count as they are."""
-    rates: Rates = field(default_factory=Rates)
+    policy: CapPolicy = field(default_factory=CapPolicy)
     shared: str = ""
     """Commands under the same cap and this name that ask at the same time share the cap: one pipeline's do."""
     member: str = ""
@@ -73,70 +65,48 @@ class Budget:
     began: float | None = None
     """When it asked first, by the ledger's clock."""
     spent: float = 0.0
-    """What replies cost, by their bound where that is unknown, and what requests may whose outcome nobody knows."""
+    """What replies cost, by their bound where that is unknown, and what requests of unknown outcome may cost."""
     held: float = 0.0
     """The most that calls in flight may cost."""
     flying: int = 0
     """Calls in flight."""
 
-    def settle(self, prices: Mapping[str, Price], rates: Rates, usual: str | None) -> None:
-        """Decide which currency the cap is in, and that all prices can be counted in it; BudgetError if they cannot.
+    def settle(self, prices: Prices, rates: Rates, usual: str | None) -> None:
+        """Settle the currency of the cap by `CapPolicy.settled`; once something was spent it stays."""
+        kept = self.policy.currency if self.spent else ""
+        self.policy = self.policy.settled(prices, rates, kept or usual)
 
-        It is the one that was named with the cap, else the `usual` one, else that of the prices, else the one that the
-        rates lead to. Once something was spent it stays.
-        """
-        dear = {name: price.currency for name, price in prices.items() if not price.free()}
-        if self.cap is None or not dear:
-            return
-        into = self.named or usual or rates.common(dear.values())
-        into = self.currency if self.spent and self.currency else into
-        if into is None or any(rates.find(name, into) is None for name in dear.values()):
-            raise _no_rate(dear, rates, into)
-        self.currency, self.rates = into, rates
-
-    def rate(self, price: Price | None) -> Rate:
-        """Return what one unit of a price's currency counts."""
-        own = price.currency if price and not price.free() else self.currency
-        self.currency = self.currency or (own if self.cap is not None else "")
-        found = self.rates.find(own, self.currency or own)
-        if found is None:
-            raise BudgetError(f"--max-cost: found prices in {own} and {self.currency}, and no rate between them")
-        return found
-
-    def said(self, amount: float | None = None) -> str:
-        """Return an amount, by default the cap, with its currency."""
-        return shown((self.cap or 0.0) if amount is None else amount, self.currency)
+    def admit(self, prices: Prices) -> None:
+        """Check in front of an asking that the cap can count what it costs; BudgetError says what to do if not."""
+        policy = self.policy
+        if policy.amount is not None and (remedy := policy.remedy(prices)):
+            raise BudgetError(remedy)
+        self.policy = policy.settled(prices, policy.rates, policy.currency)
 
     def fits(self, amount: float) -> bool:
         """Say whether the cap leaves room for an amount beside all that is spent or in flight."""
-        return self.cap is None or self.spent + self.held + amount <= self.cap
+        return self.policy.amount is None or self.spent + self.held + amount <= self.policy.amount
 
-    def hold(self, amount: float) -> None:
+    def hold(self, amount: float) -> "Hold":
         """Set an amount aside for a call that is about to be sent."""
         self.held, self.flying = self.held + amount, self.flying + 1
-
-    def release(self, amount: float) -> None:
-        """Give back what was set aside for a call that is over."""
-        self.held, self.flying = self.held - amount if self.flying > 1 else 0.0, self.flying - 1
+        return Hold(self, amount)
 
 
-def _no_rate(dear: Mapping[str, str], rates: Rates, into: str | None) -> BudgetError:
-    """Return the refusal of prices (place -> currency) without a rate, and the line to write for these alone.
+@dataclass
+class Hold:
+    """What is held for one call, until it is known what the call costs."""
 
-    Where nothing says which currency the cap is in it is taken to be the one that most prices have a rate into.
-    """
-    used = sorted(set(dear.values()))
-    target = into or max(used, key=lambda name: (sum(rates.find(each, name) is not None for each in used), name))
-    lacking = [name for name in used if rates.find(name, target) is None]
-    if not lacking:
-        names = f"found prices in {' and '.join(used)}, and rates into several currencies"
-        return BudgetError(f"--max-cost: {names}; say which one the cap is in, as in --max-cost 50{target}")
-    found = " and ".join(f"{name} ({place})" for name in lacking for place, each in dear.items() if each == name)
-    shared = next((f" ({place})" for place, name in dear.items() if into is None and name == target), "")
-    return BudgetError(
-        f"--max-cost: found prices in {found}, and no rate into {target}{shared}; write what they are worth into the "
-        f"pipeline file or models.yaml, as in `{line(lacking, target)}`, or give --yes in place of the cap"
-    )
+    budget: Budget
+    amount: float
+    over: bool = False
+
+    def turn(self, paid: float) -> None:
+        """Turn what is held into what was paid; never are both counted, nor neither. Once over, it stays as it is."""
+        if not self.over:
+            budget, self.over = self.budget, True
+            budget.held, budget.flying = budget.held - self.amount if budget.flying > 1 else 0.0, budget.flying - 1
+            budget.spent += paid
 
 
 @dataclass

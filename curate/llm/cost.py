@@ -53,7 +53,7 @@ MOST_TOKENS = 10_000_000
 
 
 class Price(Section):
-    """What a model costs, a million tokens."""
+    """What a model costs, per million tokens."""
 
     input: float = Field(ge=0, allow_inf_nan=False)
     """Prompt tokens that are neither read from a cache nor written to one."""
@@ -115,7 +115,7 @@ def believed(usage: Usage | None) -> Usage | None:
 def cost(usage: Usage | None, price: Price | None) -> float | None:
     """Return the price of a call; None if the usage or the price is unknown.
 
-    (prompt - cached - written) x input + cached x cached + written x written + output x output, a million tokens each.
+    (prompt - cached - written) x input + cached x cached + written x written + output x output, per million tokens.
     """
     if usage is None or price is None:
         return None

@@ -5,10 +5,11 @@ code, so a prompt can be repeated and looked up. Who writes a passage cannot for
 """
 
 import re
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import count
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import field_validator, model_validator
 
@@ -21,36 +22,75 @@ LAYOUT = 1
 """Raised when labels, markers or the reply's schema change: they are sent, so they are part of a rubric's digest."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_SYSTEM = frozenset({"grades", "rules", "reply"})
-_USER = frozenset({"query", "passages"})
 _CODE_LENGTH = 12
 
 
-class Rubric(Section):
-    """What a judge is asked: grades, rules, and the two templates that carry them."""
+class PromptTemplate(Section):
+    """A prompt that a file gives: rules, the form of a reply, and the two templates that carry them."""
+
+    subject: ClassVar[str]
+    """Placeholder in the system template of the answers that there are, beside {rules} and {reply}."""
+    texts: ClassVar[frozenset[str]]
+    """Placeholders that the user template needs."""
+    optional: ClassVar[frozenset[str]] = frozenset()
+    """Placeholders that it may have."""
 
     version: int
     """Version of this file format, 1."""
     name: str
     language: str
     """Language code of the texts it is meant for, such as zh or en."""
-    grades: Mapping[Grade, str]
-    """What each of the five grades means."""
     rules: tuple[str, ...]
-    """Sentences that hold for every passage."""
+    """Sentences that hold for every text."""
     reply: str
     """How the answer must look."""
     system: str
-    """Template of the stable part, with {grades}, {rules} and {reply}."""
+    """Template of the stable part, with {rules}, {reply} and the `subject`."""
     user: str
-    """Template of the changing part, with {query}, {passages} and, if wanted, {labels}."""
+    """Template of the changing part."""
 
     @field_validator("version")
     @classmethod
     def _known_version(cls, version: int) -> int:
         if version != 1:
-            raise ValueError("this program reads rubrics of version 1; rewrite the file in that form")
+            raise ValueError("this program reads prompt files of version 1; rewrite the file in that form")
         return version
+
+    @model_validator(mode="after")
+    def _placeholders(self) -> Self:
+        stable = frozenset({self.subject, "rules", "reply"})
+        _check_template("system", self.system, stable, stable)
+        _check_template("user", self.user, self.texts, self.texts | self.optional)
+        return self
+
+    @abstractmethod
+    def meanings(self) -> Mapping[str, str]:
+        """Return the answers that there are, each with its meaning, in the order in which they are shown."""
+
+    @cached_property
+    def prefix(self) -> str:
+        """Return the system text, filled in: the same for every call, so it can be cached."""
+        values = {
+            self.subject: "\n".join(f"{name}: {meaning.strip()}" for name, meaning in self.meanings().items()),
+            "rules": "\n".join(f"{number}. {rule.strip()}" for number, rule in enumerate(self.rules, 1)),
+            "reply": self.reply.strip(),
+        }
+        return fill(self.system, values).strip()
+
+    def turns(self, values: Mapping[str, str]) -> tuple[Message, Message]:
+        """Return the system and the user turn, the latter with its placeholders filled in."""
+        return Message("system", self.prefix), Message("user", fill(self.user, values).strip())
+
+
+class Rubric(PromptTemplate):
+    """What a judge is asked: five grades for the passages of a query."""
+
+    subject = "grades"
+    texts = frozenset({"query", "passages"})
+    optional = frozenset({"labels"})
+
+    grades: Mapping[Grade, str]
+    """What each of the five grades means."""
 
     @field_validator("grades")
     @classmethod
@@ -59,21 +99,9 @@ class Rubric(Section):
             raise ValueError(f"no meaning is given for {', '.join(missing)}; describe each of {', '.join(GRADES)}")
         return grades
 
-    @model_validator(mode="after")
-    def _placeholders(self) -> Self:
-        check_template("system", self.system, _SYSTEM, _SYSTEM)
-        check_template("user", self.user, _USER, _USER | {"labels"})
-        return self
-
-    @cached_property
-    def prefix(self) -> str:
-        """Return the system text, grades, rules and reply filled in: the same for every call, so it can be cached."""
-        values = {
-            "grades": "\n".join(f"{grade}: {self.grades[grade].strip()}" for grade in GRADES),
-            "rules": "\n".join(f"{number}. {rule.strip()}" for number, rule in enumerate(self.rules, 1)),
-            "reply": self.reply.strip(),
-        }
-        return fill(self.system, values).strip()
+    def meanings(self) -> Mapping[str, str]:
+        """Return grade -> its meaning, best first."""
+        return {grade: self.grades[grade] for grade in GRADES}
 
     @property
     def digest(self) -> str:
@@ -96,16 +124,21 @@ def messages(asked: Rubric, query: str, passages: Sequence[str]) -> tuple[Messag
     code, names = fence([query, *passages]), labels(len(passages))
     blocks = [block(name, code, passage) for name, passage in zip(names, passages, strict=True)]
     values = {"labels": ", ".join(names), "query": block("query", code, query), "passages": "\n\n".join(blocks)}
-    return Message("system", asked.prefix), Message("user", fill(asked.user, values).strip())
+    return asked.turns(values)
 
 
 def schema(names: Sequence[str]) -> dict[str, Json]:
     """Return the JSON schema of a reply: an object with exactly these labels, a grade each."""
-    grade: dict[str, Json] = {"type": "string", "enum": list(GRADES)}
+    grade: Json = {"type": "string", "enum": list(GRADES)}
+    return json_object(dict.fromkeys(names, grade))
+
+
+def json_object(properties: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the JSON schema of an object with exactly these properties."""
     return {
         "type": "object",
-        "properties": dict.fromkeys(names, grade),
-        "required": list(names),
+        "properties": dict(properties),
+        "required": list(properties),
         "additionalProperties": False,
     }
 
@@ -127,7 +160,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template)
 
 
-def check_template(
+def _check_template(
     key: Literal["system", "user"], template: str, needed: frozenset[str], known: frozenset[str]
 ) -> None:
     """Raise ValueError unless a template holds all needed placeholders and none that is unknown."""

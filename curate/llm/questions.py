@@ -1,20 +1,19 @@
 """Questions with named answers about a query and a passage, put to a language model: prompt and strict parser.
 
 Texts stand between the markers of `prompts`. A reply is one JSON object with exactly two keys: `label`, one of the
-named answers, and `reason`, one sentence. Whatever else comes is no answer and becomes none.
+named answers, and `reason`, one sentence. A reply in any other form is no answer.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
-from curate.core.config import Json, Section, check, digest
-from curate.core.messages import Message, Reply, Request
+from curate.core.config import Json, check, digest
+from curate.core.messages import Reply, Request
 from curate.llm import parse
-from curate.llm.prompts import block, check_template, fence, fill
+from curate.llm.prompts import PromptTemplate, block, fence, json_object
 
 LAYOUT = 1
 """Raised when markers or the reply's schema change: they are sent, so they are part of a question's digest."""
@@ -22,28 +21,20 @@ ANSWER_TOKENS = 300
 """Room for the label and one sentence."""
 LONGEST = 500
 """Code points of a sentence, at most."""
-_SYSTEM = frozenset({"labels", "rules", "reply"})
-_USER = frozenset({"query", "passage"})
 
 Status = Literal["labelled", "refused", "unparsed", "failed"]
 STATUSES: tuple[Status, ...] = ("labelled", "refused", "unparsed", "failed")
 
 
-class Question(Section):
+class Question(PromptTemplate):
     """What is asked, and the answers that there are."""
 
-    version: Literal[1]
-    name: str
-    language: str
+    subject = "labels"
+    texts = frozenset({"query", "passage"})
+    optional = frozenset({"grades"})
+
     labels: Mapping[str, str] = Field(min_length=2)
     """The named answers, and what each of them means."""
-    rules: tuple[str, ...]
-    reply: str
-    """How the answer must look."""
-    system: str
-    """Template of the stable part, with {labels}, {rules} and {reply}."""
-    user: str
-    """Template of the changing part, with {query}, {passage} and, if wanted, {grades}."""
 
     @field_validator("labels")
     @classmethod
@@ -52,21 +43,9 @@ class Question(Section):
             raise ValueError("two labels are the same, or one has no meaning; name and describe each of them")
         return labels
 
-    @model_validator(mode="after")
-    def _placeholders(self) -> Self:
-        check_template("system", self.system, _SYSTEM, _SYSTEM)
-        check_template("user", self.user, _USER, _USER | {"grades"})
-        return self
-
-    @cached_property
-    def prefix(self) -> str:
-        """Return the system text, filled in: the same for every call, so it can be cached."""
-        values = {
-            "labels": "\n".join(f"{label}: {meaning.strip()}" for label, meaning in self.labels.items()),
-            "rules": "\n".join(f"{number}. {rule.strip()}" for number, rule in enumerate(self.rules, 1)),
-            "reply": self.reply.strip(),
-        }
-        return fill(self.system, values).strip()
+    def meanings(self) -> Mapping[str, str]:
+        """Return label -> its meaning, in the order of the file."""
+        return self.labels
 
     @property
     def digest(self) -> str:
@@ -100,18 +79,12 @@ def build(asked: Question, query: str, passage: str, grades: Sequence[str] = (),
         "passage": block("passage", code, passage),
         "grades": ", ".join(grades),
     }
-    turns = (Message("system", asked.prefix), Message("user", fill(asked.user, values).strip()))
-    return Request(turns, ANSWER_TOKENS + thinking_tokens, schema(asked))
+    return Request(asked.turns(values), ANSWER_TOKENS + thinking_tokens, schema(asked))
 
 
 def schema(asked: Question) -> dict[str, Json]:
     """Return the JSON schema of a reply: a label out of the named ones, and a sentence."""
-    return {
-        "type": "object",
-        "properties": {"label": {"type": "string", "enum": list(asked.labels)}, "reason": {"type": "string"}},
-        "required": ["label", "reason"],
-        "additionalProperties": False,
-    }
+    return json_object({"label": {"type": "string", "enum": list(asked.labels)}, "reason": {"type": "string"}})
 
 
 def read(asked: Question, reply: Reply) -> Said:

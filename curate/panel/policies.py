@@ -14,7 +14,7 @@ from curate.core.records import GRADES, VERDICTS
 from curate.panel import voting
 from curate.panel.voting import PAIR
 from curate.retrieval import ranking
-from curate.stats import bootstrap, dawid_skene, rank_correlation
+from curate.stats import bootstrap, rank_correlation
 from curate.stats.agreement import scalar
 from curate.stats.tally import Floats
 
@@ -24,18 +24,18 @@ DEPTH = 10
 TRUTH = {**dict.fromkeys(PAIR, pl.String), "relevant": pl.Boolean, "weight": pl.Float64}
 """Columns of what people found of some pairs; weight is how many pairs of the pool one stands for."""
 Decided = Mapping[str, pl.DataFrame]
-"""Policy, or whatever else made labels -> its `verdicts` table."""
+"""Policy, or another source of labels -> its `verdicts` table."""
 
 
 def decide(ratings: pl.DataFrame, panel: Sequence[str]) -> dict[str, pl.DataFrame]:
-    """Return the `verdicts` table of every policy; without `dawid-skene` if the panel is too small for it."""
-    fit = [policy for policy in voting.POLICIES if policy != "dawid-skene" or len(panel) >= dawid_skene.LEAST]
+    """Return the `verdicts` table of every policy; without those for which the panel is too small."""
+    fit = [policy for policy in voting.POLICIES if len(panel) >= voting.FITTED.get(policy, 1)]
     return {policy: voting.decide(ratings, panel, policy) for policy in fit}
 
 
 @dataclass(frozen=True)
 class _Counts:
-    """Sums a query; shape (..., fields)."""
+    """Sums per query; shape (..., fields)."""
 
     table: Floats
 

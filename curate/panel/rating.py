@@ -58,7 +58,7 @@ class Work:
     query: Query
     passages: tuple[Document, ...]
     place: str = ""
-    """Names the prompt among all that a judge's pool is cut into, whatever was rated of it."""
+    """Names the prompt among all that a judge's pool is cut into; what was rated of it does not change the name."""
 
 
 def missing(pairs: pl.DataFrame, standing: pl.DataFrame, since: str = "") -> pl.DataFrame:
@@ -139,7 +139,7 @@ def prefix_tokens(judge: LlmJudge) -> int:
 
 
 def ratings(key: Key, query_digest: str, slots: Sequence[str], outcomes: Sequence[Outcome]) -> list[Rating]:
-    """Return the ledger's rows for the outcomes of one prompt; RunFailed if they are not one a passage."""
+    """Return the ledger's rows for the outcomes of one prompt; RunFailed unless there is one per passage."""
     if len(outcomes) != len(slots):
         raise RunFailed(f"a judge gave {len(outcomes)} outcomes for {len(slots)} passages")
     return [

@@ -1,6 +1,6 @@
 """Votes and verdicts: what the panel decided on each pair."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -15,6 +15,8 @@ PAIR = ["query_id", "doc_id"]
 Policy = Literal["unanimous", "unanimous-grade", "majority", "dawid-skene"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 """Ways from votes to verdicts, the strictest of the simple ones first; `unanimous` is the default."""
+FITTED: Mapping[str, int] = {"dawid-skene": dawid_skene.LEAST}
+"""Policies fitted to all pairs, so that a verdict depends on the other pairs too -> judges that they need."""
 EXPERTS = "expert-over-panel"
 """Written in the place of a policy where people decided, over the panel."""
 Codes = npt.NDArray[np.int64]
@@ -98,7 +100,7 @@ def _sides(
 
 
 def counts(verdicts: pl.DataFrame, queries: int) -> dict[str, Json]:
-    """Return the pairs of a `verdicts` table by verdict, in all and a query; means are None without queries."""
+    """Return the pairs of a `verdicts` table by verdict, in all and per query; means are None without queries."""
     found: dict[str, int] = {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
     return {
         **found,

@@ -9,16 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from typing import Literal, Self
+from functools import cache
+from typing import Literal
 
-from pydantic import model_validator
-
-from curate.core.config import Json, Section, canonical, check, digest
-from curate.core.messages import Message, Reply, Request
+from curate.core.config import Json, canonical, check, digest
+from curate.core.messages import Reply, Request
 from curate.core.records import Span
 from curate.llm import parse
-from curate.llm.prompts import block, check_template, fence, fill
+from curate.llm.prompts import PromptTemplate, block, fence, json_object
 from curate.pii.kinds import kinds
 from curate.pii.residual import is_measure
 
@@ -39,8 +37,6 @@ _FEWEST_DIGITS = 4
 _SENTENCE_END = re.compile(r"[。！？!?；;…\n]")
 _YEAR = re.compile(r"(?:1[89]|20)\d\d年?")
 _EDGES = " \t\r\n\u3000，。、；：,;:"
-_SYSTEM, _USER = frozenset({"kinds", "rules", "reply"}), frozenset({"text"})
-
 _UNASKED = ("bank_account", "number")
 """Kinds that models are not told of."""
 
@@ -49,36 +45,16 @@ STATUSES: tuple[Status, ...] = ("read", "refused", "unparsed", "excessive", "fai
 """`excessive`: a reply that would mask so much of a text that nothing is believed of it."""
 
 
-class MaskingPrompt(Section):
+class MaskingPrompt(PromptTemplate):
     """What the model is asked."""
 
-    version: Literal[1]
-    name: str
-    language: str
-    rules: tuple[str, ...]
-    reply: str
-    """How the answer must look."""
-    system: str
-    """Template of the stable part, with {kinds}, {rules} and {reply}."""
-    user: str
-    """Template of the changing part, with {text}."""
+    subject = "kinds"
+    texts = frozenset({"text"})
 
-    @model_validator(mode="after")
-    def _placeholders(self) -> Self:
-        check_template("system", self.system, _SYSTEM, _SYSTEM)
-        check_template("user", self.user, _USER, _USER)
-        return self
-
-    @cached_property
-    def prefix(self) -> str:
-        """Return the system text, filled in: the same for every call."""
+    def meanings(self) -> Mapping[str, str]:
+        """Return kind -> its words in the language of the prompt."""
         word = "zh" if self.language.startswith("zh") else "en"
-        values = {
-            "kinds": "\n".join(f"{kind}: {words[word]}" for kind, words in _asked().items()),
-            "rules": "\n".join(f"{number}. {rule.strip()}" for number, rule in enumerate(self.rules, 1)),
-            "reply": self.reply.strip(),
-        }
-        return fill(self.system, values).strip()
+        return {kind: words[word] for kind, words in _asked().items()}
 
     @property
     def digest(self) -> str:
@@ -132,21 +108,14 @@ def _sentence(text: str, low: int, high: int) -> int:
 
 def build(asked: MaskingPrompt, window: str, thinking_tokens: int = 0) -> Request:
     """Return the request about a window of a text; errors of whoever is asked may not repeat it."""
-    user = fill(asked.user, {"text": block("text", fence([window]), window)}).strip()
-    turns = (Message("system", asked.prefix), Message("user", user))
+    turns = asked.turns({"text": block("text", fence([window]), window)})
     return Request(turns, ANSWER_TOKENS + thinking_tokens, schema(), private=True)
 
 
 def schema() -> dict[str, Json]:
     """Return the JSON schema of a reply: a list of quotations, each with a known kind."""
-    span: dict[str, Json] = {
-        "type": "object",
-        "properties": {"text": {"type": "string"}, "kind": {"type": "string", "enum": list(_asked())}},
-        "required": ["text", "kind"],
-        "additionalProperties": False,
-    }
-    whole: dict[str, Json] = {"spans": {"type": "array", "items": span}}
-    return {"type": "object", "properties": whole, "required": ["spans"], "additionalProperties": False}
+    span = json_object({"text": {"type": "string"}, "kind": {"type": "string", "enum": list(_asked())}})
+    return json_object({"spans": {"type": "array", "items": span}})
 
 
 def read(reply: Reply, window: str) -> Spotted:

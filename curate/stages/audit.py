@@ -29,7 +29,6 @@ from curate.review import Desk, Sample
 from curate.review.correcting import correct
 from curate.review.desk import relevance_desks
 from curate.stages.asking import build, seating
-from curate.stages.asking.panel_state import paid
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import card_facts
 from curate.stages.judge.config import Config as JudgeConfig
@@ -143,12 +142,12 @@ def _with_calls(patches: pl.DataFrame, context: Context) -> pl.DataFrame:
     if asked:
         section = check(JudgeConfig, context.settings.get("judge") or {}, "judge")
         with Ledger(context.ledger or default_path(context.home)) as ledger:
-            table, seats = seating.seated(section.model_copy(update={"models": asked}), context, ledger)
+            run = seating.seated(section.model_copy(update={"models": asked}), context, ledger)
             found = [
-                table.pool.pairs.join(table.standing(seat), on=["query_digest", "passage_digest"])
+                run.table.pool.pairs.join(run.table.standing(seat), on=["query_digest", "passage_digest"])
                 .filter(pl.col("call_id").is_not_null())
                 .select(*PAIR, calls=pl.concat_str(pl.lit(f"{seat.name}="), "call_id"))
-                for seat in paid(seats)
+                for seat in run.paid()
             ]
         calls = pl.concat(found).sort(*PAIR, "calls").group_by(PAIR).agg(pl.col("calls").str.join(" "))
     return patches.join(calls, on=PAIR, how="left", maintain_order="left")

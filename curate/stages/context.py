@@ -13,6 +13,7 @@ from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import PaidProgress, quiet
 from curate.ledger import default_path
 from curate.llm.budget import Budget
+from curate.llm.cap import CapPolicy
 from curate.llm.exchange_rates import Rates
 from curate.system.files import read_json, read_table
 
@@ -41,7 +42,7 @@ class Consent:
     """The money itself, which every stage counts what it spends in."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "budget", Budget(self.max_cost, self.currency))
+        object.__setattr__(self, "budget", Budget(CapPolicy(self.max_cost, self.currency, self.yes)))
         if self.max_cost is not None and not self.max_cost >= 0:
             raise ConfigError(f"--max-cost: expected a number from 0 on, found {self.max_cost}")
 

@@ -1,11 +1,9 @@
-"""HTTP servers of the user's choice: their key, and retries."""
+"""HTTP servers of the user's choice: their key, and the errors of requests to them."""
 
 import datetime as dt
 import os
 import socket
-from collections.abc import Callable, Mapping
-
-from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
+from collections.abc import Mapping
 
 from curate.core.errors import AccessError, ConfigError, ProviderError
 from curate.system import retry_after
@@ -43,36 +41,6 @@ def silent(place: str, address: str, error: BaseException, what: str, *, reached
         return ProviderError(f"{place}: no answer from {address} ({what})")
     said = "the name of its host leads to no address; check the address and the network"
     return ProviderError(f"{place}: no answer from {address}: {said}", unresolved=not reached)
-
-
-def again(attempts: int) -> Retrying:
-    """Return what calls a function again, `attempts` times at most, while it raises a ProviderError that may pass."""
-    return Retrying(
-        stop=enough(attempts),
-        wait=_wait,
-        retry=retry_if_exception(lambda error: isinstance(error, ProviderError) and not error.fatal),
-        reraise=True,
-    )
-
-
-def enough(attempts: int) -> Callable[[RetryCallState], bool]:
-    """Return what ends the tries: `attempts`, or `pauses.NAMELESS` where the host's name leads to no address."""
-
-    def ends(state: RetryCallState) -> bool:
-        error = state.outcome.exception() if state.outcome else None
-        lost = isinstance(error, ProviderError) and error.unresolved
-        return state.attempt_number >= (min(attempts, retry_after.NAMELESS) if lost else attempts)
-
-    return ends
-
-
-def _wait(state: RetryCallState) -> float:
-    """Return the seconds the server asked for, 300 at most, else a random time that doubles with each attempt."""
-    error = state.outcome.exception() if state.outcome else None
-    asked = error.retry_after if isinstance(error, ProviderError) else None
-    if asked is None:
-        return wait_exponential_jitter(multiplier=0.5, max=30)(state)
-    return min(asked, retry_after.LONGEST_S)
 
 
 def refused(

@@ -15,7 +15,7 @@ from curate.ledger import Ledger
 from curate.review import Desk, drawing
 from curate.review.answers import Answer
 from curate.runs.run import Run
-from curate.stages.asking import consent
+from curate.stages.asking import panel_run
 from curate.stages.context import Consent
 from tests import vendor as fake
 from tests.support.controlled import DOCUMENTS, PAIRS, executed, known, model, truth
@@ -248,7 +248,7 @@ def test_after_a_cascade_kappa_is_that_of_the_sample(
     tmp_path: Path, server: Vendor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cascade spares the second judge what the first rejects; on what is left they seem to disagree."""
-    monkeypatch.setattr(consent, "LEAST", 60)  # a pool large enough for the usual one would take minutes
+    monkeypatch.setattr(panel_run, "LEAST", 60)  # a pool large enough for the usual one would take minutes
     server.faults = lambda call: fake.faults.reworded(lambda t: t.replace("B", "A")) if call.model == "b" else None
     judges = {name: model(server, model=name) for name in ("a", "b")}
     run = executed(tmp_path, judges, [*JUDGED, "consensus"], cascade="positives", cascade_sample=0.3)

@@ -22,6 +22,7 @@ from curate.ledger import Ledger
 from curate.llm import online
 from curate.llm.batch import BatchJob, ask_batches, no_batch
 from curate.llm.budget import Budget, plan
+from curate.llm.cap import CapPolicy
 from curate.llm.cost import Price, batch_price
 from curate.llm.providers.batch import batch_provider
 from tests import ROOT
@@ -38,12 +39,6 @@ CREATED = {"openai": ("POST", "/batches"), "anthropic": ("POST", "/v1/messages/b
 
 
 LOOK = {"openai": "/batches/batch_0", "anthropic": "/v1/messages/batches/msgbatch_0"}
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "ledger.db") as opened:
-        yield opened
 
 
 class Watched:
@@ -371,7 +366,7 @@ def test_a_cap_is_held_before_a_batch_is_sent(ledger: Ledger, kind: str) -> None
         one = order(server.url, ledger, work("SABCD"), size=1, kind=kind)
         whole = plan((task.request for task in one.tasks()), batch_price(PRICE)).cost
         assert whole is not None
-        ask_batches([one], ledger, pace=FAST, budget=Budget(0.7 * whole))
+        ask_batches([one], ledger, pace=FAST, budget=Budget(CapPolicy(0.7 * whole)))
         assert watched.created(kind) == 2  # the second after the first came to less than its bound
         assert grades(ledger, "SABCD") == list("SABCD")
 
@@ -383,8 +378,8 @@ def test_nothing_is_sent_beyond_the_cap(ledger: Ledger, kind: str) -> None:
         with pytest.raises(BudgetError, match="raise --max-cost"):
             collected(server.url, ledger, work("SABCD"), max_cost=1e-9, kind=kind)
         one = replace(order(server.url, ledger, work("S"), kind=kind), price=None)
-        with pytest.raises(BudgetError, match="without a price"):
-            ask_batches([one], ledger, budget=Budget(1.0), pace=FAST)
+        with pytest.raises(BudgetError, match="without prices"):
+            ask_batches([one], ledger, budget=Budget(CapPolicy(1.0)), pace=FAST)
     assert watched.created(kind) == 0
 
 
@@ -430,7 +425,7 @@ def test_replies_of_another_model_stop_the_judge(ledger: Ledger, kind: str) -> N
 @both
 def test_answers_that_nobody_can_read_are_not_paid_for_again(ledger: Ledger, kind: str) -> None:
     watched = Watched()
-    nothing = "52 answers gave nothing that can be read"
+    nothing = "52 answers in a row gave nothing that can be read"
     prose = lambda _call: fake.says("I cannot rate this.")  # noqa: E731
     with serving(watched, faults=prose) as server, pytest.raises(RunFailed, match=nothing):
         collected(server.url, ledger, work("SD" * 52), kind=kind)

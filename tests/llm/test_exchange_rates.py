@@ -8,6 +8,7 @@ import pytest
 from curate.core.config import check
 from curate.core.errors import BudgetError, ConfigError
 from curate.llm.budget import Budget
+from curate.llm.cap import CapPolicy
 from curate.llm.cost import Price
 from curate.llm.exchange_rates import Rates
 from curate.runs.pipeline import Head
@@ -58,42 +59,42 @@ def test_a_sum_is_unknown_without_a_rate_and_never_guessed() -> None:
     ],
 )
 def test_which_currency_a_cap_is_in(named: str | None, usual: str | None, prices: list[str], expected: str) -> None:
-    budget = Budget(50.0, named)
+    budget = Budget(CapPolicy(50.0, named))
     budget.settle({f"judges.{name}.price": price(name) for name in prices}, YUAN, usual)
-    assert budget.currency == expected
-    assert budget.said() == f"50.00 {expected}"
+    assert budget.policy.currency == expected
+    assert budget.policy.shown() == f"50.00 {expected}"
 
 
 def test_a_cap_without_the_rate_names_the_line_to_write() -> None:
     prices = {"judges.a.price": price("CNY"), "judges.b.price": price("USD"), "judges.free.price": price("GBP", 0)}
     with pytest.raises(BudgetError, match=r"`rates: \{CNY: \{USD: RATE, date: YYYY-MM-DD\}\}`"):
-        Budget(50.0).settle(prices, Rates(), None)
+        Budget(CapPolicy(50.0)).settle(prices, Rates(), None)
     with pytest.raises(BudgetError, match=r"no rate into EUR.*`rates: \{CNY: \{EUR: .*USD: \{EUR: "):
-        Budget(50.0, "EUR").settle(prices, YUAN, None)
+        Budget(CapPolicy(50.0, "EUR")).settle(prices, YUAN, None)
 
 
 def test_a_refusal_names_only_what_has_no_rate() -> None:
     prices = {f"judges.{name}.price": price(name) for name in ("CNY", "EUR", "USD")}
     for named in ("USD", None):  # without a name most prices lead to USD
         with pytest.raises(BudgetError) as caught:
-            Budget(50.0, named).settle(prices, YUAN, None)
+            Budget(CapPolicy(50.0, named)).settle(prices, YUAN, None)
         said = str(caught.value)
         assert "found prices in EUR (judges.EUR.price), and no rate into USD" in said
         assert "`rates: {EUR: {USD: RATE, date: YYYY-MM-DD}}`" in said
         assert "CNY" not in said
     both = rates(CNY={"USD": 0.14, "date": DAY}, USD={"CNY": 7, "date": DAY})
     with pytest.raises(BudgetError, match=r"prices in CNY and USD, and rates into several .* --max-cost 50USD"):
-        Budget(50.0).settle({name: price(name) for name in ("CNY", "USD")}, both, None)
+        Budget(CapPolicy(50.0)).settle({name: price(name) for name in ("CNY", "USD")}, both, None)
 
 
 def test_what_was_spent_keeps_its_currency() -> None:
     """Masking by a model in CNY came first: the cap that it counted in is that of judging, too."""
-    budget = Budget(50.0)
+    budget = Budget(CapPolicy(50.0))
     budget.settle({"judges.mask.price": price("CNY")}, YUAN, None)
     budget.spent = 1.0
     budget.settle({"judges.a.price": price("USD"), "judges.b.price": price("CNY")}, YUAN, None)
-    assert budget.currency == "CNY"
-    assert budget.rate(price("USD")).value == pytest.approx(1 / 0.14)
+    assert budget.policy.currency == "CNY"
+    assert budget.policy.rate(price("USD")).value == pytest.approx(1 / 0.14)
 
 
 @pytest.mark.parametrize("wrong", [{"USD": 0.14}, {"date": DAY}, {"USD": 0, "date": DAY}, {"usd": 1, "date": DAY}])

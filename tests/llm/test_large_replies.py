@@ -3,31 +3,19 @@
 import gzip
 import json
 import zlib
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date
-from pathlib import Path
 
 import pytest
 
 from curate.ledger import Ledger
-from curate.llm.cost import Price
 from curate.llm.providers import reader
 from curate.llm.providers.sdk import KEPT, shortened
 from curate.llm.providers.transport import unpacked
 from curate.llm.providers.way import TooLarge
 from curate.runs.ledger_check import check
 from tests import vendor as fake
-from tests.support.asking import FAST, judged, key, llm, rows, said, script, work
+from tests.support.asking import PRICED, judged, key, llm, rows, said, script, work
 from tests.vendor import Call, Fault, vendor
-
-PRICED = replace(FAST, price=Price(input=2.0, output=10.0, date=date(2026, 1, 1)))
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "ledger.db") as opened:
-        yield opened
 
 
 def test_a_body_that_is_too_long_fails_its_request_and_nothing_else(ledger: Ledger) -> None:

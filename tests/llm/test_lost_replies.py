@@ -2,9 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 
 import pytest
@@ -14,13 +12,11 @@ from curate.ledger import Ledger
 from curate.ledger.caps import Caps
 from curate.llm import online
 from curate.llm.budget import Budget
-from curate.llm.cost import Price, cost, estimate
+from curate.llm.cap import CapPolicy
 from tests import vendor as fake
-from tests.support.asking import FAST, job, judged, llm, passages, rows, said, script, work
-from tests.vendor import Answer, Call, Fault, Vendor, vendor
+from tests.support.asking import PRICE, PRICED, bound, job, judged, rows, said, script, work
+from tests.vendor import Answer, Call, Fault, vendor
 
-PRICE = Price(input=2.0, output=10.0, date=date(2026, 1, 1))
-PRICED = replace(FAST, price=PRICE)
 LOST: dict[str, Fault] = {
     "timeout": fake.slow(0.5),
     "stalled body": fake.dribbled(0.9),
@@ -32,21 +28,6 @@ LOST: dict[str, Fault] = {
     "another form": fake.page('{"object": "list"}'),
     "gateway": fake.error(504),
 }
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "ledger.db") as opened:
-        yield opened
-
-
-def bound(server: Vendor) -> float:
-    """Return what a call about one passage may cost at most; those of the others differ by a token."""
-    judge, _ = llm(server)
-    request = judge.build(work("S")[0].query.text, [each.shown() for each in passages("S")])
-    whole = cost(estimate(request), PRICE)
-    assert whole is not None
-    return whole
 
 
 def billed(ledger: Ledger) -> float:
@@ -111,7 +92,9 @@ def test_two_that_ask_at_once_under_one_cap_keep_it_together(tmp_path: Path) -> 
         with Ledger(tmp_path / "ledger.db") as ledger:
             both.wait(10)
             with pytest.raises(BudgetError) as caught:
-                online.ask([job(server, work("S" * 40, name=name), PRICED, batch=1)], ledger, budget=Budget(cap))
+                online.ask(
+                    [job(server, work("S" * 40, name=name), PRICED, batch=1)], ledger, budget=Budget(CapPolicy(cap))
+                )
             ends.append(caught.value)
 
     def dear(answer: Answer) -> Answer:

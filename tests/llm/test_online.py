@@ -4,12 +4,11 @@ import json
 import os
 import signal
 import socket
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import date
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from curate.core.records import Outcome
 from curate.ledger import Ledger
 from curate.llm import online
 from curate.llm.budget import Budget, Meter, plan
-from curate.llm.cost import Price, cost, estimate
+from curate.llm.cap import CapPolicy
 from curate.llm.online import Account, Job
 from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.sdk import SdkProvider
@@ -36,13 +35,15 @@ from curate.system import http
 from tests import vendor as fake
 from tests.support.asking import (
     FAST,
+    PRICE,
+    PRICED,
+    bound,
     cut,
     job,
     judged,
     key,
     llm,
     paid_twice,
-    passages,
     rows,
     said,
     script,
@@ -50,25 +51,10 @@ from tests.support.asking import (
     standing,
     work,
 )
+from tests.support.rows import sql
 from tests.vendor import Call, Fault, Vendor, vendor
 
 ONE = replace(FAST, concurrency=1)
-PRICE = Price(input=2.0, output=10.0, date=date(2026, 1, 1))
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "ledger.db") as opened:
-        yield opened
-
-
-def bound(server: Vendor, grades: str) -> float:
-    """Return what a call with these passages may cost at most."""
-    judge, _ = llm(server)
-    request = judge.build(work(grades)[0].query.text, [each.shown() for each in passages(grades)])
-    whole = cost(estimate(request), PRICE)
-    assert whole is not None
-    return whole
 
 
 def named(model: str) -> Fault:
@@ -78,7 +64,7 @@ def named(model: str) -> Fault:
 def test_every_passage_gets_its_grade_and_every_reply_is_kept(ledger: Ledger) -> None:
     jobs = work("SABCD" * 5)
     with vendor(script, lambda _call: fake.used(prompt=1000, output=100, cached=200)) as server:
-        bill = judged(server, ledger, jobs, replace(FAST, price=PRICE))
+        bill = judged(server, ledger, jobs, PRICED)
         assert said(server, ledger, jobs) == list("SABCD" * 5)
     assert sorted(sizes(server)) == [5, 10, 10]
     assert (bill.calls, bill.failed) == (3, 0)
@@ -174,25 +160,6 @@ def test_foreign_and_repeated_labels_are_counted(ledger: Ledger) -> None:
     assert rows(ledger, "foreign_labels, repeated_labels") == [(2, 1)]
 
 
-def test_halves_then_single_until_the_bad_one_stands_alone(ledger: Ledger) -> None:
-    def faults(call: Call) -> Fault | None:
-        return fake.refusal if any("段落5" in text for text in call.passages.values()) else None
-
-    with vendor(script, faults) as server:
-        judged(server, ledger, work("SABCDSAB"), ONE)
-        assert said(server, ledger, work("SABCDSAB")) == ["S", "A", "B", "C", "D", "refused", "A", "B"]
-    assert sizes(server) == [8, 4, 4, 2, 2, 1, 1]
-    assert ledger.count("calls") == 7
-
-
-def test_a_vendor_that_answers_one_at_a_time_is_asked_for_the_rest(ledger: Ledger) -> None:
-    only_first = fake.edit(lambda grades: {"P1": grades["P1"]})
-    with vendor(script, lambda _call: only_first) as server:
-        judged(server, ledger, work("SABC"), ONE)
-        assert said(server, ledger, work("SABC")) == ["S", "A", "B", "C"]
-    assert sizes(server) == [4, 3, 2, 1]
-
-
 def test_nonsense_to_the_end_is_unparsed(ledger: Ledger) -> None:
     with vendor(script, lambda _call: fake.says("好的")) as server:
         bill = judged(server, ledger, work("SAB"), ONE)
@@ -209,12 +176,33 @@ TOO_LONG = {
 }
 
 
-@pytest.mark.parametrize("fault", TOO_LONG.values(), ids=TOO_LONG)
-def test_a_request_that_is_too_long_is_split_and_stops_nothing(ledger: Ledger, fault: Fault) -> None:
-    with vendor(script, lambda call: fault if len(call.passages) > 2 else None) as server:
-        judged(server, ledger, work("SABCD"), ONE)
-        assert said(server, ledger, work("SABCD")) == ["S", "A", "B", "C", "D"]
-    assert sizes(server) == [5, 3, 2, 2, 1]
+SPLIT: dict[str, tuple[Callable[[Call], Fault | None], list[str], list[int]]] = {
+    "halves, then one by one, until the bad one stands alone": (
+        lambda call: fake.refusal if any("段落5" in text for text in call.passages.values()) else None,
+        [*"SABCD", "refused", *"AB"],
+        [8, 4, 4, 2, 2, 1, 1],
+    ),
+    "one answer at a time": (lambda _call: fake.edit(lambda grades: {"P1": grades["P1"]}), [*"SABC"], [4, 3, 2, 1]),
+} | {
+    f"too long, {name}": (
+        partial(lambda fault, call: fault if len(call.passages) > 2 else None, fault),
+        [*"SABCD"],
+        [5, 3, 2, 2, 1],
+    )
+    for name, fault in TOO_LONG.items()
+}
+
+
+@pytest.mark.parametrize(("faults", "expected", "calls"), SPLIT.values(), ids=SPLIT)
+def test_what_cannot_be_answered_at_once_is_split(
+    ledger: Ledger, faults: Callable[[Call], Fault | None], expected: list[str], calls: list[int]
+) -> None:
+    grades = "SABCDSAB"[: len(expected)]
+    with vendor(script, faults) as server:
+        judged(server, ledger, work(grades), ONE)
+        assert said(server, ledger, work(grades)) == expected
+    assert sizes(server) == calls
+    assert ledger.count("calls") == len(calls)
 
 
 def test_a_passage_that_is_too_long_alone_is_refused(ledger: Ledger) -> None:
@@ -337,7 +325,7 @@ def test_the_cap_is_never_passed_and_calls_in_flight_count(ledger: Ledger) -> No
         server.faults = lambda _call: lambda answer: fake.slow(0.05)(dear(answer))
         cap = 5.5 * most
         with pytest.raises(BudgetError, match="raise --max-cost"):
-            judged(server, ledger, work("S" * 40), replace(FAST, price=PRICE), batch=1, max_cost=cap)
+            judged(server, ledger, work("S" * 40), PRICED, batch=1, max_cost=cap)
     assert len(server.calls) == ledger.count("calls") == 5
     [(total,)] = rows(ledger, "sum(cost)")
     assert 4.9 * most < total <= cap
@@ -347,7 +335,7 @@ def test_near_the_cap_calls_wait_for_those_in_flight(ledger: Ledger) -> None:
     cheap = fake.used(prompt=10, output=1)
     with vendor(script, lambda _call: lambda answer: fake.slow(0.03)(cheap(answer))) as server:
         cap = 2.5 * bound(server, "S")
-        bill = judged(server, ledger, work("S" * 20), replace(FAST, price=PRICE), batch=1, max_cost=cap)
+        bill = judged(server, ledger, work("S" * 20), PRICED, batch=1, max_cost=cap)
     assert bill.calls == 20
     assert server.peak == 2
     assert bill.spent < cap / 2
@@ -357,7 +345,7 @@ def test_unknown_usage_is_charged_at_its_bound(ledger: Ledger) -> None:
     with vendor(script, lambda _call: fake.no_usage) as server:
         cap = 3.5 * bound(server, "S")
         with pytest.raises(BudgetError):
-            judged(server, ledger, work("S" * 20), replace(FAST, price=PRICE), batch=1, max_cost=cap)
+            judged(server, ledger, work("S" * 20), PRICED, batch=1, max_cost=cap)
     assert len(server.calls) == 3
     most = pytest.approx(bound(server, "S"), rel=0.02)  # prompts differ by a digit
     assert rows(ledger, "cost, prompt_tokens, output_tokens") == [(most, None, None)] * 3
@@ -373,17 +361,16 @@ def test_a_vendor_that_is_dearer_than_the_estimate_is_believed() -> None:
 
 
 def test_the_cap_holds_for_what_is_spent_and_what_is_in_flight() -> None:
-    budget = Budget(cap=10.0, spent=3.0)
-    budget.hold(3.0)
+    budget = Budget(CapPolicy(10.0), spent=3.0)
+    first = budget.hold(3.0)
     budget.hold(3.0)
     assert not budget.fits(3.0)
-    budget.release(3.0)
-    budget.spent += 0.5
+    first.turn(0.5)
     assert budget.fits(3.0)
 
 
 def test_a_cap_needs_a_price(ledger: Ledger) -> None:
-    with vendor(script) as server, pytest.raises(BudgetError, match="without a price"):
+    with vendor(script) as server, pytest.raises(BudgetError, match="without prices: give openai:m-1,"):
         judged(server, ledger, work("S"), max_cost=1.0)
     assert server.calls == []
 
@@ -587,7 +574,8 @@ def test_every_rating_can_be_derived_from_the_calls(ledger: Ledger, seed: int) -
         for passage, outcome in zip(shown, read_again(judge, asked, finish, raw, len(shown)), strict=True):
             before = derived.get((*pair, passage), (None, ""))
             derived[*pair, passage] = (outcome.grade, outcome.status) if before[0] is None else before
-    kept = sql(ledger, "SELECT judge_digest, rubric_digest, replicate, query_digest, passage_digest, grade, status")
+    columns = "judge_digest, rubric_digest, replicate, query_digest, passage_digest, grade, status"
+    kept = sql(ledger, f"SELECT {columns} FROM ratings ORDER BY rating_id")
     assert {row[:5]: row[5:] for row in kept} == derived
     assert {status for _, status in derived.values()} >= {"rated", "refused", "failed"}
 
@@ -599,14 +587,6 @@ def read_again(judge: LlmJudge, asked: Provider, finish: str, raw: str, number: 
     reply = asked.read(json.loads(raw), raw)
     assert reply is not None
     return judge.parse(reply, number)
-
-
-def sql(ledger: Ledger, select: str) -> list[tuple[Any, ...]]:
-    connection = sqlite3.connect(ledger.path)
-    try:
-        return connection.execute(f"{select} FROM ratings ORDER BY rating_id").fetchall()
-    finally:
-        connection.close()
 
 
 def test_answers_are_named_by_what_they_answer(ledger: Ledger) -> None:
@@ -689,10 +669,9 @@ def test_one_cap_holds_for_all_judges(ledger: Ledger) -> None:
     with vendor(script) as server:
         most = bound(server, "S")
         server.faults = lambda _call: fake.used(prompt=0, output=int(most * 1e6 / PRICE.output))
-        limits = replace(FAST, price=PRICE)
-        both = [job(server, work("S" * 30), limits, batch=1, model=name) for name in ("m-1", "m-2")]
+        both = [job(server, work("S" * 30), PRICED, batch=1, model=name) for name in ("m-1", "m-2")]
         with pytest.raises(BudgetError):
-            online.ask(both, ledger, budget=Budget(9.5 * most))
+            online.ask(both, ledger, budget=Budget(CapPolicy(9.5 * most)))
     assert len(server.calls) == 9
     assert {call.model for call in server.calls} == {"m-1", "m-2"}
 

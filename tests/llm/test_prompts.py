@@ -82,7 +82,7 @@ class Case:
         Case({"user": "{query} {passages} {label}"}, "unknown placeholder {label}; did you mean 'labels'?"),
         Case({"system": "{grades} {rules}"}, "the system template lacks {reply}"),
         Case({"system": "{grades} {rules} {reply} {query}"}, "the system template has an unknown placeholder {query}"),
-        Case({"version": 2}, "rubrics of version 1"),
+        Case({"version": 2}, "files of version 1"),
         Case({"rule": ["x"]}, "bad.yaml: rule: unknown key; did you mean 'rules'?"),
         Case({"grades": {"S": "yes", "A": "rather"}}, "no meaning is given for B, C, D"),
         Case({"grades": {**dict.fromkeys(GRADES, "x"), "E": "x"}}, "bad.yaml: grades.E: expected 'S', 'A'"),

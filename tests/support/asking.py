@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import polars as pl
@@ -13,6 +15,8 @@ from curate.core.records import Document, Query
 from curate.ledger import Ledger
 from curate.llm import online
 from curate.llm.budget import Budget
+from curate.llm.cap import CapPolicy
+from curate.llm.cost import Price, cost, estimate
 from curate.llm.prompts import rubric
 from curate.llm.providers import provider
 from curate.llm.providers.settings import ProviderConfig
@@ -20,11 +24,14 @@ from curate.panel import rating
 from curate.panel.judges.llm import LlmJudge
 from curate.panel.rating import Key, Work
 from tests import ROOT
+from tests.support.rows import sql
 from tests.vendor import Remote, Vendor
 
 RUBRIC = rubric(read_yaml(ROOT / "prompts" / "rubric-zh.yaml"), "rubric-zh")
 QUERY = Query("q1", "高血压患者能喝咖啡吗")
 FAST = online.RequestLimits(concurrency=4, wait_s=0.01)
+PRICE = Price(input=2.0, output=10.0, date=date(2026, 1, 1))
+PRICED = replace(FAST, price=PRICE)
 Server = Vendor | Remote
 
 
@@ -61,7 +68,7 @@ def judged(
 ) -> online.Bill:
     """Ask for all of it, also for what the ledger holds."""
     one = job(server, jobs, limits, batch, **more)
-    return online.ask([one], ledger, budget=Budget(max_cost))[one.name]
+    return online.ask([one], ledger, budget=Budget(CapPolicy(max_cost)))[one.name]
 
 
 def job(
@@ -118,10 +125,13 @@ def paid_twice(server: Vendor) -> Counter[tuple[str, str, str]]:
 
 def rows(ledger: Ledger, columns: str) -> list[tuple[Any, ...]]:
     """Return columns of the ledger's calls, oldest first."""
-    import sqlite3
+    return sql(ledger, f"SELECT {columns} FROM calls ORDER BY call_id")
 
-    connection = sqlite3.connect(ledger.path)
-    try:
-        return connection.execute(f"SELECT {columns} FROM calls ORDER BY call_id").fetchall()
-    finally:
-        connection.close()
+
+def bound(server: Server, grades: str = "S") -> float:
+    """Return what a call with these passages may cost at most."""
+    judge, _ = llm(server)
+    request = judge.build(QUERY.text, [each.shown() for each in passages(grades)])
+    whole = cost(estimate(request), PRICE)
+    assert whole is not None
+    return whole

@@ -1,7 +1,6 @@
 """Orders of batches for the judge of `tests.support.asking`, whose passages end with their true grade."""
 
 import datetime as dt
-import sqlite3
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -12,6 +11,7 @@ from curate.ledger import Ledger
 from curate.ledger.batches import Batches
 from curate.llm.batch import BatchJob, PollingPolicy, ask_batches
 from curate.llm.budget import Budget
+from curate.llm.cap import CapPolicy
 from curate.llm.cost import Price
 from curate.llm.online import Account, Bill, Task
 from curate.llm.providers.batch import batch_provider
@@ -20,6 +20,7 @@ from curate.panel import rating
 from curate.panel.judges.llm import LlmJudge
 from curate.panel.rating import Key, Work
 from tests.support.asking import RUBRIC
+from tests.support.rows import sql
 
 FAST = PollingPolicy(first_s=0.01, longest_s=0.05)
 PRICE = Price(input=2.0, output=10.0, cached=1.0, written=3.0, date=dt.date(2026, 1, 1))
@@ -61,7 +62,7 @@ def collected(
 ) -> Bill:
     """Ask by batches for what the ledger lacks."""
     orders = [order(url, ledger, jobs, **more)]
-    [found] = ask_batches(orders, ledger, budget=Budget(max_cost), pace=pace)
+    [found] = ask_batches(orders, ledger, budget=Budget(CapPolicy(max_cost)), pace=pace)
     return found
 
 
@@ -72,19 +73,10 @@ def book(ledger: Ledger) -> Batches:
 
 def states(ledger: Ledger) -> list[str]:
     """Return the state of every batch that was written down, in order."""
-    return [state for (state,) in _do(ledger, "SELECT state FROM batches ORDER BY rowid")]
+    return [state for (state,) in sql(ledger, "SELECT state FROM batches ORDER BY rowid")]
 
 
 def age(ledger: Ledger, days: int) -> None:
     """Let every batch be so many days old."""
     created = dt.datetime.now(dt.UTC) - dt.timedelta(days=days)
-    _do(ledger, "UPDATE batches SET created = ?", created.isoformat(timespec="seconds"))
-
-
-def _do(ledger: Ledger, statement: str, *values: str) -> list[Any]:
-    connection = sqlite3.connect(ledger.path)
-    try:
-        with connection:
-            return connection.execute(statement, values).fetchall()
-    finally:
-        connection.close()
+    sql(ledger, f"UPDATE batches SET created = '{created.isoformat(timespec='seconds')}'")

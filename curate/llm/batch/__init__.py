@@ -1,6 +1,6 @@
-"""Ask by the vendors' batch APIs: for less money, answered within a day, and paid once whatever happens in between.
+"""Vendors' batch APIs: requests for less money, answered within a day, and paid once even if this process dies.
 
-A batch is in the ledger before it is first asked after, so whoever dies is followed by one who collects it. Its replies
+A batch is in the ledger before it is first asked after, so the next process collects it if this one dies. Its replies
 are written one at a time, each with its ratings in one transaction. What a batch did not answer goes into another one,
 a few times; what is left then, the caller asks online.
 """

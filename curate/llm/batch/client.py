@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from curate.core.errors import BudgetError, Interrupted
+from curate.core.errors import Interrupted
 from curate.core.protocols import PaidProgress, quiet
 from curate.ledger import Ledger
 from curate.ledger.batches import Batches
@@ -13,9 +13,10 @@ from curate.llm.batch.records import BatchJob, PollingPolicy
 from curate.llm.batch.session import Session
 from curate.llm.budget import Budget
 from curate.llm.online import Bill
+from curate.llm.online.halting import Halted
 from curate.llm.online.heartbeat import Beat, beating
 from curate.llm.online.interrupt import interruptible
-from curate.llm.online.purse import Halted, Purse
+from curate.llm.online.purse import Purse
 
 _NAMED = 5
 """Batches that a message names at most."""
@@ -33,16 +34,14 @@ def ask_batches(
 ) -> list[Bill]:
     """Have every order answered by batches, all judges side by side; return what each came to.
 
-    Open batches of the judges are collected first, whoever submitted them. The cap of the `budget` holds for all orders
-    together. `tell` is given a line for every event, `beat` is as in `ask`. The asking ends early with ProviderError on
-    a fatal answer or a batch that its vendor refuses as a whole, BudgetError at the cap, Interrupted on Ctrl-C, if
-    replies name another model than before, or if a round gave nothing that can be read. Batches then go on at the
-    vendors, and the next asking collects them. Ctrl-C while it is ending drops the step in flight.
+    Open batches of the judges are collected first, those of other processes too. The cap of the `budget` holds for all
+    orders together. `tell` is given a line for every event, `beat` is as in `ask`. The asking ends early with
+    ProviderError on a fatal answer or a batch that its vendor refuses as a whole, BudgetError at the cap, Interrupted
+    on Ctrl-C, if replies name another model than before, or if a round gave nothing that can be read. Batches then go
+    on at the vendors, and the next asking collects them. Ctrl-C while it is ending drops the step in flight.
     """
-    unpriced = next((order.provider.name for order in orders if order.price is None), None)
     budget = budget or Budget()
-    if budget.cap is not None and unpriced:
-        raise BudgetError(f"{unpriced}: a cap cannot be kept without a price; give the price of the model")
+    budget.admit({order.provider.name: order.price for order in orders})
     session = Session(ledger, Batches(ledger), pace or PollingPolicy(), Purse(budget, ledger), progress, tell)
     return asyncio.run(_Asking(session).all(orders, beat))
 

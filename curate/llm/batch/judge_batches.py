@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing, closing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from curate.core.config import digest
@@ -11,10 +12,11 @@ from curate.core.errors import BatchGone, ProviderError, RunFailed
 from curate.core.messages import BatchState, Reply
 from curate.llm.batch.records import BatchDraft, BatchItem, BatchJob, Flight
 from curate.llm.batch.session import Session
-from curate.llm.cost import batch_price, believed, cost, estimate
+from curate.llm.budget import Hold
+from curate.llm.cost import batch_price, believed, estimate
 from curate.llm.exchange_rates import shown
-from curate.llm.online import MOST_FRUITLESS, Bill, Task, mixture
-from curate.llm.online.call_rows import broken, lost_row, reply_row
+from curate.llm.online import Bill, JudgeTally, Task
+from curate.llm.online.call_rows import lost_row, read, reply_row
 
 KEPT = dt.timedelta(days=29)
 """How long vendors keep the results of a batch."""
@@ -30,38 +32,34 @@ class JudgeBatches:
     def __init__(self, session: Session, order: BatchJob) -> None:
         self.session, self.order, self.provider = session, order, order.provider
         self.price = batch_price(order.price)
-        self.rate = session.budget.rate(order.price).value
-        self.bill = Bill()
+        account, mixed = order.account, order.mixed_models
+        self.tally = JudgeTally(
+            self.provider.name, account, self.price, session.ledger, session.budget, mixed_models=mixed
+        )
+        self.rate, self.bill = self.tally.meter.rate, self.tally.bill
         self.flights: list[Flight] = []
         self.hopeless: set[str] = set()
         """Requests that no other batch would answer."""
-        self.dearest = 1.0
-        """Most that a reply cost, as a multiple of its estimate."""
-        self.fruitful = self.total = self.over = 0
-        account = order.account
+        self.total = self.over = 0
         self.key = (account.judge_digest, account.rubric_digest, account.replicate)
         self.mark = digest(self.key)
-        self.models = session.ledger.models(account.judge_digest, account.rubric_digest)
 
     async def fill(self) -> Bill:
         """Settle what batches can; Halted if the asking ends."""
-        self._check("")
+        self.tally.check()
         await self._adopt()
         for batch in self.session.batches.open(*self.key):
             answered = self.session.ledger.replied(*self.key, since=batch.created)
-            items = {key: _kept(key, item, self.rate) for key, item in batch.items.items()}
-            self._fly(Flight(batch.batch_id, batch.run, batch.created, items, answered & items.keys()))
+            answered &= batch.items.keys()
+            items = {key: self._kept(key, item, held=key not in answered) for key, item in batch.items.items()}
+            self._fly(Flight(batch.batch_id, batch.run, batch.created, items, answered))
         await self._finish()
         for _ in range(self.session.pace.rounds):
-            calls, fruitful = self.bill.calls, self.fruitful
+            calls = self.bill.calls
             if not await self._submit_all():
                 break
             await self._finish()
-            if self.bill.calls - calls >= MOST_FRUITLESS and self.fruitful == fruitful:
-                raise RunFailed(
-                    f"{self.provider.name}: {self.bill.calls - calls} answers gave nothing that can be read, and are "
-                    "paid; try another model, json_mode or rubric"
-                )
+            self.tally.need_fruit(self.bill.calls - calls)
         return self.bill
 
     async def _adopt(self) -> None:
@@ -69,7 +67,8 @@ class JudgeBatches:
         known = self.session.batches.known
         found = await self.session.insist(lambda: self.provider.orphans(self.mark, known))
         for batch_id, keys in found.items():
-            items = {task.key: _item(task) for task in self.order.tasks() if task.key in keys}
+            tasks = (task for task in self.order.tasks() if task.key in keys)
+            items = {task.key: BatchItem(task.key, task.query_digest, tuple(task.slots)) for task in tasks}
             if items:
                 self._add(batch_id, items)
 
@@ -85,7 +84,7 @@ class JudgeBatches:
                         await self._put(task, group)
                 await self._submit(group)
             finally:
-                self._release(group.items.values())
+                _release(group.items.values())
         return bool(seen)
 
     async def _put(self, task: Task, group: BatchDraft) -> None:
@@ -93,13 +92,12 @@ class JudgeBatches:
         budget, line = self.session.budget, self.provider.item(task.key, task.request)
         if group.full(line):
             await self._submit(group)
-        guess = (cost(estimate(task.request), self.price) or 0.0) * self.rate
-        bound = guess * self.dearest
+        guess = estimate(task.request)
+        bound = self.tally.meter.bound(guess)
         if not await self.session.purse.fits(bound):
             await self._submit(group)
             await self._make_room(bound)
-        budget.hold(bound)
-        group.add(_item(task, guess, bound), line)
+        group.add(BatchItem(task.key, task.query_digest, tuple(task.slots), budget.hold(bound), guess), line)
 
     async def _make_room(self, bound: float) -> None:
         """Wait until what is in flight, which mostly comes to less than is held for it, leaves room under the cap."""
@@ -127,10 +125,8 @@ class JudgeBatches:
         self.session.batches.add(batch_id, self.provider.name, *self.key, self.order.account.run, kept)
 
     def _fly(self, flight: Flight) -> None:
-        """Take over a batch that somebody else submitted."""
+        """Take over a batch that another process submitted."""
         left = len(flight.items) - len(flight.answered)
-        for key in flight.items.keys() - flight.answered:
-            self.session.budget.hold(flight.items[key].bound)
         self.flights.append(flight)
         self.total += len(flight.items)
         self.session.tell(f"{self.provider.name}: collecting batch {flight.batch_id}, {left:,} requests")
@@ -196,22 +192,17 @@ class JudgeBatches:
     def _take(self, flight: Flight, state: BatchState, key: str, reply: Reply) -> None:
         """Write down a reply and its ratings."""
         item = flight.items[key]
-        reply, error = replace(reply, usage=believed(reply.usage)), None
-        try:
-            reading = self.order.read(item.query_digest, item.slots, reply)
-        except Exception as bug:  # noqa: BLE001 - raised once the reply is written
-            reading, error = broken(private=False), bug
+        reply = replace(reply, usage=believed(reply.usage))
+        reading, broken = read(partial(self.order.read, item.query_digest, item.slots), reply)
         account = replace(self.order.account, run=flight.run)
-        most = item.bound / self.rate
+        most = item.hold.amount / self.rate
         row = reply_row(item, account, reply, reading, self.price, most, _seconds(flight, state))
         self.session.ledger.append(reading.ratings, row)
         flight.answered.add(key)
-        self._release([item])
-        self._pay(item, row.cost if reply.usage else None)
-        self.bill.calls, self.fruitful = self.bill.calls + 1, self.fruitful + reading.fruitful
-        if error is not None:
-            raise error
-        self._check(reply.model)
+        self.tally.pay(reply.usage, item.guess, lambda: item.hold.amount, item.hold)
+        if broken is not None:
+            raise broken
+        self.tally.read(reply.model, fruitful=reading.fruitful)
 
     def _forfeit(self, flight: Flight, state: BatchState, lost: Mapping[str, ProviderError]) -> None:
         """Count items at their bound that the vendor may have answered, and write them down; they are sent again."""
@@ -219,29 +210,10 @@ class JudgeBatches:
         for key, error in sorted(lost.items()):
             item = flight.items.get(key)
             if item is not None and key not in flight.answered:
-                most = item.bound / self.rate
+                most = item.hold.amount / self.rate
                 row = lost_row(item, account, error, self.price, most, _seconds(flight, state))
                 self.session.ledger.append((), row)
-                self.bill.lost += 1
-                self._spend(item.bound)
-
-    def _spend(self, amount: float) -> None:
-        self.bill.spent, self.session.budget.spent = self.bill.spent + amount, self.session.budget.spent + amount
-
-    def _pay(self, item: BatchItem, paid: float | None) -> None:
-        """Count a reply at what it cost, or at its bound where that is unknown."""
-        spent = item.bound if paid is None else paid * self.rate
-        self._spend(spent)
-        if item.guess:
-            self.dearest = max(self.dearest, spent / item.guess)
-
-    def _check(self, model: str) -> None:
-        """Raise RunFailed if this model, or what the ledger holds, makes a mixture; a reply may name no model."""
-        if model and model not in self.models:
-            self.models.append(model)
-        mixed = None if self.order.mixed_models else mixture(self.provider.name, self.models)
-        if mixed is not None:
-            raise mixed
+                self.tally.forfeit(item.hold.amount, item.hold)
 
     def _lose(self, flight: Flight, gone: BatchGone) -> None:
         """Give up a batch whose results can no longer be there."""
@@ -254,20 +226,19 @@ class JudgeBatches:
         self.session.batches.close(flight.batch_id, word)
         self.flights.remove(flight)
         self.over += len(flight.items)
-        self._release(item for key, item in flight.items.items() if key not in flight.answered)
+        _release(flight.items.values())
 
-    def _release(self, items: Iterable[BatchItem]) -> None:
-        for item in items:
-            self.session.budget.release(item.bound)
-
-
-def _item(task: Task, guess: float = 0.0, bound: float = 0.0) -> BatchItem:
-    return BatchItem(task.key, task.query_digest, tuple(task.slots), guess, bound)
+    def _kept(self, key: str, said: Mapping[str, Any], *, held: bool) -> BatchItem:
+        """Return an item as the ledger kept it; what it may cost is held if it is not answered yet."""
+        bound, budget = said.get("bound", 0.0) * self.rate, self.session.budget
+        hold = budget.hold(bound) if held else Hold(budget, bound, over=True)
+        return BatchItem(key, said["query_digest"], tuple(said["slots"]), hold)
 
 
-def _kept(key: str, said: Mapping[str, Any], rate: float) -> BatchItem:
-    """Return an item as the ledger kept it."""
-    return BatchItem(key, said["query_digest"], tuple(said["slots"]), bound=said.get("bound", 0.0) * rate)
+def _release(items: Iterable[BatchItem]) -> None:
+    """Give back what is still held for items."""
+    for item in items:
+        item.hold.turn(0.0)
 
 
 def _seconds(flight: Flight, state: BatchState) -> float:

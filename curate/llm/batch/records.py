@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from curate.core.config import Json
-from curate.core.messages import Reply
+from curate.core.messages import Reply, Usage
 from curate.core.protocols import BatchProvider
+from curate.llm.budget import Budget, Hold
 from curate.llm.cost import Price
 from curate.llm.online import Account, ReplyResult, Task
 from curate.system.retry_after import LONGEST_S
@@ -57,14 +58,14 @@ class BatchItem:
     """Digest of the request."""
     query_digest: str
     slots: tuple[str, ...]
-    guess: float = 0.0
-    """What it may cost by estimate."""
-    bound: float = 0.0
-    """What is held for it against the cap."""
+    hold: Hold = field(default_factory=lambda: Hold(Budget(), 0.0, over=True))
+    """What is held for it against the cap; nothing of an item that is only written down."""
+    guess: Usage | None = None
+    """What it may use by estimate, where this process made it."""
 
     def said(self, rate: float) -> Mapping[str, Json]:
         """Return what the ledger keeps of it; a unit of the price's currency is worth `rate` of the bound's."""
-        return {"query_digest": self.query_digest, "slots": list(self.slots), "bound": self.bound / rate}
+        return {"query_digest": self.query_digest, "slots": list(self.slots), "bound": self.hold.amount / rate}
 
 
 @dataclass

@@ -2,23 +2,23 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
-from curate.core.errors import ProviderError
 from curate.core.protocols import PaidProgress
 from curate.ledger import Ledger
 from curate.ledger.batches import Batches
 from curate.llm.batch.records import PollingPolicy
 from curate.llm.budget import Budget
-from curate.llm.online.purse import Halted, Purse
-from curate.system.retry_after import LONGEST_S, NAMELESS
+from curate.llm.online.halting import Haltable, Halted
+from curate.llm.online.purse import Purse
+from curate.system.retries import insist
 
 Result = TypeVar("Result")
 
 
-@dataclass
-class Session:
+@dataclass(eq=False)
+class Session(Haltable):
     """What the judges of one asking share; only its event loop touches it."""
 
     ledger: Ledger
@@ -27,26 +27,11 @@ class Session:
     purse: Purse
     progress: PaidProgress
     tell: Callable[[str], None]
-    stop: BaseException | None = None
-    halted: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def budget(self) -> Budget:
         """Return the money of the command."""
         return self.purse.budget
-
-    def halt(self, why: BaseException) -> None:
-        """Begin nothing more; the first reason stands."""
-        self.stop = self.stop or why
-        self.halted.set()
-
-    async def pause(self, seconds: float) -> None:
-        """Wait; Halted if the asking ends."""
-        try:
-            await asyncio.wait_for(self.halted.wait(), seconds)
-        except TimeoutError:
-            return
-        raise Halted
 
     async def breathe(self) -> None:
         """Let others run in the middle of long work; Halted if the asking ends."""
@@ -56,14 +41,4 @@ class Session:
 
     async def insist(self, step: Callable[[], Awaitable[Result]], patience: int = 1) -> Result:
         """Return what a step gives; one that fails in passing is tried again after growing pauses."""
-        pause = self.pace.first_s
-        for tries in range(1, self.pace.attempts * patience):
-            try:
-                return await step()
-            except ProviderError as error:
-                if error.fatal or error.useless or (error.unresolved and tries >= NAMELESS):
-                    raise
-                named = error.retry_after
-            await self.pause(pause if named is None else min(named, LONGEST_S))
-            pause = min(2 * pause, self.pace.longest_s)
-        return await step()
+        return await insist(step, self.pace.attempts * patience, self.pace.first_s, self.pace.longest_s, self.pause)

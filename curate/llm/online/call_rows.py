@@ -1,6 +1,7 @@
 """The rows of `calls` that an answer or a failure comes to: online or in a batch, they are the same."""
 
 import datetime as dt
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
@@ -66,7 +67,7 @@ def failure_row(task: Task, account: Account, form: str, error: ProviderError, s
 def lost_row(
     task: SentRequest, account: Account, error: BaseException, price: Price | None, most: float, seconds: float
 ) -> Call:
-    """Return the row of a try of which nobody knows whether it was answered; the cost is the most that it may be."""
+    """Return the row of a try whose outcome is unknown; the cost is the most that it may be."""
     told = error if isinstance(error, ProviderError) else None
     reason = f"{told or type(error).__name__}"  # any other error's words may repeat the prompt
     raw = canonical({"error": reason, "too_long": False, "said": told.said if told else ""})
@@ -74,17 +75,17 @@ def lost_row(
     return replace(row, cost=most, currency=price.currency) if price else row
 
 
-def read(task: Task, reply: Reply) -> tuple[ReplyResult, Exception | None]:
-    """Return what a reply comes to, or nothing and why it cannot be read: what was paid is written down first."""
+def read(
+    reader: Callable[[Reply], ReplyResult], reply: Reply, *, private: bool = False
+) -> tuple[ReplyResult, Exception | None]:
+    """Return what a reply comes to, or nothing and the bug by which: what was paid is written down first.
+
+    The words of a `private` one are then not kept.
+    """
     try:
-        return task.read(reply), None
+        return reader(reply), None
     except Exception as error:  # noqa: BLE001 - raised once the reply is written
-        return broken(private=task.request.private), error
-
-
-def broken(*, private: bool) -> ReplyResult:
-    """Return the reading of a reply that could not be read because of a bug; a private one's words are not kept."""
-    return ReplyResult(form="broken", fruitful=False, kept="" if private else None)
+        return ReplyResult(form="broken", fruitful=False, kept="" if private else None), error
 
 
 def _row(task: SentRequest, account: Account, form: str, seconds: float, model: str, finish: str, raw: str) -> Call:

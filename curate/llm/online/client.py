@@ -3,17 +3,15 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from curate.core.errors import BudgetError, Interrupted, ProviderError, RunFailed
+from curate.core.errors import Interrupted, ProviderError, RunFailed
 from curate.core.protocols import PaidProgress, quiet
 from curate.ledger import Ledger
 from curate.llm.budget import Budget
-from curate.llm.online.dispatcher import MOST_FAILED, MOST_FRUITLESS, JudgeDispatcher, mixture
+from curate.llm.online.dispatcher import JudgeDispatcher
 from curate.llm.online.heartbeat import Beat, beating
 from curate.llm.online.interrupt import interruptible
 from curate.llm.online.purse import Purse
 from curate.llm.online.tasks import Bill, Job
-
-__all__ = ["MOST_FAILED", "MOST_FRUITLESS", "ask", "mixture"]
 
 
 def ask(
@@ -40,9 +38,7 @@ def ask(
     while it is ending drops the calls in flight.
     """
     budget = budget or Budget()
-    for job in jobs:
-        if budget.cap is not None and job.limits.price is None and not job.limits.uncapped:
-            raise BudgetError(f"{job.name}: a cap cannot be kept without a price; give the price of the model")
+    budget.admit({job.name: job.limits.price for job in jobs})
     asking = _Asking(budget, tell)
     asyncio.run(asking.all(jobs, ledger, progress, beat))
     asking.complain()

@@ -36,7 +36,7 @@ class ConcurrencyLimit:
         return self._entered
 
     def leave(self) -> None:
-        """Give a slot back; whoever waits longest gets it."""
+        """Give a slot back, to the call that has waited longest."""
         self.open -= 1
         self._admit()
 

@@ -6,54 +6,54 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import replace
 from itertools import islice
 
-from curate.core.errors import ProviderError, RunFailed
+from curate.core.errors import ProviderError
 from curate.core.messages import Reply, Usage
 from curate.core.protocols import PaidProgress
 from curate.ledger import Ledger
-from curate.llm.budget import Meter
-from curate.llm.cost import believed, cost, estimate
+from curate.llm.budget import Hold
+from curate.llm.cost import believed, estimate
 from curate.llm.exchange_rates import shown
 from curate.llm.online.call_rows import failure_row, lost_row, read, reply_row
 from curate.llm.online.circuit_breaker import Breaker
 from curate.llm.online.concurrency import ConcurrencyLimit
-from curate.llm.online.purse import Halted, Hold, Purse
+from curate.llm.online.halting import Haltable, Halted
+from curate.llm.online.judge_tally import JudgeTally
+from curate.llm.online.purse import Purse
 from curate.llm.online.retry import insist
-from curate.llm.online.tasks import Bill, Job, ReplyResult, Task, pace
+from curate.llm.online.tasks import Job, ReplyResult, Task, pace
 from curate.system.retry_after import LONGEST_S
 
 MOST_FAILED = 5
 """Requests in a row that got no answer, for all their tries, after which a judge is given up: it is not the texts."""
-MOST_FRUITLESS = 50
-"""Answers in a row that settled nothing after which a judge is given up: asking in smaller parts costs money too."""
 COOL = 10
 """First pause of the breaker, as a multiple of the first pause before a retry."""
 
 
-class JudgeDispatcher:
+class JudgeDispatcher(Haltable):
     """The state of one judge's asking; only the event loop touches it."""
 
     def __init__(
         self, job: Job, ledger: Ledger, purse: Purse, progress: PaidProgress, tell: Callable[[str], None]
     ) -> None:
+        super().__init__()
         self.tell, self.waited = tell, False
         limits = job.limits
         self.job, self.ledger, self.purse, self.progress = job, ledger, purse, progress
         self.gate = ConcurrencyLimit(limits.concurrency)
         self.pace = job.pace or pace(limits, ledger, job.account.judge_digest)
         self.breaker = Breaker(limits.wait_s * COOL)
-        self.meter = Meter(limits.price, purse.budget.rate(limits.price).value)
-        self.models = ledger.models(job.account.judge_digest, job.account.rubric_digest)
-        self.bill = Bill()
-        self.done = self.failed = self.fruitless = 0
-        self.stop: BaseException | None = None
-        self.halted = asyncio.Event()
+        self.tally = JudgeTally(
+            job.name, job.account, limits.price, ledger, purse.budget, mixed_models=limits.mixed_models
+        )
+        self.meter, self.bill = self.tally.meter, self.tally.bill
+        self.done = self.failed = 0
         self.running: set[asyncio.Task[None]] = set()
-        self.metered = purse.budget.cap is not None or limits.tokens_per_minute is not None
+        self.metered = purse.budget.policy.amount is not None or limits.tokens_per_minute is not None
 
     async def run(self) -> None:
         """Settle every task; `stop` says why if not all could be."""
-        self.check("")
         try:
+            self.tally.check()
             async for task in self._tasks():
                 entry = await self.gate.enter()
                 if self.stop is not None:
@@ -73,19 +73,6 @@ class JudgeDispatcher:
         while some := await asyncio.to_thread(list, islice(tasks, self.job.limits.concurrency)):
             for task in some:
                 yield task
-
-    def halt(self, why: BaseException) -> None:
-        """Send nothing more for this judge; the first reason stands."""
-        self.stop = self.stop or why
-        self.halted.set()
-
-    def check(self, model: str) -> None:
-        """End the lane if this model, or what the ledger holds, makes a mixture; a reply may name no model."""
-        if model and model not in self.models:
-            self.models.append(model)
-        mixed = None if self.job.limits.mixed_models else mixture(self.job.name, self.models)
-        if mixed is not None:
-            self.halt(mixed)
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
         running = asyncio.get_running_loop().create_task(work)
@@ -117,7 +104,7 @@ class JudgeDispatcher:
         """Return what was spent on this judge in its own currency, and under a cap on all of them together."""
         price, budget = self.meter.price, self.purse.budget
         own = shown(self.bill.spent / self.meter.rate, price.currency) if price else ""
-        cap = f"all {shown(budget.spent, None)} of {budget.said()}" if budget.cap is not None else ""
+        cap = "" if budget.policy.amount is None else f"all {shown(budget.spent, None)} of {budget.policy.shown()}"
         return ", ".join(filter(None, (own, cap)))
 
     async def _exchange(self, task: Task, entry: int) -> ReplyResult:
@@ -125,7 +112,7 @@ class JudgeDispatcher:
         started, limits = time.monotonic(), self.job.limits
         guess = estimate(task.request) if self.metered else None
         try:
-            reply = await insist(lambda: self._try(task, entry, guess), limits.attempts, limits.wait_s, self._sleep)
+            reply = await insist(lambda: self._try(task, entry, guess), limits.attempts, limits.wait_s, self.pause)
         except ProviderError as error:
             if error.fatal:  # says nothing of this request: it is sent again on the next run
                 raise type(error)(f"{self.job.name}: {error}", fatal=True) from None
@@ -135,14 +122,15 @@ class JudgeDispatcher:
             self.bill.failed += 1
             self._lost(error)
             return reading
-        reading, broken = read(task, reply)
+        reading, broken = read(task.read, reply, private=task.request.private)
         most = self._most(task, guess) / self.meter.rate
         row = reply_row(task, self.job.account, reply, reading, limits.price, most, time.monotonic() - started)
         await self.ledger.write(reading.ratings, row)
         if broken is not None:
             raise broken
-        self.check(reply.model)
-        self._answered(fruitful=reading.fruitful)
+        self.failed = 0
+        self.tally.read(reply.model, fruitful=reading.fruitful)
+        self.tally.need_fruit()
         return reading
 
     async def _try(self, task: Task, entry: int, guess: Usage | None) -> Reply:
@@ -157,13 +145,13 @@ class JudgeDispatcher:
             await self.purse.release(hold)
 
     async def _send(self, task: Task, entry: int, guess: Usage | None, tokens: float, hold: Hold) -> Reply:
-        """Send a request; breaker, pace, slots and bill learn from what comes back, or from what nobody knows of it."""
+        """Send a request; breaker, pace, slots and bill learn from the reply, the error or the unknown outcome."""
         started = time.monotonic()
         sent, reply = self.pace.sent(tokens, started), None
         try:
             said = await self.job.provider.answer(task.request)
             reply = replace(said, usage=believed(said.usage))
-            self._pay(task, reply, guess, hold)
+            self.tally.pay(reply.usage, guess, lambda: self._most(task, guess), hold)
         except ProviderError as error:
             self._turned_away(error, entry)
             if error.unknown:
@@ -189,14 +177,7 @@ class JudgeDispatcher:
                 raise Halted
             if not pause:
                 return
-            await self._sleep(pause)
-        raise Halted
-
-    async def _sleep(self, seconds: float) -> None:
-        try:
-            await asyncio.wait_for(self.halted.wait(), seconds)
-        except TimeoutError:
-            return
+            await self.pause(pause)
         raise Halted
 
     def _turned_away(self, error: ProviderError, entry: int) -> None:
@@ -217,25 +198,10 @@ class JudgeDispatcher:
                 ProviderError(f"{self.job.name}: {self.breaker.failed} tries in a row failed, the last so: {error}")
             )
 
-    def _pay(self, task: Task, reply: Reply, guess: Usage | None, hold: Hold) -> None:
-        """Count what a reply cost, by its bound where a vendor told no usage."""
-        paid = cost(reply.usage, self.meter.price)
-        if paid is None:
-            paid = self._most(task, guess)
-        else:
-            paid *= self.meter.rate
-            if guess and reply.usage:
-                self.meter.learn(guess, reply.usage)
-        self.bill.calls += 1
-        self.bill.spent += paid
-        hold.turn(paid)
-
     async def _forfeit(self, task: Task, guess: Usage | None, error: BaseException, started: float, hold: Hold) -> None:
-        """Count a request at its bound, and write it down: it was sent, and nobody knows whether it is paid."""
+        """Count a request at its bound, and write it down: it was sent, and may be billed."""
         most = self._most(task, guess)
-        self.bill.lost += 1
-        self.bill.spent += most
-        hold.turn(most)
+        self.tally.forfeit(most, hold)
         seconds, price = time.monotonic() - started, self.meter.price
         row = lost_row(task, self.job.account, error, price, most / self.meter.rate, seconds)
         await asyncio.shield(self.ledger.write((), row))
@@ -248,24 +214,3 @@ class JudgeDispatcher:
         self.failed += not error.too_long
         if self.failed >= MOST_FAILED:
             self.halt(ProviderError(f"{self.failed} requests in a row failed, the last one so: {error}"))
-
-    def _answered(self, *, fruitful: bool) -> None:
-        self.failed, self.fruitless = 0, 0 if fruitful else self.fruitless + 1
-        if self.fruitless >= MOST_FRUITLESS:
-            self.halt(
-                RunFailed(
-                    f"{self.job.name}: {self.fruitless} answers in a row gave nothing that can be read, and are paid; "
-                    "try another model, json_mode or rubric"
-                )
-            )
-
-
-def mixture(who: str, models: list[str]) -> RunFailed | None:
-    """Return an error if a judge's replies named several models: their ratings are not those of one judge."""
-    if len(models) < 2:
-        return None
-    return RunFailed(
-        f"{who}: its replies name several models ({', '.join(models)}), so its ratings are not those of one judge; "
-        "name the version you want as its `model`, start afresh with another `vendor`, or accept the mixture with "
-        "judge.mixed_models=true"
-    )

@@ -4,39 +4,19 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import cast
 
 from curate.core.errors import BudgetError, DataError
 from curate.ledger import Ledger
 from curate.ledger.caps import LEASE_S, Caps
-from curate.llm.budget import Budget
+from curate.llm.budget import Budget, Hold
+from curate.llm.online.halting import Halted
 from curate.llm.online.heartbeat import beating
 from curate.system.owners import gone, owner
 
 PAUSE_S = 0.25
 """Between two looks at what others gave back, at first; each is twice as long as the one before."""
 LONGEST_S = 5.0
-
-
-class Halted(Exception):
-    """A request is not sent: the asking ended while it waited for its turn, or another process has taken it over."""
-
-
-@dataclass
-class Hold:
-    """What is held for one call, until it is known what the call costs."""
-
-    budget: Budget
-    amount: float
-    over: bool = False
-
-    def turn(self, paid: float) -> None:
-        """Turn what is held into what was paid; never are both counted, nor neither. Once over, it stays as it is."""
-        if not self.over:
-            self.over = True
-            self.budget.release(self.amount)
-            self.budget.spent += paid
 
 
 class Purse:
@@ -58,12 +38,12 @@ class Purse:
     @contextmanager
     def open(self, halt: Callable[[BaseException], None]) -> Iterator[None]:
         """Be seen by the other processes while the block lasts, and give back in the end what is not spent."""
-        budget = self.budget
-        if budget.cap is None:
+        budget, cap = self.budget, self.budget.policy
+        if cap.amount is None:
             yield
             return
         budget.member = budget.member or owner()
-        scope = f"{budget.shared}:{budget.cap!r}:{budget.currency}"
+        scope = f"{budget.shared}:{cap.amount!r}:{cap.currency}"
         self._caps = caps = Caps(self._ledger, budget.member, scope, gone, budget.began)
         try:
             with beating((LEASE_S / 8, caps.stay), halt):
@@ -76,8 +56,8 @@ class Purse:
 
     async def fits(self, amount: float) -> bool:
         """Say whether the cap leaves room for an amount beside all that is spent or held, here and elsewhere."""
-        budget = self.budget
-        if self._caps is None or budget.cap is None or not amount:  # a model without a price is outside of any cap
+        budget, cap = self.budget, self.budget.policy.amount
+        if self._caps is None or cap is None or not amount:  # a model without a price is outside of any cap
             return True
         async with self._taking:
             if budget.spent + budget.held + amount <= self._allowed:
@@ -87,7 +67,7 @@ class Purse:
                 return False
             if time.monotonic() < self._again:
                 return False
-            room = await asyncio.to_thread(self._caps.take, budget.cap, budget.spent, budget.held, amount)
+            room = await asyncio.to_thread(self._caps.take, cap, budget.spent, budget.held, amount)
             self._allowed, self.elsewhere, self.returning = room.allowed, room.elsewhere, room.returning
             if budget.spent + budget.held + amount <= self._allowed:
                 self._pause = PAUSE_S
@@ -95,7 +75,7 @@ class Purse:
             self._again, self._pause = time.monotonic() + self._pause, min(2 * self._pause, LONGEST_S)
             return False
 
-    async def hold(self, amount: float, who: str, stopped: Callable[[], object]) -> "Hold":
+    async def hold(self, amount: float, who: str, stopped: Callable[[], object]) -> Hold:
         """Hold an amount; near the cap wait for calls in flight, which mostly come to less than is held for them.
 
         BudgetError, in the name of who asks, if there is no room and nothing that may come back; Halted if the asking
@@ -110,10 +90,9 @@ class Purse:
                     await asyncio.wait_for(self.news.wait(), self._pause if self.returning else None)
         if stopped():
             raise Halted
-        budget.hold(amount)
-        return Hold(budget, amount)
+        return budget.hold(amount)
 
-    async def release(self, hold: "Hold") -> None:
+    async def release(self, hold: Hold) -> None:
         """Give back what was held for a call that is over, and tell those who wait."""
         hold.turn(0.0)
         self._again = 0.0
@@ -122,9 +101,4 @@ class Purse:
 
     def exceeded(self, who: str, what: str) -> BudgetError:
         """Return the error of a request that may pass the cap."""
-        budget = self.budget
-        others = f" here and {budget.said(self.elsewhere)} in other processes under this cap" if self.elsewhere else ""
-        return BudgetError(
-            f"{who}: the next {what} may pass the cap of {budget.said()}, after calls that cost "
-            f"{budget.said(budget.spent)}{others}; every answer is kept; raise --max-cost to go on"
-        )
+        return self.budget.policy.exceeded(who, what, self.budget.spent, self.elsewhere)

@@ -45,7 +45,7 @@ class Task:
     place: str = ""
     """Names the prompt that it is, or is a part of, among those that several processes share."""
     named: str = ""
-    """Its key, where a digest would tell a short text to whoever tries all numbers."""
+    """Its key, where a digest would give a short text away to a search through all numbers."""
 
     @cached_property
     def key(self) -> str:
@@ -87,8 +87,6 @@ class RequestLimits:
     price: Price | None = None
     mixed_models: bool = False
     """Go on though replies name several models."""
-    uncapped: bool = False
-    """Leave the calls out of the cap: for a model whose price nobody knows."""
 
 
 def pace(limits: RequestLimits, ledger: Ledger, judge_digest: str) -> RateLimit:
@@ -102,7 +100,7 @@ def pace(limits: RequestLimits, ledger: Ledger, judge_digest: str) -> RateLimit:
 
 
 async def always(_task: Task) -> bool:
-    """Allow every task: nobody else asks them."""
+    """Allow every task: no other process asks them."""
     return True
 
 
@@ -134,6 +132,6 @@ class Bill:
     failed: int = 0
     """Requests that got no reply, in the ledger too."""
     lost: int = 0
-    """Tries that were sent and of which nobody knows whether they were answered, in the ledger too."""
+    """Tries that were sent and whose outcome is unknown, in the ledger too."""
     spent: float = 0.0
     """What replies and lost tries cost in the cap's currency, at their bound where that is unknown; 0 if unpriced."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from curate.core.config import Json
 from curate.core.messages import Reply, Request, Usage
 from curate.llm.cost import believed
-from curate.llm.providers.sdk import JSON, NO_KEY, Rejected, SdkProvider, Unreachable, count, inner, merged, model_id
+from curate.llm.providers.sdk import SdkProvider, count, inner, merged, model_id
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -23,9 +23,10 @@ _FINISH: Mapping[object, Literal["stop", "length", "refusal"]] = {
 class AnthropicProvider(SdkProvider):
     """One model behind a messages address."""
 
+    sdk: ClassVar[str] = "anthropic"
     address: ClassVar[str] = "https://api.anthropic.com"
+    path: ClassVar[str] = "/v1/messages"
     usual_key: ClassVar[str] = "ANTHROPIC_API_KEY"
-    _client: "AsyncAnthropic | None" = None
 
     def body(self, request: Request) -> dict[str, Json]:
         """Return the JSON that is sent for a request."""
@@ -61,41 +62,13 @@ class AnthropicProvider(SdkProvider):
             raw=raw,
         )
 
-    async def close(self) -> None:
-        """Give the connections back; the next answer opens new ones."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
-
-    async def _post(self, body: bytes) -> str:
-        import anthropic
-        import httpx2
-
-        place = f"{self.base_url}/v1/messages"  # the SDK takes longer to join a path than to read an address
-        try:
-            response = await self._open().post(place, content=body, options=JSON, cast_to=httpx2.Response)
-        except anthropic.APIStatusError as error:
-            raise Rejected(error.status_code, error.response.headers, error.response.text) from error
-        except anthropic.APIError as error:
-            raise Unreachable(error) from error
-        return response.text
-
     def _open(self) -> "AsyncAnthropic":
-        # Built at the first call, so that its connections belong to the event loop which uses them.
         from anthropic import AsyncAnthropic
 
-        from curate.llm.providers.transport import Client
-
         if self._client is None:
-            self._client = AsyncAnthropic(
-                api_key=self._key or NO_KEY,
-                base_url=self.base_url,
-                timeout=None,  # `answer` bounds the whole call
-                max_retries=0,
-                open_telemetry=False,  # traces may hold prompts
-                http_client=Client(self.base_url, self.config.concurrency, self.config.reply_bytes),
-            )
-        return self._client
+            self._client = AsyncAnthropic(**self._options(), open_telemetry=False)  # traces may hold prompts
+        client: AsyncAnthropic = self._client
+        return client
 
 
 def usage(data: object) -> Usage | None:

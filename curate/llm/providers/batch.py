@@ -6,20 +6,23 @@ A batch item gets the same body, and its reply is read by the same code, as a ca
 import asyncio
 import json
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from curate.core.config import Json
 from curate.core.errors import BatchGone, ProviderError
 from curate.core.messages import Reply, Request
 from curate.core.protocols import BatchProvider
 from curate.llm.providers.faults import Rejection, filtered, hidden, rejected
-from curate.llm.providers.sdk import NO_KEY, Rejected, SdkProvider, Unreachable
+from curate.llm.providers.sdk import Rejected, SdkProvider, Unreachable
 from curate.llm.providers.settings import ProviderConfig, key_variable
 from curate.system.http import nameless, silent
+
+if TYPE_CHECKING:
+    import httpx2
 
 _KINDS: Mapping[str, tuple[str, str]] = {
     "anthropic": ("curate.llm.providers.batch_anthropic", "AnthropicBatch"),
@@ -44,7 +47,7 @@ def batch_provider(config: ProviderConfig) -> BatchProvider | None:
 
 
 class NoAnswer(ProviderError):
-    """Nobody knows whether the vendor did what it was asked for."""
+    """It is unknown whether the vendor did what it was asked for."""
 
 
 class Batching(SdkProvider):
@@ -52,8 +55,6 @@ class Batching(SdkProvider):
 
     most_items: ClassVar[int]
     most_bytes: ClassVar[int]
-    sdk: ClassVar[str]
-    """Name of the vendor's package."""
 
     async def collect(self, batch_id: str) -> AsyncGenerator[tuple[str, Reply | ProviderError], None]:
         """Yield key and result of an ended batch's items, in any order; an item may be missing."""
@@ -80,30 +81,11 @@ class Batching(SdkProvider):
     def _result(self, batch_id: str, row: Mapping[str, object]) -> Reply | ProviderError:
         """Return the reply in a line of results, or the error if there is none in it."""
 
-    def _options(self) -> dict[str, Any]:
-        """Return how the SDK's client is made: for few connections and large bodies, which are handled in pieces."""
+    def _http(self) -> "httpx2.AsyncClient":
+        """Return a client for few connections and large bodies, which it handles piece by piece."""
         import httpx2
 
-        return {
-            "api_key": self._key or NO_KEY,
-            "base_url": self.base_url,
-            "timeout": None,  # each step has its own bound
-            "max_retries": 0,
-            "http_client": httpx2.AsyncClient(timeout=None),  # good at bodies that are read piece by piece
-        }
-
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
-        """Turn the SDK's errors into Rejected and Unreachable."""
-        import httpx2
-
-        vendor = import_module(self.sdk)
-        try:
-            yield
-        except vendor.APIStatusError as error:
-            raise Rejected(error.status_code, error.response.headers, error.response.text) from error
-        except (vendor.APIError, httpx2.HTTPError, json.JSONDecodeError) as error:
-            raise Unreachable(error) from error
+        return httpx2.AsyncClient(timeout=None)
 
     @asynccontextmanager
     async def _bounded(self, batch_id: str = "", size: int = 0) -> AsyncIterator[None]:

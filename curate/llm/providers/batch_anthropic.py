@@ -7,7 +7,7 @@ ledger's row, or the reply is lost, that one batch is paid and is not found agai
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, BinaryIO, ClassVar
+from typing import BinaryIO, ClassVar
 
 from curate.core.config import Json
 from curate.core.errors import ProviderError
@@ -15,9 +15,6 @@ from curate.core.messages import BatchState, Reply
 from curate.llm.providers.anthropic import AnthropicProvider
 from curate.llm.providers.batch import Batching, NoAnswer
 from curate.llm.providers.sdk import inner
-
-if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
 
 _PATH = "/v1/messages/batches"
 _HEAD, _TAIL = b'{"requests":[', b"]}"
@@ -40,7 +37,6 @@ class AnthropicBatch(Batching, AnthropicProvider):
 
     most_items: ClassVar[int] = 100_000
     most_bytes: ClassVar[int] = 240_000_000  # the vendor says 256 MB
-    sdk: ClassVar[str] = "anthropic"
 
     async def submit(self, items: BinaryIO, mark: str) -> str:  # noqa: ARG002 - there is no place for a mark
         """Send a file of items, and return the id of the batch."""
@@ -108,13 +104,6 @@ class AnthropicBatch(Batching, AnthropicProvider):
             yield reply.aiter_bytes()
         finally:
             await reply.aclose()
-
-    def _open(self) -> "AsyncAnthropic":
-        from anthropic import AsyncAnthropic
-
-        if self._client is None:
-            self._client = AsyncAnthropic(**self._options(), open_telemetry=False)  # traces may hold prompts
-        return self._client
 
 
 async def _body(items: BinaryIO) -> AsyncIterator[bytes]:

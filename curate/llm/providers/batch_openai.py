@@ -15,7 +15,6 @@ from curate.llm.providers.openai import OpenAIProvider
 from curate.llm.providers.sdk import inner
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
     from openai.types import Batch
 
 _PATH: Literal["/v1/chat/completions"] = "/v1/chat/completions"
@@ -33,7 +32,6 @@ class OpenAIBatch(Batching, OpenAIProvider):
 
     most_items: ClassVar[int] = 50_000
     most_bytes: ClassVar[int] = 190_000_000  # the vendor says 200 MB
-    sdk: ClassVar[str] = "openai"
 
     async def submit(self, items: BinaryIO, mark: str) -> str:
         """Send a file of items, and return the id of the batch.
@@ -119,7 +117,7 @@ class OpenAIBatch(Batching, OpenAIProvider):
             yield reply.iter_bytes()
 
     async def _created(self, file_id: str, error: NoAnswer) -> str | None:
-        """Return the batch that was made of a file in spite of an error; a useless error if nobody knows."""
+        """Return the batch that was made of a file in spite of an error; a useless error if that is unknown."""
         await asyncio.sleep(_REGISTERED_S)
         try:
             return next((batch.id for batch in await self._listed() if batch.input_file_id == file_id), None)
@@ -137,10 +135,3 @@ class OpenAIBatch(Batching, OpenAIProvider):
                     break
                 listed.append(batch)
         return listed
-
-    def _open(self) -> "AsyncOpenAI":
-        from openai import AsyncOpenAI
-
-        if self._client is None:
-            self._client = AsyncOpenAI(**self._options())
-        return self._client

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from curate.core.config import Json
 from curate.core.messages import Reply, Request, Usage
 from curate.llm.cost import believed
-from curate.llm.providers.sdk import JSON, NO_KEY, Rejected, SdkProvider, Unreachable, count, inner, merged, model_id
+from curate.llm.providers.sdk import SdkProvider, count, inner, merged, model_id
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -21,9 +21,10 @@ _FINISH: Mapping[object, Literal["stop", "length", "refusal"]] = {
 class OpenAIProvider(SdkProvider):
     """One model behind a chat completions address."""
 
+    sdk: ClassVar[str] = "openai"
     address: ClassVar[str] = "https://api.openai.com/v1"
+    path: ClassVar[str] = "/chat/completions"
     usual_key: ClassVar[str] = "OPENAI_API_KEY"
-    _client: "AsyncOpenAI | None" = None
 
     def body(self, request: Request) -> dict[str, Json]:
         """Return the JSON that is sent for a request."""
@@ -63,40 +64,13 @@ class OpenAIProvider(SdkProvider):
             raw=raw,
         )
 
-    async def close(self) -> None:
-        """Give the connections back; the next answer opens new ones."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
-
-    async def _post(self, body: bytes) -> str:
-        import httpx2
-        import openai
-
-        place = f"{self.base_url}/chat/completions"  # the SDK takes longer to join a path than to read an address
-        try:
-            response = await self._open().post(place, content=body, options=JSON, cast_to=httpx2.Response)
-        except openai.APIStatusError as error:
-            raise Rejected(error.status_code, error.response.headers, error.response.text) from error
-        except openai.APIError as error:
-            raise Unreachable(error) from error
-        return response.text
-
     def _open(self) -> "AsyncOpenAI":
-        # Built at the first call, so that its connections belong to the event loop which uses them.
         from openai import AsyncOpenAI
 
-        from curate.llm.providers.transport import Client
-
         if self._client is None:
-            self._client = AsyncOpenAI(
-                api_key=self._key or NO_KEY,
-                base_url=self.base_url,
-                timeout=None,  # `answer` bounds the whole call
-                max_retries=0,
-                http_client=Client(self.base_url, self.config.concurrency, self.config.reply_bytes),
-            )
-        return self._client
+            self._client = AsyncOpenAI(**self._options())
+        client: AsyncOpenAI = self._client
+        return client
 
 
 def usage(data: object) -> Usage | None:

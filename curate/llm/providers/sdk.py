@@ -7,10 +7,12 @@ call, where theirs is for each read.
 import asyncio
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from itertools import islice
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from curate.core.config import Json
 from curate.core.errors import ProviderError
@@ -21,6 +23,9 @@ from curate.llm.providers.settings import ProviderConfig, identity, key, key_var
 from curate.llm.providers.way import SENDING, TooLarge, Way
 from curate.system import http
 from curate.system.egress import Egress
+
+if TYPE_CHECKING:
+    import httpx2
 
 KEPT = 256_000
 """Characters of a reply that are read and kept, at most."""
@@ -54,8 +59,14 @@ class SdkProvider(ABC):
     """A provider; a subclass says how its vendor wants a request, and how it words a reply."""
 
     egress: ClassVar[Egress] = "remote"
+    sdk: ClassVar[str]
+    """Name of the vendor's package."""
     address: ClassVar[str]
+    path: ClassVar[str]
+    """Where requests go below the address."""
     usual_key: ClassVar[str]
+    _client: Any = None
+    """The SDK's client, built at the first call: its connections belong to the event loop which uses them."""
     _reached = False
     """Whether the host was ever found."""
 
@@ -107,9 +118,11 @@ class SdkProvider(ABC):
         error.unknown = way.sent
         return error
 
-    @abstractmethod
     async def close(self) -> None:
         """Give the connections back; the next answer opens new ones."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
 
     @abstractmethod
     def body(self, request: Request) -> dict[str, Json]:
@@ -120,9 +133,48 @@ class SdkProvider(ABC):
     def read(data: Mapping[str, object], raw: str) -> Reply | None:
         """Return the reply in a vendor's JSON, None if there is none in it."""
 
-    @abstractmethod
     async def _post(self, body: bytes) -> str:
         """Send a JSON body and return the text of the reply; Rejected or Unreachable otherwise."""
+        import httpx2
+
+        place = f"{self.base_url}{self.path}"  # the SDK takes longer to join a path than to read an address
+        with self._faults():
+            response = await self._open().post(place, content=body, options=JSON, cast_to=httpx2.Response)
+        text: str = response.text
+        return text
+
+    @abstractmethod
+    def _open(self) -> Any:  # noqa: ANN401 - of a class of the vendor's package
+        """Return the SDK's client, made with `_options` unless there is one."""
+
+    def _options(self) -> dict[str, Any]:
+        """Return how the SDK's client is made."""
+        return {
+            "api_key": self._key or NO_KEY,
+            "base_url": self.base_url,
+            "timeout": None,  # each call has its own bound
+            "max_retries": 0,
+            "http_client": self._http(),
+        }
+
+    def _http(self) -> "httpx2.AsyncClient":
+        """Return what sends a request beneath the SDK."""
+        from curate.llm.providers.transport import Client
+
+        return Client(self.base_url, self.config.concurrency, self.config.reply_bytes)
+
+    @contextmanager
+    def _faults(self) -> Iterator[None]:
+        """Turn the SDK's errors into Rejected and Unreachable."""
+        import httpx2
+
+        vendor = import_module(self.sdk)
+        try:
+            yield
+        except vendor.APIStatusError as error:
+            raise Rejected(error.status_code, error.response.headers, error.response.text) from error
+        except (vendor.APIError, httpx2.HTTPError, json.JSONDecodeError) as error:
+            raise Unreachable(error) from error
 
     @classmethod
     def reply(cls, raw: str) -> Reply | None:

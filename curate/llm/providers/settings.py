@@ -18,14 +18,14 @@ class ProviderConfig(Section):
     """One model behind one address; the quirks of vendors are settings and are never guessed from a host name."""
 
     kind: str = "openai"
-    """Which API it speaks: openai (and whatever is compatible with it) or anthropic."""
+    """Which API it speaks: openai (and every API compatible with it) or anthropic."""
     model: str = Field(min_length=1)
     base_url: str | None = Field(default=None, repr=False)
     """Address of the API; None is the vendor's own."""
     key_env: str | None = Field(default=None, pattern=f"^{sealed_values.VARIABLE}$", repr=False)
     """Environment variable of the key; None is the usual one at the vendor's own address, and no key elsewhere."""
     local: bool = False
-    """The user's word that whatever answers at `base_url` keeps what it is sent; without it every address is remote."""
+    """The user's word that the server at `base_url` keeps what it is sent; without it every address is remote."""
     vendor: str | None = None
     """Who serves the model, for the ledger; None is the address. Set it if the address may change and the model not."""
     json_mode: Literal["schema", "object", "none"] = "schema"

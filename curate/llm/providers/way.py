@@ -13,7 +13,7 @@ class Way:
 
 
 SENDING: ContextVar[Way | None] = ContextVar("SENDING", default=None)
-"""The request that this task sends just now, for whoever holds the connection."""
+"""The request that this task sends just now, for the transport that holds the connection."""
 
 
 class TooLarge(Exception):

@@ -1,4 +1,4 @@
-"""Write what a run's panel said to a file that `replay` judges read: for tests, for docs, for whoever has no key."""
+"""Recording of a run's ratings in a file that `replay` judges read: for tests, docs and users without a key."""
 
 from pathlib import Path
 

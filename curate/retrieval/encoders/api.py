@@ -12,7 +12,7 @@ from curate.core.errors import ConfigError, ProviderError
 from curate.core.protocols import Vectors
 from curate.core.records import Role
 from curate.retrieval.similarity.exact_search import unit
-from curate.system import http
+from curate.system import http, retries
 from curate.system.egress import Egress, forwarded
 
 _SHORTEST = 1e-18
@@ -77,7 +77,7 @@ class Api:
         return unit(rows)
 
     def _batch(self, client: httpx.Client, texts: Sequence[str]) -> Vectors:
-        rows: Vectors = http.again(self.config.attempts)(self._post, client, texts)
+        rows: Vectors = retries.again(self.config.attempts)(self._post, client, texts)
         return rows
 
     def _post(self, client: httpx.Client, texts: Sequence[str]) -> Vectors:

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from curate.core.config import Json, Section, kind_of
 from curate.core.errors import ConfigError, DataError, MissingExtra, ProviderError, suggestion
 from curate.core.protocols import Vectors
-from curate.system import http
+from curate.system import http, retries
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
@@ -146,7 +146,7 @@ class Collection:
         return str(found)
 
     def _ask(self, call: Callable[[], Answer]) -> Answer:
-        answer: Answer = http.again(self._config.attempts)(self._once, call)
+        answer: Answer = retries.again(self._config.attempts)(self._once, call)
         return answer
 
     def _once(self, call: Callable[[], Answer]) -> Answer:

@@ -14,23 +14,22 @@ from curate.llm.online.tasks import Task
 from curate.llm.providers.batch import batch_provider
 from curate.panel import rating
 from curate.stages.asking import sharing
-from curate.stages.asking.panel_state import JudgeState, LlmState, PanelState, paid
+from curate.stages.asking.panel_run import PanelRun
+from curate.stages.asking.panel_state import LlmState
 from curate.stages.asking.sharing import Share
-from curate.stages.context import Consent, Context
+from curate.stages.context import Context
 
 
 def open_batches(ledger: Ledger, seat: LlmState) -> list[Batch]:
-    """Return the batches of a judge that nobody has collected yet."""
+    """Return the batches of a judge that are not collected yet."""
     return Batches(ledger).open(seat.key.judge_digest, seat.key.rubric_digest, seat.key.replicate)
 
 
-def refuse_open(panel: Sequence[JudgeState], ledger: Ledger, consent: Consent) -> None:
+def refuse_open(run: PanelRun) -> None:
     """Stop if a vendor works on batches of these judges and this run would ask online: they would be paid twice."""
-    if consent.batch or consent.offline:
-        return
-    for seat in paid(panel):
-        if seat.work:
-            _refuse(seat, open_batches(ledger, seat))
+    if not (run.context.consent.batch or run.context.consent.offline):
+        for seat in run.asked():
+            _refuse(seat, open_batches(run.table.ledger, seat))
 
 
 def refuse_abandoned(claims: Claims, ledger: Ledger, seat: LlmState) -> None:
@@ -48,14 +47,15 @@ def _refuse(seat: LlmState, found: Sequence[Batch]) -> None:
         )
 
 
-def in_batches(table: PanelState, seats: Sequence[LlmState], mixed_models: bool, context: Context) -> None:
-    """Ask by batches whoever has them, for less money and later answers.
+def in_batches(run: PanelRun) -> None:
+    """Ask language models by batches where their vendors have them, for less money and later answers.
 
     A judge that another process asks by batches is waited for: what that one leaves open is collected here.
     """
-    waiting, told = [seat for seat in seats if _able(seat, context)], set[str]()
+    context, told = run.context, set[str]()
+    waiting = [seat for seat in run.paid() if _able(seat, context)]
     while waiting:
-        with Claims(table.ledger, sharing.owner(), sharing.LEASE_S) as claims:
+        with Claims(run.table.ledger, sharing.owner(), sharing.LEASE_S) as claims:
             sharing.bury(claims)
             taken = claims.take([_turn(seat) for seat in waiting])
             mine = [seat for seat in waiting if _turn(seat) in taken]
@@ -64,7 +64,7 @@ def in_batches(table: PanelState, seats: Sequence[LlmState], mixed_models: bool,
                 context.tell(f"judges.{name}: another process asks it by batches; waiting for that one")
                 told.add(name)
             if mine:
-                _ask(table, claims, mine, mixed_models, context)
+                _ask(run.at(*mine), claims)
         if not mine:
             time.sleep(sharing.PAUSE_S)
 
@@ -80,12 +80,12 @@ def _able(seat: LlmState, context: Context) -> bool:
     return True
 
 
-def _ask(table: PanelState, claims: Claims, seats: Sequence[LlmState], mixed_models: bool, context: Context) -> None:
-    """Ask judges whose turn this process has, for all prompts that nobody else is asking."""
-    orders = []
+def _ask(run: PanelRun, claims: Claims) -> None:
+    """Ask judges whose turn this process has, for all prompts that no other process is asking."""
+    table, context, seats, orders = run.table, run.context, run.paid(), []
     for seat in seats:
         share = Share(table.ledger, claims, seat.key, seat.work, table.since)
-        orders.append(_order(table, replace(seat, work=list(share)), mixed_models, context.run_id))
+        orders.append(_order(run, replace(seat, work=list(share))))
         claims.renew()
     batch.ask_batches(
         orders,
@@ -97,17 +97,16 @@ def _ask(table: PanelState, claims: Claims, seats: Sequence[LlmState], mixed_mod
     )
 
 
-def _order(table: PanelState, seat: LlmState, mixed_models: bool, run: str) -> batch.BatchJob:
-    asked = batch_provider(seat.settings)
+def _order(run: PanelRun, seat: LlmState) -> batch.BatchJob:
+    table, asked = run.table, batch_provider(seat.settings)
     assert asked is not None
 
     def tasks() -> Iterator[Task]:
         return table.tasks(seat, table.again(seat).work)
 
     read = partial(rating.reading, seat.judge, seat.key)
-    return batch.BatchJob(
-        tasks, read, asked, online.Account(**vars(seat.key), run=run), seat.settings.price, mixed_models
-    )
+    account = online.Account(**vars(seat.key), run=run.context.run_id)
+    return batch.BatchJob(tasks, read, asked, account, seat.settings.price, run.config.mixed_models)
 
 
 def _renew(claims: Claims, turns: set[str]) -> None:

@@ -95,7 +95,7 @@ def device(context: Context) -> str:
 def _with_encoders(
     context: Context, family: str, builtin: list[str], name: str, fallback: Settings
 ) -> Mapping[str, Mapping[str, Settings]]:
-    """Return the definitions, with one for a name that is an encoder's; ConfigError for a name nobody knows."""
+    """Return the definitions, with one for a name that is an encoder's; ConfigError for an unknown name."""
     defined = context.definitions.get(family, {})
     encoders = {*ENCODERS.names(), *context.definitions.get("encoders", {})} - {"dense", "api"}
     if name in defined or name in builtin:

@@ -123,7 +123,7 @@ class QuestionClient:
     models: dict[str, AskedModel] = field(default_factory=dict)
     """Who would be asked, by label."""
     used: dict[str, AskedModel] = field(default_factory=dict)
-    """Everybody whose answers were looked for, by name."""
+    """Models whose answers were looked for, by name."""
     prompts: dict[str, set[str]] = field(default_factory=dict)
     """The digests of the prompts that they were asked with, by name."""
     spent: float = 0.0
@@ -152,7 +152,7 @@ class QuestionClient:
     def permit(self, verb: str) -> None:
         """Stop with the plan of a dry desk, unless the user allows to spend within a cap that can be kept."""
         models = {model.name: model.settings for model in self.models.values()}
-        consent.permit(verb, models, self.plans, self.context)
+        consent.permit(verb, models, lambda: self.plans, self.context)
 
     def rows(self) -> list[dict[str, Json]]:
         """Return a row per label of what would be sent: calls, tokens, cost at most (None without a price), minutes."""

@@ -1,6 +1,6 @@
 """State of a panel: each judge with what it has rated and what it still has to rate."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -148,11 +148,6 @@ class PanelState:
             return seat.rows.with_columns(judge=pl.lit(seat.name), replicate=pl.lit(0))
         rows = rating.snapshot(self.pool.pairs, self.standing(seat))
         return rows.with_columns(judge=pl.lit(seat.name), replicate=pl.lit(seat.key.replicate))
-
-
-def paid(panel: Sequence[JudgeState]) -> list[LlmState]:
-    """Return the seats of the language models."""
-    return [seat for seat in panel if isinstance(seat, LlmState)]
 
 
 def described(seat: JudgeState) -> Json:

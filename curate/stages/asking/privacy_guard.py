@@ -79,7 +79,7 @@ def stop(who: str, left: pl.DataFrame, context: Context, why: str = "") -> int:
 
 
 def ask(who: str, why: str | None, context: Context) -> None:
-    """Stop before texts are given to whoever may carry them away, for the reason `why`; None if they stay."""
+    """Stop before texts are given to what may carry them away, for the reason `why`; None if they stay."""
     if why is not None:
         stop(who, residual(context), context, f", and what it is given may leave ({why})")
 

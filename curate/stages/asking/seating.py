@@ -13,19 +13,21 @@ from curate.llm.passages import ShownText
 from curate.llm.prompts import Rubric, rubric
 from curate.panel.rating import Pool
 from curate.stages.asking import build, language_guard
-from curate.stages.asking.panel_state import JudgeState, PanelState
+from curate.stages.asking.panel_run import PanelRun
+from curate.stages.asking.panel_state import PanelState
 from curate.stages.context import Context
 from curate.stages.judge.config import Config
 from curate.system import resources
 from curate.system.corpus import TableCorpus
 
 
-def seated(config: Config, context: Context, ledger: Ledger) -> tuple[PanelState, list[JudgeState]]:
+def seated(config: Config, context: Context, ledger: Ledger) -> PanelRun:
     """Return the panel at its table, each judge with what it still has to rate."""
     since = TimeOrderedIds().next() if context.consent.retry else ""
     pairs = context.read("pool", "pool").select("query_id", "doc_id")
     table = PanelState(shown(pairs, config, context), ledger, config.batch, context.seed, since)
-    return table, [table.seat(name, context, lambda: load_rubric(config, context)) for name in config.models]
+    seats = [table.seat(name, context, lambda: load_rubric(config, context)) for name in config.models]
+    return PanelRun(table, seats, config, context)
 
 
 def check_language(config: Config, context: Context) -> None:

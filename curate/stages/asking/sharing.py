@@ -30,7 +30,7 @@ def bury(claims: Claims) -> None:
 
 @dataclass
 class Share:
-    """The prompts of one judge that this process may send: what nobody else has claimed, and nobody rated meanwhile."""
+    """The prompts of one judge that this process may send: what no other process has claimed or rated meanwhile."""
 
     ledger: Ledger
     claims: Claims

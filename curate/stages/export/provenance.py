@@ -9,7 +9,7 @@ from curate.core.config import Json, digest
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.formats.exporters.candidates import Rerank
-from curate.panel.voting import EXPERTS, PAIR
+from curate.panel.voting import EXPERTS, FITTED, PAIR
 from curate.stages.context import Context
 from curate.system.files import read_json
 
@@ -28,7 +28,7 @@ def made_from(
         "shown": facts["shown"],
         "cascade": facts["cascade"] is not None,
         "policy": policies[0] if policies else "unanimous",
-        "outside": _outside(judged, benchmark, prefixed=prefixed) if "dawid-skene" in policies else [],
+        "outside": _outside(judged, benchmark, prefixed=prefixed) if FITTED.keys() & policies else [],
         "experts": benchmark.verdicts.filter(experts).height,
         "overridden": _exported(context.read("resolve", "overrides"), benchmark, prefixed=prefixed).height,
         "rerank": rerank.model_dump(),

@@ -45,7 +45,7 @@ def total(bills: Mapping[str, Bill], context: Context) -> Total:
     """
     amounts: list[Any] = [(each["cost"], each["currency"]) for each in bills.values()]
     paid = {str(each["currency"]) for each in bills.values() if each["cost"] and each["currency"]}
-    into = context.currency or context.rates.common(paid) or context.consent.budget.currency
+    into = context.currency or context.rates.common(paid) or context.consent.budget.policy.currency
     return context.rates.total(amounts, into or None)
 
 

@@ -4,24 +4,21 @@ Prompts of controls are built as all others are, with passages of the pool besid
 replicate of their own. What the ledger holds of them is not asked again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import DataError, UserError
-from curate.llm.prompts import Rubric
 from curate.panel import controls, rating, sanity
 from curate.panel.controls import PAIR, Accuracy
-from curate.panel.rating import Pool
 from curate.pii.naming import IdNames
 from curate.review import drawing
-from curate.stages.asking import consent
-from curate.stages.asking.panel_state import JudgeState, LlmState, PanelState, ReplayState
+from curate.stages.asking import collection
+from curate.stages.asking.panel_run import PanelRun
+from curate.stages.asking.panel_state import JudgeState, LlmState, ReplayState
 from curate.stages.asking.seating import load_rubric, shown
 from curate.stages.context import Context
 from curate.stages.judge.config import Config, Gate
@@ -31,26 +28,21 @@ REPLICATE = 1
 """Under which controls are kept."""
 
 
-class QualificationSettings(consent.AskingSettings, Protocol):
-    """What the settings of the judge stage say of it."""
-
-    models: tuple[str, ...]
-    gate: Gate
-    allow_weak_judges: bool
-
-
 @dataclass(frozen=True)
 class ControlTrial:
     """A panel before its controls."""
 
     controls: pl.DataFrame
     """query_id, doc_id, kind."""
-    table: PanelState
-    panel: list[JudgeState]
+    panel: PanelRun
 
-    def asked(self) -> list[JudgeState]:
-        """Return the seats, those that cost with a label that tells them from those at the pool."""
-        return [replace(seat, purpose="controls") if isinstance(seat, LlmState) else seat for seat in self.panel]
+    def asked(self) -> PanelRun:
+        """Return the run, the seats that cost with a label that tells them from those at the pool."""
+
+        def labelled(seat: JudgeState) -> JudgeState:
+            return replace(seat, purpose="controls") if isinstance(seat, LlmState) else seat
+
+        return self.panel.at(*map(labelled, self.panel.seats))
 
     def need_positives(self, known: int) -> None:
         """Raise DataError if none of the known pairs, which are so many, is a relevant one of this run."""
@@ -62,34 +54,12 @@ class ControlTrial:
 
     def measured(self, gate: Gate) -> dict[str, Accuracy]:
         """Return judge -> how it did, from what the ledger holds now."""
-        return {seat.name: controls.measure(self.said(seat), gate.floor, gate.least) for seat in self.panel}
+        return {seat.name: controls.measure(self.said(seat), gate.floor, gate.least) for seat in self.panel.seats}
 
     def said(self, seat: JudgeState) -> pl.DataFrame:
         """Return the controls with what a judge said of them: query_id, doc_id, kind, grade."""
-        rows = self.table.snapshot(seat).select(*PAIR, "grade")
+        rows = self.panel.table.snapshot(seat).select(*PAIR, "grade")
         return self.controls.join(rows, on=PAIR, how="left", maintain_order="left")
-
-
-def lay(
-    known: pl.DataFrame,
-    config: QualificationSettings,
-    context: Context,
-    table: PanelState,
-    texts: Callable[[pl.DataFrame], Pool],
-    rubric: Callable[[], Rubric],
-) -> ControlTrial:
-    """Return a panel before controls drawn from `known`, pairs that people graded: query_id, doc_id, grade.
-
-    `table` is the one of the pool, `texts` gives the texts of pairs. Judges that replay are not there: nobody can ask
-    them of pairs that were not recorded.
-    """
-    pool = context.read("pool", "pool").select(*PAIR, "position")
-    documents = [doc.doc_id for batch in TableCorpus(context.folder("diversify")).batches() for doc in batch]
-    mine = known.filter(pl.col("doc_id").is_in(documents))
-    drawn = controls.draw(mine, pool, documents, config.gate.size, context.seed)
-    laid = replace(table, pool=texts(controls.among(drawn, pool, table.batch, context.seed)), replicate=REPLICATE)
-    seats = [laid.seat(name, context, rubric) for name in config.models]
-    return ControlTrial(drawn, laid, [seat for seat in seats if not isinstance(seat, ReplayState)])
 
 
 def known_pairs(path: Path, context: Context) -> pl.DataFrame:
@@ -97,12 +67,14 @@ def known_pairs(path: Path, context: Context) -> pl.DataFrame:
     return IdNames(context.folder("mask"), context.home).follow(drawing.known(path)).rename({"expected": "grade"})
 
 
-def passed(tried: ControlTrial | None, config: QualificationSettings, context: Context) -> dict[str, Accuracy] | None:
+def passed(tried: ControlTrial | None) -> dict[str, Accuracy] | None:
     """Have the panel answer the controls, and stop if a judge is too weak; return how it did."""
     if tried is None:
         return None
-    tried.table.ledger.note(rating.noted(tried.table.pool))
-    consent.rate(tried.table, tried.asked(), config, context)
+    run = tried.asked()
+    config, context = run.config, run.context
+    run.table.ledger.note(rating.noted(run.table.pool))
+    collection.rate(run)
     found = tried.measured(config.gate)
     for line in undiscerning(tried):
         context.tell(f"judge: {line}")
@@ -112,7 +84,7 @@ def passed(tried: ControlTrial | None, config: QualificationSettings, context: C
 
 def undiscerning(tried: ControlTrial) -> list[str]:
     """Return a sentence per judge that gives one grade to all controls."""
-    grades = {seat.name: sanity.undiscerning(tried.said(seat)) for seat in tried.panel}
+    grades = {seat.name: sanity.undiscerning(tried.said(seat)) for seat in tried.panel.seats}
     return [
         f"{name} gives {grade} to every control, planted positive or negative: it does not tell them apart"
         for name, grade in grades.items()
@@ -144,14 +116,14 @@ def line(found: Accuracy) -> str:
     return f"{found.state}, balanced accuracy {whole}, right on {', '.join(parts) or 'nothing'}"
 
 
-def facts(found: Mapping[str, Accuracy] | None, config: QualificationSettings) -> Json:
+def facts(found: Mapping[str, Accuracy] | None, config: Config) -> Json:
     """Return what the run's report keeps of the gate; None without controls."""
     if found is None:
         return {"allow_weak_judges": True} if config.allow_weak_judges else None
     return {"allow_weak_judges": config.allow_weak_judges, "judges": {name: asdict(a) for name, a in found.items()}}
 
 
-def notes(found: Mapping[str, Accuracy] | None, config: QualificationSettings) -> Sequence[str]:
+def notes(found: Mapping[str, Accuracy] | None, config: Config) -> Sequence[str]:
     """Return what a user must know of judges that did not pass, or were never measured though that was allowed."""
     if found is None:
         unseen = "allow_weak_judges is set and no controls are: nothing shows that these judges can judge"
@@ -159,17 +131,29 @@ def notes(found: Mapping[str, Accuracy] | None, config: QualificationSettings) -
     return [f"{name} did not pass the gate: {line(found[name])}" for name in weak(found)]
 
 
-def trial(config: Config, context: Context, table: PanelState) -> ControlTrial | None:
+def trial(run: PanelRun) -> ControlTrial | None:
     """Return the panel before the controls of the gate; None without any, DataError if none is of this run."""
-    if config.gate.positives is None:
+    path = run.config.gate.positives
+    if path is None:
         return None
-    known = known_pairs(config.gate.positives, context)
-    found = before(known, config, context, table)
+    known = known_pairs(path, run.context)
+    found = before(known, run)
     found.need_positives(len(known))
     return found
 
 
-def before(known: pl.DataFrame, config: Config, context: Context, table: PanelState) -> ControlTrial:
-    """Return the panel before controls drawn from pairs that people graded: query_id, doc_id, grade."""
-    texts = partial(shown, config=config, context=context)
-    return lay(known, config, context, table, texts, lambda: load_rubric(config, context))
+def before(known: pl.DataFrame, run: PanelRun) -> ControlTrial:
+    """Return the panel before controls drawn from pairs that people graded: query_id, doc_id, grade.
+
+    `run` is the one at the pool. Judges that replay are left out: they cannot be asked of pairs that were not recorded.
+    """
+    config, context = run.config, run.context
+    pool = context.read("pool", "pool").select(*PAIR, "position")
+    documents = [doc.doc_id for batch in TableCorpus(context.folder("diversify")).batches() for doc in batch]
+    mine = known.filter(pl.col("doc_id").is_in(documents))
+    drawn = controls.draw(mine, pool, documents, config.gate.size, context.seed)
+    texts = shown(controls.among(drawn, pool, config.batch, context.seed), config, context)
+    laid = replace(run.table, pool=texts, replicate=REPLICATE)
+    seats = [laid.seat(name, context, lambda: load_rubric(config, context)) for name in config.models]
+    asked = [seat for seat in seats if not isinstance(seat, ReplayState)]
+    return ControlTrial(drawn, replace(run, table=laid, seats=asked))

@@ -8,8 +8,8 @@ from curate.core.config import Json, digest
 from curate.ledger import Ledger, default_path
 from curate.llm.budget import plan
 from curate.panel import rating
-from curate.stages.asking import build, consent, seating
-from curate.stages.asking.panel_state import LlmState, PanelState, paid
+from curate.stages.asking import build, seating
+from curate.stages.asking.panel_state import LlmState, PanelState
 from curate.stages.context import Context
 from curate.stages.facts import billing
 from curate.stages.judge import qualification
@@ -32,14 +32,14 @@ def quote(config: Config, context: Context) -> list[Row]:
     """
     seating.check_language(config, context)
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        table, panel = seating.seated(config, context, ledger)
-        sample = len(consent.sample(table.pool.pairs, config, context)) / max(len(table.pool.pairs), 1)
-        rows = [row(table, seat) for seat in paid(consent.in_order(panel)) if seat.work]
-        trial = qualification.trial(config, context, table)
-        before = [row(trial.table, seat) for seat in paid(trial.asked()) if seat.work] if trial else []
-    first = consent.in_order(panel)[0].name
+        panel = seating.seated(config, context, ledger).in_order()
+        sample = len(panel.sample()) / max(len(panel.table.pool.pairs), 1)
+        rows = [row(panel.table, seat) for seat in panel.asked()]
+        trial = qualification.trial(panel)
+        before = [row(trial.panel.table, seat) for seat in trial.asked().asked()] if trial else []
+    first = panel.seats[0].name
     for each in (*before, *rows):
-        whole = each in before or each["judge"] == first  # whoever comes first is asked for everything
+        whole = each in before or each["judge"] == first  # the first is asked for everything
         online = each["online"]
         each["cascade_least"] = round(online * (1.0 if whole else sample), 4) if isinstance(online, float) else None
     return billing.in_all([*before, *rows], context, MONEY)

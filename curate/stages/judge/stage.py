@@ -7,7 +7,7 @@ again on the next run. Refused and unparsed ones were answered and paid, so they
 consents to retry. In a cascade a pair that a judge was not asked for is `stopped`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import polars as pl
 
@@ -16,15 +16,15 @@ from curate.core.errors import ConfigError, CurateError
 from curate.core.records import STATUSES, STOPPED
 from curate.ledger import Ledger, default_path
 from curate.llm import online
-from curate.llm.prompts import Rubric
 from curate.llm.providers import provider
 from curate.panel import cascade, rating, sanity
 from curate.panel.cascade import PAIR
 from curate.panel.controls import Accuracy
 from curate.panel.judges.heuristic import Lexical, Similarity, guessing
 from curate.panel.judges.llm import LlmJudge
-from curate.stages.asking import batching, build, consent
-from curate.stages.asking.panel_state import JudgeState, LlmState, PanelState, described, paid
+from curate.stages.asking import batching, build, collection, consent
+from curate.stages.asking.panel_run import PanelRun
+from curate.stages.asking.panel_state import JudgeState, LlmState, PanelState, described
 from curate.stages.asking.seating import check_language, load_rubric, seated
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import billing
@@ -37,73 +37,68 @@ from curate.system.files import frame, sha256, write_json, write_table
 def run(config: Config, context: Context) -> Report:
     """Seat the panel, ask for permission to spend, collect what is missing, and take the snapshot."""
     with Ledger(context.ledger or default_path(context.home)) as ledger:
-        table, panel = seated(config, context, ledger)
-        pool = table.pool
-        _refuse_mixtures(panel, config, ledger)
-        left = consent.narrowed(table, panel, config, context)
-        batching.refuse_open(left, ledger, context.consent)
-        tried = trial(config, context, table)
-        asked = [*(tried.asked() if tried else []), *left]
-        consent.need_masked(asked, context)
-        consent.need_consent(table, asked, context)
-        ledger.note(rating.noted(pool))
-        passed, before = qualification.passed(tried, config, context), _calls(panel, ledger, context)
+        panel = seated(config, context, ledger)
+        _refuse_mixtures(panel)
+        left = panel.narrowed()
+        batching.refuse_open(left)
+        tried = trial(panel)
+        asked = left.at(*(tried.asked().seats if tried else ()), *left.seats)
+        consent.need_masked(asked.seats, context)
+        consent.need_consent(asked)
+        ledger.note(rating.noted(panel.table.pool))
+        passed, before = qualification.passed(tried), _calls(panel)
         try:
-            panel = first_look.taken(table, panel, config, context)
-            wanted = consent.collect(table, panel, config, context)
+            panel = first_look.taken(panel)
+            wanted = collection.collect(panel)
         except CurateError as error:
-            if _calls(panel, ledger, context) != before:  # what was paid is kept as far as it goes
-                context.partial(_snapshot(table, panel, {}, passed, config, context, str(error)))
+            if _calls(panel) != before:  # what was paid is kept as far as it goes
+                context.partial(_snapshot(panel, {}, passed, str(error)))
             raise
-        return _snapshot(table, panel, wanted, passed, config, context)
+        return _snapshot(panel, wanted, passed)
 
 
-def _calls(panel: Sequence[JudgeState], ledger: Ledger, context: Context) -> int:
-    return sum(ledger.bill(context.run_id, [seat.key.judge_digest for seat in paid(panel)])["calls"])
+def _calls(panel: PanelRun) -> int:
+    digests = [seat.key.judge_digest for seat in panel.paid()]
+    return sum(panel.table.ledger.bill(panel.context.run_id, digests)["calls"])
 
 
 def _snapshot(
-    table: PanelState,
-    panel: Sequence[JudgeState],
-    wanted: consent.Wanted,
-    passed: Mapping[str, Accuracy] | None,
-    config: Config,
-    context: Context,
-    stopped: str = "",
+    panel: PanelRun, wanted: collection.Wanted, passed: Mapping[str, Accuracy] | None, stopped: str = ""
 ) -> Report:
     """Write the tables by what the ledger holds now, and return the report; `stopped` says why there is not more."""
-    pool, ledger = table.pool, table.ledger
-    ratings = pl.concat([_said(table, seat, wanted) for seat in panel])
-    digests = {seat.name: (seat.key.judge_digest, seat.settings.price) for seat in paid(panel)}
+    pool, ledger, config, context = panel.table.pool, panel.table.ledger, panel.config, panel.context
+    ratings = pl.concat([_said(panel.table, seat, wanted) for seat in panel.seats])
+    digests = {seat.name: (seat.key.judge_digest, seat.settings.price) for seat in panel.paid()}
     bills = billing.bills(ledger, context, digests)
     total = billing.total(bills, context)
     forms = ledger.forms(context.run_id, [digest for digest, _ in digests.values()])
-    models: dict[str, Json] = {seat.name: _models(seat, ledger) for seat in paid(panel)}
+    rubrics = [seat.judge.rubric for seat in panel.paid()]
+    models: dict[str, Json] = {seat.name: _models(seat, ledger) for seat in panel.paid()}
     write_table(context.out, "ratings", ratings.sort("query_id", "doc_id", "judge"))
-    write_table(context.out, "samples", consent.sample(pool.pairs, config, context) if wanted else frame("samples"))
-    write_json(context.out / "panel.json", {seat.name: described(seat) for seat in panel})
+    write_table(context.out, "samples", panel.sample() if wanted else frame("samples"))
+    write_json(context.out / "panel.json", {seat.name: described(seat) for seat in panel.seats})
     found = dict(ratings.group_by("status").len().iter_rows())
     counts: dict[str, int] = {status: found.get(status, 0) for status in (*STATUSES, STOPPED)}
     facts: dict[str, Json] = {
         **counts,
         "bill": bills,
         **billing.facts(total),
-        "heuristic": [seat.name for seat in panel if "heuristic" in seat.judge.identity],
+        "heuristic": [seat.name for seat in panel.seats if "heuristic" in seat.judge.identity],
         "models": models,
-        "replies": {seat.name: forms.get(seat.key.judge_digest, {}) for seat in paid(panel)},
-        "rubric": next((f"{asked.name} ({asked.digest[:12]})" for asked in _rubrics(panel)), None),
+        "replies": {seat.name: forms.get(seat.key.judge_digest, {}) for seat in panel.paid()},
+        "rubric": next((f"{rubric.name} ({rubric.digest[:12]})" for rubric in rubrics), None),
         "shown": {"query_tokens": config.query_tokens, "passage_tokens": config.passage_tokens},
         "cascade": _savings(config, wanted, len(pool.pairs)),
         "gate": qualification.facts(passed, config),
     }
     return Report(
-        len(pool.pairs) * len(panel),
+        len(pool.pairs) * len(panel.seats),
         counts["rated"],
         len(ratings) - counts["rated"],
         cost=total.amount,
         unfinished=stopped or _unfinished(ratings),
         facts=facts,
-        notes=[*qualification.notes(passed, config), *sanity.judges(ratings), *_guesses(panel, context.language)],
+        notes=[*qualification.notes(passed, config), *sanity.judges(ratings), *_guesses(panel)],
     )
 
 
@@ -138,7 +133,7 @@ def preflight(config: Config, context: Context) -> None:
             provider(settings)
 
 
-def _said(table: PanelState, seat: JudgeState, wanted: consent.Wanted) -> pl.DataFrame:
+def _said(table: PanelState, seat: JudgeState, wanted: collection.Wanted) -> pl.DataFrame:
     """Return a judge's rows of `ratings`; in a cascade what it was not asked for is `stopped`, not `failed`."""
     rows = table.snapshot(seat)
     if seat.name not in wanted:
@@ -149,7 +144,7 @@ def _said(table: PanelState, seat: JudgeState, wanted: consent.Wanted) -> pl.Dat
     return rows.join(asked, on=PAIR, how="left").with_columns(status=status).drop("asked")
 
 
-def _savings(config: Config, wanted: consent.Wanted, pairs: int) -> Json:
+def _savings(config: Config, wanted: collection.Wanted, pairs: int) -> Json:
     """Return what a cascade asked of whom, and the share of ratings that it did without; None without a cascade."""
     if not wanted:
         return None
@@ -157,26 +152,20 @@ def _savings(config: Config, wanted: consent.Wanted, pairs: int) -> Json:
     return {"mode": config.cascade, "asked": dict(asked), "saved": cascade.saved(pairs, list(asked.values()))}
 
 
-def _rubrics(panel: Sequence[JudgeState]) -> list[Rubric]:
-    return [seat.judge.rubric for seat in paid(panel)]
-
-
 def _models(seat: LlmState, ledger: Ledger) -> list[str]:
     return ledger.models(seat.key.judge_digest, seat.key.rubric_digest)
 
 
-def _refuse_mixtures(panel: Sequence[JudgeState], config: Config, ledger: Ledger) -> None:
+def _refuse_mixtures(panel: PanelRun) -> None:
     """Stop before anything is asked or reused if a judge's ratings come from several models."""
-    for seat in paid(panel):
-        mixed = online.mixture(f"judges.{seat.name}", _models(seat, ledger))
-        if mixed is not None and not config.mixed_models:
-            raise mixed
+    for seat in () if panel.config.mixed_models else panel.paid():
+        online.refuse_mixture(f"judges.{seat.name}", _models(seat, panel.table.ledger))
 
 
-def _guesses(panel: Sequence[JudgeState], language: str) -> list[str]:
+def _guesses(panel: PanelRun) -> list[str]:
     """Return a sentence per heuristic that was calibrated on other languages."""
-    said = [guessing(seat.judge, language) for seat in panel if isinstance(seat.judge, Lexical | Similarity)]
-    return [each for each in said if each]
+    heuristics = [seat.judge for seat in panel.seats if isinstance(seat.judge, Lexical | Similarity)]
+    return [said for judge in heuristics if (said := guessing(judge, panel.context.language))]
 
 
 def _unfinished(ratings: pl.DataFrame) -> str:

@@ -19,7 +19,7 @@ from curate.core.messages import Reply
 from curate.core.records import Span
 from curate.ledger import Ledger, default_path
 from curate.llm import online
-from curate.llm.budget import plan
+from curate.llm.budget import CostEstimate, plan
 from curate.llm.exchange_rates import Total
 from curate.llm.providers import beyond, identity, provider
 from curate.llm.providers.presets import LanguageModel
@@ -207,9 +207,11 @@ class _Spotter:
                     yield key, window
 
     def need_consent(self, texts: Texts, left: set[str]) -> None:
-        planned = plan((each.request for each in self.tasks(texts, left)), self.settings.price)
-        models = {self.name: self.settings}
-        consent.permit("masking", models, {f"mask.model={self.name}": planned}, self.context)
+        consent.permit("masking", {self.name: self.settings}, lambda: self.planned(texts, left), self.context)
+
+    def planned(self, texts: Texts, left: set[str]) -> dict[str, CostEstimate]:
+        requests = (each.request for each in self.tasks(texts, left))
+        return {f"mask.model={self.name}": plan(requests, self.settings.price)}
 
     def send(self, texts: Texts, left: set[str], account: online.Account) -> float:
         """Ask for what is left; return what was spent."""

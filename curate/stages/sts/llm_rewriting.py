@@ -2,21 +2,20 @@
 
 A positive holds the synonym and asks the same; a hard negative holds the synonym and asks something else; an easy one
 holds the query's own term and asks something else. Rules see words, length and form; whether the meaning is right they
-cannot see, a panel can. A reply is one JSON object, kind -> sentence; whatever else comes is no sentence.
+cannot see, a panel can. A reply is one JSON object, kind -> sentence; a reply in any other form is no sentence.
 """
 
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal, Self, get_args
 
 from pydantic import model_validator
 
-from curate.core.config import Json, Section, check, digest
-from curate.core.messages import Message, Reply, Request
+from curate.core.config import Json, check, digest
+from curate.core.messages import Reply, Request
 from curate.llm import parse
-from curate.llm.prompts import block, check_template, fence, fill
+from curate.llm.prompts import PromptTemplate, block, fence, json_object
 from curate.stages.sts.synonym_matcher import Lexer
 
 Kind = Literal["positive", "hard", "easy"]
@@ -30,8 +29,6 @@ LAYOUT = 1
 ANSWER_TOKENS = 600
 LONGEST = 1000
 """Code points of a sentence, at most."""
-_SYSTEM = frozenset({"kinds", "rules", "reply"})
-_USER = frozenset({"query", "term", "synonym", "wanted", "broken"})
 
 
 @dataclass(frozen=True)
@@ -86,40 +83,26 @@ def bare(text: str) -> str:
     return "".join(char for char in unicodedata.normalize("NFKC", text).lower() if char.isalnum())
 
 
-class RewritingPrompt(Section):
+class RewritingPrompt(PromptTemplate):
     """How a model is asked for sentences."""
 
-    version: Literal[1]
-    name: str
-    language: str
+    subject = "kinds"
+    texts = frozenset({"query", "term", "synonym", "wanted", "broken"})
+
     kinds: Mapping[Kind, str]
     """What a sentence of each kind is."""
     broken: Mapping[Rule, str]
     """What is said of a sentence that broke a rule, when it is asked for again."""
-    rules: tuple[str, ...]
-    reply: str
-    system: str
-    """Template of the stable part, with {kinds}, {rules} and {reply}."""
-    user: str
-    """Template of the changing part, with {query}, {term}, {synonym}, {wanted} and {broken}."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
-        check_template("system", self.system, _SYSTEM, _SYSTEM)
-        check_template("user", self.user, _USER, _USER)
         if set(self.kinds) != set(KINDS) or set(self.broken) != set(RULES):
             raise ValueError(f"expected the kinds {', '.join(KINDS)} and the rules {', '.join(RULES)}; say each")
         return self
 
-    @cached_property
-    def prefix(self) -> str:
-        """Return the system text, filled in: the same for every call, so it can be cached."""
-        values = {
-            "kinds": "\n".join(f"{kind}: {self.kinds[kind].strip()}" for kind in KINDS),
-            "rules": "\n".join(f"{number}. {rule.strip()}" for number, rule in enumerate(self.rules, 1)),
-            "reply": self.reply.strip(),
-        }
-        return fill(self.system, values).strip()
+    def meanings(self) -> Mapping[str, str]:
+        """Return kind -> what a sentence of it is."""
+        return {kind: self.kinds[kind] for kind in KINDS}
 
     @property
     def digest(self) -> str:
@@ -143,22 +126,13 @@ class RewritingPrompt(Section):
             "wanted": ", ".join(broken),
             "broken": "\n".join(faults),
         }
-        turns = (Message("system", self.prefix), Message("user", fill(self.user, values).strip()))
-        return Request(turns, ANSWER_TOKENS + thinking_tokens, _schema(list(broken)))
+        schema = json_object({kind: {"type": "string"} for kind in broken})
+        return Request(self.turns(values), ANSWER_TOKENS + thinking_tokens, schema)
 
 
 def prompt(data: Mapping[str, Json], where: str) -> RewritingPrompt:
     """Return the prompt in a parsed YAML mapping; ConfigError names `where`, the key, and what to do."""
     return check(RewritingPrompt, data, where)
-
-
-def _schema(kinds: Sequence[Kind]) -> dict[str, Json]:
-    return {
-        "type": "object",
-        "properties": {kind: {"type": "string"} for kind in kinds},
-        "required": list(kinds),
-        "additionalProperties": False,
-    }
 
 
 @dataclass(frozen=True)

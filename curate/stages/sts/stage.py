@@ -159,7 +159,7 @@ def _row(sentence: Sentence, split: str, spelled: Mapping[str, str]) -> dict[str
 
 
 def _models(config: Config, context: Context) -> list[AskedModel]:
-    """Return everybody who may be asked, the generator first if it is a model."""
+    """Return the models that may be asked, the generator first if it is a model."""
     generator = [] if config.generator == TEMPLATES else [config.generator]
     names = [*((name, "sts.generator") for name in generator), *((name, "sts.panel") for name in config.panel)]
     return [AskedModel.named(context, name, key, PURPOSE) for name, key in names]

@@ -1,0 +1,90 @@
+"""One asking of a panel: its seats at a pool, the settings that it is asked by, and the order of a cascade."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from curate.core.records import STOPPED
+from curate.llm.cost import Price
+from curate.panel import cascade
+from curate.stages.asking.panel_state import JudgeState, LlmState, PanelState, ReplayState
+from curate.stages.context import Context
+from curate.stages.judge.config import Config
+
+LEAST = 1000
+"""Pairs that every judge of a cascade rates, at least: agreement is measured on them."""
+ANSWER_SHARE = 0.05
+"""Share of answers in the tokens of a call, by which prices are weighed: prompts hold passages, answers letters."""
+
+
+@dataclass(frozen=True)
+class PanelRun:
+    """All that asking a panel needs, from the plan to the ledger."""
+
+    table: PanelState
+    seats: Sequence[JudgeState]
+    """Each with what it still has to rate."""
+    config: Config
+    context: Context
+
+    def paid(self) -> list[LlmState]:
+        """Return the seats of the language models."""
+        return [seat for seat in self.seats if isinstance(seat, LlmState)]
+
+    def asked(self) -> list[LlmState]:
+        """Return the seats of the language models that still have to rate something."""
+        return [seat for seat in self.paid() if seat.work]
+
+    def at(self, *seats: JudgeState) -> "PanelRun":
+        """Return the run with these seats alone."""
+        return replace(self, seats=seats)
+
+    def of(self, wanted: pl.DataFrame) -> "PanelRun":
+        """Return the run with what its seats have not rated of the wanted pairs."""
+        return self.at(*(self.table.left(seat, wanted) for seat in self.seats))
+
+    def ratings(self) -> pl.DataFrame:
+        """Return the `ratings` of all seats, by what the ledger holds now."""
+        return pl.concat([self.table.snapshot(seat) for seat in self.seats])
+
+    def sample(self) -> pl.DataFrame:
+        """Return the pairs that every judge rates in a cascade."""
+        return cascade.sample(self.table.pool.pairs, self.config.cascade_sample, LEAST, self.context.seed)
+
+    def in_order(self) -> "PanelRun":
+        """Return the run with its seats as a cascade asks them: free ones, then by price, unknown prices last.
+
+        The price alone decides, not what is left to ask, so a cascade that goes on has the order that it began with. Of
+        judges that replay a cascade the one that was stopped least goes first, as when it was recorded.
+        """
+        return self.at(*sorted(self.seats, key=_turn))
+
+    def turns(self) -> Iterator[tuple[JudgeState, pl.DataFrame]]:
+        """Yield the seats in the order of a cascade, each with the pairs that it is wanted for.
+
+        What the ledger holds of a seat by the time that the next one is taken decides what that one is wanted for.
+        """
+        assert self.config.cascade is not None
+        pairs, ratings, always = self.table.pool.pairs, list[pl.DataFrame](), self.sample()
+        for seat in self.in_order().seats:
+            wanted = cascade.wanted(pairs, ratings, self.config.cascade, always)
+            yield self.table.left(seat, wanted), wanted
+            ratings.append(self.table.snapshot(seat))
+
+    def narrowed(self) -> "PanelRun":
+        """Return the run with what a cascade may still ask its seats, as far as the ledger knows; as it is without."""
+        if self.config.cascade is None:
+            return self
+        left = {seat.name: seat for seat, _ in self.turns()}
+        return self.at(*(left[seat.name] for seat in self.seats))
+
+
+def _turn(seat: JudgeState) -> tuple[float, int]:
+    if isinstance(seat, ReplayState):
+        return 0.0, len(seat.rows.filter(pl.col("status") == STOPPED))
+    return _weight(seat.settings.price) if isinstance(seat, LlmState) else 0.0, 0
+
+
+def _weight(price: Price | None) -> float:
+    return ANSWER_SHARE * price.output + (1 - ANSWER_SHARE) * price.input if price else float("inf")
