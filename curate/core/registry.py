@@ -49,13 +49,13 @@ class Registry(Generic[Thing]):
                 )
 
     def _points(self) -> EntryPoints:
-        return _points(f"curate.{self.family}s")
+        return _all_points().select(group=f"curate.{self.family}s")
 
 
 @cache
-def _points(group: str) -> EntryPoints:
+def _all_points() -> EntryPoints:
     # Every look goes through the metadata of all installed packages.
-    return entry_points(group=group)
+    return entry_points()
 
 
 def _imported(point: EntryPoint, what: str) -> object:
