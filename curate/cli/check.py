@@ -48,7 +48,7 @@ def judge(
     allow_weak_judges: AllowWeak = False,
     as_json: AsJson = False,
 ) -> None:
-    """Measure the judges: controls, position bias, repeatability, strictness, shared errors; nothing is sent unasked."""
+    """Measure the judges: controls, position bias, repeatability, strictness, shared errors; sends nothing unasked."""
     from curate.checks import judge as checks
     from curate.checks.warnings import effective, tables
     from curate.cli.progress import bars
