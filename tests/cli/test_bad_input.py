@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -20,6 +21,20 @@ RUN = ("run", "tiny.yaml", "--run", "runs/t")
 def work(tmp_path: Path) -> Path:
     tiny(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    tiny(folder)
+    assert curate(folder, *RUN).returncode == 0
+    return folder
+
+
+@pytest.fixture
+def ran(finished: Path, tmp_path: Path) -> Path:
+    """Return a copy of a folder with a finished run."""
+    return Path(shutil.copytree(finished, tmp_path / "work"))
 
 
 def refused(folder: Path, *words: str, **variables: str) -> str:
@@ -195,40 +210,36 @@ def test_full_disk(work: Path, tmp_path_factory: pytest.TempPathFactory) -> None
     assert curate(work, *RUN).returncode == 0
 
 
-def test_unknown_table_suggests_the_nearest(work: Path) -> None:
-    curate(work, *RUN)
-    said = refused(work, "show", "verdict")
+def test_unknown_table_suggests_the_nearest(ran: Path) -> None:
+    said = refused(ran, "show", "verdict")
     assert "did you mean 'verdicts'" in said
     assert "known: agreement, aliases, altered, classes, contested," in said, "figures in JSON files too"
     assert "stage" not in said
-    assert "did you mean 'agreement'" in refused(work, "show", "agrement")
-    (work / "runs/t/consensus/agreement.json").write_text("{")
-    assert "`curate consensus --force`" in refused(work, "show", "agreement")
+    assert "did you mean 'agreement'" in refused(ran, "show", "agrement")
+    (ran / "runs/t/consensus/agreement.json").write_text("{")
+    assert "`curate consensus --force`" in refused(ran, "show", "agreement")
 
 
 @pytest.mark.parametrize("damage", ["{", '{"of_another": "version"}'])
-def test_a_done_mark_that_cannot_be_read_is_made_again(work: Path, damage: str) -> None:
-    curate(work, *RUN)
-    (work / "runs/t/pool/stage.json").write_text(damage, encoding="utf-8")
-    states = {row["stage"]: row["state"] for row in json.loads(curate(work, "status", "--json").stdout)}
+def test_a_done_mark_that_cannot_be_read_is_made_again(ran: Path, damage: str) -> None:
+    (ran / "runs/t/pool/stage.json").write_text(damage, encoding="utf-8")
+    states = {row["stage"]: row["state"] for row in json.loads(curate(ran, "status", "--json").stdout)}
     assert (states["diversify"], states["pool"], states["judge"]) == ("done", "missing", "stale")
-    again = curate(work, *RUN)
+    again = curate(ran, *RUN)
     assert again.returncode == 0, again.stderr
     assert "pool: started" in again.stderr
 
 
-def test_a_damaged_table_is_named(work: Path) -> None:
-    curate(work, *RUN)
-    (work / "runs/t/pool/pool.parquet").write_bytes(b"garbage")
-    assert "`curate pool --force`" in refused(work, "show", "pool")
+def test_a_damaged_table_is_named(ran: Path) -> None:
+    (ran / "runs/t/pool/pool.parquet").write_bytes(b"garbage")
+    assert "`curate pool --force`" in refused(ran, "show", "pool")
 
 
-def test_an_edited_table_is_noticed_and_made_again(work: Path) -> None:
-    curate(work, *RUN)
-    table = work / "runs/t/pool/pool.parquet"
+def test_an_edited_table_is_noticed_and_made_again(ran: Path) -> None:
+    table = ran / "runs/t/pool/pool.parquet"
     before = table.read_bytes()
     table.write_bytes(before[:-20])
-    again = curate(work, *RUN)
+    again = curate(ran, *RUN)
     assert again.returncode == 0, again.stderr
     assert "pool: started" in again.stderr
     assert table.read_bytes() == before
