@@ -29,6 +29,7 @@ from curate.retrieval.retrievers.bm25 import Bm25, Config
 from curate.retrieval.retrievers.dense import in_columns
 from curate.retrieval.similarity.exact_search import top_k
 from curate.stages import pool
+from curate.stages.configs import PoolConfig
 from curate.system.corpus import TableCorpus
 
 DENSE = ("one", "two", "three")
@@ -89,7 +90,7 @@ def pooled(folder: Path) -> dict[str, dict[str, float]]:
     retrievers = [bm25(folder), *(Mapped(name, folder) for name in DENSE)]
     names = tuple(each.name for each in retrievers)
     with tempfile.TemporaryDirectory(dir=folder) as out:
-        pool.write(pool.Config(retrievers=names), retrievers, corpus, queries, known, Path(out), clock)
+        pool.write(PoolConfig(retrievers=names), retrievers, corpus, queries, known, Path(out), clock)
         clock.book("fuse, choose, write")
         table = pl.read_parquet(Path(out) / "pool.parquet")
     assert table["query_id"].n_unique() == len(queries)

@@ -33,39 +33,20 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "Agreement": "stats.agreement",
-    "Benchmark": "core.protocols",
-    "Corpus": "core.protocols",
-    "CurateError": "core.errors",
-    "Document": "core.records",
-    "Encoder": "core.protocols",
-    "Exporter": "core.protocols",
-    "Hit": "core.records",
-    "Hits": "core.protocols",
-    "Json": "core.config",
-    "Judge": "core.protocols",
-    "Kit": "core.protocols",
-    "Ledger": "ledger",
-    "Outcome": "core.records",
-    "Pipeline": "runs.pipeline",
-    "Progress": "core.protocols",
-    "Provider": "core.protocols",
-    "ProviderConfig": "llm.providers.settings",
-    "Query": "core.records",
-    "Reply": "core.messages",
-    "Request": "core.messages",
-    "Retriever": "core.protocols",
-    "Role": "core.records",
-    "Run": "runs.run",
-    "Section": "core.config",
-    "Span": "core.records",
-    "UserError": "core.errors",
-    "Vectors": "core.protocols",
-    "load_task": "formats.exporters.loading",
-    "load_tasks": "formats.exporters.loading",
-    "measure": "stats.agreement",
+_NAMES = {
+    "core.config": "Json Section",
+    "core.errors": "CurateError UserError",
+    "core.messages": "Reply Request",
+    "core.protocols": "Benchmark Corpus Encoder Exporter Hits Judge Kit Progress Provider Retriever Vectors",
+    "core.records": "Document Hit Outcome Query Role Span",
+    "formats.exporters.loading": "load_task load_tasks",
+    "ledger": "Ledger",
+    "llm.providers.settings": "ProviderConfig",
+    "runs.pipeline": "Pipeline",
+    "runs.run": "Run",
+    "stats.agreement": "Agreement measure",
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "Agreement",

@@ -23,8 +23,9 @@ from curate.retrieval.id_mapping import ranked
 from curate.retrieval.retrievers import runfile
 from curate.runs.pipeline import Pipeline
 from curate.stages.asking.build import kit
+from curate.stages.configs import PoolConfig
 from curate.stages.context import Context, home
-from curate.stages.pool import Config, known_ids
+from curate.stages.pool import known_ids
 from curate.system.corpus import TableCorpus
 from curate.system.files import read_json, write_json
 
@@ -75,7 +76,7 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
             capture_recapture.capture(coverage.caught(found, retrievers), found["query_id"].to_list(), retrievers, seed)
         ),
         "below": [plain(each) for each in below_cut.estimates(run, wanted.below, pool, rankings, qrels)],
-        **_by_depth(run, pool, qrels, cast("Config", pipeline.sections["pool"]), seed),
+        **_by_depth(run, pool, qrels, cast("PoolConfig", pipeline.sections["pool"]), seed),
         "systems": _systems(systems, verdicts, relevant, retrievers, seed),
     }
     (run / "checks").mkdir(exist_ok=True)
@@ -137,7 +138,7 @@ def _others(context: Context, asked: PoolOptions) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _by_depth(run: Path, pool: pl.DataFrame, qrels: pl.DataFrame, config: Config, seed: int) -> dict[str, Json]:
+def _by_depth(run: Path, pool: pl.DataFrame, qrels: pl.DataFrame, config: PoolConfig, seed: int) -> dict[str, Json]:
     pairs = deeper.marked(pool, qrels)
     documents = len(TableCorpus(run / "diversify"))
     late = deeper.unsaturated(pairs)

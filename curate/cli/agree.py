@@ -1,23 +1,39 @@
-"""`curate agree`: how far raters agree, in a run or in anybody's file, and every policy beside the others."""
+"""`curate agree`: agreement of raters with intervals, in a run or any file of ratings, and policies compared."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from curate.cli.running import Folder, open_run
-from curate.cli.tables import as_table, too_few
+from curate.cli.options import AsJson, Folder
+from curate.cli.running import open_run
+from curate.cli.tables import as_table, print_figures, too_few
 
-FileOption = Annotated[Path | None, typer.Argument(help="Ratings of anybody: CSV, TSV or Parquet. Without: the run.")]
+if TYPE_CHECKING:
+    from curate.formats.readers.raters import Layout
+
+Blank = Annotated[str | None, typer.Option(help="Words for a missing rating, besides an empty cell: NA.")]
+Cluster = Annotated[str | None, typer.Option(help="Column whose values the intervals resample, such as query_id.")]
+Counts = Annotated[bool, typer.Option("--counts", help="FILE has a column per category: how many raters chose it.")]
+Item = Annotated[str | None, typer.Option(help="Columns that identify an item, separated by commas.")]
+Missing = Annotated[Literal["gwet", "drop"], typer.Option(help="Estimator of kappa where ratings are missing.")]
+Order = Annotated[str | None, typer.Option(help="All ratings in their order: S,A,B,C,D.")]
+Positive = Annotated[str | None, typer.Option(help="Ratings that count as positive: agreement on that cut is added.")]
+Rater = Annotated[str | None, typer.Option(help="Column of the rater, where FILE has a row per rating.")]
+Raters = Annotated[
+    str | None, typer.Option(help="Raters to measure: columns, or values of --rater; default: all but people's grades.")
+]
+Rating = Annotated[str | None, typer.Option(help="Column of the rating, where FILE has a row per rating.")]
+Ratings = Annotated[Path | None, typer.Argument(help="File of ratings: CSV, TSV or Parquet; default: the run.")]
+Scale = Annotated[
+    Literal["nominal", "ordinal", "interval"] | None, typer.Option(help="Scale of the ratings; default: nominal.")
+]
+Seed = Annotated[int | None, typer.Option(help="Seed of the bootstrap.")]
 Truth = Annotated[
     str | None,
     typer.Option(help="People's grades: for a run a file (query_id, doc_id, grade), for FILE a column or rater."),
 ]
-Raters = Annotated[str | None, typer.Option(help="Who is measured: columns, or raters of rows; else all but people.")]
-Scale = Annotated[Literal["nominal", "ordinal", "interval"] | None, typer.Option(help="nominal if nothing is said.")]
-
 
 COUNTS = {
     "items": "items",
@@ -36,26 +52,25 @@ def add_to(app: typer.Typer) -> None:
 
 
 def agree(
-    file: FileOption = None,
+    file: Ratings = None,
     run: Folder = None,
     truth: Truth = None,
-    item: Annotated[str | None, typer.Option(help="Columns that name an item, with commas; else as read.")] = None,
+    item: Item = None,
     raters: Raters = None,
-    counts: Annotated[bool, typer.Option("--counts", help="A column per category: how many raters chose it.")] = False,
-    rater: Annotated[str | None, typer.Option(help="A row per rating: the column of the rater.")] = None,
-    rating: Annotated[str | None, typer.Option(help="A row per rating: the column of the rating.")] = None,
-    cluster: Annotated[str | None, typer.Option(help="Column of what intervals resample, such as query_id.")] = None,
+    counts: Counts = False,
+    rater: Rater = None,
+    rating: Rating = None,
+    cluster: Cluster = None,
     scale: Scale = None,
-    order: Annotated[str | None, typer.Option(help="All ratings in their order: S,A,B,C,D.")] = None,
-    positive: Annotated[str | None, typer.Option(help="Ratings on one side of a cut, which is measured too.")] = None,
-    blank: Annotated[str | None, typer.Option(help="Words for a missing rating, besides an empty cell: NA.")] = None,
-    missing: Annotated[Literal["gwet", "drop"], typer.Option(help="Kappa's estimator where ratings lack.")] = "gwet",
-    seed: Annotated[int | None, typer.Option(help="Of the intervals' samples.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+    order: Order = None,
+    positive: Positive = None,
+    blank: Blank = None,
+    missing: Missing = "gwet",
+    seed: Seed = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Measure agreement with intervals; in a run, show every policy beside the others as well."""
+    """Measure agreement of raters with intervals; for a run, compare all consensus policies as well."""
     from curate.core.errors import ConfigError
-    from curate.evaluation.agreement.ratings_file import measure
     from curate.formats.readers.raters import Layout
 
     layout = Layout(
@@ -72,31 +87,37 @@ def agree(
         blank=_names(blank),
         missing=missing,
     )
-    if file is None and layout != Layout():
+    if file is not None and run is None:
+        _of_file(file, layout, seed or 0, as_json=as_json)
+    elif file is not None:
+        raise ConfigError("found a file of ratings and --run, expected one of them; leave the other out")
+    elif layout != Layout():
         raise ConfigError(
             "found options for a file of ratings and no file, expected both; give FILE, or no such option"
         )
-    if file is None:
-        _of_run(run, Path(truth) if truth else None, seed, as_json)
-        return
-    if run:
-        raise ConfigError("found a file of ratings and --run, expected one of them; leave the other out")
-    figures = measure(file, layout, seed or 0)
+    else:
+        _of_run(run, Path(truth) if truth else None, seed, as_json=as_json)
+
+
+def _of_file(file: Path, layout: "Layout", seed: int, *, as_json: bool) -> None:
+    from curate.evaluation.agreement.ratings_file import measure
+
+    figures = measure(file, layout, seed)
     if as_json:
-        typer.echo(json.dumps(figures, ensure_ascii=False, indent=1))
+        print_figures(figures, (), as_json=True)
         return
     who = f"ratings by {', '.join(figures['raters'])}" if figures["raters"] else "counts of ratings by category"
-    said = f"items by {', '.join(figures['item']) or 'row'}; {who}"
-    typer.echo(f"{file}: {said}; scale {figures['scale']}: {', '.join(figures['labels'])}")
+    what = f"items by {', '.join(figures['item']) or 'row'}; {who}"
+    typer.echo(f"{file}: {what}; scale {figures['scale']}: {', '.join(figures['labels'])}")
     for note in figures["notes"]:
         typer.echo(note)
     levels = {"all ratings": figures["ratings"], **({"cut": figures["cut"]} if figures["cut"] else {})}
-    _agreement(levels, {"all ratings": figures["labels"], "cut": [" ".join(_names(positive)), "others"]})
+    _agreement(levels, {"all ratings": figures["labels"], "cut": [" ".join(layout.positive), "others"]})
     if figures["dependence"]:
         _dependence(figures["dependence"], "raters")
 
 
-def _of_run(run: Path | None, truth: Path | None, seed: int | None, as_json: bool) -> None:
+def _of_run(run: Path | None, truth: Path | None, seed: int | None, *, as_json: bool) -> None:
     from curate.core.records import GRADES
     from curate.evaluation.agreement.compare import compare
 
@@ -104,7 +125,7 @@ def _of_run(run: Path | None, truth: Path | None, seed: int | None, as_json: boo
     head = work.pipeline.head
     figures: Mapping[str, Any] = compare(work.folder, head.seed if seed is None else seed, truth, head.judges)
     if as_json:
-        typer.echo(json.dumps(figures, ensure_ascii=False, indent=1))
+        print_figures(figures, (), as_json=True)
         return
     typer.echo(f"panel: {', '.join(figures['panel'])}")
     if figures["only_heuristics"]:

@@ -1,6 +1,5 @@
 """`curate analyze`: why judges disagree, and how hard the queries are."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -8,8 +7,9 @@ import typer
 
 from curate.cli import completing
 from curate.cli.check_pool import ranged
-from curate.cli.running import File, Folder, MaxCost, Yes, allowed, open_run, print_plan
-from curate.cli.tables import as_table, too_few
+from curate.cli.options import AsJson, File, Folder, MaxCost, Offline, Plan, Retry, Yes
+from curate.cli.running import allowed, open_run, print_plan
+from curate.cli.tables import as_table, print_figures, too_few
 
 Figures = Mapping[str, Any]
 
@@ -25,18 +25,20 @@ def analyze(
     model: Annotated[
         str | None,
         typer.Option(
-            help="A language model that labels a sample; without it nothing is sent.", autocompletion=completing.models
+            help="Language model that labels a sample; by default nothing is sent.", autocompletion=completing.models
         ),
     ] = None,
-    sample: Annotated[int, typer.Option(min=1, help="Contested pairs, and queries, that it is asked about.")] = 100,
-    plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,
+    sample: Annotated[
+        int, typer.Option(min=1, help="Number of contested pairs, and of queries, that the model labels.")
+    ] = 100,
+    plan: Plan = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
-    retry: Annotated[bool, typer.Option("--retry", help="Ask again what was refused or unparsed.")] = False,
-    offline: Annotated[bool, typer.Option("--offline", help="Send nothing; the ledger holds every answer.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+    retry: Retry = False,
+    offline: Offline = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Say why judges disagree and how hard queries are: counted, and with --model labelled on a sample."""
+    """Analyse why judges disagree and how hard queries are: by counts, and with --model by labels of a sample."""
     from curate.cli.progress import bars
     from curate.evaluation.analysis import analyze as analysis
 
@@ -48,11 +50,7 @@ def analyze(
         return
     with bars() as (work.progress, work.tell):
         found: Figures = analysis.analyze(work, order)
-    if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False, indent=1))
-        return
-    for line in _text(found):
-        typer.echo(line)
+    print_figures(found, _text(found), as_json=as_json)
 
 
 def _text(found: Figures) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """`curate anonymise` and `curate recognisers`: personal data in anybody's files, and what is looked for."""
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -9,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from curate.cli.group import Stopped
+from curate.cli.options import AsJson
+from curate.cli.tables import print_figures
 
 if TYPE_CHECKING:
     from curate.pii.files import Done, MaskRequest
@@ -16,31 +17,36 @@ if TYPE_CHECKING:
 
 Field = Annotated[
     list[str] | None,
-    typer.Option(help="A field of texts, such as note or messages.content; may be repeated. Else text, title."),
+    typer.Option(help="Field with text, such as note or messages.content; may be repeated. Default: text, title."),
 ]
 Form = Annotated[
     str | None,
-    typer.Option("--format", help="jsonl, csv, tsv, parquet or text (a line per text); else by the ending."),
+    typer.Option("--format", help="jsonl, csv, tsv, parquet or text (one text per line); default: by the file name."),
 ]
 Mode = Annotated[
-    str | None, typer.Option(help="placeholder, pseudonym (invented, alike for alike) or tag (of the same length).")
+    str | None,
+    typer.Option(help="placeholder, pseudonym (invented; equal values get equal ones) or tag (same length)."),
 ]
 Recognisers = Annotated[
     str | None,
-    typer.Option(help="Names, separated by commas; `curate recognisers` lists all, which is the default."),
+    typer.Option(help="Names of recognisers, separated by commas; default: all that `curate recognisers` lists."),
 ]
 Config = Annotated[
     Path | None, typer.Option(help="YAML with the settings of the stage `mask`: patterns and words of your own.")
 ]
-Spans = Annotated[bool, typer.Option("--spans", help="Say where: a key `spans` in JSONL, else a file OUT.spans.jsonl.")]
+Spans = Annotated[
+    bool, typer.Option("--spans", help="Write the masked spans: a key `spans` in JSONL, else a file OUT.spans.jsonl.")
+]
 SpansKey = Annotated[
-    str | None, typer.Option(help="Another key; without it `pii_spans` where a row has `spans` of its own.")
+    str | None, typer.Option(help="Key of the spans; default: `spans`, or `pii_spans` where a row has `spans` already.")
 ]
 AllowResidual = Annotated[
-    bool, typer.Option("--allow-residual", help="Write OUT though something still looks like personal data.")
+    bool, typer.Option("--allow-residual", help="Write OUT even if something still looks like personal data.")
 ]
-Context = Annotated[bool, typer.Option("--context", help="Show what stands around such places, on standard error.")]
-Processes = Annotated[int | None, typer.Option(min=1, help="How many mask at once; all cores for long files.")]
+Context = Annotated[bool, typer.Option("--context", help="Print the text around such places, on standard error.")]
+Processes = Annotated[
+    int | None, typer.Option(min=1, help="Number of parallel processes; default: all cores for long files.")
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -55,22 +61,22 @@ def anonymise(
     field: Field = None,
     form: Form = None,
     mode: Mode = None,
-    placeholders: Annotated[str | None, typer.Option(help="Their language: zh or en.")] = None,
+    placeholders: Annotated[str | None, typer.Option(help="Language of the placeholders: zh or en.")] = None,
     recognisers: Recognisers = None,
-    without: Annotated[str | None, typer.Option(help="Names of those to leave out.")] = None,
-    words: Annotated[Path | None, typer.Option(help="A text file of words to mask as well, one a line.")] = None,
+    without: Annotated[str | None, typer.Option(help="Names of recognisers to leave out, separated by commas.")] = None,
+    words: Annotated[Path | None, typer.Option(help="Text file with more words to mask, one per line.")] = None,
     config: Config = None,
     spans: Spans = False,
     spans_key: SpansKey = None,
     allow_residual: AllowResidual = False,
     context: Context = False,
-    encoding: Annotated[str, typer.Option(help="utf-8, utf-16, gb18030 or big5, if it is not found out.")] = "auto",
-    on_error: Annotated[str, typer.Option(help="stop, or drop rows that cannot be read.")] = "stop",
-    allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Let rows without a field pass.")] = False,
+    encoding: Annotated[str, typer.Option(help="utf-8, utf-16, gb18030 or big5; auto detects it.")] = "auto",
+    on_error: Annotated[str, typer.Option(help="What to do with rows that cannot be read: stop or drop.")] = "stop",
+    allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Allow rows that lack a field.")] = False,
     processes: Processes = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over OUT.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT.")] = False,
 ) -> None:
-    """Mask personal data in a file: JSONL, CSV, TSV, Parquet or text; everything else in it stays as it was."""
+    """Mask personal data in a file: JSONL, CSV, TSV, Parquet or text; all else in it stays unchanged."""
     from curate.core.errors import ConfigError
     from curate.formats.readers.encoding import Encoding
     from curate.pii.files import Fields, MaskRequest
@@ -146,14 +152,11 @@ def _said(done: "Done") -> str:
     return "; ".join(parts)
 
 
-def recognisers(as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False) -> None:
-    """List what personal data is looked for: the recognisers by name, their kinds, what each of them finds."""
+def recognisers(as_json: AsJson = False) -> None:
+    """List the recognisers of personal data: their names, their kinds, and what each of them matches."""
     from curate.pii.listing import listing
 
     rows = listing()
-    if as_json:
-        typer.echo(json.dumps(rows, ensure_ascii=False, indent=1))
-        return
     widths = [max(len(row[column]) for row in rows) for column in ("recogniser", "kind")]
-    for row in rows:
-        typer.echo(f"{row['recogniser']:{widths[0]}}  {row['kind']:{widths[1]}}  {row['finds']}")
+    lines = (f"{row['recogniser']:{widths[0]}}  {row['kind']:{widths[1]}}  {row['finds']}" for row in rows)
+    print_figures(rows, lines, as_json=as_json)

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curate.cli.running import (
+from curate.cli.options import (
+    AsJson,
     Assign,
+    Depth,
     File,
     Folder,
     Force,
     Language,
     MaxCost,
     Panel,
+    Plan,
+    Queries,
     Retrievers,
+    Source,
     Yes,
-    allowed,
-    assigned,
-    carry_out,
-    listed,
-    of_source,
-    open_run,
 )
-from curate.cli.tables import as_table, too_few
+from curate.cli.running import allowed, assigned, carry_out, listed, of_source, open_run
+from curate.cli.tables import as_table, print_figures, too_few
 
 if TYPE_CHECKING:
     from curate.runs.run import Run
@@ -37,27 +37,25 @@ def add_to(app: typer.Typer) -> None:
 
 
 def audit(
-    source: Annotated[
-        str | None, typer.Argument(help="Folder in BEIR or MTEB layout, or name of an MTEB task; without it the run's.")
-    ] = None,
+    source: Source = None,
     retrievers: Retrievers = None,
-    depth: Annotated[int | None, typer.Option(min=1, help="Documents that each retriever gives a query.")] = None,
+    depth: Depth = None,
     models: Panel = None,
-    queries: Annotated[int | None, typer.Option(min=1, help="A sample of so many queries; all without it.")] = None,
+    queries: Queries = None,
     runs: Annotated[
-        list[Path] | None, typer.Option("--score", help="Run file to be scored on old and new labels; may be repeated.")
+        list[Path] | None, typer.Option("--score", help="Run file to score by old and new labels; may be repeated.")
     ] = None,
     language: Language = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,
+    plan: Plan = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
     pipeline: File = None,
     run: Folder = None,
     assign: Assign = None,
     force: Force = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Judge what retrievers find, compare it with a set's labels, and write a repaired set."""
+    """Have a panel grade what retrievers return, compare it with a set's labels, and write a repaired set."""
     from curate.core.errors import UserError
     from curate.system.files import read_json
 
@@ -73,7 +71,7 @@ def audit(
     if not carry_out(work, allowed(max_cost, yes), plan=plan, force=force, as_json=as_json):
         return
     found = read_json(work.folder / "audit" / "audit.json")
-    typer.echo(json.dumps(found, ensure_ascii=False, indent=1) if as_json else "\n".join(_lines(found, work)))
+    print_figures(found, _lines(found, work), as_json=as_json)
 
 
 def _scored(runs: list[Path]) -> Iterator[str]:

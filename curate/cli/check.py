@@ -1,6 +1,5 @@
 """`curate check`: what the stages take for granted, looked at."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -8,14 +7,15 @@ import typer
 
 from curate.cli import check_leaks, check_mask, check_pool
 from curate.cli.group import CommandGroup
-from curate.cli.running import AllowWeak, Assign, File, Folder, MaxCost, Yes, allowed, open_run, print_plan
-from curate.cli.tables import as_table, too_few
+from curate.cli.options import AllowWeak, AsJson, Assign, File, Folder, MaxCost, Offline, Plan, Yes
+from curate.cli.running import allowed, open_run, print_plan
+from curate.cli.tables import as_table, print_figures, too_few
 
 app = typer.Typer(
     cls=CommandGroup,
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Check judges, pool and masking of a run, and splits for leaks.",
+    help="Check the judges, the pool and the masking of a run, and two sets for leaks between them.",
 )
 check_pool.add_to(app)
 check_mask.add_to(app)
@@ -34,19 +34,21 @@ def judge(
     assign: Assign = None,
     controls: Annotated[bool, typer.Option("--controls", help="Have every judge answer pairs of known grade.")] = False,
     positives: Annotated[
-        Path | None, typer.Option(help="Those pairs: query_id, doc_id, grade; without it the run's reviews.")
+        Path | None, typer.Option(help="Those pairs: query_id, doc_id, grade; default: the run's reviews.")
     ] = None,
-    again: Annotated[str, typer.Option(help="Ask prompts again: reversed,alone,repeat.")] = "",
-    rubric: Annotated[list[str] | None, typer.Option(help="Ask by another rubric; may be repeated.")] = None,
-    prompts: Annotated[int, typer.Option(min=1, help="How many prompts of each judge are asked again.")] = 50,
-    plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,
+    again: Annotated[str, typer.Option(help="Repeat prompts in other forms: reversed,alone,repeat.")] = "",
+    rubric: Annotated[
+        list[str] | None, typer.Option(help="Repeat prompts under another rubric; may be repeated.")
+    ] = None,
+    prompts: Annotated[int, typer.Option(min=1, help="Prompts per judge that are repeated.")] = 50,
+    plan: Plan = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
-    offline: Annotated[bool, typer.Option("--offline", help="Send nothing; the ledger holds every answer.")] = False,
+    offline: Offline = False,
     allow_weak_judges: AllowWeak = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Measure the judges: controls, position, repetition, strictness, clones; without an order nothing is sent."""
+    """Measure the judges: controls, position bias, repeatability, strictness, shared errors; sends nothing unasked."""
     from curate.checks import judge as checks
     from curate.checks.warnings import effective, tables
     from curate.cli.progress import bars
@@ -61,12 +63,9 @@ def judge(
         return
     with bars() as (work.progress, work.tell):
         found = checks.check(work, order)
-    if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False, indent=1))
-    else:
-        for title, lines in tables(found):
-            typer.echo(f"{title}\n{as_table(lines, digits=3)}\n")
-        typer.echo("\n".join([*effective(found), *found["warnings"], *too_few(found["queries"])]))
+    lines = [f"{title}\n{as_table(rows, digits=3)}\n" for title, rows in tables(found)]
+    lines += ["\n".join([*effective(found), *found["warnings"], *too_few(found["queries"])])]
+    print_figures(found, lines, as_json=as_json)
     if found["gate"]["failed"] and not (allow_weak_judges or found["gate"]["allow_weak_judges"]):
         raise RunFailed(
             f"judges did not pass the gate: {', '.join(found['gate']['failed'])}; take other judges, or go on with "

@@ -1,6 +1,5 @@
 """`curate check mask`: people read a sample of the masked texts, or decide on what the residual scan lists."""
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,13 +7,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curate.cli import check_residual
-from curate.cli.running import Folder, run_folder
-from curate.cli.tables import as_table
+from curate.cli.options import AsJson, Assessor, Assessors, Folder, Formats, Port, Seed
+from curate.cli.running import run_folder
+from curate.cli.tables import as_table, print_figures
 
 if TYPE_CHECKING:
     from curate.checks.mask import MaskResult
 
 Figures = Mapping[str, Any]
+
+AcceptAll = Annotated[list[str] | None, typer.Option(metavar="REASON", help="Accept all open places of a reason.")]
+AcceptPlaces = Annotated[
+    str, typer.Option("--accept", help="Numbers of listed places that hold no personal data: 1,4-6.")
+]
+By = Annotated[str | None, typer.Option(help="Who decides; default: the name of the account.")]
+MaskAll = Annotated[list[str] | None, typer.Option(metavar="REASON", help="Mask all open places of a reason.")]
+MaskPlaces = Annotated[str, typer.Option("--mask", help="Numbers of listed places to mask: 1,4-6.")]
+Most = Annotated[int, typer.Option(min=1, help="Upper limit of the default size.")]
+New = Annotated[bool, typer.Option("--new", help="Draw another sample even if there is one.")]
+Number = Annotated[int | None, typer.Option(help="Number of the sample; default: the newest.")]
+Residual = Annotated[bool, typer.Option("--residual", help="List places that masking may have missed; decide on them.")]
+Serve = Annotated[bool, typer.Option("--serve", help="Show the sample as a web page on this machine.")]
+Sheets = Annotated[list[Path] | None, typer.Argument(help="Filled-in sheets to read: CSV or xlsx.")]
+Size = Annotated[int | None, typer.Option(min=1, help="Texts to read; default: 1 % of all, at least 100.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -23,33 +38,27 @@ def add_to(app: typer.Typer) -> None:
 
 
 def mask(
-    files: Annotated[list[Path] | None, typer.Argument(help="Sheets that came back: CSV or xlsx.")] = None,
+    files: Sheets = None,
     run: Folder = None,
-    size: Annotated[int | None, typer.Option(min=1, help="Texts to read; without it 1 % of all, at least 100.")] = None,
-    most: Annotated[int, typer.Option(min=1, help="At most so many, where 1 % is more.")] = 2_000,
-    assessors: Annotated[str, typer.Option(help="Who reads, separated by commas; texts are shared out.")] = "assessor",
-    assessor: Annotated[str | None, typer.Option(help="Whose the files are, if they do not say.")] = None,
-    formats: Annotated[str, typer.Option("--format", help="csv, xlsx, or csv,xlsx.")] = "csv",
-    sample: Annotated[int | None, typer.Option(help="Number of a sample; without it the newest.")] = None,
-    new: Annotated[bool, typer.Option("--new", help="Draw another sample, though there is one.")] = False,
-    seed: Annotated[int | None, typer.Option(help="Instead of the pipeline's.")] = None,
-    serve: Annotated[bool, typer.Option("--serve", help="Show the sample as a web page on this machine.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of that page; 0 takes a free one.")] = 8765,
-    residual: Annotated[
-        bool, typer.Option("--residual", help="List the places that may have been missed, and decide on them.")
-    ] = False,
-    mask_places: Annotated[str, typer.Option("--mask", help="Numbers of that list to mask: 1,4-6.")] = "",
-    accept_places: Annotated[str, typer.Option("--accept", help="Numbers of that list that hold none.")] = "",
-    mask_all: Annotated[
-        list[str] | None, typer.Option(metavar="REASON", help="Mask all open places of a reason.")
-    ] = None,
-    accept_all: Annotated[
-        list[str] | None, typer.Option(metavar="REASON", help="Accept all open places of a reason.")
-    ] = None,
-    by: Annotated[str | None, typer.Option(help="Who decides; without it the name of the account.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+    size: Size = None,
+    most: Most = 2_000,
+    assessors: Assessors = "assessor",
+    assessor: Assessor = None,
+    formats: Formats = "csv",
+    sample: Number = None,
+    new: New = False,
+    seed: Seed = None,
+    serve: Serve = False,
+    port: Port = 8765,
+    residual: Residual = False,
+    mask_places: MaskPlaces = "",
+    accept_places: AcceptPlaces = "",
+    mask_all: MaskAll = None,
+    accept_all: AcceptAll = None,
+    by: By = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Draw masked texts for people to read, or list what may have been missed, and take what they say."""
+    """Have people read a sample of the masked texts, or decide on places that masking may have missed."""
     if residual or mask_places or accept_places or mask_all or accept_all:
         numbers, reasons = (mask_places, accept_places), (mask_all or [], accept_all or [])
         check_residual.residual(run_folder(run), numbers, reasons, by, as_json=as_json)
@@ -72,7 +81,7 @@ def mask(
     for result in done.taken:
         for problem in result.problems:
             typer.echo(f"{result.file}, {problem}; held back", err=True)
-    typer.echo(json.dumps(done.figures, ensure_ascii=False, indent=1) if as_json else "\n".join(_lines(done)))
+    print_figures(done.figures, _lines(done), as_json=as_json)
 
 
 def _lines(done: "MaskResult") -> Iterator[str]:

@@ -1,14 +1,14 @@
 """`curate check pool`: what the pool of a finished run holds, and what it lacks."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from curate.cli.running import Folder, run_folder
-from curate.cli.tables import as_table, too_few
+from curate.cli.options import AsJson, Folder
+from curate.cli.running import run_folder
+from curate.cli.tables import as_table, print_figures, too_few
 
 Figures = Mapping[str, Any]
 NAMED = 20
@@ -25,18 +25,19 @@ def pool(
     run_file: Annotated[
         list[Path] | None, typer.Option("--run-file", help="A TREC run or mteb's predictions; may be repeated.")
     ] = None,
-    subset: Annotated[str | None, typer.Option(help="Which subset of an mteb file, where there are several.")] = None,
-    split: Annotated[str | None, typer.Option(help="Which split of an mteb file, where there are several.")] = None,
+    subset: Annotated[str | None, typer.Option(help="Subset of an mteb file that has several.")] = None,
+    split: Annotated[str | None, typer.Option(help="Split of an mteb file that has several.")] = None,
     below: Annotated[
         list[Path] | None,
-        typer.Option(help="Grades of pairs drawn by chance from below the cut: query_id, doc_id, grade."),
+        typer.Option(help="Graded random pairs from below the pool: query_id, doc_id, grade; may be repeated."),
     ] = None,
     depth: Annotated[
-        int | None, typer.Option(min=1, help="Credit a retriever with its best N; without it, as deep as was pooled.")
+        int | None,
+        typer.Option(min=1, help="Count the top N of each retriever as its own; default: the depth of the pool."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Say what one retriever alone gives, what lies deeper or was missed, and how far verdicts cover a run file."""
+    """Measure what each retriever alone contributes, what the pool misses, and how far a run file is judged."""
     from curate.checks.pool import PoolOptions, check
     from curate.cli.progress import bars
 
@@ -44,11 +45,7 @@ def pool(
     asked = PoolOptions(run_file or (), subset, split, below or (), depth)
     with bars() as (progress, _):
         found: Figures = check(folder, asked, progress)
-    if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False, indent=1))
-        return
-    for line in _text(found, folder):
-        typer.echo(line)
+    print_figures(found, _text(found, folder), as_json=as_json)
 
 
 def _text(found: Figures, run: Path) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """`curate check mask --residual`: the places that may have been missed, one by one, and what people decide on them."""
 
 import getpass
-import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from curate.cli.tables import print_figures
 from curate.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,11 +34,8 @@ def residual(
         if not as_json:
             typer.echo("\n".join(_decided(made, found)))
             return
-    if as_json:
-        typer.echo(json.dumps(_figures(found), ensure_ascii=False, indent=1))
-        return
-    typer.echo("\n".join(_lines(found)))
-    if found.open() and sys.stdin.isatty() and sys.stdout.isatty():
+    print_figures(_figures(found), _lines(found), as_json=as_json)
+    if not as_json and found.open() and sys.stdin.isatty() and sys.stdout.isatty():
         _ask(found, orders.by)
 
 

@@ -14,7 +14,7 @@ def runs() -> list[str]:
 def tables(context: typer.Context) -> list[str]:
     """Return the tables of the run that was typed, else of the newest: queries, and mask/queries."""
     from curate.core.errors import UserError
-    from curate.runs.status import newest, table_paths
+    from curate.runs.tables import newest, table_paths
 
     try:
         paths = table_paths(context.params.get("run") or newest())
@@ -62,7 +62,7 @@ def settings(incomplete: str) -> list[str]:
     name, dot, _ = incomplete.partition(".")
     if not dot or name not in stages.KNOWN:
         return [f"{each}." for each in stages.KNOWN]
-    return [f"{name}.{setting}=" for setting in stages.stage(name).config.model_fields]
+    return [f"{name}.{setting}=" for setting in stages.config(name).model_fields]
 
 
 def _listed(incomplete: str, names: Iterable[str]) -> list[str]:

@@ -1,11 +1,17 @@
 """`curate doctor`: what this machine has, what it lacks, and what to type then."""
 
-import json
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING
 
 import typer
+
+from curate.cli.options import AsJson
+from curate.cli.tables import print_figures
+
+if TYPE_CHECKING:
+    from curate.runs.doctor import Finding
 
 MARKS = {"good": "ok", "missing": "--", "bad": "!!"}
 
@@ -15,17 +21,18 @@ def add_to(app: typer.Typer) -> None:
     app.command("doctor")(doctor)
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False) -> None:
-    """Look at Python, extras, encoders, keys, disk, memory, GPU and ledger; exit code 1 if something stops work."""
+def doctor(as_json: AsJson = False) -> None:
+    """Check Python, extras, encoders, keys, disk, memory, GPU and ledger; exit code 1 if anything prevents a run."""
     from curate.runs.doctor import examine
     from curate.stages.context import home, ledger_place
 
     findings = list(examine(home(), ledger_place(), os.environ))
-    if as_json:
-        typer.echo(json.dumps([asdict(each) for each in findings], indent=1, ensure_ascii=False))
-    else:
-        width = max(len(each.what) for each in findings)
-        for each in findings:
-            remedy = f"\n   {'':{width}}  {each.remedy}" if each.remedy else ""
-            typer.echo(f"{MARKS[each.state]} {each.what:{width}}  {each.found}{remedy}")
+    print_figures([asdict(each) for each in findings], _lines(findings), as_json=as_json)
     raise typer.Exit(any(each.state == "bad" for each in findings))
+
+
+def _lines(findings: "Sequence[Finding]") -> Iterator[str]:
+    width = max(len(each.what) for each in findings)
+    for each in findings:
+        remedy = f"\n   {'':{width}}  {each.remedy}" if each.remedy else ""
+        yield f"{MARKS[each.state]} {each.what:{width}}  {each.found}{remedy}"

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from curate.cli.running import Assign, File, Folder, open_run
+from curate.cli.options import Assign, File, Folder
+from curate.cli.running import open_run
 from curate.cli.tables import as_table
 
 
@@ -19,11 +20,14 @@ def embed(
     run: Folder = None,
     assign: Assign = None,
     encoder: Annotated[
-        list[str] | None, typer.Option("--encoder", help="Name of an encoder; without it those of the next stage.")
+        list[str] | None,
+        typer.Option("--encoder", help="Name of an encoder; may be repeated; default: those of the next stage."),
     ] = None,
-    shard: Annotated[str, typer.Option(help="Part of the texts, I/N: 0/3, 1/3 and 2/3 are all of them.")] = "0/1",
+    shard: Annotated[
+        str, typer.Option(help="Part of the texts to encode, as I/N: 0/3, 1/3 and 2/3 together are all.")
+    ] = "0/1",
 ) -> None:
-    """Encode queries and documents into the cache before diversify or pool; what is there is skipped."""
+    """Encode queries and documents into the cache ahead of diversify or pool; cached texts are skipped."""
     from curate.cli.progress import bars
     from curate.runs.embedding import embed as fill
 

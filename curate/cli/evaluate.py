@@ -1,18 +1,18 @@
 """`curate evaluate`: what models score on a benchmark, and what the scores prove."""
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from curate.cli.tables import as_table
+from curate.cli.options import AsJson
+from curate.cli.tables import as_table, print_figures
 
 Figures = Mapping[str, Any]
 Several = Annotated[
     list[str] | None,
-    typer.Option("--models", "-m", help="bm25, an encoder, a folder, or a model's name; separated by commas."),
+    typer.Option("--models", "-m", help="bm25, an encoder, a folder, or the name of a model; separated by commas."),
 ]
 
 
@@ -28,14 +28,15 @@ def evaluate(
     ] = None,
     models: Several = None,
     legacy: Annotated[
-        list[str] | None, typer.Option("--legacy", help="A folder, or a task that mteb knows, to compare orders with.")
+        list[str] | None,
+        typer.Option("--legacy", help="Folder or mteb task whose ranking of the models is compared with this one."),
     ] = None,
     baselines: Annotated[bool, typer.Option(help="Score BM25 and the offline encoders too.")] = True,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1; on a GPU in half precision.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Where it is written; without it `evaluation` in the run.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1; a GPU computes in half precision.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to write to; default: `evaluation` in the run.")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Score models by mteb, compare them, and say what the scores prove."""
+    """Score models with mteb, and test which differences between them are significant."""
     from curate.cli.progress import bars
     from curate.evaluation.models import evaluate as evaluating
 
@@ -44,11 +45,7 @@ def evaluate(
     order = evaluating.EvaluationOptions(folder, named, old, baselines, device, out)
     with bars() as (_, tell):
         found = evaluating.evaluate(order, tell)
-    if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False, indent=1))
-        return
-    for line in _text(found):
-        typer.echo(line)
+    print_figures(found, _text(found), as_json=as_json)
 
 
 def _text(found: Figures) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from curate.cli import completing
-from curate.cli.running import Language
+from curate.cli.options import Language
 
 
 def add_to(app: typer.Typer) -> None:
@@ -22,13 +22,13 @@ def init(
     queries: Annotated[str | None, typer.Option(help="File of the queries.")] = None,
     corpus: Annotated[str | None, typer.Option(help="File of the documents.")] = None,
     qrels: Annotated[str | None, typer.Option(help="File of known relevant pairs, if there is one.")] = None,
-    name: Annotated[str | None, typer.Option(help="Of the benchmark, and of its run folder.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the benchmark and of its run folder.")] = None,
     language: Language = None,
     models: Annotated[
         str | None,
-        typer.Option(help="Judges, separated by commas; else those with a key.", autocompletion=completing.judges),
+        typer.Option(help="Judges, separated by commas; default: those with a key.", autocompletion=completing.judges),
     ] = None,
-    file: Annotated[Path | None, typer.Option(help="Where the pipeline file is written; else NAME.yaml.")] = None,
+    file: Annotated[Path | None, typer.Option(help="Pipeline file to write; default: NAME.yaml.")] = None,
 ) -> None:
     """Look at queries and documents, and write a pipeline file for them."""
     from curate.llm.exchange_rates import line

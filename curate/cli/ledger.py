@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from curate.cli.group import CommandGroup
+from curate.cli.options import AsJson
 
 if TYPE_CHECKING:
     from curate.core.config import Json
@@ -21,7 +22,7 @@ TOKENS = ("prompt", "cached", "written", "output", "reasoning")
 def add_to(app: typer.Typer) -> None:
     """Add the commands to the program."""
     commands = typer.Typer(
-        cls=CommandGroup, no_args_is_help=True, help="The ledger of all runs: figures, copies, checks."
+        cls=CommandGroup, no_args_is_help=True, help="Show, copy, merge and check the ledger of all runs."
     )
     commands.command("stats")(stats)
     commands.command("export")(export)
@@ -30,7 +31,7 @@ def add_to(app: typer.Typer) -> None:
     app.add_typer(commands, name="ledger")
 
 
-def stats(as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False) -> None:
+def stats(as_json: AsJson = False) -> None:
     """Print calls, ratings, tokens and cost of every judge and rubric."""
     from curate.ledger.stats import stats as figures
 
@@ -51,7 +52,7 @@ def export(folder: Annotated[Path, typer.Argument(help="Folder to write to.")]) 
 
 
 def import_(folder: Annotated[Path, typer.Argument(help="A folder that `curate ledger export` wrote.")]) -> None:
-    """Add what another ledger's export holds; what is here already is left as it is."""
+    """Merge the export of another ledger; rows that are here already stay as they are."""
     from curate.ledger.exchange import import_ as read
 
     with opened(new=True) as ledger:
@@ -59,7 +60,7 @@ def import_(folder: Annotated[Path, typer.Argument(help="A folder that `curate l
 
 
 def check() -> None:
-    """Look for rows that contradict one another; exit code 1 if there are any."""
+    """Find rows that contradict one another; exit code 1 if there are any."""
     from curate.runs.ledger_check import check as findings
 
     with opened() as ledger:

@@ -1,13 +1,13 @@
 """`curate status` and `curate show`: look at a run without changing it."""
 
-import json
 from typing import Annotated
 
 import typer
 
 from curate.cli import completing
-from curate.cli.running import File, Folder, open_run
-from curate.cli.tables import as_table
+from curate.cli.options import AsJson, File, Folder
+from curate.cli.running import open_run
+from curate.cli.tables import as_table, print_figures
 
 
 def add_to(app: typer.Typer) -> None:
@@ -19,21 +19,17 @@ def add_to(app: typer.Typer) -> None:
 def status(
     pipeline: File = None,
     run: Folder = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Print what each stage did: state, rows, seconds, cost; and how far judging is."""
+    """Print state, rows, seconds and cost of each stage, and the progress of judging."""
     from curate.llm.exchange_rates import shown
     from curate.runs.status import BELOW, status_rows, told
 
     rows = status_rows(open_run(pipeline, run))
-    if as_json:
-        typer.echo(json.dumps(rows, ensure_ascii=False, indent=1))
-        return
     costs = [shown(row["cost"], None) if isinstance(row["cost"], float) else None for row in rows]
     table = [{**row, "cost": cost} for row, cost in zip(rows, costs, strict=True)]
-    typer.echo(as_table([{name: row[name] for name in row if name not in BELOW} for row in table]))
-    for line in told(rows):
-        typer.echo(line)
+    columns = [{name: row[name] for name in row if name not in BELOW} for row in table]
+    print_figures(rows, [as_table(columns), *told(rows)], as_json=as_json)
 
 
 def show(
@@ -45,13 +41,13 @@ def show(
         ),
     ],
     run: Folder = None,
-    rows: Annotated[int, typer.Option(min=0, help="How many rows.")] = 10,
+    rows: Annotated[int, typer.Option(min=0, help="Number of rows.")] = 10,
 ) -> None:
-    """Print the head and the schema of a run's table, or the figures of a JSON file, such as agreement."""
+    """Print the schema and the first rows of a run's table, or the figures of a JSON file such as agreement."""
     import polars as pl
     import yaml
 
-    from curate.runs.status import newest, readable, table_path
+    from curate.runs.tables import newest, readable, table_path
     from curate.system.files import read_json
 
     path = readable(table_path(run or newest(), table))

@@ -1,6 +1,5 @@
 """`curate models` and `curate models test`: which language models can be named, and whether one answers."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,13 +8,13 @@ import typer
 
 from curate.cli import completing
 from curate.cli.group import CommandGroup
-from curate.cli.running import File, Folder, announce_presets, open_run
+from curate.cli.options import AsJson, File, Folder
+from curate.cli.running import announce_presets, open_run
+from curate.cli.tables import print_figures
 
 if TYPE_CHECKING:
     from curate.runs.models import ModelTest
     from curate.runs.pipeline import Pipeline
-
-AsJson = Annotated[bool, typer.Option("--json", help="For scripts.")]
 
 commands = typer.Typer(cls=CommandGroup, invoke_without_command=True, rich_markup_mode=None)
 
@@ -33,7 +32,7 @@ def models(context: typer.Context, pipeline: File = None, run: Folder = None, as
     if context.invoked_subcommand is not None:
         return
     rows = listed(_pipeline(pipeline, run))
-    typer.echo(json.dumps(rows, indent=1, ensure_ascii=False) if as_json else _table(rows))
+    print_figures(rows, _table(rows), as_json=as_json)
 
 
 @commands.command("test")
@@ -43,13 +42,12 @@ def attempt(
     run: Folder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Send one tiny prompt to a model, which costs next to nothing, and say what came back."""
+    """Send one tiny prompt to a model, which costs next to nothing, and print its reply, tokens and cost."""
     from curate.core.errors import RunFailed
     from curate.runs.models import tried
 
     trial = tried(name, _pipeline(pipeline, run))
-    data = {**asdict(trial), "problem": trial.problem}
-    typer.echo(json.dumps(data, indent=1, ensure_ascii=False) if as_json else _said(trial))
+    print_figures({**asdict(trial), "problem": trial.problem}, _report(trial), as_json=as_json)
     if trial.problem:
         raise RunFailed(trial.problem)
 
@@ -62,12 +60,12 @@ def _pipeline(pipeline: str | None, run: Path | None) -> "Pipeline | None":
     return open_run(pipeline, run, detect=False).pipeline
 
 
-def _table(rows: list[dict[str, str | int | float | bool | None]]) -> str:
+def _table(rows: list[dict[str, str | int | float | bool | None]]) -> list[str]:
     names = [name for name in rows[0] if name not in ("source", "note")]
     cells = [names, *[[_cell(row[name]) for name in names] for row in rows]]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells)
-    return "\n".join([*lines, "input and output: price of a million tokens on that date; `--json` has a note on each"])
+    return [*lines, "input and output: price of a million tokens on that date; `--json` has a note on each"]
 
 
 def _cell(value: str | int | float | bool | None) -> str:
@@ -78,7 +76,7 @@ def _cell(value: str | int | float | bool | None) -> str:
     return value if isinstance(value, str) else f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
-def _said(trial: "ModelTest") -> str:
+def _report(trial: "ModelTest") -> list[str]:
     usage = trial.usage
     tokens = usage and (
         f"{usage.prompt:,} prompt tokens, {usage.cached:,} of them from a cache; "
@@ -92,4 +90,4 @@ def _said(trial: "ModelTest") -> str:
         "usage": tokens or "unknown",
         "cost": "unknown" if trial.cost is None else f"{trial.cost:.6f} {trial.currency}",
     }
-    return "\n".join([trial.name, *(f"  {name}: {text}" for name, text in lines.items())])
+    return [trial.name, *(f"  {name}: {text}" for name, text in lines.items())]

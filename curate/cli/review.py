@@ -1,44 +1,53 @@
 """`curate review`: a sample for people to check, out and back, and what it proves."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
 from curate.cli.group import CommandGroup
-from curate.cli.running import Folder, open_run
-from curate.cli.tables import as_table, too_few
+from curate.cli.options import AsJson, Assessor, Assessors, Folder, Formats, Port, Seed
+from curate.cli.running import open_run
+from curate.cli.tables import as_table, print_figures, too_few
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from curate.review import Desk
     from curate.review.paper import Kind
+    from curate.review.planning import SamplePlan
 
-Target = Annotated[
-    str | None,
-    typer.Option(
-        help="What the pairs are drawn for: both (precision and recall of the positives; the default), precision, "
-        "recall, or agreement."
-    ),
+Controls = Annotated[
+    int | None, typer.Option(help="Number of random documents planted as controls; default: 2 % of the size.")
 ]
+Known = Annotated[Path | None, typer.Option(help="Pairs of known grade to plant: query_id, doc_id, grade.")]
 Margin = Annotated[
     list[str] | None,
     typer.Option(
         metavar="[NAME=]M",
-        help="Instead of a size: half width of the interval that is wanted, such as precision=0.02; may be "
-        "repeated. Without a name it is that of the agreement, or of every figure of --target.",
+        help="Instead of --size: wanted half width of an interval, such as precision=0.02; may be repeated. Without a "
+        "name it holds for the agreement, or for every figure of --target.",
     ),
 ]
-Plan = Annotated[bool, typer.Option("--plan", help="Say what interval the size will give; nothing is written.")]
-
-
-Named = Annotated[str | None, typer.Option("--sample", help="Name of the sample; without it the newest of the run.")]
-Json = Annotated[bool, typer.Option("--json", help="For scripts.")]
+Named = Annotated[str | None, typer.Option("--sample", help="Name of the sample; default: the newest of the run.")]
+NewName = Annotated[str | None, typer.Option("--sample", help="Name of the new sample; default: expert, or audit.")]
+Of = Annotated[str, typer.Option(help="labels; or audit, for the four cells of an audit of legacy labels.")]
+Out = Annotated[Path | None, typer.Option(help="Folder to write to; default: the sample's own.")]
+Overlap = Annotated[float, typer.Option(help="Share of the rows that a second person reads too.")]
+Size = Annotated[int | None, typer.Option(min=1, help="Number of pairs to check.")]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        help="Figure that the sample is drawn for: both (precision and recall of the positives; the default), "
+        "precision, recall, or agreement."
+    ),
+]
+Widths = Annotated[bool, typer.Option("--plan", help="Print the intervals that the size will give; write nothing.")]
 
 app = typer.Typer(
-    cls=CommandGroup, no_args_is_help=True, help="Have people check a sample of the labels, and say what it proves."
+    cls=CommandGroup,
+    no_args_is_help=True,
+    help="Have experts check a sample of the labels, and estimate precision and recall of all labels from it.",
 )
 
 
@@ -50,19 +59,19 @@ def add_to(program: typer.Typer) -> None:
 @app.command("export")
 def export(
     run: Folder = None,
-    size: Annotated[int | None, typer.Option(min=1, help="Pairs to check.")] = None,
+    size: Size = None,
     target: Target = None,
     margin: Margin = None,
-    of: Annotated[str, typer.Option(help="labels, or audit: the four cells of an audit of legacy labels.")] = "labels",
-    sample: Annotated[str | None, typer.Option(help="Name of the new sample; without it expert, or audit.")] = None,
-    assessors: Annotated[str, typer.Option(help="Who reads, separated by commas.")] = "assessor",
-    overlap: Annotated[float, typer.Option(help="Share of the rows that a second person reads too.")] = 0.0,
-    controls: Annotated[int | None, typer.Option(help="Random documents planted; 2 % of the size if not said.")] = None,
-    known: Annotated[Path | None, typer.Option(help="Pairs of known grade to plant: query_id, doc_id, grade.")] = None,
-    formats: Annotated[str, typer.Option("--format", help="csv, xlsx, or csv,xlsx.")] = "csv",
-    out: Annotated[Path | None, typer.Option(help="Folder of the files; without it the sample's own.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Instead of the pipeline's.")] = None,
-    plan: Plan = False,
+    of: Of = "labels",
+    sample: NewName = None,
+    assessors: Assessors = "assessor",
+    overlap: Overlap = 0.0,
+    controls: Controls = None,
+    known: Known = None,
+    formats: Formats = "csv",
+    out: Out = None,
+    seed: Seed = None,
+    plan: Widths = False,
 ) -> None:
     """Draw a stratified sample of the judged pairs and write one file per assessor.
 
@@ -91,13 +100,7 @@ def export(
         of=cast("Literal['labels', 'audit']", of),  # checked by the order
     )
     if plan:
-        _, planned = drawing.plan(work.folder, order)
-        drawn, pairs = (sum(getattr(each, field) for each in planned.strata) for field in ("drawn", "size"))
-        typer.echo(f"{drawn:,} of {pairs:,} pairs; half widths are those of {planned.level:.0%} intervals")
-        if planned.aims:
-            typer.echo(f"drawn for: {purpose(planned.aims)}")
-        typer.echo(as_table(planned.rows(), digits=4))
-        typer.echo(as_table(planned.widths(), digits=4))
+        typer.echo("\n".join(_widths(drawing.plan(work.folder, order)[1])))
         return
     frozen = drawing.draw(work.folder, order)
     if order.aims:
@@ -107,15 +110,15 @@ def export(
 
 @app.command("import")
 def take_back(
-    files: Annotated[list[Path], typer.Argument(help="Files that came back: CSV or xlsx.")],
+    files: Annotated[list[Path], typer.Argument(help="Filled-in files: CSV or xlsx.")],
     run: Folder = None,
     sample: Named = None,
-    assessor: Annotated[str | None, typer.Option(help="Whose they are, if the files do not say.")] = None,
+    assessor: Assessor = None,
     keep_good_rows: Annotated[
-        bool, typer.Option("--keep-good-rows", help="Take what is right of a file with errors.")
+        bool, typer.Option("--keep-good-rows", help="Import the correct rows of a file with errors.")
     ] = False,
 ) -> None:
-    """Read files that came back; every problem is listed with its row, and a file with problems is not taken."""
+    """Read filled-in files; every problem is listed with its row, and a file with problems is not imported."""
     from curate.review import paper
 
     for taken in paper.take_back(_desk(run, sample), files, assessor=assessor, keep_good_rows=keep_good_rows):
@@ -128,43 +131,40 @@ def take_back(
 def serve(
     run: Folder = None,
     sample: Named = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8765,
+    port: Port = 8765,
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     allow_remote: Annotated[bool, typer.Option("--allow-remote", help="Let other machines reach the page.")] = False,
 ) -> None:
-    """Show the sample as a web page on this machine; every answer is saved as it is given."""
+    """Show the sample as a web page on this machine; every answer is saved at once."""
     from curate.review.web import serve as serve_page
 
     serve_page(_desk(run, sample), host=host, port=port, allow_remote=allow_remote, tell=typer.echo)
 
 
 @app.command("report")
-def report(run: Folder = None, sample: Named = None, as_json: Json = False) -> None:
-    """Print what the sample proves, as far as it was read: of the panel's labels, and of those that are published."""
+def report(run: Folder = None, sample: Named = None, as_json: AsJson = False) -> None:
+    """Print agreement, precision and recall as far as the sample was read: of the panel's and the published labels."""
     from curate.review import proof, published, showing
 
     desk = _desk(run, sample)
     figures: dict[str, Any] = proof.prove(desk)
     final = published.prove(desk.sample.folder.parents[1])
-    if as_json:
-        typer.echo(json.dumps({**figures, "published": final}, ensure_ascii=False, indent=1))
-        return
-    typer.echo("\n".join(proof.heading(figures)))
-    typer.echo(as_table(list(showing.lines(figures, final)), digits=3))
-    if final:
-        typer.echo(showing.note(final))
-    for line in too_few(figures["alpha"]["queries"]) if figures["alpha"] else ():
-        typer.echo(f"alpha: {line}")
+    lines = [*proof.heading(figures), as_table(list(showing.lines(figures, final)), digits=3)]
+    lines += [showing.note(final)] if final else []
+    lines += [f"alpha: {line}" for line in too_few(figures["alpha"]["queries"])] if figures["alpha"] else []
+    print_figures({**figures, "published": final}, lines, as_json=as_json)
 
 
 @app.command("adjudicate")
 def adjudicate(
-    file: Annotated[Path | None, typer.Argument(help="The file of final answers that came back.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="The file with the final answers.")] = None,
     run: Folder = None,
     sample: Named = None,
-    out: Annotated[Path | None, typer.Option(help="Where to write the rows that need a final answer.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write the disputed rows to; default: in the sample's folder.")
+    ] = None,
 ) -> None:
-    """Write the rows on which people differ from the panel or each other, or read the final answers to them."""
+    """Write the rows on which people differ from the panel or from each other, or read the final answers to them."""
     from curate.review import ADJUDICATED, paper
 
     desk = _desk(run, sample)
@@ -176,6 +176,18 @@ def adjudicate(
         typer.echo(f"{taken.file}: {taken.answers:,} final answers, {taken.new:,} of them new")
 
 
+def _widths(planned: "SamplePlan") -> "Iterator[str]":
+    """Yield how many pairs are drawn of each stratum, and the half widths of the intervals that follow."""
+    from curate.review.aims import purpose
+
+    drawn, pairs = (sum(getattr(each, field) for each in planned.strata) for field in ("drawn", "size"))
+    yield f"{drawn:,} of {pairs:,} pairs; half widths are those of {planned.level:.0%} intervals"
+    if planned.aims:
+        yield f"drawn for: {purpose(planned.aims)}"
+    yield as_table(planned.rows(), digits=4)
+    yield as_table(planned.widths(), digits=4)
+
+
 def _hand_out(desk: "Desk", out: Path | None, kinds: "Sequence[Kind]") -> None:
     from curate.review import paper
 
@@ -185,7 +197,7 @@ def _hand_out(desk: "Desk", out: Path | None, kinds: "Sequence[Kind]") -> None:
 
 def _desk(run: Path | None, sample: str | None) -> "Desk":
     from curate.review import Desk, Sample
-    from curate.runs.status import newest
+    from curate.runs.tables import newest
 
     folder = run or newest()
     chosen = Sample.find(folder, sample)

@@ -1,57 +1,19 @@
-"""What the commands that run stages have in common: their options, the run that these mean, and carrying it out."""
+"""Run stages for a command: the run that its options name, the consent to spend, progress and results."""
 
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from curate.cli import completing
 from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
     from curate.core.config import Json
     from curate.runs.run import Run
     from curate.stages.context import Consent
-
-File = Annotated[
-    str | None,
-    typer.Option(
-        "--pipeline", help="Pipeline file, or the name of a packaged one.", autocompletion=completing.pipelines
-    ),
-]
-Folder = Annotated[
-    Path | None,
-    typer.Option("--run", help="Run folder; without it runs/NAME, or the newest run.", autocompletion=completing.runs),
-]
-Assign = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="section.key=value; may be repeated.", autocompletion=completing.settings),
-]
-Panel = Annotated[
-    str | None,
-    typer.Option("--models", help="The panel: names of judges, separated by commas.", autocompletion=completing.judges),
-]
-Retrievers = Annotated[
-    str | None,
-    typer.Option("--retrievers", help="Names, separated by commas: bm25,e5,use.", autocompletion=completing.retrievers),
-]
-Language = Annotated[
-    str | None,
-    typer.Option("--language", help="Of the texts, such as zh; without it, it is detected."),
-]
-Force = Annotated[bool, typer.Option("--force", help="Do it again though it is up to date.")]
-MaxCost = Annotated[
-    str | None,
-    typer.Option("--max-cost", metavar="<50 or 50USD>", help="Stop before the calls cost more than this."),
-]
-Yes = Annotated[bool, typer.Option("--yes", help="Spend without a cap.")]
-Offline = Annotated[bool, typer.Option("--offline", help="Send nothing; the ledger holds every answer.")]
-AllowWeak = Annotated[
-    bool, typer.Option("--allow-weak-judges", help="Go on with judges that did not pass their controls.")
-]
 
 
 def allowed(max_cost: str | None, yes: bool = False, **more: bool) -> "Consent":
@@ -79,6 +41,10 @@ def print_plan(
     work.consent = consent
     with bars() as (work.progress, work.tell):
         rows = look()
+    _print_costs(rows, digits, as_json)
+
+
+def _print_costs(rows: "Sequence[Mapping[str, Json]]", digits: int, as_json: bool) -> None:
     typer.echo(json.dumps(rows) if as_json else as_table(rows, digits=digits) if rows else "nothing is left to send")
 
 
@@ -147,7 +113,7 @@ def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Pa
     """Return a run folder, without one the newest, which is said; UserError with the remedy if it is none."""
     from curate.core.errors import UserError
     from curate.runs.foreign_files import is_run
-    from curate.runs.status import newest
+    from curate.runs.tables import newest
 
     if folder is None:
         folder = newest()
@@ -184,7 +150,7 @@ def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_js
     A new run that is refused or fails is not the newest: the same command goes on with it, not a bare one.
     """
     from curate.cli.progress import bars
-    from curate.runs.status import newest_when_done
+    from curate.runs.tables import newest_when_done
     from curate.stages.judge.quote import quote
 
     stages = work.pipeline.head.stages
@@ -196,5 +162,5 @@ def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_js
             return True
         work.consent = type(consent)(currency=consent.currency)  # what comes before judging is not paid for a plan
         rows = work.rehearse(stages[: stages.index("judge")], lambda run: run.look("judge", quote))
-    typer.echo(json.dumps(rows) if as_json else as_table(rows, digits=2) if rows else "nothing is left to send")
+    _print_costs(rows, 2, as_json)
     return False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curate.cli import completing
-from curate.cli.running import (
+from curate.cli.options import (
     AllowWeak,
     Assign,
     File,
@@ -18,15 +18,12 @@ from curate.cli.running import (
     MaxCost,
     Offline,
     Panel,
+    Plan,
     Retrievers,
+    Retry,
     Yes,
-    allowed,
-    assigned,
-    go,
-    listed,
-    open_run,
-    print_plan,
 )
+from curate.cli.running import allowed, assigned, go, listed, open_run, print_plan
 from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
 HELP = {
     "ingest": "Read queries, corpus and qrels; merge exact duplicates.",
     "consensus": "Turn ratings into verdicts and measure agreement.",
-    "resolve": "Write the final labels: the panel's, or experts' over them.",
+    "resolve": "Write the final labels: those of the panel, or of experts where they checked a pair.",
     "report": "Write the run's report as one HTML file.",
 }
 
@@ -68,7 +65,7 @@ def run(
     yes: Yes = False,
     allow_weak_judges: AllowWeak = False,
 ) -> None:
-    """Run all stages of a pipeline; what is up to date is skipped."""
+    """Run all stages of a pipeline; stages that are up to date are skipped."""
     changes = [*(assign or []), *assigned({"language": language})]
     go(None, pipeline, run, changes, force, allowed(max_cost, yes, allow_weak_judges=allow_weak_judges))
 
@@ -80,9 +77,14 @@ def mask(
     force: Force = False,
     model: Annotated[
         str | None,
-        typer.Option(help="A language model on this machine that looks first.", autocompletion=completing.models),
+        typer.Option(
+            help="Language model on this machine that marks personal data before the rules do.",
+            autocompletion=completing.models,
+        ),
     ] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Ask it again what it refused or garbled.")] = False,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Ask the model again about texts that it refused or answered unreadably.")
+    ] = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
     offline: Offline = False,
@@ -97,9 +99,10 @@ def diversify(
     run: Folder = None,
     assign: Assign = None,
     force: Force = False,
-    plan: Annotated[bool, typer.Option("--plan", help="Say how long it will take; do nothing.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Print how long it will take; do nothing.")] = False,
     sweep: Annotated[
-        str | None, typer.Option(help="Say what thresholds would keep of a sample: t=0.7:0.9; do nothing.")
+        str | None,
+        typer.Option(help="Print how many texts of a sample thresholds keep, such as t=0.7:0.9; do nothing."),
     ] = None,
 ) -> None:
     """Drop texts that are too similar to those already kept."""
@@ -121,9 +124,9 @@ def pool(
     assign: Assign = None,
     force: Force = False,
     retrievers: Retrievers = None,
-    depth: Annotated[int | None, typer.Option(help="Documents that each retriever gives a query.")] = None,
+    depth: Annotated[int | None, typer.Option(help="Documents that each retriever returns per query.")] = None,
 ) -> None:
-    """Choose every query's candidates from several rankings."""
+    """Pool the candidates of each query from the rankings of several retrievers."""
     changes = listed("pool.retrievers", retrievers) + ([f"pool.depth={depth}"] if depth is not None else [])
     go(["pool"], pipeline, run, [*(assign or []), *changes], force)
 
@@ -135,14 +138,17 @@ def judge(
     language: Language = None,
     force: Force = False,
     models: Panel = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Ask again what was refused or unparsed.")] = False,
-    plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,
+    retry: Retry = False,
+    plan: Plan = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
-    batch: Annotated[bool, typer.Option("--batch", help="Send in batches where a vendor has them.")] = False,
-    cascade: Annotated[str | None, typer.Option(help="exact or positives: ask dear judges only what is open.")] = None,
+    batch: Annotated[bool, typer.Option("--batch", help="Send through batch APIs where a vendor has one.")] = False,
+    cascade: Annotated[
+        str | None,
+        typer.Option(help="exact or positives: ask expensive judges only about pairs that are still undecided."),
+    ] = None,
     offline: Offline = False,
-    record: Annotated[Path | None, typer.Option(help="Write the ratings to a file for `replay` judges.")] = None,
+    record: Annotated[Path | None, typer.Option(help="Write the ratings to a file that `replay` judges read.")] = None,
     allow_weak_judges: AllowWeak = False,
 ) -> None:
     """Have every judge of the panel grade every pair of the pool."""
@@ -167,15 +173,17 @@ def sts(
     run: Folder = None,
     assign: Assign = None,
     force: Force = False,
-    generator: Annotated[str | None, typer.Option(help="A language model, or `templates`.")] = None,
-    panel: Annotated[str | None, typer.Option(help="Who confirms: names of models, separated by commas.")] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,
-    retry: Annotated[bool, typer.Option("--retry", help="Ask again what was refused or unparsed.")] = False,
+    generator: Annotated[
+        str | None, typer.Option(help="Language model that writes the sentences, or `templates`.")
+    ] = None,
+    panel: Annotated[str | None, typer.Option(help="Models that confirm the pairs, separated by commas.")] = None,
+    plan: Plan = False,
+    retry: Retry = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
     offline: Offline = False,
 ) -> None:
-    """Make sentence pairs around synonyms: the same meaning, or another."""
+    """Write an STS set: sentence pairs around synonyms, of the same meaning or of another."""
     changes = [*(assign or []), *listed("sts.panel", panel)]
     changes += [] if generator is None else [f"sts.generator={generator}"]
     if plan:
@@ -192,11 +200,13 @@ def export(
     run: Folder = None,
     assign: Assign = None,
     force: Force = False,
-    push: Annotated[str | None, typer.Option(help="Then send the format mteb to the hub as ORGANISATION/NAME.")] = None,
-    public: Annotated[bool, typer.Option("--public", help="Let everybody see what is pushed.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what --push would send; send nothing.")] = False,
+    push: Annotated[
+        str | None, typer.Option(help="Upload the format mteb to the Hugging Face hub as ORGANISATION/NAME.")
+    ] = None,
+    public: Annotated[bool, typer.Option("--public", help="Make the upload public; default: private.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what --push would upload; send nothing.")] = False,
 ) -> None:
-    """Check the benchmark and write it in the formats asked for."""
+    """Check the benchmark and write it in the formats of the pipeline."""
     folder = go(["export"], pipeline, run, assign or [], force)
     if push is not None:
         from curate.formats.exporters import hub

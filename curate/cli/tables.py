@@ -1,6 +1,14 @@
-"""Rows as lines of text."""
+"""Figures as JSON, and rows as lines of text."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+import typer
+
+
+def print_figures(figures: object, lines: Iterable[str], *, as_json: bool) -> None:
+    """Print figures as indented JSON, Chinese readable; or as lines of text, which are taken only then."""
+    typer.echo(json.dumps(figures, ensure_ascii=False, indent=1) if as_json else "\n".join(lines))
 
 
 def too_few(clusters: int, what: str = "queries") -> list[str]:

@@ -1,29 +1,27 @@
 """`curate train-set`: graded candidates to train on, without what a test set knows."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from curate.cli import completing
-from curate.cli.running import (
+from curate.cli.options import (
+    AsJson,
     Assign,
     File,
     Folder,
     Force,
     Language,
     MaxCost,
+    Plan,
+    Queries,
     Retrievers,
+    Source,
     Yes,
-    allowed,
-    assigned,
-    carry_out,
-    listed,
-    of_source,
-    open_run,
 )
-from curate.cli.tables import as_table, too_few
+from curate.cli.running import allowed, assigned, carry_out, listed, of_source, open_run
+from curate.cli.tables import as_table, print_figures, too_few
 
 if TYPE_CHECKING:
     from curate.runs.run import Run
@@ -35,28 +33,28 @@ def add_to(app: typer.Typer) -> None:
 
 
 def train_set(
-    source: Annotated[
-        str | None, typer.Argument(help="Folder in BEIR or MTEB layout, or name of an MTEB task; without it the run's.")
-    ] = None,
+    source: Source = None,
     test: Annotated[
         str | None,
-        typer.Option(help="Folder of the test set's run, or of an export of it; `none` checks for no leaks."),
+        typer.Option(help="Run folder or export of the test set; `none` skips the check for leaks."),
     ] = None,
     retrievers: Retrievers = None,
-    depth: Annotated[int | None, typer.Option(min=1, help="Candidates of a query that are graded.")] = None,
-    judge: Annotated[str | None, typer.Option(help="Who grades them.", autocompletion=completing.judges)] = None,
-    queries: Annotated[int | None, typer.Option(min=1, help="A sample of so many queries; all without it.")] = None,
+    depth: Annotated[int | None, typer.Option(min=1, help="Candidates per query that are graded.")] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="Judge that grades the candidates.", autocompletion=completing.judges)
+    ] = None,
+    queries: Queries = None,
     language: Language = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")] = False,
+    plan: Plan = False,
     max_cost: MaxCost = None,
     yes: Yes = False,
     pipeline: File = None,
     run: Folder = None,
     assign: Assign = None,
     force: Force = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Have one judge grade what retrievers find; write positives and hard negatives to train on."""
+    """Have one judge grade what retrievers return; write positives and hard negatives for training."""
     from curate.core.errors import UserError
     from curate.system.files import read_json
 
@@ -74,7 +72,7 @@ def train_set(
     if not carry_out(work, allowed(max_cost, yes), plan=plan, force=force, as_json=as_json):
         return
     found = read_json(work.folder / "train_set" / "train_set.json")
-    typer.echo(json.dumps(found, ensure_ascii=False, indent=1) if as_json else "\n".join(_lines(found, work)))
+    print_figures(found, _lines(found, work), as_json=as_json)
 
 
 def _lines(found: Mapping[str, Any], work: "Run") -> Iterator[str]:

@@ -17,16 +17,20 @@ def add_to(app: typer.Typer) -> None:
 
 
 def verify(
-    folder: Annotated[Path, typer.Argument(help="An export: a folder with a MANIFEST.json, or a run's `export`.")],
-    ledger: Annotated[str | None, typer.Option(help="File or URL of the ledger; else that of this folder.")] = None,
+    folder: Annotated[
+        Path, typer.Argument(help="Export: a folder with a MANIFEST.json, or the folder `export` of a run.")
+    ],
+    ledger: Annotated[
+        str | None, typer.Option(help="File or URL of the ledger; default: the one that the working directory uses.")
+    ] = None,
     recorded: Annotated[
-        list[str] | None, typer.Option(help="NAME=FILE of a judge that replayed grades; may be repeated.")
+        list[str] | None, typer.Option(help="NAME=FILE: recorded grades of a `replay` judge; may be repeated.")
     ] = None,
 ) -> None:
-    """Check an export's files, and derive every label again from the ledger.
+    """Check an export's files by their digests, and derive every label again from the ledger.
 
-    Exit code 0 if all follows from tables and ledger, 1 if anything differs, 3 if nothing does and parts are named that
-    could not be checked.
+    Exit code 0 if everything agrees, 1 if anything differs, 3 if nothing differs and some parts, which are named, could
+    not be checked.
     """
     from curate.core.errors import UserError
     from curate.verify.verify import verify as compare

@@ -21,7 +21,7 @@ parse_yaml = safe_yaml.parse
 class Section(BaseModel):
     """Settings that travel together: frozen, and an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from curate.core.errors import ConfigError, suggestion
 
@@ -49,13 +49,14 @@ class Registry(Generic[Thing]):
                 )
 
     def _points(self) -> EntryPoints:
-        return _points(f"curate.{self.family}s")
+        points: EntryPoints = _all_points().select(group=f"curate.{self.family}s")
+        return points
 
 
 @cache
-def _points(group: str) -> EntryPoints:
+def _all_points() -> Any:  # noqa: ANN401 - EntryPoints, or what Python 3.11 has in its place
     # Every look goes through the metadata of all installed packages.
-    return entry_points(group=group)
+    return entry_points()
 
 
 def _imported(point: EntryPoint, what: str) -> object:

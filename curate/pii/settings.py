@@ -39,11 +39,20 @@ class Masking(Section):
 
 def recognisers(config: Masking) -> Sequence[Recogniser]:
     """Return what is on, the user's own last; ConfigError for a pattern or a list that is none."""
-    return [
-        *map(RECOGNISERS.load, config.names),
-        *(from_pattern(name, each) for name, each in config.patterns.items()),
-        *(from_words(name, each) for name, each in config.words.items()),
-    ]
+    return [*map(RECOGNISERS.load, config.names), *_own(config)]
+
+
+def checked(config: Masking) -> None:
+    """Raise what `recognisers` raises; packaged ones, which always load and take a second, are not imported."""
+    for name in config.names:
+        if name not in RECOGNISERS.builtin:
+            RECOGNISERS.load(name)
+    _own(config)
+
+
+def _own(config: Masking) -> list[Recogniser]:
+    patterns = (from_pattern(name, each) for name, each in config.patterns.items())
+    return [*patterns, *(from_words(name, each) for name, each in config.words.items())]
 
 
 def masker(config: Masking, language: str, key: bytes) -> Masker:

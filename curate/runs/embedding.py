@@ -11,9 +11,9 @@ from curate.retrieval.retrievers.dense import DenseRetriever
 from curate.retrieval.vectors import encode_part, fill_texts
 from curate.runs.run import Run
 from curate.stages.asking import build
+from curate.stages.configs import PoolConfig as Pool
 from curate.stages.context import Context
 from curate.stages.diversify.config import Config as Diversify
-from curate.stages.pool import Config as Pool
 from curate.system.corpus import TableCorpus
 from curate.system.run_lock import enough_space
 

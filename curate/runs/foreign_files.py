@@ -6,7 +6,6 @@ from pathlib import Path
 
 from curate import stages
 from curate.core.errors import DataError, UserError
-from curate.stages.mark import Mark
 from curate.system.files import digests, read_json
 
 ID = ".id"
@@ -25,6 +24,8 @@ def run_id(run: Path) -> str:
 
 def is_run(folder: Path) -> bool:
     """Say whether a folder bears the mark of a run; a copy that lost its hidden files is known by a stage's mark."""
+    from curate.stages.mark import Mark
+
     return bool(run_id(folder)) or any(Mark.read(folder / name) for name in stages.KNOWN)
 
 
@@ -61,6 +62,8 @@ def need_ours(run: Path, name: str) -> None:
 
 def _written(run: Path, name: str) -> set[str] | None:
     """Return the files that a stage wrote: by its mark, or if that is damaged those that are as in the manifest."""
+    from curate.stages.mark import Mark
+
     folder, mark = run / name, Mark.read(run / name)
     if mark is not None:
         return set(mark.outputs)

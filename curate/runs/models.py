@@ -12,13 +12,11 @@ from curate.core.messages import Reply, Request, Usage
 from curate.core.records import Grade
 from curate.ledger import Ledger, default_path
 from curate.llm.cost import cost
-from curate.llm.online import Account, Job, ReplyResult, RequestLimits, Task, ask
 from curate.llm.providers import beyond, identity, key_variable, provider
 from curate.llm.providers.presets import LanguageModel, presets
 from curate.panel.judges.llm import LlmJudge
 from curate.runs.pipeline import Pipeline
 from curate.stages.asking import build
-from curate.stages.asking.seating import load_rubric
 from curate.stages.context import Context, home
 from curate.stages.judge.config import Config
 
@@ -78,6 +76,8 @@ def tried(name: str, pipeline: Pipeline | None = None) -> ModelTest:
 
     ConfigError if the key is missing, AccessError if it is wrong, ProviderError on any other failure.
     """
+    from curate.stages.asking.seating import load_rubric  # brings the engine, which the list does without
+
     context, section = _context(pipeline), cast("Config", pipeline.sections["judge"] if pipeline else Config())
     judge, config = build.judge(context, name, lambda: load_rubric(section, context))
     if config is None:
@@ -98,6 +98,8 @@ def tried(name: str, pipeline: Pipeline | None = None) -> ModelTest:
 
 
 def _exchange(judge: LlmJudge, config: LanguageModel, request: Request, context: Context) -> tuple[Reply, float]:
+    from curate.llm.online import Account, Job, ReplyResult, RequestLimits, Task, ask
+
     replies: list[Reply] = []
     errors: list[ProviderError] = []
 

@@ -95,7 +95,7 @@ class Pipeline:
             problems.append(str(error))
         for name in stages.KNOWN:
             try:
-                sections[name] = config.check(stages.stage(name).config, settings.get(name) or {}, f"{where}: {name}")
+                sections[name] = config.check(stages.config(name), settings.get(name) or {}, f"{where}: {name}")
             except ConfigError as error:
                 problems.append(str(error))
         if problems or head is None:

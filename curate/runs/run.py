@@ -19,13 +19,12 @@ from curate.runs.manifest import write_manifest
 from curate.runs.pipeline import Pipeline, dump
 from curate.runs.release import release_raw
 from curate.runs.state import StageStates, State
+from curate.runs.tables import SETTINGS
 from curate.stages.context import Consent, Context, Report, Stage, home, ledger_place
 from curate.stages.mark import Mark
 from curate.system import files
 from curate.system.run_lock import PendingStages, enough_space, locked
 
-SETTINGS = "pipeline.yaml"
-"""The settings that the run folder stands under; the newest run is the one whose settings were written last."""
 Found = TypeVar("Found")
 
 

@@ -1,10 +1,13 @@
 """The stages of a run, in order: one file per verb, imported when it is needed."""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from curate.core.errors import ConfigError, suggestion
-from curate.stages.context import Stage
+
+if TYPE_CHECKING:  # `curate show` needs the names alone
+    from curate.core.config import Section
+    from curate.stages.context import Stage
 
 NAMES = ("ingest", "mask", "diversify", "pool", "judge", "consensus", "resolve", "export", "report")
 """What a pipeline runs, unless it lists its stages."""
@@ -14,7 +17,14 @@ KNOWN = (*NAMES[:-2], "sts", *NAMES[-2:], "audit", "train_set")
 """All stages, each behind those whose tables it reads."""
 
 
-def stage(name: str) -> Stage[Any]:
+def config(name: str) -> "type[Section]":
+    """Return the settings of a stage; its work is not imported."""
+    home, attribute = ("configs", f"{name.title()}Config") if name in _MODULES else (f"{name}.config", "Config")
+    found: type[Section] = getattr(import_module(f"curate.stages.{home}"), attribute)
+    return found
+
+
+def stage(name: str) -> "Stage[Any]":
     """Return the stage of that name; ConfigError names the nearest known one."""
     if name not in KNOWN:
         raise ConfigError(f"unknown stage {name!r}: {suggestion(name, KNOWN)}")

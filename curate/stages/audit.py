@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import polars as pl
-from pydantic import Field
 
 from curate import stages
-from curate.core.config import Json, Section, check
+from curate.core.config import Json, check
 from curate.core.duplicates import same_text
 from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import Benchmark
@@ -29,6 +28,7 @@ from curate.review import Desk, Sample
 from curate.review.correcting import correct
 from curate.review.desk import relevance_desks
 from curate.stages.asking import build, seating
+from curate.stages.configs import AuditConfig as Config
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import card_facts
 from curate.stages.judge.config import Config as JudgeConfig
@@ -42,16 +42,6 @@ LABELS = (
     "These are the labels that the set came with, less those that every judge found not relevant, and with the pairs "
     "that the panel found relevant. Labels that it left open, or whose text was not judged, are unchanged."
 )
-
-
-class Config(Section):
-    """What is compared besides the pooled retrievers, and how much is shown."""
-
-    systems: tuple[str, ...] = Field(default=(), description="further retrievers, such as run files, to be scored")
-    recall: int = Field(default=50, ge=1, description="depth of recall; that of the pool where it is less deep")
-    worst: int = Field(default=10, ge=0, description="queries with the most errors that the page shows")
-    examples: int = Field(default=5, ge=0, description="documents of each kind that the page shows of such a query")
-    excerpt: int = Field(default=200, ge=1, description="characters of a document that are shown")
 
 
 def run(config: Config, context: Context) -> Report:
@@ -155,7 +145,7 @@ def _with_calls(patches: pl.DataFrame, context: Context) -> pl.DataFrame:
 
 def _depth(config: Config, context: Context) -> int:
     """Return the depth to which every system was asked: below it the pooled ones have nothing."""
-    pooled: Any = check(stages.stage("pool").config, context.settings.get("pool") or {}, "pool")
+    pooled: Any = check(stages.config("pool"), context.settings.get("pool") or {}, "pool")
     return min(config.recall, int(pooled.depth))
 
 

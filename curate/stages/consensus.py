@@ -8,26 +8,17 @@ figure with a 95 % interval that resamples queries. After a cascade it is measur
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 import polars as pl
 
-from curate.core.config import Json, Section
+from curate.core.config import Json
 from curate.core.records import STOPPED
 from curate.panel import agreement_figures, sanity, voting
 from curate.panel.voting import Policy
 from curate.retrieval import ranking
+from curate.stages.configs import ConsensusConfig as Config
 from curate.stages.context import Context, Report, Stage
 from curate.system.files import frame, read_json, write_json, write_table
-
-
-class Config(Section):
-    """How votes become verdicts."""
-
-    policy: Policy = "unanimous"
-    """How votes decide; see `curate agree` for what each of them makes of the run's ratings."""
-    corpus: Literal["full", "refined"] = "full"
-    """refined drops documents that are contested or incomplete somewhere and positive nowhere."""
 
 
 def consensus(

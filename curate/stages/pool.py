@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from pydantic import Field, field_validator
 
-from curate.core.config import Json, Section
+from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.protocols import Corpus, Progress, Retriever
 from curate.core.records import Query
@@ -26,6 +25,7 @@ from curate.retrieval.fusion import Method, Names, RankedLists
 from curate.retrieval.id_mapping import IdMapping, MappedHits, followed
 from curate.retrieval.ranking import Numbers
 from curate.stages.asking import build
+from curate.stages.configs import PoolConfig as Config
 from curate.stages.context import Context, Report, Stage
 from curate.system.corpus import TableCorpus
 from curate.system.files import TableWriter
@@ -34,22 +34,6 @@ HITS = 2**20
 """Hits that are fused at once, unless one query has more: at most some 400 MB."""
 NAMED = 10
 """Queries without candidates that are named."""
-
-
-class Config(Section):
-    """Which retrievers, how deep, and how their rankings become one pool."""
-
-    retrievers: tuple[str, ...] = Field(default=("bm25", "e5", "use"), min_length=1, description="their order is free")
-    depth: int = Field(default=500, ge=1, description="documents that each retriever gives a query")
-    size: int = Field(default=500, ge=1, description="documents in a query's pool, at most")
-    method: Method = Field(default="equal-depth", description="`union`: all that was retrieved; `round-robin`: in turn")
-
-    @field_validator("retrievers")
-    @classmethod
-    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"{', '.join(twice)} stands there twice; name each retriever once")
-        return names
 
 
 def pool(rankings: pl.DataFrame, size: int, method: Method) -> pl.DataFrame:

@@ -12,9 +12,8 @@ from typing import Any
 
 import polars as pl
 import yaml
-from pydantic import Field
 
-from curate.core.config import Json, Section
+from curate.core.config import Json
 from curate.core.records import VERDICTS
 from curate.core.sampling import generator
 from curate.formats.exporters.lengths import tokeniser
@@ -28,6 +27,7 @@ from curate.report.shown import Labels, Shown, ShownPair, Step
 from curate.review import relevance_desks
 from curate.review.showing import columns
 from curate.stages.asking import privacy_guard
+from curate.stages.configs import ReportConfig as Config
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import card_facts
 from curate.stats.distribution import Spread, spread
@@ -38,17 +38,6 @@ READ = ("mask", "diversify", "pool", "judge", "consensus", "resolve", "sts", "ex
 """Stages whose tables are read. Not `ingest`: its raw texts are gone by now, and `mask` hands on its `dropped`."""
 OPTIONAL = ("resolve", "sts", "export")
 COUNTED = ("ingest", *READ)
-
-
-class Config(Section):
-    """How much is shown."""
-
-    language: str | None = Field(default=None, description="of the page, zh or en; without it that of the texts")
-    pairs: int = Field(default=20, ge=0, description="sample pairs, spread over the verdicts")
-    queries: int = Field(default=60, ge=0, description="queries, drawn by seed, whose pairs can be read one by one")
-    pairs_per_query: int = Field(default=20, ge=0, description="pairs of each of them, spread over the verdicts")
-    excerpt: int = Field(default=200, ge=1, description="characters of a passage that are shown")
-    lengths: int = Field(default=5_000, ge=1, description="queries, and documents, whose tokens are counted, at most")
 
 
 def portable(value: Json) -> Json:

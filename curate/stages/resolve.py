@@ -7,27 +7,19 @@ that a sample which was drawn from them stays a sample of them.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import polars as pl
 
-from curate.core.config import Json, Section
+from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
 from curate.core.records import CUT, TABLES, VERDICTS
 from curate.panel import voting
 from curate.panel.sampling_design import DECIDED
 from curate.panel.voting import EXPERTS, PAIR
 from curate.review import ADJUDICATED, Desk, Sample, texts
+from curate.stages.configs import ResolveConfig as Config
 from curate.stages.context import Context, Report, Stage
 from curate.system.files import frame, write_table
-
-
-class Config(Section):
-    """Whose labels count."""
-
-    policy: Literal["panel", "expert-over-panel"] = "panel"
-    samples: tuple[str, ...] = ()
-    """Names of the reviewed samples that count; all relevance samples of the run if none is named."""
 
 
 def opinions(reviews: pl.DataFrame) -> pl.DataFrame:

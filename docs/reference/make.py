@@ -3,10 +3,14 @@
 Run: python docs/reference/make.py [--check]
 """
 
+import ast
+import inspect
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
+from textwrap import dedent
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -57,7 +61,7 @@ def settings() -> str:
     lines = [MADE, "# Settings\n", "What a pipeline file may say. A key that is not here is an error.\n"]
     lines += ["## The head of the file\n", _fields(Head)]
     for name in stages.KNOWN:
-        config = stages.stage(name).config
+        config = stages.config(name)
         lines += [f"## {name}\n", _said(config), _fields(config)]
     for family, registry in FAMILIES.items():
         for kind in sorted(registry.builtin):  # not what others have installed here
@@ -77,13 +81,27 @@ def _fields(model: type[BaseModel]) -> str:
 
 
 def _rows(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    described = _described(model)
     for name, field in model.model_fields.items():
         nested = _section(field.annotation)
         if nested is not None and nested is not model:
             yield from _rows(nested, f"{prefix}{name}.")
         else:
-            said = " ".join((field.description or "").split())
+            said = " ".join((field.description or described.get(name, "")).split())
             yield f"| `{prefix}{name}` | {_cell(_type(field.annotation))} | {_cell(_default(field))} | {_cell(said)} |"
+
+
+def _described(model: type[BaseModel]) -> dict[str, str]:
+    """Return the texts that stand below the fields of a model, and of those that it extends, by field."""
+    found: dict[str, str] = {}
+    for kind in (each for each in reversed(model.__mro__) if each.__module__.startswith("curate.")):
+        body = ast.parse(dedent(inspect.getsource(kind))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for field, text in pairwise(body.body):
+            match field, text:
+                case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(words))):
+                    found[name] = words
+    return found
 
 
 def _section(annotation: object) -> type[BaseModel] | None:

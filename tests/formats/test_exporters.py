@@ -32,7 +32,7 @@ NDCG = ((1 / log2(3) + 1 / 2) / (1 + 1 / log2(3)) + 1) / 2  # query 001 has its 
 MAP = ((1 / 2 + 2 / 3) / 2 + 1) / 2
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def benchmark() -> Benchmark:
     """Two queries of seven documents; ids look like numbers; at most one contested and one incomplete pair each."""
     made = replace(
@@ -63,7 +63,7 @@ SENTENCES = [
 ]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def with_pairs(benchmark: Benchmark) -> Benchmark:
     """The benchmark with pairs of sentences, the last one first; the encoder below knows cosines 1, 1/2 and 0."""
     names = ("pair_id", "sentence1", "sentence2", "label", "kind", "split")
@@ -81,9 +81,14 @@ def with_pairs(benchmark: Benchmark) -> Benchmark:
     return made
 
 
-@pytest.fixture
-def mteb_folder(benchmark: Benchmark, tmp_path: Path) -> Path:
-    return write("mteb", benchmark, tmp_path / "export")
+@pytest.fixture(scope="module")
+def mteb_folder(benchmark: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write("mteb", benchmark, tmp_path_factory.mktemp("mteb") / "export")
+
+
+@pytest.fixture(scope="module")
+def pairs_folder(with_pairs: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write("mteb", with_pairs, tmp_path_factory.mktemp("pairs") / "export" / "mteb")
 
 
 def counts(texts: Sequence[str]) -> Any:
@@ -168,18 +173,16 @@ def test_mteb_evaluates_the_reranking_folder_on_its_candidates_only(mteb_folder:
     assert [row["id"] for row in load(mteb_folder / "reranking", "corpus")] == ["007", "008", "009", "d4", "d6"]
 
 
-def test_mteb_evaluates_the_pairs_of_sentences(with_pairs: Benchmark, tmp_path: Path) -> None:
-    folder = write("mteb", with_pairs, tmp_path / "export") / "sts"
-    scores = evaluate(folder)
+def test_mteb_evaluates_the_pairs_of_sentences(pairs_folder: Path) -> None:
+    scores = evaluate(pairs_folder / "sts")
     assert scores["cosine_pearson"] == pytest.approx(np.corrcoef([1, 1 / 2, 0], [1, 0, 0])[0, 1], abs=1e-5)
     assert scores["main_score"] == scores["cosine_pearson"]
 
 
-def test_datasets_reads_both_splits_of_the_pairs(with_pairs: Benchmark, tmp_path: Path) -> None:
+def test_datasets_reads_both_splits_of_the_pairs(pairs_folder: Path) -> None:
     import datasets
 
-    folder = write("mteb", with_pairs, tmp_path / "export") / "sts"
-    found = datasets.load_dataset(str(folder))
+    found = datasets.load_dataset(str(pairs_folder / "sts"))
     assert {name: part["pair-id"] for name, part in found.items()} == {"test": ["t1", "t2", "t3"], "train": ["u1"]}
     assert found["test"].features["score"].dtype == "int32"
     assert found["test"][1] == {
@@ -194,12 +197,11 @@ def test_datasets_reads_both_splits_of_the_pairs(with_pairs: Benchmark, tmp_path
     }
 
 
-def test_load_tasks_finds_all_tasks_in_any_folder_above_them(with_pairs: Benchmark, tmp_path: Path) -> None:
-    folder = write("mteb", with_pairs, tmp_path / "export" / "mteb")
+def test_load_tasks_finds_all_tasks_in_any_folder_above_them(pairs_folder: Path) -> None:
     expected = [("fever-retrieval", "Retrieval"), ("fever-reranking", "Reranking"), ("fever-sts", "STS")]
-    for place in (folder, folder.parent):
+    for place in (pairs_folder, pairs_folder.parent):
         assert [(task.metadata.name, task.metadata.type) for task in load_tasks(place)] == expected
-    [one] = load_tasks(str(folder / "sts"))
+    [one] = load_tasks(str(pairs_folder / "sts"))
     assert (one.metadata.name, one.metadata.main_score) == ("fever-sts", "cosine_pearson")
     assert one.metadata.prompt == "检索意思相同的问句"
 
@@ -216,11 +218,10 @@ for name in ("fever-retrieval", "fever-reranking", "fever-sts"):
 """
 
 
-def test_tasks_py_registers_the_tasks_in_mteb_without_curate(with_pairs: Benchmark, tmp_path: Path) -> None:
-    folder = write("mteb", with_pairs, tmp_path / "export")
+def test_tasks_py_registers_the_tasks_in_mteb_without_curate(pairs_folder: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"}
     # Isolated, so that the folder of tasks.py is the only one of ours on the path.
-    code = f"import sys; sys.path.insert(0, {str(folder)!r})\n{ALONE}"
+    code = f"import sys; sys.path.insert(0, {str(pairs_folder)!r})\n{ALONE}"
     done = subprocess.run(
         [sys.executable, "-I", "-c", code], env=environment, cwd="/", capture_output=True, text=True, check=False
     )
@@ -233,7 +234,8 @@ def test_tasks_py_registers_the_tasks_in_mteb_without_curate(with_pairs: Benchma
 
 
 @pytest.mark.parametrize("config", ["corpus", "qrels"])
-def test_a_file_that_was_edited_in_place_is_noticed(mteb_folder: Path, config: str) -> None:
+def test_a_file_that_was_edited_in_place_is_noticed(benchmark: Benchmark, tmp_path: Path, config: str) -> None:
+    mteb_folder = write("mteb", benchmark, tmp_path / "export")
     before = load(mteb_folder / "retrieval", config)
     [path] = (mteb_folder / "retrieval").glob(f"{config}-*.parquet")
     pl.read_parquet(path)[1:].write_parquet(path)
@@ -246,11 +248,10 @@ def test_a_file_that_was_edited_in_place_is_noticed(mteb_folder: Path, config: s
         load_tasks(mteb_folder)
 
 
-def test_every_table_is_a_configuration_of_the_whole_folder(with_pairs: Benchmark, tmp_path: Path) -> None:
-    folder = write("mteb", with_pairs, tmp_path / "export")
-    assert load(folder, "retrieval-qrels") == load(folder / "retrieval", "qrels")
-    assert load(folder, "reranking-top_ranked") == load(folder / "reranking", "top_ranked")
-    assert len(load(folder, "sts-pairs")) == 3
+def test_every_table_is_a_configuration_of_the_whole_folder(pairs_folder: Path) -> None:
+    for config, table in (("retrieval", "qrels"), ("reranking", "top_ranked")):
+        assert load(pairs_folder, f"{config}-{table}") == load(pairs_folder / config, table)
+    assert len(load(pairs_folder, "sts-pairs")) == 3
 
 
 def test_contested_pairs_have_a_table_of_their_own(mteb_folder: Path) -> None:
@@ -493,21 +494,9 @@ def test_a_task_speaks_the_language_of_its_texts(
     assert f'prompt={{"query": "{asked}"}}' in (folder / "README.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("language", "code"),
-    [
-        ("zh", "cmn-Hans"),
-        ("zh-CN", "cmn-Hans"),
-        ("zh-Hant-TW", "cmn-Hant"),
-        ("en", "eng-Latn"),
-        ("vie-Latn", "vie-Latn"),
-    ],
-)
-def test_languages_become_codes_of_mteb(language: str, code: str) -> None:
-    assert mteb_language(language) == code
-
-
-def test_an_unknown_language_is_refused_with_the_remedy() -> None:
+def test_languages_become_codes_of_mteb_and_an_unknown_one_is_refused_with_the_remedy() -> None:
+    languages = ("zh", "zh-CN", "zh-Hant-TW", "en", "vie-Latn")
+    assert [*map(mteb_language, languages)] == ["cmn-Hans", "cmn-Hans", "cmn-Hant", "eng-Latn", "vie-Latn"]
     with pytest.raises(DataError, match="give ISO 639-3 and script"):
         mteb_language("xx")
 

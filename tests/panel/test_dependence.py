@@ -14,6 +14,7 @@ from curate.report.page import page, strings
 from curate.runs.pipeline import Pipeline
 from curate.runs.run import Run
 from curate.stages import report
+from curate.stages.configs import ReportConfig
 from curate.stages.facts import card_facts
 from tests.cli.test_review_commands import filled
 from tests.support.pools import grades_file
@@ -105,7 +106,7 @@ def test_one_category_is_by_definition_on_page_and_card(folder: Path, monkeypatc
     monkeypatch.chdir(folder)
     monkeypatch.setenv("CURATE_HOME", str(folder / "home"))
     context = Run(folder / "runs/tiny", Pipeline.load(folder / "runs/tiny/pipeline.yaml")).beside("report")
-    shown = report.gather(report.Config(), context)
+    shown = report.gather(ReportConfig(), context)
     same = agreement_figures.on_grades(np.full((9, 3), 4), ["a", "b", "c"], np.arange(9) % 3, seed=1)
     agreed = {**shown.agreed, **same}
     written = page(replace(shown, agreed=agreed), "en", "zh")

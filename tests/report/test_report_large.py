@@ -12,7 +12,7 @@ from selenium.webdriver.common.keys import Keys
 from curate.core.records import GRADES, TABLES
 from curate.panel.voting import decide
 from curate.report.page import strings
-from curate.stages.report import Config
+from curate.stages.configs import ReportConfig
 from curate.system.files import frame, write_table
 from tests.conftest import need
 from tests.stages.test_report import make
@@ -70,7 +70,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ratings = pl.concat(rated(pairs, judge, spare) for judge, spare in (("lexical", 0), ("strict", 20)))
     write_table(run / "judge", "ratings", ratings)
     write_table(run / "consensus", "verdicts", decide(ratings, ["lexical", "strict"], "unanimous"))
-    write(target, run, Config(lengths=50))
+    write(target, run, ReportConfig(lengths=50))
     return target
 
 

@@ -8,7 +8,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from curate.report.page import strings
-from curate.stages.report import Config
+from curate.stages.configs import ReportConfig
 from curate.system.files import read_table
 from tests import ROOT
 from tests.conftest import need
@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need(browsing.BROWSER.exists() and browsing.DRIVER.exists(), "chromium, or chromium-driver,")
     folder = tmp_path_factory.mktemp("page")
     make(folder)
-    write(folder, folder / "runs" / "tiny", Config())
+    write(folder, folder / "runs" / "tiny", ReportConfig())
     return folder
 
 

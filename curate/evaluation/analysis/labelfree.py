@@ -10,8 +10,8 @@ from curate.retrieval.id_mapping import IdMapping, ranked
 from curate.retrieval.retrievers.bm25 import Bm25, Config
 from curate.retrieval.retrievers.tokens import cutter
 from curate.stages.asking import build
+from curate.stages.configs import PoolConfig
 from curate.stages.context import Context
-from curate.stages.pool import Config as PoolConfig
 from curate.stats import difficulty
 from curate.stats.difficulty import Measured
 from curate.system.corpus import TableCorpus

@@ -20,7 +20,7 @@ from curate.core.duplicates import follow_aliases, follow_qrels, same_text
 from curate.core.records import Span
 from curate.pii.naming import FIELD
 from curate.pii.secret import secret
-from curate.pii.settings import Masking, masker, recognisers, untouched
+from curate.pii.settings import Masking, checked, masker, untouched
 from curate.pii.workers import Batch, mask_batches
 from curate.pii.writing import link
 from curate.report.run_figures import counted_texts
@@ -194,7 +194,7 @@ def _height(folder: Path, table: str) -> int:
 
 def fingerprint(config: Config, context: Context) -> Json:
     """Check the recognisers; return their names, what becomes of duplicates, and what is outside of the settings."""
-    recognisers(config)
+    checked(config)
     lists = {name: files.sha256(each.file) for name, each in config.words.items() if each.file}
     drawn = link(secret(context.home), "", "") if config.mode == "pseudonym" else None
     asked = llm_pass.fingerprint(config, context) if config.enabled else None

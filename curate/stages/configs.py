@@ -1,0 +1,66 @@
+"""Settings of the stages that are one module each; the others have a `config` of their own.
+
+They stand apart from the work, so that a pipeline file is checked without importing what its stages need.
+"""
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from curate.core.config import Section
+from curate.panel.voting import Policy
+from curate.retrieval.fusion import Method
+
+
+class PoolConfig(Section):
+    """Which retrievers, how deep, and how their rankings become one pool."""
+
+    retrievers: tuple[str, ...] = Field(default=("bm25", "e5", "use"), min_length=1, description="their order is free")
+    depth: int = Field(default=500, ge=1, description="documents that each retriever gives a query")
+    size: int = Field(default=500, ge=1, description="documents in a query's pool, at most")
+    method: Method = Field(default="equal-depth", description="`union`: all that was retrieved; `round-robin`: in turn")
+
+    @field_validator("retrievers")
+    @classmethod
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"{', '.join(twice)} stands there twice; name each retriever once")
+        return names
+
+
+class ConsensusConfig(Section):
+    """How votes become verdicts."""
+
+    policy: Policy = "unanimous"
+    """How votes decide; see `curate agree` for what each of them makes of the run's ratings."""
+    corpus: Literal["full", "refined"] = "full"
+    """refined drops documents that are contested or incomplete somewhere and positive nowhere."""
+
+
+class ResolveConfig(Section):
+    """Whose labels count."""
+
+    policy: Literal["panel", "expert-over-panel"] = "panel"
+    samples: tuple[str, ...] = ()
+    """Names of the reviewed samples that count; all relevance samples of the run if none is named."""
+
+
+class ReportConfig(Section):
+    """How much is shown."""
+
+    language: str | None = Field(default=None, description="of the page, zh or en; without it that of the texts")
+    pairs: int = Field(default=20, ge=0, description="sample pairs, spread over the verdicts")
+    queries: int = Field(default=60, ge=0, description="queries, drawn by seed, whose pairs can be read one by one")
+    pairs_per_query: int = Field(default=20, ge=0, description="pairs of each of them, spread over the verdicts")
+    excerpt: int = Field(default=200, ge=1, description="characters of a passage that are shown")
+    lengths: int = Field(default=5_000, ge=1, description="queries, and documents, whose tokens are counted, at most")
+
+
+class AuditConfig(Section):
+    """What is compared besides the pooled retrievers, and how much is shown."""
+
+    systems: tuple[str, ...] = Field(default=(), description="further retrievers, such as run files, to be scored")
+    recall: int = Field(default=50, ge=1, description="depth of recall; that of the pool where it is less deep")
+    worst: int = Field(default=10, ge=0, description="queries with the most errors that the page shows")
+    examples: int = Field(default=5, ge=0, description="documents of each kind that the page shows of such a query")
+    excerpt: int = Field(default=200, ge=1, description="characters of a document that are shown")
