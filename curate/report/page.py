@@ -16,7 +16,7 @@ from curate.core.config import Json, parse_yaml
 from curate.core.records import GRADES
 from curate.panel import judge_dependence
 from curate.report import run_figures
-from curate.report.page_charts import MEASURES, STATUSES, Levels, drawn, labelled, sets, tallies, verdicts
+from curate.report.page_charts import STATUSES, Levels, drawn, labelled, sets, tallies, verdicts
 from curate.report.run_figures import QueryCounts
 from curate.report.shown import Shown
 from curate.stats.bootstrap import FEW
@@ -114,7 +114,6 @@ def _body(shown: Shown, words: Mapping[str, Any], others: list[str], *, whole: b
         verdicts=verdicts(shown),
         edges=_edges,
         kappas=_kappas(shown.agreed),
-        measures=MEASURES,
         keys=KEYS,
     )
 

@@ -11,7 +11,6 @@ from curate.report.shown import Labels, Shown
 from curate.stats.distribution import Bin, Spread
 
 STATUSES = ("refused", "unparsed", "failed", "stopped")
-MEASURES = ("percent", "fleiss", "alpha_nominal", "alpha_ordinal", "ac1")
 GROUPS = 12
 """Groups of retrievers that the plot of their overlap shows, the largest ones; the table beside it has all of them."""
 Levels = list[tuple[str, Mapping[str, Any]]]
@@ -99,8 +98,8 @@ def _together(overlap: Overlap) -> list[tuple[tuple[str, ...], int]]:
 def _forest(levels: Levels, words: Mapping[str, Any]) -> str:
     """Return the measures of agreement as a chart, with a line for each level."""
     rows = [
-        (words["measures"][name], [(level, *_entry(agreed, name, words)) for level, agreed in levels])
-        for name in MEASURES
+        (title, [(level, *_entry(agreed, name, words)) for level, agreed in levels])
+        for name, title in words["measures"].items()
     ]
     return charts.forest(words["charts"]["agreement"], rows)
 

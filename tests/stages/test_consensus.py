@@ -9,6 +9,7 @@ import pytest
 
 from curate.core.config import Settings
 from curate.core.records import GRADES, TABLES
+from curate.panel.agreement_figures import Kind
 from curate.panel.voting import codes, sides, unanimous
 from curate.stats.agreement import measure
 from curate.system.files import frame, read_json, write_json, write_table
@@ -114,10 +115,7 @@ def test_figures_have_intervals_over_queries(tmp_path: Path) -> None:
     for side in ("five_grades", "cut"):
         block = figures[side]
         assert block["clusters"] == 4
-        alphas = {"alpha_nominal", "alpha_ordinal", "alpha_interval"}
-        assert (
-            set(block["intervals"]) == {"percent", "fleiss", "randolph", "ac1", "ac2_linear", "ac2_quadratic"} | alphas
-        )
+        assert set(block["intervals"]) == set(Kind(5).measures)
         for name in ("percent", "fleiss", "ac1"):
             assert block["intervals"][name] == pytest.approx([block[name]] * 2, abs=2e-6)
         low, high = block["intervals"]["alpha_ordinal"]  # alpha's correction for few items depends on their number only
