@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from curate.stats.bootstrap import Figure, divided, measured
-from curate.stats.tally import Floats
+from curate.stats.bootstrap import Figure, averages
 
 RANKS = (1, 10, 100)
 """Last ranks of the bands; what is deeper, or was not found, has bands of its own."""
@@ -105,8 +104,10 @@ def grouped(
 
 def group(name: str, queries: Sequence[Measured], total: int, seed: int) -> QueryGroup:
     """Return some queries together, of `total` in all."""
+    columns = ([getattr(each, field) for each in queries] for field in ("overlap", "overlap_mean", "length"))
     near, mean, length = (
-        _mean([getattr(each, field) for each in queries], seed) for field in ("overlap", "overlap_mean", "length")
+        averages([np.array([value for value in column if value is not None], dtype=np.float64)], seed)[0]
+        for column in columns
     )
     ranks = [math.inf if each.rank is None else each.rank for each in queries]
     middle = float(np.median(ranks))
@@ -126,9 +127,3 @@ def _band(rank: int | None) -> int:
     if rank is None:
         return len(RANKS) + 1
     return next((place for place, end in enumerate(RANKS) if rank <= end), len(RANKS))
-
-
-def _mean(values: Sequence[float | None], seed: int) -> Figure:
-    known = [value for value in values if value is not None]
-    sums: Floats = np.column_stack([np.ones(len(known)), np.array(known, dtype=np.float64)])
-    return measured(sums, lambda each: divided(each[..., 1:], each[..., :1]), seed)[0]
