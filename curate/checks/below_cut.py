@@ -16,7 +16,7 @@ from curate.core.errors import DataError
 from curate.core.records import CUT
 from curate.panel.voting import PAIR
 from curate.pii.naming import IdNames
-from curate.review import Desk, Sample
+from curate.review.desk import desks
 from curate.review.drawing import known
 from curate.stages.context import home
 from curate.stats import sample_estimates as survey
@@ -103,22 +103,13 @@ def _refuse(path: Path, wrong: pl.DataFrame, what: str, remedy: str) -> None:
 
 def _reviews(run: Path, pool: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     """Yield name and grades of the random documents in every review of pairs, where its design counts them alone."""
-    for path in sorted((run / "reviews").glob("*/design.json")):
-        sample = Sample.load(path.parent)
-        facts = sample.design.facts
-        if sample.design.form != "relevance" or not facts.get("random") or facts["random"] != facts["controls"]:
+    for desk in desks(run):
+        design, facts = desk.sample.design, desk.sample.design.facts
+        if design.form != "relevance" or not facts.get("random") or facts["random"] != facts["controls"]:
             continue
-        desk = Desk(sample)
-        said = {person: desk.said(person) for person in desk.people()}
-        rows = []
-        for row_id, ids, readers in (
-            sample.survey.filter(pl.col("expected").is_not_null()).select("row_id", "ids", "assessors").iter_rows()
-        ):
-            given = {who: answer for who, kept in said.items() if row_id in kept and (answer := kept[row_id].answer)}
-            if grade := desk.settled(readers, given):
-                rows.append((*ids, grade))
+        rows = [(*row["ids"], grade) for row, _, grade in desk.answered() if grade and row["expected"] is not None]
         graded = pl.DataFrame(rows, dict.fromkeys((*PAIR, "grade"), pl.String), orient="row")
         # the pool may have grown since the sample was drawn: what came into it is no longer below
         outside = graded.join(pool, on=PAIR, how="anti")
         if len(outside):
-            yield f"reviews/{sample.design.name}", outside
+            yield f"reviews/{design.name}", outside

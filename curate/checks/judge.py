@@ -23,7 +23,7 @@ from curate.ledger import Ledger, default_path
 from curate.llm.providers.presets import families
 from curate.panel import position_bias, rating
 from curate.panel.controls import Accuracy
-from curate.review.settled import settled
+from curate.review.desk import settled
 from curate.runs.run import Run
 from curate.stages.asking import consent, seating
 from curate.stages.asking.panel_state import JudgeState, PanelState, paid

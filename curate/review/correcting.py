@@ -6,10 +6,9 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.label_audit import correction
-from curate.label_audit.correction import Mean
 from curate.review.desk import Desk
 from curate.review.proof import checked
-from curate.stats.sample_estimates import Estimate
+from curate.stats.sample_estimates import Bounded
 
 
 def correct(desk: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> dict[str, Json]:
@@ -45,9 +44,8 @@ def _outdated(desk: Desk, pairs: pl.DataFrame) -> bool:
     return len(moved) > 0 or sizes != {stratum.name: stratum.size for stratum in desk.sample.design.strata}
 
 
-def _shown(figure: Mean | Estimate | None) -> dict[str, Json] | None:
+def _shown(figure: Bounded | None) -> dict[str, Json] | None:
     """Return a figure and its bounds, rounded; None where a stratum that it needs has no answer."""
     if figure is None:
         return None
-    bounds = {name: round(getattr(figure, name), 5) for name in ("value", "low", "high")}
-    return {**bounds, "answered": figure.answered}
+    return {**figure.bounds(5), "answered": figure.answered}

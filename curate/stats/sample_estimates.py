@@ -55,14 +55,24 @@ class StratumCounts:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A figure of the pool with its interval: a share, 0 to 1, or kappa, -1 to 1."""
+class Bounded:
+    """A figure with the bounds of its interval, and the answers that it rests on."""
 
     value: float
     low: float
     high: float
     level: float
     answered: int
+
+    def bounds(self, digits: int) -> dict[str, float]:
+        """Return value, low and high by name, rounded."""
+        return {name: round(getattr(self, name), digits) for name in ("value", "low", "high")}
+
+
+@dataclass(frozen=True)
+class Estimate(Bounded):
+    """A figure of the pool with its interval: a share, 0 to 1, or kappa, -1 to 1."""
+
     effective: float
     """Rows of a plain sample that would be as precise; infinite where nothing is left to chance."""
 
