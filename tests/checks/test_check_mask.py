@@ -27,6 +27,7 @@ from curate.review.guide import meanings
 from curate.system import files, resources
 from tests.conftest import need
 from tests.review.test_libreoffice import SAVED, convert
+from tests.support.defined import defined
 from tests.support.reviewing import served
 from tests.support.runs import Done, curate
 
@@ -319,8 +320,7 @@ def test_libreoffice_gives_back_what_was_typed(
     assert out.returncode == 0, out.stderr
     sheet = folder / "runs/p/checks/mask/1/sheets/assessor.xlsx"
     book = openpyxl.load_workbook(sheet)
-    assert book.active is not None
-    for row in book.active.iter_rows(min_row=2):
+    for row in defined(book.active).iter_rows(min_row=2):
         row[3].value = truth(str(row[1].value), "")
     book.save(folder / "assessor.xlsx")
     ending = Path(name).suffix

@@ -23,6 +23,7 @@ from curate.evaluation.analysis.analyze import _question
 from curate.stages.context import Context
 from curate.stats.difficulty import Measured, by_rank, grouped, measure, overlap
 from tests import ROOT
+from tests.support.defined import defined
 from tests.support.runs import curate, tiny
 from tests.vendor import Call, Fault, Vendor, refusal, says, vendor
 
@@ -143,11 +144,9 @@ def test_overlap_is_a_share(query: frozenset[str], passages: list[frozenset[str]
     if not query:
         assert found.overlap is found.overlap_mean is None
         return
-    assert found.overlap is not None
-    assert found.overlap_mean is not None
-    assert 0 <= found.overlap_mean <= found.overlap + 1e-12 <= 1 + 1e-12
+    assert 0 <= defined(found.overlap_mean) <= defined(found.overlap) + 1e-12 <= 1 + 1e-12
     assert overlap(query, query) == 1.0
-    assert found.overlap == max(sum(word in each for word in query) / len(query) for each in passages)
+    assert defined(found.overlap) == max(sum(word in each for word in query) / len(query) for each in passages)
 
 
 def ranked(*ranks: int | None) -> list[Measured]:

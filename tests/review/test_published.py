@@ -22,6 +22,7 @@ from curate.stats.sample_estimates import Estimate, StratumCounts, kappa, recall
 from curate.stats.tally import Crosstab, Floats
 from curate.system.files import frame, write_json, write_table
 from tests.stages.test_report import Read
+from tests.support.defined import defined
 from tests.support.judged import judged
 from tests.support.pools import step, table
 from tests.support.runs import curate, tiny
@@ -103,16 +104,13 @@ def test_intervals_of_published_labels_hold_what_they_are_with_error_free_expert
 
 def test_what_was_read_is_certain_and_the_rest_is_the_panels() -> None:
     """40 of 100 positives read, 30 right; 5 more found elsewhere: (35 + 60 x 30/40) of 35 + 60."""
-    after = share_after(StratumCounts(35, 35, 35), [StratumCounts(100, 40, 30)])
-    assert after is not None
+    after = defined(share_after(StratumCounts(35, 35, 35), [StratumCounts(100, 40, 30)]))
     assert after.value == pytest.approx((35 + 45) / 95)
     assert 35 / 95 < after.low < after.value < after.high < 1
     same, before = (
-        share_after(StratumCounts(40, 40, 30), [StratumCounts(100, 40, 30)]),
-        share([StratumCounts(100, 40, 30)]),
+        defined(share_after(StratumCounts(40, 40, 30), [StratumCounts(100, 40, 30)])),
+        defined(share([StratumCounts(100, 40, 30)])),
     )
-    assert same is not None
-    assert before is not None
     assert same.value == pytest.approx(before.value), "answers that change no label leave the panel's figure"
     assert share_after(StratumCounts(7, 7, 6), [StratumCounts(10, 10, 3)]) == Estimate(
         6 / 7, 6 / 7, 6 / 7, 0.95, 10, np.inf
