@@ -68,13 +68,12 @@ def estimates(
             for name, size in sizes.items()
             for rows in [placed.filter(pl.col("known").is_not_null() == (name == RETRIEVED))]
         ]
-        named = tuple(_stratum(name, part) for name, part in zip(sizes, strata, strict=True))
+        named = tuple(
+            BelowCutStratum(name, part.size, part.answered, int(part.hits), _figure(survey.share([part]), part.size))
+            for name, part in zip(sizes, strata, strict=True)
+        )
         found.append(Below(source, named, _figure(survey.recall([inside], strata))))
     return found
-
-
-def _stratum(name: str, part: StratumCounts) -> BelowCutStratum:
-    return BelowCutStratum(name, part.size, part.answered, int(part.hits), _figure(survey.share([part]), part.size))
 
 
 def _figure(estimate: survey.Estimate | None, times: int = 1) -> Figure:

@@ -191,7 +191,7 @@ def _in_full(ratings: pl.DataFrame, bench: Bench) -> pl.DataFrame:
 
 
 def _controls(bench: Bench) -> dict[str, Accuracy]:
-    """Return who answered controls, and how; nobody where nothing was asked yet."""
+    """Return the accuracy on controls of each judge that answered some."""
     found = bench.trial.measured(bench.config.gate) if bench.trial else {}
     return {name: each for name, each in found.items() if bench.order.controls or each.value is not None}
 

@@ -63,11 +63,11 @@ def drawn(shown: Shown, positives: Mapping[str, Spread], levels: Levels, words: 
         "agreement": _forest(levels[:2], words),
         "overlap": charts.upset(titles["overlap"], found, _together(shown.overlap)),
         **{
-            f"positives {name}": _histogram(titles["positives"], spread, axes["positives"])
+            f"positives {name}": histogram(titles["positives"], spread.bins, axes["positives"])
             for name, spread in positives.items()
         },
-        "queries": _histogram(titles["queries"], shown.lengths["queries"], axes["queries"]),
-        "corpus": _histogram(titles["corpus"], shown.lengths["corpus"], axes["corpus"]),
+        "queries": histogram(titles["queries"], shown.lengths["queries"].bins, axes["queries"]),
+        "corpus": histogram(titles["corpus"], shown.lengths["corpus"].bins, axes["corpus"]),
     }
 
 
@@ -118,8 +118,9 @@ def verdicts(shown: Shown) -> tuple[str, ...]:
     return VERDICTS if shown.agreed["counts"][VERDICTS[-1]] else VERDICTS[:-1]
 
 
-def _histogram(title: str, spread: Spread, axis: str) -> str:
-    return charts.histogram(title, [(*_names(each), each.count) for each in spread.bins], axis)
+def histogram(title: str, bins: Sequence[Bin], axis: str) -> str:
+    """Return bins as a chart."""
+    return charts.histogram(title, [(*_names(each), each.count) for each in bins], axis)
 
 
 def _names(each: Bin) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""What the answers to a sample of an audit make of its counts."""
+"""Counts of an audit corrected by the answers to a sample of it."""
 
 from collections.abc import Sequence
 
@@ -9,6 +9,8 @@ from curate.label_audit import correction
 from curate.review.desk import Desk
 from curate.review.proof import checked
 from curate.stats.sample_estimates import Bounded
+
+FIGURES = ("false_negatives", "false_positives", "positives", "precision")
 
 
 def correct(desk: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> dict[str, Json]:
@@ -27,10 +29,7 @@ def correct(desk: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> dict[str
         "sample": design.name,
         "outdated": False,
         "answered": found.answered,
-        "false_negatives": _shown(found.false_negatives),
-        "false_positives": _shown(found.false_positives),
-        "positives": _shown(found.positives),
-        "precision": _shown(found.precision),
+        **{name: _shown(getattr(found, name)) for name in FIGURES},
     }
 
 

@@ -47,7 +47,7 @@ class Desk:
         return [*self.assessors, ADJUDICATED]
 
     def answered(self) -> Iterator[tuple[dict[str, Any], dict[str, str], str | None]]:
-        """Yield every row of the survey, person -> answer, and the answer that counts; None if nobody gave one.
+        """Yield every row of the survey, person -> answer, and the answer that counts; None without any.
 
         The one that counts is the final one, else that of the first of the row's readers who has given one.
         """

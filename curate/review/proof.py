@@ -133,20 +133,18 @@ def part(name: str, size: int, read: Sequence[CheckedRow], hit: str) -> StratumC
 
 def _strata(sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Sequence[CheckedRow]) -> list[Json]:
     """Return a row per stratum: how many pairs, how many read, and the share confirmed (or relevant, if undecided)."""
-    rows: list[Json] = []
-    for name, size in sizes.items():
-        hit = "confirmed" if verdict_of.get(name) in DECIDED else "relevant"
-        mine = part(name, size, read, hit)
-        rows.append(
-            {
-                "stratum": name,
-                "size": size,
-                "read": mine.answered,
-                "measure": hit,
-                "share": shown(sample_estimates.share([mine])),
-            }
-        )
-    return rows
+    hits = {name: "confirmed" if verdict_of.get(name) in DECIDED else "relevant" for name in sizes}
+    parts = {name: part(name, sizes[name], read, hit) for name, hit in hits.items()}
+    return [
+        {
+            "stratum": name,
+            "size": mine.size,
+            "read": mine.answered,
+            "measure": hits[name],
+            "share": shown(sample_estimates.share([mine])),
+        }
+        for name, mine in parts.items()
+    ]
 
 
 def _kappas(desk: Desk, read: Sequence[CheckedRow], sizes: Mapping[str, int]) -> dict[str, Json]:

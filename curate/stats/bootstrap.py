@@ -11,7 +11,7 @@ from curate.core.errors import ConfigError
 from curate.stats.tally import Floats, Ints
 
 FEW = 50
-"""Below this number of clusters a percentile interval is too narrow to be trusted, and whoever shows one says so."""
+"""Below this number of clusters a percentile interval is too narrow to be trusted, and is shown with a warning."""
 DIGITS = 6
 """Figures are rounded to this many digits, so that a last bit cannot make two runs differ."""
 BLOCK = 1 << 22

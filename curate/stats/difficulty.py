@@ -11,6 +11,7 @@ from curate.stats.bootstrap import Figure, averages
 
 RANKS = (1, 10, 100)
 """Last ranks of the bands; what is deeper, or was not found, has bands of its own."""
+_NAMES = ("1", "2-10", "11-100", "below 100", "not found")
 
 
 @dataclass(frozen=True)
@@ -78,19 +79,12 @@ def best_ranks(rankings: pl.DataFrame, qrels: pl.DataFrame) -> dict[str, int]:
 
 def by_rank(queries: Sequence[Measured], seed: int) -> list[QueryGroup]:
     """Return the queries by the band of their best BM25 rank, bands without a query left out."""
-    return grouped(queries, bands(queries), _names(), seed)
+    return grouped(queries, bands(queries), _NAMES, seed)
 
 
 def bands(queries: Sequence[Measured]) -> dict[str, str]:
     """Return query -> the name of the band of its best BM25 rank."""
-    names = _names()
-    return {each.query_id: names[_band(each.rank)] for each in queries}
-
-
-def _names() -> list[str]:
-    starts = (1, *(end + 1 for end in RANKS[:-1]))
-    names = [f"{low}-{high}" if low < high else f"{low}" for low, high in zip(starts, RANKS, strict=True)]
-    return [*names, f"below {RANKS[-1]}", "not found"]
+    return {each.query_id: _NAMES[_band(each.rank)] for each in queries}
 
 
 def grouped(

@@ -97,7 +97,7 @@ def share_after(known: StratumCounts, parts: Sequence[StratumCounts], level: flo
     """Return the share of hits among `known` pairs, k of them with h hits, and what of the strata was not answered.
 
     (h + sum((N - n) p)) / (k + sum(N - n)). So it is where an answer becomes the label: answered pairs are known,
-    whatever stratum they came from, and only the others are estimated, by the rate p of their stratum. A total of those
+    of any stratum, and only the others are estimated, by the rate p of their stratum. A total of those
     others has the variance of the stratum's total, for the answered part of that is no estimate. The bounds are those
     of the share among the others, put into the formula. None as for `share`.
     """

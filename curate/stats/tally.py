@@ -133,8 +133,8 @@ class Compressed:
 def compress(codes: Codes, categories: int, clusters: npt.ArrayLike | None = None) -> Compressed:
     """Return the distinct rows of a matrix of codes, items x raters, within each cluster; without labels there is one.
 
-    A million items of three raters become a few hundred rows a cluster at most, so that whatever is counted next is
-    counted at once. DataError names the first code outside the scale.
+    A million items of three raters become a few hundred rows per cluster at most, so that what follows is counted
+    at once. DataError names the first code outside the scale.
     """
     patterns, which = distinct(codes, categories)
     _, row = (1, np.zeros_like(which)) if clusters is None else _labels(clusters, len(which))
