@@ -260,26 +260,34 @@ def test_a_bad_file_is_a_sentence(tmp_path: Path, content: str, layout: Layout, 
     assert said in str(caught.value)
 
 
-def test_bad_options_and_paths(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="expected --rater and --rating together"):
-        Layout(rater="who")
-    with pytest.raises(ConfigError, match="found --counts and an option that names raters"):
-        Layout(counts=True, raters=("a",))
-    with pytest.raises(ConfigError, match="--order: found a rating twice"):
-        Layout(order=("a", "a"))
-    with pytest.raises(ConfigError, match=r"found the ending '.xls', expected one of .csv, .tsv, .parquet"):
-        read(tmp_path / "f.xls", Layout())
-    with pytest.raises(DataError, match="no such file"):
-        read(tmp_path / "f.csv", Layout())
-    (tmp_path / "l.csv").write_text("what,who,said\nx,a,1\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="expected --item with --rater"):
-        read(tmp_path / "l.csv", Layout(rater="who", rating="said"))
-    wide(tmp_path / "f.csv", [["1", "2"]])
-    with pytest.raises(ConfigError, match="--positive: no rating '7'"):
-        measure(tmp_path / "f.csv", Layout(positive=("7",)), 0)
-    (tmp_path / "f.parquet").write_bytes(b"PAR1 no more")
-    with pytest.raises(DataError, match="found no sound Parquet file"):
-        read(tmp_path / "f.parquet", Layout())
+BAD_OPTIONS: dict[str, dict[str, Any]] = {
+    "expected --rater and --rating together": {"rater": "who"},
+    "found --counts and an option that names raters": {"counts": True, "raters": ("a",)},
+    "--order: found a rating twice": {"order": ("a", "a")},
+}
+
+
+@pytest.mark.parametrize("said", BAD_OPTIONS)
+def test_bad_options(said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Layout(**BAD_OPTIONS[said])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "layout", "said"),
+    [
+        ("f.xls", b"", Layout(), r"found the ending '.xls', expected one of .csv, .tsv, .parquet"),
+        ("f.csv", None, Layout(), "no such file"),
+        ("l.csv", b"what,who,said\nx,a,1\n", Layout(rater="who", rating="said"), "expected --item with --rater"),
+        ("f.csv", b"item,r0,r1\n0,1,2\n", Layout(positive=("7",)), "--positive: no rating '7'"),
+        ("f.parquet", b"PAR1 no more", Layout(), "found no sound Parquet file"),
+    ],
+)
+def test_bad_paths(tmp_path: Path, name: str, content: bytes | None, layout: Layout, said: str) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises((ConfigError, DataError), match=said):
+        measure(tmp_path / name, layout, 0)
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ from tests.support.literal import (
 
 Literal = Callable[[Rows], Fraction | None]
 
-SAME = settings(max_examples=150)
+SAME = settings(max_examples=60)
 MATRICES = st.integers(2, 5).flatmap(
     lambda raters: st.lists(st.lists(st.integers(-1, K - 1), min_size=raters, max_size=raters), min_size=1, max_size=8)
 )

@@ -239,38 +239,41 @@ def test_a_removed_row_of_text_files_is_found(export: Path) -> None:
     assert "qrels/test.tsv: 1 rows are missing" in said(export, "beir")
 
 
+QUERIES = {"beir": "queries.jsonl", "trec": "topics.jsonl", "mteb": "queries"}
+TEXTS = {"beir": "corpus.jsonl", "trec": "docs.jsonl", "mteb": "corpus"}
+Lines = Callable[[list[str]], list[str]]
+EDITS: dict[str, tuple[dict[str, str], pl.Expr, Lines, tuple[str, ...]]] = {
+    "text": (
+        TEXTS,
+        pl.when(pl.col("id") == "d00").then(pl.col("text") + "。").otherwise("text").alias("text"),
+        lambda lines: [lines[0].replace("咖啡", "可乐", 1), *lines[1:]],
+        ("the ledger holds no rating by lexical of", " d00'"),
+    ),
+    "query": (
+        QUERIES,
+        pl.col("text") + "？",
+        lambda lines: [line.replace("咖啡", "茶") for line in lines],
+        ("the ledger holds no rating by lexical of 40 pairs",),
+    ),
+    "swapped ids": (
+        TEXTS,
+        pl.col("id").replace({"d00": "d01", "d01": "d00"}),
+        lambda lines: [lines[0].replace('"d00"', '"d01"'), lines[1].replace('"d01"', '"d00"'), *lines[2:]],
+        ("the ledger",),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
 @pytest.mark.parametrize("name", FORMATS)
-def test_an_edited_text_is_found(export: Path, name: str) -> None:
-    marked = pl.when(pl.col("id") == "d00").then(pl.col("text") + "。").otherwise("text").alias("text")
+def test_an_edit_of_texts_is_found(export: Path, name: str, what: str) -> None:
+    file, column, lines, found = EDITS[what]
     if name == "mteb":
-        change(parquet(export / "mteb" / "retrieval", "corpus"), lambda table: table.with_columns(marked))
+        change(parquet(export / "mteb" / "retrieval", file[name]), lambda table: table.with_columns(column))
     else:
-        path = export / name / {"beir": "corpus.jsonl", "trec": "docs.jsonl"}[name]
-        edit(path, lambda lines: [lines[0].replace("咖啡", "可乐", 1), *lines[1:]])
-    assert "the ledger holds no rating by lexical of" in said(export, name)
-    assert " d00'" in said(export, name)
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_an_edited_query_is_found(export: Path, name: str) -> None:
-    more = pl.col("text") + "？"
-    if name == "mteb":
-        change(parquet(export / "mteb" / "retrieval", "queries"), lambda table: table.with_columns(more))
-    else:
-        path = export / name / {"beir": "queries.jsonl", "trec": "topics.jsonl"}[name]
-        edit(path, lambda lines: [line.replace("咖啡", "茶") for line in lines])
-    assert "the ledger holds no rating by lexical of 40 pairs" in said(export, name)
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_swapped_ids_are_found(export: Path, name: str) -> None:
-    swap = pl.col("id").replace({"d00": "d01", "d01": "d00"})
-    if name == "mteb":
-        change(parquet(export / "mteb" / "retrieval", "corpus"), lambda table: table.with_columns(swap))
-    else:
-        path = export / name / {"beir": "corpus.jsonl", "trec": "docs.jsonl"}[name]
-        edit(path, lambda lines: [lines[0].replace('"d00"', '"d01"'), lines[1].replace('"d01"', '"d00"'), *lines[2:]])
-    assert "the ledger" in said(export, name)
+        edit(export / name / file[name], lines)
+    differences = said(export, name)
+    assert all(each in differences for each in found)
 
 
 def test_swapped_ids_in_the_qrels_are_found(export: Path) -> None:
