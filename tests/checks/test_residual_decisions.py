@@ -11,7 +11,7 @@ import pytest
 from curate.checks.residual import ResidualDecisions, decide, listing
 from curate.cli.check_residual import residual
 from curate.system import files
-from tests.support.runs import PIPELINE, Done, curate, tiny
+from tests.support.runs import PIPELINE, Done, curate, ran, tiny
 from tests.support.steps import beir, step
 
 ONLY = ("--set", "mask.recognisers=[mobile]")
@@ -42,8 +42,7 @@ def work(stopped: Path, tmp_path: Path) -> Path:
 
 def places(work: Path) -> list[tuple[str, str]]:
     """Return id and state of every place, by the numbers of the list."""
-    said = curate(work, *CHECK, "--json")
-    assert said.returncode == 0, said.stderr
+    said = ran(work, *CHECK, "--json")
     return [(place["id"], place["state"]) for place in json.loads(said.stdout)["places"]]
 
 

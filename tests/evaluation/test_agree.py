@@ -17,7 +17,7 @@ from curate.system.files import frame, write_json, write_table
 from tests.cli.test_review_commands import filled
 from tests.stages.test_consensus import TEXTS, rated
 from tests.support.pools import pooled
-from tests.support.runs import curate, tiny
+from tests.support.runs import curate, ran, tiny
 
 JUDGES = ["h2oloo-fewself", "willia-umbrela1", "RMITIR-llama70B", "Olz-gpt4o", "NISTRetrieval-reason0"]
 
@@ -29,8 +29,7 @@ def printed(found: float, figure: float) -> bool:
 
 def agree(folder: Path, *words: str) -> Any:
     """Return what `curate agree ... --json` says."""
-    done = curate(folder, "agree", *words, "--json")
-    assert done.returncode == 0, done.stderr
+    done = ran(folder, "agree", *words, "--json")
     return json.loads(done.stdout)
 
 
@@ -351,16 +350,15 @@ def test_a_bad_file_of_grades(run: Path, tmp_path: Path, line: str, said: str) -
 def test_a_run_as_a_user_types_it(tmp_path: Path) -> None:
     """From judging to the table: heuristics say that they are no evidence; grades come from the run's own sample."""
     name = tiny(tmp_path)
-    assert curate(tmp_path, "run", name).returncode == 0
+    ran(tmp_path, "run", name)
     first = curate(tmp_path, "agree").stdout
     assert "every judge is a heuristic: these figures show that the program runs, and are no evidence" in first
     assert "no assessors' grades" in first
     assert "dawid-skene" not in first.split("Policies")[1].split("\n\n")[0]  # two judges are too few for it
-    assert curate(tmp_path, "review", "export", "--size", "30", "--controls", "0").returncode == 0
+    ran(tmp_path, "review", "export", "--size", "30", "--controls", "0")
     (sheet,) = (tmp_path / "runs" / "tiny" / "reviews" / "expert" / "sheets").glob("*.csv")
     filled(sheet, "S")
-    taken = curate(tmp_path, "review", "import", str(sheet))
-    assert taken.returncode == 0, taken.stderr
+    ran(tmp_path, "review", "import", str(sheet))
     found = agree(tmp_path)
     assert found["truth"] == {"source": "sample expert", "pairs": 30, "judged": 30}
     # People find everything relevant; weighted by the sample's design, that is every pair there is.
@@ -377,7 +375,7 @@ def test_a_run_as_a_user_types_it(tmp_path: Path) -> None:
 
 def test_another_policy_makes_the_labels(tmp_path: Path) -> None:
     name = tiny(tmp_path)
-    assert curate(tmp_path, "run", name, "--set", "consensus.policy=majority").returncode == 0
+    ran(tmp_path, "run", name, "--set", "consensus.policy=majority")
     verdicts = pl.read_parquet(tmp_path / "runs" / "tiny" / "consensus" / "verdicts.parquet")
     assert set(verdicts["policy"]) == {"majority"}
     refused = curate(tmp_path, "consensus", "--set", "consensus.policy=dawid-skene")

@@ -24,7 +24,7 @@ from curate.stages.context import Context
 from curate.stats.difficulty import Measured, by_rank, grouped, measure, overlap
 from tests import ROOT
 from tests.support.defined import defined
-from tests.support.runs import curate, tiny
+from tests.support.runs import curate, ran, tiny
 from tests.vendor import Call, Fault, Vendor, refusal, says, vendor
 
 KILLER = ROOT / "tests/support/killer.py"
@@ -43,8 +43,7 @@ def labelled(call: Call) -> Fault:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
-    done = curate(folder, "run", tiny(folder), "--set", "export.formats=[beir]")
-    assert done.returncode == 0, done.stderr
+    ran(folder, "run", tiny(folder), "--set", "export.formats=[beir]")
     return folder
 
 
@@ -79,8 +78,7 @@ def answering(finished: Path, tmp_path: Path) -> Iterator[Answering]:
 
 
 def figures(folder: Path, *words: str) -> dict[str, Any]:
-    done = curate(folder, "analyze", *RUN, "--json", *words)
-    assert done.returncode == 0, done.stderr
+    done = ran(folder, "analyze", *RUN, "--json", *words)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -127,8 +125,7 @@ def test_without_a_pooled_bm25_one_is_computed(tmp_path: Path) -> None:
     grid = [(query, f"d{n:02}") for query, *_ in qrels for n in range(20)]
     (tmp_path / "all.trec").write_text("".join(f"{q} Q0 {d} 1 1 x\n" for q, d in grid), "utf-8")
     settings = ["--set", "retrievers.all={kind: runfile, path: all.trec}", "--set", "pool.retrievers=[all]"]
-    done = curate(tmp_path, "run", name, *settings, "--set", "pool.depth=20", "--set", "pool.size=20")
-    assert done.returncode == 0, done.stderr
+    ran(tmp_path, "run", name, *settings, "--set", "pool.depth=20", "--set", "pool.size=20")
     found = figures(tmp_path)
     assert found["bm25"]["retriever"] == "computed"
     assert {each["rank"] for each in found["queries"]} == {1}  # positives by word overlap are found first
@@ -172,8 +169,7 @@ def test_groups_hold_only_who_was_labelled() -> None:
 @pytest.mark.slow
 def test_a_plan_is_printed_and_nothing_is_sent(answering: Answering) -> None:
     folder, server = answering(labelled)
-    plan = curate(folder, "analyze", *RUN, "--model", "m", "--plan")
-    assert plan.returncode == 0, plan.stderr
+    plan = ran(folder, "analyze", *RUN, "--model", "m", "--plan")
     assert [line.split()[0] for line in plan.stdout.splitlines()[1:-1]] == [
         "analyze-reasons-zh",
         "analyze-difficulty-zh",
@@ -223,8 +219,7 @@ def test_labelled_paid_once_and_replayed_offline(answering: Answering) -> None:
     assert "Why judges disagree: 6 of" in text
     assert "boundary / hallucination / noise: " in text
     assert "judged by heuristics alone" in text
-    judged = curate(folder, "ledger", "check")
-    assert judged.returncode == 0, judged.stdout
+    ran(folder, "ledger", "check")
 
 
 @pytest.mark.slow

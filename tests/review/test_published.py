@@ -25,7 +25,7 @@ from tests.stages.test_report import Read
 from tests.support.defined import defined
 from tests.support.judged import judged
 from tests.support.pools import step, table
-from tests.support.runs import curate, tiny
+from tests.support.runs import curate, ran, tiny
 
 SEEDS = 300
 
@@ -207,9 +207,9 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a finished run in which two people's answers changed verdicts."""
     folder = tmp_path_factory.mktemp("changed")
     tiny(folder)
-    assert curate(folder, "run", "tiny.yaml", "--set", "export.formats=[mteb]").returncode == 0
+    ran(folder, "run", "tiny.yaml", "--set", "export.formats=[mteb]")
     order = ["--size", "36", "--assessors", "wang,li", "--overlap", "0.6", "--controls", "0"]
-    assert curate(folder, "review", "export", *order).returncode == 0
+    ran(folder, "review", "export", *order)
     desk = Desk(Sample.load(folder / "runs" / "tiny" / "reviews" / "expert"))
     for person in desk.assessors:
         rows = desk.rows(person)
@@ -220,8 +220,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 for at, row in enumerate(rows)
             ],
         )
-    done = curate(folder, "run", "tiny.yaml", "--set", "resolve.policy=expert-over-panel")
-    assert done.returncode == 0, done.stderr
+    ran(folder, "run", "tiny.yaml", "--set", "resolve.policy=expert-over-panel")
     return folder
 
 
@@ -235,8 +234,7 @@ def counts(folder: Path) -> dict[str, Counter[str]]:
 @pytest.mark.parametrize("language", ["zh", "en"])
 def test_every_count_of_labels_on_the_page_says_whose_they_are(changed: Path, language: str) -> None:
     run, words = changed / "runs" / "tiny", strings(language)
-    done = curate(changed, "report", "--set", f"report.language={language}")
-    assert done.returncode == 0, done.stderr
+    ran(changed, "report", "--set", f"report.language={language}")
     html = (run / "report" / "report.html").read_text(encoding="utf-8")
     read, both = Read(html), counts(changed)
     assert both["panel"]["relevant"] != both["published"]["relevant"]

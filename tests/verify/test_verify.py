@@ -18,7 +18,7 @@ from curate.formats.exporters import manifest
 from curate.ledger import Ledger
 from curate.system.files import sha256
 from curate.verify.verify import Verified, verify
-from tests.support.runs import curate, tiny
+from tests.support.runs import curate, ran, tiny
 
 FORMATS = ("beir", "mteb", "trec")
 
@@ -28,8 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run the small pipeline, whose verdicts are of every kind but incomplete."""
     folder = tmp_path_factory.mktemp("verify")
     tiny(folder)
-    done = curate(folder, "run", "tiny.yaml")
-    assert done.returncode == 0, done.stderr
+    ran(folder, "run", "tiny.yaml")
     return folder
 
 
@@ -312,7 +311,7 @@ def test_the_command_says_what_differs_and_exits_with_1(made: Path, export: Path
     assert done.stdout.count(": verified\n") == 2
     assert "mteb: verified, but for what was not checked\n  not checked: what the READMEs say of the run" in done.stdout
     for name in ("beir", "trec"):
-        assert curate(made, "verify", f"runs/tiny/export/{name}").returncode == 0
+        ran(made, "verify", f"runs/tiny/export/{name}")
     edit(export / "trec" / "qrels.txt", lambda lines: lines[1:])
     done = curate(made, "verify", str(export / "trec"), "--ledger", str(made / "home" / "ledger.db"))
     assert done.returncode == 1
@@ -341,8 +340,7 @@ def replayed(folder: Path, *settings: str) -> Path:
         (folder / f"{judge}.tsv").write_text("\n".join(["query_id\tdoc_id\tgrade", *rows, ""]), encoding="utf-8")
     judges = ", ".join(f"{name}: {{kind: replay, path: {name}.tsv}}" for name in ("one", "two", "three"))
     words = [f"judges={{{judges}}}", "judge.models=[one, two, three]", *settings]
-    done = curate(folder, "run", "tiny.yaml", *[word for setting in words for word in ("--set", setting)])
-    assert done.returncode == 0, done.stderr
+    ran(folder, "run", "tiny.yaml", *[word for setting in words for word in ("--set", setting)])
     return folder / "runs" / "tiny" / "export"
 
 
@@ -378,7 +376,7 @@ def test_ids_with_prefixes_are_verified(tmp_path: Path) -> None:
     queries.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     qrels = tmp_path / "data" / "qrels" / "test.tsv"
     qrels.write_text(qrels.read_text().replace("q0\t", "d00\t"))
-    assert curate(tmp_path, "run", "tiny.yaml").returncode == 0
+    ran(tmp_path, "run", "tiny.yaml")
     assert manifest.read(tmp_path / "runs" / "tiny" / "export" / "mteb")["labels"]["prefixed"]
     done = curate(tmp_path, "verify", "runs/tiny/export")
     assert done.returncode == 3, done.stdout
@@ -391,7 +389,7 @@ def test_a_text_that_judges_saw_cut_is_verified(tmp_path: Path) -> None:
     for row in rows:
         row["text"] += "这是一句话。" * 30
     corpus.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    assert curate(tmp_path, "run", "tiny.yaml", "--set", "judge.passage_tokens=50").returncode == 0
+    ran(tmp_path, "run", "tiny.yaml", "--set", "judge.passage_tokens=50")
     done = curate(tmp_path, "verify", "runs/tiny/export")
     assert done.returncode == 3, done.stdout
 
@@ -399,7 +397,7 @@ def test_a_text_that_judges_saw_cut_is_verified(tmp_path: Path) -> None:
 @pytest.mark.parametrize("draw", ["by_grade", "by_rank"])
 def test_candidates_of_every_draw_are_verified(tmp_path: Path, draw: str) -> None:
     tiny(tmp_path)
-    assert curate(tmp_path, "run", "tiny.yaml", "--set", f"export.rerank.draw={draw}").returncode == 0
+    ran(tmp_path, "run", "tiny.yaml", "--set", f"export.rerank.draw={draw}")
     done = curate(tmp_path, "verify", "runs/tiny/export")
     assert done.returncode == 3, done.stdout
 
