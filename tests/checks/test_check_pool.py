@@ -16,7 +16,7 @@ from curate.review import Answer, Desk
 from curate.review.drawing import SampleOptions, draw
 from curate.stages.pool import pool as pooled
 from curate.system.files import frame, write_table
-from tests.support.runs import curate, ran, tiny
+from tests.support.runs import complaint, curate, ran, tiny
 
 QUERIES, DOCUMENTS, DEPTH = 60, 300, 40
 REACH = {"dense": 2.0, "lexical": 0.8, "old": 0.4}
@@ -221,9 +221,8 @@ def test_a_pool_that_was_not_judged_whole_is_refused(run: Path) -> None:
 
 @pytest.mark.slow
 def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
-    done = curate(tmp_path, "check", "pool", "--run", "runs/nope")
-    assert done.returncode == 2
-    assert "runs/nope: not a run folder, for it has no pipeline.yaml; give a run with --run" in done.stderr
+    done = complaint(tmp_path, "check", "pool", "--run", "runs/nope")
+    assert "runs/nope: not a run folder, for it has no pipeline.yaml; give a run with --run" in done
 
 
 def test_as_a_user_types_it(tmp_path: Path) -> None:
@@ -236,9 +235,8 @@ def test_as_a_user_types_it(tmp_path: Path) -> None:
     assert json.loads(path.read_text(encoding="utf-8")) == found
     assert found["labels"] == "resolve"
     ran(tmp_path, "pool", "--run", "runs/tiny", "--set", "pool.size=20", "--set", "pool.depth=16")
-    unjudged = curate(tmp_path, "check", "pool")
-    assert unjudged.returncode == 2
-    assert "run `curate judge` and `curate consensus` first" in unjudged.stderr
+    unjudged = complaint(tmp_path, "check", "pool")
+    assert "run `curate judge` and `curate consensus` first" in unjudged
     for stage in ("judge", "consensus"):
         ran(tmp_path, stage, "--run", "runs/tiny")
     found = json.loads(curate(tmp_path, "check", "pool", "--json").stdout)
@@ -246,6 +244,5 @@ def test_as_a_user_types_it(tmp_path: Path) -> None:
     once = path.read_bytes()
     curate(tmp_path, "check", "pool")
     assert path.read_bytes() == once
-    wrong = curate(tmp_path, "check", "pool", "--run-file", "none.trec")
-    assert wrong.returncode == 2
-    assert "none.trec: no such file" in wrong.stderr
+    wrong = complaint(tmp_path, "check", "pool", "--run-file", "none.trec")
+    assert "none.trec: no such file" in wrong

@@ -91,6 +91,13 @@ def ran(folder: Path, *words: str, **variables: str) -> Done:
     return done
 
 
+def complaint(folder: Path, *words: str, **variables: str) -> str:
+    """Run the command as `curate` does, hold that it refused, and return what it said of that."""
+    done = curate(folder, *words, **variables)
+    assert done.returncode == 2, done.stderr or done.stdout
+    return done.stderr
+
+
 def exit_code() -> int:
     """Run the command as a program does, which has Ctrl-C for itself to its end, and return its exit code."""
     before = signal.getsignal(signal.SIGINT)
