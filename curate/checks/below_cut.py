@@ -16,7 +16,7 @@ from curate.core.errors import DataError
 from curate.core.records import CUT
 from curate.panel.voting import PAIR
 from curate.pii.naming import IdNames
-from curate.review import Desk, Sample
+from curate.review.desk import desks
 from curate.review.drawing import known
 from curate.stages.context import home
 from curate.stats import sample_estimates as survey
@@ -68,13 +68,12 @@ def estimates(
             for name, size in sizes.items()
             for rows in [placed.filter(pl.col("known").is_not_null() == (name == RETRIEVED))]
         ]
-        named = tuple(_stratum(name, part) for name, part in zip(sizes, strata, strict=True))
+        named = tuple(
+            BelowCutStratum(name, part.size, part.answered, int(part.hits), _figure(survey.share([part]), part.size))
+            for name, part in zip(sizes, strata, strict=True)
+        )
         found.append(Below(source, named, _figure(survey.recall([inside], strata))))
     return found
-
-
-def _stratum(name: str, part: StratumCounts) -> BelowCutStratum:
-    return BelowCutStratum(name, part.size, part.answered, int(part.hits), _figure(survey.share([part]), part.size))
 
 
 def _figure(estimate: survey.Estimate | None, times: int = 1) -> Figure:
@@ -103,22 +102,13 @@ def _refuse(path: Path, wrong: pl.DataFrame, what: str, remedy: str) -> None:
 
 def _reviews(run: Path, pool: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     """Yield name and grades of the random documents in every review of pairs, where its design counts them alone."""
-    for path in sorted((run / "reviews").glob("*/design.json")):
-        sample = Sample.load(path.parent)
-        facts = sample.design.facts
-        if sample.design.form != "relevance" or not facts.get("random") or facts["random"] != facts["controls"]:
+    for desk in desks(run):
+        design, facts = desk.sample.design, desk.sample.design.facts
+        if design.form != "relevance" or not facts.get("random") or facts["random"] != facts["controls"]:
             continue
-        desk = Desk(sample)
-        said = {person: desk.said(person) for person in desk.people()}
-        rows = []
-        for row_id, ids, readers in (
-            sample.survey.filter(pl.col("expected").is_not_null()).select("row_id", "ids", "assessors").iter_rows()
-        ):
-            given = {who: answer for who, kept in said.items() if row_id in kept and (answer := kept[row_id].answer)}
-            if grade := desk.settled(readers, given):
-                rows.append((*ids, grade))
+        rows = [(*row["ids"], grade) for row, _, grade in desk.answered() if grade and row["expected"] is not None]
         graded = pl.DataFrame(rows, dict.fromkeys((*PAIR, "grade"), pl.String), orient="row")
         # the pool may have grown since the sample was drawn: what came into it is no longer below
         outside = graded.join(pool, on=PAIR, how="anti")
         if len(outside):
-            yield f"reviews/{sample.design.name}", outside
+            yield f"reviews/{design.name}", outside

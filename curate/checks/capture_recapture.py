@@ -75,7 +75,7 @@ def chao(once: float, twice: float, nets: int) -> float:
 def capture(caught: Caught, queries: Sequence[str], retrievers: Sequence[str], seed: int) -> Capture | None:
     """Return what the overlap of retrievers says; None for fewer than two retrievers, or if nothing was found.
 
-    `caught` has a row per relevant document of a query; rows that nobody caught count for nothing. Intervals resample
+    `caught` has a row per relevant document of a query; rows that none caught count for nothing. Intervals resample
     queries.
     """
     count = len(retrievers)

@@ -13,7 +13,7 @@ import polars as pl
 
 from curate.panel.voting import PAIR
 from curate.retrieval.ranking import ndcg
-from curate.stats.bootstrap import Figure, divided, measured
+from curate.stats.bootstrap import Figure, divided, measured, rate
 from curate.stats.rank_correlation import kendall
 from curate.stats.tally import Floats
 
@@ -141,5 +141,4 @@ def _compared(before: Floats, after: Floats, seed: int) -> list[Figure]:
 
 def _share(gone: Relevant, relevant: Relevant, seed: int) -> Figure:
     counts = [[len(gone.get(query, ())), len(documents)] for query, documents in sorted(relevant.items())]
-    sums = np.array(counts, dtype=np.float64).reshape(len(counts), 2)
-    return measured(sums, lambda each: divided(each[..., :1], each[..., 1:]), seed)[0]
+    return rate(np.array(counts, dtype=np.float64).reshape(len(counts), 2), seed)

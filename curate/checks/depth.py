@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from curate.panel.voting import PAIR
-from curate.stats.bootstrap import Figure, divided, measured
+from curate.stats.bootstrap import Figure, rate
 
 EDGES = (10, 20, 50, 100, 200, 500, 1000)
 """Last positions of the bins; a deeper pool has bins of a thousand."""
@@ -60,10 +60,13 @@ def bands(pairs: pl.DataFrame, seed: int) -> list[Band]:
         part = pairs.filter(pl.col("position").is_between(low, high))
         counted = part.group_by("query_id").agg(pl.len(), pl.col("relevant").sum()).sort("query_id")
         sums = counted.select("relevant", "len").to_numpy().astype(np.float64)
-        rate = measured(sums, lambda each: divided(each[..., :1], each[..., 1:]), seed)[0]
         relevant = int(part["relevant"].sum())
         cumulated = relevant + (found[-1].cumulated if found else 0)
-        found.append(Band(low, high, len(counted), len(part), relevant, rate, cumulated, round(cumulated / queries, 4)))
+        found.append(
+            Band(
+                low, high, len(counted), len(part), relevant, rate(sums, seed), cumulated, round(cumulated / queries, 4)
+            )
+        )
     return found
 
 

@@ -23,7 +23,7 @@ from curate.ledger import Ledger, default_path
 from curate.llm.providers.presets import families
 from curate.panel import position_bias, rating
 from curate.panel.controls import Accuracy
-from curate.review.settled import settled
+from curate.review.desk import settled
 from curate.runs.run import Run
 from curate.stages.asking import collection, consent, seating
 from curate.stages.asking.panel_run import PanelRun
@@ -190,7 +190,7 @@ def _in_full(ratings: pl.DataFrame, bench: Bench) -> pl.DataFrame:
 
 
 def _controls(bench: Bench) -> dict[str, Accuracy]:
-    """Return who answered controls, and how; nobody where nothing was asked yet."""
+    """Return the accuracy on controls of each judge that answered some."""
     found = bench.trial.measured(bench.config.gate) if bench.trial else {}
     return {name: each for name, each in found.items() if bench.order.controls or each.value is not None}
 

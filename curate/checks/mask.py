@@ -3,7 +3,7 @@
 Answers are appended beside the sample, as those of reviews are. The figures are also written to `checks/mask.json`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,8 +70,9 @@ class Read:
 def check(run: Path, desk: Desk) -> dict[str, Json]:
     """Return what a sample says of a run's masked texts as far as it was read, and write it to `checks/mask.json`."""
     design = desk.sample.design
-    said = dict(_said(desk))
-    strata = dict(desk.sample.survey.select("row_id", "stratum").iter_rows())
+    rows = list(desk.answered())
+    said = {row["row_id"]: settled for row, _, settled in rows if settled}
+    strata = {row["row_id"]: row["stratum"] for row, _, _ in rows}
     parts = [
         Read(each.name, each.size, [said[row] for row, name in strata.items() if name == each.name and row in said])
         for each in design.strata
@@ -105,12 +106,10 @@ def shares(parts: Sequence[Read]) -> dict[str, Json]:
     times = sum(part.texts for part in masked) / sum(part.texts for part in parts)
     return {
         "leak": _figure(parts, LEAK),
-        "changed": of_masked and {**of_masked, **{name: round(times * of_masked[name], 6) for name in _BOUNDS}},
+        "changed": of_masked
+        and {**of_masked, **{name: round(times * of_masked[name], 6) for name in ("value", "low", "high")}},
         "changed_of_masked": of_masked,
     }
-
-
-_BOUNDS = ("value", "low", "high")
 
 
 def _figure(parts: Sequence[Read], fault: frozenset[str]) -> dict[str, float] | None:
@@ -121,19 +120,9 @@ def _figure(parts: Sequence[Read], fault: frozenset[str]) -> dict[str, float] | 
     found = sample_estimates.share(counted)
     if found is None:
         return None
-    bounds = {name: round(getattr(found, name), 6) for name in _BOUNDS}
-    return {**bounds, "hits": int(sum(part.hits for part in counted)), "read": found.answered}
+    return {**found.bounds(6), "hits": int(sum(part.hits for part in counted)), "read": found.answered}
 
 
 def _row(part: Read) -> dict[str, Json]:
     row: dict[str, Json] = {"stratum": part.stratum, "texts": part.texts, "read": len(part.answers)}
     return {**row, "leak": _figure([part], LEAK), "changed": _figure([part], CHANGED) if part.masked else None}
-
-
-def _said(desk: Desk) -> Iterator[tuple[str, str]]:
-    """Yield every row that was answered, and the answer that counts."""
-    said = {person: desk.said(person) for person in desk.people()}
-    for row_id, readers in desk.sample.survey.select("row_id", "assessors").iter_rows():
-        given = {who: answer for who, kept in said.items() if row_id in kept and (answer := kept[row_id].answer)}
-        if settled := desk.settled(readers, given):
-            yield row_id, settled

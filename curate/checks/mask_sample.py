@@ -27,7 +27,7 @@ from curate.system.files import frame, read_json, read_table
 
 SHARE = 0.01
 LEAST, MOST = 100, 2_000
-"""Bounds of the sample's size, whatever 1 % is."""
+"""Bounds of the sample's size."""
 EACH = 10
 """Texts drawn from every stratum, or all that it has."""
 MASKED, PLAIN = "something masked", "nothing masked"

@@ -1,7 +1,8 @@
-"""What the ratings of a panel tell of its judges, without a call: strictness, errors in common, clones, places."""
+"""Diagnostics of judges from the ratings of a panel, without a call: strictness, errors in common, clones, places."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -17,6 +18,9 @@ from curate.stats.ratios import mean, numbered
 from curate.stats.sample_estimates import Estimate, wilson
 from curate.stats.tally import Floats, tally
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 
 def judge(
     base: pl.DataFrame, others: Sequence[pl.DataFrame], people: pl.DataFrame, qrels: pl.DataFrame, seed: int
@@ -27,14 +31,14 @@ def judge(
     """
     rated = base.drop_nulls("grade")
     relevant = int(rated["grade"].is_in(list(CUT)).sum())
-    by_people, beside = against_people(base, people, seed), rest(base, others)
+    beside = rest(base, others)
     return {
         "rated": len(rated),
-        "relevant": asdict(found) if (found := wilson(relevant, len(rated))) else None,
+        "relevant": _plain(wilson(relevant, len(rated))),
         "position": asdict(position_bias.slots(base, seed)),
         "strictness": strictness(beside, seed),
         "against_panel": asdict(leniency.against(beside, seed)),
-        "against_people": asdict(by_people) if by_people else None,
+        "against_people": _plain(against_people(base, people, seed)),
         "legacy": legacy(base, qrels),
     }
 
@@ -49,7 +53,7 @@ def rest(base: pl.DataFrame, others: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Return a judge's grades beside the others': query_id, grade, reference, others.
 
     `reference` is the grade that all others give, None where they differ or one has none; `others` the mean of theirs
-    in steps, None where nobody has one.
+    in steps, None where no other has one.
     """
     table = base.select(*PAIR, "grade")
     names = [f"other {number}" for number in range(len(others))]
@@ -67,23 +71,20 @@ def strictness(rows: pl.DataFrame, seed: int) -> Json:
     """Return the mean of the steps by which a judge is above the mean of the others: positive is lenient."""
     both = rows.drop_nulls(["grade", "others"])
     above = position_bias.steps_of(both["grade"]) - both["others"].to_numpy()
-    found = mean(above, numbered(both["query_id"]), seed)
-    return asdict(found) if found else None
+    return _plain(mean(above, numbered(both["query_id"]), seed))
 
 
 def legacy(base: pl.DataFrame, qrels: pl.DataFrame) -> Json:
     """Return the share of a legacy set's positives that a judge finds relevant; they are noisy, so it gates nothing."""
     positives = qrels.filter(pl.col("score") > 0).select(PAIR)
     graded = base.join(positives, on=PAIR, how="semi").drop_nulls("grade")["grade"]
-    found = wilson(int(graded.is_in(list(CUT)).sum()), len(graded))
-    return asdict(found) if found else None
+    return _plain(wilson(int(graded.is_in(list(CUT)).sum()), len(graded)))
 
 
 def prevalence(base: pl.DataFrame, sensitivity: Estimate | None, specificity: Estimate | None) -> Json:
     """Return the share of the judge's pairs that are relevant, corrected by its rates of right answers."""
     grades = base.drop_nulls("grade")["grade"]
-    found = leniency.prevalence(int(grades.is_in(list(CUT)).sum()), len(grades), sensitivity, specificity)
-    return asdict(found) if found else None
+    return _plain(leniency.prevalence(int(grades.is_in(list(CUT)).sum()), len(grades), sensitivity, specificity))
 
 
 def panel(
@@ -92,10 +93,9 @@ def panel(
     """Return how right unanimous grades are by people, and what `judge_errors.in_common` says of the judges."""
     votes = voting.votes(ratings, names)
     said = votes.select(PAIR).join(people, on=PAIR, how="left", maintain_order="left")
-    found = unanimous(voting.coded(votes, names), said["grade"], said["weight"].to_numpy())
     read = people.select(*PAIR, "weight", relevant=pl.col("grade").is_in(list(CUT)))
     return {
-        "unanimous_as_people": asdict(found) if found else None,
+        "unanimous_as_people": _plain(unanimous(voting.coded(votes, names), said["grade"], said["weight"].to_numpy())),
         **in_common(ratings, names, read, families, seed),
     }
 
@@ -117,3 +117,8 @@ def unanimous(codes: voting.Codes, people: pl.Series, weight: Floats) -> Estimat
     agreed = (codes[:, :1] == codes).all(axis=1) & (codes[:, 0] >= 0) & people.is_not_null().to_numpy()
     first = np.array(GRADES)[codes[:, 0]]
     return leniency.share(weight, first == people.to_numpy(), agreed)
+
+
+def _plain(figure: "DataclassInstance | None") -> Json:
+    """Return a figure as a mapping, None where it is not defined."""
+    return None if figure is None else asdict(figure)

@@ -20,7 +20,7 @@ from curate.pii.excerpt import Excerpt, excerpt
 from curate.pii.naming import FIELD
 from curate.runs.pipeline import Pipeline
 from curate.stages.asking import privacy_guard, residual_decisions
-from curate.stages.asking.residual_decisions import Decision, Verb
+from curate.stages.asking.residual_decisions import Decision
 from curate.stages.context import Context
 from curate.system.files import read_table
 
@@ -62,7 +62,7 @@ class Listing:
     """Whether the pipeline lets everything pass (`mask.residual: allow`)."""
 
     def open(self) -> list[ResidualPlace]:
-        """Return the places that nobody has decided on."""
+        """Return the places without a decision."""
         return [place for place in self.places if place.state == "open"]
 
     def counts(self) -> dict[str, dict[str, int]]:
@@ -135,7 +135,7 @@ def excerpts(listing: Listing) -> dict[int, Excerpt]:
 
 @dataclass(frozen=True)
 class ResidualDecisions:
-    """What somebody decides: numbers of the list, and reasons for all places of a reason that are open."""
+    """Decisions of a user: numbers of the list, and reasons for all places of a reason that are open."""
 
     mask: Sequence[int] = ()
     accept: Sequence[int] = ()
@@ -154,7 +154,14 @@ def decide(listing: Listing, orders: ResidualDecisions) -> list[Decision]:
     mask = {*orders.mask, *(number for number, reason in of_reason if reason in orders.mask_all)} - {*orders.accept}
     accept = {*orders.accept, *(number for number, reason in of_reason if reason in orders.accept_all)} - mask
     places = (listing.places[number - 1] for number in sorted(mask | accept))
-    made = [_decision(place, "mask" if place.number in mask else "accept", orders.by) for place in places]
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    made = [
+        Decision(
+            *(place.table, place.id, place.field, place.raw_start, place.raw_end),
+            *(place.link, place.reason, "mask" if place.number in mask else "accept", orders.by, now),
+        )
+        for place in places
+    ]
     if made:
         residual_decisions.append(listing.run, made)
     return made
@@ -173,8 +180,3 @@ def _check(orders: ResidualDecisions, listing: Listing) -> None:
     both = {*orders.mask} & {*orders.accept} or {*orders.mask_all} & {*orders.accept_all}
     if both:
         raise ConfigError(f"{min(both)}: found both, expected it to be masked or accepted; choose one of the two")
-
-
-def _decision(place: ResidualPlace, verb: Verb, by: str) -> Decision:
-    where = (place.table, place.id, place.field, place.raw_start, place.raw_end)
-    return Decision(*where, place.link, place.reason, verb, by, datetime.now(UTC).isoformat(timespec="seconds"))

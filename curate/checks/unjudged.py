@@ -7,7 +7,7 @@ import numpy as np
 
 from curate.checks.coverage import Relevant
 from curate.retrieval.ranking import ndcg
-from curate.stats.bootstrap import Figure, divided, measured
+from curate.stats.bootstrap import Figure, averages
 from curate.stats.tally import Floats
 
 DEPTHS = (10, 100)
@@ -61,7 +61,7 @@ def covered(
         [doc for doc in ranked if verdicts.get((query, doc)) in DECIDED]
         for query, ranked in zip(queries, whole, strict=True)
     ]
-    stock, condensed = _means([_scores(each, queries, relevant) for each in (whole, kept)], seed)
+    stock, condensed = averages([_scores(each, queries, relevant) for each in (whole, kept)], seed)
     return Covered(
         system=system,
         queries=len(queries),
@@ -79,7 +79,7 @@ def _depth(k: int, lists: Mapping[str, Sequence[str]], verdicts: Mapping[tuple[s
     return Depth(
         k=k,
         documents=len(words),
-        judged=_means([shares], seed)[0],
+        judged=averages([shares], seed)[0],
         holes=words.count(None),
         doubtful=sum(word is not None and word not in DECIDED for word in words),
     )
@@ -87,9 +87,3 @@ def _depth(k: int, lists: Mapping[str, Sequence[str]], verdicts: Mapping[tuple[s
 
 def _scores(ranked: Sequence[Sequence[str]], queries: Sequence[str], relevant: Relevant) -> Floats:
     return np.array([ndcg(each, relevant[query]) for query, each in zip(queries, ranked, strict=True)])
-
-
-def _means(columns: Sequence[Floats], seed: int) -> list[Figure]:
-    """Return the mean of every column over queries, with an interval that resamples them."""
-    sums = np.column_stack([np.ones(len(columns[0])), *columns])
-    return measured(sums, lambda each: divided(each[..., 1:], each[..., :1]), seed)

@@ -57,11 +57,9 @@ def effective(figures: Figures) -> list[str]:
 
 
 def _control(name: str, found: Figures) -> Row:
-    row: Row = {"judge": name, "gate": found["state"], "balanced": found["value"], "low": found["low"]}
-    row["high"] = found["high"]
-    for kind in ("positives", "random", "rejected"):
-        row[kind] = _estimate(found[kind])
-    return {**row, "unanswered": found["unanswered"]}
+    kinds = {kind: _estimate(found[kind]) for kind in ("positives", "random", "rejected")}
+    row: Row = {"judge": name, "gate": found["state"], "balanced": found["value"]}
+    return {**row, "low": found["low"], "high": found["high"], **kinds, "unanswered": found["unanswered"]}
 
 
 def _place(name: str, found: Figures) -> Row:
@@ -71,31 +69,19 @@ def _place(name: str, found: Figures) -> Row:
 
 def _again(name: str, kind: str, found: Figures) -> Row:
     row: Row = {"judge": name, "asked": kind, "pairs": found["pairs"], "lost": found["lost"]}
-    row |= _figure("cut_flips", found["cut_flips"])
-    row |= {"grade_flips": _value(found["grade_flips"])}
-    row |= _figure("shift", found["shift"])
-    return {**row, "slope": _value(found["slope"])}
+    row |= {**_figure("cut_flips", found["cut_flips"]), "grade_flips": _value(found["grade_flips"])}
+    return {**row, **_figure("shift", found["shift"]), "slope": _value(found["slope"])}
 
 
 def _strict(name: str, found: Figures) -> Row:
     people = found["against_people"] or {}
     row: Row = {"judge": name, **_figure("panel", found["strictness"]), **_figure("people", people.get("steps"))}
-    return {
-        **row,
-        "sensitivity": _estimate(people.get("sensitivity")),
-        "specificity": _estimate(people.get("specificity")),
-    }
+    return {**row, **{rate: _estimate(people.get(rate)) for rate in ("sensitivity", "specificity")}}
 
 
 def _share(name: str, found: Figures) -> Row:
-    corrected = found["prevalence"] or {}
-    row: Row = {
-        "judge": name,
-        "by": corrected.get("source"),
-        "rated": found["rated"],
-        "relevant": _value(found["relevant"]),
-    }
-    row |= _figure("corrected", found["prevalence"])
+    row: Row = {"judge": name, "by": (found["prevalence"] or {}).get("source"), "rated": found["rated"]}
+    row |= {"relevant": _value(found["relevant"]), **_figure("corrected", found["prevalence"])}
     return {**row, "legacy": _estimate(found["legacy"])}
 
 

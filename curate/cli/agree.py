@@ -150,8 +150,9 @@ def _agreement(levels: Mapping[str, Mapping[str, Any]], labels: Mapping[str, Seq
     from curate.report.run_figures import stated
 
     words, first = strings("en"), next(iter(levels.values()))
+    titles = words["measures"] | words["further_measures"]
     rows = [
-        {"measure": words["measures"][name], **{level: stated(found, name, words) for level, found in levels.items()}}
+        {"measure": titles[name], **{level: stated(found, name, words) for level, found in levels.items()}}
         for name in first["intervals"]
     ]
     counts = [

@@ -4,10 +4,10 @@ A panel errs, so its own counts are wrong both ways. People grade a sample of pa
 (+, -) and verdicts; with N pairs in a stratum, of which n were answered and x found relevant, the false negatives are
 the sum of N x / n over the strata without a label, the false positives the sum of N (1 - x / n) over those with one.
 
-The mean a query is for the population that the queries were drawn from, so two things vary: queries, and which pairs of
-theirs were drawn. Both are in the variance of the linearised estimate, whose term of a query is the sum over strata of
-N_q p + (N / n) (x_q - n_q p). Where every answer of a stratum is the same, the sample shows no variance at all; what
-smoothing p to (x + 1/2) / (n + 1) adds to the design's part is added, as in `estimates`.
+The mean per query is for the population that the queries were drawn from, so two things vary: queries, and which of
+their pairs were drawn. Both are in the variance of the linearised estimate, whose term of a query is the sum over
+strata of N_q p + (N / n) (x_q - n_q p). Where every answer of a stratum is the same, the sample shows no variance at
+all; what smoothing p to (x + 1/2) / (n + 1) adds to the design's part is added, as in `estimates`.
 
 A few hits in a large stratum weigh much, so the estimate is skewed, and too small a one goes with too small a variance.
 The interval is therefore a score interval with a variance that grows with the mean: all m, from 0 on, with
@@ -26,19 +26,14 @@ import polars as pl
 
 from curate.core.errors import DataError
 from curate.label_audit.labels import LABELLED, UNLABELLED
-from curate.stats.sample_estimates import LEVEL, Estimate, StratumCounts, share
+from curate.stats.sample_estimates import LEVEL, Bounded, Estimate, StratumCounts, share
 from curate.stats.tally import Floats
 
 
 @dataclass(frozen=True)
-class Mean:
-    """A corrected mean a query with its interval."""
+class Mean(Bounded):
+    """A corrected mean per query with its interval."""
 
-    value: float
-    low: float
-    high: float
-    level: float
-    answered: int
     queries: int
 
 
@@ -83,7 +78,7 @@ def correct(pairs: pl.DataFrame, answers: pl.DataFrame, queries: Sequence[str], 
 
 
 def mean(size: Floats, answered: Floats, hits: Floats, level: float = LEVEL) -> Mean | None:
-    """Return the mean number of hits a query, from counts by query and stratum, each of shape (queries, strata).
+    """Return the mean number of hits per query, from counts by query and stratum, each of shape (queries, strata).
 
     None if a stratum has pairs and no answer, or there are fewer than two queries.
     """

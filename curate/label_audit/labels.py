@@ -41,7 +41,7 @@ def compare(
     `labels` are the set's positives; `queries` and `documents` name for every id (query_id, doc_id) the `first` one of
     the same text. Kinds of labelled pairs are confirmed, false positive, contested, incomplete and unretrieved; of
     others false negative, duplicate, same question, negative and undecided. What a cascade stopped counts as incomplete
-    or undecided, for nobody knows what the other judges would have said. `same_as` is the labelled document of the same
+    or undecided, for what the other judges would have said is not known. `same_as` is the labelled document of the same
     text, or else the query of the same text that the text is labelled for.
     """
     first = (queries.rename({"first": "query_first"}), documents.rename({"first": "doc_first"}))
@@ -119,14 +119,14 @@ def _check(counts: pl.DataFrame) -> None:
 
 
 def mean(values: Floats, seed: int) -> tuple[float, float | None, float | None]:
-    """Return the mean of values a query with its 95 % bootstrap interval over queries, which two queries must have."""
+    """Return the mean of a value per query with its 95 % bootstrap interval over queries, if there are two or more."""
     found = ratios.mean(values, np.arange(len(values)), seed)
     assert found is not None  # there is a query
     return found.value, found.low, found.high
 
 
 def measures(counts: pl.DataFrame, seed: int) -> dict[str, Json]:
-    """Return measure -> total, mean a query with its interval (low, high), and how it spreads over queries."""
+    """Return measure -> total, mean per query with its interval (low, high), and how it spreads over queries."""
     found: dict[str, Json] = {}
     for name in AUDITED:
         figures = mean(counts[name].to_numpy().astype(np.float64), seed)

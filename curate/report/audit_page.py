@@ -9,14 +9,17 @@ from typing import Any
 
 import polars as pl
 
-from curate.core.config import Json, parse_yaml
+from curate.core.config import Json
 from curate.core.records import AUDITED
 from curate.label_audit.labels import MISSED
 from curate.panel import judge_dependence
 from curate.panel.voting import PAIR
 from curate.report import charts
+from curate.report.page import environment
 from curate.report.page import strings as words_of
+from curate.report.page_charts import histogram
 from curate.stats.bootstrap import FEW
+from curate.stats.distribution import Bin
 from curate.system import resources
 
 KINDS = ("confirmed", "false positive", "contested", *MISSED)
@@ -89,15 +92,11 @@ def cards(
 
 def page(found: Mapping[str, Any], shown: Sequence[Card], language: str) -> str:
     """Return the page as HTML, from the content of audit.json; the same figures give the same text."""
-    from jinja2 import Environment, StrictUndefined
-
     words, common = strings(language), words_of(language)["dependence"]
-    undefined = words["undefined"]
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
-    environment.filters["number"] = lambda value: undefined if value is None else f"{value:,}"
-    environment.filters["figure"] = lambda value, digits=2: undefined if value is None else f"{value:,.{digits}f}"
-    environment.filters["bounds"] = _bounds
-    return environment.from_string(resources.template("report/templates/audit.html.j2")).render(
+    filled = environment(words)
+    filled.filters["figure"] = lambda value, digits=2: words["undefined"] if value is None else f"{value:,.{digits}f}"
+    filled.filters["bounds"] = _bounds
+    return filled.from_string(resources.template("report/templates/audit.html.j2")).render(
         words=words,
         language=language,
         css=resources.template("report/templates/report.css"),
@@ -115,8 +114,7 @@ def page(found: Mapping[str, Any], shown: Sequence[Card], language: str) -> str:
 
 def strings(language: str) -> dict[str, Any]:
     """Return the words of the page in a language; English where there are none of it."""
-    known: dict[str, dict[str, Any]] = parse_yaml(resources.template("report/templates/audit.yaml"))
-    return known.get(language.partition("-")[0], known["en"])
+    return words_of(language, "audit")
 
 
 def _bounds(figure: Mapping[str, Json]) -> str:
@@ -149,13 +147,5 @@ def _charts(found: Mapping[str, Any], words: Mapping[str, Any]) -> dict[str, str
 
 
 def _histogram(found: Mapping[str, Any], name: str, words: Mapping[str, Any]) -> str:
-    bars = [(*_named(each), each["count"]) for each in found["measures"][name]["spread"]["bins"]]
-    return charts.histogram(words["charts"][name], bars, words["axes"][name])
-
-
-def _named(each: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a bin's short name, its lower end, and its full one."""
-    low, high = each["low"], each["high"]
-    if high is None:
-        return f"≥{low:,}", f"≥ {low:,}"
-    return f"{low:,}", f"{low:,}" if low == high else f"{low:,}–{high:,}"
+    bins = [Bin(**each) for each in found["measures"][name]["spread"]["bins"]]
+    return histogram(words["charts"][name], bins, words["axes"][name])

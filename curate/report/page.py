@@ -1,7 +1,7 @@
 """The report page: figures of a run in, one HTML file out, in the words of a language.
 
 Every text is escaped by the template engine; a figure that is None is shown as "not defined", never as 0.
-The one script is named by its digest in the page's policy, so that nothing else can run, whatever a text holds.
+The one script is named by its digest in the page's policy, so that no script in a text can run.
 """
 
 import json
@@ -16,7 +16,7 @@ from curate.core.config import Json, parse_yaml
 from curate.core.records import GRADES
 from curate.panel import judge_dependence
 from curate.report import run_figures
-from curate.report.page_charts import MEASURES, STATUSES, Levels, drawn, labelled, sets, tallies, verdicts
+from curate.report.page_charts import STATUSES, Levels, drawn, labelled, sets, tallies, verdicts
 from curate.report.run_figures import QueryCounts
 from curate.report.shown import Shown
 from curate.stats.bootstrap import FEW
@@ -48,7 +48,7 @@ def page(shown: Shown, language: str, other: str | None = None) -> str:
     words = {name: strings(name) for name in tags}
     script = resources.template("report/templates/report.js")
     return (
-        _environment(words[language])
+        environment(words[language])
         .from_string(resources.template("report/templates/report.html.j2"))
         .render(
             bodies=[
@@ -69,19 +69,23 @@ def page(shown: Shown, language: str, other: str | None = None) -> str:
     )
 
 
-def _environment(words: Mapping[str, Any]) -> "Environment":
+def environment(words: Mapping[str, Any]) -> "Environment":
+    """Return a template engine that escapes every text and shows None as "not defined", in the words of a language."""
     from jinja2 import Environment, StrictUndefined
 
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
-    environment.filters["number"] = lambda value: words["undefined"] if value is None else f"{value:,}"
-    environment.filters["figure"] = lambda value: words["undefined"] if value is None else f"{value:,.3f}"
-    environment.filters["ranged"] = lambda value, bounds: run_figures.ranged(value, bounds) or words["undefined"]
-    environment.filters["stated"] = lambda found, name: run_figures.stated(found, name, words)
-    environment.filters["interval"] = lambda figure: run_figures.between(figure) or words["undefined"]
-    environment.filters["mean"] = lambda value: words["undefined"] if value is None else f"{value:,.1f}"
-    environment.filters["named"] = lambda keys, names: [names[key] for key in keys]
-    environment.filters["share"] = lambda part, whole: f"{part / whole:.1%}" if whole else words["undefined"]
-    return environment
+    undefined = words["undefined"]
+    made = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    made.filters |= {
+        "number": lambda value: undefined if value is None else f"{value:,}",
+        "figure": lambda value: undefined if value is None else f"{value:,.3f}",
+        "ranged": lambda value, bounds: run_figures.ranged(value, bounds) or undefined,
+        "stated": lambda found, name: run_figures.stated(found, name, words),
+        "interval": lambda figure: run_figures.between(figure) or undefined,
+        "mean": lambda value: undefined if value is None else f"{value:,.1f}",
+        "named": lambda keys, names: [names[key] for key in keys],
+        "share": lambda part, whole: f"{part / whole:.1%}" if whole else undefined,
+    }
+    return made
 
 
 def _body(shown: Shown, words: Mapping[str, Any], others: list[str], *, whole: bool) -> str:
@@ -90,32 +94,34 @@ def _body(shown: Shown, words: Mapping[str, Any], others: list[str], *, whole: b
     positives = {name: spread(each) for name, each in counts.items()}
     said = shown.agreed["grades"].values()
     levels = _levels(shown, words)
-    environment = _environment(words)
-    return environment.from_string(resources.template("report/templates/report_body.html.j2")).render(
-        words=words,
-        other=others[0] if others else None,
-        with_queries=whole,
-        shown=shown,
-        panel=shown.agreed["panel"],
-        weak=run_figures.only_heuristics(shown.agreed["panel"], _heuristics(shown)),
-        failed=run_figures.failed(shown.steps["judge"].facts),
-        unfinished=[step.unfinished for step in shown.steps.values() if step.unfinished],
-        alike=judge_dependence.warnings(shown.dependence, words["dependence"]),
-        worth=judge_dependence.worth(shown.dependence, words["dependence"]),
-        levels=levels,
-        few=FEW,
-        positives=positives,
-        charts=drawn(shown, positives, levels, words),
-        sets=sets(shown),
-        labelled=partial(labelled, shown, words),
-        tallies=tallies(shown, words),
-        proved=_proved(shown, words["experts"]["rows"]),
-        grades=[*GRADES, *(name for name in STATUSES if any(name in counts for counts in said))],
-        verdicts=verdicts(shown),
-        edges=_edges,
-        kappas=_kappas(shown.agreed),
-        measures=MEASURES,
-        keys=KEYS,
+    return (
+        environment(words)
+        .from_string(resources.template("report/templates/report_body.html.j2"))
+        .render(
+            words=words,
+            other=others[0] if others else None,
+            with_queries=whole,
+            shown=shown,
+            panel=shown.agreed["panel"],
+            weak=run_figures.only_heuristics(shown.agreed["panel"], _heuristics(shown)),
+            failed=run_figures.failed(shown.steps["judge"].facts),
+            unfinished=[step.unfinished for step in shown.steps.values() if step.unfinished],
+            alike=judge_dependence.warnings(shown.dependence, words["dependence"]),
+            worth=judge_dependence.worth(shown.dependence, words["dependence"]),
+            levels=levels,
+            few=FEW,
+            positives=positives,
+            charts=drawn(shown, positives, levels, words),
+            sets=sets(shown),
+            labelled=partial(labelled, shown, words),
+            tallies=tallies(shown, words),
+            proved=_proved(shown, words["experts"]["rows"]),
+            grades=[*GRADES, *(name for name in STATUSES if any(name in counts for counts in said))],
+            verdicts=verdicts(shown),
+            edges=_edges,
+            kappas=_kappas(shown.agreed),
+            keys=KEYS,
+        )
     )
 
 
@@ -136,15 +142,15 @@ def _levels(shown: Shown, words: Mapping[str, Any]) -> Levels:
     ]
 
 
-def strings(language: str) -> dict[str, Any]:
-    """Return the words of the page in a language; English where there are none of it."""
-    known = _words()
+def strings(language: str, kind: str = "report") -> dict[str, Any]:
+    """Return the words of a kind of page, report or audit, in a language; English where there are none of it."""
+    known = _words(kind)
     return known.get(language.partition("-")[0], known["en"])
 
 
 @cache
-def _words() -> dict[str, dict[str, Any]]:
-    words: dict[str, dict[str, Any]] = parse_yaml(resources.template("report/templates/report.yaml"))
+def _words(kind: str) -> dict[str, dict[str, Any]]:
+    words: dict[str, dict[str, Any]] = parse_yaml(resources.template(f"report/templates/{kind}.yaml"))
     return words
 
 

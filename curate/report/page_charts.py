@@ -11,7 +11,6 @@ from curate.report.shown import Labels, Shown
 from curate.stats.distribution import Bin, Spread
 
 STATUSES = ("refused", "unparsed", "failed", "stopped")
-MEASURES = ("percent", "fleiss", "alpha_nominal", "alpha_ordinal", "ac1")
 GROUPS = 12
 """Groups of retrievers that the plot of their overlap shows, the largest ones; the table beside it has all of them."""
 Levels = list[tuple[str, Mapping[str, Any]]]
@@ -64,11 +63,11 @@ def drawn(shown: Shown, positives: Mapping[str, Spread], levels: Levels, words: 
         "agreement": _forest(levels[:2], words),
         "overlap": charts.upset(titles["overlap"], found, _together(shown.overlap)),
         **{
-            f"positives {name}": _histogram(titles["positives"], spread, axes["positives"])
+            f"positives {name}": histogram(titles["positives"], spread.bins, axes["positives"])
             for name, spread in positives.items()
         },
-        "queries": _histogram(titles["queries"], shown.lengths["queries"], axes["queries"]),
-        "corpus": _histogram(titles["corpus"], shown.lengths["corpus"], axes["corpus"]),
+        "queries": histogram(titles["queries"], shown.lengths["queries"].bins, axes["queries"]),
+        "corpus": histogram(titles["corpus"], shown.lengths["corpus"].bins, axes["corpus"]),
     }
 
 
@@ -99,8 +98,8 @@ def _together(overlap: Overlap) -> list[tuple[tuple[str, ...], int]]:
 def _forest(levels: Levels, words: Mapping[str, Any]) -> str:
     """Return the measures of agreement as a chart, with a line for each level."""
     rows = [
-        (words["measures"][name], [(level, *_entry(agreed, name, words)) for level, agreed in levels])
-        for name in MEASURES
+        (title, [(level, *_entry(agreed, name, words)) for level, agreed in levels])
+        for name, title in words["measures"].items()
     ]
     return charts.forest(words["charts"]["agreement"], rows)
 
@@ -119,8 +118,9 @@ def verdicts(shown: Shown) -> tuple[str, ...]:
     return VERDICTS if shown.agreed["counts"][VERDICTS[-1]] else VERDICTS[:-1]
 
 
-def _histogram(title: str, spread: Spread, axis: str) -> str:
-    return charts.histogram(title, [(*_names(each), each.count) for each in spread.bins], axis)
+def histogram(title: str, bins: Sequence[Bin], axis: str) -> str:
+    """Return bins as a chart."""
+    return charts.histogram(title, [(*_names(each), each.count) for each in bins], axis)
 
 
 def _names(each: Bin) -> tuple[str, str]:

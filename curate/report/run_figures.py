@@ -1,4 +1,4 @@
-"""What the report shows, computed from the tables of a run: drops, overlap, lengths, samples, counts a query."""
+"""What the report shows, computed from the tables of a run: drops, overlap, lengths, samples, counts per query."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,7 @@ import polars as pl
 from curate.core.config import Json
 from curate.core.records import VERDICTS
 from curate.core.sampling import generator
-
-PAIR = ["query_id", "doc_id"]
+from curate.panel.voting import PAIR
 
 
 @dataclass(frozen=True)
@@ -37,11 +36,11 @@ class RetrieverGroup:
 
 @dataclass(frozen=True)
 class Overlap:
-    """Who found the pairs of a pool; every list is in the order of `retrievers`."""
+    """Which retrievers found the pairs of a pool; every list is in the order of `retrievers`."""
 
     retrievers: list[str]
     pairs: int
-    """Pairs in the pool, found by whomever."""
+    """Pairs in the pool, found by any retriever."""
     found: list[int]
     alone: list[int]
     """Pairs that no other retriever found."""

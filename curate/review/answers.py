@@ -59,15 +59,11 @@ def append(folder: Path, person: str, answers: Sequence[Answer]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = "".join(json.dumps(asdict(answer), ensure_ascii=False) + "\n" for answer in answers)
     with FileLock(f"{file}.lock"), file.open("ab+") as stream:
-        if stream.tell() and not _ends_a_line(stream.fileno(), stream.tell()):
+        if stream.tell() and os.pread(stream.fileno(), 1, stream.tell() - 1) != b"\n":
             lines = "\n" + lines  # what a crash left of a line must not swallow this one
         stream.write(lines.encode("utf-8"))
         stream.flush()
         os.fsync(stream.fileno())
-
-
-def _ends_a_line(descriptor: int, size: int) -> bool:
-    return os.pread(descriptor, 1, size - 1) == b"\n"
 
 
 class Heard:
@@ -101,7 +97,7 @@ class Heard:
             stream.seek(self._place - len(self._tail))
             raw = stream.read()
             if os.fstat(stream.fileno()).st_ino != self._inode or not raw.startswith(self._tail):
-                self._forget()  # another file: somebody put an older one in its place
+                self._forget()  # another file: an older one was put in its place
                 self._inode = os.fstat(stream.fileno()).st_ino
                 stream.seek(0)
                 raw = stream.read()

@@ -1,4 +1,4 @@
-"""What the answers to a sample of an audit make of its counts."""
+"""Counts of an audit corrected by the answers to a sample of it."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,11 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.label_audit import correction
-from curate.label_audit.correction import Mean
 from curate.review.desk import Desk
 from curate.review.proof import checked
-from curate.stats.sample_estimates import Estimate
+from curate.stats.sample_estimates import Bounded
+
+FIGURES = ("false_negatives", "false_positives", "positives", "precision")
 
 
 def correct(desk: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> dict[str, Json]:
@@ -28,10 +29,7 @@ def correct(desk: Desk, pairs: pl.DataFrame, queries: Sequence[str]) -> dict[str
         "sample": design.name,
         "outdated": False,
         "answered": found.answered,
-        "false_negatives": _shown(found.false_negatives),
-        "false_positives": _shown(found.false_positives),
-        "positives": _shown(found.positives),
-        "precision": _shown(found.precision),
+        **{name: _shown(getattr(found, name)) for name in FIGURES},
     }
 
 
@@ -45,9 +43,8 @@ def _outdated(desk: Desk, pairs: pl.DataFrame) -> bool:
     return len(moved) > 0 or sizes != {stratum.name: stratum.size for stratum in desk.sample.design.strata}
 
 
-def _shown(figure: Mean | Estimate | None) -> dict[str, Json] | None:
+def _shown(figure: Bounded | None) -> dict[str, Json] | None:
     """Return a figure and its bounds, rounded; None where a stratum that it needs has no answer."""
     if figure is None:
         return None
-    bounds = {name: round(getattr(figure, name), 5) for name in ("value", "low", "high")}
-    return {**bounds, "answered": figure.answered}
+    return {**figure.bounds(5), "answered": figure.answered}

@@ -3,15 +3,17 @@
 The page and the files of a spreadsheet write through it, so both write the same thing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
+from curate.panel.voting import PAIR
 from curate.review import answers
 from curate.review.answers import ADJUDICATED, Answer, Heard
 from curate.review.sample import Sample, SampleRow
@@ -44,15 +46,17 @@ class Desk:
         """Return whose answers there may be: the assessors, and the adjudicator."""
         return [*self.assessors, ADJUDICATED]
 
-    @staticmethod
-    def adjudicated(said: Mapping[str, str]) -> bool:
-        """Say whether a row has a final answer; `said` is person -> answer."""
-        return ADJUDICATED in said
+    def answered(self) -> Iterator[tuple[dict[str, Any], dict[str, str], str | None]]:
+        """Yield every row of the survey, person -> answer, and the answer that counts; None without any.
 
-    @staticmethod
-    def settled(readers: Sequence[str], said: Mapping[str, str]) -> str | None:
-        """Return the answer that counts: the final one, else that of the first of its readers who has given one."""
-        return next((said[person] for person in (ADJUDICATED, *readers) if person in said), None)
+        The one that counts is the final one, else that of the first of the row's readers who has given one.
+        """
+        said = {person: self.said(person) for person in self.people()}
+        for row in self.sample.survey.iter_rows(named=True):
+            kept = {who: answers[row["row_id"]].answer for who, answers in said.items() if row["row_id"] in answers}
+            given = {who: answer for who, answer in kept.items() if answer}
+            counts = next((given[who] for who in (ADJUDICATED, *row["assessors"]) if who in given), None)
+            yield row, given, counts
 
     def record(self, person: str, given: Sequence[Answer]) -> int:
         """Keep answers; returns how many of them say something new. They are on the disk when this returns.
@@ -68,7 +72,8 @@ class Desk:
                     f"{answer.answer!r} is no answer; {suggestion(answer.answer, self.sample.form.answers)}"
                 )
         before = self.said(person)
-        new = [answer for answer in given if _differs(answer, before.get(answer.row_id))]
+        old = ((answer, before.get(answer.row_id, Answer(answer.row_id, None))) for answer in given)
+        new = [answer for answer, said in old if (answer.answer, answer.note) != (said.answer, said.note)]
         now = datetime.now(UTC).isoformat(timespec="seconds")
         if new:
             answers.append(self.sample.folder, person, [replace(answer, time=now) for answer in new])
@@ -76,20 +81,18 @@ class Desk:
 
     def reviews(self) -> pl.DataFrame:
         """Return the `reviews` table: the last grade of everybody for every pair, sorted; controls are left out."""
-        drawn = self.sample.survey.filter(pl.col("expected").is_null())
-        keys = {row[0]: row[1:] for row in drawn.select("row_id", "ids", "probability").iter_rows()}
+        said = {person: self.said(person) for person in self.people()}
         rows = [
             {
-                "query_id": keys[row_id][0][0],
-                "doc_id": keys[row_id][0][1],
+                **dict(zip(PAIR, row["ids"], strict=True)),
                 "assessor": person,
-                "grade": answer.answer,
-                "note": answer.note,
-                "sampled_weight": 1 / keys[row_id][1],
+                "grade": grade,
+                "note": said[person][row["row_id"]].note,
+                "sampled_weight": 1 / row["probability"],
             }
-            for person in self.people()
-            for row_id, answer in self.said(person).items()
-            if row_id in keys and answer.answer
+            for row, given, _ in self.answered()
+            if row["expected"] is None
+            for person, grade in given.items()
         ]
         return frame("reviews", rows).sort("query_id", "doc_id", "assessor")
 
@@ -103,12 +106,28 @@ class Desk:
             raise ConfigError(f"assessor {person!r}: {suggestion(person, self.assessors)}")
 
 
-def _differs(answer: Answer, before: Answer | None) -> bool:
-    said = (before.answer, before.note) if before else (None, "")
-    return (answer.answer, answer.note) != said
+def desks(run: Path) -> list[Desk]:
+    """Return all samples of a run, by name."""
+    return [Desk(Sample.load(path.parent)) for path in sorted((run / "reviews").glob("*/design.json"))]
 
 
 def relevance_desks(run: Path) -> list[Desk]:
     """Return the samples of a run in which people were asked what the panel was asked, by name."""
-    found = [Sample.load(path.parent) for path in sorted((run / "reviews").glob("*/design.json"))]
-    return [Desk(each) for each in found if each.design.form == "relevance" and each.design.facts.get("of") != "audit"]
+    designs = ((desk, desk.sample.design) for desk in desks(run))
+    return [desk for desk, design in designs if design.form == "relevance" and design.facts.get("of") != "audit"]
+
+
+def settled(run: Path) -> pl.DataFrame:
+    """Return the pairs that people graded: query_id, doc_id, grade, and how many pairs of the pool the row stands for.
+
+    Only drawn rows of samples on relevance, not their controls. Of a pair in several samples the first counts, by name.
+    """
+    rows = [
+        (*row["ids"], grade, 1 / row["probability"])
+        for desk in desks(run)
+        if desk.sample.design.form == "relevance"
+        for row, _, grade in desk.answered()
+        if grade and row["expected"] is None
+    ]
+    columns = {"query_id": pl.String, "doc_id": pl.String, "grade": pl.String, "weight": pl.Float64}
+    return pl.DataFrame(rows, columns, orient="row").unique(PAIR, keep="first", maintain_order=True)

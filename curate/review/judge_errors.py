@@ -13,7 +13,7 @@ from curate.llm.providers.presets import families
 from curate.panel import judge_dependence, voting
 from curate.panel.voting import PAIR
 from curate.report.page import strings
-from curate.review.settled import settled
+from curate.review.desk import settled
 from curate.stats.ratios import numbered
 from curate.system.files import read_json, read_table
 

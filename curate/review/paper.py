@@ -37,7 +37,7 @@ class FileResult:
 def hand_out(desk: Desk, out: Path, kinds: Sequence[Kind] = ("csv",)) -> list[Path]:
     """Write a sheet for every assessor, and the guide; returns the paths of all files.
 
-    UserError if a file is there with other content, for somebody may have filled it in.
+    UserError if a file is there with other content, for an assessor may have filled it in.
     """
     form = desk.sample.form
     sheets = {
@@ -83,7 +83,7 @@ def guide(form: Form) -> str:
 def dispute(desk: Desk, path: Path) -> tuple[Path, int]:
     """Write a sheet of the rows that need a final answer, with what people and panel said; returns path and rows.
 
-    UserError if the file is there with other content, for somebody may have filled it in.
+    UserError if the file is there with other content, for the adjudicator may have filled it in.
     """
     rows = disagreements(desk)
     said = {
@@ -160,11 +160,8 @@ def _record(desk: Desk, file: Path, person: str, returned: Returned) -> FileResu
     given = []
     for entry in returned.answers:
         before = said.get(entry.row_id, Answer(entry.row_id, None))
-        if not _repeats(entry, earlier.get(entry.row_id)):
+        taken = earlier.get(entry.row_id)
+        if not taken or entry.answer not in (None, taken.answer) or entry.note not in ("", taken.note):
             word, note = entry.answer or before.answer, entry.note or before.note  # an empty cell takes nothing back
             given.append(Answer(entry.row_id, word, note, source=file.name))
     return FileResult(file, person, len(returned.answers), desk.record(person, given), returned.problems)
-
-
-def _repeats(entry: SheetEntry, earlier: Answer | None) -> bool:
-    return earlier is not None and entry.answer in (None, earlier.answer) and entry.note in ("", earlier.note)

@@ -5,7 +5,7 @@ it besides. Planted controls tell how far a person can be trusted, and are in no
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from typing import cast
@@ -51,17 +51,19 @@ class CheckedRow:
 
 def checked(desk: Desk) -> list[CheckedRow]:
     """Return every drawn row of a sample, in the order of the sample."""
-    said = {person: desk.said(person) for person in desk.people()}
-    rows = []
-    for row in desk.sample.survey.iter_rows(named=True):
-        if row["expected"] is not None:
-            continue
-        grades = {who: kept[row["row_id"]].answer for who, kept in said.items() if row["row_id"] in kept}
-        given = {who: grade for who, grade in grades.items() if grade}
-        votes = {vote["judge"]: vote["grade"] for vote in row["votes"] or ()}
-        settled = desk.settled(row["assessors"], given)
-        rows.append(CheckedRow(row["row_id"], row["ids"], row["stratum"], row["verdict"], votes, given, settled))
-    return rows
+    return [
+        CheckedRow(
+            row["row_id"],
+            row["ids"],
+            row["stratum"],
+            row["verdict"],
+            {vote["judge"]: vote["grade"] for vote in row["votes"] or ()},
+            given,
+            settled,
+        )
+        for row, given, settled in desk.answered()
+        if row["expected"] is None
+    ]
 
 
 def prove(desk: Desk) -> dict[str, Json]:
@@ -100,7 +102,7 @@ def prove(desk: Desk) -> dict[str, Json]:
         "kappa": _kappas(desk, read, sizes),
         "alpha": _alpha(desk, read),
         "people": _people(desk),
-        "adjudicated": sum(desk.adjudicated(row.said) for row in rows),
+        "adjudicated": sum(ADJUDICATED in row.said for row in rows),
         "disagreements": len(open_rows := disagreements(desk)),
         "disagreements_with_panel": sum(with_panel(row) for row in open_rows),
         "disagreements_between_people": sum(between_people(row) for row in open_rows),
@@ -109,7 +111,7 @@ def prove(desk: Desk) -> dict[str, Json]:
 
 def disagreements(desk: Desk) -> list[CheckedRow]:
     """Return the rows without a final answer in which people differ from the panel or from each other."""
-    open_rows = [row for row in checked(desk) if row.settled and not desk.adjudicated(row.said)]
+    open_rows = [row for row in checked(desk) if row.settled and ADJUDICATED not in row.said]
     return [row for row in open_rows if with_panel(row) or between_people(row)]
 
 
@@ -131,20 +133,18 @@ def part(name: str, size: int, read: Sequence[CheckedRow], hit: str) -> StratumC
 
 def _strata(sizes: Mapping[str, int], verdict_of: Mapping[str, str], read: Sequence[CheckedRow]) -> list[Json]:
     """Return a row per stratum: how many pairs, how many read, and the share confirmed (or relevant, if undecided)."""
-    rows: list[Json] = []
-    for name, size in sizes.items():
-        hit = "confirmed" if verdict_of.get(name) in DECIDED else "relevant"
-        mine = part(name, size, read, hit)
-        rows.append(
-            {
-                "stratum": name,
-                "size": size,
-                "read": mine.answered,
-                "measure": hit,
-                "share": shown(sample_estimates.share([mine])),
-            }
-        )
-    return rows
+    hits = {name: "confirmed" if verdict_of.get(name) in DECIDED else "relevant" for name in sizes}
+    parts = {name: part(name, sizes[name], read, hit) for name, hit in hits.items()}
+    return [
+        {
+            "stratum": name,
+            "size": mine.size,
+            "read": mine.answered,
+            "measure": hits[name],
+            "share": shown(sample_estimates.share([mine])),
+        }
+        for name, mine in parts.items()
+    ]
 
 
 def _kappas(desk: Desk, read: Sequence[CheckedRow], sizes: Mapping[str, int]) -> dict[str, Json]:
@@ -238,8 +238,7 @@ def shown(figure: Estimate | None) -> dict[str, Json] | None:
     """Return a figure's value, bounds and number of answers for JSON, rounded; None where it is not defined."""
     if figure is None:
         return None
-    kept = {name: value for name, value in asdict(figure).items() if name in ("value", "low", "high", "answered")}
-    return {name: round(value, 4) if isinstance(value, float) else cast("Json", value) for name, value in kept.items()}
+    return {**figure.bounds(4), "answered": figure.answered}
 
 
 def heading(proof: Mapping[str, Json]) -> Iterator[str]:

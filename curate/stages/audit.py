@@ -24,9 +24,9 @@ from curate.ledger import Ledger, default_path
 from curate.panel.voting import PAIR
 from curate.report import audit_page, run_figures
 from curate.retrieval import ranking
-from curate.review import Desk, Sample
+from curate.review import Desk
 from curate.review.correcting import correct
-from curate.review.desk import relevance_desks
+from curate.review.desk import desks, relevance_desks
 from curate.stages.asking import build, seating
 from curate.stages.configs import AuditConfig as Config
 from curate.stages.context import Context, Report, Stage
@@ -164,9 +164,7 @@ def _rankings(config: Config, context: Context, depth: int) -> pl.DataFrame:
 
 def _desks(context: Context) -> list[Desk]:
     """Return the samples of this audit that people were given, by name."""
-    found = sorted((context.run / "reviews").glob("*/design.json"))
-    desks = [Desk(Sample.load(path.parent)) for path in found]
-    return [desk for desk in desks if desk.sample.design.facts.get("of") == "audit"]
+    return [desk for desk in desks(context.run) if desk.sample.design.facts.get("of") == "audit"]
 
 
 def _write(

@@ -180,9 +180,9 @@ def _pairs(
 ) -> list[ShownPair]:
     """Return the sample pairs with their texts and votes."""
     asked = dict(queries.select("query_id", "text").iter_rows())
-    keys = pl.DataFrame([row[:2] for row in drawn], schema=dict.fromkeys(run_figures.PAIR, pl.String), orient="row")
-    said = ratings.join(keys, on=run_figures.PAIR, how="semi")
-    rows = said.select(*run_figures.PAIR, "judge", pl.coalesce("grade", "status")).iter_rows()
+    keys = pl.DataFrame([row[:2] for row in drawn], schema=dict.fromkeys(PAIR, pl.String), orient="row")
+    said = ratings.join(keys, on=PAIR, how="semi")
+    rows = said.select(*PAIR, "judge", pl.coalesce("grade", "status")).iter_rows()
     votes: dict[tuple[str, str, str], str] = {(query, doc, judge): word for query, doc, judge, word in rows}
     return [
         ShownPair(

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from curate.stats.bootstrap import divided
 from curate.stats.tally import Codes, Crosstab, Floats, Sums, Tally, tally
 
 Missing = Literal["gwet", "drop"]
@@ -102,17 +103,17 @@ def scalar(figure: npt.ArrayLike) -> float | None:
 
 def percent(sums: Sums) -> Floats:
     """Percent agreement, 0 to 1: the mean over paired items of the share of rater pairs that agree (P-bar)."""
-    return _ratio(np.trace(sums.pairs, axis1=-2, axis2=-1), sums.paired)
+    return divided(np.trace(sums.pairs, axis1=-2, axis2=-1), sums.paired)
 
 
 def prevalence(sums: Sums) -> Floats:
     """Share of each category: the mean over rated items of the part of an item's ratings; shape (..., categories)."""
-    return _ratio(sums.share, sums.rated[..., None])
+    return divided(sums.share, sums.rated[..., None])
 
 
 def chance(sums: Sums, missing: Missing = "gwet") -> Floats:
     """Agreement that Fleiss' kappa expects by chance, 0 to 1, by one of the two estimators of `fleiss`."""
-    pooled = _ratio(sums.counts, sums.counts.sum(axis=-1, keepdims=True))
+    pooled = divided(sums.counts, sums.counts.sum(axis=-1, keepdims=True))
     part = prevalence(sums) if missing == "gwet" else pooled
     return np.asarray((part**2).sum(axis=-1))
 
@@ -129,11 +130,11 @@ def fleiss(sums: Sums, missing: Missing = "gwet") -> Floats:
 def fleiss_z(sums: Sums) -> Floats:
     """Fleiss' kappa over its standard error if raters only guess (Fleiss, Nee and Landis 1979), of complete ratings."""
     part, ratings = prevalence(sums), sums.counts.sum(axis=-1)
-    each = _ratio(ratings, sums.paired)
+    each = divided(ratings, sums.paired)
     rest = 1 - part
     spread = (part * rest).sum(axis=-1)
     skew = (part * rest * (rest - part)).sum(axis=-1)
-    return _ratio(fleiss(sums) * spread, np.sqrt(_ratio(2 * (spread**2 - skew), ratings * (each - 1))))
+    return divided(fleiss(sums) * spread, np.sqrt(divided(2 * (spread**2 - skew), ratings * (each - 1))))
 
 
 def randolph(sums: Sums) -> Floats:
@@ -146,7 +147,7 @@ def ac(sums: Sums, scheme: Scheme = "nominal", steps: Steps | None = None) -> Fl
     weights = 1 - _cost(scheme, sums.share.shape[-1], steps)
     part = prevalence(sums)
     spread = weights.sum() / max(len(weights) * (len(weights) - 1), 1)
-    observed = _ratio((sums.pairs * weights).sum(axis=(-2, -1)), sums.paired)
+    observed = divided((sums.pairs * weights).sum(axis=(-2, -1)), sums.paired)
     return _beyond_chance(observed, spread * (part * (1 - part)).sum(axis=-1))
 
 
@@ -158,7 +159,7 @@ def alpha(sums: Sums, level: Level = "nominal", steps: Steps | None = None) -> F
     cost = _squared_distance(sums.counts, level, steps)
     observed = (sums.coincidence * cost).sum(axis=(-2, -1))
     expected = (sums.counts[..., :, None] * sums.counts[..., None, :] * cost).sum(axis=(-2, -1))
-    return _unless_one_category(sums, 1 - _ratio((sums.counts.sum(axis=-1) - 1) * observed, expected))
+    return _unless_one_category(sums, 1 - divided((sums.counts.sum(axis=-1) - 1) * observed, expected))
 
 
 def cohen(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | None = None) -> Floats:
@@ -166,14 +167,14 @@ def cohen(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | None = N
     table, cost = ratings.table, _cost(scheme, ratings.table.shape[-1], steps)
     by_chance = table.sum(axis=-1)[..., :, None] * table.sum(axis=-2)[..., None, :]
     observed = (table * cost).sum(axis=(-2, -1)) * table.sum(axis=(-2, -1))
-    return 1 - _ratio(observed, (by_chance * cost).sum(axis=(-2, -1)))
+    return 1 - divided(observed, (by_chance * cost).sum(axis=(-2, -1)))
 
 
 def cohen_error(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | None = None) -> Floats:
     """Return the standard error of Cohen's kappa by the delta method, for independent items; a query's are not."""
     total = ratings.table.sum(axis=(-2, -1))
     slope = cohen_slope(ratings, scheme, steps)
-    mean = _ratio((ratings.table * slope).sum(axis=(-2, -1)), total)
+    mean = divided((ratings.table * slope).sum(axis=(-2, -1)), total)
     return np.asarray(np.sqrt((ratings.table * (slope - mean[..., None, None]) ** 2).sum(axis=(-2, -1))))
 
 
@@ -185,7 +186,7 @@ def cohen_slope(ratings: Crosstab, scheme: Scheme = "nominal", steps: Steps | No
     observed = (table * cost).sum(axis=(-2, -1))[..., None, None]
     expected = (table.sum(axis=-1) * columns).sum(axis=-1)[..., None, None]
     by_chance = columns[..., :, None] + rows[..., None, :]
-    return _ratio(observed * total * by_chance, expected**2) - _ratio(cost * total + observed, expected)
+    return divided(observed * total * by_chance, expected**2) - divided(cost * total + observed, expected)
 
 
 def specific(sums: Sums) -> Floats:
@@ -193,15 +194,7 @@ def specific(sums: Sums) -> Floats:
 
     Every paired item weighs the same, however many ratings it has; NaN for a category without such pairs.
     """
-    return _ratio(np.diagonal(sums.pairs, axis1=-2, axis2=-1), sums.pairs.sum(axis=-1))
-
-
-def category_kappas(sums: Sums) -> Floats:
-    """Fleiss' kappa of each category against all others, by Gwet's estimator; shape (..., categories)."""
-    part, alone = prevalence(sums), np.diagonal(sums.pairs, axis1=-2, axis2=-1)
-    observed = 1 - _ratio(2 * (sums.pairs.sum(axis=-1) - alone), sums.paired[..., None])
-    mixed = (sums.counts > 0) & (sums.counts < sums.counts.sum(axis=-1, keepdims=True))
-    return np.where(mixed, _beyond_chance(observed, part**2 + (1 - part) ** 2), np.nan)
+    return divided(np.diagonal(sums.pairs, axis1=-2, axis2=-1), sums.pairs.sum(axis=-1))
 
 
 def _squared_distance(counts: Floats, level: Level, steps: Steps | None) -> Floats:
@@ -238,11 +231,4 @@ def _unless_one_category(sums: Sums, figure: Floats) -> Floats:
 
 def _beyond_chance(observed: Floats, chance: Floats) -> Floats:
     """Return what agreement is left beyond chance, as a share of what could be."""
-    return _ratio(observed - chance, 1 - chance)
-
-
-def _ratio(top: Floats, bottom: Floats) -> Floats:
-    """Divide, with NaN where the divisor is 0."""
-    above, below = np.broadcast_arrays(top, bottom)
-    quotient: Floats = np.divide(above, below, out=np.full(below.shape, np.nan), where=below != 0)
-    return quotient
+    return divided(observed - chance, 1 - chance)

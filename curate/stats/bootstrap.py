@@ -1,6 +1,6 @@
 """Cluster bootstrap: percentile intervals that resample queries, because the pairs of one query are not independent."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
@@ -11,7 +11,7 @@ from curate.core.errors import ConfigError
 from curate.stats.tally import Floats, Ints
 
 FEW = 50
-"""Below this number of clusters a percentile interval is too narrow to be trusted, and whoever shows one says so."""
+"""Below this number of clusters a percentile interval is too narrow to be trusted, and is shown with a warning."""
 DIGITS = 6
 """Figures are rounded to this many digits, so that a last bit cannot make two runs differ."""
 BLOCK = 1 << 22
@@ -130,6 +130,17 @@ def measured(
         Figure(_rounded(value), _rounded(end.low), _rounded(end.high)) if end else Figure(_rounded(value))
         for value, end in zip(values, ends, strict=True)
     ]
+
+
+def averages(columns: Sequence[Floats], seed: int) -> list[Figure]:
+    """Return the mean of every column, which has a value per query, with its interval as `measured` has it."""
+    sums = np.column_stack([np.ones(len(columns[0])), *columns])
+    return measured(sums, lambda each: divided(each[..., 1:], each[..., :1]), seed)
+
+
+def rate(sums: Floats, seed: int) -> Figure:
+    """Return the total of the first of two columns over that of the second, with its interval as `measured` has it."""
+    return measured(sums, lambda each: divided(each[..., :1], each[..., 1:]), seed)[0]
 
 
 def divided(above: Floats, below: Floats) -> Floats:

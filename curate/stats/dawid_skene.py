@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from curate.core.errors import DataError
+from curate.stats.bootstrap import divided
 from curate.stats.tally import Codes, Floats, distinct
 
 LEAST = 3
@@ -66,10 +67,7 @@ def _parameters(said: Floats, times: Floats, posterior: Floats) -> tuple[Floats,
     """Return prevalence and confusion matrices of the greatest likelihood, given what the items are."""
     mass = posterior * times[:, None]
     counts = np.einsum("pt,prc->rtc", mass, said)
-    total = counts.sum(axis=2, keepdims=True)
-    confusion = np.divide(counts, total, out=np.full(counts.shape, np.nan), where=total > 0)
-    whole = mass.sum()
-    return mass.sum(axis=0) / whole if whole else np.full(mass.shape[1], np.nan), confusion
+    return divided(mass.sum(axis=0), mass.sum()), divided(counts, counts.sum(axis=2, keepdims=True))
 
 
 def _expected(said: Floats, times: Floats, prevalence: Floats, confusion: Floats) -> tuple[Floats, float]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from curate.stats.bootstrap import Figure, divided, measured
-from curate.stats.tally import Floats
+from curate.stats.bootstrap import Figure, averages
 
 RANKS = (1, 10, 100)
 """Last ranks of the bands; what is deeper, or was not found, has bands of its own."""
+_NAMES = ("1", "2-10", "11-100", "below 100", "not found")
 
 
 @dataclass(frozen=True)
@@ -79,19 +79,12 @@ def best_ranks(rankings: pl.DataFrame, qrels: pl.DataFrame) -> dict[str, int]:
 
 def by_rank(queries: Sequence[Measured], seed: int) -> list[QueryGroup]:
     """Return the queries by the band of their best BM25 rank, bands without a query left out."""
-    return grouped(queries, bands(queries), _names(), seed)
+    return grouped(queries, bands(queries), _NAMES, seed)
 
 
 def bands(queries: Sequence[Measured]) -> dict[str, str]:
     """Return query -> the name of the band of its best BM25 rank."""
-    names = _names()
-    return {each.query_id: names[_band(each.rank)] for each in queries}
-
-
-def _names() -> list[str]:
-    starts = (1, *(end + 1 for end in RANKS[:-1]))
-    names = [f"{low}-{high}" if low < high else f"{low}" for low, high in zip(starts, RANKS, strict=True)]
-    return [*names, f"below {RANKS[-1]}", "not found"]
+    return {each.query_id: _NAMES[_band(each.rank)] for each in queries}
 
 
 def grouped(
@@ -105,8 +98,10 @@ def grouped(
 
 def group(name: str, queries: Sequence[Measured], total: int, seed: int) -> QueryGroup:
     """Return some queries together, of `total` in all."""
+    columns = ([getattr(each, field) for each in queries] for field in ("overlap", "overlap_mean", "length"))
     near, mean, length = (
-        _mean([getattr(each, field) for each in queries], seed) for field in ("overlap", "overlap_mean", "length")
+        averages([np.array([value for value in column if value is not None], dtype=np.float64)], seed)[0]
+        for column in columns
     )
     ranks = [math.inf if each.rank is None else each.rank for each in queries]
     middle = float(np.median(ranks))
@@ -126,9 +121,3 @@ def _band(rank: int | None) -> int:
     if rank is None:
         return len(RANKS) + 1
     return next((place for place, end in enumerate(RANKS) if rank <= end), len(RANKS))
-
-
-def _mean(values: Sequence[float | None], seed: int) -> Figure:
-    known = [value for value in values if value is not None]
-    sums: Floats = np.column_stack([np.ones(len(known)), np.array(known, dtype=np.float64)])
-    return measured(sums, lambda each: divided(each[..., 1:], each[..., :1]), seed)[0]

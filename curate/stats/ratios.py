@@ -1,7 +1,6 @@
 """Ratios of sums over pairs (a share, a mean, a slope, a correlation), with intervals that resample queries."""
 
 from dataclasses import dataclass, field
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +8,7 @@ import polars as pl
 
 from curate.stats import bootstrap
 from curate.stats.bootstrap import Figure, divided
-from curate.stats.tally import Floats, Ints
+from curate.stats.tally import Floats, Ints, Stacked
 
 _NOTHING = 1e-12
 """A variance that is no more than what rounding leaves of 0."""
@@ -29,15 +28,9 @@ class Ratio(Figure):
 
 
 @dataclass(frozen=True)
-class _Sums:
+class _Sums(Stacked):
     top: Floats
     bottom: Floats
-
-    def __len__(self) -> int:
-        return len(self.top)
-
-    def weighted(self, weights: Floats) -> Self:
-        return type(self)(np.asarray(weights @ self.top), np.asarray(weights @ self.bottom))
 
     def ratio(self) -> Floats:
         return divided(self.top, self.bottom)
@@ -71,21 +64,12 @@ def mean(values: npt.ArrayLike, clusters: npt.ArrayLike, seed: int) -> Ratio | N
 
 
 @dataclass(frozen=True)
-class Moments:
+class Moments(Stacked):
     """Sums over weighted pairs: how many, of each judge, and of products of two; leading axes hold clusters."""
 
     pairs: Floats
     sums: Floats
     products: Floats
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def weighted(self, weights: Floats) -> Self:
-        """Return the sums over clusters with cluster i counted weights[..., i] times."""
-        return type(self)(
-            *(np.asarray(np.tensordot(weights, each, 1)) for each in (self.pairs, self.sums, self.products))
-        )
 
 
 def moments(matrix: Floats, clusters: npt.ArrayLike, weights: Floats) -> Moments:
@@ -111,6 +95,6 @@ def correlation(sums: Moments) -> Floats:
     square = np.diagonal(covariance, axis1=-2, axis2=-1)
     spread = np.where(square > _NOTHING * sums.pairs[..., None] ** 2, np.sqrt(np.maximum(square, 0)), 0)
     divisor = spread[..., :, None] * spread[..., None, :]
-    found = np.divide(covariance, divisor, out=np.full(covariance.shape, np.nan), where=divisor > 0)
+    found = divided(covariance, divisor)
     above = np.triu_indices(found.shape[-1], 1)
     return np.asarray(found[..., above[0], above[1]].mean(axis=-1))

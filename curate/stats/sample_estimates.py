@@ -55,14 +55,24 @@ class StratumCounts:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A figure of the pool with its interval: a share, 0 to 1, or kappa, -1 to 1."""
+class Bounded:
+    """A figure with the bounds of its interval, and the answers that it rests on."""
 
     value: float
     low: float
     high: float
     level: float
     answered: int
+
+    def bounds(self, digits: int) -> dict[str, float]:
+        """Return value, low and high by name, rounded."""
+        return {name: round(getattr(self, name), digits) for name in ("value", "low", "high")}
+
+
+@dataclass(frozen=True)
+class Estimate(Bounded):
+    """A figure of the pool with its interval: a share, 0 to 1, or kappa, -1 to 1."""
+
     effective: float
     """Rows of a plain sample that would be as precise; infinite where nothing is left to chance."""
 
@@ -87,7 +97,7 @@ def share_after(known: StratumCounts, parts: Sequence[StratumCounts], level: flo
     """Return the share of hits among `known` pairs, k of them with h hits, and what of the strata was not answered.
 
     (h + sum((N - n) p)) / (k + sum(N - n)). So it is where an answer becomes the label: answered pairs are known,
-    whatever stratum they came from, and only the others are estimated, by the rate p of their stratum. A total of those
+    of any stratum, and only the others are estimated, by the rate p of their stratum. A total of those
     others has the variance of the stratum's total, for the answered part of that is no estimate. The bounds are those
     of the share among the others, put into the formula. None as for `share`.
     """

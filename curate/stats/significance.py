@@ -12,13 +12,11 @@ from statistics import NormalDist
 
 import numpy as np
 
-from curate.stats.bootstrap import divided, resamples
+from curate.stats.bootstrap import BLOCK, divided, resamples
 from curate.stats.tally import Floats
 
 DRAWS = 10_000
 LEVEL, POWER = 0.95, 0.8
-BLOCK = 1 << 22
-"""Signs that are drawn at once: bounds memory, changes no number."""
 Statistic = Callable[[Floats], Floats]
 
 
@@ -97,10 +95,9 @@ def holm(chances: Sequence[float]) -> list[float]:
     As statsmodels' `multipletests`, which collects the whole process's garbage at each call (60 ms and more).
     """
     order = np.argsort(chances, kind="stable")
-    factors = len(chances) - np.arange(len(chances))
-    steps = np.minimum(np.maximum.accumulate(factors * np.asarray(chances)[order]), 1.0)
+    factors = np.arange(len(chances), 0, -1)
     adjusted = np.empty(len(chances))
-    adjusted[order] = steps
+    adjusted[order] = np.minimum(np.maximum.accumulate(factors * np.asarray(chances)[order]), 1.0)
     return [float(each) for each in adjusted]
 
 

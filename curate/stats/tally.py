@@ -1,8 +1,7 @@
-"""From ratings to counts: checked matrices of codes or counts, patterns, and the sums that agreement is made of.
+"""Rating patterns and their counts: checked matrices of codes, patterns, and the sums that agreement is made of.
 
 A matrix of codes is items x raters: whole numbers from 0 to categories - 1 in the order of the scale, and -1, None or
-NaN for a missing rating. A matrix of counts is items x categories: how many raters chose each. There is no loop over
-items: equal items are counted once.
+NaN for a missing rating. There is no loop over items: equal items are counted once.
 """
 
 from collections.abc import Sequence
@@ -26,7 +25,20 @@ DENSE = 1 << 22
 
 
 @dataclass(frozen=True)
-class Sums:
+class Stacked:
+    """Sums in arrays, stacked along their first axis by cluster or bootstrap sample."""
+
+    def __len__(self) -> int:
+        """Return the number of entries in the first axis."""
+        return len(getattr(self, fields(self)[0].name))
+
+    def weighted(self, weights: Floats) -> Self:
+        """Return the sums over the first axis with entry i counted weights[..., i] times."""
+        return type(self)(*(np.asarray(np.tensordot(weights, getattr(self, f.name), axes=1)) for f in fields(self)))
+
+
+@dataclass(frozen=True)
+class Sums(Stacked):
     """Sums over items from which agreement follows; leading axes hold clusters or bootstrap samples.
 
     With r_c ratings of an item in category c and r in all, each field adds up over items what its line says.
@@ -44,14 +56,6 @@ class Sums:
     """r_c (r_d - [c = d]) / (r (r - 1)) over paired items; shape (..., categories, categories)."""
     coincidence: Floats
     """r_c (r_d - [c = d]) / (r - 1) over paired items, Krippendorff's matrix; shape (..., categories, categories)."""
-
-    def __len__(self) -> int:
-        """Return the number of entries in the first leading axis."""
-        return len(self.rated)
-
-    def weighted(self, weights: Floats) -> Self:
-        """Return the sums over the first axis with entry i counted weights[..., i] times."""
-        return type(self)(*(np.asarray(np.tensordot(weights, getattr(self, f.name), axes=1)) for f in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -96,19 +100,11 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Crosstab:
+class Crosstab(Stacked):
     """Items by the codes of two raters who both rated them: the first in rows, the second in columns."""
 
     table: Floats
     """Shape (..., categories, categories); leading axes hold clusters or bootstrap samples."""
-
-    def __len__(self) -> int:
-        """Return the number of entries in the first leading axis."""
-        return len(self.table)
-
-    def weighted(self, weights: Floats) -> Self:
-        """Return the table summed over the first axis with entry i counted weights[..., i] times."""
-        return type(self)(np.asarray(np.tensordot(weights, self.table, axes=1)))
 
 
 def distinct(codes: Codes, categories: int) -> tuple[Ints, Ints]:
@@ -137,8 +133,8 @@ class Compressed:
 def compress(codes: Codes, categories: int, clusters: npt.ArrayLike | None = None) -> Compressed:
     """Return the distinct rows of a matrix of codes, items x raters, within each cluster; without labels there is one.
 
-    A million items of three raters become a few hundred rows a cluster at most, so that whatever is counted next is
-    counted at once. DataError names the first code outside the scale.
+    A million items of three raters become a few hundred rows per cluster at most, so that what follows is counted
+    at once. DataError names the first code outside the scale.
     """
     patterns, which = distinct(codes, categories)
     _, row = (1, np.zeros_like(which)) if clusters is None else _labels(clusters, len(which))
@@ -162,14 +158,6 @@ def tally(codes: Codes, categories: int, weight: Ints | None = None) -> Tally:
     rows = np.stack([(raters == code).sum(axis=1) for code in range(categories)], axis=1).astype(np.int64)
     kept, merged = _distinct(rows, raters.shape[1] + 1)
     return Tally(rows[kept], merged[which], weight)
-
-
-def tally_counts(counts: npt.ArrayLike) -> Tally:
-    """Return the patterns in a matrix of counts, items x categories; DataError names the first negative count."""
-    matrix = _whole(counts, 2)
-    _refuse(matrix, matrix < 0, "a count of 0 or more; correct it")
-    first, which = _distinct(matrix, int(matrix.max(initial=0)) + 1)
-    return Tally(matrix[first], which)
 
 
 def crosstab(

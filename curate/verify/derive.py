@@ -69,8 +69,8 @@ class Votes:
 def _both(pairs: pl.DataFrame, verdicts: pl.DataFrame, made: Made, votes: Votes) -> pl.DataFrame:
     """Return a row per pair and judge: `grade` and `status` as the ledger has them, `exported` as the export does.
 
-    The status is null where the ledger has nothing. A vote that a cascade did without stays open, whatever the ledger
-    has learnt since.
+    The status is null where the ledger has nothing. A vote that a cascade did without stays open, also if the ledger
+    has learnt it since.
     """
     ratings = pl.concat([_said(pairs, name, judge, votes, _prefix(made)) for name, judge in made["panel"].items()])
     exported = verdicts.explode("votes").unnest("votes").select(*PAIR, "judge", exported="grade")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import polars as pl
 from curate.core.config import text_digest
 from curate.core.errors import DataError
 from curate.core.records import shown
-from curate.formats.exporters import manifest
+from curate.formats.exporters import READERS, manifest
 from curate.formats.exporters.layout import foreign
-from curate.formats.exporters.reading import READERS, ExportContents
+from curate.formats.exporters.reading import ExportContents
 from curate.ledger import Ledger
 from curate.llm import passages
 from curate.panel.voting import EXPERTS, PAIR
@@ -93,7 +94,9 @@ def _verified(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str
 
 def _compare(found: Verified, body: Mapping[str, Any], votes: Votes, seen: dict[tuple[str, int | None], str]) -> None:
     """Add what differs in the texts and labels of an export; any file of it may be another one."""
-    written, verdicts = READERS[body["format"]](found.folder), read_table(found.folder, "verdicts")
+    module, _, name = READERS[body["format"]].partition(":")
+    written: ExportContents = getattr(import_module(module), name)(found.folder)
+    verdicts = read_table(found.folder, "verdicts")
     texts = _texts(written, verdicts, body["labels"]["shown"], seen)
     for name, count in (("queries", written.queries.height), ("corpus", texts.documents)):
         if count != body["rows"][name]:

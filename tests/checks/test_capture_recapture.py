@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.checks.capture_recapture import capture, chao, chapman, missed
+from tests.support.defined import defined
 
 COUNTS = st.integers(0, 200)
 TABLES = st.lists(st.tuples(st.integers(0, 5), st.lists(st.booleans(), min_size=3, max_size=3)), min_size=1)
@@ -134,10 +135,7 @@ def test_intervals_hold_the_share_that_was_found() -> None:
         relevant = random.poisson(12, 120) + 1  # documents of each query
         queries = np.repeat(np.arange(120), relevant)
         rows = simulated(np.ones(len(queries)), [2.0, 0.8, 0.4], seed)
-        found = capture(rows, [str(query) for query in queries], ["a", "b", "c"], seed)
-        assert found is not None
-        assert found.share.low is not None
-        assert found.share.high is not None
+        found = defined(capture(rows, [str(query) for query in queries], ["a", "b", "c"], seed))
         truth = 1 - 1 / (3.0 * 1.8 * 1.4)  # chance of a document to be found at all
-        held.append(found.share.low <= truth <= found.share.high)
+        held.append(defined(found.share.low) <= truth <= defined(found.share.high))
     assert np.mean(held) >= 0.9

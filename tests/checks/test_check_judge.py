@@ -21,7 +21,7 @@ from tests import vendor as fake
 from tests.support.controlled import DOCUMENTS, PAIRS, executed, known, model, truth
 from tests.support.pools import grades_file
 from tests.support.rows import sql
-from tests.support.runs import curate
+from tests.support.runs import curate, ran
 from tests.vendor import Call, Vendor, vendor
 
 JUDGED = ["ingest", "mask", "diversify", "pool", "judge"]
@@ -217,8 +217,7 @@ def test_the_command(tmp_path: Path, server: Vendor) -> None:
     run = executed(tmp_path, {"m": model(server), "lexical": {"kind": "lexical"}}, JUDGED)
     home = {"CURATE_HOME": str(run.beside("judge").home)}
     words = ("check", "judge", "--run", str(run.folder), "--controls", "--positives", str(known(tmp_path)))
-    plan = curate(tmp_path, *words, "--plan", **home)
-    assert plan.returncode == 0, plan.stderr
+    plan = ran(tmp_path, *words, "--plan", **home)
     assert plan.stdout.splitlines()[1].startswith("m, controls")
     assert json.loads(curate(tmp_path, *words, "--plan", "--json", **home).stdout)[0]["judge"] == "m, controls"
     refused = curate(tmp_path, *words, **home)
@@ -231,8 +230,7 @@ def test_the_command(tmp_path: Path, server: Vendor) -> None:
     assert "under 50 queries: these intervals are too narrow" in done.stdout
     assert "m did not pass the gate: weak" in done.stdout
     assert "lexical is a heuristic: its figures are no evidence about relevance" in done.stdout
-    allowed = curate(tmp_path, *words, "--allow-weak-judges", "--offline", "--json", **home)
-    assert allowed.returncode == 0, allowed.stderr
+    allowed = ran(tmp_path, *words, "--allow-weak-judges", "--offline", "--json", **home)
     figures: dict[str, Any] = json.loads(allowed.stdout)
     assert figures["judges"]["m"]["controls"]["state"] == "weak"
     assert figures["panel"]["effective"] is not None
@@ -241,7 +239,7 @@ def test_the_command(tmp_path: Path, server: Vendor) -> None:
         settings.read_text("utf-8").replace("  batch: 5", "  allow_weak_judges: true\n  batch: 5"), "utf-8"
     )
     assert "allow_weak_judges: true" in settings.read_text("utf-8")
-    assert curate(tmp_path, *words, "--offline", **home).returncode == 0
+    ran(tmp_path, *words, "--offline", **home)
 
 
 def test_after_a_cascade_kappa_is_that_of_the_sample(
@@ -277,12 +275,10 @@ def test_real_assessors_show_no_position_effect(shared_data: Path, tmp_path: Pat
         f"--set=judges.{name}={{kind: replay, path: {panel / 'ratings.tsv'}, assessor: {who}, family: one}}"
         for name, who in names.items()
     ]
-    done = curate(
+    done = ran(
         tmp_path, "run", "replay", f"--set=ingest.source={panel}", "--set=judge.models=[first, second, third]", *assign
     )
-    assert done.returncode == 0, done.stderr
-    done = curate(tmp_path, "check", "judge", "--json")
-    assert done.returncode == 0, done.stderr
+    done = ran(tmp_path, "check", "judge", "--json")
     found = json.loads(done.stdout)
     slopes = {name: found["judges"][name]["position"] for name in names}
     assert [round(each["slope"]["value"], 4) for each in slopes.values()] == [0.0074, -0.0094, -0.0098]

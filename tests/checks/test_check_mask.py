@@ -27,8 +27,9 @@ from curate.review.guide import meanings
 from curate.system import files, resources
 from tests.conftest import need
 from tests.review.test_libreoffice import SAVED, convert
+from tests.support.defined import defined
 from tests.support.reviewing import served
-from tests.support.runs import Done, curate
+from tests.support.runs import Done, curate, ran
 
 SECRET = "13912345678"
 LEFT = "微信laowang1987"
@@ -47,8 +48,7 @@ def run(folder: Path, queries: int = 60, documents: int = 400, every: int = 4, s
         (data / f"{name}.jsonl").write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     (folder / "p.yaml").write_text(f"version: 1\nname: p\nseed: 5\ningest: {{source: data}}\n{settings}")
     for stage in ("ingest", "mask"):
-        done = curate(folder, stage, "--pipeline", "p.yaml")
-        assert done.returncode == 0, done.stderr
+        ran(folder, stage, "--pipeline", "p.yaml")
     return folder / "runs" / "p"
 
 
@@ -94,8 +94,7 @@ def figures(done: Done) -> dict[str, Any]:
 
 
 def test_a_sheet_out_and_back_and_what_is_said(folder: Path) -> None:
-    out = curate(folder, "check", "mask")
-    assert out.returncode == 0, out.stderr
+    out = ran(folder, "check", "mask")
     sheet = folder / "runs/p/checks/mask/1/sheets/assessor.csv"
     assert out.stdout == (
         "sheet: runs/p/checks/mask/1/sheets/assessor.csv\nsample 1: 0 of 100 texts read\n"
@@ -230,8 +229,7 @@ def test_a_mangled_row_is_held_back_and_nothing_of_it_is_said(folder: Path, dama
         row[3] = "clean"
     for column, cell in damage.items():
         table[0][column] = cell
-    back = curate(folder, "check", "mask", str(save(folder / "back.csv", [head, *table])))
-    assert back.returncode == 0
+    back = ran(folder, "check", "mask", str(save(folder / "back.csv", [head, *table])))
     assert re.search(rf"back\.csv, row 2(?: \(\S+\))?, {said}", back.stderr)
     assert "held back" in back.stderr
     assert "99 of 100 texts read" in back.stdout
@@ -242,8 +240,7 @@ def test_answers_outlive_another_masking(folder: Path) -> None:
     curate(folder, "check", "mask")
     sheet = folder / "runs/p/checks/mask/1/sheets/assessor.csv"
     curate(folder, "check", "mask", str(filled(sheet, truth)))
-    again = curate(folder, "mask", "--pipeline", "p.yaml", "--set", "mask.placeholders=en")
-    assert again.returncode == 0, again.stderr
+    ran(folder, "mask", "--pipeline", "p.yaml", "--set", "mask.placeholders=en")
     back = curate(folder, "check", "mask", "--sample", "1")
     assert "gives other texts by now" in back.stdout
     assert "sample 1: 100 of 100 texts read" in back.stdout
@@ -254,8 +251,7 @@ def test_answers_outlive_another_masking(folder: Path) -> None:
 
 
 def test_several_people_share_the_texts_in_both_formats(folder: Path) -> None:
-    out = curate(folder, "check", "mask", "--assessors", "wang, 李", "--format", "csv,xlsx")
-    assert out.returncode == 0, out.stderr
+    ran(folder, "check", "mask", "--assessors", "wang, 李", "--format", "csv,xlsx")
     sheets = folder / "runs/p/checks/mask/1/sheets"
     ids = [{row[0] for row in rows(sheets / f"{person}.csv")[1:]} for person in ("wang", "李")]
     assert [len(each) for each in ids] == [50, 50]
@@ -263,7 +259,7 @@ def test_several_people_share_the_texts_in_both_formats(folder: Path) -> None:
     assert openpyxl.load_workbook(sheets / "李.xlsx").active["D1"].value == "判断"
     typed = (sheets / "wang.csv").read_bytes()
     (sheets / "wang.csv").write_bytes(typed.replace(b",,wang", b",clean,wang"))
-    assert curate(folder, "check", "mask", "--format", "csv").returncode == 0  # and wrote nothing over it
+    ran(folder, "check", "mask", "--format", "csv")
     assert b"clean" in (sheets / "wang.csv").read_bytes()
 
 
@@ -315,12 +311,10 @@ def test_libreoffice_gives_back_what_was_typed(
     folder: Path, tmp_path_factory: pytest.TempPathFactory, name: str
 ) -> None:
     need(shutil.which("soffice") is not None, "LibreOffice (soffice)")
-    out = curate(folder, "check", "mask", "--format", "xlsx")
-    assert out.returncode == 0, out.stderr
+    ran(folder, "check", "mask", "--format", "xlsx")
     sheet = folder / "runs/p/checks/mask/1/sheets/assessor.xlsx"
     book = openpyxl.load_workbook(sheet)
-    assert book.active is not None
-    for row in book.active.iter_rows(min_row=2):
+    for row in defined(book.active).iter_rows(min_row=2):
         row[3].value = truth(str(row[1].value), "")
     book.save(folder / "assessor.xlsx")
     ending = Path(name).suffix

@@ -16,7 +16,7 @@ from curate.review import Answer, Desk
 from curate.review.drawing import SampleOptions, draw
 from curate.stages.pool import pool as pooled
 from curate.system.files import frame, write_table
-from tests.support.runs import curate, tiny
+from tests.support.runs import complaint, curate, ran, tiny
 
 QUERIES, DOCUMENTS, DEPTH = 60, 300, 40
 REACH = {"dense": 2.0, "lexical": 0.8, "old": 0.4}
@@ -221,33 +221,28 @@ def test_a_pool_that_was_not_judged_whole_is_refused(run: Path) -> None:
 
 @pytest.mark.slow
 def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
-    done = curate(tmp_path, "check", "pool", "--run", "runs/nope")
-    assert done.returncode == 2
-    assert "runs/nope: not a run folder, for it has no pipeline.yaml; give a run with --run" in done.stderr
+    done = complaint(tmp_path, "check", "pool", "--run", "runs/nope")
+    assert "runs/nope: not a run folder, for it has no pipeline.yaml; give a run with --run" in done
 
 
 def test_as_a_user_types_it(tmp_path: Path) -> None:
-    assert curate(tmp_path, "run", tiny(tmp_path)).returncode == 0
-    shown = curate(tmp_path, "check", "pool")
-    assert shown.returncode == 0, shown.stderr
+    ran(tmp_path, "run", tiny(tmp_path))
+    shown = ran(tmp_path, "check", "pool")
     assert "working in runs/tiny" in shown.stderr
     assert "judged by heuristics alone: these figures show the machinery and are no evidence" in shown.stdout
     found = json.loads(curate(tmp_path, "check", "pool", "--json").stdout)
     path = tmp_path / "runs" / "tiny" / "checks" / "pool.json"
     assert json.loads(path.read_text(encoding="utf-8")) == found
     assert found["labels"] == "resolve"
-    deepened = curate(tmp_path, "pool", "--run", "runs/tiny", "--set", "pool.size=20", "--set", "pool.depth=16")
-    assert deepened.returncode == 0, deepened.stderr
-    unjudged = curate(tmp_path, "check", "pool")
-    assert unjudged.returncode == 2
-    assert "run `curate judge` and `curate consensus` first" in unjudged.stderr
+    ran(tmp_path, "pool", "--run", "runs/tiny", "--set", "pool.size=20", "--set", "pool.depth=16")
+    unjudged = complaint(tmp_path, "check", "pool")
+    assert "run `curate judge` and `curate consensus` first" in unjudged
     for stage in ("judge", "consensus"):
-        assert curate(tmp_path, stage, "--run", "runs/tiny").returncode == 0
+        ran(tmp_path, stage, "--run", "runs/tiny")
     found = json.loads(curate(tmp_path, "check", "pool", "--json").stdout)
     assert found["labels"] == "consensus", "resolve was made from another consensus"
     once = path.read_bytes()
     curate(tmp_path, "check", "pool")
     assert path.read_bytes() == once
-    wrong = curate(tmp_path, "check", "pool", "--run-file", "none.trec")
-    assert wrong.returncode == 2
-    assert "none.trec: no such file" in wrong.stderr
+    wrong = complaint(tmp_path, "check", "pool", "--run-file", "none.trec")
+    assert "none.trec: no such file" in wrong

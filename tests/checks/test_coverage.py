@@ -7,13 +7,11 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import kendalltau
 
 from curate.checks import coverage, unjudged
 from curate.checks import depth as deeper
 from curate.stages.pool import pool as pooled
 from curate.stats.bootstrap import Figure, divided, measured
-from curate.stats.rank_correlation import kendall
 from curate.system.files import frame
 
 NAMES = ("a", "b", "c")
@@ -100,17 +98,6 @@ def test_without_a_relevant_document_nothing_is_defined() -> None:
     found = coverage.founders(pool, labelled(set()), coverage.depths(rankings, pool))
     left = coverage.leave_out(coverage.lists(rankings), {}, found, "a", seed=1)
     assert left.tau == left.share == left.changes[0].ndcg == Figure(None)
-
-
-SCORES = st.lists(st.integers(0, 5), min_size=2, max_size=7)
-
-
-@given(SCORES, st.data())
-def test_tau_is_scipys(first: list[int], data: st.DataObject) -> None:
-    second = data.draw(st.lists(st.integers(0, 5), min_size=len(first), max_size=len(first)))
-    ours = kendall(np.array(first, float), np.array(second, float))
-    theirs = kendalltau(first, second).statistic if len(set(first)) > 1 < len(set(second)) else math.nan
-    assert ours == pytest.approx(theirs, nan_ok=True)
 
 
 def marked(flags: dict[str, list[int]]) -> pl.DataFrame:

@@ -12,7 +12,7 @@ from curate.evaluation.agreement.ratings_file import measure, read
 from curate.formats.readers.counts import looks_like_counts
 from curate.formats.readers.raters import Layout, is_person, panel
 from curate.pii.people import is_name
-from tests.support.runs import Done, curate
+from tests.support.runs import Done, curate, ran
 
 ROWS = [
     ("007", "d1", "a", "S"),
@@ -229,7 +229,7 @@ def test_counts_that_are_wrong(tmp_path: Path, content: str, words: list[str], s
 
 def test_ratings_are_not_taken_for_counts(tmp_path: Path, shared_data: Path) -> None:
     for name in ("fleiss1971_diagnoses.csv", "gwet_4raters_missing.csv", "llmjudge_8queries_5judges.csv"):
-        assert curate(tmp_path, "agree", str(shared_data / "multirater" / name)).returncode == 0
+        ran(tmp_path, "agree", str(shared_data / "multirater" / name))
     cross = curate(tmp_path, "agree", str(shared_data / "multirater" / "cohen_sas_table.csv"))
     assert (cross.returncode, "as in a cross table of two raters" in cross.stderr) == (2, True)
     apart = [["0", "4"], ["4", "0"], ["0", "4"]]

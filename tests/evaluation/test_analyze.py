@@ -23,7 +23,8 @@ from curate.evaluation.analysis.analyze import _question
 from curate.stages.context import Context
 from curate.stats.difficulty import Measured, by_rank, grouped, measure, overlap
 from tests import ROOT
-from tests.support.runs import curate, tiny
+from tests.support.defined import defined
+from tests.support.runs import complaint, curate, ran, tiny
 from tests.vendor import Call, Fault, Vendor, refusal, says, vendor
 
 KILLER = ROOT / "tests/support/killer.py"
@@ -42,8 +43,7 @@ def labelled(call: Call) -> Fault:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished")
-    done = curate(folder, "run", tiny(folder), "--set", "export.formats=[beir]")
-    assert done.returncode == 0, done.stderr
+    ran(folder, "run", tiny(folder), "--set", "export.formats=[beir]")
     return folder
 
 
@@ -78,8 +78,7 @@ def answering(finished: Path, tmp_path: Path) -> Iterator[Answering]:
 
 
 def figures(folder: Path, *words: str) -> dict[str, Any]:
-    done = curate(folder, "analyze", *RUN, "--json", *words)
-    assert done.returncode == 0, done.stderr
+    done = ran(folder, "analyze", *RUN, "--json", *words)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -126,8 +125,7 @@ def test_without_a_pooled_bm25_one_is_computed(tmp_path: Path) -> None:
     grid = [(query, f"d{n:02}") for query, *_ in qrels for n in range(20)]
     (tmp_path / "all.trec").write_text("".join(f"{q} Q0 {d} 1 1 x\n" for q, d in grid), "utf-8")
     settings = ["--set", "retrievers.all={kind: runfile, path: all.trec}", "--set", "pool.retrievers=[all]"]
-    done = curate(tmp_path, "run", name, *settings, "--set", "pool.depth=20", "--set", "pool.size=20")
-    assert done.returncode == 0, done.stderr
+    ran(tmp_path, "run", name, *settings, "--set", "pool.depth=20", "--set", "pool.size=20")
     found = figures(tmp_path)
     assert found["bm25"]["retriever"] == "computed"
     assert {each["rank"] for each in found["queries"]} == {1}  # positives by word overlap are found first
@@ -143,11 +141,9 @@ def test_overlap_is_a_share(query: frozenset[str], passages: list[frozenset[str]
     if not query:
         assert found.overlap is found.overlap_mean is None
         return
-    assert found.overlap is not None
-    assert found.overlap_mean is not None
-    assert 0 <= found.overlap_mean <= found.overlap + 1e-12 <= 1 + 1e-12
+    assert 0 <= defined(found.overlap_mean) <= defined(found.overlap) + 1e-12 <= 1 + 1e-12
     assert overlap(query, query) == 1.0
-    assert found.overlap == max(sum(word in each for word in query) / len(query) for each in passages)
+    assert defined(found.overlap) == max(sum(word in each for word in query) / len(query) for each in passages)
 
 
 def ranked(*ranks: int | None) -> list[Measured]:
@@ -173,18 +169,16 @@ def test_groups_hold_only_who_was_labelled() -> None:
 @pytest.mark.slow
 def test_a_plan_is_printed_and_nothing_is_sent(answering: Answering) -> None:
     folder, server = answering(labelled)
-    plan = curate(folder, "analyze", *RUN, "--model", "m", "--plan")
-    assert plan.returncode == 0, plan.stderr
+    plan = ran(folder, "analyze", *RUN, "--model", "m", "--plan")
     assert [line.split()[0] for line in plan.stdout.splitlines()[1:-1]] == [
         "analyze-reasons-zh",
         "analyze-difficulty-zh",
     ]
     rows = json.loads(curate(folder, "analyze", *RUN, "--model", "m", "--plan", "--json").stdout)
     assert [row["question"] for row in rows] == ["analyze-reasons-zh", "analyze-difficulty-zh", "in all"]
-    stopped = curate(folder, "analyze", *RUN, "--model", "m")
-    assert stopped.returncode == 2
-    assert "analyzing would send:" in stopped.stderr
-    assert "EUR" in stopped.stderr
+    stopped = complaint(folder, "analyze", *RUN, "--model", "m")
+    assert "analyzing would send:" in stopped
+    assert "EUR" in stopped
     assert curate(folder, "analyze", *RUN, "--plan").returncode == 2
     offline = curate(folder, "analyze", *RUN, "--model", "m", "--offline")
     assert offline.returncode == 2
@@ -224,8 +218,7 @@ def test_labelled_paid_once_and_replayed_offline(answering: Answering) -> None:
     assert "Why judges disagree: 6 of" in text
     assert "boundary / hallucination / noise: " in text
     assert "judged by heuristics alone" in text
-    judged = curate(folder, "ledger", "check")
-    assert judged.returncode == 0, judged.stdout
+    ran(folder, "ledger", "check")
 
 
 @pytest.mark.slow
@@ -293,12 +286,10 @@ def test_a_kill_and_a_second_try_pay_nothing_twice(answering: Answering, step: i
 @pytest.mark.slow
 def test_who_can_be_asked(answering: Answering) -> None:
     folder, _ = answering(labelled)
-    heuristic = curate(folder, "analyze", *RUN, "--model", "lexical")
-    assert heuristic.returncode == 2
-    assert "'lexical' is no language model" in heuristic.stderr
-    capped = curate(folder, "analyze", *RUN, "--model", "m", "--max-cost", "0.0000001")
-    assert capped.returncode == 2
-    assert "the next call may pass the cap" in capped.stderr
+    heuristic = complaint(folder, "analyze", *RUN, "--model", "lexical")
+    assert "'lexical' is no language model" in heuristic
+    capped = complaint(folder, "analyze", *RUN, "--model", "m", "--max-cost", "0.0000001")
+    assert "the next call may pass the cap" in capped
 
 
 @pytest.mark.parametrize(("language", "name"), [("zh", "zh"), ("zh-Hant", "zh"), ("en-GB", "en"), ("de", "en")])

@@ -10,6 +10,7 @@ from curate.evaluation.models.distinctness import BenchmarkScores, compare
 from curate.stats.rank_correlation import kendall, spearman
 from curate.stats.significance import mean, means
 from curate.stats.tally import Floats
+from tests.support.defined import defined
 
 COLUMNS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=15)
 
@@ -46,36 +47,28 @@ def test_models_that_all_score_the_same_have_no_order() -> None:
 def test_the_same_order_is_found_and_an_opposite_one_too() -> None:
     scores = np.linspace(0.1, 0.9, 10)
     new = side(scores, 100, 1)
-    alike = compare(new, side(scores, 300, 2), seed=1).spearman
-    opposite = compare(new, side(scores[::-1], 300, 2), seed=1).kendall
-    assert alike is not None
-    assert opposite is not None
+    alike = defined(compare(new, side(scores, 300, 2), seed=1).spearman)
+    opposite = defined(compare(new, side(scores[::-1], 300, 2), seed=1).kendall)
     assert (alike.value, opposite.value) == (1, -1)
     assert alike.p < 0.001
-    assert alike.low is not None
-    assert alike.low > 0.8
+    assert defined(alike.low) > 0.8
 
 
 def test_p_is_near_that_of_scipy() -> None:
     random = np.random.default_rng(4)
     one, other = random.random((2, 14))
     found = compare(side(one, 30, 1), side(other, 30, 2), seed=1)
-    assert found.spearman is not None
-    assert found.kendall is not None
-    assert found.spearman.p == pytest.approx(spearmanr(one, other).pvalue, abs=0.03)
-    assert found.kendall.p == pytest.approx(kendalltau(one, other).pvalue, abs=0.03)
+    assert defined(found.spearman).p == pytest.approx(spearmanr(one, other).pvalue, abs=0.03)
+    assert defined(found.kendall).p == pytest.approx(kendalltau(one, other).pvalue, abs=0.03)
 
 
 def test_with_the_same_queries_both_sides_resample_them_together() -> None:
     scores = np.linspace(0.4, 0.6, 10)
     both = side(scores, 20, 1, noise=0.5)
-    together = compare(both, both, seed=1, same_queries=True).spearman
-    apart = compare(both, both, seed=1).spearman
-    assert together is not None
-    assert apart is not None
+    together = defined(compare(both, both, seed=1, same_queries=True).spearman)
+    apart = defined(compare(both, both, seed=1).spearman)
     assert together.low == 1, "a benchmark is not another one than itself"
-    assert apart.low is not None
-    assert apart.low < 1
+    assert defined(apart.low) < 1
 
 
 def test_fourteen_models_at_rho_a_third_prove_nothing() -> None:
@@ -85,10 +78,7 @@ def test_fourteen_models_at_rho_a_third_prove_nothing() -> None:
     other = next(
         each for each in (random.permutation(one) for _ in range(10_000)) if abs(spearman(one, each) - 0.354) < 0.01
     )
-    found = compare(side(one, 200, 1), side(other, 200, 2), seed=1).spearman
-    assert found is not None
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < 0
-    assert found.high > 0.6
+    found = defined(compare(side(one, 200, 1), side(other, 200, 2), seed=1).spearman)
+    assert defined(found.low) < 0
+    assert defined(found.high) > 0.6
     assert found.p > 0.1

@@ -239,9 +239,9 @@ def test_batches_grow_until_they_do_not_fit_and_shrink_when_they_fail_later(fold
     assert sorted(growing.sizes.values()) == [10, 16], "all queries at once, and of the documents not 32"
     assert found.batch == 16
     assert growing.trying > 0
-    small.room = 3
+    small.room = 8
     again, _ = scored(replace(fitted, revision="2"), task, folder.parent / "kept")
-    assert (again.main, again.batch) == (expected.main, 2)
+    assert (again.main, again.batch) == (expected.main, 8)
     small.room = 0
     with pytest.raises(torch.OutOfMemoryError):
         scored(replace(fitted, revision="3"), task, folder.parent / "kept")

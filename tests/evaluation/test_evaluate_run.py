@@ -12,7 +12,7 @@ from curate.formats.exporters.contributors import parts
 from curate.review.answers import Answer
 from curate.review.desk import Desk
 from curate.review.sample import Sample
-from tests.support.runs import curate, tiny
+from tests.support.runs import curate, ran, tiny
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +25,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("review", "export", "--size", "40", "--assessors", "wang"),
         ("check", "pool"),
     ):
-        done = curate(folder, *words)
-        assert done.returncode == 0, done.stderr
+        ran(folder, *words)
     made = folder / "runs" / "tiny"
     desk = Desk(Sample.load(next((made / "reviews").glob("*/design.json")).parent))
     desk.record("wang", [Answer(row.row_id, "S") for row in desk.rows("wang")])
@@ -34,8 +33,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_command_finds_the_run_and_prints_what_is_missed(run: Path) -> None:
-    done = curate(run.parents[1], "evaluate", str(run), "--models", "bm25", "--no-baselines", "--json")
-    assert done.returncode == 0, done.stderr
+    done = ran(run.parents[1], "evaluate", str(run), "--models", "bm25", "--no-baselines", "--json")
     found: dict[str, Any] = json.loads(done.stdout)
     assert found["folder"] == str(run / "evaluation")
     sample = found["missed"]["samples"][0]

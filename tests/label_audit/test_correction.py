@@ -14,6 +14,7 @@ from curate.label_audit import correction, labels
 from curate.label_audit.labels import LABELLED, UNLABELLED
 from curate.panel.sampling_design import guesses
 from curate.stats.bootstrap import resamples
+from tests.support.defined import defined
 
 SEEDS = 2_000
 DEPTH = 50
@@ -48,12 +49,9 @@ def test_by_hand() -> None:
     assert found.answered == 9
     assert found.false_negatives is not None
     assert found.false_negatives.value == pytest.approx((6 * 2 / 3 + 12 * 1 / 4) / 2)
-    assert found.false_positives is not None
-    assert found.false_positives.value == pytest.approx(2 * 1 / 2 / 2)
-    assert found.positives is not None
-    assert found.positives.value == pytest.approx((4 + 3 + 1) / 2)
-    assert found.precision is not None
-    assert found.precision.value == pytest.approx(2 / 3)
+    assert defined(found.false_positives).value == pytest.approx(2 * 1 / 2 / 2)
+    assert defined(found.positives).value == pytest.approx((4 + 3 + 1) / 2)
+    assert defined(found.precision).value == pytest.approx(2 / 3)
     assert 0 <= found.false_negatives.low < found.false_negatives.value < found.false_negatives.high
 
 
@@ -61,8 +59,7 @@ def test_a_sample_of_everything_is_the_count_of_everything() -> None:
     random = np.random.default_rng(1)
     size = random.integers(1, 9, (40, 3)).astype(float)
     hits = random.binomial(size.astype(int), 0.4).astype(float)
-    found = correction.mean(size, size, hits)
-    assert found is not None
+    found = defined(correction.mean(size, size, hits))
     truth = hits.sum(axis=1)
     assert found.value == pytest.approx(truth.mean())
     assert (found.high - found.low) / 2 == pytest.approx(1.96 * truth.std(ddof=1) / math.sqrt(40), rel=0.05)
@@ -147,10 +144,8 @@ def audited(world: World, queries: int, size: int, seed: int) -> tuple[correctio
 
     whole, answered, hits = table(np.ones_like(drawn)), table(drawn), table(drawn & truth.ravel())
     without, with_ = np.array([1, 3, 5]), np.array([0, 2, 4])
-    missed = correction.mean(whole[:, without], answered[:, without], hits[:, without])
-    wrong = correction.mean(whole[:, with_], answered[:, with_], (answered - hits)[:, with_])
-    assert missed is not None
-    assert wrong is not None
+    missed = defined(correction.mean(whole[:, without], answered[:, without], hits[:, without]))
+    wrong = defined(correction.mean(whole[:, with_], answered[:, with_], (answered - hits)[:, with_]))
     return missed, wrong
 
 

@@ -16,6 +16,7 @@ from curate.label_audit.labels import LABELLED, MISSED, UNLABELLED
 from curate.panel import sampling_design
 from curate.panel.voting import PAIR
 from curate.system.files import frame
+from tests.support.defined import defined
 
 JUDGES = ("one", "two")
 GRADES = {"relevant": "SA", "not relevant": "BD", "contested": "SD", "incomplete": "S ", "not positive": "D "}
@@ -232,10 +233,8 @@ def test_a_sample_of_all_pairs_corrects_to_the_truth() -> None:
     found = correction.correct(pairs, answers, ["q1", "q2", "q3"])
     given_ = set(GIVEN.select(PAIR).iter_rows())
     judged = set(SAID.select(PAIR).iter_rows())
-    assert found.false_negatives is not None
-    assert found.false_negatives.value == pytest.approx(len(truth - given_) / 3)
-    assert found.false_positives is not None
-    assert found.false_positives.value == pytest.approx(len((given_ & judged) - truth) / 3)
+    assert defined(found.false_negatives).value == pytest.approx(len(truth - given_) / 3)
+    assert defined(found.false_positives).value == pytest.approx(len((given_ & judged) - truth) / 3)
 
 
 def rankings(**systems: dict[str, str]) -> pl.DataFrame:

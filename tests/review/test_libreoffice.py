@@ -14,6 +14,7 @@ import pytest
 from curate.review.sheets import check, read, to_csv, to_xlsx
 from tests.conftest import need
 from tests.support.damage import PIECES, ZH, Saving, handed_out, typed
+from tests.support.defined import defined
 
 LINK = '=HYPERLINK("http://x","y")'
 OPENED = "CSV:44,34,76,1,,2052,false,true,false,false,false,0,true"
@@ -87,8 +88,7 @@ def test_a_sheet_that_was_saved_again_says_what_was_typed(profile: Path, tmp_pat
 def test_no_cell_becomes_a_formula_a_number_or_a_date(profile: Path, tmp_path: Path, kind: str) -> None:
     source = tmp_path / f"anna.{kind}"
     source.write_bytes({"csv": to_csv, "xlsx": to_xlsx}[kind](ZH, "anna", rows()))
-    page = openpyxl.load_workbook(io.BytesIO(convert(profile, source, "xlsx", "again"))).active
-    assert page is not None
+    page = defined(openpyxl.load_workbook(io.BytesIO(convert(profile, source, "xlsx", "again"))).active)
     assert page["B2"].value == f"'{LINK}"
     assert {cell.data_type for row in page for cell in row if cell.value is not None} == {"s"}
     flat = convert(profile, source, "fods", "flat").decode()

@@ -12,6 +12,7 @@ from curate.review.paper import guide, hand_out, take_back
 from curate.review.sample import Stratum, name_row
 from curate.system.files import frame
 from tests.support.damage import EN, ZH, Saving, Table
+from tests.support.defined import defined
 
 TEXTS = [(f"查询{number}", f"=段落{number}") for number in range(6)]
 IDS = [name_row("s", number, ["q", str(number)], texts) for number, texts in enumerate(TEXTS)]
@@ -53,8 +54,7 @@ def test_everybody_gets_a_sheet_of_their_rows_and_the_guide(desk: Desk, tmp_path
     assert sorted(path.name for path in paths) == ["GUIDE.html", "anna.csv", "anna.xlsx", "bob.csv", "bob.xlsx"]
     assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in paths)
     assert [row[0] for row in Table.of((out / "anna.csv").read_bytes()).rows] == ANNA
-    page = openpyxl.load_workbook(out / "bob.xlsx").active
-    assert page is not None
+    page = defined(openpyxl.load_workbook(out / "bob.xlsx").active)
     assert [cell.value for cell in page["A"]] == ["编号", *BOB]
 
 

@@ -17,14 +17,13 @@ from curate.review.aims import wanted as aims
 from curate.review.planning import allocate, anticipated, half_width, needed
 from curate.stats.sample_estimates import StratumCounts, recall, share
 from tests.panel.test_sampling_design import SIZES
+from tests.support.defined import defined
 
 SHARES = guesses(SIZES)
 
 
 def width(figure: str, drawn: Mapping[str, int], sizes: Mapping[str, int] = SIZES) -> float:
-    found = half_width(figure, sizes, guesses(sizes), drawn)
-    assert found is not None
-    return found
+    return defined(half_width(figure, sizes, guesses(sizes), drawn))
 
 
 def positives(drawn: Mapping[str, int]) -> int:

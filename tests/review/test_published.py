@@ -22,9 +22,10 @@ from curate.stats.sample_estimates import Estimate, StratumCounts, kappa, recall
 from curate.stats.tally import Crosstab, Floats
 from curate.system.files import frame, write_json, write_table
 from tests.stages.test_report import Read
+from tests.support.defined import defined
 from tests.support.judged import judged
 from tests.support.pools import step, table
-from tests.support.runs import curate, tiny
+from tests.support.runs import curate, ran, tiny
 
 SEEDS = 300
 
@@ -103,16 +104,13 @@ def test_intervals_of_published_labels_hold_what_they_are_with_error_free_expert
 
 def test_what_was_read_is_certain_and_the_rest_is_the_panels() -> None:
     """40 of 100 positives read, 30 right; 5 more found elsewhere: (35 + 60 x 30/40) of 35 + 60."""
-    after = share_after(StratumCounts(35, 35, 35), [StratumCounts(100, 40, 30)])
-    assert after is not None
+    after = defined(share_after(StratumCounts(35, 35, 35), [StratumCounts(100, 40, 30)]))
     assert after.value == pytest.approx((35 + 45) / 95)
     assert 35 / 95 < after.low < after.value < after.high < 1
     same, before = (
-        share_after(StratumCounts(40, 40, 30), [StratumCounts(100, 40, 30)]),
-        share([StratumCounts(100, 40, 30)]),
+        defined(share_after(StratumCounts(40, 40, 30), [StratumCounts(100, 40, 30)])),
+        defined(share([StratumCounts(100, 40, 30)])),
     )
-    assert same is not None
-    assert before is not None
     assert same.value == pytest.approx(before.value), "answers that change no label leave the panel's figure"
     assert share_after(StratumCounts(7, 7, 6), [StratumCounts(10, 10, 3)]) == Estimate(
         6 / 7, 6 / 7, 6 / 7, 0.95, 10, np.inf
@@ -209,9 +207,9 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a finished run in which two people's answers changed verdicts."""
     folder = tmp_path_factory.mktemp("changed")
     tiny(folder)
-    assert curate(folder, "run", "tiny.yaml", "--set", "export.formats=[mteb]").returncode == 0
+    ran(folder, "run", "tiny.yaml", "--set", "export.formats=[mteb]")
     order = ["--size", "36", "--assessors", "wang,li", "--overlap", "0.6", "--controls", "0"]
-    assert curate(folder, "review", "export", *order).returncode == 0
+    ran(folder, "review", "export", *order)
     desk = Desk(Sample.load(folder / "runs" / "tiny" / "reviews" / "expert"))
     for person in desk.assessors:
         rows = desk.rows(person)
@@ -222,8 +220,7 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 for at, row in enumerate(rows)
             ],
         )
-    done = curate(folder, "run", "tiny.yaml", "--set", "resolve.policy=expert-over-panel")
-    assert done.returncode == 0, done.stderr
+    ran(folder, "run", "tiny.yaml", "--set", "resolve.policy=expert-over-panel")
     return folder
 
 
@@ -237,8 +234,7 @@ def counts(folder: Path) -> dict[str, Counter[str]]:
 @pytest.mark.parametrize("language", ["zh", "en"])
 def test_every_count_of_labels_on_the_page_says_whose_they_are(changed: Path, language: str) -> None:
     run, words = changed / "runs" / "tiny", strings(language)
-    done = curate(changed, "report", "--set", f"report.language={language}")
-    assert done.returncode == 0, done.stderr
+    ran(changed, "report", "--set", f"report.language={language}")
     html = (run / "report" / "report.html").read_text(encoding="utf-8")
     read, both = Read(html), counts(changed)
     assert both["panel"]["relevant"] != both["published"]["relevant"]

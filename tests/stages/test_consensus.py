@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from curate.core.records import TABLES
+from curate.panel.agreement_figures import Kind
 from curate.system.files import frame, read_json, write_json, write_table
 from tests.support.pools import QUERIES, pooled, step, table
 
@@ -110,10 +111,7 @@ def test_figures_have_intervals_over_queries(tmp_path: Path) -> None:
     for side in ("five_grades", "cut"):
         block = figures[side]
         assert block["clusters"] == 4
-        alphas = {"alpha_nominal", "alpha_ordinal", "alpha_interval"}
-        assert (
-            set(block["intervals"]) == {"percent", "fleiss", "randolph", "ac1", "ac2_linear", "ac2_quadratic"} | alphas
-        )
+        assert set(block["intervals"]) == set(Kind(5).measures)
         for name in ("percent", "fleiss", "ac1"):
             assert block["intervals"][name] == pytest.approx([block[name]] * 2, abs=2e-6)
         low, high = block["intervals"]["alpha_ordinal"]  # alpha's correction for few items depends on their number only

@@ -21,7 +21,7 @@ from curate.stages.configs import ReportConfig
 from curate.stages.context import Context
 from curate.stages.report import gather, portable
 from curate.system.files import read_table
-from tests.support.runs import curate, tiny
+from tests.support.runs import curate, ran, tiny
 
 HOSTILE = "<script>alert('高血压患者能喝咖啡吗')</script><img src=https://example.org/x.png>"
 LINKS = ("src", "href", "srcset", "xlink:href", "action", "formaction", "data", "poster", "background", "ping")
@@ -87,8 +87,7 @@ def make(folder: Path) -> None:
     with (folder / "data" / "corpus.jsonl").open("a", encoding="utf-8") as stream:
         stream.write(json.dumps({"_id": "d<b>", "title": "", "text": HOSTILE}) + "\n")
     source = f"ingest.source={folder / 'data'}"
-    done = curate(folder, "run", "tiny.yaml", "--set", source, "--set", f"description={HOSTILE}")
-    assert done.returncode == 0, done.stderr
+    ran(folder, "run", "tiny.yaml", "--set", source, "--set", f"description={HOSTILE}")
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +127,7 @@ def test_texts_stay_texts(shown: Shown) -> None:
 
 def test_same_run_gives_the_same_bytes_here_and_elsewhere(folder: Path, html: str, tmp_path: Path) -> None:
     target = folder / "runs" / "tiny" / "report" / "report.html"
-    assert curate(folder, "report", "--force").returncode == 0
+    ran(folder, "report", "--force")
     assert target.read_text(encoding="utf-8") == html
     make(tmp_path)
     assert (tmp_path / "runs" / "tiny" / "report" / "report.html").read_text(encoding="utf-8") == html
@@ -149,8 +148,7 @@ def test_report_is_redone_only_if_something_it_shows_changed(folder: Path) -> No
 
 
 def again(folder: Path) -> str:
-    done = curate(folder, "run", "runs/tiny/pipeline.yaml")
-    assert done.returncode == 0, done.stderr
+    done = ran(folder, "run", "runs/tiny/pipeline.yaml")
     return done.stdout + done.stderr
 
 
@@ -310,8 +308,7 @@ def test_a_run_with_a_partial_stage_says_so(tmp_path: Path) -> None:
     (tmp_path / "tiny.yaml").write_text(text.replace("[lexical, strict]", "[noted, lexical]"), encoding="utf-8")
     assert curate(tmp_path, "run", "tiny.yaml").returncode == 1
     for name in ("consensus", "resolve", "export", "report"):
-        done = curate(tmp_path, name)
-        assert done.returncode == 0, done.stderr
+        ran(tmp_path, name)
     html = (tmp_path / "runs" / "tiny" / "report.html").read_text(encoding="utf-8")
     assert strings("zh")["partial_title"] in html
     assert re.search(r"[\d,]+ ratings failed \(noted: [\d,]+\)", html)
@@ -330,15 +327,14 @@ def test_a_run_without_an_export_has_a_report_that_says_so(folder: Path, tmp_pat
     shutil.copytree(folder / "runs", tmp_path / "runs")
     run, words = tmp_path / "runs" / "tiny", strings("zh")
     shutil.rmtree(run / "export")
-    done = curate(tmp_path, "report", "--pipeline", "runs/tiny/pipeline.yaml")
-    assert done.returncode == 0, done.stderr
+    ran(tmp_path, "report", "--pipeline", "runs/tiny/pipeline.yaml")
     read = Read((run / "report.html").read_text(encoding="utf-8"))
     assert words["no_export"] in read.text
     assert words["charts"]["verdicts"] in read.text
     assert words["rerank_queries"] not in read.text
     states = {row["stage"]: row["state"] for row in json.loads(curate(tmp_path, "status", "--json").stdout)}
     assert (states["export"], states["report"]) == ("missing", "done")
-    assert curate(tmp_path, "export").returncode == 0
+    ran(tmp_path, "export")
     states = {row["stage"]: row["state"] for row in json.loads(curate(tmp_path, "status", "--json").stdout)}
     assert states["report"] == "stale", "an export that came later changes the page"
 

@@ -11,6 +11,7 @@ from curate.stats import bootstrap
 from curate.stats.agreement import ac, alpha, cohen, fleiss, measure, percent, scalar
 from curate.stats.bootstrap import Interval, interval, resamples
 from curate.stats.tally import crosstab, tally
+from tests.support.defined import defined
 
 
 def panel(queries: int, each: int, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -42,46 +43,38 @@ def test_equal_to_literal_resampling() -> None:
         assert got is not None
         assert (got.low, got.high) == pytest.approx(tuple(np.quantile(figures, [0.025, 0.975])), abs=1e-12)
     kappas = [float(cohen(crosstab(sample[:, 0], sample[:, 1], 4), "quadratic")) for sample in samples]
-    got = interval(tables, partial(cohen, scheme="quadratic"), seed=5, replicates=40)
-    assert got is not None
+    got = defined(interval(tables, partial(cohen, scheme="quadratic"), seed=5, replicates=40))
     assert (got.low, got.high) == pytest.approx(tuple(np.quantile(kappas, [0.025, 0.975])), abs=1e-12)
 
 
 def test_seed_and_block_size(monkeypatch: pytest.MonkeyPatch) -> None:
     codes, query = panel(30, 4, seed=2)
     stacked = tally(codes, 4).by_cluster(query)
-    want = interval(stacked, fleiss, seed=1)
-    assert want is not None
+    want = defined(interval(stacked, fleiss, seed=1))
     assert interval(stacked, fleiss, seed=1) == want
     assert interval(stacked, fleiss, seed=2) != want
     assert (want.clusters, want.replicates, want.undefined, want.level) == (30, 1000, 0, 0.95)
     monkeypatch.setattr(bootstrap, "BLOCK", 100)
-    got = interval(stacked, fleiss, seed=1)
-    assert got is not None
+    got = defined(interval(stacked, fleiss, seed=1))
     assert (got.low, got.high) == pytest.approx((want.low, want.high), abs=1e-12)
 
 
 def test_order_of_items_and_labels_of_queries_change_nothing() -> None:
     codes, query = panel(20, 6, seed=3)
-    want = interval(tally(codes, 4).by_cluster(query), fleiss, seed=1)
+    want = defined(interval(tally(codes, 4).by_cluster(query), fleiss, seed=1))
     order = np.random.default_rng(0).permutation(len(codes))
     named = [f"q{label:02}" for label in query[order].tolist()]
-    got = interval(tally(codes[order], 4).by_cluster(named), fleiss, seed=1)
-    assert want is not None
-    assert got is not None
+    got = defined(interval(tally(codes[order], 4).by_cluster(named), fleiss, seed=1))
     assert (got.low, got.high) == pytest.approx((want.low, want.high), abs=1e-12)
 
 
 def test_copied_items_do_not_narrow_the_interval() -> None:
     """Pairs of one query are not independent: ten copies of each add no query, and the interval knows."""
     codes, query = panel(25, 4, seed=4)
-    once = interval(tally(codes, 4).by_cluster(query), percent, seed=1)
+    once = defined(interval(tally(codes, 4).by_cluster(query), percent, seed=1))
     copies = tally(np.repeat(codes, 10, axis=0), 4)
-    grouped = interval(copies.by_cluster(np.repeat(query, 10)), percent, seed=1)
-    naive = interval(copies.by_cluster(np.arange(len(codes) * 10)), percent, seed=1)
-    assert once is not None
-    assert grouped is not None
-    assert naive is not None
+    grouped = defined(interval(copies.by_cluster(np.repeat(query, 10)), percent, seed=1))
+    naive = defined(interval(copies.by_cluster(np.arange(len(codes) * 10)), percent, seed=1))
     assert (grouped.low, grouped.high) == pytest.approx((once.low, once.high), abs=1e-12)
     assert naive.high - naive.low < 0.5 * (grouped.high - grouped.low)
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 from curate.stats.rank_correlation import rank_biased_overlap, tau_b
+from tests.support.defined import defined
 
 SCORES = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(0, 5).map(float), min_size=2)
 
@@ -24,9 +25,7 @@ def test_the_top_counts_most() -> None:
     order = dict(zip("abcde", [5.0, 4.0, 3.0, 2.0, 1.0], strict=True))
     top, bottom = order | {"a": 4.0, "b": 5.0}, order | {"d": 1.0, "e": 2.0}
     assert tau_b(order, top) == tau_b(order, bottom)
-    high, low = rank_biased_overlap(order, bottom), rank_biased_overlap(order, top)
-    assert high is not None
-    assert low is not None
+    high, low = defined(rank_biased_overlap(order, bottom)), defined(rank_biased_overlap(order, top))
     assert high > low
 
 

@@ -21,6 +21,7 @@ from curate.panel.sampling_design import allocate
 from curate.stats.agreement import Scheme, cohen, cohen_slope
 from curate.stats.sample_estimates import Estimate, StratumCounts, kappa, recall, share, wilson
 from curate.stats.tally import Crosstab
+from tests.support.defined import defined
 
 SEEDS = 2000
 SCHEMES: tuple[Scheme, ...] = ("nominal", "linear", "quadratic")
@@ -52,24 +53,21 @@ def rows(parts: Sequence[StratumCounts]) -> list[tuple[float, bool]]:
 )
 def test_wilson_as_newcombe_printed_it(hits: int, drawn: int, low: float, high: float) -> None:
     """Newcombe 1998, Two-sided confidence intervals for the single proportion, table I, method 3."""
-    found = wilson(hits, drawn)
-    assert found is not None
+    found = defined(wilson(hits, drawn))
     assert (round(found.low, 4), round(found.high, 4)) == (low, high)
 
 
 @given(st.integers(1, 2000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.sampled_from([0.9, 0.95]))
 def test_wilson_is_that_of_statsmodels(case: tuple[int, int], level: float) -> None:
     hits, drawn = case
-    found = wilson(hits, drawn, level)
-    assert found is not None
+    found = defined(wilson(hits, drawn, level))
     want = proportion_confint(hits, drawn, alpha=1 - level, method="wilson")
     assert (found.low, found.high) == pytest.approx(want, abs=1e-12)
     assert (found.value, found.effective, found.answered) == (hits / drawn, drawn, drawn)
 
 
 def test_thirty_of_thirty_is_not_perfection() -> None:
-    found = wilson(30, 30)
-    assert found is not None
+    found = defined(wilson(30, 30))
     assert (round(found.low, 2), found.high) == (0.89, 1.0)
     assert wilson(0, 0) is None
 
@@ -79,8 +77,7 @@ def test_thirty_of_thirty_is_not_perfection() -> None:
 
 @given(PARTS)
 def test_share_is_horvitz_and_thompsons(parts: list[StratumCounts]) -> None:
-    found, weighed = share(parts), rows(parts)
-    assert found is not None
+    found, weighed = defined(share(parts)), rows(parts)
     assert found.value == pytest.approx(sum(w for w, hit in weighed if hit) / sum(w for w, _ in weighed), abs=1e-12)
     assert 0 <= found.low <= found.value <= found.high <= 1
     assert found.answered == len(weighed)
@@ -100,10 +97,8 @@ def test_recall_is_a_ratio_of_weights(found: list[StratumCounts], missed: list[S
 
 @given(PARTS)
 def test_turning_hits_round_turns_the_interval_round(parts: list[StratumCounts]) -> None:
-    found = share(parts)
-    turned = share([StratumCounts(part.size, part.answered, part.answered - part.hits) for part in parts])
-    assert found is not None
-    assert turned is not None
+    found = defined(share(parts))
+    turned = defined(share([StratumCounts(part.size, part.answered, part.answered - part.hits) for part in parts]))
     assert (1 - turned.high, 1 - turned.low) == pytest.approx((found.low, found.high), abs=1e-9)
 
 
@@ -119,16 +114,13 @@ def test_recall_and_its_complement(found: list[StratumCounts], missed: list[Stra
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_one_stratum_of_a_huge_pool_is_plain_wilson(case: tuple[int, int]) -> None:
     hits, drawn = case
-    found, want = share([StratumCounts(HUGE, drawn, hits)]), wilson(hits, drawn)
-    assert found is not None
-    assert want is not None
+    found, want = defined(share([StratumCounts(HUGE, drawn, hits)])), defined(wilson(hits, drawn))
     assert (found.low, found.high, found.effective) == pytest.approx((want.low, want.high, drawn), rel=1e-9, abs=1e-12)
 
 
 def test_effective_size_by_hand() -> None:
     """Half of 5 and 20: q = 3/6 and 5/22 are smoothed; V = (1/3)^2 (95/99) .25/5 + (2/3)^2 (180/199) q (1 - q)/20."""
-    found = share([StratumCounts(100, 5, 2.5), StratumCounts(200, 20, 4.5)])
-    assert found is not None
+    found = defined(share([StratumCounts(100, 5, 2.5), StratumCounts(200, 20, 4.5)]))
     q = 5 / 21
     variance = (1 / 9) * (95 / 99) * 0.25 / 5 + (4 / 9) * (180 / 199) * q * (1 - q) / 20
     middle = (0.5 + 2 * q) / 3
@@ -145,9 +137,10 @@ def test_a_pool_that_was_read_whole_leaves_no_doubt() -> None:
 
 
 def test_whole_strata_make_the_others_less_uncertain() -> None:
-    alone, beside = share([StratumCounts(100, 10, 2)]), share([StratumCounts(100, 10, 2), StratumCounts(100, 100, 20)])
-    assert alone is not None
-    assert beside is not None
+    alone, beside = (
+        defined(share([StratumCounts(100, 10, 2)])),
+        defined(share([StratumCounts(100, 10, 2), StratumCounts(100, 100, 20)])),
+    )
     assert beside.value == alone.value
     assert beside.high - beside.low < 0.6 * (alone.high - alone.low)
 
@@ -164,12 +157,10 @@ def test_undefined_is_none() -> None:
 
 def test_no_hit_at_all_still_has_a_width() -> None:
     """Strata without a hit have an estimated variance of 0; the interval must not believe it."""
-    found = share([StratumCounts(1000, 5, 0), StratumCounts(1000, 1, 0), StratumCounts(50000, 100, 0)])
-    assert found is not None
+    found = defined(share([StratumCounts(1000, 5, 0), StratumCounts(1000, 1, 0), StratumCounts(50000, 100, 0)]))
     assert found.value == found.low == 0
     assert 0.02 < found.high < 0.08
-    every = recall([StratumCounts(1000, 50, 40)], [StratumCounts(100000, 200, 0)])
-    assert every is not None
+    every = defined(recall([StratumCounts(1000, 50, 40)], [StratumCounts(100000, 200, 0)]))
     assert every.value == every.high == 1
     assert every.low < 0.7
 
@@ -215,9 +206,7 @@ def test_kappa_is_that_of_a_pool_in_which_every_row_is_copied(scheme: Scheme) ->
     assert got is not None
     weights = "fc" if scheme == "quadratic" else None
     assert got.value == pytest.approx(cohens_kappa(table, wt=weights, return_results=False), abs=1e-12)
-    assert got.low is not None
-    assert got.high is not None
-    assert got.low < got.value < got.high
+    assert defined(got.low) < got.value < defined(got.high)
     assert got.answered == 90
 
 
@@ -244,9 +233,8 @@ def test_variance_of_kappa_is_that_of_statsmodels_in_one_large_stratum() -> None
     """Fleiss, Cohen & Everitt 1969; with 4,000 rows the smoothing is next to nothing."""
     table = np.array([[1200, 210], [350, 2240]])
     first, second = (np.repeat(codes, table.ravel()) for codes in ([0, 0, 1, 1], [0, 1, 0, 1]))
-    got = kappa(["all"] * 4000, first, second, {"all": HUGE}, 2)
+    got = defined(kappa(["all"] * 4000, first, second, {"all": HUGE}, 2))
     want = cohens_kappa(table)
-    assert got is not None
     assert got.value == pytest.approx(want.kappa, abs=1e-12)
     assert math.sqrt((1 - got.value**2) / got.effective) == pytest.approx(want.std_kappa, rel=2e-3)
 
@@ -283,10 +271,8 @@ def test_rows_that_one_did_not_rate_keep_their_place_in_the_sample() -> None:
     """They are in no cell, but the stratum's rows are still rows / size of it."""
     labels, codes = graded(panel(5, [40, 40]))
     codes[:10, 0] = -1
-    got = kappa(labels, codes[:, 0], codes[:, 1], {"s0": 400, "s1": 40}, 2)
-    part = kappa(labels[10:], codes[10:, 0], codes[10:, 1], {"s0": 300, "s1": 40}, 2)
-    assert got is not None
-    assert part is not None
+    got = defined(kappa(labels, codes[:, 0], codes[:, 1], {"s0": 400, "s1": 40}, 2))
+    part = defined(kappa(labels[10:], codes[10:, 0], codes[10:, 1], {"s0": 300, "s1": 40}, 2))
     assert got.value == pytest.approx(part.value)
     assert got.answered == 70
 
@@ -300,14 +286,12 @@ def test_kappa_where_there_is_little_to_go_by() -> None:
     assert of([], "", {"a": 0}) is None
     assert of(mixed, "aaaaa", {"a": 9, "b": 4}) is None
     assert of([(0, 0)] * 3, "aaa", {"a": 9}) is None
-    alone, agreed = of(mixed, "aaaab", {"a": 9, "b": 4}), of([(0, 0), (1, 1)] * 10, "a" * 20, {"a": 900})
-    assert alone is not None
+    alone, agreed = defined(of(mixed, "aaaab", {"a": 9, "b": 4})), of([(0, 0), (1, 1)] * 10, "a" * 20, {"a": 900})
     assert alone.low < alone.value < alone.high
     assert agreed is not None
     assert agreed.value == agreed.high == 1
     assert 0.3 < agreed.low < 0.8
-    census = of(mixed, "aaaab", {"a": 4, "b": 1, "c": 0})
-    assert census is not None
+    census = defined(of(mixed, "aaaab", {"a": 4, "b": 1, "c": 0}))
     assert (census.low, census.high) == pytest.approx((census.value, census.value))
 
 

@@ -83,6 +83,20 @@ def curate(folder: Path, *words: str, **variables: str) -> Done:
     return Done(code, _text(said), _text(complained))
 
 
+def ran(folder: Path, *words: str, **variables: str) -> Done:
+    """Run the command as `curate` does, and hold that it succeeded."""
+    done = curate(folder, *words, **variables)
+    assert done.returncode == 0, done.stderr or done.stdout
+    return done
+
+
+def complaint(folder: Path, *words: str, **variables: str) -> str:
+    """Run the command as `curate` does, hold that it refused, and return what it said of that."""
+    done = curate(folder, *words, **variables)
+    assert done.returncode == 2, done.stderr or done.stdout
+    return done.stderr
+
+
 def exit_code() -> int:
     """Run the command as a program does, which has Ctrl-C for itself to its end, and return its exit code."""
     before = signal.getsignal(signal.SIGINT)

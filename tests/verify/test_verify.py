@@ -18,7 +18,7 @@ from curate.formats.exporters import manifest
 from curate.ledger import Ledger
 from curate.system.files import sha256
 from curate.verify.verify import Verified, verify
-from tests.support.runs import curate, tiny
+from tests.support.runs import complaint, curate, ran, tiny
 
 FORMATS = ("beir", "mteb", "trec")
 
@@ -28,8 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run the small pipeline, whose verdicts are of every kind but incomplete."""
     folder = tmp_path_factory.mktemp("verify")
     tiny(folder)
-    done = curate(folder, "run", "tiny.yaml")
-    assert done.returncode == 0, done.stderr
+    ran(folder, "run", "tiny.yaml")
     return folder
 
 
@@ -239,38 +238,41 @@ def test_a_removed_row_of_text_files_is_found(export: Path) -> None:
     assert "qrels/test.tsv: 1 rows are missing" in said(export, "beir")
 
 
+QUERIES = {"beir": "queries.jsonl", "trec": "topics.jsonl", "mteb": "queries"}
+TEXTS = {"beir": "corpus.jsonl", "trec": "docs.jsonl", "mteb": "corpus"}
+Lines = Callable[[list[str]], list[str]]
+EDITS: dict[str, tuple[dict[str, str], pl.Expr, Lines, tuple[str, ...]]] = {
+    "text": (
+        TEXTS,
+        pl.when(pl.col("id") == "d00").then(pl.col("text") + "。").otherwise("text").alias("text"),
+        lambda lines: [lines[0].replace("咖啡", "可乐", 1), *lines[1:]],
+        ("the ledger holds no rating by lexical of", " d00'"),
+    ),
+    "query": (
+        QUERIES,
+        pl.col("text") + "？",
+        lambda lines: [line.replace("咖啡", "茶") for line in lines],
+        ("the ledger holds no rating by lexical of 40 pairs",),
+    ),
+    "swapped ids": (
+        TEXTS,
+        pl.col("id").replace({"d00": "d01", "d01": "d00"}),
+        lambda lines: [lines[0].replace('"d00"', '"d01"'), lines[1].replace('"d01"', '"d00"'), *lines[2:]],
+        ("the ledger",),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
 @pytest.mark.parametrize("name", FORMATS)
-def test_an_edited_text_is_found(export: Path, name: str) -> None:
-    marked = pl.when(pl.col("id") == "d00").then(pl.col("text") + "。").otherwise("text").alias("text")
+def test_an_edit_of_texts_is_found(export: Path, name: str, what: str) -> None:
+    file, column, lines, found = EDITS[what]
     if name == "mteb":
-        change(parquet(export / "mteb" / "retrieval", "corpus"), lambda table: table.with_columns(marked))
+        change(parquet(export / "mteb" / "retrieval", file[name]), lambda table: table.with_columns(column))
     else:
-        path = export / name / {"beir": "corpus.jsonl", "trec": "docs.jsonl"}[name]
-        edit(path, lambda lines: [lines[0].replace("咖啡", "可乐", 1), *lines[1:]])
-    assert "the ledger holds no rating by lexical of" in said(export, name)
-    assert " d00'" in said(export, name)
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_an_edited_query_is_found(export: Path, name: str) -> None:
-    more = pl.col("text") + "？"
-    if name == "mteb":
-        change(parquet(export / "mteb" / "retrieval", "queries"), lambda table: table.with_columns(more))
-    else:
-        path = export / name / {"beir": "queries.jsonl", "trec": "topics.jsonl"}[name]
-        edit(path, lambda lines: [line.replace("咖啡", "茶") for line in lines])
-    assert "the ledger holds no rating by lexical of 40 pairs" in said(export, name)
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_swapped_ids_are_found(export: Path, name: str) -> None:
-    swap = pl.col("id").replace({"d00": "d01", "d01": "d00"})
-    if name == "mteb":
-        change(parquet(export / "mteb" / "retrieval", "corpus"), lambda table: table.with_columns(swap))
-    else:
-        path = export / name / {"beir": "corpus.jsonl", "trec": "docs.jsonl"}[name]
-        edit(path, lambda lines: [lines[0].replace('"d00"', '"d01"'), lines[1].replace('"d01"', '"d00"'), *lines[2:]])
-    assert "the ledger" in said(export, name)
+        edit(export / name / file[name], lines)
+    differences = said(export, name)
+    assert all(each in differences for each in found)
 
 
 def test_swapped_ids_in_the_qrels_are_found(export: Path) -> None:
@@ -309,7 +311,7 @@ def test_the_command_says_what_differs_and_exits_with_1(made: Path, export: Path
     assert done.stdout.count(": verified\n") == 2
     assert "mteb: verified, but for what was not checked\n  not checked: what the READMEs say of the run" in done.stdout
     for name in ("beir", "trec"):
-        assert curate(made, "verify", f"runs/tiny/export/{name}").returncode == 0
+        ran(made, "verify", f"runs/tiny/export/{name}")
     edit(export / "trec" / "qrels.txt", lambda lines: lines[1:])
     done = curate(made, "verify", str(export / "trec"), "--ledger", str(made / "home" / "ledger.db"))
     assert done.returncode == 1
@@ -318,9 +320,8 @@ def test_the_command_says_what_differs_and_exits_with_1(made: Path, export: Path
 
 
 def test_no_ledger_and_no_export_are_said(made: Path, tmp_path: Path) -> None:
-    done = curate(made, "verify", "runs/tiny/export", "--ledger", "nowhere.db")
-    assert done.returncode == 2
-    assert "nowhere.db: no ledger" in done.stderr
+    done = complaint(made, "verify", "runs/tiny/export", "--ledger", "nowhere.db")
+    assert "nowhere.db: no ledger" in done
     assert not (made / "nowhere.db").exists()
     with Ledger(tmp_path / "new.db") as ledger, pytest.raises(DataError, match="give a folder that `curate export`"):
         verify(tmp_path, ledger)
@@ -338,8 +339,7 @@ def replayed(folder: Path, *settings: str) -> Path:
         (folder / f"{judge}.tsv").write_text("\n".join(["query_id\tdoc_id\tgrade", *rows, ""]), encoding="utf-8")
     judges = ", ".join(f"{name}: {{kind: replay, path: {name}.tsv}}" for name in ("one", "two", "three"))
     words = [f"judges={{{judges}}}", "judge.models=[one, two, three]", *settings]
-    done = curate(folder, "run", "tiny.yaml", *[word for setting in words for word in ("--set", setting)])
-    assert done.returncode == 0, done.stderr
+    ran(folder, "run", "tiny.yaml", *[word for setting in words for word in ("--set", setting)])
     return folder / "runs" / "tiny" / "export"
 
 
@@ -375,7 +375,7 @@ def test_ids_with_prefixes_are_verified(tmp_path: Path) -> None:
     queries.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     qrels = tmp_path / "data" / "qrels" / "test.tsv"
     qrels.write_text(qrels.read_text().replace("q0\t", "d00\t"))
-    assert curate(tmp_path, "run", "tiny.yaml").returncode == 0
+    ran(tmp_path, "run", "tiny.yaml")
     assert manifest.read(tmp_path / "runs" / "tiny" / "export" / "mteb")["labels"]["prefixed"]
     done = curate(tmp_path, "verify", "runs/tiny/export")
     assert done.returncode == 3, done.stdout
@@ -388,7 +388,7 @@ def test_a_text_that_judges_saw_cut_is_verified(tmp_path: Path) -> None:
     for row in rows:
         row["text"] += "这是一句话。" * 30
     corpus.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    assert curate(tmp_path, "run", "tiny.yaml", "--set", "judge.passage_tokens=50").returncode == 0
+    ran(tmp_path, "run", "tiny.yaml", "--set", "judge.passage_tokens=50")
     done = curate(tmp_path, "verify", "runs/tiny/export")
     assert done.returncode == 3, done.stdout
 
@@ -396,7 +396,7 @@ def test_a_text_that_judges_saw_cut_is_verified(tmp_path: Path) -> None:
 @pytest.mark.parametrize("draw", ["by_grade", "by_rank"])
 def test_candidates_of_every_draw_are_verified(tmp_path: Path, draw: str) -> None:
     tiny(tmp_path)
-    assert curate(tmp_path, "run", "tiny.yaml", "--set", f"export.rerank.draw={draw}").returncode == 0
+    ran(tmp_path, "run", "tiny.yaml", "--set", f"export.rerank.draw={draw}")
     done = curate(tmp_path, "verify", "runs/tiny/export")
     assert done.returncode == 3, done.stdout
 

@@ -1,4 +1,4 @@
-"""Anybody's ratings as a file: CSV, TSV or Parquet, a column per rater or a row per rating, in numbers or in words."""
+"""Agreement of raters from a file: CSV, TSV or Parquet, a column per rater or a row per rating, numbers or words."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ class Ratings:
     labels: tuple[str, ...]
     """What each code stands for, in the order of the scale."""
     raters: tuple[str, ...]
-    """Empty for counts, where nobody knows who gave which."""
+    """Empty for counts, which name no rater."""
     truth: str | None
     """Whose ratings are people's."""
     right: Ints
@@ -170,7 +170,7 @@ def _take(cells: _Cells, row: Mapping[str, str], layout: Layout, plan: RatingsLa
 
 
 def _given(cells: _Cells, row: Mapping[str, str], plan: RatingsLayout, place: str) -> list[tuple[int, str, str]]:
-    """Return the ratings in a row: number of the rater, column, and what stands there; of counts nobody is known."""
+    """Return the ratings in a row: number of the rater, column, and what stands there; counts name no rater."""
     said = [row[name] for name in plan.columns]
     if plan.form == "wide":
         return list(zip(range(len(said)), plan.columns, said, strict=True))
@@ -246,17 +246,14 @@ def _coded(cells: _Cells, layout: Layout, plan: RatingsLayout, notes: Sequence[s
 
 
 def _odd(labels: Sequence[str], layout: Layout) -> list[str]:
-    """Return what must be said of ratings that may be words for none, or one rating in two cases."""
+    """Return notes on ratings that may be words for none, or one rating in two cases."""
     none = [text for text in labels if text.casefold() in BLANKS and text not in layout.order]
     twice = [text for text in labels if sum(text.casefold() == other.casefold() for other in labels) > 1]
-    return [
-        *([f"counted as ratings: {', '.join(none)}; --blank {','.join(none)} if they are none"] if none else []),
-        *(
-            [f"counted as different ratings: {', '.join(sorted(twice))}; write them alike if they are one"]
-            if twice
-            else []
-        ),
-    ]
+    notes = {
+        f"counted as ratings: {', '.join(none)}; --blank {','.join(none)} if they are none": none,
+        f"counted as different ratings: {', '.join(sorted(twice))}; write them alike if they are one": twice,
+    }
+    return [note for note, about in notes.items() if about]
 
 
 def _sorted(labels: Sequence[str]) -> list[str]:

@@ -134,9 +134,9 @@ def _answered(
     }
 
 
-def _share(hits: int, labelled: int) -> dict[str, Json]:
+def _share(hits: int, labelled: int) -> Mapping[str, Json]:
     found = sample_estimates.wilson(hits, labelled)
-    return {name: None if found is None else round(getattr(found, name), 4) for name in ("value", "low", "high")}
+    return dict.fromkeys(("value", "low", "high")) if found is None else found.bounds(4)
 
 
 def _inquiries(run: Run, context: Context, order: AnalysisOptions) -> tuple[Inquiry, Inquiry]:

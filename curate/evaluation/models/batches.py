@@ -1,4 +1,4 @@
-"""Batches as large as fit: on a GPU a model is fastest with the largest batch that its memory holds."""
+"""Largest batch that a GPU's memory holds, found by doubling: with it a model is fastest."""
 
 from collections.abc import Callable
 from time import monotonic
@@ -13,8 +13,8 @@ FIRST, LARGEST = 32, 1024
 class Growing:
     """A model of mteb's whose `encode` chooses the size of its batches: the largest that held the longest texts.
 
-    Queries and documents, which are longer, have sizes of their own. Rows come back as float32, whatever the precision
-    of the weights.
+    Queries and documents, which are longer, have sizes of their own. Rows come back as float32 from weights of any
+    precision.
     """
 
     def __init__(self, model: Foreign) -> None:

@@ -117,17 +117,17 @@ def _enough(board: Board, pairs: Sequence[dict[str, Any]]) -> dict[str, Json]:
     }
 
 
-def _headroom(board: Board) -> dict[str, Json] | None:
-    """Return how far the best model is from 1, and which queries no model or every model gets right.
+def _headroom(board: Board) -> dict[str, Json]:
+    """Return how far the best model is from 1, and how many queries no model or every model gets right.
 
-    None for pairs of sentences, which have no score of their own.
+    Only the former for pairs of sentences, which have no score of their own.
     """
+    found: dict[str, Json] = {"best": board.ranked[0].main, "left": round(1 - board.ranked[0].main, DIGITS)}
     if board.task.kind == "STS":
-        return {"best": board.ranked[0].main, "left": round(1 - board.ranked[0].main, DIGITS)}
+        return found
     table = np.array([each.values["stock"] for each in board.scored])
     return {
-        "best": board.ranked[0].main,
-        "left": round(1 - board.ranked[0].main, DIGITS),
+        **found,
         "best_of_all": round(float(table.max(axis=0).mean()), DIGITS),
         "nobody": int((table.max(axis=0) <= 0).sum()),
         "everybody": int((table.min(axis=0) >= 1 - 1e-9).sum()),

@@ -1,4 +1,4 @@
-"""Models by name, in the clothes that mteb wants: our encoders, our BM25, and whatever mteb itself can load."""
+"""Models by name behind mteb's interfaces: encoders and BM25 of this package, and models that mteb can load."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class EvaluatedModel:
 
     name: str
     revision: str
-    """Whatever changes its scores."""
+    """Identity of everything that changes its scores."""
     load: Callable[[], Foreign]
     scores_pairs: bool = True
     """Whether it can say how similar two sentences are: BM25 cannot."""
@@ -70,7 +70,7 @@ def named(
 def _model(name: str, definitions: Mapping[str, Settings], device: str | None) -> EvaluatedModel:
     if name == BM25:
         bm25 = Bm25(BM25, Config(), Kit(_no_encoder, home() / "cache"))
-        return EvaluatedModel(BM25, digest(bm25.identity)[:16], lambda: _searcher(bm25), scores_pairs=False)
+        return EvaluatedModel(BM25, digest(bm25.identity)[:16], lambda: Searcher(bm25), scores_pairs=False)
     if name in definitions or name in {*ENCODERS.names()} - {"dense", "api"}:
         settings = dict(definitions.get(name, {}))
         make = ENCODERS.load(str(settings.pop("kind", name)))
@@ -140,12 +140,6 @@ def _encoder(encoder: Encoder) -> Foreign:
     return made
 
 
-def _searcher(bm25: Bm25) -> Foreign:
-    searcher = Searcher(bm25)
-    searcher.mteb_model_meta = _meta(BM25)
-    return searcher
-
-
 def _meta(name: str) -> Foreign:
     from mteb.models.model_meta import ModelMeta
 
@@ -156,7 +150,7 @@ class Searcher:
     """BM25 as mteb's search protocol has it: it indexes a corpus, then answers queries or reranks candidates."""
 
     def __init__(self, bm25: Bm25) -> None:
-        self.mteb_model_meta: Foreign = None
+        self.mteb_model_meta = _meta(BM25)
         self._bm25, self._corpus = bm25, _Listed([])
 
     def index(self, corpus: Foreign, **_named: Foreign) -> None:

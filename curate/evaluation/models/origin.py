@@ -1,4 +1,4 @@
-"""What the run that a benchmark came from says of it: who retrieved, who judged, and how much was missed."""
+"""Provenance of a benchmark from its run: retrievers, judges, and relevant documents that it missed."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ def roles(models: Sequence[str], tasks: Sequence[EvaluationTask]) -> dict[str, l
 
 
 def missed(run: Path | None) -> dict[str, Json]:
-    """Return what is known of relevant documents that count as not relevant; empty where nobody looked.
+    """Return what is known of relevant documents that count as not relevant; empty without a run.
 
     `samples`: of every review sample the share of the panel's negatives and of contested pairs that people found
     relevant, and of all relevant pairs of the pool the share that the panel found. `published`: the same of the labels
@@ -43,7 +43,8 @@ def missed(run: Path | None) -> dict[str, Json]:
         found["samples"] = samples
     if final := published.prove(run):
         found["published"] = {"samples": final["samples"], **_proved(final)}
-    checked = _read(run / "checks" / "pool.json")
+    path = run / "checks" / "pool.json"
+    checked = read_json(path) if path.is_file() else {}
     return found | {name: checked[name] for name in ("capture", "below") if checked.get(name)}
 
 
@@ -57,7 +58,3 @@ def _proved(proof: Mapping[str, Any]) -> dict[str, Json]:
     }
     contested = proof["relevant"].get("contested")
     return {"negatives": wrong, "contested": contested, "recall": proof["recall"]}
-
-
-def _read(path: Path) -> dict[str, Any]:
-    return read_json(path) if path.is_file() else {}

@@ -67,7 +67,7 @@ class EvaluationTask:
 
     @cached_property
     def verdicts(self) -> Mapping[str, Mapping[str, str]]:
-        """Return query -> document -> what the panel said; empty where no panel is known, or nobody was in doubt.
+        """Return query -> document -> what the panel said; empty without a known panel, or without a pair in doubt.
 
         What a reranker is given was decided by all, so of these pairs no verdict says more than the qrels.
         """
@@ -103,7 +103,7 @@ class EvaluationTask:
 def in_folder(folder: Path) -> list[EvaluationTask]:
     """Return the tasks of a run folder, an export, its folder `mteb`, or one task's folder; UserError if none is there.
 
-    DataError if a file is missing or is not the one that its name says, because somebody edited it.
+    DataError if a file is missing or its content is not the one in its name, because it was edited.
     """
     for place in (folder, folder / "mteb", folder / "export" / "mteb"):
         if found := [each for each in (place, *(place / name for name in mteb_tasks.KINDS)) if _front(each)]:

@@ -1,4 +1,9 @@
-"""Exporters: one module per format, each a function from a finished benchmark to files in an empty folder."""
+"""Exporters: one module per format, each a function from a finished benchmark to files in an empty folder.
+
+A format is a module and its rows in the tables here; without a reader and files `curate verify` checks its manifest.
+"""
+
+from collections.abc import Mapping
 
 from curate.core.protocols import Exporter
 from curate.core.registry import Registry
@@ -13,3 +18,24 @@ EXPORTERS: Registry[Exporter] = Registry(
     },
 )
 """Exporters by name; other packages add theirs under the entry-point group `curate.exporters`."""
+READERS: Mapping[str, str] = {
+    "beir": "curate.formats.exporters.reading:beir",
+    "mteb": "curate.formats.exporters.reading:mteb",
+    "trec": "curate.formats.exporters.reading:trec",
+}
+"""Format -> function from a folder to `reading.ExportContents`, by which `curate verify` compares labels and texts."""
+_MTEB = (
+    "tasks.py",
+    "(retrieval|reranking|sts)/README.md",
+    "(retrieval|reranking)/(corpus|queries|qrels|grades|contested)-HASH.parquet",
+    "reranking/top_ranked-HASH.parquet",
+    "sts/pairs(-train)?-HASH.parquet",
+)
+FILES: Mapping[str, tuple[str, ...]] = {
+    "beir": ("(corpus|queries).jsonl", "qrels/test.tsv"),
+    "mteb": _MTEB,
+    "repaired": _MTEB,
+    "trec": ("qrels.txt", "topics.(tsv|jsonl)", "docs.jsonl"),
+    "triples": ("triples.jsonl", "(train|queries|documents)-HASH.parquet"),
+}
+"""Format that a manifest names -> patterns of its files beside README.md and verdicts.parquet; HASH is of content."""

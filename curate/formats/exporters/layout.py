@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from curate.formats.exporters import mteb_tasks
+from curate.formats.exporters import FILES, mteb_tasks
 from curate.system.files import sha256
 
 TASKS = "tasks.py"
@@ -13,31 +13,10 @@ BEFORE = frozenset({"78ee951926a7da19995d5c9371042342356996ef272828b43d8a073ad7b
 _HASH = re.compile(r"-([0-9a-f]{16})\.parquet$")
 
 
-def _files(*patterns: str) -> re.Pattern[str]:
-    both = "|".join(("README.md", "verdicts.parquet", *patterns)).replace(".", r"\.").replace("HASH", "[0-9a-f]{16}")
-    return re.compile(both)
-
-
-_MTEB = (
-    TASKS,
-    "(retrieval|reranking|sts)/README.md",
-    "(retrieval|reranking)/(corpus|queries|qrels|grades|contested)-HASH.parquet",
-    "reranking/top_ranked-HASH.parquet",
-    "sts/pairs(-train)?-HASH.parquet",
-)
-FILES: Mapping[str, re.Pattern[str]] = {
-    "beir": _files("(corpus|queries).jsonl", "qrels/test.tsv"),
-    "mteb": _files(*_MTEB),
-    "repaired": _files(*_MTEB),
-    "trec": _files("qrels.txt", "topics.(tsv|jsonl)", "docs.jsonl"),
-    "triples": _files("triples.jsonl", "(train|queries|documents)-HASH.parquet"),
-}
-"""By the format that a manifest names; those of plugins are not known."""
-
-
 def foreign(folder: Path, name: str, paths: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence for each of the files that a manifest lists (path -> SHA-256) and that is not of the format."""
-    known = FILES.get(name)
+    own = "|".join(("README.md", "verdicts.parquet", *FILES.get(name, ())))
+    known = re.compile(own.replace(".", r"\.").replace("HASH", "[0-9a-f]{16}")) if name in FILES else None
     for path, digest in paths.items():
         if known and not known.fullmatch(path):
             yield f"{path}: the format {name} has no such file"

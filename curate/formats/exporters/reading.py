@@ -71,10 +71,6 @@ def trec(folder: Path) -> ExportContents:
     )
 
 
-READERS: Mapping[str, Callable[[Path], ExportContents]] = {"beir": beir, "mteb": mteb, "trec": trec}
-"""By exporter; what another one wrote is checked by its manifest alone."""
-
-
 def _add(tables: dict[str, tuple[str, pl.DataFrame]], folder: Path, config: str, kind: str) -> None:
     if config == "contested" and not list(folder.glob("contested-*.parquet")):  # without rows there is no file
         empty = frame("contested").select("query_id", "doc_id", "votes")

@@ -1,7 +1,7 @@
 """Sheets: what a person fills in with a spreadsheet, and what comes back of it; bytes in, bytes out.
 
 to_csv, to_xlsx    a form and the rows of a person -> a file
-read               a file, whatever a spreadsheet made of it -> a sheet
+read               a file, as any spreadsheet saved it -> a sheet
 check              a sheet -> its answers, and all its problems with their rows
 """
 

@@ -51,12 +51,8 @@ def fold(text: str) -> str:
 def canonical(text: str) -> str:
     """Return what a text says: NFC, every run of white space one blank, nothing unseen."""
     while "_x" in text and _ESCAPE.search(text):  # once more, for some programs undo half of it
-        text = _ESCAPE.sub(_character, text)
+        text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
     return " ".join(normalize("NFC", _UNSEEN.sub("", plain(text))).split())
-
-
-def _character(escape: re.Match[str]) -> str:
-    return chr(int(escape[1], 16))
 
 
 def escaped(text: str) -> str:

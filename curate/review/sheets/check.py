@@ -121,10 +121,7 @@ class _Checker:
         return Returned(answers, sorted(self.problems, key=lambda problem: (problem.row, problem.column)))
 
     def _problem(self, line: SheetLine, column: str, row_id: str | None, found: str, expected: str) -> None:
-        self.problems.append(SheetProblem(line.number, self._header(column), found, expected, row_id))
-
-    def _header(self, column: str) -> str:
-        return self.sheet.headers[column]
+        self.problems.append(SheetProblem(line.number, self.sheet.headers[column], found, expected, row_id))
 
     def _stranger(self, cell: str) -> tuple[str, str]:
         """Return what was found instead of a row's id, and what was expected."""
@@ -170,7 +167,7 @@ class _Checker:
         for other in entries:
             if other.answer and other.answer != first.answer:
                 where = f"{first.answer!r} as in row {first.row}, or one row of this id"
-                problem = SheetProblem(other.row, self._header("answer"), repr(other.answer), where, first.row_id)
+                problem = SheetProblem(other.row, self.sheet.headers["answer"], repr(other.answer), where, first.row_id)
                 self.problems.append(problem)
         notes = dict.fromkeys(entry.note for entry in entries if entry.note)
         return SheetEntry(first.row_id, first.answer, "\n".join(notes), first.row)

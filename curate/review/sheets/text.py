@@ -13,7 +13,7 @@ from curate.review.sheets.cells import defused
 
 SEPARATORS = (",", ";", "\t")
 Record = tuple[int, list[str]]
-"""The number of a row as a spreadsheet counts, from 1 whatever line breaks its cells hold, and its cells."""
+"""The number of a row as a spreadsheet counts, from 1 and apart from line breaks in cells, and its cells."""
 _BOMS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16",

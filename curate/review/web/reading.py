@@ -1,4 +1,4 @@
-"""Where somebody is in a sample: how far they are, what comes next, what they said last."""
+"""Position of an assessor in a sample: rows answered, the next open row, the last answer."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

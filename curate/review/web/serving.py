@@ -12,7 +12,7 @@ from curate.review import Desk
 from curate.system.files import replacing
 
 PORT = 8765
-"""Where the page is if nobody says otherwise."""
+"""Port of the page unless the user names another."""
 _HERE = ("127.0.0.1", "localhost", "::1")
 _CLOSING_S = 3
 """Seconds that open connections have to end when the server is told to stop."""

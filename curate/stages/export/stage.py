@@ -21,7 +21,6 @@ from curate.formats.exporters.card import form
 from curate.formats.exporters.ids import prefixed
 from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
-from curate.report import run_figures
 from curate.review import relevance_desks
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
@@ -191,7 +190,7 @@ def _on_candidates(context: Context, chosen: pl.DataFrame, panel: list[str]) -> 
     """Return the panel's agreement on a reranker's candidates, as `consensus` measures it; None without candidates."""
     if chosen.is_empty():
         return None
-    return measure(context.read("judge", "ratings").join(chosen, on=run_figures.PAIR, how="semi"), panel, context.seed)
+    return measure(context.read("judge", "ratings").join(chosen, on=PAIR, how="semi"), panel, context.seed)
 
 
 def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.DataFrame:
