@@ -70,7 +70,11 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
         "queries_with_a_relevant_document": len(relevant),
         "relevant": len(found),
         "beyond_depth": len(deep),
-        "depth": _spread(depths["depth"]),
+        "depth": {
+            "low": cast("Json", depths["depth"].min()),
+            "median": cast("Json", depths["depth"].median()),
+            "high": cast("Json", depths["depth"].max()),
+        },
         "leave_one_out": [plain(coverage.leave_out(systems, relevant, found, name, seed)) for name in retrievers],
         "capture": plain(
             capture_recapture.capture(coverage.caught(found, retrievers), found["query_id"].to_list(), retrievers, seed)
@@ -162,17 +166,5 @@ def _systems(
     said: Mapping[tuple[str, str], str] = {
         (query, doc): word for query, doc, word in verdicts.select(*PAIR, "verdict").iter_rows()
     }
-    rows: list[Json] = []
-    for name, ranked_lists in systems.items():
-        figures = cast("dict[str, Json]", plain(unjudged.covered(name, ranked_lists, said, relevant, seed)))
-        rows.append({**figures, "pooled": name in retrievers})
-    return rows
-
-
-def _spread(numbers: pl.Series) -> dict[str, Json]:
-    """Return the least, the median and the greatest of some numbers; None of none."""
-    return {
-        "low": cast("Json", numbers.min()),
-        "median": cast("Json", numbers.median()),
-        "high": cast("Json", numbers.max()),
-    }
+    found = {name: plain(unjudged.covered(name, lists, said, relevant, seed)) for name, lists in systems.items()}
+    return [{**cast("dict[str, Json]", figures), "pooled": name in retrievers} for name, figures in found.items()]

@@ -131,11 +131,10 @@ def measures(counts: pl.DataFrame, seed: int) -> dict[str, Json]:
     for name in AUDITED:
         figures = mean(counts[name].to_numpy().astype(np.float64), seed)
         bounds = (None if each is None else round(each, 5) for each in figures)
-        spread_ = asdict(spread(counts[name].to_list()))
         found[name] = {
             "total": int(counts[name].sum()),
             **dict(zip(("mean", "low", "high"), bounds, strict=True)),
-            "spread": spread_,
+            "spread": asdict(spread(counts[name].to_list())),
         }
     return found
 

@@ -95,9 +95,8 @@ def lines(proof: Proof, final: Proof | None = None) -> Iterator[dict[str, Json]]
     strata = [(f"  {each['stratum']}{_SAID[each['measure']]}", each["share"], None) for each in proof["strata"]]
     plain = ("plain agreement of the rows read, not weighted", proof["plain"], None)
     named = [*named[:-2], *strata, named[-2], plain, named[-1]]
-    for who, found in [(f"{judge} and people", each) for judge, each in proof["kappa"]["judges"].items()]:
-        named += [(f"kappa of {who}, {side}", found[key], None) for side, key in _SIDES]
-    for who, found in proof["kappa"]["people"].items():
+    judges = {f"{judge} and people": each for judge, each in proof["kappa"]["judges"].items()}
+    for who, found in (*judges.items(), *proof["kappa"]["people"].items()):
         named += [(f"kappa of {who}, {side}", found[key], None) for side, key in _SIDES]
     if proof["kappa"]["people"]:
         named.append(("alpha of all people, five grades, ordinal", proof["alpha"], None))

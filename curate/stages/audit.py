@@ -173,10 +173,8 @@ def _write(
     for name, table in (("compared", compared), ("audited", counts), ("patch", patches), ("qrels", repaired)):
         write_table(context.out, name, table)
     patches.write_csv(context.out / "patch.tsv", separator="\t")
-    mteb = {"query-id": "query_id", "corpus-id": "doc_id", "score": "score"}
-    repaired.select(**{name: pl.col(column) for name, column in mteb.items()}).write_csv(
-        context.out / "qrels.tsv", separator="\t"
-    )
+    named = repaired.select(pl.col("query_id").alias("query-id"), pl.col("doc_id").alias("corpus-id"), "score")
+    named.write_csv(context.out / "qrels.tsv", separator="\t")
 
 
 def _export(context: Context, repaired: pl.DataFrame, found: Mapping[str, Any]) -> None:

@@ -47,15 +47,9 @@ def run(config: Config, context: Context) -> Report:
     facts = voting.counts(verdicts, len(context.read("diversify", "queries")))
     if removed:
         facts["ndcg_at_10"] = _effect(context.read("pool", "rankings"), qrels, set(removed))
-    figures: dict[str, Json] = {
-        "panel": panel,
-        "policy": config.policy,
-        "counts": facts,
-        "grades": _grades(ratings),
-        **agreement_figures.on_parts(
-            ratings, panel, context.read("judge", "samples"), context.read("pool", "pool"), context.seed
-        ),
-    }
+    sample, pool = context.read("judge", "samples"), context.read("pool", "pool")
+    agreed = agreement_figures.on_parts(ratings, panel, sample, pool, context.seed)
+    figures = {"panel": panel, "policy": config.policy, "counts": facts, "grades": _grades(ratings), **agreed}
     write_json(context.out / "agreement.json", figures)
     decided = len(verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"])))
     notes = [*_notes(config.policy, ratings), *_signs(ratings, panel, facts)]
@@ -91,12 +85,9 @@ def _write(out: Path, verdicts: pl.DataFrame, qrels: pl.DataFrame, removed: Sequ
 
 def _grades(ratings: pl.DataFrame) -> dict[str, Json]:
     """Return judge -> grade or status -> count."""
-    said = pl.coalesce("grade", "status").alias("said")
-    counted = ratings.group_by("judge", said).len().sort("judge", "said")
-    grades: dict[str, dict[str, Json]] = {}
-    for judge, word, count in counted.iter_rows():
-        grades.setdefault(judge, {})[word] = count
-    return dict(grades)
+    counted = ratings.group_by("judge", pl.coalesce("grade", "status").alias("said")).len().sort("judge", "said")
+    parts = counted.group_by("judge", maintain_order=True)
+    return {str(judge): dict(part.select("said", "len").iter_rows()) for (judge,), part in parts}
 
 
 def _effect(rankings: pl.DataFrame, qrels: pl.DataFrame, removed: set[str]) -> dict[str, Json]:

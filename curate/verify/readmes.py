@@ -58,37 +58,27 @@ def compared(
         return [], ["the READMEs, for another version of curate wrote them; export again with this one"]
     try:
         facts = json.loads(card["facts"])
-        wanted = readmes(_benchmark(body, facts, written, size, verdicts, chosen), folder)
+        splits = [
+            table.rename(_PAIRS).with_columns(split=pl.lit("train" if "pairs-train-" in place else "test"))
+            for place, (kind, table) in written.tables.items()
+            if kind == "pairs"
+        ]
+        exported = Benchmark(
+            name=body["name"],
+            language=body["language"],
+            queries=written.queries,
+            corpus=_Corpus(written, size),
+            qrels=verdicts.filter(pl.col("verdict") == "relevant").select(*PAIR, score=pl.lit(1, pl.Int32)),
+            candidates=chosen,
+            verdicts=verdicts,
+            facts=facts,
+            pairs=pl.concat(splits) if splits else None,
+        )
+        wanted = readmes(exported, folder)
     except (DataError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         return [f"README.md: cannot be made again ({type(error).__name__}: {error})"], []
     parts = ", ".join(told(facts))
     return list(_otherwise(folder, wanted)), [f"{_TOLD} ({parts})"] if parts else []
-
-
-def _benchmark(
-    body: Mapping[str, Any],
-    facts: Mapping[str, Any],
-    written: ExportContents,
-    size: int,
-    verdicts: pl.DataFrame,
-    chosen: pl.DataFrame,
-) -> Benchmark:
-    parts = [(place, table) for place, (kind, table) in written.tables.items() if kind == "pairs"]
-    splits = [
-        table.rename(_PAIRS).with_columns(split=pl.lit("train" if "pairs-train-" in place else "test"))
-        for place, table in parts
-    ]
-    return Benchmark(
-        name=body["name"],
-        language=body["language"],
-        queries=written.queries,
-        corpus=_Corpus(written, size),
-        qrels=verdicts.filter(pl.col("verdict") == "relevant").select(*PAIR, score=pl.lit(1, pl.Int32)),
-        candidates=chosen,
-        verdicts=verdicts,
-        facts=facts,
-        pairs=pl.concat(splits) if splits else None,
-    )
 
 
 def _otherwise(folder: Path, wanted: Mapping[str, str]) -> Iterator[str]:
