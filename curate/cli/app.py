@@ -1,5 +1,7 @@
 """The program: all commands together."""
 
+from collections.abc import Callable
+
 import typer
 
 from curate.cli import (
@@ -32,7 +34,7 @@ app = typer.Typer(
 )
 app.command("init")(init.init)
 stages.add_to(app)
-for name, command in {
+COMMANDS: dict[str, Callable[..., None]] = {
     "verify": verify.verify,
     "embed": embed.embed,
     "status": look.status,
@@ -45,7 +47,8 @@ for name, command in {
     "anonymise": anonymise.anonymise,
     "recognisers": anonymise.recognisers,
     "doctor": doctor.doctor,
-}.items():
+}
+for name, command in COMMANDS.items():
     app.command(name)(command)
 for group in (review, check, models, ledger):
     group.add_to(app)
