@@ -46,11 +46,6 @@ MANY = 190
 """Of more pairs, those of over twenty raters, only the near-identical ones are printed; `--json` has all."""
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command("agree")(agree)
-
-
 def agree(
     file: Ratings = None,
     run: Folder = None,

@@ -14,11 +14,6 @@ from curate.cli.tables import as_table, print_figures, too_few
 Figures = Mapping[str, Any]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command("analyze")(analyze)
-
-
 def analyze(
     pipeline: File = None,
     run: Folder = None,

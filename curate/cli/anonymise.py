@@ -49,12 +49,6 @@ Processes = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.command("anonymise")(anonymise)
-    app.command("recognisers")(recognisers)
-
-
 def anonymise(
     source: Annotated[str, typer.Argument(metavar="IN", help="The file to mask; - for standard input.")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="Where to write it; - for standard output.")],

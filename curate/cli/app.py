@@ -1,5 +1,7 @@
 """The program: all commands together."""
 
+from collections.abc import Callable
+
 import typer
 
 from curate.cli import (
@@ -30,19 +32,23 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help, because rich takes half of the time that `--help` may take
     help="Turn raw queries and documents into a retrieval benchmark whose labels can be trusted.",
 )
-init.add_to(app)
+app.command("init")(init.init)
 stages.add_to(app)
-verify.add_to(app)
-embed.add_to(app)
-look.add_to(app)
-audit.add_to(app)
-train_set.add_to(app)
-agree.add_to(app)
-review.add_to(app)
-check.add_to(app)
-analyze.add_to(app)
-evaluate.add_to(app)
-models.add_to(app)
-ledger.add_to(app)
-anonymise.add_to(app)
-doctor.add_to(app)
+COMMANDS: dict[str, Callable[..., None]] = {
+    "verify": verify.verify,
+    "embed": embed.embed,
+    "status": look.status,
+    "show": look.show,
+    "audit": audit.audit,
+    "train-set": train_set.train_set,
+    "agree": agree.agree,
+    "analyze": analyze.analyze,
+    "evaluate": evaluate.evaluate,
+    "anonymise": anonymise.anonymise,
+    "recognisers": anonymise.recognisers,
+    "doctor": doctor.doctor,
+}
+for name, command in COMMANDS.items():
+    app.command(name)(command)
+for group in (review, check, models, ledger):
+    group.add_to(app)

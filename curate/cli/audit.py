@@ -31,11 +31,6 @@ if TYPE_CHECKING:
     from curate.runs.run import Run
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command("audit")(audit)
-
-
 def audit(
     source: Source = None,
     retrievers: Retrievers = None,

@@ -17,9 +17,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Check the judges, the pool and the masking of a run, and two sets for leaks between them.",
 )
-check_pool.add_to(app)
-check_mask.add_to(app)
-check_leaks.add_to(app)
+app.command("pool")(check_pool.pool)
+app.command("mask")(check_mask.mask)
+app.command("leaks")(check_leaks.leaks)
 
 
 def add_to(program: typer.Typer) -> None:

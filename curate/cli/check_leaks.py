@@ -10,11 +10,6 @@ from curate.cli.running import assigned
 from curate.cli.tables import as_table, print_figures
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to those of `curate check`."""
-    app.command("leaks")(leaks)
-
-
 def leaks(
     train: Annotated[Path, typer.Argument(help="Run folder, or a folder in BEIR or MTEB layout.")],
     test: Annotated[Path, typer.Argument(help="The same for the test set.")],

@@ -32,11 +32,6 @@ Sheets = Annotated[list[Path] | None, typer.Argument(help="Filled-in sheets to r
 Size = Annotated[int | None, typer.Option(min=1, help="Texts to read; default: 1 % of all, at least 100.")]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to those of `curate check`."""
-    app.command("mask")(mask)
-
-
 def mask(
     files: Sheets = None,
     run: Folder = None,

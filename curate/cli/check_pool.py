@@ -15,11 +15,6 @@ NAMED = 20
 """Unsaturated queries that are listed; `--json` has all of them."""
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to those of `curate check`."""
-    app.command("pool")(pool)
-
-
 def pool(
     run: Folder = None,
     run_file: Annotated[

@@ -16,11 +16,6 @@ if TYPE_CHECKING:
 MARKS = {"good": "ok", "missing": "--", "bad": "!!"}
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command("doctor")(doctor)
-
-
 def doctor(as_json: AsJson = False) -> None:
     """Check Python, extras, encoders, keys, disk, memory, GPU and ledger; exit code 1 if anything prevents a run."""
     from curate.runs.doctor import examine

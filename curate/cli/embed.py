@@ -10,11 +10,6 @@ from curate.cli.running import open_run
 from curate.cli.tables import as_table
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command("embed")(embed)
-
-
 def embed(
     pipeline: File = None,
     run: Folder = None,

@@ -16,11 +16,6 @@ Several = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command("evaluate")(evaluate)
-
-
 def evaluate(
     folder: Annotated[Path, typer.Argument(help="A run folder, an export, its folder mteb, or one task's folder.")],
     others: Annotated[

@@ -10,11 +10,6 @@ from curate.cli import completing
 from curate.cli.options import Language
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command("init")(init)
-
-
 def init(
     source: Annotated[
         str | None, typer.Argument(help="A folder with queries, corpus and perhaps qrels, or an mteb task's name.")

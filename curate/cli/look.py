@@ -10,12 +10,6 @@ from curate.cli.running import open_run
 from curate.cli.tables import as_table, print_figures
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.command("status")(status)
-    app.command("show")(show)
-
-
 def status(
     pipeline: File = None,
     run: Folder = None,

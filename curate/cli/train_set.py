@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from curate.runs.run import Run
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command("train-set")(train_set)
-
-
 def train_set(
     source: Source = None,
     test: Annotated[

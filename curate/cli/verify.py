@@ -11,11 +11,6 @@ if TYPE_CHECKING:
     from curate.verify.verify import Verified
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command to the program."""
-    app.command("verify")(verify)
-
-
 def verify(
     folder: Annotated[
         Path, typer.Argument(help="Export: a folder with a MANIFEST.json, or the folder `export` of a run.")
