@@ -4,10 +4,14 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check fix docs accept bench clean
+.PHONY: demo quick test check fix docs accept bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/curate run demo --run runs/demo
+
+# While working: no browser, no subprocess, no encoder; about a minute and a half of one core.
+quick: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/unit
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal

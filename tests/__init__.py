@@ -1,4 +1,4 @@
-"""Tests, in the folders of the package they test."""
+"""Tests: `unit` is quick, `integration` is the rest; `support` and `vendor` are what they share."""
 
 from pathlib import Path
 

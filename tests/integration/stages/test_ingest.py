@@ -1,0 +1,345 @@
+"""The stage ingest: every table it writes, and one sentence for every mistake in the input."""
+
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from curate.core.config import check
+from curate.core.errors import ConfigError, CurateError, DataError
+from curate.stages.context import Context
+from curate.stages.ingest.config import Config
+from curate.stages.ingest.stage import STAGE
+from curate.system import files
+from tests.support.steps import beir, jsonl, step
+
+QUERIES = [{"_id": "q1", "text": "高血压怎么吃"}, {"_id": "q2", "text": "头痛怎么办"}]
+CORPUS = [{"_id": "d1", "title": "饮食", "text": "少吃盐"}, {"_id": "d2", "title": "", "text": "多休息"}]
+SECRET = "李秀兰13812345678"
+
+
+def table(tmp_path: Path, name: str) -> list[Any]:
+    return files.read_table(tmp_path / "run" / "ingest", name).rows()
+
+
+def ingest(tmp_path: Path, folder: Path, **settings: Any) -> Any:
+    return step(tmp_path / "run", "ingest", {"source": str(folder), **settings})
+
+
+def fails(tmp_path: Path, folder: Path, kind: type[CurateError] = DataError, **settings: Any) -> str:
+    """Return what ingest complains about; nothing may have appeared under its final name."""
+    with pytest.raises(kind) as caught:
+        ingest(tmp_path, folder, **settings)
+    assert "SECRET" not in str(caught.value)
+    assert SECRET not in str(caught.value)
+    return str(caught.value)
+
+
+# what is written
+
+
+def test_tables_keep_the_order_of_the_source(tmp_path: Path) -> None:
+    report = ingest(tmp_path, beir(tmp_path / "b", QUERIES[::-1], CORPUS[::-1], ["q2 d2 1", "q1 d1 2"]))
+    assert table(tmp_path, "queries") == [
+        ("q2", "头痛怎么办", "queries.jsonl"),
+        ("q1", "高血压怎么吃", "queries.jsonl"),
+    ]
+    assert table(tmp_path, "corpus")[0] == ("d2", "", "多休息", "corpus.jsonl")
+    assert table(tmp_path, "qrels") == [("q1", "d1", 2), ("q2", "d2", 1)]
+    assert table(tmp_path, "aliases") == table(tmp_path, "dropped") == []
+    assert (report.rows_in, report.rows_out, report.dropped) == (4, 4, 0)
+
+
+def test_equal_texts_are_one_and_qrels_follow(tmp_path: Path) -> None:
+    corpus = [*CORPUS, {"_id": "d3", "text": " 多休息\n"}, {"_id": "d4", "title": "饮食", "text": "多休息"}]
+    queries = [*QUERIES, {"_id": "q3", "text": "头痛怎么办"}]
+    qrels = ["q2 d2 0", "q3 d3 2", "q1 d3 1"]
+    report = ingest(tmp_path, beir(tmp_path / "b", queries, corpus, qrels))
+    assert table(tmp_path, "aliases") == [("corpus", "d3", "d2"), ("queries", "q3", "q2")]
+    assert table(tmp_path, "qrels") == [("q1", "d2", 1), ("q2", "d2", 2)]
+    assert [row[0] for row in table(tmp_path, "corpus")] == ["d1", "d2", "d4"]
+    assert (report.rows_in, report.rows_out, report.dropped) == (7, 5, 0)
+    assert (report.facts["merged_queries"], report.facts["merged_corpus"]) == (1, 1)
+
+
+def test_duplicates_can_be_kept(tmp_path: Path) -> None:
+    corpus = [*CORPUS, {"_id": "d3", "text": "多休息"}]
+    ingest(tmp_path, beir(tmp_path / "b", QUERIES, corpus, ["q2 d3 1"]), duplicates="keep")
+    assert [row[0] for row in table(tmp_path, "corpus")] == ["d1", "d2", "d3"]
+    assert table(tmp_path, "aliases") == []
+    assert table(tmp_path, "qrels") == [("q2", "d3", 1)]
+
+
+def test_empty_texts_are_dropped_with_their_qrels(tmp_path: Path) -> None:
+    queries = [*QUERIES, {"_id": "q3", "text": " \u3000\n"}]
+    corpus = [*CORPUS, {"_id": "d3", "title": "", "text": None}, {"_id": "d4", "title": "只有标题", "text": ""}]
+    report = ingest(tmp_path, beir(tmp_path / "b", queries, corpus, ["q1 d3 1", "q3 d1 1", "q1 d4 1"]))
+    assert [row[:4] for row in table(tmp_path, "dropped")] == [
+        ("corpus", "d3", "ingest", "empty text"),
+        ("qrels", "q1 d3", "ingest", "its document has an empty text"),
+        ("qrels", "q3 d1", "ingest", "its query has an empty text"),
+        ("queries", "q3", "ingest", "empty text"),
+    ]
+    assert table(tmp_path, "qrels") == [("q1", "d4", 1)]
+    assert (report.rows_in, report.rows_out, report.dropped, report.facts["dropped_qrels"]) == (7, 5, 2, 2)
+
+
+def test_chosen_queries(tmp_path: Path) -> None:
+    report = ingest(tmp_path, beir(tmp_path / "b", QUERIES, CORPUS, ["q1 d1 1", "q2 d2 1"]), ids=["q2"])
+    assert [row[0] for row in table(tmp_path, "queries")] == ["q2"]
+    assert table(tmp_path, "qrels") == [("q2", "d2", 1)]
+    assert (report.rows_in, report.facts["queries_left_out"]) == (3, 1)
+
+
+def test_queries_of_other_splits_are_left_out(tmp_path: Path) -> None:
+    queries = [*QUERIES, {"_id": "q3", "text": "没有标注"}]
+    folder = beir(tmp_path / "b", queries, CORPUS, ["q1 d1 1"])
+    jsonl(folder / "qrels" / "train.tsv", ["query-id\tcorpus-id\tscore", "q2\td2\t1", "q1\td2\t1"])
+    ingest(tmp_path, folder)
+    assert [row[0] for row in table(tmp_path, "queries")] == ["q1", "q3"]
+    assert table(tmp_path, "qrels") == [("q1", "d1", 1)]
+
+
+def test_files_of_several_formats_with_columns_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_bytes("编号,问题\r\n7,头痛怎么办\r\n".encode("gb18030"))
+    pl.DataFrame({"key": [1, 2], "head": ["", "饮食"], "body": ["多休息", "少吃盐"]}).write_parquet(
+        tmp_path / "c.parquet"
+    )
+    (tmp_path / "r.txt").write_text("qid\tdocid\trelevance\n7\t2\t1\n", encoding="utf-8-sig")
+    settings = {
+        "queries": {"path": str(tmp_path / "q.csv"), "columns": {"id": "编号", "text": "问题"}},
+        "corpus": {"path": [str(tmp_path / "c.parquet")]},
+        "qrels": {"path": str(tmp_path / "r.txt"), "format": "tsv"},
+        "columns": {"corpus": {"id": "key", "title": "head", "text": "body"}},
+    }
+    step(tmp_path / "run", "ingest", settings)
+    assert table(tmp_path, "queries") == [("7", "头痛怎么办", "q.csv")]
+    assert table(tmp_path, "corpus") == [("1", "", "多休息", "c.parquet"), ("2", "饮食", "少吃盐", "c.parquet")]
+    assert table(tmp_path, "qrels") == [("7", "2", 1)]
+
+
+def test_a_line_is_the_id_where_there_is_none(tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_bytes("头痛怎么办\n\n  发烧怎么办\r\n".encode("gb18030"))
+    (tmp_path / "c.csv").write_text('text\n休息\n"喝\n水"\n多睡\n', encoding="utf-8")
+    lines = {"columns": {"id": "<line>"}}
+    settings = {
+        "queries": {"path": str(tmp_path / "q.txt"), **lines},
+        "corpus": {"path": str(tmp_path / "c.csv"), **lines},
+    }
+    step(tmp_path / "run", "ingest", settings)
+    assert table(tmp_path, "queries") == [("1", "头痛怎么办", "q.txt"), ("3", "发烧怎么办", "q.txt")]
+    assert [row[0] for row in table(tmp_path, "corpus")] == ["2", "3", "5"]
+
+
+def test_one_table_of_a_source_can_come_from_elsewhere(tmp_path: Path) -> None:
+    folder = beir(tmp_path / "b", QUERIES, CORPUS, ["q1 d1 1"])
+    other = jsonl(tmp_path / "mine.jsonl", [{"_id": "q1", "text": "我的问题"}])
+    ingest(tmp_path, folder, queries={"path": str(other)})
+    assert table(tmp_path, "queries") == [("q1", "我的问题", "mine.jsonl")]
+
+
+def test_raw_queries_need_no_qrels(tmp_path: Path) -> None:
+    jsonl(tmp_path / "b" / "queries.jsonl", QUERIES)
+    jsonl(tmp_path / "b" / "corpus.jsonl", CORPUS)
+    assert ingest(tmp_path, tmp_path / "b").facts["qrels"] == 0
+
+
+def test_several_files_of_one_table(tmp_path: Path) -> None:
+    paths = [jsonl(tmp_path / f"c{n}.jsonl", [{"_id": f"d{n}", "text": f"文{n}"}]) for n in (2, 1)]
+    folder = beir(tmp_path / "b", QUERIES, CORPUS)
+    ingest(tmp_path, folder, corpus={"path": [str(path) for path in paths]})
+    assert table(tmp_path, "corpus") == [("d2", "", "文2", "c2.jsonl"), ("d1", "", "文1", "c1.jsonl")]
+
+
+def test_demo(tmp_path: Path) -> None:
+    report = step(tmp_path / "run", "ingest", {"source": "demo"})
+    assert report.facts["merged_corpus"] == 8
+    assert files.read_table(tmp_path / "run" / "ingest", "queries").height >= 60
+
+
+def test_real_set_has_its_274_duplicate_groups(tmp_path: Path, shared_data: Path) -> None:
+    folder = shared_data / "zh_legacy"
+    report = ingest(tmp_path, folder, columns={"queries": {"text": "metadata.title"}})
+    lines = (folder / "exact_duplicate_docs.tsv").read_text("utf-8").splitlines()[1:]
+    listed = {frozenset(line.split("\t")[1].split()) for line in lines}
+    groups: dict[str, set[str]] = {}
+    for _table, old, kept in [row for row in table(tmp_path, "aliases") if row[0] == "corpus"]:
+        groups.setdefault(kept, {kept}).add(old)
+    assert len(listed) == 274
+    assert {frozenset(group) for group in groups.values()} == listed
+    assert report.facts["documents"] == 5_029
+    assert table(tmp_path, "queries")[0][1] == "高血压患者能吃党参吗？"
+
+
+def test_texts_are_not_held_in_memory(tmp_path: Path) -> None:
+    body = "药" * 2_000
+    folder = beir(tmp_path / "b", QUERIES, [{"_id": f"d{n}", "text": f"{n}{body}"} for n in range(18_000)])
+    small = tmp_path / "small"  # so that what is imported when it is first used is not counted
+    ingest(small, beir(small / "b", QUERIES, [{"_id": "d1", "text": "药"}]))
+    step(small / "run", "mask", {"recognisers": ["mobile"]})
+    tracemalloc.start()
+    ingest(tmp_path, folder)
+    step(tmp_path / "run", "mask", {"recognisers": ["mobile"]})
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 48_000_000  # the texts alone are 72 MB, a batch of them 8
+
+
+# the input changes, or is missing
+
+
+def test_fingerprint_follows_the_content(tmp_path: Path) -> None:
+    context = Context(run=tmp_path, out=tmp_path, home=tmp_path)
+    config = check(Config, {"source": str(beir(tmp_path / "b", QUERIES, CORPUS))}, "ingest")
+    before = STAGE.fingerprint(config, context)
+    assert STAGE.fingerprint(config, context) == before
+    jsonl(tmp_path / "b" / "corpus.jsonl", [*CORPUS, {"_id": "d3", "text": "新"}])
+    assert STAGE.fingerprint(config, context) != before
+    (tmp_path / "b" / "corpus.jsonl").unlink()
+    with pytest.raises(ConfigError, match=r"found no corpus; set ingest\.source"):
+        STAGE.fingerprint(config, context)
+
+
+# mistakes
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"_id": "d9", "text": "SECRET"', "not valid JSON"),
+        ('["SECRET"]', "found a list, expected one JSON object"),
+        ('{"_id": "d9", "body": "SECRET"}', "found no text, expected 'text'; name the column with ingest.columns"),
+        ('{"text": "SECRET"}', "found no id"),
+        ('{"_id": "d 9", "text": "SECRET"}', "found white space in id"),
+        ('{"_id": "d1", "text": "SECRET"}', "found the id 'd1' again, expected one row per id"),
+        ('{"_id": "d9", "text": 5}', "found a number as text, expected text"),
+    ],
+)
+def test_a_bad_row_stops_or_is_dropped(tmp_path: Path, line: str, message: str) -> None:
+    folder = beir(tmp_path / "b", QUERIES, [*CORPUS, line, {"_id": "d3", "text": "新"}], ["q1 d1 1"])
+    complaint = fails(tmp_path, folder)
+    assert complaint.startswith(f"{folder / 'corpus.jsonl'}:3: ")
+    assert message in complaint
+    assert "; " in complaint
+    assert not (tmp_path / "run" / "ingest" / "corpus.parquet").exists()
+
+    report = step(tmp_path / "again", "ingest", {"source": str(folder), "on_error": "drop"})
+    rows = files.read_table(tmp_path / "again" / "ingest", "dropped").rows()
+    assert [(row[0], row[1]) for row in rows] == [("corpus", "d1" if "again" in message else "corpus.jsonl:3")]
+    assert "SECRET" not in str(rows)
+    assert (report.rows_in, report.rows_out, report.dropped) == (6, 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "key"),
+    [
+        ("q1 d9 1", "found the unknown document 'd9', expected the id of a document", "q1 d9"),
+        ("q9 d1 1", "found the unknown query 'q9'", "q9 d1"),
+        ("q1 d1 high", "found a score that is no whole number", "test.tsv:3"),
+        ("q1 d1", "found 2 cells, expected 3 as in the header", "test.tsv:3"),
+    ],
+)
+def test_bad_qrels_stop_or_are_dropped(tmp_path: Path, line: str, message: str, key: str) -> None:
+    folder = beir(tmp_path / "b", QUERIES, CORPUS, ["q1 d1 1", line])
+    complaint = fails(tmp_path, folder)
+    assert complaint.startswith(f"{folder / 'qrels' / 'test.tsv'}:3: {message}")
+    report = step(tmp_path / "again", "ingest", {"source": str(folder), "on_error": "drop"})
+    rows = files.read_table(tmp_path / "again" / "ingest", "dropped").rows()
+    assert [row[:2] for row in rows] == [("qrels", key)]
+    assert (report.facts["qrels"], report.facts["dropped_qrels"], report.dropped) == (1, 1, 0)
+
+
+def test_problems_of_a_file_are_listed_together_up_to_ten(tmp_path: Path) -> None:
+    folder = beir(tmp_path / "b", QUERIES, [*CORPUS, "{", "[]", "{"], ["q1 d1 1"])
+    assert [line.split(": ")[0].rpartition(":")[2] for line in fails(tmp_path, folder).splitlines()] == ["3", "4", "5"]
+    folder = beir(tmp_path / "many", QUERIES, [*CORPUS, *["{"] * 30], ["q1 d1 1"])
+    with pytest.raises(DataError) as caught:
+        step(tmp_path / "other", "ingest", {"source": str(folder)})
+    assert len(str(caught.value).splitlines()) == 10
+
+
+def test_a_header_without_the_column(tmp_path: Path) -> None:
+    folder = beir(tmp_path / "b", QUERIES, CORPUS)
+    (tmp_path / "q.csv").write_text(f"qid,{SECRET}\nq1,头痛\n", encoding="utf-8")
+    complaint = fails(tmp_path, folder, queries={"path": str(tmp_path / "q.csv")})
+    assert complaint == (
+        f"{tmp_path / 'q.csv'}:1: found the columns qid, one of 14 characters, expected text; "
+        "name it with ingest.columns.queries.text"
+    )
+
+
+def test_a_title_column_that_was_named_must_be_there(tmp_path: Path) -> None:
+    folder = beir(tmp_path / "b", QUERIES, CORPUS)
+    (tmp_path / "c.csv").write_text("id,text\nd1,头痛\n", encoding="utf-8")
+    corpus = {"path": str(tmp_path / "c.csv")}
+    ingest(tmp_path, folder, corpus=corpus)
+    with pytest.raises(DataError, match="expected title"):
+        step(tmp_path / "o", "ingest", {"source": str(folder), "corpus": {**corpus, "columns": {"title": "head"}}})
+
+
+def test_texts_taken_for_ids_are_not_quoted(tmp_path: Path) -> None:
+    rows = [{"_id": "q1", "text": SECRET}, {"_id": "q2", "text": SECRET}]
+    complaint = fails(tmp_path, beir(tmp_path / "b", rows, CORPUS), columns={"queries": {"id": "text"}})
+    assert "found the id of 14 characters again" in complaint
+    settings = {"source": str(tmp_path / "b"), "columns": {"queries": {"id": "text"}}, "on_error": "drop"}
+    step(tmp_path / "o", "ingest", settings)
+    dropped = files.read_table(tmp_path / "o" / "ingest", "dropped").rows()
+    assert [row[:2] for row in dropped] == [("queries", "queries.jsonl:2")]
+
+
+def test_wrong_encoding_has_its_line(tmp_path: Path) -> None:
+    folder = beir(tmp_path / "b", QUERIES, CORPUS)
+    content = (folder / "corpus.jsonl").read_bytes()
+    (folder / "corpus.jsonl").write_bytes(content + '{"_id": "d3", "text": "头痛得很"}\n'.encode("gb18030"))
+    complaint = fails(tmp_path, folder)
+    assert "corpus.jsonl:3: found bytes that are not UTF-8" in complaint
+    assert "ingest.encoding" in complaint
+
+
+def test_a_wrongly_named_encoding(tmp_path: Path) -> None:
+    folder = beir(tmp_path / "b", QUERIES, CORPUS)
+    jsonl(folder / "corpus.jsonl", CORPUS, "gb18030")
+    assert "corpus.jsonl:1: found bytes that are not UTF-8" in fails(tmp_path, folder, encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["queries", "corpus"])
+def test_files_without_texts(tmp_path: Path, name: str) -> None:
+    folder = beir(tmp_path / "b", QUERIES, CORPUS)
+    jsonl(folder / f"{name}.jsonl", [{"_id": "x", "text": " "}])
+    assert f"{name}.jsonl: found no {name} with text, expected at least one" in fails(tmp_path, folder)
+
+
+def test_files_of_which_every_row_is_dropped_say_why(tmp_path: Path) -> None:
+    rows = ["{", "[]", "{", {"_id": "x", "text": " "}, *(f"{' ' * n}{{" for n in range(12))]
+    folder = beir(tmp_path / "b", QUERIES, rows)
+    complaint = fails(tmp_path, folder, on_error="drop")
+    assert "corpus.jsonl: found no corpus with text, expected at least one; 16 dropped (3 x a line that is" in complaint
+    assert "1 x a list" in complaint
+    assert "4 x others); check the file" in complaint
+
+
+def test_a_choice_that_leaves_no_query_says_so(tmp_path: Path) -> None:
+    complaint = fails(tmp_path, beir(tmp_path / "b", QUERIES, CORPUS), ids=["x"])
+    assert "found no queries with text, expected at least one; 2 left out by ingest.ids" in complaint
+
+
+def test_unknown_ids(tmp_path: Path) -> None:
+    folder = beir(tmp_path / "b", QUERIES, CORPUS)
+    wanted = ["q1", *(f"x{n}" for n in range(12))]
+    complaint = fails(tmp_path, folder, ConfigError, ids=wanted)
+    assert complaint.startswith("ingest.ids: found no query 'x0', 'x1'")
+    assert complaint.endswith("'x9' and 2 more; correct the list of ids")
+
+
+def test_a_title_that_is_part_of_the_text_makes_no_difference(tmp_path: Path) -> None:
+    """Two documents that a judge is shown alike are one."""
+    rows = [
+        {"_id": "d1", "title": "感冒", "text": "多喝水"},
+        {"_id": "d2", "title": "", "text": "感冒\n多喝水"},
+        {"_id": "d3", "title": "感", "text": "冒多喝水"},
+    ]
+    report = ingest(tmp_path, beir(tmp_path / "b", QUERIES, rows))
+    assert report.facts["merged_corpus"] == 1
+    assert table(tmp_path, "aliases") == [("corpus", "d2", "d1")]
