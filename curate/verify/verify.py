@@ -11,7 +11,7 @@ import polars as pl
 from curate.core.config import text_digest
 from curate.core.errors import DataError
 from curate.core.records import shown
-from curate.formats.exporters import READERS, manifest
+from curate.formats.exporters import EXPORTERS, FILES, READERS, manifest
 from curate.formats.exporters.layout import foreign
 from curate.formats.exporters.reading import ExportContents
 from curate.ledger import Ledger
@@ -80,8 +80,14 @@ def _verified(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str
     body = manifest.read(folder)
     found = Verified(folder, list(manifest.changed(folder, body["files"])))
     found.differences += foreign(folder, body["format"], body["files"])
-    if body["format"] not in READERS:
+    if body["format"] not in {*EXPORTERS.names(), *FILES}:
+        found.differences.append(
+            f"{manifest.NAME}: no exporter writes the format {body['format']!r}; expected one of "
+            f"{', '.join(EXPORTERS.names())}, or install the package that wrote it"
+        )
+    elif body["format"] not in READERS:
         found.unchecked.append(f"labels and texts, for those of the format {body['format']} are not read")
+    if body["format"] not in READERS:
         return found
     try:
         _compare(found, body, votes, seen)

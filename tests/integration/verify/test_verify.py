@@ -189,7 +189,7 @@ def test_what_the_manifest_says_of_a_run_is_named_as_not_checked(export: Path) -
 
 @pytest.mark.parametrize(
     "change_",
-    [{"labels": 3}, {"rows": None}, {"card": {"facts": "[" * 9_000}}, {"name": 1}],
+    [{"labels": 3}, {"rows": None}, {"card": {"facts": "[" * 9_000}}, {"name": 1}, {"format": "exe"}],
 )
 def test_a_manifest_of_another_form_is_a_sentence(export: Path, change_: dict[str, Any]) -> None:
     body = manifest.read(export / "mteb")
