@@ -31,7 +31,7 @@ def measured() -> Iterator[None]:
 
 
 def bodies(prompts: Path) -> Iterator[Body]:
-    """Yield the JSON bodies of a file, one a line."""
+    """Yield the JSON bodies of a file, one per line."""
     with prompts.open(encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 

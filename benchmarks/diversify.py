@@ -3,7 +3,7 @@
 60,000 vectors of 768 dimensions of which about 40 % are near-duplicates of an earlier one; t 0.78, n 1, every item is
 tested. Contenders: `curate`, with the screen that it chooses on this processor and with single precision; the products
 that the rule in blocks needs in single precision, without any decision; the rule literally, with one product of a
-vector and a matrix an item (numpy); and `curate`'s approximate index. Decisions of all but the last must be the same.
+vector and one matrix per item (numpy); and `curate`'s approximate index. Decisions of all but the last must be equal.
 semhash, if it is installed, drops all that resembles anything: another rule with other answers, by an approximate
 index. Then the shapes that a corpus may have: nothing alike, clusters, few dimensions, all identical, all just below t.
 `--vectors` measures the same on vectors of real texts, at a threshold that drops a tenth. Time in processor seconds

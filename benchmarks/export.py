@@ -55,7 +55,7 @@ def texts(run: Path, documents: int, queries: int) -> None:
 
 
 def grades(documents: int, queries: int, depth: int) -> pl.DataFrame:
-    """Return query_id, doc_id, position and a column of grades a judge: the first documents are better."""
+    """Return query_id, doc_id, position and one column of grades per judge: the first documents are better."""
     draw = np.random.default_rng(7)
     place = np.tile(np.arange(depth), queries)
     rows = np.concatenate([draw.choice(documents, depth, replace=False) for _ in range(queries)])

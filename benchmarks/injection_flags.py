@@ -69,7 +69,7 @@ def _both(name: str, pairs: Sequence[tuple[Example, bool]]) -> Iterator[str]:
 
 
 def corpora(paths: Iterable[Path]) -> Iterator[str]:
-    """Yield a row for each corpus, with the speed in CPU time."""
+    """Yield one row per corpus, with the speed in CPU time."""
     for path in paths:
         lines = path.read_text(encoding="utf-8").splitlines()
         texts = [f"{row.get('title') or ''}\n{row['text']}".strip() for row in map(json.loads, lines)]

@@ -3,7 +3,7 @@
 Equal patterns: seven regular expressions, asked for by `curate` (one scan, then only where something can be), by
 plain `re` one pattern at a time, and by presidio's PatternRecognizer; all must give the same spans. All rules: every
 recogniser of `curate`, and the built-in recognisers of presidio that need no language model. Contenders take turns in
-one process on one core; medians of five. Quality: how many of 200 planted values a kind each finds whole, with Chinese
+one process on one core; medians of five. Quality: how many of 200 planted values per kind each finds whole, Chinese
 characters on both sides. Growth: the time of one line of 10 KB, 100 KB and 1 MB.
 
 Texts are made of the packaged demo's, one in a hundred with something planted; `--texts FILE` takes JSONL with `text`.

@@ -111,7 +111,7 @@ class Bench:
 
 
 def planned(run: Run, order: JudgeOptions) -> list[quote.Row]:
-    """Return what the checks would send and cost, a row for every check and judge; nothing is sent."""
+    """Return what the checks would send and cost, one row per check and judge; nothing is sent."""
     with _bench(run, order) as bench:
         rows = [quote.row(each.table, seat) for each in bench.rounds() for seat in each.asked()]
         rows = billing.in_all(rows, bench.context, ("online", "batches"))

@@ -86,7 +86,7 @@ def opened(run: Path, wish: Wish, number: int | None = None, *, new: bool = Fals
 def draw(run: Path, wish: Wish) -> Sample:
     """Draw a sample of a run's masked texts and freeze it; the same wish of the same run draws the same texts.
 
-    Sizes are Neyman's, with at least `EACH` texts a stratum. DataError if the run has no masked texts.
+    Sizes are Neyman's, with at least `EACH` texts per stratum. DataError if the run has no masked texts.
     """
     for person in wish.assessors:
         checked(person)

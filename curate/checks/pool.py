@@ -112,7 +112,7 @@ def _refuse_unjudged(run: Path, pool: pl.DataFrame, verdicts: pl.DataFrame) -> N
     if left or len(pool) != len(verdicts):
         raise UserError(
             f"{run}: found {len(pool):,} pairs in the pool and {len(verdicts):,} verdicts, of which {left:,} pairs "
-            "have none; expected one a pair; run `curate judge` and `curate consensus` first"
+            "have none; expected one per pair; run `curate judge` and `curate consensus` first"
         )
 
 

@@ -1,4 +1,4 @@
-"""`curate anonymise` and `curate recognisers`: personal data in anybody's files, and what is looked for."""
+"""`curate anonymise` and `curate recognisers`: personal data in a user's files, and what is looked for."""
 
 import os
 import sys
@@ -118,7 +118,7 @@ def _mask(order: "MaskRequest", *, context: bool) -> None:
         raise
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter complains at its end
-        typer.echo("curate: whoever read the output closed it; it is not whole", err=True)
+        typer.echo("curate: the reader of the output closed it; it is not whole", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         raise Stopped("stopped; nothing was written" if order.target != "-" else "stopped half-way") from None

@@ -1,7 +1,7 @@
-"""Ctrl-C: one press ends the program with a sentence and exit code 130, at whatever moment it comes.
+"""Ctrl-C: one press ends the program with a sentence and exit code 130, at any moment.
 
 Python's own way is an exception, which is lost where it arrives in a callback, and which some libraries take for an
-error of theirs while they are imported. So a press is remembered too, and whoever tells of progress looks whether there
+error of theirs while they are imported. So a press is remembered too, and every report of progress checks whether there
 was one.
 """
 
@@ -53,7 +53,7 @@ def check() -> None:
 
 
 def _hear(how: "Callable[[int, FrameType | None], None]", before: object) -> None:
-    """Take over from who heard Ctrl-C before; whoever ignores it, as a shell does in the background, goes on so."""
+    """Replace the handler of Ctrl-C; one that ignores it, as a shell sets in the background, stays in force."""
     if signal.getsignal(signal.SIGINT) is not before:
         return
     try:

@@ -50,7 +50,7 @@ class Encoder(Protocol):
 
     name: str
     revision: str
-    """Whatever changes the vectors: model revision, prompts, length, precision. Part of the cache key."""
+    """All that changes the vectors: model revision, prompts, length, precision. Part of the cache key."""
 
     @property
     def dim(self) -> int:
@@ -94,21 +94,21 @@ class Hits:
 class Retriever(Protocol):
     """Rank documents of a corpus for queries.
 
-    One whose search is worth a word, as of an index of somebody else's, has it afterwards in attributes `facts` (a
-    mapping) and `notes` (sentences); the pool reports both.
+    What is to be reported of a search, as of an index that others keep, stands afterwards in the attributes `facts`
+    (a mapping) and `notes` (sentences); the pool reports both.
     """
 
     name: str
     identity: Json
-    """Whatever changes a ranking, besides corpus and queries."""
+    """All that changes a ranking, besides corpus and queries."""
 
     def search(
         self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress
     ) -> Iterable[Hits | Sequence[Hit]]:
         """Yield, for each query in order, its best `depth` hits, best first, ranks from 1, ties by document id.
 
-        A list of `Hit` is one query's; whoever has many yields `Hits`, some queries at once. Whoever knows only ids
-        that may be out of date, as of a file, yields all it has: the pool renames and cuts.
+        A list of `Hit` is one query's; a retriever with many hits yields `Hits`, some queries at once. One that knows
+        only ids that may be out of date, as of a file, yields all it has: the pool renames and cuts.
         """
         ...
 
@@ -151,7 +151,7 @@ class Kit:
     """Where vectors are compared, as `engine.device` names it."""
     named: Callable[[str], str] = str
     """Returns what the run calls a query or document of the source, whose id may have been renamed for what it held:
-    of use for whatever knows ids from outside the run."""
+    of use for a plugin that knows ids from outside the run."""
     may_send: MaySend = freely
     """Called with who sends, and the address, before anything made of texts goes there; UserError if it must not."""
 
@@ -161,7 +161,7 @@ class Judge(Protocol):
 
     name: str
     identity: Mapping[str, Json]
-    """Whatever changes a grade; part of the ledger key."""
+    """All that changes a grade; part of the ledger key."""
 
     def rate(self, query: Query, passages: Sequence[Document]) -> Sequence[Outcome]:
         """Return one outcome per passage, in order."""
@@ -187,7 +187,7 @@ class Provider(Protocol):
 class BatchProvider(Provider, Protocol):
     """A provider that also takes requests by the thousand and answers them within a day, for less money.
 
-    An item has a key of at most 64 letters, digits, - and _, once a batch. Every method raises ProviderError.
+    An item has a key of at most 64 letters, digits, - and _, unique in a batch. Every method raises ProviderError.
     """
 
     most_items: int

@@ -20,7 +20,7 @@ STOPPED = "stopped"
 """In a run's ratings: a judge was not asked, because a cascade did not need it. No ledger holds it."""
 Verdict = Literal["relevant", "not relevant", "contested", "incomplete", "not positive"]
 VERDICTS: tuple[Verdict, ...] = ("relevant", "not relevant", "contested", "incomplete", "not positive")
-"""`not positive`: somebody said not relevant, and a cascade asked nobody else."""
+"""`not positive`: one judge said not relevant, and the cascade asked no other."""
 Role = Literal["query", "document"]
 
 

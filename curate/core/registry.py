@@ -60,7 +60,7 @@ def _all_points() -> Any:  # noqa: ANN401 - EntryPoints, or what Python 3.11 has
 
 
 def _imported(point: EntryPoint, what: str) -> object:
-    """Return what an entry point names; ConfigError, with the package to repair, for whatever its import raises."""
+    """Return what an entry point names; ConfigError, with the package to repair, for any error of its import."""
     remedy = f"repair the package {_owner(point)} or uninstall it"
     try:
         thing = point.load()

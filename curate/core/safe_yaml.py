@@ -26,7 +26,7 @@ _CORE = "tag:yaml.org,2002:"
 _TAGS = frozenset(_CORE + name for name in ("null", "bool", "int", "float", "str", "seq", "map", "merge"))
 
 
-def parse(text: str, limits: YamlLimits = SETTINGS) -> Any:  # noqa: ANN401 - whatever is in it
+def parse(text: str, limits: YamlLimits = SETTINGS) -> Any:  # noqa: ANN401 - any YAML value
     """Return what a YAML text holds, in types that JSON has too; yaml.YAMLError if it is none, or more than allowed.
 
     A date stays the text that was typed. No key stands twice in a mapping.

@@ -1,1 +1,1 @@
-"""Readers of anybody's files and exporters of benchmarks."""
+"""Readers of users' files and exporters of benchmarks."""

@@ -1,4 +1,4 @@
-"""Batches that a vendor works on: written down before anybody waits for them, so that a paid batch is collected."""
+"""Batches that a vendor works on: recorded before a process waits for them, so that a paid batch is collected."""
 
 import datetime as dt
 import json

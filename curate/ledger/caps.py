@@ -80,7 +80,7 @@ class Caps:
             yield connection, float(connection.execute(self._sa.select(clock)).scalar_one())
 
     def _others(self, connection: "Connection", moment: float) -> tuple[float, bool]:
-        """Return what others have taken, and whether somebody is there who may give some of it back."""
+        """Return what others have taken, and whether another process is there that may give some of it back."""
         columns = self._table.c
         if self.began is None:
             self.began = moment

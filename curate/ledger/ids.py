@@ -11,8 +11,8 @@ PER_MS = 1 << 16
 class TimeOrderedIds:
     """Ids of one writer as text that sorts by time: milliseconds, number within them, and the writer's 40 random bits.
 
-    Within one writer each is larger than the one before, whatever the clock does. Between machines the order is that of
-    their clocks, and the same on all of them.
+    Within one writer each is larger than the one before, even if the clock goes back. Between machines the order
+    is that of their clocks, and the same on all of them.
     """
 
     def __init__(self) -> None:

@@ -95,7 +95,7 @@ class Ledger:
         return call_id
 
     async def write(self, ratings: Sequence[Rating], call: Call | None = None) -> str | None:
-        """Do as `append`, in one transaction with whatever else waits to be written; return when it is committed.
+        """Do as `append`, in one transaction with all else that waits to be written; return when it is committed.
 
         What the database refuses of it is raised here, and keeps nothing else from being written.
         """

@@ -19,7 +19,7 @@ PAUSES_S = (0.0, 5.0)
 
 
 class Away(DataError):
-    """The store can be neither read nor written just now, whatever is in the rows."""
+    """The store can be neither read nor written just now, for reasons outside the rows."""
 
 
 class Writer(Generic[Item]):

@@ -1,10 +1,10 @@
 """Judge cascade: expensive judges are asked only for pairs that cheap ones leave open.
 
-`exact` leaves out pairs on which earlier judges already disagree: they are contested whatever a later one says, so the
+`exact` leaves out pairs on which earlier judges already disagree: they are contested in any case, so the
 verdicts stay the same. `positives` leaves out pairs that an earlier judge finds not relevant: they cannot become
 positives, so the positives stay the same, and no more is known of what was left out. Both hold for judges whose grade
-of a passage does not depend on what else stands in the prompt. A random sample is judged in full whatever is said, and
-drawn before anything is: agreement is measured on it.
+of a passage does not depend on what else stands in the prompt. A random sample is judged in full in any case, and
+drawn before any judge is asked: agreement is measured on it.
 """
 
 from collections.abc import Sequence

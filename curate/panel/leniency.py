@@ -74,8 +74,8 @@ def prevalence(
     """Return the share of relevant pairs corrected for a judge's errors (Rogan & Gladen 1978), with an interval.
 
     (apparent + specificity - 1) / (sensitivity + specificity - 1), within 0 and 1; the interval is that of Lang &
-    Reiczigel (2014), which counts that the two rates are estimates themselves. Whoever was measured must have been
-    asked of pairs like these: rates from easy controls correct too little. None if something was not measured, or if
+    Reiczigel (2014), which counts that the two rates are estimates themselves. The rates must have been
+    measured on pairs like these: those from easy controls correct too little. None if something was not measured, or if
     the judge does no better than chance.
     """
     if not pairs or sensitivity is None or specificity is None:

@@ -116,7 +116,7 @@ def prompts(query: Query, passages: Passages, batch: int, left: Container[str]) 
 
 
 def tasks(judge: LlmJudge, work: Iterable[Work], key: Key, vain: Container[str] = ()) -> Iterator[Task]:
-    """Yield a task for every prompt, and for one whose request is among those asked in `vain` a task for each half."""
+    """Yield one task per prompt, or one per half of it where its request is among those asked in `vain`."""
     for each in work:
         yield from _untried(judge, each, key, vain)
 

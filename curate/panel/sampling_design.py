@@ -145,7 +145,7 @@ def apportion(
     if size < low.sum() or least < 1:
         raise ConfigError(
             f"survey: found a sample of {size} pairs with at least {least} from each of {len(names)} strata, expected "
-            f"at least {int(low.sum())} pairs, and one a stratum; use --size {int(low.sum())}"
+            f"at least {int(low.sum())} pairs, and one per stratum; use --size {int(low.sum())}"
         )
     weighed, verdicts = np.array([weights[name] for name in names]), np.array([verdict_of(name) for name in names])
     short, free, left = dict(floors or {}), np.ones(len(names), dtype=bool), size

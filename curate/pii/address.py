@@ -238,7 +238,7 @@ def _follows(shape: Shape, rank: int) -> bool:
 
 
 def _identifies(parts: list[_Part], cued: bool) -> bool:
-    """Say whether parts tell where somebody lives."""
+    """Say whether parts tell where a person lives."""
     lowest = max((part.rank for part in parts), default=0)
     if lowest == DOOR or cued:
         return lowest >= COUNTY

@@ -1,7 +1,7 @@
 """The way from a crossing to a house: `中山路与人民路交叉口往东200米路北`.
 
 A crossing is one road or more and a word for it; a way is a row of directions, distances and sides of the road. Both
-are parts of an address, whatever stands in front of them and follows.
+are parts of an address in any context.
 """
 
 import re

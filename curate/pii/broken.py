@@ -27,8 +27,8 @@ _ANNOUNCED = re.compile(rf"{PHONE}[^0-9]{{0,6}}\Z", re.IGNORECASE)
 _GROUPS = re.compile(
     rf"{PHONE}{LINK}(?P<value>1[3-9][0-9]{{1,2}}-{_CUT}[0-9]{{3,4}}-{_CUT}[0-9]{{3,5}})(?![0-9-])", re.IGNORECASE
 )
-"""Three groups, each with a hyphen at its line end: the word and the hyphens say that they are one, whatever they add
-up to."""
+"""Three groups, each with a hyphen at its line end: the word and the hyphens say that they are one number, of
+any length."""
 _CODE = re.compile(rf"(?:\+ ?|00)\(?86\)?-?{_CUT}\Z")
 _LINE_BEGINS, _LINE_ENDS = re.compile(r"(?:\A|[\r\n])[ \t>]*\Z"), re.compile(r"[ \t]*(?:[\r\n]|\Z)")
 _MOST = 2

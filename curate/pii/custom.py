@@ -27,7 +27,7 @@ class CustomWords(Section):
     """Words that are masked wherever they stand; letters or digits may not touch those that begin or end with one."""
 
     words: list[str] = Field(default=[], description="the words")
-    file: Path | None = Field(default=None, description="a text file with more of them, one a line, UTF-8")
+    file: Path | None = Field(default=None, description="a text file with more of them, one per line, UTF-8")
     kind: str = Field(default="private", pattern=KIND, description="what they are; the placeholder's word")
 
 
@@ -53,7 +53,7 @@ def from_words(name: str, config: CustomWords) -> Recogniser:
     """Return a recogniser for a list of words, longest first; ConfigError if there are none."""
     words = {narrow(word).strip() for word in [*config.words, *_lines(name, config.file)]} - {""}
     if not words:
-        raise ConfigError(f"mask.words.{name}: no words; give `words` or a `file` with one a line")
+        raise ConfigError(f"mask.words.{name}: no words; give `words` or a `file` with one per line")
     pattern = re.compile(_trie(words))
 
     def found(text: str) -> list[Span]:

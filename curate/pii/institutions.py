@@ -1,7 +1,7 @@
 """Hospitals and schools by name: `长沙市中心医院`, `就读于育才中学`. `正规医院`, `上大学` name none and stay.
 
 The rules are ours. A hospital is named where a place, a university, a well-known or an unknown proper name stands in
-front of what its name ends in; it is masked wherever it is named. A school is masked only where somebody goes to it.
+front of what its name ends in; it is masked wherever it is named. A school is masked only where a person goes to it.
 """
 
 import re
@@ -228,7 +228,7 @@ _after = compiled(lambda: rf"的?{_list('school_after')}")
     f"|[一二三四五六七八九十0-9０-９]中)的?{written(words('institutions')['school_after'])}"
 )
 def school(text: str) -> list[Span]:
-    """Return named schools and universities that somebody goes or went to (`就读于…`, `在…读书`); others stay."""
+    """Return named schools and universities that a person goes or went to (`就读于…`, `在…读书`); others stay."""
     folded = fold(text)
     named = (_longer(_FACULTY, folded, *each) for each in _named(folded, _school_ending(), _school(), _common_school()))
     attended = (

@@ -66,7 +66,7 @@ def in_front(text: str, start: int) -> int:
 
 
 def brought(text: str, start: int, end: int) -> bool:
-    """Say whether somebody was brought to what is named (`送浙二了`)."""
+    """Say whether a person was brought to what is named (`送浙二了`)."""
     return text.startswith(("了", "去", "抢救"), end) and text.endswith(tuple(words("brought")), 0, start)
 
 

@@ -133,7 +133,7 @@ _WITH_NUMBER = (
 
 @trigger(_SHORTEST, _WITH_NUMBER)
 def hospital_short(text: str) -> list[Span]:
-    """Return short names of hospitals (`省立`, `301`, `附一院`) that somebody is treated in; all others stay."""
+    """Return short names of hospitals (`省立`, `301`, `附一院`) that a person is treated in; all others stay."""
     folded = fold(text)
     army = (match.span() for match in _ARMY.finditer(folded))
     return in_order([*_short(folded), *army], "hospital", "hospital_short")

@@ -35,7 +35,7 @@ _RAW_NUMBER = r"[0-9０-９]{1,3}[.．]"
 @trigger(rf"(?:{_RAW_NUMBER}){{3}}[0-9０-９]", needs=THREE_DIGITS)
 @trigger(f"{_HEX}[:：](?:{_HEX}|[:：]){{2,}}[:：]{_HEX}|[:：]{{2}}{_HEX}", needs=TWO_SIGNS)
 def ip_address(text: str) -> list[Span]:
-    """Return IPv4 and IPv6 addresses of somebody's machine."""
+    """Return IPv4 and IPv6 addresses of a person's machine."""
     text = narrow(text)
     places = [match.span() for match in _FOUR.finditer(text) if _is_four(match)]
     places += [match.span() for match in _COLONS.finditer(text) if _is_colons(match[0])]
@@ -43,7 +43,7 @@ def ip_address(text: str) -> list[Span]:
 
 
 def _is_four(match: re.Match[str]) -> bool:
-    """Say whether four numbers are an address: of somebody, with no word for a version, not small without a word."""
+    """Say whether four numbers are an address: of a person, with no word for a version, not small without a word."""
     parts = match[0].split(".")
     if any(part != str(int(part)) for part in parts) or not _of_somebody(match[0]):
         return False

@@ -42,7 +42,7 @@ class Masked:
 class Masker:
     """What is looked for, and what is written in its place.
 
-    A masked text is not changed again, whatever the recognisers are: they look at what was written until they find
+    A masked text is not changed again, with any recognisers: they look at what was written until they find
     nothing. `a@b.com010@c.com` shows its second address only once the first one is gone.
     """
 
@@ -56,7 +56,7 @@ class Masker:
     """Script of what is not masked of a text -> what is used in it instead of `write` and `placeholder`."""
 
     def mask(self, text: str, known: Sequence[Span] = (), likely: Sequence[Recogniser] | None = None) -> Masked:
-        """Return the masked text; `known` are spans that somebody else found in it, such as a model.
+        """Return the masked text; `known` are spans found in it by other means, such as a model.
 
         `likely` are the recognisers that can find something in the raw text, if that was looked up before.
         """

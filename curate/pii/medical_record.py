@@ -71,7 +71,7 @@ def medical_record(text: str) -> list[Span]:
 @trigger(loosely(_LISTS["beds"]), needs="[号號]")
 @trigger(loosely(_ENGLISH_BEDS), needs=TWO_SIGNS)
 def bed_number(text: str) -> list[Span]:
-    """Return beds in which somebody lies: `床号12`, `3号床`, `1203病房5床`, `12床患者`, `住12床`.
+    """Return beds in which a patient lies: `床号12`, `3号床`, `1203病房5床`, `12床患者`, `住12床`.
 
     A count of beds stays (开放12床), and so does what belongs to a bed (3号床垫).
     """

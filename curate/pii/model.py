@@ -28,7 +28,7 @@ ANSWER_TOKENS = 1500
 WINDOW = 1000
 """Code points of a text that are shown at once, at most: with prompt and answer they fit 4,096 tokens."""
 OVERLAP = 100
-"""Code points that neighbouring windows share, at least: whatever may be quoted stands whole in one of them."""
+"""Code points that neighbouring windows share, at least: all that may be quoted stands whole in one of them."""
 LONGEST: Mapping[str, int] = {"address": 100, "url": 100, "email": 100, "hospital": 60, "school": 60}
 """Code points of a quotation, at most; of other kinds `_LONGEST`."""
 _LONGEST = 40
@@ -107,7 +107,7 @@ def _sentence(text: str, low: int, high: int) -> int:
 
 
 def build(asked: MaskingPrompt, window: str, thinking_tokens: int = 0) -> Request:
-    """Return the request about a window of a text; errors of whoever is asked may not repeat it."""
+    """Return the request about a window of a text; errors of the provider may not repeat it."""
     turns = asked.turns({"text": block("text", fence([window]), window)})
     return Request(turns, ANSWER_TOKENS + thinking_tokens, schema(), private=True)
 

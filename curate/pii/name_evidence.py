@@ -66,7 +66,7 @@ class _Around:
     owners: WordList
 
     def owned(self, text: str, place: int) -> bool:
-        """Say whether a family word that belongs to somebody ends there: 我弟, 她儿子."""
+        """Say whether a family word with an owner ends there: 我弟, 她儿子."""
         kin = self.kin.before(text, place)
         return kin > 0 and self.owners.before(text, place - kin) > 0
 

@@ -46,7 +46,7 @@ _OWNED = re.compile(
 )
 """A mobile or an identity number right behind a name: 王小明 138..."""
 _OWNER = re.compile(r"[0-9](?:[ -]?[0-9]){6,22} ?\(")
-"""A name in brackets behind a number of somebody's."""
+"""A name in brackets behind a person's number."""
 _LONG_NUMBER = re.compile(r"[0-9](?:[ -]?[0-9]){6}")
 _YEARS_OLD = re.compile(r"[,，] ?\d{1,3} ?(?:周岁|岁|歲)(?![以上下左前后至到的-])")
 _NICK = re.compile(rf"[小老阿大][{CJK}]|([{CJK}])\1")

@@ -18,7 +18,7 @@ _SAID, _DONE = 4.0, 2.5
 _WORD = 5.0
 """A given name that is a word gains this much: it is one of few, and a verb follows."""
 _OWNED = 3.0
-"""A family word that belongs to somebody (我弟, 她儿子) counts so much more."""
+"""A family word with an owner (我弟, 她儿子) counts so much more."""
 _AFTER_KIN = re.compile(rf"(?=(?P<kin>{one_of(KIN_WORDS)})(?P<given>{AFTER_KIN}))")
 _CALLED = frozenset(LISTS["called"])
 

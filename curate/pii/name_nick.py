@@ -18,7 +18,7 @@ _NICK = -7.5
 _BAR, _WORD_BAR = 4.3, 5.0
 """What all must add up to; more if it is a word as well."""
 _OWNED = 1.5
-"""A family word in front that belongs to somebody (我弟, 她儿子) counts so much more."""
+"""A family word in front with an owner (我弟, 她儿子) counts so much more."""
 _GIVEN_LESS = 4.0
 """小敏 and 阿珍 are said less often than 小王."""
 _PREFIXED = re.compile(rf"[小老阿](?=[{CJK}])")

@@ -1,4 +1,4 @@
-"""Names behind an English family word that belongs to somebody: my husband John Smith, his mother Maria."""
+"""Names behind an English family word with an owner: my husband John Smith, his mother Maria."""
 
 import re
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ _SET_OFF = re.compile(rf", ?(?:(?:{one_of(_LISTS['verbs'])})(?![A-Za-z])|[0-9]{{
     needs=TWO_SIGNS,
 )
 def of_kin(text: str) -> list[Span]:
-    """Return the name of somebody's relative, friend or colleague behind the word for that, with the surname.
+    """Return the name of a person's relative, friend or colleague behind the word for that, with the surname.
 
     A given name of the list is enough, in small letters too, unless it is also a word; another one needs `named` before
     it or a verb of a person, a comma or a bracket behind it. Headings in which every word has a capital, weekdays,

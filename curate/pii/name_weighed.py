@@ -134,7 +134,7 @@ def _before_title(text: str, end: int, title: str, after: int) -> int | None:
 
 
 def _needed(surname: str, doubtful: bool) -> float:
-    """Return what must stand behind the title of somebody whom no word in front leads in."""
+    """Return the evidence needed behind a title where no word in front introduces the person."""
     if surname in characters("prepositions"):
         return 4.0
     return 3.0 if doubtful else 0.0

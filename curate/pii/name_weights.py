@@ -22,7 +22,7 @@ _GIVEN, _ODD = -6.3, -9.0
 _SINGLE = -1.0
 """Given names of one character are rarer than those of two."""
 _ASKED = 6.0
-"""What is also a word, or somebody whom everybody knows, is a name only where a form asks for one, or before an age."""
+"""What is also a word, or a person of public life, is a name only where a form asks for one, or before an age."""
 _FULL_LEAST = -6.0
 """Words that explain a whole name this much better are not outweighed by anything."""
 _SPAN, _CHUNK = 16, 32

@@ -22,7 +22,7 @@ class Trust:
     field: bool = False
     """A form asks for a name here: any surname, any given name, however much it looks like a word."""
     called: bool = False
-    """Somebody is called so: words that can be names are names, and more may follow."""
+    """A person is called so: words that can be names are names, and more may follow."""
     aged: bool = False
     """Sex or age follow, as after the name in a case report."""
     rare: bool = False

@@ -135,7 +135,7 @@ _MIXED = (
     f"[{_SIGN}]{{2}}{_CUT}{_PAIR}{_CUT}{_PAIR}{_CUT}{_PAIR}|{DIGIT}{{3}}{_CUT}{DIGIT}{{3,4}}{_CUT}[{_SIGN}]|[{_SIGN}]{_CUT}{DIGIT}{{7}}"
     f"|{_PAIR}[{_SIGN}]{_PAIR}{_CUT}[{_SIGN}]{DIGIT}{{3}}|{DIGIT}{{6}}[+A-FU-Y]{DIGIT}{{3}}"
 )
-"""The trigger of what has less than nine digits together, whatever stands between its groups."""
+"""The trigger of what has less than nine digits together, with any sign between its groups."""
 _MEDICARE = f"{DIGIT}[{_SIGN}][{_SIGN}\\d]{DIGIT}{_CUT}[{_SIGN}][{_SIGN}\\d]{DIGIT}{_CUT}[{_SIGN}]{{2}}"
 """The trigger of an MBI, of which no three digits stand together."""
 

@@ -63,7 +63,7 @@ def labelled(entries: Iterable[str], value: str, link: str = LINK) -> re.Pattern
     """Return a pattern for one of the words and the value after it; words of letters do not start inside a word."""
     either = [f"{'(?<![A-Za-z])' * word[0].isascii()}{_word(word)}" for word in longest_first(entries)]
     first = "".join(sorted({variant for word in entries for variant in _variants(word[0])}))
-    # one look at a character instead of one for every word
+    # one look at a character instead of one per word
     return re.compile(f"(?=[{first}])(?:{'|'.join(either)}){link}(?P<value>{value})")
 
 

@@ -68,7 +68,7 @@ def western(text: str) -> list[Span]:
 
 
 def for_everybody(match: re.Match[str]) -> bool:
-    """Say whether anybody may call the number that `ALONE` matched."""
+    """Say whether the public may call the number that `ALONE` matched."""
     return everybody(match.string[match.start() : match.start("x")])
 
 
@@ -88,7 +88,7 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
 
 
 def everybody(number: str) -> bool:
-    """Say whether anybody may call a number: it is free of charge, of a public body, or a helpline."""
+    """Say whether the public may call a number: it is free of charge, of a public body, or a helpline."""
     plain = re.sub("[^+0-9]", "", number.replace("(0)", ""))
     local = _PREFIX.sub("", plain, count=1)
     forms = {plain.lstrip("+"), local} | ({f"0{local}"} if local != plain else set())

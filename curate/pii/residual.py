@@ -219,7 +219,7 @@ def _alone(word: re.Match[str], text: str) -> bool:
 
 
 def _telling(value: str, link: str, fewest: int) -> bool:
-    """Say whether a value beside a word is somebody's: enough digits, or letters that are no plain word."""
+    """Say whether a value beside a word is a person's: enough digits, or letters that are no plain word."""
     if _public(value):
         return False
     named = not value.isdecimal() and (re.search("[:=是为為号號]", link) or re.search(r"[\d_-]", value))

@@ -13,7 +13,7 @@ _FEWEST = 16
 def secret(home: Path) -> bytes:
     """Return the key in $CURATE_PII_KEY, else that in the file `pii.key` of `home`, which is drawn at the first need.
 
-    Whoever has the key can find out by trying which telephone number a pseudonym or a link stands for: so it is in no
+    A holder of the key can find out by trying which telephone number a pseudonym or a link stands for: so it is in no
     table, log or manifest, and the file can be read by its owner only.
     """
     given = os.environ.get(VARIABLE)

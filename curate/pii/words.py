@@ -69,7 +69,7 @@ def any_of(*lists: Iterable[str]) -> str:
     every = longest_first(*lists)
     fronted = (("(?<![A-Za-z])" if word[0].isascii() else "") + re.escape(word) for word in every)
     first = "".join(sorted({re.escape(word[0]) for word in every}))
-    # one look at a character instead of one for every word
+    # one look at a character instead of one per word
     return f"(?=[{first}])(?:{'|'.join(fronted)})"
 
 

@@ -18,7 +18,7 @@ Thing = TypeVar("Thing")
 def mask_batches(
     config: Masking, language: str, key: bytes, batches: Iterable[tuple[Thing, Batch]], processes: int
 ) -> Iterator[tuple[Thing, list[Masked]]]:
-    """Yield every batch masked, in order, with whatever came with it; one process means this one."""
+    """Yield every batch masked, in order, with what came with it; one process means this one."""
     return spread(partial(_masking, config, language, key), batches, processes)
 
 

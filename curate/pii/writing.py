@@ -34,7 +34,7 @@ def last_resort(language: str) -> Writer:
 
 
 def link(key: bytes, kind: str, value: str) -> str:
-    """Return 16 hexadecimal digits that are equal for equal values, however written; nothing to whoever lacks the key.
+    """Return 16 hexadecimal digits that are equal for equal values, however written; without the key they say nothing.
 
     HMAC-SHA-256, cut to 64 bits.
     """

@@ -78,7 +78,7 @@ def cards(
     texts: Mapping[str, str],
     passages: Mapping[str, str],
 ) -> list[Card]:
-    """Return a card for every query, its examples by kind; `passages` holds the beginnings of their documents."""
+    """Return one card per query, its examples by kind; `passages` holds the beginnings of their documents."""
     counted = {row.pop("query_id"): row for row in counts.to_dicts()}
     rows: dict[str, list[Example]] = {name: [] for name in queries}
     order = sorted(pairs.to_dicts(), key=lambda row: KINDS.index(row["kind"]))

@@ -96,7 +96,7 @@ def _together(overlap: Overlap) -> list[tuple[tuple[str, ...], int]]:
 
 
 def _forest(levels: Levels, words: Mapping[str, Any]) -> str:
-    """Return the measures of agreement as a chart, with a line for each level."""
+    """Return the measures of agreement as a chart, with one line per level."""
     rows = [
         (title, [(level, *_entry(agreed, name, words)) for level, agreed in levels])
         for name, title in words["measures"].items()

@@ -31,7 +31,7 @@ class IdMapping:
     """What became of every document, and how often a ranking met one that is merged or dropped."""
 
     def __init__(self, now: pl.DataFrame) -> None:
-        """`now` has a row for every `id` that ever was, and the id that stands for it `now`, null if it was dropped."""
+        """`now` has one row per `id` that ever was, and the id that stands for it `now`, null if it was dropped."""
         self.names = now["now"].drop_nulls().unique().sort()
         self.merged = self.left_out = 0
         numbers = pl.DataFrame({"now": self.names}).with_row_index("number")

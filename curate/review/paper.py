@@ -35,7 +35,7 @@ class FileResult:
 
 
 def hand_out(desk: Desk, out: Path, kinds: Sequence[Kind] = ("csv",)) -> list[Path]:
-    """Write a sheet for every assessor, and the guide; returns the paths of all files.
+    """Write one sheet per assessor, and the guide; returns the paths of all files.
 
     UserError if a file is there with other content, for an assessor may have filled it in.
     """
@@ -98,9 +98,9 @@ def dispute(desk: Desk, path: Path) -> tuple[Path, int]:
 def take_back(
     desk: Desk, files: Sequence[Path], assessor: str | None = None, *, keep_good_rows: bool = False
 ) -> list[FileResult]:
-    """Record what the sheets of a sample say; returns a result a file.
+    """Record what the sheets of a sample say; returns one result per file.
 
-    Whose sheet it is stands in its column; `assessor` says it where that is gone. DataError with a line for every
+    Whose sheet it is stands in its column; `assessor` says it where that is gone. DataError with one line per
     problem in all files, and then nothing was taken from any; with `keep_good_rows` only the rows that have a problem
     are held back, and they are in the results. Two files in which one person says different things of a row are refused
     in either case: one by one, the later counts.
@@ -139,7 +139,7 @@ def _returned(desk: Desk, file: Path, assessor: str | None) -> tuple[str, Return
 
 
 def _contradictions(found: Sequence[tuple[Path, str, Returned]]) -> Iterator[str]:
-    """Yield a line for every row of which one person says something else in another file."""
+    """Yield one line per row of which one person says something else in another file."""
     said: dict[tuple[str, str], tuple[Path, SheetEntry]] = {}
     for file, person, returned in found:
         for entry in returned.answers:

@@ -1,7 +1,7 @@
 """Estimates for a panel from a reviewed sample: shares, recall and kappa of the whole pool, with intervals.
 
-The answer that counts for a row is the adjudicated one, else that of the person whose row it is, else of whoever read
-it besides. Planted controls tell how far a person can be trusted, and are in no other figure.
+The answer that counts for a row is the adjudicated one, else that of the person whose row it is, else that of another
+who read it. Planted controls tell how far a person can be trusted, and are in no other figure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -84,7 +84,7 @@ def _package() -> Finding:
 
 
 def _encoders() -> Finding:
-    """Try the encoders whose weights come inside packages; others are fetched by whoever names them."""
+    """Try the encoders whose weights come inside packages; others are fetched when a pipeline names them."""
     others = "others are fetched when they are first used"
     for name in OFFLINE:
         make = ENCODERS.load(name)

@@ -30,7 +30,7 @@ def is_run(folder: Path) -> bool:
 
 
 def need_run(folder: Path) -> None:
-    """Raise UserError unless a folder is a run, or can become one because nothing of anybody's is in it."""
+    """Raise UserError unless a folder is a run, or can become one because no foreign file is in it."""
     if folder.is_dir() and not is_run(folder):
         found = sorted(each.name for each in folder.iterdir() if not each.name.startswith(".") or each.name == ID)
         if found:

@@ -56,7 +56,7 @@ class ModelTest:
 
 
 def listed(pipeline: Pipeline | None = None) -> list[dict[str, str | int | float | bool | None]]:
-    """Return a row for every language model that can be named, by name: presets, and those of a pipeline.
+    """Return one row per language model that can be named, by name: presets, and those of a pipeline.
 
     What is unknown is None; `key` is the variable that a key is read from, None where none is sent, and `set` says
     whether it holds one.

@@ -167,7 +167,7 @@ def crosstab(
     clusters: npt.ArrayLike | None = None,
     weight: Ints | None = None,
 ) -> Crosstab:
-    """Return the table of two raters' codes (one an item); with labels of clusters, one table per cluster, stacked.
+    """Return the table of two raters' codes (one per item); with labels of clusters, one table per cluster, stacked.
 
     Items that one of the two did not rate are left out. `weight` says how many items each code stands for.
     """
@@ -279,4 +279,4 @@ def _place(index: npt.NDArray[np.intp]) -> str:
 def _same_length(found: int, expected: int, what: str) -> None:
     """Raise DataError unless there is one of `what` for every item."""
     if found != expected:
-        raise DataError(f"ratings: found {found} {what}, expected {expected}; give one an item")
+        raise DataError(f"ratings: found {found} {what}, expected {expected}; give one per item")

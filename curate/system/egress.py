@@ -14,7 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 from curate.core.errors import ConfigError
 
 Egress = Literal["local", "remote"]
-"""What a class of plugins says of itself; whoever says nothing is remote."""
+"""What a class of plugins says of itself; one that says nothing is remote."""
 
 
 def declared(plugin: object) -> Egress:
@@ -86,7 +86,7 @@ def proxy(address: str) -> str | None:
 
 
 def _addresses(host: str) -> list[str]:
-    """Return what is looked at: for `localhost` whatever the system takes it for."""
+    """Return the addresses to check: for `localhost` those that the system resolves it to."""
     if host != "localhost":
         return [host]
     return [str(found[4][0]) for found in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]

@@ -36,6 +36,6 @@ def _alive(process: int) -> bool:
         os.kill(process, 0)  # sends nothing
     except ProcessLookupError:
         return False
-    except PermissionError:  # somebody else's
+    except PermissionError:  # another user's process
         return True
     return True

@@ -27,7 +27,7 @@ def cores() -> int:
 def spread(
     build: Callable[[], Callable[[Batch], Result]], batches: Iterable[tuple[Thing, Batch]], processes: int
 ) -> Iterator[tuple[Thing, Result]]:
-    """Yield what the function that `build` returns makes of every batch, in order, with whatever came with it.
+    """Yield what the function that `build` returns makes of every batch, in order, with what came with it.
 
     Each process builds it once; one process means this one. `build`, batches and results go by pickle.
     """
@@ -67,5 +67,5 @@ def _start(build: Callable[[], Callable[[Any], Any]]) -> None:
     _own = build()
 
 
-def _work(batch: Batch) -> Any:  # noqa: ANN401 - whatever the function returns
+def _work(batch: Batch) -> Any:  # noqa: ANN401 - what the function returns
     return _own(batch)

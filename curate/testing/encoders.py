@@ -1,4 +1,4 @@
-"""What an encoder promises: one vector of length 1 a text, which depends on text and role alone."""
+"""What an encoder promises: one vector of length 1 per text, which depends on text and role alone."""
 
 from collections.abc import Callable
 from typing import get_args

@@ -1,4 +1,4 @@
-"""What a provider promises: replies in one form whoever gave them, one kind of error, and no secret in either."""
+"""What a provider promises: replies in one form, one kind of error, and no secret in either."""
 
 import asyncio
 import json
@@ -59,7 +59,7 @@ async def _replies(provider: Provider, request: Request) -> list[Reply]:
 async def _failure(provider: Provider, request: Request) -> BaseException | None:
     try:
         await provider.answer(request)
-    except Exception as error:  # noqa: BLE001 - whatever is raised is looked at
+    except Exception as error:  # noqa: BLE001 - any error is looked at
         return error
     finally:
         await provider.close()

@@ -46,7 +46,7 @@ class ListCorpus:
 
 
 def listed(retriever: Retriever, corpus: Corpus, queries: Mapping[str, str], depth: int) -> list[list[Hit]]:
-    """Return what a retriever finds as a list of hits a query."""
+    """Return what a retriever finds as one list of hits per query."""
     found: list[list[Hit]] = []
     for _, hits in ask(retriever, corpus, [Query(*each) for each in queries.items()], depth, quiet):
         ends = np.cumsum(hits.counts)
@@ -59,7 +59,7 @@ def listed(retriever: Retriever, corpus: Corpus, queries: Mapping[str, str], dep
 def check_retriever(make: Callable[[], Retriever], *, cuts: bool = True) -> None:
     """Check a retriever on `CORPUS`: lists that are sorted, cut, complete, and the same again.
 
-    `cuts` is False for one that yields all it has whatever the depth, because its ids may be out of date, as of a file.
+    `cuts` is False for one that yields all it has at any depth, because its ids may be out of date, as of a file.
     """
     retriever = make()
     assert understood(retriever), 'egress is "local" for what sends nothing, "remote" for all else'

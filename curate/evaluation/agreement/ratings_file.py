@@ -38,7 +38,7 @@ class Ratings:
     truth: str | None
     """Whose ratings are people's."""
     right: Ints
-    """Their codes, one an item."""
+    """Their codes, one per item."""
     clusters: list[str] | None
     """The cluster of each item."""
     kind: Kind

@@ -205,7 +205,7 @@ def of_legacy(new: Board, old: Board, seed: int) -> dict[str, Json]:
 
 
 def per_query(boards: Sequence[Board]) -> pl.DataFrame:
-    """Return a row for each task, query and model: its score by reading of doubt, and the first relevant rank."""
+    """Return one row per task, query and model: its score by reading of doubt, and the first relevant rank."""
     parts = []
     for board in boards:
         for each in board.scored:

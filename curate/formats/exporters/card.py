@@ -68,7 +68,7 @@ class Table:
 def card(benchmark: Benchmark, task: TaskMetadata, tables: Sequence[Table], counts: Json) -> str:
     """Return the README: YAML that `datasets` and mteb read, then the card for people; the same input, the same text.
 
-    `counts` are the figures of this folder, as shown in its first table: a mapping, or one a row.
+    `counts` are the figures of this folder, as shown in its first table: a mapping, or one per row.
     """
     facts = benchmark.facts
     front = _front(benchmark, task, tables)

@@ -1,4 +1,4 @@
-"""Which files a format has, and whose they are: what is no part of it has no place in an export, whoever lists it."""
+"""Which files a format has, and whose they are: what is no part of it has no place in an export, even if listed."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -269,7 +269,7 @@ def _counts(content: _Content, lengths: Lengths) -> dict[str, Json]:
         "documents": content.size,
         "positives": positives,
         "positives per query": positives / queries if queries else None,
-        **({"negatives": negatives, "negatives a query": negatives / queries} if queries and negatives else {}),
+        **({"negatives": negatives, "negatives per query": negatives / queries} if queries and negatives else {}),
         "tokens per query": _one(lengths.mean_of(content.queries["text"].to_list())),
         "tokens per document": _one(lengths.mean),
         "tokens were counted in": counted,

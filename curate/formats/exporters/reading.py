@@ -1,4 +1,4 @@
-"""Read an export again, whatever its format: texts, and every table of labels under what it must equal."""
+"""Read an export of any format again: texts, and every table of labels under what it must equal."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Readers: files, folders and mteb tasks of anybody become rows that know their place."""
+"""Readers: any user's files, folders and mteb tasks become rows that know their place."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The cells of anybody's table of ratings, as text: CSV, TSV or Parquet, whatever stands between them."""
+"""The cells of any table of ratings, as text: CSV, TSV or Parquet, with any separator."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The language of texts by their script: what every command detects before it asks anybody anything."""
+"""The language of texts by their script: what every command detects before it asks a model."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Which columns of anybody's ratings hold items, raters and ratings, by their names: wide, long, or counts.
+"""Which columns of a user's ratings hold items, raters and ratings, by their names: wide, long, or counts.
 
 Wide is a column per rater, long a row per rating, counts a column per category. Names are those of ratings.yaml, in any
 case; what an option names goes before them.
@@ -143,7 +143,7 @@ def _wide(place: str, names: Sequence[str], header: Sequence[str], layout: Layou
 
 
 def column(place: str, header: Sequence[str], name: str) -> str:
-    """Return the column that a name means, in whatever case; DataError if there is none."""
+    """Return the column that a name means, in any case; DataError if there is none."""
     found = _same(name, header)
     if found is None:
         known = [shown([each]) for each in header]

@@ -35,7 +35,7 @@ def ask_batches(
     """Have every order answered by batches, all judges side by side; return what each came to.
 
     Open batches of the judges are collected first, those of other processes too. The cap of the `budget` holds for all
-    orders together. `tell` is given a line for every event, `beat` is as in `ask`. The asking ends early with
+    orders together. `tell` is given one line per event, `beat` is as in `ask`. The asking ends early with
     ProviderError on a fatal answer or a batch that its vendor refuses as a whole, BudgetError at the cap, Interrupted
     on Ctrl-C, if replies name another model than before, or if a round gave nothing that can be read. Batches then go
     on at the vendors, and the next asking collects them. Ctrl-C while it is ending drops the step in flight.

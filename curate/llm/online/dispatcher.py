@@ -187,7 +187,7 @@ class JudgeDispatcher(Haltable):
             if error.retry_after is not None and error.retry_after <= LONGEST_S:
                 self.breaker.hold(error.retry_after, now)
         if error.fatal or error.useless:
-            self.breaker.good()  # somebody is there
+            self.breaker.good()  # the vendor is there
             return
         if not (self.waited or self.bill.calls or error.overloaded):  # nobody may be there, which is said once
             self.waited = True

@@ -1,7 +1,7 @@
 """Say what in a text looks like an attack on a prompt: orders to a grader, role tokens, markers, hidden Unicode.
 
 A flag is no verdict and no defence: nothing is left out or changed because of one, and who knows the words that are
-looked for writes around them. It is written down, so that somebody can look.
+looked for writes around them. It is written down, so that a person can look.
 """
 
 import re

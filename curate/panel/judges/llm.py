@@ -50,7 +50,7 @@ class LlmJudge:
     def outcomes(reply: Reply, said: Parsed) -> list[Outcome]:
         """Return the outcomes of a reply that was read before.
 
-        A refusal refuses every passage, whatever text came with it. An answer stopped at its bound gives the grades
+        A refusal refuses every passage, even if grades came with it. An answer stopped at its bound gives the grades
         that are complete; the others are `unparsed` and can be asked again.
         """
         refused = reply.finish == "refusal"

@@ -1,4 +1,4 @@
-"""Mask the files of anybody: JSONL, CSV, TSV, Parquet, plain text; what is not masked stays as it was, byte for byte.
+"""Mask a user's files: JSONL, CSV, TSV, Parquet, plain text; what is not masked stays as it was, byte for byte.
 
 order      what is wanted, checked before anything is read
 done       what came of it, and what is left

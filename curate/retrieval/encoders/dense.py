@@ -36,7 +36,7 @@ class Config(Section):
     """Name on the hub, or a folder."""
     revision: str | None = None
     """Commit, tag or branch on the hub; without it the commit that the hub's cache on this machine holds, else the
-    newest. Whichever it is, its commit is part of the cache key; only a model without a config.json has none."""
+    newest. In each case the commit is part of the cache key; only a model without a config.json has none."""
     query_prompt: str | None = None
     """Put in front of every query, for example `query: `; None takes the model's own, an empty text none."""
     document_prompt: str | None = None

@@ -19,7 +19,7 @@ from curate.retrieval.vectors.shard import ENDING, KEY, NEW, Keys, Places, Shard
 MANY = 64
 """So many files of one size become one."""
 SIZES = (1 << 14, 1 << 20)
-"""Rows from which on a file is of the next size: a row is copied about once a size, and a large file never."""
+"""Rows from which on a file is of the next size: a row is copied about once per size, and a large file never."""
 ROWS = 4096
 """Rows that are copied at once."""
 ABANDONED_S = 24 * 3600
@@ -91,7 +91,7 @@ class Store:
         self._fresh = []
 
     def take(self, keys: Keys) -> Vectors:
-        """Return a row for each key; Lost if one of them is gone or damaged."""
+        """Return one row per key; Lost if one of them is gone or damaged."""
         where = self.find(keys)
         if (where < 0).any() or self.dim is None:
             raise Lost
@@ -103,7 +103,7 @@ class Store:
         return taken
 
     def matrix(self, keys: Keys) -> Vectors:
-        """Return a row for each of some keys as a read-only matrix that lies on disk; Lost as `take`.
+        """Return one row per given key as a read-only matrix that lies on disk; Lost as `take`.
 
         Its file has no name: it goes with the matrix, or with the process.
         """

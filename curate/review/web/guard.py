@@ -30,7 +30,7 @@ HEADERS = {
 """What every response says."""
 _MONTH_S = 30 * 24 * 3600
 _OPEN = "/static/"
-"""What anybody may have: how the page looks."""
+"""Served without a login: how the page looks."""
 
 Shown = Callable[[str, int, dict[str, Any]], Response]
 """Template, status, what it shows -> response."""

@@ -1,7 +1,7 @@
 """Block egress and export while residual personal data remains.
 
 `mask` lists places that still look like personal data. Nothing of a run leaves this machine while one stands in a text
-that was neither mended nor accepted. Whoever may carry texts away is asked about in one place, `curate.system.egress`.
+that was neither mended nor accepted. What may carry texts away is decided in one place, `curate.system.egress`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -3,7 +3,7 @@
 `checks/residual.jsonl` of the run holds a line per decision: the place in the raw text, why it was listed, who decided
 what and when, and a keyed digest of the text; never the text. Lines are only appended, and the last about a place
 counts. A decision belongs to a text: once the text has changed, it counts no more. Decisions to mask are an input of
-the stage `mask`, those to accept of whatever would carry the texts away.
+the stage `mask`, those to accept of all that would carry the texts away.
 """
 
 import json
@@ -23,7 +23,7 @@ from curate.pii.writing import link
 
 FILE = Path("checks", "residual.jsonl")
 PERSON = "person"
-"""Recogniser of a span that somebody decided to mask."""
+"""Recogniser of a span that a person decided to mask."""
 PLACE = ("table", "id", "field", "raw_start", "raw_end")
 KINDS = {"name": "name", "address": "address", "record": "medical_record"}
 """Reason -> kind of what is masked by a decision; of other reasons `number`."""
@@ -35,7 +35,7 @@ Verb = Literal["mask", "accept"]
 
 @dataclass(frozen=True)
 class Decision:
-    """What somebody decided on a place."""
+    """What a person decided on a place."""
 
     table: str
     id: str

@@ -54,7 +54,7 @@ def forecast(config: Config, context: Context) -> list[dict[str, Json]]:
 
 
 def swept(config: Config, context: Context, ts: Sequence[float]) -> list[dict[str, Json]]:
-    """Return a row for each threshold: of the first 20,000 texts of each table the number that the rule would keep.
+    """Return one row per threshold: of the first 20,000 texts of each table the number that the rule would keep.
 
     The texts are encoded for it; what is in the cache is not.
     """

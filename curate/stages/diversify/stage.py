@@ -126,7 +126,7 @@ def _seeds(texts: MaskedTexts, side: DiversityRule) -> Rows | None:
     if unknown := [name for name in named if name not in places]:
         raise DataError(
             f"{side.seeds}: {len(unknown):,} ids are not in the {texts.table}, the first is {unknown[0]!r}; give ids "
-            f"as `curate show mask/{texts.table}` lists them, one a line"
+            f"as `curate show mask/{texts.table}` lists them, one per line"
         )
     return np.array([places[name] for name in named], dtype=np.int64)
 
@@ -186,7 +186,7 @@ def _dropped(texts: MaskedTexts, side: Diversity) -> pl.DataFrame:
 def _follow(
     qrels: pl.DataFrame, dropped: pl.DataFrame, moved: Mapping[str, Mapping[str, str]]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the qrels of kept pairs, and a row for each that is lost with its query or document.
+    """Return the qrels of kept pairs, and one row per qrel that is lost with its query or document.
 
     A qrel follows its text to one that is kept and was equal before masking, never to one that is merely similar, or
     that masking made equal: that would be a label that no one gave.

@@ -42,7 +42,7 @@ def run(config: Config, context: Context) -> Report:
     pairs = context.read("sts", "pairs") if context.report("sts") else None
     asked = queries["query_id"] if pairs is None else pl.concat([queries["query_id"], pairs["query_id"]])
     suspicious = _suspicious(context, asked, removed)
-    # Whatever is made below knows only documents that the corpus still holds.
+    # All that is made below knows only documents that the corpus still holds.
     verdicts = judged.filter(~pl.col("doc_id").is_in(sorted(removed)))
     chosen, short = (
         candidates(verdicts, context.read("pool", "pool"), config.rerank, context.seed)

@@ -75,7 +75,7 @@ def facts(found: Total) -> dict[str, Json]:
 
 
 def minutes(ledger: Ledger, judge_digest: str, settings: ProviderConfig, calls: int, tokens: int) -> float:
-    """Return about how long calls last: calls x mean latency / concurrency, or longer at the vendor's limits a minute.
+    """Return about how long calls last: calls x mean latency / concurrency, or longer by the vendor's rate limits.
 
     The latency is that of the judge's last calls in the ledger, LATENCY_S without any.
     """

@@ -20,7 +20,7 @@ MONEY = ("online", "batches", "cascade_least")
 
 
 def quote(config: Config, context: Context) -> list[Row]:
-    """Return a row for each language model that still has to be asked, in the order in which a cascade would.
+    """Return one row per language model that still has to be asked, in the order in which a cascade would.
 
     What the controls of the gate would cost stands before.
 

@@ -1,6 +1,6 @@
 """Judge: every judge of the panel grades every pair of the pool; what the ledger holds is not asked again.
 
-In: queries, corpus of `diversify`, pool. Out: `ratings`, a row for every pair and judge: a snapshot of the ledger,
+In: queries, corpus of `diversify`, pool. Out: `ratings`, one row per pair and judge: a snapshot of the ledger,
 which replayed grades, known by id, do not pass through; `samples`, in a cascade the pairs that everybody rated; and
 panel.json (judge -> what changes its grades). The stage is done only when no rating is `failed`: failed ones are tried
 again on the next run. Refused and unparsed ones were answered and paid, so they are asked again only if the user

@@ -98,7 +98,7 @@ def asked(config: LlmPassSettings, context: Context) -> tuple[LanguageModel, Mas
 
 
 def _leaves(who: str, settings: LanguageModel) -> str | None:
-    """Return why an unmasked text might leave this machine: more is asked here than of whoever reads masked ones."""
+    """Return why an unmasked text might leave this machine: more is asked here than of a reader of masked ones."""
     why = beyond(who, settings)
     if settings.base_url is None:
         return why and "a vendor's own address is not this machine"
@@ -191,7 +191,7 @@ class _Spotter:
         return found
 
     def tasks(self, texts: Texts, left: set[str]) -> Iterator[online.Task]:
-        """Yield a task for every window that is left, equal ones once."""
+        """Yield one task per window that is left, equal ones once."""
         for key, window in self.windows(texts, left):
             request = reading.build(self.prompt, window, self.settings.thinking_tokens)
             yield online.Task(request, partial(_read, window), _failed, named=key)
@@ -220,7 +220,7 @@ class _Spotter:
             self.tasks(texts, left),
             provider(self.settings),
             account,
-            consent.limits(self.settings, mixed_models=True),  # a place is right or wrong whoever points at it
+            consent.limits(self.settings, mixed_models=True),  # a place is right or wrong for any model
             len(left),
         )
         budget, progress, tell = self.context.consent.budget, self.context.progress, self.context.tell

@@ -31,7 +31,7 @@ class Config(Section):
     dictionary: str | None = Field(
         default=None, description="file of synonyms, in annotations/ or by path; by default synonyms-LANGUAGE.tsv"
     )
-    lexicon: Path | None = Field(default=None, description="words that are known to be words, one a line")
+    lexicon: Path | None = Field(default=None, description="words that are known to be words, one per line")
     faults: Literal["stop", "drop"] = Field(default="stop", description="what becomes of faulty rows of it")
     generator: str = Field(default=TEMPLATES, description="a language model, or `templates`, which needs none")
     panel: tuple[str, ...] = Field(default=(), description="language models that confirm; kept is what all agree on")

@@ -1,4 +1,4 @@
-"""Exact shares: one of several kinds a query, so many of each kind as a quota says, chosen by seed.
+"""Exact shares: one of several kinds per query, so many of each kind as a quota says, chosen by seed.
 
 Which queries can give which kinds decides how many there can be. By Hall's theorem quotas can be met if and only if,
 for every set of kinds, enough queries can give one of them.

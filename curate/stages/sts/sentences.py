@@ -93,7 +93,7 @@ class Choice:
 
 
 def candidates(text: str, lexer: Lexer, rules: Rules) -> Iterator[tuple[str, str, Entry]]:
-    """Yield word, synonym and row for every word of a query that a synonym of fitting length can take the place of."""
+    """Yield word, synonym and row per word of a query that a synonym of fitting length can take the place of."""
     places = Counter(each.word for each in lexer.find(text))
     for word, times in sorted(places.items()):
         for synonym, entry in lexer.partners[word]:

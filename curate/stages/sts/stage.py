@@ -69,7 +69,7 @@ def run(config: Config, context: Context) -> Report:
 
 
 def planned(config: Config, context: Context) -> list[dict[str, Json]]:
-    """Return a row for everything that would be sent now, at most; what breaks a rule is asked again beyond it."""
+    """Return rows for all that would be sent now, at most; what breaks a rule is asked again beyond that."""
     queries = list(context.read("diversify", "queries").select("query_id", "text").iter_rows())
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         desk = QuestionClient(ledger, context, dry=True)
@@ -166,7 +166,7 @@ def _models(config: Config, context: Context) -> list[AskedModel]:
 
 
 def _prompts(config: Config, context: Context) -> list[Json]:
-    """Return name and digest of every prompt that somebody was asked with."""
+    """Return name and digest of every prompt that a model was asked with."""
     names = [name for name in ASKED if config.panel and (name == "sentences" or config.confirm_dictionary)]
     used = [(each.name, each.digest) for each in (materials.panel_question(context, name) for name in names)]
     if config.generator != TEMPLATES:
@@ -199,7 +199,7 @@ def _notes(config: Config, made: StsResult, pairs: pl.DataFrame) -> list[str]:
 def fingerprint(config: Config, context: Context) -> Json:
     """Check names, files and who may judge; return the digests of what lies outside the run."""
     if config.lexicon is not None and not config.lexicon.is_file():
-        raise ConfigError(f"sts.lexicon: {config.lexicon}: no such file; give a list of words, one a line")
+        raise ConfigError(f"sts.lexicon: {config.lexicon}: no such file; give a list of words, one per line")
     models = _models(config, context)
     _refuse(config, models, context)
     longer = materials.longer(context)

@@ -433,7 +433,7 @@ def test_the_card_warns_of_heuristic_judges(benchmark: Benchmark, tmp_path: Path
     for part in ("retrieval", "reranking"):
         text = (folder / part / "README.md").read_text(encoding="utf-8")
         assert "**Heuristic judges only.**" in text
-        assert "None stated; ask whoever gave you this folder." in text
+        assert "None stated; ask the person who gave you this folder." in text
         assert "license" not in yaml.safe_load(text.split("---\n")[1])
 
 

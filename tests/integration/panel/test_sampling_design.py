@@ -206,7 +206,7 @@ def test_too_small_a_sample_names_the_least() -> None:
     ):
         allocate(SIZES, guesses(SIZES), 59)
     assert set(allocate(SIZES, guesses(SIZES), 60).values()) == {5}
-    with pytest.raises(ConfigError, match="one a stratum"):
+    with pytest.raises(ConfigError, match="one per stratum"):
         allocate(SIZES, guesses(SIZES), 600, least=0)
 
 

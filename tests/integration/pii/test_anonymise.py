@@ -472,7 +472,7 @@ def test_a_closed_pipe_is_one_sentence(tmp_path: Path) -> None:
     process.stdout.close()
     _, said = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert said.decode() == "curate: whoever read the output closed it; it is not whole\n"
+    assert said.decode() == "curate: the reader of the output closed it; it is not whole\n"
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ class Longest:
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name, self._config = name, config
-        # Whatever changes a grade: ratings of another identity are not used. `heuristic` marks every report.
+        # All that changes a grade: ratings of another identity are not used. `heuristic` marks every report.
         self.identity: Mapping[str, Json] = {"heuristic": "longest 1", **config.model_dump()}
 
     def rate(self, query: Query, passages: Sequence[Document]) -> list[Outcome]:
