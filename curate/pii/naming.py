@@ -1,9 +1,9 @@
 """Ids that hold personal data give way to names that say nothing: `masked-` and 24 letters.
 
 A name is drawn from the id by the key in `pii.key`, so it is the same in every table, run and split on one machine, and
-no table of old and new ids is written anywhere. For an id of the source that comes from
-outside, as in a run file, the name is drawn again and looked up in the run. Whether an id is renamed depends on nothing
-but the id and the settings, never on the others of its column: a column of telephone numbers is no numbering that could stay.
+no table of old and new ids is written anywhere. For an id of the source that comes from outside, as in a run file, the
+name is drawn again and looked up in the run. Whether an id is renamed depends on nothing but the id and the settings,
+never on the others of its column: a column of telephone numbers is no numbering that could stay.
 """
 
 import hashlib

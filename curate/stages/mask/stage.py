@@ -151,7 +151,7 @@ def _report(
         facts["masked_by_people"] = decided.applied
     if spots is not None:
         facts |= {"model": spots.facts, **billing.facts(spots.paid)}
-    stopped = "stop `export` and every stage that asks a model elsewhere: see `curate check mask --residual`"
+    stopped = "stop `export` and every command that asks a model elsewhere: see `curate check mask --residual`"
     notes = [f"{left:,} places still look like personal data, and {stopped}"] if left else []
     if gone := decided.decided - decided.applied:
         notes.append(f"{gone:,} decisions to mask a place belong to texts that have changed, so they were dropped")
