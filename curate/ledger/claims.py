@@ -25,9 +25,10 @@ class Claims:
     """The claims of one owner, whose name nobody else uses; each ends when its lease does, unless it is renewed.
 
     Keys are taken by two changes, each a statement that the database commits by itself. The first makes one row per key
-    that has none; the second takes the rows that are free, and passes over those that another transaction has locked (`FOR UPDATE SKIP LOCKED`). So nobody waits for a machine that stops in the middle of
-    claiming, and two that claim the same keys cannot lock each other out. In SQLite writers take turns anyway. Time is
-    the database's, or that of one clock which all owners share.
+    that has none; the second takes the rows that are free, and passes over those that another transaction has locked
+    (`FOR UPDATE SKIP LOCKED`). So nobody waits for a machine that stops in the middle of claiming, and two that claim
+    the same keys cannot lock each other out. In SQLite writers take turns anyway. Time is the database's, or that of
+    one clock which all owners share.
     """
 
     def __init__(self, ledger: Ledger, owner: str, lease_s: float, clock: Callable[[], float] | None = None) -> None:
