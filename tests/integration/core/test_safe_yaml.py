@@ -51,7 +51,7 @@ def test_hostile_yaml_is_refused_in_a_sentence_at_once(name: str) -> None:
     with pytest.raises(yaml.YAMLError) as caught:
         safe_yaml.parse(text)
     assert words in safe_yaml.problem(caught.value)
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 10  # unfolded it would be minutes, on any machine
 
 
 def test_what_people_write_is_read_as_before() -> None:

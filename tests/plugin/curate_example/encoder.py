@@ -22,7 +22,7 @@ class Bigrams:
 
     def __init__(self, name: str, config: Config) -> None:
         self.name, self.dim = name, config.dim
-        self.revision = f"bigrams 1, {config.dim}"  # whatever changes a vector: it is part of the cache's key
+        self.revision = f"bigrams 1, {config.dim}"  # all that changes a vector: it is part of the cache's key
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
         """Return one row per text, of length 1, or of zeros for a text without a pair; queries as documents."""

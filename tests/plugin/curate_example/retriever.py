@@ -19,7 +19,7 @@ class Ngrams:
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name, self._size = name, config.size
-        self.identity: Json = {"kind": "ngrams", "version": 1, "size": config.size}  # whatever changes a ranking
+        self.identity: Json = {"kind": "ngrams", "version": 1, "size": config.size}  # all that changes a ranking
 
     def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[list[Hit]]:
         """Yield each query's best documents that share anything with it, best first, ties by document id."""
