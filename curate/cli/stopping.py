@@ -5,7 +5,8 @@ error of theirs while they are imported. So a press is remembered too, and every
 was one.
 """
 
-import os  # and little else: until all of this is imported, Ctrl-C is Python's
+import atexit  # and little else: until all of this is imported, Ctrl-C is Python's
+import os
 import signal
 
 TYPE_CHECKING = False
@@ -29,6 +30,7 @@ def listen() -> None:
     """Until `begin`, a press ends the process at once: there is nothing to leave in order yet."""
     _ear.pressed = False
     _hear(_unbegun, signal.default_int_handler)
+    atexit.register(_deaf)  # the first, so it is called last
 
 
 def begin() -> None:
@@ -52,7 +54,7 @@ def check() -> None:
         raise KeyboardInterrupt
 
 
-def _hear(how: "Callable[[int, FrameType | None], None]", before: object) -> None:
+def _hear(how: "Callable[[int, FrameType | None], None] | signal.Handlers", before: object) -> None:
     """Replace the handler of Ctrl-C; one that ignores it, as a shell sets in the background, stays in force."""
     if signal.getsignal(signal.SIGINT) is not before:
         return
@@ -74,3 +76,8 @@ def _press(_signal: int, _frame: "FrameType | None") -> None:
 
 def _gone(_signal: int, _frame: "FrameType | None") -> None:
     os._exit(EXIT)
+
+
+def _deaf() -> None:
+    """Ignore a press while the interpreter is taken down: Python would give it back to the system, which kills."""
+    _hear(signal.SIG_IGN, _gone)

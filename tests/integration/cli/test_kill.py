@@ -48,10 +48,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str
 
 
 def points() -> Iterator[tuple[str, float]]:
-    """Every part of the run, before and after a step: 20 points, as shares of the number of steps."""
-    for place in range(10):
-        yield ("before", (place + 0.25) / 10)
-        yield ("after", (place + 0.75) / 10)
+    """Every part of the run, before and after a step: 10 points, as shares of the number of steps."""
+    for place in range(5):
+        yield ("before", (place + 0.25) / 5)
+        yield ("after", (place + 0.75) / 5)
 
 
 @pytest.mark.parametrize(("when", "share"), list(points()))

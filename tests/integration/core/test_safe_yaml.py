@@ -10,8 +10,8 @@ import yaml
 from curate.core import safe_yaml
 from curate.formats.exporters import mteb_tasks
 from curate.formats.readers.layout import find
-from tests.integration.project.test_layers import PACKAGE
 from tests.support.runs import curate, tiny
+from tests.unit.project.test_layers import PACKAGE
 
 LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
@@ -51,7 +51,7 @@ def test_hostile_yaml_is_refused_in_a_sentence_at_once(name: str) -> None:
     with pytest.raises(yaml.YAMLError) as caught:
         safe_yaml.parse(text)
     assert words in safe_yaml.problem(caught.value)
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 10  # unfolded it would be minutes, on any machine
 
 
 def test_what_people_write_is_read_as_before() -> None:

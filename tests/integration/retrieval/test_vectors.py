@@ -153,7 +153,7 @@ from curate.retrieval.vectors import GROUP, CachedEncoder, encode_part
 from curate.core.protocols import quiet
 from curate.testing import ListCorpus
 from tests.support.small import Neighbours
-from tests.retrieval.test_vectors import DOCUMENTS
+from tests.integration.retrieval.test_vectors import DOCUMENTS
 
 class Doomed(Neighbours):
     def encode(self, texts, role):

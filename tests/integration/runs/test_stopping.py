@@ -138,3 +138,23 @@ def test_whoever_ignores_it_goes_on_so(tmp_path: Path) -> None:
         assert not stopping.pressed()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_while_the_interpreter_is_taken_down() -> None:
+    """All is done and said by then, so the exit code stays that of the command."""
+    code = f"""
+import os
+from curate.cli import stopping
+
+class Last:
+    def __del__(self, kill=os.kill, own=os.getpid(), press={signal.SIGINT:d}):
+        kill(own, press)
+
+last = Last()
+last.itself = last  # so that it ends with its module
+stopping.listen()
+stopping.begin()
+stopping.end()
+raise SystemExit(7)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 7
