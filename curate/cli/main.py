@@ -10,11 +10,15 @@ def main() -> None:
     stopping.listen()  # first of all, for what is imported takes a third of a second
     from curate.cli.group import STOPPED, Stopped
 
-    code = _ended()
+    try:
+        code = _ended()
+        stopping.end()
+    except KeyboardInterrupt:  # while an error was reported
+        stopping.end()
+        code = None
     if stopping.pressed() and code != stopping.EXIT:  # a library swallowed it, or made another error of it
         complain(Stopped(STOPPED))
         code = stopping.EXIT
-    stopping.end()
     sys.exit(code)
 
 

@@ -1,4 +1,4 @@
-"""Kill -9 at eight moments of one job, against a vendor that lives on: nothing that was written is lost or paid again."""
+"""Kill -9 at eight moments of one job, against a vendor that lives on: nothing written is lost or paid again."""
 
 import json
 import os
