@@ -46,7 +46,7 @@ def attempt(
     from curate.core.errors import RunFailed
     from curate.runs.models import tried
 
-    trial = tried(name, _pipeline(pipeline, run))
+    trial = tried(name, _pipeline(pipeline, run), lambda line: typer.echo(line, err=True))
     print_figures({**asdict(trial), "problem": trial.problem}, _report(trial), as_json=as_json)
     if trial.problem:
         raise RunFailed(trial.problem)

@@ -2,8 +2,8 @@
 
 import os
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import cast
 
 from curate.core.config import Settings
@@ -71,9 +71,10 @@ def listed(pipeline: Pipeline | None = None) -> list[dict[str, str | int | float
     ]
 
 
-def tried(name: str, pipeline: Pipeline | None = None) -> ModelTest:
+def tried(name: str, pipeline: Pipeline | None = None, tell: Callable[[str], None] = lambda _line: None) -> ModelTest:
     """Send one tiny prompt to a model, once, write the call into the ledger, and return what came back.
 
+    `tell` is called with a line of news, such as that Ctrl-C waits for the answer.
     ConfigError if the key is missing, AccessError if it is wrong, ProviderError on any other failure.
     """
     from curate.stages.asking.seating import load_rubric  # brings the engine, which the list does without
@@ -83,7 +84,7 @@ def tried(name: str, pipeline: Pipeline | None = None) -> ModelTest:
     if config is None:
         raise ConfigError(f"{name}: no language model, so there is nothing to send; `curate models` lists those")
     assert isinstance(judge, LlmJudge)
-    reply, seconds = _exchange(judge, config, judge.build(QUERY, PASSAGES), context)
+    reply, seconds = _exchange(judge, config, judge.build(QUERY, PASSAGES), replace(context, tell=tell))
     return ModelTest(
         name,
         reply.model,
@@ -115,7 +116,7 @@ def _exchange(judge: LlmJudge, config: LanguageModel, request: Request, context:
     with Ledger(context.ledger or default_path(context.home)) as ledger:
         account = Account(ledger.register(judge.identity), purpose="test")
         started = time.monotonic()
-        ask([Job(judge.name, [Task(request, read, failed)], asked, account, limits)], ledger)
+        ask([Job(judge.name, [Task(request, read, failed)], asked, account, limits)], ledger, tell=context.tell)
         seconds = round(time.monotonic() - started, 2)
     if errors:
         raise errors[0]

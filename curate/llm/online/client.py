@@ -96,8 +96,13 @@ class _Asking:
             raise reasons[0]
 
     def _interrupt(self) -> None:
+        running = [each for lane in self.lanes for each in lane.running]
         if self.stop is not None:
-            for lane in self.lanes:
-                for each in lane.running:
-                    each.cancel()
+            for each in running:
+                each.cancel()
+        elif running:
+            calls = "1 call is" if len(running) == 1 else f"{len(running)} calls are"
+            self.tell(
+                f"stopping: {calls} in flight and may be paid, so the answers are awaited; Ctrl-C again drops them"
+            )
         self.halt(Interrupted("stopped; every answer that arrived is kept, and the same command goes on from there"))

@@ -1,6 +1,7 @@
 """Ctrl-C ends every command with a sentence and exit code 130, at whatever moment it comes."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -108,6 +109,7 @@ def test_while_models_are_asked(work: Path) -> None:
         done = curate(work, *words)
         said = "curate: stopped; every answer that arrived is kept, and the same command goes on from there"
         assert (done.returncode, done.stderr.splitlines()[-1]) == (130, said)
+        assert re.search(r"stopping: \d+ calls are in flight and may be paid, .* Ctrl-C again drops them", done.stderr)
         sent = len(server.calls)
         assert 3 <= sent < 40
         assert curate(work, *words).returncode == 0
