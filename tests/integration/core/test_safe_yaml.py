@@ -10,8 +10,8 @@ import yaml
 from curate.core import safe_yaml
 from curate.formats.exporters import mteb_tasks
 from curate.formats.readers.layout import find
+from tests.integration.project.test_layers import PACKAGE
 from tests.support.runs import curate, tiny
-from tests.unit.project.test_layers import PACKAGE
 
 LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
