@@ -21,6 +21,7 @@ from statistics import median
 import numpy as np
 import numpy.typing as npt
 
+from curate.core.scale import FIVE
 from curate.panel.agreement_figures import on_grades
 
 PAIRS, JUDGES, GRADES, QUERIES, REPEATS = 1_000_000, ("a", "b", "c"), 5, 734, 5
@@ -45,12 +46,12 @@ def statsmodels(codes: Codes, _queries: Codes) -> None:
 
 def everything(codes: Codes, queries: Codes) -> None:
     """Measure everything, without intervals."""
-    on_grades(codes, JUDGES, queries, seed=1, replicates=0)
+    on_grades(codes, JUDGES, queries, FIVE, seed=1, replicates=0)
 
 
 def with_intervals(codes: Codes, queries: Codes) -> None:
     """Measure everything, with intervals."""
-    on_grades(codes, JUDGES, queries, seed=1)
+    on_grades(codes, JUDGES, queries, FIVE, seed=1)
 
 
 TASKS: dict[str, Callable[[Codes, Codes], None]] = {

@@ -13,14 +13,15 @@ import numpy.typing as npt
 import polars as pl
 import yaml
 
-from curate.core.records import GRADES, Document, Query
-from curate.panel.judges.heuristic import Config, Lexical, Similarity, Thresholds
+from curate.core.records import Document, Query
+from curate.core.scale import FIVE
+from curate.panel.judges.heuristic import Config, Lexical, Similarity
 from curate.stages.asking import build
 from curate.stages.context import Context, home
 from curate.system import resources
 from curate.system.corpus import TableCorpus
 
-ANY = Thresholds(S=1, A=1, B=1, C=1)
+ANY = dict.fromkeys("SABC", 1.0)
 
 
 def best(scores: npt.NDArray[np.float64], wanted: npt.NDArray[np.bool_], digits: int) -> float:
@@ -41,7 +42,7 @@ def main(run: Path, graded: Path) -> None:
     known = pl.read_csv(graded, separator="\t")
     grades = {(query_id, doc_id): grade for query_id, doc_id, grade in known.iter_rows()}
     pairs = [(row[0], row[1]) for row in context.read("pool", "pool").select("query_id", "doc_id").iter_rows()]
-    truth = np.array([GRADES.index(grades.get(pair, "D")) for pair in pairs])
+    truth = np.array([FIVE.labels.index(grades.get(pair, "D")) for pair in pairs])
     kit = build.kit(context)
     judges = {"lexical": Lexical("lexical", Config(thresholds=ANY), kit)} | {
         name: Similarity(name, Config(thresholds=ANY), kit) for name in ("e5", "use")
@@ -52,7 +53,7 @@ def main(run: Path, graded: Path) -> None:
         digits = 2 if name == "lexical" else 3
         marks = [best(scores, truth <= place, digits) for place in range(4)]
         marks = np.minimum.accumulate(marks).tolist()
-        found[name] = dict(zip(GRADES, marks, strict=False))
+        found[name] = dict(zip(FIVE.labels, marks, strict=False))
         relevant, said = truth <= 1, scores >= marks[1]
         recall, precision = (relevant & said).sum() / relevant.sum(), (relevant & said).sum() / said.sum()
         print(f"{name}: {found[name]}  at the cut: precision {precision:.2f}, recall {recall:.2f}")

@@ -23,6 +23,7 @@ import polars as pl
 
 from benchmarks import paper
 from curate.core.config import canonical, digest, text_digest
+from curate.core.scale import FIVE
 from curate.ledger import Ledger
 from curate.llm import passages
 from curate.panel import agreement_figures, voting
@@ -74,10 +75,10 @@ def judged(run: Path, home: Path, table: pl.DataFrame) -> None:
     """Write what pool, judge, consensus and resolve leave, and the ledger that it comes from."""
     long = table.unpivot(on=list(PANEL), index=["query_id", "doc_id"], variable_name="judge", value_name="grade")
     ratings = long.with_columns(status=pl.lit("rated"), replicate=pl.lit(0), slot=pl.lit(0), batch_size=pl.lit(10))
-    verdicts = voting.unanimous(ratings, list(PANEL))
+    verdicts = voting.unanimous(ratings, list(PANEL), FIVE)
     qrels = verdicts.filter(pl.col("verdict") == "relevant").select("query_id", "doc_id", score=pl.lit(1))
     agreed = {"panel": sorted(PANEL), "counts": {}, "top_50": None}
-    agreed |= agreement_figures.measure(ratings, sorted(PANEL), 7)
+    agreed |= agreement_figures.measure(ratings, sorted(PANEL), 7, FIVE)
     rubric = {"name": "rubric-zh", "version": 1, "digest": RUBRIC}
     facts = {
         "judge": {"shown": SHOWN, "cascade": None, "heuristic": [], "rubric": "rubric-zh", "gate": None, "models": {}},

@@ -13,16 +13,17 @@ from pathlib import Path
 import polars as pl
 
 from curate.core.errors import DataError
-from curate.core.records import CUT
+from curate.core.scale import Scale
 from curate.panel.voting import PAIR
 from curate.pii.naming import IdNames
-from curate.review.desk import desks
+from curate.review.desk import graded_desks
 from curate.review.drawing import known
 from curate.stages.context import home
 from curate.stats import sample_estimates as survey
 from curate.stats.bootstrap import Figure
 from curate.stats.sample_estimates import StratumCounts
 from curate.system.corpus import TableCorpus
+from curate.system.files import read_scale
 
 RETRIEVED, REST = "retrieved, not pooled", "not retrieved"
 
@@ -60,11 +61,11 @@ def estimates(
     union = len(pl.concat([retrieved, pool.select(PAIR)]).unique())
     sizes = {RETRIEVED: union - len(pool), REST: everything - union}
     inside = StratumCounts(len(pool), len(pool), len(qrels))
-    found = []
-    for source, graded in (*_files(run, files, pool), *_reviews(run, pool)):
+    found, scale = [], read_scale(run / "judge")
+    for source, graded in (*_files(run, files, pool, scale), *_reviews(run, pool)):
         placed = graded.join(retrieved.with_columns(known=True), on=PAIR, how="left")
         strata = [
-            StratumCounts(size, len(rows), int(rows["grade"].is_in(list(CUT)).sum()))
+            StratumCounts(size, len(rows), int(rows["grade"].is_in(list(scale.relevant)).sum()))
             for name, size in sizes.items()
             for rows in [placed.filter(pl.col("known").is_not_null() == (name == RETRIEVED))]
         ]
@@ -82,11 +83,11 @@ def _figure(estimate: survey.Estimate | None, times: int = 1) -> Figure:
     return Figure(*(round(times * each, 6) for each in (estimate.value, estimate.low, estimate.high)))
 
 
-def _files(run: Path, files: Sequence[Path], pool: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+def _files(run: Path, files: Sequence[Path], pool: pl.DataFrame, scale: Scale) -> Iterator[tuple[str, pl.DataFrame]]:
     """Yield name and rows of every file; DataError if a pair stands twice, is in the pool, or not of the run."""
     documents = pl.scan_parquet(run / "diversify" / "corpus.parquet").select("doc_id").collect()["doc_id"]
     for path in files:
-        rows = IdNames(run / "mask", home()).follow(known(path)).rename({"expected": "grade"})
+        rows = IdNames(run / "mask", home()).follow(known(path, scale)).rename({"expected": "grade"})
         strange = ~(pl.col("query_id").is_in(pool["query_id"].implode()) & pl.col("doc_id").is_in(documents.implode()))
         _refuse(path, rows.filter(rows.select(PAIR).is_duplicated()), "stand there twice", "give each pair once")
         _refuse(path, rows.filter(strange), "are not of this run", "give queries and documents of the run")
@@ -102,9 +103,9 @@ def _refuse(path: Path, wrong: pl.DataFrame, what: str, remedy: str) -> None:
 
 def _reviews(run: Path, pool: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     """Yield name and grades of the random documents in every review of pairs, where its design counts them alone."""
-    for desk in desks(run):
+    for desk in graded_desks(run):
         design, facts = desk.sample.design, desk.sample.design.facts
-        if design.form != "relevance" or not facts.get("random") or facts["random"] != facts["controls"]:
+        if not facts.get("random") or facts["random"] != facts["controls"]:
             continue
         rows = [(*row["ids"], grade) for row, _, grade in desk.answered() if grade and row["expected"] is not None]
         graded = pl.DataFrame(rows, dict.fromkeys((*PAIR, "grade"), pl.String), orient="row")

@@ -19,6 +19,7 @@ from curate.checks.repeat import Asking
 from curate.checks.warnings import warnings
 from curate.core.config import Json
 from curate.core.errors import ConfigError
+from curate.core.scale import Scale
 from curate.ledger import Ledger, default_path
 from curate.llm.providers.presets import families
 from curate.panel import position_bias, rating
@@ -66,13 +67,18 @@ class Bench:
         """Return the panel at the pool."""
         return seating.seated(self.config, self.context, self.ledger)
 
+    @property
+    def scale(self) -> Scale:
+        """Return the scale of the grades."""
+        return self.seated.table.rubric.scale
+
     @cached_property
     def people(self) -> pl.DataFrame:
         """Return what people said: query_id, doc_id, grade, weight; empty if they said nothing."""
         path = self.order.positives or self.config.gate.positives
         if path is None:
             return settled(self.context.run)
-        return qualification.known_pairs(path, self.context).with_columns(weight=pl.lit(1.0))
+        return qualification.known_pairs(path, self.context, self.scale).with_columns(weight=pl.lit(1.0))
 
     @cached_property
     def trial(self) -> qualification.ControlTrial | None:
@@ -151,20 +157,20 @@ def _figures(bench: Bench) -> dict[str, Any]:
     table, seats = bench.seated.table, bench.seated.seats
     base = {seat.name: table.snapshot(seat) for seat in seats}
     passed = _controls(bench)
-    qrels, seed = bench.context.read("diversify", "qrels"), bench.context.seed
+    qrels, seed = bench.context.legacy_positives(), bench.context.seed
     judges: dict[str, dict[str, Json]] = {}
     for seat in seats:
         others = [rows for name, rows in base.items() if name != seat.name]
-        found = panel.judge(base[seat.name], others, bench.people, qrels, seed)
+        found = panel.judge(base[seat.name], others, bench.people, qrels, seed, bench.scale)
         found["heuristic"] = "heuristic" in seat.judge.identity
         found["controls"] = _plain(passed.get(seat.name))
-        found["prevalence"] = _prevalence(base[seat.name], bench.people, passed.get(seat.name), seed)
+        found["prevalence"] = _prevalence(base[seat.name], passed.get(seat.name), bench)
         found["again"] = _again(base[seat.name], [e for e in bench.askings if e.seat.name == seat.name], bench)
         judges[seat.name] = found
     kin = families({seat.name: seat.judge.identity for seat in seats}, bench.context.definitions.get("judges", {}))
     ratings = pl.concat(base.values())
-    both = panel.panel(ratings, list(base), bench.people, kin, seed)
-    both |= panel.kappas(_in_full(ratings, bench), list(base))
+    both = panel.panel(ratings, list(base), bench.people, kin, seed, bench.scale)
+    both |= panel.kappas(_in_full(ratings, bench), list(base), bench.scale)
     plain: dict[str, Json] = {
         "judges": judges,
         "panel": both,
@@ -195,16 +201,16 @@ def _controls(bench: Bench) -> dict[str, Accuracy]:
     return {name: each for name, each in found.items() if bench.order.controls or each.value is not None}
 
 
-def _prevalence(base: pl.DataFrame, people: pl.DataFrame, passed: Accuracy | None, seed: int) -> Json:
+def _prevalence(base: pl.DataFrame, passed: Accuracy | None, bench: Bench) -> Json:
     """Return the corrected share of relevant pairs, and whose grades the correction comes from."""
-    by_people = panel.against_people(base, people, seed)
+    by_people = panel.against_people(base, bench.people, bench.context.seed, bench.scale)
     rates: dict[str, tuple[Estimate | None, Estimate | None]] = {}
     if by_people is not None:
         rates["people"] = by_people.sensitivity, by_people.specificity
     if passed is not None:
         rates["controls"] = passed.positives, passed.negatives
     for source, (sensitivity, specificity) in rates.items():
-        found = panel.prevalence(base, sensitivity, specificity)
+        found = panel.prevalence(base, sensitivity, specificity, bench.scale)
         if isinstance(found, Mapping):
             return {**found, "source": source}
     return None
@@ -212,7 +218,7 @@ def _prevalence(base: pl.DataFrame, people: pl.DataFrame, passed: Accuracy | Non
 
 def _again(base: pl.DataFrame, mine: Sequence[Asking], bench: Bench) -> dict[str, Json]:
     """Return what changed when a judge was asked again, by kind."""
-    found = {each.kind: position_bias.changes(base, each.said(), bench.context.seed) for each in mine}
+    found = {each.kind: position_bias.changes(base, each.said(), bench.context.seed, bench.scale) for each in mine}
     kinds: dict[str, Json] = {kind: asdict(each) for kind, each in found.items()}
     if "reversed" in found:
         biased = position_bias.turned(found["reversed"], found.get("repeat"), bench.config.batch)

@@ -11,21 +11,16 @@ from typing import cast
 
 import polars as pl
 
-from curate.checks import below_cut, capture_recapture, coverage, unjudged
+from curate.checks import below_cut, capture_recapture, coverage, run_files, unjudged
 from curate.checks import depth as deeper
 from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.protocols import PaidProgress, quiet
-from curate.core.records import TABLES, Query
 from curate.panel.voting import PAIR
 from curate.report.run_figures import only_heuristics
-from curate.retrieval.id_mapping import ranked
-from curate.retrieval.retrievers import runfile
 from curate.runs.pipeline import Pipeline
-from curate.stages.asking.build import kit
 from curate.stages.configs import PoolConfig
 from curate.stages.context import Context, home
-from curate.stages.pool import known_ids
 from curate.system.corpus import TableCorpus
 from curate.system.files import read_json, write_json
 
@@ -58,7 +53,7 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
         depths = depths.with_columns(depth=pl.lit(wanted.depth, pl.Int64))
     found = coverage.founders(pool, qrels, depths)
     retrievers = rankings["retriever"].unique().sort().to_list()
-    others = _others(context, wanted)
+    others = run_files.rankings(context, wanted.runs, wanted.subset, wanted.split)
     systems = coverage.lists(pl.concat([rankings, others]))
     relevant = coverage.labels(qrels)
     seed = context.seed
@@ -122,24 +117,6 @@ def heuristic(context: Context) -> bool:
     panel = read_json(context.folder("judge") / "panel.json") if report else {}
     named = cast("Sequence[str]", report.facts.get("heuristic") or ()) if report else ()
     return bool(panel) and only_heuristics(list(panel), named)
-
-
-def _others(context: Context, asked: PoolOptions) -> pl.DataFrame:
-    """Return the rankings of run files as a table `rankings`; a file's stem is the system's name."""
-    parts = [pl.DataFrame(schema=TABLES["rankings"])]
-    names = [path.stem for path in asked.runs]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UserError(f"--run-file: found several files named {', '.join(twice)}; rename them, for names are shown")
-    if asked.runs:
-        corpus = TableCorpus(context.folder("diversify"))
-        ids = known_ids(context, corpus)
-        rows = context.read("diversify", "queries").select("query_id", "text").iter_rows()
-        queries = [Query(*row) for row in rows]
-        for path in asked.runs:
-            config = runfile.Config(path=path, subset=asked.subset, split=asked.split)
-            system = runfile.RunFile(f"file {path.stem}", config, kit(context))
-            parts += ranked(system, corpus, queries, unjudged.DEEPEST, ids, context.progress)
-    return pl.concat(parts)
 
 
 def _by_depth(run: Path, pool: pl.DataFrame, qrels: pl.DataFrame, config: PoolConfig, seed: int) -> dict[str, Json]:

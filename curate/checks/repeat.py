@@ -17,7 +17,6 @@ from curate.core.sampling import generator
 from curate.llm.prompts import Rubric, rubric
 from curate.panel.controls import PAIR
 from curate.panel.rating import TEXTS, Work, shown_digest
-from curate.stages.asking import seating
 from curate.stages.asking.panel_run import PanelRun
 from curate.stages.asking.panel_state import LlmState, PanelState
 from curate.stages.context import Context
@@ -59,7 +58,6 @@ def askings(run: PanelRun, kinds: Sequence[str], rubrics: Sequence[Rubric], prom
         whole = _pairs([(each, each.passages) for each in chosen])
         chance = generator(table.seed, "checks", "alone", seat.name)
         single = _pairs([(each, (chance.choice(each.passages),)) for each in chosen])
-        usual = seating.load_rubric(run.config, context)
         for kind in kinds:
             laid = replace(
                 table,
@@ -67,10 +65,10 @@ def askings(run: PanelRun, kinds: Sequence[str], rubrics: Sequence[Rubric], prom
                 backwards=kind == "reversed",
                 batch=1 if kind == "alone" else table.batch,
             )
-            found.append(_asking(kind, laid, seat, single if kind == "alone" else whole, usual, context))
+            found.append(_asking(kind, laid, seat, single if kind == "alone" else whole, context))
         for other in rubrics:
-            laid = replace(table, replicate=_REPLICATES["rubric"])
-            found.append(_asking(f"rubric {other.name}", laid, seat, whole, other, context))
+            laid = replace(table, replicate=_REPLICATES["rubric"], rubric=_of_scale(other, table.rubric))
+            found.append(_asking(f"rubric {other.name}", laid, seat, whole, context))
     return found
 
 
@@ -110,10 +108,17 @@ def _pairs(rows: Sequence[tuple[Work, Sequence[Document]]]) -> pl.DataFrame:
     return pl.DataFrame(pairs, dict.fromkeys(PAIR, pl.String), orient="row")
 
 
-def _asking(
-    kind: str, table: PanelState, seat: LlmState, pairs: pl.DataFrame, asked: Rubric, context: Context
-) -> Asking:
-    laid = table.seat(seat.name, context, lambda: asked)
+def _of_scale(other: Rubric, usual: Rubric) -> Rubric:
+    if other.scale != usual.scale:
+        raise ConfigError(
+            f"--rubric {other.name}: its grades are {other.scale.described()}, those of the run "
+            f"{usual.scale.described()}; grades of two scales cannot be compared"
+        )
+    return other
+
+
+def _asking(kind: str, table: PanelState, seat: LlmState, pairs: pl.DataFrame, context: Context) -> Asking:
+    laid = table.seat(seat.name, context)
     narrowed = table.left(laid, table.pool.pairs.join(pairs, on=PAIR, how="semi", maintain_order="left"))
     assert isinstance(narrowed, LlmState)
     return Asking(kind, table, narrowed, pairs)

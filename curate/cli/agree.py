@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -12,6 +12,7 @@ from curate.cli.tables import as_table, print_figures, too_few
 
 if TYPE_CHECKING:
     from curate.formats.readers.raters import Layout
+    from curate.stages.configs import ConsensusConfig
 
 Blank = Annotated[str | None, typer.Option(help="Words for a missing rating, besides an empty cell: NA.")]
 Cluster = Annotated[str | None, typer.Option(help="Column whose values the intervals resample, such as query_id.")]
@@ -26,6 +27,10 @@ Raters = Annotated[
 ]
 Rating = Annotated[str | None, typer.Option(help="Column of the rating, where FILE has a row per rating.")]
 Ratings = Annotated[Path | None, typer.Argument(help="File of ratings: CSV, TSV or Parquet; default: the run.")]
+RunFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--run-file", help="For a run: a TREC run or mteb's predictions, a system more; may be repeated."),
+]
 Scale = Annotated[
     Literal["nominal", "ordinal", "interval"] | None, typer.Option(help="Scale of the ratings; default: nominal.")
 ]
@@ -62,6 +67,7 @@ def agree(
     blank: Blank = None,
     missing: Missing = "gwet",
     seed: Seed = None,
+    run_file: RunFiles = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure agreement of raters with intervals; for a run, compare all consensus policies as well."""
@@ -82,6 +88,8 @@ def agree(
         blank=_names(blank),
         missing=missing,
     )
+    if file is not None and run_file:
+        raise ConfigError("found a file of ratings and --run-file, expected a run for that; leave one of them out")
     if file is not None and run is None:
         _of_file(file, layout, seed or 0, as_json=as_json)
     elif file is not None:
@@ -91,7 +99,7 @@ def agree(
             "found options for a file of ratings and no file, expected both; give FILE, or no such option"
         )
     else:
-        _of_run(run, Path(truth) if truth else None, seed, as_json=as_json)
+        _of_run(run, Path(truth) if truth else None, seed, run_file or (), as_json=as_json)
 
 
 def _of_file(file: Path, layout: "Layout", seed: int, *, as_json: bool) -> None:
@@ -112,20 +120,27 @@ def _of_file(file: Path, layout: "Layout", seed: int, *, as_json: bool) -> None:
         _dependence(figures["dependence"], "raters")
 
 
-def _of_run(run: Path | None, truth: Path | None, seed: int | None, *, as_json: bool) -> None:
-    from curate.core.records import GRADES
+def _of_run(
+    run: Path | None, truth: Path | None, seed: int | None, run_files: Sequence[Path], *, as_json: bool
+) -> None:
+    from curate.checks.run_files import rankings
     from curate.evaluation.agreement.compare import compare
+    from curate.system.files import read_scale
 
     work = open_run(None, run)
     head = work.pipeline.head
-    figures: Mapping[str, Any] = compare(work.folder, head.seed if seed is None else seed, truth, head.judges)
+    others = rankings(work.beside("consensus"), run_files) if run_files else None
+    policy = cast("ConsensusConfig", work.pipeline.sections["consensus"]).policy
+    figures: Mapping[str, Any] = compare(
+        work.folder, head.seed if seed is None else seed, truth, head.judges, policy, others
+    )
     if as_json:
         print_figures(figures, (), as_json=True)
         return
     typer.echo(f"panel: {', '.join(figures['panel'])}")
     if figures["only_heuristics"]:
         typer.echo("every judge is a heuristic: these figures show that the program runs, and are no evidence")
-    agreed, sides = figures["agreement"], {"five_grades": "five grades", "cut": "cut"}
+    agreed, sides = figures["agreement"], {"all_grades": "grades", "cut": "cut"}
     levels = {name: agreed[side] for side, name in sides.items()}
     for side, name in sides.items() if agreed["top_50"] else ():
         levels[f"{name}, top 50"] = agreed["top_50"][side]
@@ -134,7 +149,9 @@ def _of_run(run: Path | None, truth: Path | None, seed: int | None, *, as_json: 
             f"after a cascade agreement is measured on the {figures['sampled']:,} pairs that everybody was to rate; "
             "policies have no more grades than the cascade asked for"
         )
-    _agreement(levels, {"five grades": GRADES, "cut": ["S A", "B C D"]})
+    scale = read_scale(work.folder / "judge")
+    cut = [" ".join(scale.positives), " ".join(scale.labels[len(scale.positives) :])]
+    _agreement(levels, {"grades": scale.labels, "cut": cut})
     _dependence(figures["dependence"], "judges")
     _policies(figures)
 
@@ -223,15 +240,21 @@ def _policies(figures: Mapping[str, Any]) -> None:
     )
     systems, against = figures["systems"]["ndcg_at_10"], figures["systems"]["against_unanimous"]
     _table(
-        "nDCG@10 of the pooled retrievers, and how like the order by unanimous labels their order is",
+        "nDCG@10 of the systems under the labels of each policy",
         [
-            {"policy": policy}
-            | {name: _figure(mean) for name, mean in means.items()}
-            | {
-                words: _figure(against[policy][name]) if policy in against else "-"
-                for words, name in (("tau-b", "tau_b"), ("rank-biased overlap", "rank_biased_overlap"))
-            }
+            {"policy": policy} | {name: _figure(mean) for name, mean in means.items()}
             for policy, means in systems.items()
+        ],
+    )
+    _table(
+        "How like the order by unanimous labels the order of the systems is, with 95 % intervals over queries",
+        [
+            {"policy": policy, "tau-b": _with(_bounded(found["tau_b"]), "tau_b")}
+            | {
+                words: _figure(found[name])
+                for words, name in (("tau_AP", "tau_ap"), ("rank-biased overlap", "rank_biased_overlap"))
+            }
+            for policy, found in against.items()
         ],
     )
 
@@ -245,6 +268,11 @@ def _with(found: Mapping[str, Any], name: str) -> str:
     from curate.report.run_figures import stated
 
     return stated(found, name, {"undefined": "not defined"})
+
+
+def _bounded(figure: Mapping[str, Any]) -> dict[str, Any]:
+    bounds = None if figure["low"] is None else [figure["low"], figure["high"]]
+    return {"tau_b": figure["value"], "intervals": {"tau_b": bounds}}
 
 
 def _figure(value: float | None) -> str:

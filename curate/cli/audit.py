@@ -40,6 +40,10 @@ def audit(
     runs: Annotated[
         list[Path] | None, typer.Option("--score", help="Run file to score by old and new labels; may be repeated.")
     ] = None,
+    relevant_from: Annotated[
+        int | None,
+        typer.Option(min=1, help="Lowest score of the set's qrels that means relevant, where they have several."),
+    ] = None,
     language: Language = None,
     plan: Plan = False,
     max_cost: MaxCost = None,
@@ -55,7 +59,7 @@ def audit(
     from curate.system.files import read_json
 
     changes = listed("pool.retrievers", retrievers) + listed("judge.models", models)
-    given = {"pool.depth": depth, "ingest.sample": queries, "language": language}
+    given = {"pool.depth": depth, "ingest.sample": queries, "ingest.relevant_from": relevant_from, "language": language}
     changes += [*assigned(given), *_scored(runs or [])]
     if source is not None:
         changes = of_source("audit", source) + changes
@@ -81,6 +85,8 @@ def _scored(runs: list[Path]) -> Iterator[str]:
 def _lines(found: dict[str, Any], work: "Run") -> Iterator[str]:
     """Yield the figures that people look at first, and where the rest lies."""
     yield f"{found['queries']:,} queries, {found['pairs']:,} pairs judged by {', '.join(found['panel'])}"
+    if least := found.get("relevant_from"):
+        yield f"labels of {least} and above count as relevant; the repaired labels keep the scores of the set"
     if found["heuristic"]:
         yield "THE JUDGES ARE HEURISTICS: these means show the machinery and are no evidence about the labels"
     yield from _panel(found)

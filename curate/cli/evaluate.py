@@ -31,7 +31,10 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="Folder to write to; default: `evaluation` in the run.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score models with mteb, and test which differences between them are significant."""
+    """Score models with mteb, and test which differences between them are significant.
+
+    On graded labels nDCG@10 is given with linear and with exponential gain, and with the mean of the judges' gains.
+    """
     from curate.cli.progress import bars
     from curate.evaluation.models import evaluate as evaluating
 

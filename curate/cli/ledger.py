@@ -92,10 +92,13 @@ def _counts(word: str, rows: Mapping["Kept", int]) -> None:
 
 def _said(row: Mapping[str, "Json"]) -> str:
     """Return the figures of a judge under a rubric as a paragraph."""
+    from curate.core.scale import FIVE
+
     tokens = ", ".join(f"{kind} {_figure(row[f'{kind}_tokens'])}" for kind in TOKENS)
+    scale = "" if row["scale"] == FIVE.described() else f" on {row['scale'] or 'a scale that cannot be read'}"
     lines = [
         f"judge {str(row['judge'])[:12]}: {row['identity'] or 'unknown'}",
-        "  ratings: "
+        f"  ratings{scale}: "
         + ", ".join(f"{_figure(row[each])} {each}" for each in ("rated", "refused", "unparsed", "failed")),
     ]
     if row["calls"]:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -47,19 +47,9 @@ def read_yaml(path: Path) -> Settings:
         place = getattr(error, "problem_mark", None)
         line = f":{place.line + 1}" if place else ""
         raise ConfigError(f"{path}{line}: not valid YAML ({safe_yaml.problem(error)})") from error
-    if odd := list(_odd_keys(data)):
-        raise ConfigError(f"{path}: the key {odd[0]} is {kind_of(odd[0])}, expected text; write it in quotes")
     if not isinstance(data, dict):
         raise ConfigError(f"{path}: expected a mapping of sections (ingest, pool, judge, ...), found {kind_of(data)}")
     return data
-
-
-def _odd_keys(value: object) -> Iterator[object]:
-    """Yield the keys that are no text: settings have a JSON form."""
-    if isinstance(value, dict):
-        yield from (key for key in value if not isinstance(key, str))
-    for below in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _odd_keys(below)
 
 
 def kind_of(value: object) -> str:
@@ -130,7 +120,8 @@ def _complaint(model: type[BaseModel], path: Sequence[str], problem: Mapping[str
 def _keys(model: type[BaseModel], path: Sequence[str]) -> list[str]:
     for part in path:
         field = model.model_fields.get(part)
-        inner = [] if field is None else [*getattr(field.annotation, "__args__", ()), field.annotation]
+        parts = [] if field is None else [*getattr(field.annotation, "__args__", ()), field.annotation]
+        inner = [getattr(each, "__origin__", each) for each in parts]  # of Annotated
         below = [kind for kind in inner if isinstance(kind, type) and issubclass(kind, BaseModel)]
         model = below[0] if below else model
     return [field.alias or name for name, field in model.model_fields.items()]

@@ -16,6 +16,7 @@ from curate.core.config import Json
 from curate.core.errors import ProviderError
 from curate.core.messages import BatchState, Reply, Request
 from curate.core.records import Document, Hit, Outcome, Query, Role
+from curate.core.scale import FIVE, Scale
 
 Vectors = npt.NDArray[np.float32]
 Task = TypeVar("Task")
@@ -152,6 +153,8 @@ class Kit:
     named: Callable[[str], str] = str
     """Returns what the run calls a query or document of the source, whose id may have been renamed for what it held:
     of use for a plugin that knows ids from outside the run."""
+    scale: Scale = FIVE
+    """Of the grades that judges give: that of the pipeline's rubric."""
     may_send: MaySend = freely
     """Called with who sends, and the address, before anything made of texts goes there; UserError if it must not."""
 
@@ -231,7 +234,7 @@ class Benchmark:
     queries: pl.DataFrame
     corpus: Corpus
     qrels: pl.DataFrame
-    """query_id, doc_id, score 1: the unanimous positives."""
+    """query_id, doc_id, score 1: the unanimous positives; of a repaired set the scores that it came with."""
     candidates: pl.DataFrame
     """query_id, doc_id, score 0 or 1: what a reranker is given."""
     verdicts: pl.DataFrame
@@ -242,6 +245,25 @@ class Benchmark:
     """Whether one text may stand under several ids: `keep` says that it was asked for."""
     pairs: pl.DataFrame | None = None
     """Pairs of sentences with label 0 or 1: columns of the table `pairs`; None where none were made."""
+    scale: Scale = FIVE
+    """Of the grades in `verdicts`."""
+    graded: pl.DataFrame | None = None
+    """query_id, doc_id, score (a gain) and contested: graded labels; None where labels are binary alone."""
+    replaced: bool = False
+    """Whether the graded labels stand in the place of the binary ones, or beside them."""
+    relevant_from: int = 1
+    """Lowest score in `qrels` that means relevant: above 1 in a repaired set alone."""
+
+    @property
+    def gains(self) -> pl.DataFrame:
+        """Return query_id, doc_id and score of the graded labels that gain something."""
+        assert self.graded is not None
+        return self.graded.filter(pl.col("score") > 0).drop("contested")
+
+    @property
+    def labels(self) -> pl.DataFrame:
+        """Return the labels of the retrieval task: query_id, doc_id, score."""
+        return self.gains if self.replaced else self.qrels
 
 
 class Exporter(Protocol):

@@ -9,11 +9,6 @@ import polars as pl
 VERSION = 1
 """Version of the table schemas; a run folder written by another version is redone, never misread."""
 
-Grade = Literal["S", "A", "B", "C", "D"]
-GRADES: tuple[Grade, ...] = ("S", "A", "B", "C", "D")
-CUT: frozenset[Grade] = frozenset({"S", "A"})
-"""Grades that make a document relevant. The cut between A and B is ours; the paper leaves it open."""
-
 Status = Literal["rated", "refused", "unparsed", "failed"]
 STATUSES: tuple[Status, ...] = ("rated", "refused", "unparsed", "failed")
 STOPPED = "stopped"
@@ -58,12 +53,12 @@ class Hit:
 class Outcome:
     """What one judge said of one passage; ValueError unless `rated` comes with a grade and all else without one."""
 
-    grade: Grade | None
+    grade: str | None
+    """A label of the judge's scale."""
     status: Status = "rated"
 
     def __post_init__(self) -> None:
-        known = self.grade in GRADES if self.status == "rated" else self.grade is None
-        if not known or self.status not in STATUSES:
+        if (self.status == "rated") != bool(self.grade) or self.status not in STATUSES:
             raise ValueError(f"found the grade {self.grade!r} with the status {self.status!r}; a grade means rated")
 
 

@@ -29,7 +29,8 @@ _TAGS = frozenset(_CORE + name for name in ("null", "bool", "int", "float", "str
 def parse(text: str, limits: YamlLimits = SETTINGS) -> Any:  # noqa: ANN401 - any YAML value
     """Return what a YAML text holds, in types that JSON has too; yaml.YAMLError if it is none, or more than allowed.
 
-    A date stays the text that was typed. No key stands twice in a mapping.
+    A date and any key stay the text that was typed: `yes`, `3` and `null` are keys like others. No key stands twice in
+    a mapping.
     """
     if len(text) > limits.size:
         raise too_large(limits)
@@ -118,6 +119,8 @@ class _Loader(yaml.SafeLoader):
             if key.value in names:
                 raise _refused(key.start_mark, f"the key {key.value!r} stands twice")
             names.add(key.value)
+            if key.tag != f"{_CORE}merge":
+                key.tag = f"{_CORE}str"
         return super().construct_mapping(node, deep)
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:

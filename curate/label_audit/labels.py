@@ -17,7 +17,8 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
-from curate.core.records import AUDITED, CUT, TABLES
+from curate.core.records import AUDITED, TABLES
+from curate.core.scale import Scale
 from curate.panel import sampling_design
 from curate.panel.voting import PAIR
 from curate.stats import ratios
@@ -178,14 +179,14 @@ def allocate(sizes: Mapping[str, int], guesses: Mapping[str, float], size: int) 
     }
 
 
-def patch(compared: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+def patch(compared: pl.DataFrame, documents: pl.DataFrame, scale: Scale) -> pl.DataFrame:
     """Return the `patch` table: what to take from the labels (-) and to add to them (+), sorted, with the reason.
 
     A label goes only if every judge of the panel said "not relevant". What is said of a text is said of all documents
     that have it: those that no retriever found are patched too, and `same_as` names the one that was judged.
     """
     grades = pl.col("votes").list.eval(pl.element().struct.field("grade"))
-    against = grades.list.eval(pl.element().is_not_null() & ~pl.element().is_in(list(CUT))).list.all()
+    against = grades.list.eval(pl.element().is_not_null() & ~pl.element().is_in(list(scale.relevant))).list.all()
     gone = (pl.col("kind") == "false positive") & against & (grades.list.len() > 0)
     sign = pl.when(gone).then(pl.lit("-")).when(pl.col("kind").is_in(list(MISSED))).then(pl.lit("+"))
     judged = compared.with_columns(sign=sign).filter(pl.col("sign").is_not_null())
@@ -237,9 +238,15 @@ def sizes(patches: pl.DataFrame) -> dict[str, Json]:
     return {**found, **copied}
 
 
-def repaired(labels: pl.DataFrame, patches: pl.DataFrame) -> pl.DataFrame:
-    """Return the labels (query_id, doc_id, score) after a patch, sorted; what is added has the score 1."""
-    gone, new = (patches.filter(pl.col("sign") == sign) for sign in "-+")
-    added = new.select(*PAIR, score=pl.lit(1, pl.Int32)).join(labels, on=PAIR, how="anti")
-    kept = labels.select(*PAIR, pl.col("score").cast(pl.Int32)).join(gone, on=PAIR, how="anti")
+def repaired(labels: pl.DataFrame, patches: pl.DataFrame, relevant_from: int) -> pl.DataFrame:
+    """Return the labels (query_id, doc_id, score) after a patch, sorted, on the scale of the set.
+
+    `labels` are all of the set, those below `relevant_from` too, which stay. What is added has that score, the weakest
+    that means relevant; it takes the place of a lower one.
+    """
+    gone, new = (patches.filter(pl.col("sign") == sign).select(PAIR) for sign in "-+")
+    added = new.join(labels.filter(pl.col("score") >= relevant_from), on=PAIR, how="anti")
+    added = added.with_columns(score=pl.lit(relevant_from, pl.Int32))
+    kept = labels.select(*PAIR, pl.col("score").cast(pl.Int32))
+    kept = kept.join(pl.concat([gone, added.select(PAIR)]), on=PAIR, how="anti")
     return pl.concat([kept, added]).sort(PAIR)

@@ -1,5 +1,7 @@
 """One SQLite file or one PostgreSQL database: opened, brought up to date, and complaining in sentences."""
 
+import logging
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -10,7 +12,7 @@ from filelock import FileLock
 
 from curate.core.errors import ConfigError, DataError, MissingExtra
 from curate.ledger.identities import seal
-from curate.ledger.tables import MIGRATIONS, migrate
+from curate.ledger.tables import MIGRATIONS, migrate, ratings, version
 from curate.ledger.writer import Away
 
 LOCK_WAIT_S = 60
@@ -18,6 +20,10 @@ LOCK_WAIT_S = 60
 CONNECT_WAIT_S = 30
 MIGRATING = 0x637572617465
 """Number of the lock under which one PostgreSQL client at a time changes tables."""
+MANY = 100_000
+"""Ratings whose migration takes about a second, so that it is said."""
+ROOM = 1_200
+"""Bytes of disk that SQLite takes for the migration of a rating, most of them only meanwhile; 1,060 were measured."""
 
 _ELSEWHERE = "it holds other tables than this version's; move it away or name another place"
 _REMEDIES = {
@@ -109,18 +115,41 @@ class Database:
         return next((text for code, text in _REMEDIES.items() if str(name).startswith(code)), "check what is in it")
 
     def _migrate(self) -> None:
-        # SQLite lets nobody wait for a switch to WAL
+        # SQLite lets nobody wait for a switch to WAL, nor for over a minute
         with FileLock(f"{self.path}.lock") if self.path else nullcontext():
             if self.path:
                 with self.transaction() as connection:
                     connection.exec_driver_sql("PRAGMA journal_mode=WAL")
             with self.alone(MIGRATING) as connection:
-                if migrate(connection) > len(MIGRATIONS):
+                before, newest = version(connection), len(MIGRATIONS)
+                if before > newest:
                     raise DataError(f"{self.place}: written by a newer version of curate; update curate")
+                if 0 < before < newest:
+                    self._prepare(connection)
+                migrate(connection, before)
                 sealed = seal(connection)
-            if sealed and self.path:
+            if (sealed or 0 < before < newest) and self.path:
                 with self.transaction("statement") as connection:
+                    if not sealed:  # then it only frees disk, and waits for no reader
+                        connection.exec_driver_sql("PRAGMA busy_timeout = 0")
                     connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+                    connection.exec_driver_sql(f"PRAGMA busy_timeout = {LOCK_WAIT_S * 1000}")
+
+    def _prepare(self, connection: sa.Connection) -> None:
+        """Say that something takes long, on standard error unless logging is set up; DataError if the disk is small."""
+        rows = connection.execute(sa.select(sa.func.count()).select_from(ratings)).scalar_one()
+        needed = rows * ROOM if self.path else 0
+        if self.path and (free := shutil.disk_usage(self.path.parent).free) < needed:
+            raise DataError(
+                f"{self.place}: bringing its {rows:,} ratings to this version's form takes {needed / 1e6:,.0f} MB of "
+                f"disk for a while, and {free / 1e6:,.0f} are free; free some, nothing was changed"
+            )
+        if rows >= MANY:
+            logging.getLogger(__name__).warning(
+                "%s: bringing its %s ratings to this version's form, once; if this is stopped, nothing was changed",
+                self.place,
+                f"{rows:,}",
+            )
 
 
 def _url(where: Path | str) -> sa.URL:

@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 import sqlalchemy as sa
 
 from curate.core.errors import DataError
+from curate.core.scale import Scale
+from curate.ledger import scales
 from curate.ledger.identities import seal
 from curate.ledger.records import Call, Kept, PassageRow, Rating
 from curate.ledger.store import Ledger
@@ -24,7 +26,7 @@ _ARROW = {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
 
 
 def export(ledger: Ledger, folder: Path) -> dict[Kept, int]:
-    """Write judges, calls, passages and ratings of one moment, sorted by key; return the number of rows of each."""
+    """Write all that is kept as of one moment, a file per table, sorted by key; return the number of rows of each."""
     folder.mkdir(parents=True, exist_ok=True)
     with ledger.database.transaction("snapshot") as connection:
         return {name: _write(connection, table, folder / f"{name}.parquet") for name, table in KEPT.items()}
@@ -33,14 +35,16 @@ def export(ledger: Ledger, folder: Path) -> dict[Kept, int]:
 def import_(ledger: Ledger, folder: Path) -> dict[Kept, int]:
     """Add what an export holds and the ledger does not; return the number of new rows of each table.
 
-    DataError if a file is missing or not this version's; then nothing is added. What is there already stays as it is,
-    so a second time adds nothing, and an import that was killed is repeated.
+    DataError if a file is missing or not this version's, or a rubric is of another scale here; then nothing is added.
+    What is there already stays as it is, so a second time adds nothing, and an import that was killed is repeated.
     """
-    for name, table in KEPT.items():
-        with _opened(folder / f"{name}.parquet", table):
-            pass
+    tables = _exported(folder)
     before = {name: ledger.count(name) for name in KEPT}
-    for name, table in KEPT.items():
+    if "rubrics" in tables:
+        noted = _scales(folder / "rubrics.parquet")
+        with ledger.database.transaction() as connection:
+            scales.add(connection, noted)
+    for name, table in tables.items():
         with _opened(folder / f"{name}.parquet", table) as file:
             for batch in file.iter_batches(batch_size=CHUNK):
                 held = dict(zip(batch.schema.names, (column.to_pylist() for column in batch.columns), strict=True))
@@ -49,6 +53,26 @@ def import_(ledger: Ledger, folder: Path) -> dict[Kept, int]:
     with ledger.database.transaction() as connection:
         seal(connection)  # those of an earlier version
     return {name: ledger.count(name) - before[name] for name in KEPT}
+
+
+def _exported(folder: Path) -> dict[Kept, sa.TableClause]:
+    """Return the tables that an export holds, all that its version had; each can be read."""
+    with _opened(folder / "judges.parquet", KEPT["judges"]) as file:
+        version = int(file.schema_arrow.metadata[_MARK])
+    held = {name: table for name, table in KEPT.items() if ADDED.get(name, 1) <= version}
+    for name, table in held.items():
+        with _opened(folder / f"{name}.parquet", table):
+            pass
+    return held
+
+
+def _scales(path: Path) -> dict[str, Scale]:
+    with _opened(path, KEPT["rubrics"]) as file:
+        rows = file.read().to_pylist()
+    found = {row["rubric_digest"]: scales.parsed(row["scale"]) for row in rows}
+    if wrong := sorted(name for name, scale in found.items() if scale is None):
+        raise DataError(f"{path}: what stands for rubric {wrong[0]} is no scale; export that ledger again")
+    return {name: scale for name, scale in found.items() if scale is not None}
 
 
 def _write(connection: sa.Connection, table: sa.TableClause, path: Path) -> int:

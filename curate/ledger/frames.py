@@ -1,5 +1,6 @@
 """Rows as the ledger keeps them, and as its readers want them."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -8,6 +9,8 @@ import polars as pl
 from curate.ledger.records import Call
 
 Row = tuple[Any, ...]
+Rows = tuple[Sequence[Row], Sequence[Row]]
+"""Rows of `calls`, and rows of `ratings`."""
 _RAW, _MODEL = (1 + [field.name for field in fields(Call)].index(name) for name in ("raw", "model"))
 
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from curate.core.records import Grade, Status
+from curate.core.records import Status
 
-Kept = Literal["judges", "calls", "passages", "ratings"]
+Kept = Literal["judges", "rubrics", "calls", "passages", "ratings"]
 """The tables that are only ever appended to."""
 
 
@@ -22,7 +22,7 @@ class Rating:
     judge_digest: str
     rubric_digest: str
     replicate: int
-    grade: Grade | None
+    grade: str | None
     status: Status
     slot: int
     """Position of the passage in its prompt, from 0."""

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from curate.core.config import Json
 from curate.core.records import STATUSES
 from curate.ledger.records import LOST
+from curate.ledger.scales import noted
 from curate.ledger.store import Ledger
 from curate.ledger.tables import calls, judges, ratings
 
@@ -16,12 +17,13 @@ FIGURES = ("prompt_tokens", "cached_tokens", "written_tokens", "output_tokens", 
 def stats(ledger: Ledger) -> list[dict[str, Json]]:
     """Return a row per judge and rubric, sorted by both.
 
-    Keys: judge, identity (JSON text), rubric, calls, failed_calls, lost_calls (tries of which nobody knows whether they
-    were answered; they are no calls), first and last (dates of calls), a number of ratings for each status, tokens
-    by kind and cost (None if a reply does not know its own), `costs` (currency -> amount; calls of version 0.1 under
-    "", for they knew none), models (as replies named them).
+    Keys: judge, identity (JSON text), rubric, scale (in a few words; None if it cannot be read), calls, failed_calls,
+    lost_calls (tries of which nobody knows whether they were answered; they are no calls), first and last (dates of
+    calls), a number of ratings for each status, tokens by kind and cost (None if a reply does not know its own),
+    `costs` (currency -> amount; calls of version 0.1 under "", for they knew none), models (as replies named them).
     """
     with ledger.database.transaction("snapshot") as connection:
+        scales = noted(connection)
         told = {row.judge_digest: row.identity for row in connection.execute(sa.select(judges))}
         called = {(row.judge, row.rubric): row._asdict() for row in connection.execute(_calls())}
         costs: dict[tuple[str, str], dict[str, float]] = {}
@@ -39,6 +41,7 @@ def stats(ledger: Ledger) -> list[dict[str, Json]]:
             **rated.get(key, {}),
             "judge": key[0],
             "rubric": key[1],
+            "scale": scale.described() if (scale := scales.of(*key)) else None,
             "identity": told.get(key[0]),
             "costs": dict(costs.get(key, {})),
             "models": ledger.models(*key),

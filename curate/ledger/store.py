@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
@@ -11,9 +10,10 @@ from typing import Any, Self
 
 import polars as pl
 
-from curate.core.config import Json, canonical, digest
+from curate.core.config import Json, canonical
 from curate.core.errors import DataError
-from curate.ledger.frames import Row, standing, storable
+from curate.core.scale import Scale
+from curate.ledger.frames import Row, Rows, standing, storable
 from curate.ledger.ids import TimeOrderedIds, first_of, second_of
 from curate.ledger.records import Call, Kept, PassageRow, Rating
 from curate.ledger.writer import Writer
@@ -21,13 +21,8 @@ from curate.ledger.writer import Writer
 CHUNK = 20_000
 """Rows that are taken from the database at a time."""
 
-Rows = tuple[Sequence[Row], Sequence[Row]]
-"""Rows of `calls`, and rows of `ratings`."""
-
 _of_call: Callable[[Call], Row] = attrgetter(*(field.name for field in fields(Call)))
 _of_rating: Callable[[Rating], Row] = attrgetter(*(field.name for field in fields(Rating)))
-_CALLED = 1 + [field.name for field in fields(Call)].index("judge_digest")
-_RATED = 1 + [field.name for field in fields(Rating)].index("judge_digest")
 
 
 class Ledger:
@@ -37,19 +32,14 @@ class Ledger:
         import sqlalchemy as sa
 
         from curate.ledger import identities, tables
+        from curate.ledger.appending import Appending
         from curate.ledger.database import Database
 
         self._sa, self._tables, self._identities = sa, tables, identities
         self.database = Database(where)
+        self._appending = Appending(self.database)
         self._ids = TimeOrderedIds()
-        self._named: dict[str, str] = {}
-        """Judges that said nothing yet: digest -> identity."""
-        self._heard: set[str] = set()
         self._writer = Writer(self._commit)
-        dialect = self.database.engine.dialect
-        self._insert_judge, self._insert_call, self._insert_rating = (
-            tables.insert(table, dialect) for table in (tables.judges, tables.calls, tables.ratings)
-        )
 
     def __enter__(self) -> Self:
         return self
@@ -78,10 +68,15 @@ class Ledger:
 
     def register(self, identity: Mapping[str, Json]) -> str:
         """Return the digest that stands for a judge; what it stands for is kept with the first thing that it says."""
-        name = digest(identity)
-        if name not in self._heard:
-            self._named[name] = canonical(identity)
-        return name
+        return self._appending.register(identity)
+
+    def note_scale(self, rubric_digest: str, scale: Scale) -> None:
+        """Say of which scale a rubric's grades are, before anything is written under it; kept with the first of that.
+
+        A rubric of which nothing is noted is of FIVE. DataError if its ratings are of another scale. Another grade is
+        not taken under it; one of a judge without rubric must be of the `scale` that its identity names, or of FIVE.
+        """
+        self._appending.note_scale(rubric_digest, scale)
 
     def current(self, judge_digest: str) -> str:
         """Return the name of a judge that may have been renamed, see `identities`."""
@@ -112,10 +107,7 @@ class Ledger:
 
     def merge(self, table: Kept, rows: Sequence[Row]) -> None:
         """Add whole rows, columns in the order of the table; a row whose key is there already is left as it is."""
-        statement = self._tables.insert(self._tables.KEPT[table], self.database.engine.dialect)
-        if rows:
-            with self.database.transaction() as connection:
-                connection.exec_driver_sql(statement, list(rows))
+        self._appending.merge(table, rows)
 
     def ratings(
         self, judge_digest: str, rubric_digest: str, replicate: int = 0, queries: Sequence[str] | None = None
@@ -271,19 +263,7 @@ class Ledger:
         )
 
     def _commit(self, group: Sequence[Rows]) -> None:
-        """Write rows; those that are there already were written by a commit whose answer was lost, for ids are new."""
-        calls = list(chain.from_iterable(calls for calls, _ in group))
-        ratings = list(chain.from_iterable(ratings for _, ratings in group))
-        said = {row[_CALLED] for row in calls} | {row[_RATED] for row in ratings} if self._named else set()
-        judges = [(name, self._named[name]) for name in sorted(said & self._named.keys())]
-        groups = ((self._insert_judge, judges), (self._insert_call, calls), (self._insert_rating, ratings))
-        with self.database.transaction() as connection:
-            for statement, rows in groups:
-                if rows:
-                    connection.exec_driver_sql(statement, rows)
-        for name, _ in judges:
-            self._heard.add(name)
-            self._named.pop(name, None)
+        self._appending.commit(group)
 
     def _frame(self, query: Any, schema: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:  # noqa: ANN401 - any select
         """Return what a query finds; the rows never stand in memory as Python objects all at once."""

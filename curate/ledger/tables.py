@@ -1,4 +1,4 @@
-"""The tables of the ledger, and how they came to be: the same statements for SQLite and PostgreSQL."""
+"""The tables of the ledger, and how they came to be: the same statements for SQLite and PostgreSQL, but for one."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -21,16 +21,33 @@ calls = _table("calls", "call_id", *_names(Call))
 ratings = _table("ratings", "rating_id", *_names(Rating), "call_id")
 passages = _table("passages", *(sa.column(name, sa.Boolean) if name == "cut" else name for name in _names(PassageRow)))
 claims = _table("claims", "key", "owner", "expires")
+rubrics = _table("rubrics", "rubric_digest", "scale")
 batches = _table(
     "batches",
     *("batch_id", "provider", "judge_digest", "rubric_digest", "replicate", "run", "state", "created", "items"),
 )
 caps = _table("caps", "owner", "scope", "until", "asking", "spent", "held")
 
-KEPT: Mapping[Kept, sa.TableClause] = {"judges": judges, "calls": calls, "passages": passages, "ratings": ratings}
-"""What is only appended to, in the order in which it is copied: a rating never comes before its call."""
+KEPT: Mapping[Kept, sa.TableClause] = {
+    "judges": judges,
+    "rubrics": rubrics,
+    "calls": calls,
+    "passages": passages,
+    "ratings": ratings,
+}
+"""What is only appended to, in the order in which it is copied: a rating never comes before its call or its scale."""
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
+_ANY_LABEL = """CONSTRAINT grade_means_rated CHECK (
+    CASE status WHEN 'rated' THEN grade IS NOT NULL AND length(grade) BETWEEN 1 AND 40
+    ELSE grade IS NULL AND status IN ('refused', 'unparsed', 'failed') END)"""
+_RATINGS_4 = (
+    "rating_id, query_digest, passage_digest, judge_digest, rubric_digest, replicate, grade, status, slot, batch_size, "
+    "call_id"
+)
+
+Step = str | Mapping[str, tuple[str, ...]]
+"""A statement for both databases; or a database's name -> its own, where they must differ."""
+MIGRATIONS: tuple[tuple[Step, ...], ...] = (
     (
         """CREATE TABLE judges (judge_digest {text} PRIMARY KEY, identity TEXT NOT NULL)""",
         """CREATE TABLE calls (
@@ -65,22 +82,46 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             owner {text} PRIMARY KEY, scope {text} NOT NULL, until DOUBLE PRECISION NOT NULL, asking INTEGER NOT NULL,
             spent DOUBLE PRECISION NOT NULL, held DOUBLE PRECISION NOT NULL)""",
     ),
+    (
+        """CREATE TABLE rubrics (rubric_digest {text} PRIMARY KEY, scale TEXT NOT NULL)""",
+        {
+            # SQLite changes no constraint of a table. Who reads meanwhile goes on reading the old one.
+            "sqlite": (
+                "PRAGMA secure_delete = OFF",  # the same rows stand beside: no need to overwrite the old ones first
+                f"""CREATE TABLE ratings_4 (
+                    rating_id TEXT PRIMARY KEY, query_digest TEXT NOT NULL, passage_digest TEXT NOT NULL,
+                    judge_digest TEXT NOT NULL, rubric_digest TEXT NOT NULL, replicate INTEGER NOT NULL, grade TEXT,
+                    status TEXT NOT NULL, slot INTEGER NOT NULL, batch_size INTEGER NOT NULL, call_id TEXT,
+                    {_ANY_LABEL})""",
+                f"INSERT INTO ratings_4 ({_RATINGS_4}) SELECT {_RATINGS_4} FROM ratings",  # noqa: S608 - own words
+                """DROP TABLE ratings""",
+                """ALTER TABLE ratings_4 RENAME TO ratings""",
+                """CREATE INDEX ratings_of ON ratings (judge_digest, rubric_digest, replicate, query_digest)""",
+            ),
+            # In PostgreSQL a new table is empty to every snapshot that is older: an export under way would miss all.
+            "postgresql": (f"""ALTER TABLE ratings DROP CONSTRAINT grade_means_rated, ADD {_ANY_LABEL}""",),
+        },
+    ),
 )
 """Oldest first, and only ever appended to. `{text}` is text that is ordered by its bytes, in both databases."""
-ADDED = {"currency": 2}
-"""Column that came with a later migration -> its version; an exchange that was written before has nothing there."""
+ADDED = {"currency": 2, "rubrics": 4}
+"""Column or table that came with a later migration -> its version; an exchange that was written before lacks it."""
 
 
-def migrate(connection: sa.Connection) -> int:
-    """Bring the store up to date inside one transaction, and return the version that it had before."""
+def version(connection: sa.Connection) -> int:
+    """Return which of the migrations a store has had, 0 for a new one."""
     connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS versions (version INTEGER PRIMARY KEY)")
-    before = int(connection.exec_driver_sql("SELECT coalesce(max(version), 0) FROM versions").scalar_one())
+    return int(connection.exec_driver_sql("SELECT coalesce(max(version), 0) FROM versions").scalar_one())
+
+
+def migrate(connection: sa.Connection, before: int) -> None:
+    """Bring a store of a version up to date inside one transaction."""
     text = 'TEXT COLLATE "C"' if connection.dialect.name == "postgresql" else "TEXT"
-    for version, statements in enumerate(MIGRATIONS[before:], start=before + 1):
-        for statement in statements:
-            connection.exec_driver_sql(statement.format(text=text))
-        connection.execute(sa.insert(sa.table("versions", sa.column("version"))).values(version=version))
-    return before
+    for number, steps in enumerate(MIGRATIONS[before:], start=before + 1):
+        for step in steps:
+            for statement in (step,) if isinstance(step, str) else step[connection.dialect.name]:
+                connection.exec_driver_sql(statement.format(text=text))
+        connection.execute(sa.insert(sa.table("versions", sa.column("version"))).values(version=number))
 
 
 def insert(table: sa.TableClause, dialect: sa.Dialect, rows: int = 1) -> str:

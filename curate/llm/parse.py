@@ -1,22 +1,28 @@
 """Strict parser of a model's reply: a grade that is not given in the agreed form is not known.
 
-Accepted is one JSON object, label -> grade, alone or inside one code fence. A label or a grade may be in full-width
-letters or in lower case; nothing else is guessed.
+Accepted is one JSON object, label -> grade of the scale, alone or inside one code fence. A label or a grade may be in
+full-width letters or in another case, and a grade that is a whole number may stand without quotes; nothing else is
+guessed.
 """
 
 import json
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from curate.core.records import GRADES, Grade
+from curate.core.scale import Scale, plain
 
 _FENCE = re.compile(r"```(?:json)?[ \t\r]*\n(.*)\n?```", re.DOTALL | re.IGNORECASE)
 _OPEN_FENCE = re.compile(r"```(?:json)?[ \t\r]*\n", re.IGNORECASE)
 _STRING = r'"(?:[^"\\]|\\.)*+"'
-_ITEM = re.compile(rf"\s*+({_STRING})\s*+:\s*+({_STRING})\s*+(,|\}}\s*+$|$)", re.DOTALL)
-_CUT_ITEM = re.compile(rf'\s*+(?:"(?:[^"\\]|\\.)*+\\?|{_STRING}\s*+(?::\s*+(?:"(?:[^"\\]|\\.)*+\\?)?)?)?', re.DOTALL)
+_NUMBER = r"-?\d++"
+_ITEM = re.compile(
+    rf"\s*+({_STRING})\s*+:\s*+(?:({_STRING})\s*+(?:,|\}}\s*+$|$)|({_NUMBER})\s*+(?:,|\}}\s*+$))", re.DOTALL
+)
+"""One item of a cut reply; a number at the very end may lack digits, so it is not complete."""
+_CUT_ITEM = re.compile(
+    rf'\s*+(?:"(?:[^"\\]|\\.)*+\\?|{_STRING}\s*+(?::\s*+(?:{_NUMBER}\s*+|"(?:[^"\\]|\\.)*+\\?)?)?)?', re.DOTALL
+)
 
 Pairs = list[tuple[str, object]]
 
@@ -29,7 +35,7 @@ class _Object(list[tuple[str, object]]):
 class Parsed:
     """What a reply says of the labels it was asked for."""
 
-    grades: Mapping[str, Grade | None]
+    grades: Mapping[str, str | None]
     """Every expected label in order; None where the reply gives no grade for it."""
     readable: bool = True
     """False if the reply is no JSON object at all."""
@@ -38,7 +44,7 @@ class Parsed:
     duplicates: int = 0
     """Items beyond the first of their label. A label with different values counts as not graded."""
     wrong: int = 0
-    """Expected labels with a value that is not a grade."""
+    """Expected labels with a value that is no grade of the scale."""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -46,7 +52,7 @@ class Parsed:
         return tuple(label for label, grade in self.grades.items() if grade is None)
 
 
-def parse(text: str | None, labels: Sequence[str], *, cut: bool = False) -> Parsed:
+def parse(text: str | None, labels: Sequence[str], scale: Scale, *, cut: bool = False) -> Parsed:
     """Return the grades in a reply; `cut` says that the answer stopped at its length bound.
 
     Of a cut reply the items that are complete count, and the unfinished one does not. No text is no grade.
@@ -56,19 +62,19 @@ def parse(text: str | None, labels: Sequence[str], *, cut: bool = False) -> Pars
         pairs = _complete_pairs(text or "")
     if pairs is None:
         return Parsed(dict.fromkeys(labels), readable=False)
-    return _assign(pairs, labels)
+    return _assign(pairs, labels, scale)
 
 
-def _assign(pairs: Pairs, labels: Sequence[str]) -> Parsed:
+def _assign(pairs: Pairs, labels: Sequence[str], scale: Scale) -> Parsed:
     names = {plain(label): label for label in labels}
-    values: dict[str, list[Grade | None]] = {label: [] for label in labels}
+    values: dict[str, list[str | None]] = {label: [] for label in labels}
     foreign = 0
     for key, value in pairs:
         label = names.get(plain(key))
         if label is None:
             foreign += 1
         else:
-            values[label].append(_grade(value))
+            values[label].append(_grade(value, scale))
     return Parsed(
         {label: said[0] if said and len(set(said)) == 1 else None for label, said in values.items()},
         foreign=foreign,
@@ -77,14 +83,10 @@ def _assign(pairs: Pairs, labels: Sequence[str]) -> Parsed:
     )
 
 
-def _grade(value: object) -> Grade | None:
-    letter = plain(value) if isinstance(value, str) else ""
-    return next((grade for grade in GRADES if grade == letter), None)
-
-
-def plain(text: str) -> str:
-    """Return a label as it is compared: half-width, upper case, without blanks around it."""
-    return unicodedata.normalize("NFKC", text).strip().upper()
+def _grade(value: object, scale: Scale) -> str | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    return scale.read(value) if isinstance(value, str) else None
 
 
 def items(text: str) -> Pairs | None:
@@ -105,7 +107,7 @@ def _complete_pairs(text: str) -> Pairs | None:
         return None
     pairs, place = [], 1
     while item := _ITEM.match(body, place):
-        pairs.append((item[1], item[2]))
+        pairs.append((item[1], item[2] or item[3]))
         place = item.end()
     if not _CUT_ITEM.fullmatch(body, place):
         return None  # what follows is no item that was cut off, so the whole text is in doubt

@@ -16,7 +16,7 @@ from pydantic import field_validator, model_validator
 from curate.core.config import Json, Section, canonical, check, digest, text_digest
 from curate.core.errors import suggestion
 from curate.core.messages import Message
-from curate.core.records import GRADES, Grade
+from curate.core.scale import FIVE, Order, Scale, declared
 
 LAYOUT = 1
 """Raised when labels, markers or the reply's schema change: they are sent, so they are part of a rubric's digest."""
@@ -83,30 +83,67 @@ class PromptTemplate(Section):
 
 
 class Rubric(PromptTemplate):
-    """What a judge is asked: five grades for the passages of a query."""
+    """What a judge is asked: a grade of its scale for each passage of a query."""
 
     subject = "grades"
     texts = frozenset({"query", "passages"})
     optional = frozenset({"labels"})
 
-    grades: Mapping[Grade, str]
-    """What each of the five grades means."""
+    grades: Mapping[str, str]
+    """Label -> what it means; of an ordinal scale the best first."""
+    order: Order = "ordinal"
+    """nominal: the labels are classes, none better than another."""
+    relevant_from: str = ""
+    """The lowest grade that makes a document relevant; not needed for S, A, B, C, D, where it is A."""
+    gains: Mapping[str, int] | None = None
+    """Label -> gain in graded relevance labels; None counts down to 0."""
+    none: str = ""
+    """The label of a nominal scale for: none of the others."""
+    several: str = ""
+    """The label of a nominal scale for: more than one of the others."""
+    translations: Mapping[str, Mapping[str, str]] = {}
+    """Language code -> label -> what it means, for people who assess in another language than the rubric's."""
 
-    @field_validator("grades")
+    @field_validator("relevant_from", "none", "several", mode="before")
     @classmethod
-    def _all_grades(cls, grades: Mapping[Grade, str]) -> Mapping[Grade, str]:
-        if missing := [grade for grade in GRADES if not grades.get(grade, "").strip()]:
-            raise ValueError(f"no meaning is given for {', '.join(missing)}; describe each of {', '.join(GRADES)}")
-        return grades
+    def _typed(cls, label: object) -> object:
+        if isinstance(label, bool):  # pydantic reports ValueErrors alone
+            raise ValueError("YAML reads that word as true or false; write it in quotes")  # noqa: TRY004
+        return str(label) if isinstance(label, int) else label
 
-    def meanings(self) -> Mapping[str, str]:
-        """Return grade -> its meaning, best first."""
-        return {grade: self.grades[grade] for grade in GRADES}
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for where, meanings in {"grades": self.grades, **self.translations}.items():
+            if unknown := sorted({*meanings} - {*self.grades}):
+                raise ValueError(f"translations.{where}: {', '.join(unknown)} is no label under grades")
+            if missing := [label for label in self.grades if not meanings.get(label, "").strip()]:
+                raise ValueError(f"no meaning is given for {', '.join(missing)} ({where}); describe each grade")
+        assert self.scale.labels  # a declaration that contradicts itself is refused here
+        return self
+
+    @cached_property
+    def scale(self) -> Scale:
+        """The labels that a judge may give."""
+        return declared([*self.grades], self.order, self.relevant_from, self.gains, self.none, self.several)
+
+    @property
+    def all_meanings(self) -> dict[str, dict[str, str]]:
+        """Return language -> label -> its meaning, in the rubric's language first, labels best first."""
+        return {each: dict(self.meanings(each)) for each in (self.language, *self.translations)}
+
+    def meanings(self, language: str = "") -> Mapping[str, str]:
+        """Return label -> its meaning, best first; in a language if the rubric has that translation."""
+        chosen = self.translations.get(language, self.grades)
+        return {label: chosen[label] for label in self.scale.labels}
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of everything that is sent beside query and passages; the file's name is not sent."""
-        return digest({"layout": LAYOUT, "system": self.prefix, "user": self.user.strip()})
+        """Return the SHA-256 of everything that is sent beside query and passages, and of a scale that is not FIVE.
+
+        The file's name is not sent.
+        """
+        scale = {} if self.scale == FIVE else {"scale": self.scale.to_json()}
+        return digest({"layout": LAYOUT, "system": self.prefix, "user": self.user.strip(), **scale})
 
 
 def rubric(data: Mapping[str, Json], where: str) -> Rubric:
@@ -127,9 +164,9 @@ def messages(asked: Rubric, query: str, passages: Sequence[str]) -> tuple[Messag
     return asked.turns(values)
 
 
-def schema(names: Sequence[str]) -> dict[str, Json]:
-    """Return the JSON schema of a reply: an object with exactly these labels, a grade each."""
-    grade: Json = {"type": "string", "enum": list(GRADES)}
+def schema(names: Sequence[str], scale: Scale) -> dict[str, Json]:
+    """Return the JSON schema of a reply: an object with exactly these labels, one grade of the scale per label."""
+    grade: Json = {"type": "string", "enum": list(scale.labels)}
     return json_object(dict.fromkeys(names, grade))
 
 

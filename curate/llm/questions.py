@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 
 from curate.core.config import Json, check, digest
 from curate.core.messages import Reply, Request
+from curate.core.scale import plain
 from curate.llm import parse
 from curate.llm.prompts import PromptTemplate, block, fence, json_object
 
@@ -39,7 +40,7 @@ class Question(PromptTemplate):
     @field_validator("labels")
     @classmethod
     def _plain_labels(cls, labels: Mapping[str, str]) -> Mapping[str, str]:
-        if len({parse.plain(label) for label in labels}) < len(labels) or not all(map(str.strip, labels.values())):
+        if len({plain(label) for label in labels}) < len(labels) or not all(map(str.strip, labels.values())):
             raise ValueError("two labels are the same, or one has no meaning; name and describe each of them")
         return labels
 
@@ -96,10 +97,10 @@ def read(asked: Question, reply: Reply) -> Said:
         return Said("unparsed")
     said = dict(found)
     label, reason = said["label"], said["reason"]
-    names = {parse.plain(name): name for name in asked.labels}
-    if not isinstance(label, str) or not isinstance(reason, str) or parse.plain(label) not in names:
+    names = {plain(name): name for name in asked.labels}
+    if not isinstance(label, str) or not isinstance(reason, str) or plain(label) not in names:
         return Said("unparsed")
     sentence = reason.strip()
     if not sentence or "\n" in sentence or len(sentence) > LONGEST:
         return Said("unparsed")
-    return Said("labelled", names[parse.plain(label)], sentence)
+    return Said("labelled", names[plain(label)], sentence)

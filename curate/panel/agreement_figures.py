@@ -15,15 +15,15 @@ import numpy.typing as npt
 import polars as pl
 
 from curate.core.config import Json
-from curate.core.records import GRADES
+from curate.core.scale import Scale
 from curate.panel import voting
 from curate.stats import agreement
 from curate.stats.agreement import Missing, Scheme, Steps, scalar
 from curate.stats.bootstrap import Interval, intervals
 from curate.stats.tally import Codes, Compressed, Crosstab, Floats, Sums, compress, crosstab, tally
 
-Scale = Literal["nominal", "ordinal", "interval"]
-SCALES: dict[Scale, tuple[str, ...]] = {
+Level = Literal["nominal", "ordinal", "interval"]
+SCALES: dict[Level, tuple[str, ...]] = {
     "nominal": ("percent", "fleiss", "randolph", "alpha_nominal", "ac1"),
     "ordinal": ("alpha_ordinal", "ac2_linear", "ac2_quadratic"),
     "interval": ("alpha_interval",),
@@ -41,7 +41,7 @@ class Kind:
     """What ratings are, and how missing ones are treated."""
 
     categories: int
-    scale: Scale = "interval"
+    scale: Level = "interval"
     steps: Steps | None = None
     """Places of the categories on an interval scale; equal steps if None."""
     missing: Missing = "gwet"
@@ -58,18 +58,20 @@ class Kind:
         return SCHEMES[:1] if self.scale == "nominal" else SCHEMES
 
 
-def measure(ratings: pl.DataFrame, panel: Sequence[str], seed: int, replicates: int = 1000) -> dict[str, Json]:
-    """Return the panel's agreement on the five grades and on the cut between A and B, as `figures` has it.
+def measure(
+    ratings: pl.DataFrame, panel: Sequence[str], seed: int, scale: Scale, replicates: int = 1000
+) -> dict[str, Json]:
+    """Return the panel's agreement on the grades of a scale and on its cut, as `figures` has it; nominal has no cut.
 
-    Clusters are the queries; grades count as equal steps where a measure needs distances.
+    Clusters are the queries; where a measure needs distances between grades, they are those of the gains.
     """
-    table = voting.votes(ratings, panel)
-    grades, queries = voting.coded(table, panel), table["query_id"].rank("dense").to_numpy()
-    return on_grades(grades, panel, queries, seed=seed, replicates=replicates)
+    table = voting.votes(ratings, panel, scale)
+    grades, queries = voting.coded(table, panel, scale), table["query_id"].rank("dense").to_numpy()
+    return on_grades(grades, panel, queries, scale, seed=seed, replicates=replicates)
 
 
 def on_parts(
-    ratings: pl.DataFrame, panel: Sequence[str], sample: pl.DataFrame, pool: pl.DataFrame, seed: int
+    ratings: pl.DataFrame, panel: Sequence[str], sample: pl.DataFrame, pool: pl.DataFrame, seed: int, scale: Scale
 ) -> dict[str, Json]:
     """Return what `measure` does on all pairs, and under `top_50` on the first positions of the pool.
 
@@ -80,21 +82,28 @@ def on_parts(
     top = pool.filter(pl.col("position") <= TOP)
     deeper = len(top) < len(pool)
     return {
-        **measure(rated, panel, seed),
-        "top_50": measure(rated.join(top, on=voting.PAIR, how="semi"), panel, seed) if deeper else None,
+        **measure(rated, panel, seed, scale),
+        "top_50": measure(rated.join(top, on=voting.PAIR, how="semi"), panel, seed, scale) if deeper else None,
     }
 
 
 def on_grades(
-    grades: Codes, panel: Sequence[str], queries: npt.ArrayLike, *, seed: int, replicates: int = 1000
+    grades: Codes, panel: Sequence[str], queries: npt.ArrayLike, scale: Scale, *, seed: int, replicates: int = 1000
 ) -> dict[str, Json]:
-    """Return what `measure` does, from codes of grades (0 for S to 4 for D), pairs x judges."""
-    counted = compress(grades, len(GRADES), queries)
-    cut = replace(counted, codes=voting.sides(counted.codes))
-    return {
-        "five_grades": _figures(counted, Kind(len(GRADES)), panel, seed, replicates),
-        "cut": _figures(cut, Kind(2), panel, seed, replicates),
-    }
+    """Return what `measure` does, from codes of grades (0 for the best, see `voting.codes`), pairs x judges."""
+    counted = compress(grades, len(scale.labels), queries)
+    found: dict[str, Json] = {"all_grades": _figures(counted, kind_of(scale), panel, seed, replicates), "cut": None}
+    if scale.relevant:
+        cut = replace(counted, codes=voting.sides(counted.codes, scale))
+        found["cut"] = _figures(cut, Kind(2), panel, seed, replicates)
+    return found
+
+
+def kind_of(scale: Scale) -> Kind:
+    """Return what grades of a scale are: interval, with the gains as places, or nominal."""
+    if scale.order == "nominal":
+        return Kind(len(scale.labels), "nominal")
+    return Kind(len(scale.labels), steps=[scale.gains[0] - gain for gain in scale.gains])
 
 
 def figures(

@@ -1,8 +1,9 @@
 """Judge cascade: expensive judges are asked only for pairs that cheap ones leave open.
 
-`exact` leaves out pairs on which earlier judges already disagree: they are contested in any case, so the
-verdicts stay the same. `positives` leaves out pairs that an earlier judge finds not relevant: they cannot become
-positives, so the positives stay the same, and no more is known of what was left out. Both hold for judges whose grade
+`exact` leaves out pairs whose verdict no missing vote can change, so the verdicts stay the same. `positives` leaves out
+pairs that can no longer become relevant, so the positives stay the same, and no more is known of what was left out.
+Which they are is the consensus rule's: under unanimity pairs on which earlier judges disagree, and pairs that an
+earlier judge finds not relevant. Both hold for judges whose grade
 of a passage does not depend on what else stands in the prompt. A random sample is judged in full in any case, and
 drawn before any judge is asked: agreement is measured on it.
 """
@@ -12,10 +13,13 @@ from typing import Literal
 
 import polars as pl
 
-from curate.core.records import CUT
+from curate.core.errors import ConfigError
 from curate.core.sampling import generator
+from curate.core.scale import Scale
+from curate.panel import voting
+from curate.panel.rules import ConsensusRule
+from curate.panel.voting import PAIR, Policy
 
-PAIR = ["query_id", "doc_id"]
 Mode = Literal["exact", "positives"]
 
 
@@ -27,20 +31,42 @@ def sample(pairs: pl.DataFrame, share: float, least: int, seed: int) -> pl.DataF
     return ordered[places]
 
 
-def wanted(pairs: pl.DataFrame, earlier: Sequence[pl.DataFrame], mode: Mode, always: pl.DataFrame) -> pl.DataFrame:
+def refuse(mode: Mode | None, policy: Policy | ConsensusRule) -> None:
+    """Raise ConfigError for a policy whose verdicts a cascade cannot keep."""
+    if mode is None:
+        return
+    if policy == "dawid-skene":
+        raise ConfigError(
+            "judge.cascade: dawid-skene weighs every vote of every pair, so no pair is settled early; leave the "
+            "cascade out, or take another consensus.policy"
+        )
+    if mode == "exact" and isinstance(policy, ConsensusRule) and policy.weights:
+        raise ConfigError(
+            "judge.cascade: `exact` keeps verdicts for votes that count alike, and consensus.policy has weights; leave "
+            "the cascade or the weights out"
+        )
+
+
+def wanted(
+    pairs: pl.DataFrame,
+    earlier: Sequence[pl.DataFrame],
+    mode: Mode,
+    always: pl.DataFrame,
+    panel: Sequence[str],
+    policy: Policy | ConsensusRule,
+    scale: Scale,
+) -> pl.DataFrame:
     """Return the pairs that the next judge has to rate, in the order given.
 
-    `earlier` has a frame of query_id, doc_id, grade for each judge before; a pair that lacks a grade there stays open.
+    `earlier` has the ratings (query_id, doc_id, judge, grade, status) of each judge before; a pair that lacks a grade
+    there stays open where that vote could decide it.
     """
-    relevant = pl.col("grade").is_in(list(CUT))
-    said = pl.concat(
-        [
-            pl.DataFrame(schema={**dict.fromkeys(PAIR, pl.String), "grade": pl.String}),
-            *(each.select(*PAIR, "grade") for each in earlier),
-        ]
-    ).drop_nulls("grade")
-    votes = said.group_by(PAIR).agg(yes=relevant.any(), no=(~relevant).any())
-    closed = votes.filter(pl.col("yes") & pl.col("no") if mode == "exact" else pl.col("no")).select(PAIR)
+    columns = dict.fromkeys([*PAIR, "judge", "grade", "status"], pl.String)
+    said = pl.concat([pl.DataFrame(schema=columns), *(each.select(*columns) for each in earlier)])
+    table = voting.asked(said, panel, scale)
+    sides = voting.outcomes(table, panel, policy, scale)
+    enough = sides.settled if mode == "exact" else sides.relevant | ~sides.may_be_relevant
+    closed = table.filter(enough).select(PAIR)
     open_ = pairs.join(closed, on=PAIR, how="anti", maintain_order="left")
     chosen = pl.concat([open_.select(PAIR), always.select(PAIR)]).unique()
     return pairs.join(chosen, on=PAIR, how="semi", maintain_order="left")

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import polars as pl
 
-from curate.core.records import CUT, GRADES
+from curate.core.scale import Scale
 from curate.panel import voting
 from curate.panel.agreement_figures import PAIRED
 from curate.stats.tally import crosstab
@@ -19,7 +19,8 @@ class Confusion:
     one: str
     other: str
     counts: list[list[int]]
-    """Rows are grades of `one`, columns those of `other`, both from S to D."""
+    """Rows are grades of `one`, columns those of `other`, both from the best to the worst."""
+    scale: Scale
 
     @property
     def pairs(self) -> int:
@@ -34,7 +35,7 @@ class Confusion:
     @property
     def apart(self) -> int:
         """Pairs that one found relevant and the other not."""
-        side = [grade in CUT for grade in GRADES]
+        side = [label in self.scale.relevant for label in self.scale.labels]
         return sum(
             n
             for row, here in zip(self.counts, side, strict=True)
@@ -43,9 +44,10 @@ class Confusion:
         )
 
 
-def confusions(ratings: pl.DataFrame, panel: Sequence[str]) -> list[Confusion]:
+def confusions(ratings: pl.DataFrame, panel: Sequence[str], scale: Scale) -> list[Confusion]:
     """Return the grades of every two judges of a panel side by side; none for a panel of more than `PAIRED` judges."""
-    grades = voting.codes(ratings, panel)
+    grades = voting.codes(ratings, panel, scale)
     pairs = combinations(range(len(panel)), 2) if len(panel) <= PAIRED else ()
-    tables = ((one, other, crosstab(grades[:, one], grades[:, other], len(GRADES)).table) for one, other in pairs)
-    return [Confusion(panel[one], panel[other], table.astype(int).tolist()) for one, other, table in tables]
+    size = len(scale.labels)
+    tables = ((one, other, crosstab(grades[:, one], grades[:, other], size).table) for one, other in pairs)
+    return [Confusion(panel[one], panel[other], table.astype(int).tolist(), scale) for one, other, table in tables]

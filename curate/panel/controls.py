@@ -13,8 +13,8 @@ from typing import Literal
 
 import polars as pl
 
-from curate.core.records import CUT
 from curate.core.sampling import generator, shuffled
+from curate.core.scale import Scale
 from curate.stats.sample_estimates import Estimate, wilson
 
 PAIR = ["query_id", "doc_id"]
@@ -45,7 +45,9 @@ class Accuracy:
     """Controls without a grade: refused, unparsed or failed. They are in no share."""
 
 
-def draw(known: pl.DataFrame, pool: pl.DataFrame, documents: Sequence[str], size: int, seed: int) -> pl.DataFrame:
+def draw(
+    known: pl.DataFrame, pool: pl.DataFrame, documents: Sequence[str], size: int, seed: int, scale: Scale
+) -> pl.DataFrame:
     """Return controls, at most `size` of each class: query_id, doc_id, kind (positive, rejected, random), sorted.
 
     `known` has query_id, doc_id, grade by people, a row per pair; `pool` query_id, doc_id, position from 1; `documents`
@@ -53,7 +55,7 @@ def draw(known: pl.DataFrame, pool: pl.DataFrame, documents: Sequence[str], size
     tell a query.
     """
     asked = known.filter(pl.col("query_id").is_in(pool["query_id"].unique().implode()))
-    relevant = pl.col("grade").is_in(list(CUT))
+    relevant = pl.col("grade").is_in(list(scale.relevant))
     good = _some(asked.filter(relevant), size, seed, "positive")
     near = pool.filter(pl.col("position") <= TOP).select(PAIR)
     bad = _some(asked.filter(~relevant).join(near, on=PAIR, how="semi"), size // 2, seed, "rejected")
@@ -82,7 +84,7 @@ def among(controls: pl.DataFrame, pool: pl.DataFrame, batch: int, seed: int) -> 
     return pl.DataFrame(rows, dict.fromkeys(PAIR, pl.String), orient="row").sort(PAIR)
 
 
-def measure(said: pl.DataFrame, floor: float = FLOOR, least: int = LEAST) -> Accuracy:
+def measure(said: pl.DataFrame, scale: Scale, floor: float = FLOOR, least: int = LEAST) -> Accuracy:
     """Return the accuracy in rows of `kind` and `grade` (None where there is none), and whether it passes the gate.
 
     A judge passes if the lower end of the 95 % interval is not below `floor`. With fewer than `least` answers in a
@@ -91,7 +93,7 @@ def measure(said: pl.DataFrame, floor: float = FLOOR, least: int = LEAST) -> Acc
     The shares have Wilson's intervals, their mean the one that Newcombe (1998) gives the difference of two proportions,
     here for a mean: value -+ sqrt(d1^2 + d2^2) / 2, d the distances to Wilson's ends.
     """
-    rated = said.drop_nulls("grade").with_columns(relevant=pl.col("grade").is_in(list(CUT)))
+    rated = said.drop_nulls("grade").with_columns(relevant=pl.col("grade").is_in(list(scale.relevant)))
     kinds = {
         kind: rated.filter(pl.col("kind") == kind)["relevant"].to_list() for kind in ("positive", "random", "rejected")
     }

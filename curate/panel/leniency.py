@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from curate.core.records import GRADES
+from curate.core.scale import Scale
 from curate.panel.position_bias import sides_of, steps_of
 from curate.stats.ratios import Ratio, mean, numbered
 from curate.stats.sample_estimates import LEVEL, Estimate, wilson
@@ -28,7 +28,7 @@ class Leniency:
     cut: Ratio | None
     """Share that the judge finds relevant, less the reference's share."""
     confusion: list[list[int]]
-    """Pairs by the judge's grade (rows, S to D) and the reference's (columns)."""
+    """Pairs by the judge's grade (rows, best first) and the reference's (columns)."""
     precision: Mapping[str, Estimate | None]
     """Grade of the judge -> share of its pairs that the reference finds relevant."""
     sensitivity: Estimate | None
@@ -46,7 +46,7 @@ class Prevalence:
     high: float
 
 
-def against(pairs: pl.DataFrame, seed: int) -> Leniency:
+def against(pairs: pl.DataFrame, seed: int, scale: Scale) -> Leniency:
     """Return how a judge grades against a reference: rows of query_id, grade, reference, and if need be weight.
 
     A weight is how many pairs a row stands for (one over its probability in a sample); it goes into the shares, whose
@@ -54,15 +54,15 @@ def against(pairs: pl.DataFrame, seed: int) -> Leniency:
     """
     rows = pairs.drop_nulls(["grade", "reference"])
     weight = rows["weight"].to_numpy().astype(np.float64) if "weight" in rows.columns else np.ones(len(rows))
-    said, true = sides_of(rows["grade"]) == 1, sides_of(rows["reference"]) == 1
+    said, true = (sides_of(rows[name], scale) == 1 for name in ("grade", "reference"))
     queries, grades = numbered(rows["query_id"]), rows["grade"].to_numpy()
     counted = dict(zip(*_counts(rows), strict=True))
     return Leniency(
         pairs=len(rows),
-        steps=mean(steps_of(rows["grade"]) - steps_of(rows["reference"]), queries, seed),
+        steps=mean(steps_of(rows["grade"], scale) - steps_of(rows["reference"], scale), queries, seed),
         cut=mean(said.astype(np.float64) - true, queries, seed),
-        confusion=[[counted.get((one, two), 0) for two in GRADES] for one in GRADES],
-        precision={grade: share(weight, true, grades == grade) for grade in GRADES},
+        confusion=[[counted.get((one, two), 0) for two in scale.labels] for one in scale.labels],
+        precision={grade: share(weight, true, grades == grade) for grade in scale.labels},
         sensitivity=share(weight, said, true),
         specificity=share(weight, ~said, ~true),
     )

@@ -10,27 +10,30 @@ import numpy as np
 import polars as pl
 
 from curate.core.config import Json
-from curate.core.records import GRADES, VERDICTS
+from curate.core.records import VERDICTS
+from curate.core.scale import Scale
 from curate.panel import voting
-from curate.panel.voting import PAIR
-from curate.retrieval import ranking
-from curate.stats import bootstrap, rank_correlation
+from curate.panel.rules import ConsensusRule
+from curate.panel.voting import PAIR, Policy
+from curate.stats import bootstrap
 from curate.stats.agreement import scalar
 from curate.stats.tally import Floats
 
 BANDS = (10, 20, 50, 100)
 """Last positions of the rank bands of a pool; what lies deeper is one more."""
-DEPTH = 10
 TRUTH = {**dict.fromkeys(PAIR, pl.String), "relevant": pl.Boolean, "weight": pl.Float64}
 """Columns of what people found of some pairs; weight is how many pairs of the pool one stands for."""
 Decided = Mapping[str, pl.DataFrame]
 """Policy, or another source of labels -> its `verdicts` table."""
 
 
-def decide(ratings: pl.DataFrame, panel: Sequence[str]) -> dict[str, pl.DataFrame]:
-    """Return the `verdicts` table of every policy; without those for which the panel is too small."""
-    fit = [policy for policy in voting.POLICIES if len(panel) >= voting.FITTED.get(policy, 1)]
-    return {policy: voting.decide(ratings, panel, policy) for policy in fit}
+def decide(
+    ratings: pl.DataFrame, panel: Sequence[str], scale: Scale, declared: Policy | ConsensusRule = "unanimous"
+) -> dict[str, pl.DataFrame]:
+    """Return the `verdicts` table of every policy, and of a declared rule; without those that want a larger panel."""
+    fit: list[Policy | ConsensusRule] = [each for each in voting.POLICIES if len(panel) >= voting.FITTED.get(each, 1)]
+    every = [*fit, declared] if isinstance(declared, ConsensusRule) else fit
+    return {voting.name_of(policy): voting.decide(ratings, panel, policy, scale) for policy in every}
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ def _sums(verdicts: pl.DataFrame, queries: Sequence[str], truth: pl.DataFrame | 
     return _Counts(np.insert(table.to_numpy(), 1, 1.0, axis=1))
 
 
-def removed(decided: Decided, pool: pl.DataFrame, texts: Mapping[str, str]) -> list[dict[str, Json]]:
+def removed(decided: Decided, pool: pl.DataFrame, texts: Mapping[str, str], scale: Scale) -> list[dict[str, Json]]:
     """Return what unanimity removes, a row per group: by grades of a pair, length of the query, retriever, rank band.
 
     Of the group's pairs, `contested` are those that unanimity leaves out, `lost` those among them that a majority finds
@@ -127,16 +130,16 @@ def removed(decided: Decided, pool: pl.DataFrame, texts: Mapping[str, str]) -> l
     length = _bands(pl.col("query_id").replace_strict(lengths, return_dtype=pl.Int64), thirds)
     by_retriever = pl.col("hits").list.eval(pl.element().struct.field("retriever"))
     return [
-        *_grouped("grades", rows.filter("contested"), _pattern()),
+        *_grouped("grades", rows.filter("contested"), _pattern(scale)),
         *_grouped("length of the query", rows, length),
         *_grouped("retriever", rows.with_columns(by=by_retriever).explode("by"), pl.col("by")),
         *_grouped("position in the pool", rows, _bands(pl.col("position"), BANDS)),
     ]
 
 
-def _pattern() -> pl.Expr:
+def _pattern(scale: Scale) -> pl.Expr:
     """Return the grades of a pair as one text, best first, `-` for none."""
-    order = [*GRADES, "-"]
+    order = [*scale.labels, "-"]
     places = pl.element().struct.field("grade").fill_null("-").replace_strict(order, list(range(len(order)))).sort()
     named = places.replace_strict(list(range(len(order))), order)
     return pl.col("votes").list.eval(named).list.join(" ")
@@ -148,36 +151,6 @@ def _bands(numbers: pl.Expr, edges: Sequence[int]) -> pl.Expr:
     names = [f"up to {edges[0]}", *inner, f"over {edges[-1]}"] if edges else ["all"]
     place = pl.when(numbers.is_not_null()).then(sum(((numbers > edge).cast(pl.Int64) for edge in edges), pl.lit(0)))
     return place.replace_strict(list(range(len(names))), names, return_dtype=pl.Enum(names))
-
-
-def systems(decided: Decided, rankings: pl.DataFrame) -> dict[str, Json]:
-    """Return what the labels do to the order of the pooled retrievers: nDCG@10 by policy, and how alike the orders are.
-
-    `ndcg_at_10`: policy -> retriever -> mean over the queries with a positive under that policy. `against_unanimous`:
-    other policy -> `tau_b` and `rank_biased_overlap` of the retrievers' order with that by unanimous labels; None for
-    fewer than two retrievers. Documents without a label count as not relevant.
-    """
-    scores = {policy: ranking.mean_ndcg(rankings, _relevant(verdicts), DEPTH) for policy, verdicts in decided.items()}
-    known = {
-        policy: {name: mean for name, mean in means.items() if mean is not None} for policy, means in scores.items()
-    }
-    strict = known["unanimous"]
-    return {
-        "ndcg_at_10": {policy: {name: _six(mean) for name, mean in means.items()} for policy, means in scores.items()},
-        "against_unanimous": {
-            policy: {
-                "tau_b": _six(rank_correlation.tau_b(strict, means)),
-                "rank_biased_overlap": _six(rank_correlation.rank_biased_overlap(strict, means)),
-            }
-            for policy, means in known.items()
-            if policy != "unanimous"
-        },
-    }
-
-
-def _relevant(verdicts: pl.DataFrame) -> dict[str, set[str]]:
-    positive = verdicts.filter(pl.col("verdict") == "relevant")
-    return {str(key[0]): set(part["doc_id"]) for key, part in positive.group_by("query_id")}
 
 
 def _grouped(by: str, rows: pl.DataFrame, group: pl.Expr) -> list[dict[str, Json]]:

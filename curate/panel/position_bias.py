@@ -1,17 +1,16 @@
 """Position bias of a judge: whether its grades depend on where a passage stands in the prompt.
 
-Grades count as steps: S 4, A 3, B 2, C 1, D 0. Passages stand in a random order, so within a query the place says
-nothing of the grade unless the judge lets it: no call is needed to see that. Asking the same pairs again, in reversed
-order or alone, shows it pair by pair.
+Grades count as steps above the worst: of the five grades S 4, A 3, B 2, C 1, D 0. Passages stand in a random order,
+so within a query the place says nothing of the grade unless the judge lets it: no call is needed to see that. Asking
+the same pairs again, in reversed order or alone, shows it pair by pair.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
-from curate.core.records import CUT, GRADES
+from curate.core.scale import Scale
 from curate.stats.ratios import Ratio, mean, numbered, ratio
 from curate.stats.tally import Floats, Ints
 
@@ -22,7 +21,6 @@ SHARE = 0.05
 ALPHA = 0.01
 FLIPS = 0.1
 """Share of pairs on another side of the cut that matters."""
-STEP: Mapping[str, int] = {grade: len(GRADES) - 1 - place for place, grade in enumerate(GRADES)}
 
 
 @dataclass(frozen=True)
@@ -62,14 +60,14 @@ class Changes:
     """Steps that a pair gains a place that it moves down: sum of dy dx over sum of dx^2."""
 
 
-def slots(ratings: pl.DataFrame, seed: int) -> Slots:
+def slots(ratings: pl.DataFrame, seed: int, scale: Scale) -> Slots:
     """Return what the place tells in rows of query_id, grade and slot (from 0 or 1); rows without one are left out.
 
     All is compared within a query: slope = sum of (x - mean x)(y - mean y) over sum of (x - mean x)^2.
     """
     rated = ratings.drop_nulls(["grade", "slot"])
     queries, place = numbered(rated["query_id"]), rated["slot"].to_numpy().astype(np.float64)
-    steps, sides = steps_of(rated["grade"]), sides_of(rated["grade"])
+    steps, sides = steps_of(rated["grade"], scale), sides_of(rated["grade"], scale)
     row = queries - 1
     x, y, z = (_centred(each, row) for each in (place, steps, sides))
     slope, cut_slope = ratio(x * y, x * x, queries, seed), ratio(x * z, x * x, queries, seed)
@@ -79,15 +77,15 @@ def slots(ratings: pl.DataFrame, seed: int) -> Slots:
     return Slots(len(rated), places, slope, cut_slope, share, p, _either(_leans(slope, places), depends))
 
 
-def changes(before: pl.DataFrame, after: pl.DataFrame, seed: int) -> Changes:
+def changes(before: pl.DataFrame, after: pl.DataFrame, seed: int, scale: Scale) -> Changes:
     """Return what changed between two ratings of the same pairs; rows of query_id, doc_id, grade, slot.
 
     Pairs that only one of the tables names are left out.
     """
     both = before.join(after, on=["query_id", "doc_id"], suffix="_after", maintain_order="left")
     rated = both.drop_nulls(["grade", "grade_after"])
-    one, two = (steps_of(rated[name]) for name in ("grade", "grade_after"))
-    side, other = (sides_of(rated[name]) for name in ("grade", "grade_after"))
+    one, two = (steps_of(rated[name], scale) for name in ("grade", "grade_after"))
+    side, other = (sides_of(rated[name], scale) for name in ("grade", "grade_after"))
     queries, moved = numbered(rated["query_id"]), _moved(rated)
     lost = both.filter(pl.col("grade").is_null() != pl.col("grade_after").is_null())
     return Changes(
@@ -113,14 +111,19 @@ def turned(found: Changes, noise: Changes | None, places: int) -> bool | None:
     return _either(flips, _leans(found.slope, places))
 
 
-def steps_of(grades: pl.Series) -> Floats:
-    """Return grades as steps: 4 for S to 0 for D."""
-    return grades.replace_strict(STEP, return_dtype=pl.Float64).to_numpy()
+def steps(scale: Scale) -> dict[str, int]:
+    """Return each label's steps above the worst: S 4 to D 0."""
+    return {label: place for place, label in enumerate(reversed(scale.labels))}
 
 
-def sides_of(grades: pl.Series) -> Floats:
+def steps_of(grades: pl.Series, scale: Scale) -> Floats:
+    """Return grades as steps above the worst."""
+    return grades.replace_strict(steps(scale), return_dtype=pl.Float64).to_numpy()
+
+
+def sides_of(grades: pl.Series, scale: Scale) -> Floats:
     """Return 1 for a relevant grade, 0 for another."""
-    return grades.is_in(list(CUT)).cast(pl.Float64).to_numpy()
+    return grades.is_in(list(scale.relevant)).cast(pl.Float64).to_numpy()
 
 
 def _leans(slope: Ratio | None, places: int) -> bool | None:

@@ -15,6 +15,7 @@ from curate.core.messages import Reply
 from curate.core.protocols import Judge, Progress, quiet
 from curate.core.records import Document, Outcome, Query
 from curate.core.sampling import chunks, halves
+from curate.core.scale import Scale
 from curate.ledger import Ledger, Rating
 from curate.ledger.records import PassageRow as Noted
 from curate.llm.cost import tokens
@@ -93,11 +94,16 @@ def replayed(judge: Replay, pool: Pool) -> pl.DataFrame:
     return pl.DataFrame(rows, {**names, "slot": pl.Int64, "batch_size": pl.Int64}, orient="row")
 
 
-def rate(judge: Judge, work: Sequence[Work], ledger: Ledger, key: Key, progress: Progress = quiet) -> None:
-    """Have an offline judge rate all work; each query is one transaction."""
+def rate(
+    judge: Judge, work: Sequence[Work], ledger: Ledger, key: Key, scale: Scale, progress: Progress = quiet
+) -> None:
+    """Have an offline judge rate all work; each query is one transaction. RunFailed unless grades are of the scale."""
     for number, each in enumerate(work, start=1):
         slots = [shown_digest(passage.shown()) for passage in each.passages]
-        ledger.append(ratings(key, shown_digest(each.query.text), slots, judge.rate(each.query, each.passages)))
+        said = judge.rate(each.query, each.passages)
+        if odd := next((one.grade for one in said if one.grade not in (None, *scale.labels)), None):
+            raise RunFailed(f"{judge.name} gave the grade {odd!r}, and the rubric has {', '.join(scale.labels)}")
+        ledger.append(ratings(key, shown_digest(each.query.text), slots, said))
         progress(f"judge, {judge.name}", len(work), number)
 
 

@@ -6,6 +6,7 @@ probability.
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 
@@ -16,6 +17,7 @@ from curate.core.config import Section, check, read_yaml
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.core.records import VERDICTS, Verdict
 from curate.core.sampling import generator
+from curate.core.scale import FIVE, Scale
 from curate.panel.voting import PAIR
 from curate.stats.tally import Floats
 from curate.system.resources import data_file
@@ -24,6 +26,9 @@ TOP = 50
 """Positions of the pool that make the upper of the two rank bands."""
 LEAST = 5
 """Pairs drawn from every stratum, or all that it has."""
+_BAND = re.compile(rf", (?:top {TOP}|deeper)$")
+_WORST = "all "
+"""Stands before the worst grade in the name of a stratum."""
 DECIDED: tuple[Verdict, ...] = ("relevant", "not relevant")
 """Verdicts with which an assessor can agree."""
 
@@ -34,12 +39,13 @@ class _File(Section):
     floors: Mapping[str, float]
 
 
-def strata(verdicts: pl.DataFrame, pool: pl.DataFrame) -> pl.DataFrame:
+def strata(verdicts: pl.DataFrame, pool: pl.DataFrame, scale: Scale) -> pl.DataFrame:
     """Return query_id, doc_id and stratum of every pair of the `verdicts` table, sorted by key; a dozen strata at most.
 
-    The name of a stratum is the verdict, then for relevant pairs `one grade` or `split` (S and A), for others that are
-    not relevant `all D` or `mixed`, then `top 50` or `deeper` by the position in the pool. Incomplete pairs are one
-    stratum, and `not positive` ones too. DataError if a pair is not in the pool, or its verdict is none that we know.
+    The name of a stratum is the verdict, then for relevant pairs `one grade` or `split`, for pairs that are not
+    relevant `all WORST` (by the label of the worst grade) or `mixed`, then `top 50` or `deeper` by the position in the
+    pool. Incomplete pairs are one stratum, and `not positive` ones too. DataError if a pair is not in the pool, or its
+    verdict is none that we know.
     """
     grades = pl.col("votes").list.eval(pl.element().struct.field("grade"))
     same = grades.list.n_unique() == 1
@@ -49,8 +55,8 @@ def strata(verdicts: pl.DataFrame, pool: pl.DataFrame) -> pl.DataFrame:
         .then(pl.lit("one grade"))
         .when(relevant)
         .then(pl.lit("split"))
-        .when(against & same & (grades.list.first() == "D"))
-        .then(pl.lit("all D"))
+        .when(against & same & (grades.list.first() == scale.labels[-1]))
+        .then(pl.lit(f"{_WORST}{scale.labels[-1]}"))
         .when(against)
         .then(pl.lit("mixed"))
     )
@@ -66,14 +72,17 @@ def strata(verdicts: pl.DataFrame, pool: pl.DataFrame) -> pl.DataFrame:
 def guesses(names: Iterable[str]) -> dict[str, float]:
     """Return the anticipated share of disagreement of every stratum, from survey.yaml; ConfigError for another name.
 
-    The guess for both rank bands stands under the name without the band, where the bands have none of their own.
+    The guess for both rank bands stands under the name without the band, where the bands have none of their own. That
+    for pairs which all judges gave the worst grade is named by D, whatever the scale calls it.
     """
     known = _data().disagreement
     found: dict[str, float] = {}
     for name in names:
-        whole = name.removesuffix(", deeper").removesuffix(f", top {TOP}")
-        key = name if name in known else whole
-        if key not in known:
+        whole = _BAND.sub("", name)
+        verdict, _, pattern = whole.partition(", ")
+        same = f"{verdict}, {_WORST}{FIVE.labels[-1]}" if pattern.startswith(_WORST) else whole
+        key = next((each for each in (name, same + name[len(whole) :], same) if each in known), None)
+        if key is None:
             raise ConfigError(f"survey: found no guess for the stratum {name!r}; {suggestion(whole, known)}")
         found[name] = known[key]
     return found

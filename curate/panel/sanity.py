@@ -9,8 +9,8 @@ import polars as pl
 from pydantic import Field
 
 from curate.core.config import Section
-from curate.core.records import CUT
 from curate.core.sampling import shuffled
+from curate.core.scale import Scale
 from curate.panel import voting
 from curate.stats import agreement
 from curate.stats.sample_estimates import wilson
@@ -59,11 +59,11 @@ def first(pairs: pl.DataFrame, least: int, seed: int) -> pl.DataFrame:
     return pairs.filter(pl.col("query_id").is_in(chosen)) if worth else pairs.clear()
 
 
-def judges(ratings: pl.DataFrame, least: int = LEAST) -> list[str]:
+def judges(ratings: pl.DataFrame, scale: Scale, least: int = LEAST) -> list[str]:
     """Return a sentence per judge that finds nearly everything relevant, of those with `least` ratings or more."""
-    relevant = pl.col("grade").is_in(list(CUT))
+    relevant = pl.col("grade").is_in(list(scale.relevant))
     counts = ratings.drop_nulls("grade").group_by("judge").agg(pl.len(), relevant.sum().alias("relevant")).sort("judge")
-    high = " or ".join(sorted(CUT, reverse=True))
+    high = " or ".join(scale.positives)
     return [
         f"{judge} gives {high} to {hits:,} of {rated:,} pairs: it may not judge at all"
         for judge, rated, hits in counts.iter_rows()
@@ -71,15 +71,15 @@ def judges(ratings: pl.DataFrame, least: int = LEAST) -> list[str]:
     ]
 
 
-def panel(ratings: pl.DataFrame, names: Sequence[str], least: int = LEAST) -> list[str]:
+def panel(ratings: pl.DataFrame, names: Sequence[str], scale: Scale, least: int = LEAST) -> list[str]:
     """Return a sentence for a panel that mostly disagrees, and for one that agrees less than chance would.
 
     Both are figures of the cut, of the pairs that the whole panel graded; nothing with fewer than `least` of these.
     """
-    graded = voting.votes(ratings, names).drop_nulls(list(names))
+    graded = voting.votes(ratings, names, scale).drop_nulls(list(names))
     if len(names) < 2 or len(graded) < least:
         return []
-    sides = voting.sides(voting.coded(graded, names))
+    sides = voting.sides(voting.coded(graded, names, scale), scale)
     contested = int((sides.min(axis=1) != sides.max(axis=1)).sum())
     kappa = agreement.measure(sides, 2).fleiss
     found = []

@@ -1,14 +1,18 @@
 """Votes and verdicts: what the panel decided on each pair."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from curate.core.config import Json
-from curate.core.records import CUT, GRADES, STOPPED, TABLES, VERDICTS
+from curate.core.config import Json, check
+from curate.core.errors import ConfigError, suggestion
+from curate.core.records import STOPPED, TABLES, VERDICTS
+from curate.core.scale import Scale
+from curate.panel import rules
+from curate.panel.rules import ConsensusRule, Sides, VoteThresholds
 from curate.stats import dawid_skene
 
 PAIR = ["query_id", "doc_id"]
@@ -17,86 +21,145 @@ POLICIES: tuple[Policy, ...] = get_args(Policy)
 """Ways from votes to verdicts, the strictest of the simple ones first; `unanimous` is the default."""
 FITTED: Mapping[str, int] = {"dawid-skene": dawid_skene.LEAST}
 """Policies fitted to all pairs, so that a verdict depends on the other pairs too -> judges that they need."""
+SIMPLE: Mapping[str, Callable[[Sequence[str]], VoteThresholds]] = {
+    "unanimous": rules.unanimous,
+    "majority": rules.majority,
+}
+"""Policies that are thresholds."""
 EXPERTS = "expert-over-panel"
 """Written in the place of a policy where people decided, over the panel."""
 Codes = npt.NDArray[np.int64]
 
 
-def votes(ratings: pl.DataFrame, panel: Sequence[str]) -> pl.DataFrame:
+def name_of(policy: Policy | ConsensusRule) -> str:
+    """Return a policy in a few words, as tables and reports name it."""
+    return policy.name if isinstance(policy, ConsensusRule) else policy
+
+
+def dumped(policy: Policy | ConsensusRule) -> Json:
+    """Return a policy as settings hold it; `loaded` reads it."""
+    return policy.model_dump(mode="json") if isinstance(policy, ConsensusRule) else policy
+
+
+def loaded(value: Json) -> Policy | ConsensusRule:
+    """Return the policy that `dumped` wrote; ConfigError if it is none."""
+    if isinstance(value, Mapping):
+        return check(ConsensusRule, value, rules.PLACE)
+    known: dict[str, Policy] = {policy: policy for policy in POLICIES}
+    if value not in known:
+        raise ConfigError(
+            f"{rules.PLACE}: {suggestion(str(value), POLICIES)}, or thresholds under positive and negative"
+        )
+    return known[str(value)]
+
+
+def votes(ratings: pl.DataFrame, panel: Sequence[str], scale: Scale) -> pl.DataFrame:
     """Return one row per pair, sorted: query_id, doc_id, and for each judge of the panel its grade, or None.
 
     `ratings` has the columns query_id, doc_id, judge, grade, and one row for a pair and a judge. Ratings by others
     than the panel are left out; a judge without any rating has a column of None. A grade that is not on the scale is
     none.
     """
-    known = pl.when(pl.col("grade").is_in(list(GRADES))).then(pl.col("grade"))
+    known = pl.when(pl.col("grade").is_in(list(scale.labels))).then(pl.col("grade"))
+    return _by_judge(ratings.with_columns(grade=known), panel, "grade").sort(PAIR)
+
+
+def _by_judge(ratings: pl.DataFrame, panel: Sequence[str], column: str) -> pl.DataFrame:
     return (
         ratings.filter(pl.col("judge").is_in(list(panel)))
-        .with_columns(grade=known)
-        .pivot(on="judge", on_columns=list(panel), index=PAIR, values="grade")
+        .pivot(on="judge", on_columns=list(panel), index=PAIR, values=column)
         .select(*PAIR, *panel)
-        .sort(PAIR)
     )
 
 
-def unanimous(ratings: pl.DataFrame, panel: Sequence[str]) -> pl.DataFrame:
+def unanimous(ratings: pl.DataFrame, panel: Sequence[str], scale: Scale) -> pl.DataFrame:
     """Return the `verdicts` table of ratings: relevant or not only if the whole panel says so."""
-    return decide(ratings, panel, "unanimous")
+    return decide(ratings, panel, "unanimous", scale)
 
 
-def decide(ratings: pl.DataFrame, panel: Sequence[str], policy: Policy) -> pl.DataFrame:
-    """Return the `verdicts` table of ratings under a policy. The cut is binary: S and A are relevant, the others not.
+def decide(ratings: pl.DataFrame, panel: Sequence[str], policy: Policy | ConsensusRule, scale: Scale) -> pl.DataFrame:
+    """Return the `verdicts` table of ratings under a policy; a vote is for relevant from the cut of the scale on.
 
     `unanimous`: the whole panel is on one side. `unanimous-grade`: it gives one grade. `majority`: more than half of
-    the panel is on one side. `dawid-skene`: the likelier side by `dawid_skene`, fitted to the five grades of all pairs;
-    it assumes that judges err independently, so that two which err alike outvote a third.
+    the panel is on one side. `dawid-skene`: the likelier side by `dawid_skene`, fitted to the grades of all pairs;
+    it assumes that judges err independently, so that two which err alike outvote a third. A ConsensusRule: as it says.
 
-    What is left is contested if the whole panel spoke, or if judges already disagree (on the side; on the grade for
-    `unanimous-grade`), even if a third is missing. A pair that a judge found not relevant, nobody relevant, and others
-    were not asked for (status `stopped`) is not positive; any other pair that lacks a grade is incomplete. Votes hold
-    every judge of the panel, by name. DataError for `dawid-skene` with fewer than three judges.
+    What is left is contested if no missing vote could decide it, or if judges already disagree (on the side for
+    `unanimous` and `majority`, on the grade for `unanimous-grade`), even if a third is missing. A pair that can no
+    longer become relevant, and for which a cascade spared the others (status `stopped`), is not positive; any other
+    pair that lacks a grade is incomplete. Votes hold every judge of the panel, by name. DataError for `dawid-skene`
+    with fewer than three judges, ConfigError for a rule that does not fit the panel.
     """
     panel = sorted(panel)
-    spared = ratings.filter(pl.col("status") == STOPPED) if "status" in ratings.columns else ratings.clear()
-    asked = votes(ratings, panel).join(
-        spared.select(*PAIR, stopped=pl.lit(1)).unique(), on=PAIR, how="left", maintain_order="left"
-    )
-    grades = pl.concat_list(panel).list.drop_nulls()
-    yes = pl.sum_horizontal(pl.col(judge).is_in(list(CUT)) for judge in panel)
-    said = grades.list.len().cast(pl.Int64)
-    split = (grades.list.n_unique() > 1) if policy == "unanimous-grade" else (yes > 0) & (yes < said)
-    relevant, against = _sides(asked, panel, policy, yes, said)
+    table = asked(ratings, panel, scale)
+    sides = outcomes(table, panel, policy, scale)
     verdict = (
-        pl.when((said > 0) & (yes == 0) & pl.col("stopped").is_not_null())
-        .then(pl.lit("not positive"))
-        .when(relevant)
+        pl.when(sides.relevant)
         .then(pl.lit("relevant"))
-        .when(against)
+        .when(sides.against)
         .then(pl.lit("not relevant"))
-        .when(split | (said == len(panel)))
+        .when(sides.contested)
         .then(pl.lit("contested"))
+        .when(pl.col(STOPPED) & ~sides.may_be_relevant)
+        .then(pl.lit("not positive"))
         .otherwise(pl.lit("incomplete"))
     )
     each = [pl.struct(judge=pl.lit(judge), grade=pl.col(judge)) for judge in panel]
-    decided = asked.with_columns(verdict=verdict, votes=pl.concat_list(each), policy=pl.lit(policy))
+    decided = table.with_columns(verdict=verdict, votes=pl.concat_list(each), policy=pl.lit(name_of(policy)))
     schema = pl.Schema(TABLES["verdicts"])
     return decided.select(schema.names()).cast(schema)
 
 
-def _sides(
-    table: pl.DataFrame, panel: Sequence[str], policy: Policy, yes: pl.Expr, said: pl.Expr
-) -> tuple[pl.Expr, pl.Expr]:
-    """Return for which pairs a policy says relevant, and for which not relevant."""
-    size = len(panel)
-    if policy == "majority":
-        return 2 * yes > size, 2 * (said - yes) > size
+def asked(ratings: pl.DataFrame, panel: Sequence[str], scale: Scale) -> pl.DataFrame:
+    """Return `votes` with `stopped` (a cascade spared a judge), and per judge the column of `silence`.
+
+    Ratings without a status name no judge that was spared or abstained.
+    """
+    if "status" not in ratings.columns:
+        ratings = ratings.with_columns(status=pl.lit("rated"))
+    said = ratings.with_columns(
+        silent=pl.col("status").is_in(["refused", "unparsed"]), stopped=pl.col("status") == STOPPED
+    )
+    silent = _by_judge(said, panel, "silent").rename({judge: silence(judge) for judge in panel})
+    spared = said.group_by(PAIR).agg(pl.col("stopped").any())
+    table = votes(ratings, panel, scale)
+    for more in (silent, spared):
+        table = table.join(more, on=PAIR, how="left", maintain_order="left")
+    return table.with_columns(pl.col(STOPPED, *map(silence, panel)).fill_null(value=False))
+
+
+def silence(judge: str) -> str:
+    """Return the column that holds whether a judge abstained."""
+    return f"silent {judge}"
+
+
+def outcomes(table: pl.DataFrame, panel: Sequence[str], policy: Policy | ConsensusRule, scale: Scale) -> Sides:
+    """Return what a policy makes of each pair of a `votes` table that has the columns of `silence`, too."""
     if policy == "dawid-skene":
-        chances = dawid_skene.fit(coded(table, panel), len(GRADES)).posterior
-        chance = pl.lit(pl.Series(chances[:, [grade in CUT for grade in GRADES]].sum(axis=1)).round(9))
-        return (said == size) & (chance > 0.5), (said == size) & (chance < 0.5)
-    one = pl.all_horizontal(pl.col(judge) == pl.col(panel[0]) for judge in panel)
-    agreed = (said == size) & (one if policy == "unanimous-grade" else pl.lit(True))
-    return agreed & (yes == size), agreed & (yes == 0)
+        return _fitted(table, panel, scale)
+    if policy == "unanimous-grade":
+        return _one_grade(panel, scale)
+    rule = policy.bound(panel) if isinstance(policy, ConsensusRule) else SIMPLE[policy](panel)
+    return rule.sides(scale, [pl.col(silence(judge)) for judge in panel])
+
+
+def _one_grade(panel: Sequence[str], scale: Scale) -> Sides:
+    grades = pl.concat_list(panel).list.drop_nulls()
+    split = grades.list.n_unique() > 1
+    whole = (grades.list.len() == len(panel)) & ~split
+    yes = grades.list.first().is_in(list(scale.relevant))
+    return Sides(whole & yes, whole & ~yes, split, whole | split, ~split & yes.fill_null(value=True))
+
+
+def _fitted(table: pl.DataFrame, panel: Sequence[str], scale: Scale) -> Sides:
+    chances = dawid_skene.fit(coded(table, panel, scale), len(scale.labels)).posterior
+    relevant = [label in scale.relevant for label in scale.labels]
+    chance = pl.lit(pl.Series(chances[:, relevant].sum(axis=1)).round(9))
+    sides = [pl.col(judge).is_in(list(scale.relevant)) for judge in panel]
+    yes, no = pl.any_horizontal(sides), pl.any_horizontal(~side for side in sides)
+    whole = pl.all_horizontal(pl.col(panel).is_not_null())
+    for_, against = whole & (chance > 0.5), whole & (chance < 0.5)
+    return Sides(for_, against, (yes & no) | whole, whole, pl.lit(value=True))
 
 
 def counts(verdicts: pl.DataFrame, queries: int) -> dict[str, Json]:
@@ -110,18 +173,18 @@ def counts(verdicts: pl.DataFrame, queries: int) -> dict[str, Json]:
     }
 
 
-def codes(ratings: pl.DataFrame, panel: Sequence[str]) -> Codes:
-    """Return the grades as whole numbers, shape (pairs, judges): 0 for S to 4 for D, -1 for none; pairs are sorted."""
-    return coded(votes(ratings, panel), panel)
+def codes(ratings: pl.DataFrame, panel: Sequence[str], scale: Scale) -> Codes:
+    """Return the grades as places on the scale, shape (pairs, judges): 0 the best, -1 none; pairs are sorted."""
+    return coded(votes(ratings, panel, scale), panel, scale)
 
 
-def coded(table: pl.DataFrame, panel: Sequence[str]) -> Codes:
-    """Return the grades in a table of `votes` as whole numbers, as `codes` does."""
-    places = {grade: place for place, grade in enumerate(GRADES)}
+def coded(table: pl.DataFrame, panel: Sequence[str], scale: Scale) -> Codes:
+    """Return the grades in a table of `votes` as places on the scale, as `codes` does."""
+    places = {label: place for place, label in enumerate(scale.labels)}
     return table.select(pl.col(panel).replace_strict(places, default=-1, return_dtype=pl.Int64)).to_numpy()
 
 
-def sides(grades: Codes) -> Codes:
+def sides(grades: Codes, scale: Scale) -> Codes:
     """Return codes of grades as sides of the cut: 0 relevant, 1 not relevant, -1 for none."""
-    side = np.array([grade not in CUT for grade in GRADES] + [-1])
+    side = np.array([label not in scale.relevant for label in scale.labels] + [-1])
     return side[grades]

@@ -15,6 +15,7 @@ from typing import Literal
 from curate.core.config import Json, canonical, check, digest
 from curate.core.messages import Reply, Request
 from curate.core.records import Span
+from curate.core.scale import plain
 from curate.llm import parse
 from curate.llm.prompts import PromptTemplate, block, fence, json_object
 from curate.pii.kinds import kinds
@@ -149,7 +150,7 @@ def _quotation(item: object) -> tuple[str, str]:
     quote, kind = said.get("text"), said.get("kind")
     if not isinstance(quote, str) or not isinstance(kind, str):
         return "", ""
-    return quote.strip(_EDGES), _known_kinds().get(parse.plain(kind), kind or "?")
+    return quote.strip(_EDGES), _known_kinds().get(plain(kind), kind or "?")
 
 
 @cache
@@ -161,7 +162,7 @@ def _asked() -> dict[str, Mapping[str, str]]:
 @cache
 def _known_kinds() -> dict[str, str]:
     """Return every word for a kind -> the kind: its own name, and those that stand in placeholders."""
-    return {parse.plain(word): kind for kind, words in kinds().items() for word in (kind, *words.values())}
+    return {plain(word): kind for kind, words in kinds().items() for word in (kind, *words.values())}
 
 
 def _implausible(quote: str, kind: str) -> str:

@@ -11,10 +11,11 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.records import AUDITED
+from curate.core.scale import FIVE, Scale
 from curate.label_audit.labels import MISSED
 from curate.panel import judge_dependence
 from curate.panel.voting import PAIR
-from curate.report import charts
+from curate.report import charts, grade_colours
 from curate.report.page import environment
 from curate.report.page import strings as words_of
 from curate.report.page_charts import histogram
@@ -90,8 +91,11 @@ def cards(
     return [Card(name, texts[name], counted[name], rows[name]) for name in queries]
 
 
-def page(found: Mapping[str, Any], shown: Sequence[Card], language: str) -> str:
-    """Return the page as HTML, from the content of audit.json; the same figures give the same text."""
+def page(found: Mapping[str, Any], shown: Sequence[Card], language: str, scale: Scale) -> str:
+    """Return the page as HTML, from the content of audit.json and the scale of the judges' grades.
+
+    The same figures give the same text.
+    """
     words, common = strings(language), words_of(language)["dependence"]
     filled = environment(words)
     filled.filters["figure"] = lambda value, digits=2: words["undefined"] if value is None else f"{value:,.{digits}f}"
@@ -99,8 +103,10 @@ def page(found: Mapping[str, Any], shown: Sequence[Card], language: str) -> str:
     return filled.from_string(resources.template("report/templates/audit.html.j2")).render(
         words=words,
         language=language,
-        css=resources.template("report/templates/report.css"),
+        css=f"{resources.template('report/templates/report.css')}{grade_colours.styles(scale)}",
         found=found,
+        said=_said(found, scale, words),
+        classes=grade_colours.classes(scale),
         alike_title=common["title"],
         alike=judge_dependence.warnings(found["dependence"], common),
         worth=judge_dependence.worth(found["dependence"], common),
@@ -110,6 +116,12 @@ def page(found: Mapping[str, Any], shown: Sequence[Card], language: str) -> str:
         styles=STYLES,
         charts=_charts(found, words),
     )
+
+
+def _said(found: Mapping[str, Any], scale: Scale, words: Mapping[str, Any]) -> list[str]:
+    """Return which scores of the set and which grades mean relevant, where a reader could not know."""
+    scores = [words["scores"].format(least)] if (least := found.get("relevant_from")) else []
+    return scores if scale == FIVE else [*scores, words["grades"].format(scale.described())]
 
 
 def strings(language: str) -> dict[str, Any]:

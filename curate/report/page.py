@@ -13,10 +13,10 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from curate.core.config import Json, parse_yaml
-from curate.core.records import GRADES
 from curate.panel import judge_dependence
-from curate.report import run_figures
-from curate.report.page_charts import STATUSES, Levels, drawn, labelled, sets, tallies, verdicts
+from curate.report import grade_colours, run_figures, scale_words
+from curate.report.grade_colours import NOT_ASKED, STATUSES
+from curate.report.page_charts import Levels, drawn, labelled, sets, tallies, verdict_classes, verdicts
 from curate.report.run_figures import QueryCounts
 from curate.report.shown import Shown
 from curate.stats.bootstrap import FEW
@@ -45,7 +45,7 @@ def page(shown: Shown, language: str, other: str | None = None) -> str:
     With another language a button turns the page into it: what holds words is there twice, queries and pairs once.
     """
     tags = {name: "zh-CN" if name == "zh" else name for name in (language, other) if name is not None}
-    words = {name: strings(name) for name in tags}
+    words = {name: scale_words.fitted(strings(name), shown.scale) for name in tags}
     script = resources.template("report/templates/report.js")
     return (
         environment(words[language])
@@ -61,7 +61,7 @@ def page(shown: Shown, language: str, other: str | None = None) -> str:
                 )
                 for name, tag in tags.items()
             ],
-            css=resources.template("report/templates/report.css"),
+            css=f"{resources.template('report/templates/report.css')}{grade_colours.styles(shown.scale)}",
             script=script,
             script_digest=b64encode(sha256(script.encode()).digest()).decode(),
             data=_data(shown, {tag: words[name] for name, tag in tags.items()}),
@@ -116,7 +116,10 @@ def _body(shown: Shown, words: Mapping[str, Any], others: list[str], *, whole: b
             labelled=partial(labelled, shown, words),
             tallies=tallies(shown, words),
             proved=_proved(shown, words["experts"]["rows"]),
-            grades=[*GRADES, *(name for name in STATUSES if any(name in counts for counts in said))],
+            scale=shown.scale,
+            classes=grade_colours.classes(shown.scale),
+            verdict_classes=verdict_classes(shown),
+            grades=[*shown.scale.labels, *(name for name in STATUSES if any(name in counts for counts in said))],
             verdicts=verdicts(shown),
             edges=_edges,
             kappas=_kappas(shown.agreed),
@@ -133,7 +136,7 @@ def _heuristics(shown: Shown) -> list[str]:
 
 def _levels(shown: Shown, words: Mapping[str, Any]) -> Levels:
     """Return the columns of the table of agreement: its head and its figures, on all pairs and on parts of them."""
-    sides, export = ("five_grades", "cut"), shown.steps.get("export")
+    sides, export = ("all_grades", "cut"), shown.steps.get("export")
     rerank: Any = export.facts.get("rerank_agreement") if export else None
     parts = [(name, part) for name, part in (("top_50", shown.agreed["top_50"]), ("rerank", rerank)) if part]
     whole = [(words[side], shown.agreed[side]) for side in sides]
@@ -155,9 +158,9 @@ def _words(kind: str) -> dict[str, dict[str, Any]]:
 
 
 def _kappas(agreed: Mapping[str, Any]) -> dict[tuple[str, ...], list[str | None]]:
-    """Return two judges -> Cohen's kappa with its interval: weighted on the five grades, and plain at the cut."""
+    """Return two judges -> Cohen's kappa with its interval: weighted on the grades, and plain at the cut."""
     found: dict[tuple[str, ...], list[str | None]] = {}
-    for side, weights in (("five_grades", "quadratic"), ("cut", "nominal")):
+    for side, weights in (("all_grades", "quadratic"), ("cut", "nominal")):
         for pair in agreed[side].get("pairs_of_raters") or ():
             kappa = run_figures.ranged(pair[weights], pair["intervals"][weights])
             found.setdefault(tuple(pair["raters"]), []).append(kappa)
@@ -180,10 +183,15 @@ def _data(shown: Shown, words: Mapping[str, Mapping[str, Any]]) -> str:
     """Return what the page's script reads, as JSON that cannot end its element: pairs by query, words by language."""
     pairs: dict[str, list[Json]] = {}
     for pair in shown.read:
-        said: list[Json] = [word or "none" for _, word in pair.votes]
+        said: list[Json] = [word or NOT_ASKED for _, word in pair.votes]
         changed: list[Json] = [pair.published] if pair.published else []
         pairs.setdefault(pair.query_id, []).append([pair.doc_id, pair.verdict, pair.passage, said, *changed])
     needed = ("verdicts", "grades", "matching", "passage", "votes", "labelled", "labels")
     known = {tag: {name: each[name] for name in needed} for tag, each in words.items()}
-    found = {"pairs": pairs, "panel": shown.agreed["panel"], "words": known}
+    found = {
+        "pairs": pairs,
+        "panel": shown.agreed["panel"],
+        "words": known,
+        "classes": grade_colours.classes(shown.scale),
+    }
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from curate.core.records import GRADES, VERDICTS
+from curate.core.records import VERDICTS
 from curate.panel.sampling_design import DECIDED
-from curate.report import charts, run_figures
+from curate.report import charts, grade_colours, run_figures
+from curate.report.grade_colours import STATUSES
 from curate.report.run_figures import Overlap
 from curate.report.shown import Labels, Shown
 from curate.stats.distribution import Bin, Spread
 
-STATUSES = ("refused", "unparsed", "failed", "stopped")
 GROUPS = 12
 """Groups of retrievers that the plot of their overlap shows, the largest ones; the table beside it has all of them."""
 Levels = list[tuple[str, Mapping[str, Any]]]
@@ -48,9 +48,10 @@ def tallies(shown: Shown, words: Mapping[str, Any]) -> list[tuple[str, str, int]
 def drawn(shown: Shown, positives: Mapping[str, Spread], levels: Levels, words: Mapping[str, Any]) -> dict[str, str]:
     """Return the charts by name, as SVG."""
     titles, axes = words["charts"], words["axes"]
-    votes: dict[str, str] = {name: f"g-{name}" for name in (*GRADES, *STATUSES)}
+    colours = grade_colours.classes(shown.scale)
+    votes = {name: colours[name] for name in (*shown.scale.labels, *STATUSES)}
     found = list(zip(shown.overlap.retrievers, shown.overlap.found, strict=True))
-    kinds: dict[str, str] = {name: f"v-{name.replace(' ', '-')}" for name in verdicts(shown)}
+    kinds = verdict_classes(shown)
     decided = [
         (labelled(shown, words, words["all_pairs"], name), {verdict: each.counts[verdict] for verdict in kinds})
         for name, each in sets(shown).items()
@@ -116,6 +117,11 @@ def _entry(
 def verdicts(shown: Shown) -> tuple[str, ...]:
     """Return the verdicts that the page counts; the last one is known only after a cascade."""
     return VERDICTS if shown.agreed["counts"][VERDICTS[-1]] else VERDICTS[:-1]
+
+
+def verdict_classes(shown: Shown) -> dict[str, str]:
+    """Return verdict -> the class that colours it."""
+    return {name: f"v-{name.replace(' ', '-')}" for name in verdicts(shown)}
 
 
 def histogram(title: str, bins: Sequence[Bin], axis: str) -> str:

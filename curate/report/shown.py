@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from curate.core.config import Json
+from curate.core.scale import Scale
 from curate.panel.confusion import Confusion
 from curate.report.run_figures import Drop, Overlap, QueryCounts
 from curate.stats.distribution import Spread
@@ -77,6 +78,8 @@ class Shown:
     read: list[ShownPair]
     """Pairs of some queries, those of a query together: what the browser of queries opens."""
     queries: list[QueryCounts]
+    scale: Scale
+    """Of the judges' grades."""
     settings: str
     """The configuration as YAML."""
     published: Labels | None = None

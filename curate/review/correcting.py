@@ -6,8 +6,8 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.label_audit import correction
+from curate.review.checked_rows import checked
 from curate.review.desk import Desk
-from curate.review.proof import checked
 from curate.stats.sample_estimates import Bounded
 
 FIGURES = ("false_negatives", "false_positives", "positives", "precision")

@@ -17,7 +17,7 @@ from curate.panel.voting import PAIR
 from curate.review import answers
 from curate.review.answers import ADJUDICATED, Answer, Heard
 from curate.review.sample import Sample, SampleRow
-from curate.system.files import digests, frame, sha256
+from curate.system.files import digests, frame, read_scale, sha256
 
 
 class Desk:
@@ -113,8 +113,14 @@ def desks(run: Path) -> list[Desk]:
 
 def relevance_desks(run: Path) -> list[Desk]:
     """Return the samples of a run in which people were asked what the panel was asked, by name."""
-    designs = ((desk, desk.sample.design) for desk in desks(run))
-    return [desk for desk, design in designs if design.form == "relevance" and design.facts.get("of") != "audit"]
+    return [desk for desk in graded_desks(run) if desk.sample.design.facts.get("of") != "audit"]
+
+
+def graded_desks(run: Path) -> list[Desk]:
+    """Return the samples of a run whose answers are grades of its scale, by name; others tell nothing of it."""
+    scale = read_scale(run / "judge")
+    samples = [desk for desk in desks(run) if desk.sample.design.form == "relevance"]
+    return [desk for desk in samples if desk.sample.scale == scale]
 
 
 def settled(run: Path) -> pl.DataFrame:
@@ -124,8 +130,7 @@ def settled(run: Path) -> pl.DataFrame:
     """
     rows = [
         (*row["ids"], grade, 1 / row["probability"])
-        for desk in desks(run)
-        if desk.sample.design.form == "relevance"
+        for desk in graded_desks(run)
         for row, _, grade in desk.answered()
         if grade and row["expected"] is None
     ]

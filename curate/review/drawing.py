@@ -6,14 +6,15 @@ A row shows no judge, grade, verdict or stratum, and a planted control looks lik
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
-from curate.core.records import GRADES, TABLES
+from curate.core.records import TABLES
 from curate.core.sampling import generator, shuffled
+from curate.core.scale import FIVE, Scale
 from curate.label_audit import labels as audit
 from curate.panel import sampling_design
 from curate.panel.voting import PAIR
@@ -24,7 +25,7 @@ from curate.review.desk import relevance_desks
 from curate.review.sample import Design, Sample, Stratum, name_row
 from curate.review.sheets.cells import fold
 from curate.review.texts import texts
-from curate.system.files import read_table
+from curate.system.files import read_meanings, read_positives, read_scale, read_table
 
 CONTROLS = 0.02
 """Planted controls for each row of a sample, if a user says nothing."""
@@ -87,6 +88,11 @@ class SampleOptions:
 
 def plan(run: Path, order: SampleOptions) -> tuple[pl.DataFrame, planning.SamplePlan]:
     """Return every judged pair of a run with its stratum, and the design of a sample of them; nothing is written."""
+    if not read_scale(run / "judge").relevant:
+        raise ConfigError(
+            f"{run}: its judges' grades are nominal, but a sample goes by labels that are relevant or not; "
+            "judge with a rubric that has relevant_from"
+        )
     named = _strata(run, order)
     if named.is_empty():
         raise DataError(f"{run}: no pair was judged, so there is nothing to check; run `curate judge` first")
@@ -106,8 +112,8 @@ def _strata(run: Path, order: SampleOptions) -> pl.DataFrame:
     """Return every judged pair with its stratum: verdict, grades and rank, or in an audit the legacy label."""
     verdicts = read_table(run / "consensus", "verdicts")
     if order.of == "labels":
-        return sampling_design.strata(verdicts, read_table(run / "pool", "pool"))
-    labels = read_table(run / "diversify", "qrels").filter(pl.col("score") > 0)
+        return sampling_design.strata(verdicts, read_table(run / "pool", "pool"), read_scale(run / "judge"))
+    labels = read_positives(read_table(run / "diversify", "qrels"), run / "ingest")
     if labels.is_empty():
         raise DataError(
             f"{run}: found no legacy label, expected a run of `curate audit`; give --run, or leave out --of"
@@ -120,15 +126,16 @@ def draw(run: Path, order: SampleOptions) -> Sample:
     folder = run / "reviews" / order.name
     Sample.refuse(folder)
     named, planned = plan(run, order)
+    scale, meanings = read_scale(run / "judge"), read_meanings(run / "judge")
     verdicts = read_table(run / "consensus", "verdicts").select(*PAIR, "verdict", "votes")
     drawn = sampling_design.draw(named, {each.stratum: each.drawn for each in planned.strata}, order.seed)
     count = round(CONTROLS * len(drawn)) if order.controls is None else order.controls
-    strangers = _strangers(run, count, order.seed)
+    strangers = _strangers(run, count, order.seed, scale.labels[-1])
     if order.controls is not None and len(strangers) < order.controls:
         raise ConfigError(
             f"--controls: found {len(strangers)} pairs with a document of no pool, expected {count}; ask for fewer"
         )
-    controls = pl.concat([strangers, known(order.known)])
+    controls = pl.concat([strangers, known(order.known, scale)])
     controls = controls.unique(PAIR, keep="last", maintain_order=True)  # a row that stands twice tells what it is
     controls = controls.join(drawn, on=PAIR, how="anti", maintain_order="left")
     rows = pl.concat([drawn.join(verdicts, on=PAIR, maintain_order="left"), controls], how="diagonal")
@@ -139,8 +146,17 @@ def draw(run: Path, order: SampleOptions) -> Sample:
         "aims": dict(planned.aims),
         "of": order.of,
     }
+    asked: dict[str, Any] = {} if scale == FIVE else {"scale": scale.to_json(), "meanings": meanings}
     design = Design(
-        order.name, "relevance", order.language, order.seed, tuple(order.assessors), strata, order.overlap, facts
+        order.name,
+        "relevance",
+        order.language,
+        order.seed,
+        tuple(order.assessors),
+        strata,
+        order.overlap,
+        facts,
+        **asked,
     )
     sample = Sample(folder, design, _placed(_with_texts(run, rows), order))
     sample.freeze()
@@ -178,8 +194,8 @@ def _readers(expected: Sequence[str | None], order: SampleOptions) -> Iterator[l
         yield [people[turn], *([people[(turn + 1) % count]] if at in twice else [])]
 
 
-def _strangers(run: Path, count: int, seed: int) -> pl.DataFrame:
-    """Return controls that should be graded D: a query and a random document that no retriever pooled for it."""
+def _strangers(run: Path, count: int, seed: int, worst: str) -> pl.DataFrame:
+    """Return controls that should get the worst grade: a query and a random document that was not pooled for it."""
     pooled = read_table(run / "pool", "pool").select(PAIR)
     queries = pooled["query_id"].unique().sort().to_list()
     documents = pl.scan_parquet(run / "diversify" / "corpus.parquet").select("doc_id").collect()["doc_id"]
@@ -187,11 +203,11 @@ def _strangers(run: Path, count: int, seed: int) -> pl.DataFrame:
     tries = [(chance.choice(queries), documents[chance.randrange(len(documents))]) for _ in range(20 * count)]
     wanted = pl.DataFrame(tries, dict.fromkeys(PAIR, pl.String), orient="row").unique(maintain_order=True)
     return (
-        wanted.join(pooled, on=PAIR, how="anti", maintain_order="left").head(count).with_columns(expected=pl.lit("D"))
+        wanted.join(pooled, on=PAIR, how="anti", maintain_order="left").head(count).with_columns(expected=pl.lit(worst))
     )
 
 
-def known(path: Path | None) -> pl.DataFrame:
+def known(path: Path | None, scale: Scale) -> pl.DataFrame:
     """Return query_id, doc_id and `expected` of a file of known grades, no rows without one; DataError if it is not."""
     if path is None:
         return pl.DataFrame(schema=dict.fromkeys((*PAIR, "expected"), pl.String))
@@ -202,15 +218,18 @@ def known(path: Path | None) -> pl.DataFrame:
     lacking = [name for name in (*PAIR, "grade") if name not in table.columns]
     if lacking:
         raise DataError(f"{path}: found no column {', '.join(lacking)}, expected query_id, doc_id, grade")
-    for line, grade in enumerate(table["grade"], start=2):
-        if grade not in GRADES:
-            raise DataError(f"{path}, line {line}: found the grade {grade!r}, expected one of {', '.join(GRADES)}")
+    grades = [scale.read(grade or "") for grade in table["grade"]]
+    for line, (grade, found) in enumerate(zip(table["grade"], grades, strict=True), start=2):
+        if found is None:
+            raise DataError(
+                f"{path}, line {line}: found the grade {grade!r}, expected one of {', '.join(scale.labels)}"
+            )
     for line, first in enumerate(table.select(first=pl.struct(PAIR).is_first_distinct())["first"], start=2):
         if not first:
             raise DataError(
                 f"{path}, line {line}: found a pair for the second time, expected a row per pair; leave one out"
             )
-    return table.select(*PAIR, expected="grade")
+    return table.select(*PAIR, expected=pl.Series(grades, dtype=pl.String))
 
 
 def _with_texts(run: Path, rows: pl.DataFrame) -> pl.DataFrame:

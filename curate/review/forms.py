@@ -1,11 +1,12 @@
 """Forms: what a person is asked about each row of a sample, in the words of a language."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError, suggestion
+from curate.core.scale import FIVE, Scale
 from curate.system.resources import template
 
 FIXED = ("row_id", "answer", "note", "assessor")
@@ -35,16 +36,29 @@ class Form:
     """The file of the guide for those who answer."""
     private: bool = False
     """Whether a cell that was filled in may hold personal data, so that no complaint repeats one."""
+    meaning: str = ""
+    """Header of what the answers mean."""
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    """Answer -> what it means, which a sheet shows; empty where the guide alone explains the answers."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Return the columns in the order in which a sheet has them."""
         return ("row_id", *self.texts, "answer", "note", "assessor")
 
+    @property
+    def header(self) -> list[str]:
+        """Return the first row of a sheet; where a sheet explains the answers they stand behind the name of theirs."""
+        answer = f"{self.headers['answer']} ({' / '.join(self.answers)})"
+        return [answer if column == "answer" and self.meanings else self.headers[column] for column in self.columns]
+
 
 @cache
-def form(name: str, language: str) -> Form:
-    """Return a form in a language, in English where it has no words for it; ConfigError for an unknown name."""
+def form(name: str, language: str, scale: Scale = FIVE) -> Form:
+    """Return a form in a language, in English where it has no words for it; ConfigError for an unknown name.
+
+    Where the form names no answers they are the grades of `scale`.
+    """
     forms = parse_yaml(template("review/forms.yaml"))
     assert isinstance(forms, dict)
     if name not in forms:
@@ -58,7 +72,7 @@ def form(name: str, language: str) -> Form:
         name=name,
         language=chosen,
         title=found[chosen]["title"],
-        answers=tuple(found["answers"]),
+        answers=tuple(found.get("answers") or scale.labels),
         texts=tuple(found["texts"]),
         said=found[chosen]["said"],
         headers={column: found[chosen][column] for column in columns},
@@ -69,4 +83,11 @@ def form(name: str, language: str) -> Form:
         aliases=found.get("aliases") or {},
         guide=found["guide"],
         private=found.get("private", False),
+        meaning=found[chosen].get("meaning", ""),
     )
+
+
+def explained(asked: Form, meanings: Mapping[str, str]) -> Form:
+    """Return a form whose sheets name the answers in their header, and say what each of them means."""
+    shown = replace(asked, meanings=meanings)
+    return replace(shown, known={**asked.known, shown.header[shown.columns.index("answer")]: "answer"})

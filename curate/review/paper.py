@@ -9,9 +9,9 @@ from curate.core.errors import ConfigError, DataError, UserError, suggestion
 from curate.review import answers
 from curate.review.answers import ADJUDICATED, Answer
 from curate.review.desk import Desk
-from curate.review.forms import Form
 from curate.review.guide import html
 from curate.review.proof import disagreements
+from curate.review.sample import Sample
 from curate.review.sheets import Returned, SheetEntry, SheetProblem, check, read, signed_by, to_csv, to_xlsx
 from curate.system import resources
 from curate.system.files import replacing, write_text
@@ -46,7 +46,7 @@ def hand_out(desk: Desk, out: Path, kinds: Sequence[Kind] = ("csv",)) -> list[Pa
         for kind in kinds
     }
     _write(sheets)
-    write_text(out / "GUIDE.html", guide(form))
+    write_text(out / "GUIDE.html", guide(desk.sample))
     return [*sheets, out / "GUIDE.html"]
 
 
@@ -70,14 +70,15 @@ def kinds(names: str) -> list[Kind]:
     return cast("list[Kind]", chosen)
 
 
-def guide(form: Form) -> str:
+def guide(sample: Sample) -> str:
     """Return the guide for assessors as a page that needs nothing else."""
     from jinja2 import Environment
 
     page = Environment(autoescape=True, trim_blocks=True, keep_trailing_newline=True).from_string(
         resources.template("review/guide.html.j2")
     )
-    return page.render(language=form.language, title=form.title, body=html(resources.guide(form.guide)))
+    form = sample.form
+    return page.render(language=form.language, title=form.title, body=html(sample.guide))
 
 
 def dispute(desk: Desk, path: Path) -> tuple[Path, int]:

@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from curate.core.errors import ConfigError
 from curate.panel import sampling_design
 from curate.review.aims import FIGURES
+from curate.review.checked_rows import checked
 from curate.review.desk import Desk
-from curate.review.proof import checked
 from curate.stats.sample_estimates import LEVEL, Estimate, StratumCounts, recall, share
 
 _ROUNDS = 20

@@ -18,18 +18,19 @@ from curate.core.config import Json
 from curate.core.records import VERDICTS
 from curate.panel.sampling_design import DECIDED
 from curate.panel.voting import EXPERTS, PAIR
+from curate.review.checked_rows import CheckedRow, checked, part, shown
 from curate.review.desk import relevance_desks
-from curate.review.proof import CheckedRow, checked, part, shown
 from curate.stats import sample_estimates
 from curate.stats.sample_estimates import Estimate, StratumCounts
-from curate.system.files import read_json, read_table
+from curate.system.files import read_json, read_scale, read_table
 
 OTHERS = tuple(name for name in VERDICTS if name not in DECIDED)
 
 
 def prove(run: Path, resolved: Path | None = None) -> dict[str, Json] | None:
-    """Return the figures of a run's published labels by the names of `proof.prove`; None where they are the panel's.
+    """Return the figures of a run's published labels by the names of `proof.prove`.
 
+    None where the labels are the panel's, and on a scale without a cut, whose labels are not relevant or not.
     `kappa` is that of the labels and people on the pairs that are decided, `counts` the pairs by verdict, of the panel
     and published, `samples` whose answers were labels. `outdated` says that other answers than those that there are now
     made the labels, or that the samples were not drawn of one panel's verdicts; then no figure is defined.
@@ -37,7 +38,7 @@ def prove(run: Path, resolved: Path | None = None) -> dict[str, Json] | None:
     """
     resolved = resolved or run / "resolve"
     facts = _facts(resolved)
-    if facts.get("policy") != EXPERTS or not facts.get("reviewed"):
+    if facts.get("policy") != EXPERTS or not facts.get("reviewed") or not read_scale(run / "judge").relevant:
         return None
     named = facts.get("samples")
     desks = [desk for desk in relevance_desks(run) if named is None or desk.sample.design.name in named]

@@ -10,7 +10,10 @@ import polars as pl
 
 from curate.core.config import Json, canonical
 from curate.core.errors import DataError, UserError, suggestion
-from curate.review.forms import Form, form
+from curate.core.scale import FIVE, Scale
+from curate.review import guide
+from curate.review.forms import Form, explained, form
+from curate.system import resources
 from curate.system.files import read_json, read_table, write_json, write_table
 
 VERSION = 1
@@ -48,6 +51,10 @@ class Design:
     overlap: float = 0.0
     """Share of the rows that a second person reads too."""
     facts: Mapping[str, Json] = field(default_factory=dict)
+    scale: Mapping[str, Json] | None = None
+    """The scale that the judges graded on, as `Scale.to_json` has it; None for the five grades."""
+    meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Language -> grade -> what it means, by the judges' rubric; empty for the five grades: the guide explains them."""
     version: int = VERSION
 
 
@@ -109,7 +116,30 @@ class Sample:
     @cached_property
     def form(self) -> Form:
         """Return what is asked, in the sample's language."""
-        return form(self.design.form, self.design.language)
+        asked = form(self.design.form, self.design.language, self.scale)
+        return explained(asked, self.meanings) if self.design.meanings else asked
+
+    @cached_property
+    def scale(self) -> Scale:
+        """Return the scale of the grades."""
+        return FIVE if self.design.scale is None else Scale.from_json(self.design.scale)
+
+    @cached_property
+    def meanings(self) -> dict[str, str]:
+        """Return answer -> what it means, best first: in the sample's language if the rubric or the guide has it."""
+        asked = form(self.design.form, self.design.language, self.scale)
+        if not (known := self.design.meanings):
+            return dict(guide.meanings(self.guide, asked.language))
+        languages = (self.design.language, self.design.language.partition("-")[0], asked.language, *sorted(known))
+        said = next(known[language] for language in languages if language in known)
+        return {label: said[label] for label in self.scale.labels if label in said}
+
+    @cached_property
+    def guide(self) -> str:
+        """Return the guide for those who answer, in Markdown."""
+        if not self.design.meanings:
+            return resources.guide(self.form.guide)
+        return guide.of_scale(resources.guide("GUIDE-SCALE.md"), self.scale, self.design.meanings)
 
     @cached_property
     def rows(self) -> dict[str, SampleRow]:

@@ -95,17 +95,16 @@ def lines(proof: Proof, final: Proof | None = None) -> Iterator[dict[str, Json]]
     strata = [(f"  {each['stratum']}{_SAID[each['measure']]}", each["share"], None) for each in proof["strata"]]
     plain = ("plain agreement of the rows read, not weighted", proof["plain"], None)
     named = [*named[:-2], *strata, named[-2], plain, named[-1]]
+    order = proof["scale"]["order"]
+    sides = (("cut", "cut"), ("grades, quadratic" if order == "ordinal" else "grades", "grades"))
     judges = {f"{judge} and people": each for judge, each in proof["kappa"]["judges"].items()}
     for who, found in (*judges.items(), *proof["kappa"]["people"].items()):
-        named += [(f"kappa of {who}, {side}", found[key], None) for side, key in _SIDES]
+        named += [(f"kappa of {who}, {side}", found[key], None) for side, key in sides]
     if proof["kappa"]["people"]:
-        named.append(("alpha of all people, five grades, ordinal", proof["alpha"], None))
+        named.append((f"alpha of all people, grades, {order}", proof["alpha"], None))
     named += [(f"controls right: {person}", done["controls"], None) for person, done in proof["people"].items()]
     for what, one, other in named:
         yield _row(what, one, other, beside=final is not None)
-
-
-_SIDES = (("cut", "cut"), ("five grades, quadratic", "grades"))
 
 
 def _row(what: str, one: Json, other: Json, *, beside: bool) -> dict[str, Json]:

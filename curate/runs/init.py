@@ -23,7 +23,7 @@ from curate.stages.asking import build, seating
 from curate.stages.context import Context
 from curate.stages.judge.config import Config as JudgeConfig
 from curate.system.files import write_text
-from curate.system.resources import template
+from curate.system.resources import DEMOS, template
 
 PANEL = 3
 TRIAL = 50
@@ -87,7 +87,7 @@ def look(source: str | None, queries: str | None, corpus: str | None, qrels: str
 
 def _there(source: str | None, needed: Sequence[Table]) -> None:
     """Raise ConfigError if a folder lacks what it is to hold, or is a file, saying what to type instead."""
-    place = None if source in {None, "demo"} else Path(str(source)).expanduser()
+    place = None if source in {None, *DEMOS} else Path(str(source)).expanduser()
     how = "for two files: curate init --queries FILE --corpus FILE"
     if place is None or not place.exists():
         return
@@ -173,7 +173,7 @@ def _quote(model: str, found: DataSources, pairs: int, language: str) -> CostEst
     """Return what asking a model for so many pairs would use, by one prompt of typical texts; None for a heuristic."""
     context = Context(run=Path(), out=Path(), home=Path(), language=language)
     settings = JudgeConfig()
-    made, config = build.judge(context, model, lambda: seating.load_rubric(settings, context))
+    made, config = build.judge(context, model, seating.load_rubric(settings, context))
     if config is None:
         return None
     assert isinstance(made, LlmJudge)

@@ -14,10 +14,14 @@ import sqlalchemy as sa
 
 from curate.core.config import digest
 from curate.core.messages import Reply
-from curate.core.records import GRADES, STATUSES
+from curate.core.records import STATUSES
+from curate.core.scale import FIVE, Scale
 from curate.ledger.identities import RENAMED
+from curate.ledger.scales import Noted, noted
 from curate.ledger.store import CHUNK, Ledger
 from curate.ledger.tables import calls, judges, ratings
+from curate.llm.parse import parse
+from curate.llm.prompts import labels
 from curate.llm.providers import PROVIDERS, Reader, reader
 from curate.llm.providers.sdk import inner
 from curate.panel.judges.llm import LlmJudge
@@ -73,12 +77,31 @@ def identities(connection: sa.Connection) -> Iterator[LedgerFault]:
 
 
 def grades(connection: sa.Connection) -> Iterator[LedgerFault]:
-    """Yield ratings whose grade and status do not go together."""
-    row = ratings.c
-    rated = (row.status == "rated") & row.grade.in_(GRADES)
+    """Yield rubrics whose scale cannot be read, and of all others ratings whose grade is not of status or scale."""
+    row, known = ratings.c, noted(connection)
+    lost = sorted(name for name, scale in known.rubrics.items() if scale is None)
+    if lost:
+        yield LedgerFault("rubrics whose scale cannot be read", len(lost), lost[0])
+    rated = (row.status == "rated") & _of_scale(known)
     other = row.status.in_(STATUSES) & (row.status != "rated") & row.grade.is_(None)
-    wrong = ~sa.func.coalesce(rated | other, sa.false())
-    yield from _where(connection, "ratings whose grade and status do not go together", row.rating_id, ratings, wrong)
+    wrong = ~sa.func.coalesce(rated | other, sa.false()) & row.rubric_digest.not_in(lost)
+    yield from _where(connection, "ratings whose grade is not of their status or scale", row.rating_id, ratings, wrong)
+
+
+def _of_scale(known: Noted) -> sa.ColumnElement[bool]:
+    """Say in SQL what `Noted.of` says of a row: whether its grade is a label of its scale."""
+    row = ratings.c
+    named: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}
+    for place, found in enumerate((known.rubrics, known.judges)):
+        for name, scale in found.items():
+            if scale is not None:
+                named.setdefault(scale.labels, ([], []))[place].append(name)
+    cases = [
+        (row.rubric_digest.in_(rubrics) | (row.rubric_digest == "") & row.judge_digest.in_(free), row.grade.in_(given))
+        for given, (rubrics, free) in named.items()
+    ]
+    five = row.grade.in_(FIVE.labels)
+    return sa.case(*cases, else_=five) if cases else five
 
 
 def payments(connection: sa.Connection) -> Iterator[LedgerFault]:
@@ -104,12 +127,14 @@ def replies(connection: sa.Connection) -> Iterator[LedgerFault]:
 
     Their passage, slot and batch size are compared with the call's list of passages, too. Calls and ratings are read
     side by side, in the order of the calls; no more than some of them are in memory. A reply can be read again if its
-    judge's provider is known here and has a function `reply`; else it is passed over.
+    rubric's scale can be, and its judge's provider is known here and has a function `reply`; else it is passed over.
     """
     found: dict[str, tuple[int, str]] = {}
-    readers = _readers(connection)
+    readers, scales = _readers(connection), noted(connection)
     for call, rows in _by_call(connection):
-        for what, key in (*_misplaced(call, rows), *_misread(call, rows, readers.get(call.judge_digest))):
+        scale, read = scales.of(call.judge_digest, call.rubric_digest), readers.get(call.judge_digest)
+        misread = _misread(call, rows, read, scale) if read and scale else ()
+        for what, key in (*_misplaced(call, rows), *misread):
             number, example = found.get(what, (0, key))
             found[what] = number + 1, min(example, key)
     for what, (number, example) in sorted(found.items()):
@@ -135,9 +160,9 @@ def _misplaced(call: Any, rows: list[Any]) -> Iterator[tuple[str, str]]:  # noqa
             yield "ratings whose passage, slot or batch size is not that of their call", row.rating_id
 
 
-def _misread(call: Any, rows: list[Any], read: Reader | None) -> Iterator[tuple[str, str]]:  # noqa: ANN401
+def _misread(call: Any, rows: list[Any], read: Reader, scale: Scale) -> Iterator[tuple[str, str]]:  # noqa: ANN401
     """Compare the ratings of a call with its reply: every grade in it, and of a passage shown alone also its lack."""
-    if read is None or call.purpose != "judge" or call.finish == "error":
+    if call.purpose != "judge" or call.finish == "error":
         return
     reply, number = read(call.raw), len(_listed(call.slots))
     if reply is None and call.finish == "refusal":  # a content filter's, whose text names no model
@@ -145,8 +170,9 @@ def _misread(call: Any, rows: list[Any], read: Reader | None) -> Iterator[tuple[
     if reply is None:
         yield "calls whose reply is in no form that its provider knows", call.call_id
         return
-    said = enumerate((each.grade, each.status) for each in LlmJudge.parse(reply, number))
-    expected = {slot: each for slot, each in said if number == 1 or each[0] is not None}
+    said = LlmJudge.outcomes(reply, parse(reply.text, labels(number), scale, cut=reply.finish == "length"))
+    graded = enumerate((each.grade, each.status) for each in said)
+    expected = {slot: each for slot, each in graded if number == 1 or each[0] is not None}
     for row in rows:
         if expected.get(row.slot) != (row.grade, row.status):
             yield "ratings that are not what the reply of their call says", row.rating_id

@@ -9,7 +9,6 @@ from typing import cast
 from curate.core.config import Settings
 from curate.core.errors import ConfigError, ProviderError
 from curate.core.messages import Reply, Request, Usage
-from curate.core.records import Grade
 from curate.ledger import Ledger, default_path
 from curate.llm.cost import cost
 from curate.llm.providers import beyond, identity, key_variable, provider
@@ -36,7 +35,7 @@ class ModelTest:
     seconds: float
     """From sending to the reply; loading the vendor's library and connecting included."""
     finish: str
-    grades: Mapping[str, Grade | None]
+    grades: Mapping[str, str | None]
     """Label -> grade, of the passage that answers and of the one that does not; None where none could be read."""
     usage: Usage | None
     cost: float | None
@@ -80,7 +79,7 @@ def tried(name: str, pipeline: Pipeline | None = None, tell: Callable[[str], Non
     from curate.stages.asking.seating import load_rubric  # brings the engine, which the list does without
 
     context, section = _context(pipeline), cast("Config", pipeline.sections["judge"] if pipeline else Config())
-    judge, config = build.judge(context, name, lambda: load_rubric(section, context))
+    judge, config = build.judge(context, name, load_rubric(section, context))
     if config is None:
         raise ConfigError(f"{name}: no language model, so there is nothing to send; `curate models` lists those")
     assert isinstance(judge, LlmJudge)

@@ -21,6 +21,8 @@ from curate.runs.release import release_raw
 from curate.runs.state import StageStates, State
 from curate.runs.tables import SETTINGS
 from curate.stages.context import Consent, Context, Report, Stage, home, ledger_place
+from curate.stages.judge.config import Config as JudgeConfig
+from curate.stages.judge.validation import validated
 from curate.stages.mark import Mark
 from curate.system import files
 from curate.system.run_lock import PendingStages, enough_space, locked
@@ -143,6 +145,8 @@ class Run:
     def _check(self, names: Sequence[str], *, force: bool) -> str | None:
         """Find everything that can be wrong before anything is done or paid; return the first stage that is to run."""
         need_run(self.folder)
+        if "judge" in self.pipeline.head.stages:
+            validated(cast("JudgeConfig", self.pipeline.sections["judge"]), self._context(self.folder))
         for name in names:
             self._states.fingerprint(stages.stage(name))
         first = next((name for name in names if force or self._states.of(name) != "done"), None)

@@ -4,6 +4,10 @@ In: queries, corpus and qrels of `diversify` (which must have dropped nothing), 
 verdicts, and what people answered to samples of the audit. Out: `compared` (every judged pair and every label with its
 kind), `audited` (counts of every query), audit.json (means, intervals, what it does to systems), `patch` and repaired
 qrels, both as TSV too, `mteb/` (the repaired set), and audit.html. Nothing is judged here.
+
+Where `ingest.relevant_from` is given, labels below that score are no positives, and stay in the repaired qrels as they
+are. What is added has that score, the weakest that means relevant; what is removed has no row, for that no judge finds
+it relevant says nothing of a place below the cut.
 """
 
 from collections.abc import Mapping
@@ -26,7 +30,7 @@ from curate.report import audit_page, run_figures
 from curate.retrieval import ranking
 from curate.review import Desk
 from curate.review.correcting import correct
-from curate.review.desk import desks, relevance_desks
+from curate.review.desk import graded_desks, relevance_desks
 from curate.stages.asking import build, seating
 from curate.stages.configs import AuditConfig as Config
 from curate.stages.context import Context, Report, Stage
@@ -42,25 +46,34 @@ LABELS = (
     "These are the labels that the set came with, less those that every judge found not relevant, and with the pairs "
     "that the panel found relevant. Labels that it left open, or whose text was not judged, are unchanged."
 )
+SCORES = (
+    "Scores are those of the set: {0} and above mean relevant, what was added has {0}, lower ones are as they were. "
+    "MTEB's nDCG takes every score as a gain, also one below {0}; its MAP and recall take every score above 0 as "
+    "relevant and mean nothing here."
+)
+"""What is said besides where scores of the set are below the cut."""
 
 
 def run(config: Config, context: Context) -> Report:
     """Compare, measure, repair and show."""
-    labels = context.read("diversify", "qrels").filter(pl.col("score") > 0)
+    labels, cut = context.legacy_positives(), context.relevant_from or 1
     if labels.is_empty():
         raise DataError(
-            "audit: found no label above 0, expected the labels to audit; give ingest.qrels, or another set"
+            f"audit: found no label above {cut - 1}, expected the labels to audit; give ingest.qrels, or another set"
         )
     queries, verdicts = context.read("diversify", "queries"), context.read("consensus", "verdicts")
     documents = _firsts(context, "corpus", "doc_id")
     compared = audit.compare(verdicts, labels, _firsts(context, "queries", "query_id"), documents)
     counts = audit.count(compared, queries["query_id"].to_list())
-    patches = _with_calls(audit.patch(compared, documents), context)
-    repaired = audit.repaired(labels, patches)
+    patches = _with_calls(audit.patch(compared, documents, context.scale), context)
+    given = labels if context.relevant_from is None else context.read("diversify", "qrels")
+    repaired = audit.repaired(given, patches, cut)
+    positives = repaired.filter(pl.col("score") >= cut)
     depth = _depth(config, context)
     rankings = _rankings(config, context, depth)
     found: dict[str, Any] = {
         **_set(context, counts),
+        **({} if context.relevant_from is None else {"relevant_from": cut}),
         "dependence": card_facts.dependence(context),
         "measures": audit.measures(counts, context.seed),
         "patch": audit.sizes(patches),
@@ -69,11 +82,11 @@ def run(config: Config, context: Context) -> Report:
             correct(desk, audit.strata(verdicts, labels), queries["query_id"].to_list()) for desk in _desks(context)
         ],
         "systems": effects.compare(
-            rankings, labels, repaired, verdicts, depth=depth, seed=context.seed, judges=_encoders(context)
+            rankings, labels, positives, verdicts, depth=depth, seed=context.seed, judges=_encoders(context)
         ),
     }
     _write(context, compared, counts, patches, repaired)
-    _export(context, repaired, found)
+    _export(context, repaired, positives, found)
     write_json(context.out / "audit.json", found)
     write_text(context.out / "audit.html", _page(config, context, found, compared, counts))
     return Report(len(compared), len(repaired), facts={"labels": len(labels), **found["patch"]}, notes=_notes(found))
@@ -164,7 +177,7 @@ def _rankings(config: Config, context: Context, depth: int) -> pl.DataFrame:
 
 def _desks(context: Context) -> list[Desk]:
     """Return the samples of this audit that people were given, by name."""
-    return [desk for desk in desks(context.run) if desk.sample.design.facts.get("of") == "audit"]
+    return [desk for desk in graded_desks(context.run) if desk.sample.design.facts.get("of") == "audit"]
 
 
 def _write(
@@ -177,25 +190,27 @@ def _write(
     named.write_csv(context.out / "qrels.tsv", separator="\t")
 
 
-def _export(context: Context, repaired: pl.DataFrame, found: Mapping[str, Any]) -> None:
-    """Write the repaired set as a folder that stock mteb loads; ids stay those of the set."""
-    queries = context.read("diversify", "queries").join(repaired, on="query_id", how="semi", maintain_order="left")
+def _export(context: Context, repaired: pl.DataFrame, positives: pl.DataFrame, found: Mapping[str, Any]) -> None:
+    """Write the repaired set, its queries with a positive, as a folder that stock mteb loads; ids stay as they were."""
+    queries = context.read("diversify", "queries").join(positives, on="query_id", how="semi", maintain_order="left")
     rubric = context.done("judge").facts.get("rubric")
     benchmark = Benchmark(
         name=f"{context.name}-repaired",
         language=context.language,
         queries=queries,
         corpus=TableCorpus(context.folder("diversify")),
-        qrels=repaired,
+        qrels=repaired.join(queries, on="query_id", how="semi", maintain_order="left"),
         candidates=frame("qrels"),
         verdicts=context.read("consensus", "verdicts").join(queries, on="query_id", how="semi"),
+        scale=context.scale,
+        relevant_from=context.relevant_from or 1,
         facts={
             "weak_judges": found["heuristic"],
             "judges": found["panel"],
             "dependence": card_facts.warned(found["dependence"]),
             "prompts": [rubric] if rubric else [],
             "parts": card_facts.had_a_part(context),
-            "repaired": LABELS,
+            "repaired": LABELS if (cut := context.relevant_from or 1) == 1 else f"{LABELS} {SCORES.format(cut)}",
         },
         duplicates="keep",
     )
@@ -220,7 +235,7 @@ def _page(
     }
     asked = dict(context.read("diversify", "queries").select("query_id", "text").iter_rows())
     cards = audit_page.cards(worst, pairs, counts, asked, passages)
-    return audit_page.page(found, cards, context.language)
+    return audit_page.page(found, cards, context.language, context.scale)
 
 
 def _notes(found: Mapping[str, Any]) -> list[str]:
@@ -254,7 +269,9 @@ def fingerprint(config: Config, context: Context) -> Json:
         )
     desks = [*_desks(context), *relevance_desks(context.run)]  # these tell of the judges too
     answers: dict[str, Json] = {desk.sample.design.name: desk.digest for desk in desks}
-    return {"systems": {name: build.retriever(context, name).identity for name in config.systems}, "answers": answers}
+    scores: dict[str, Json] = {} if context.relevant_from is None else {"relevant_from": context.relevant_from}
+    systems = {name: build.retriever(context, name).identity for name in config.systems}
+    return {"systems": systems, "answers": answers, **scores}
 
 
 STAGE = Stage("audit", Config, ("mask", "diversify", "pool", "judge", "consensus"), run, fingerprint, version=3)

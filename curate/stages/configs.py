@@ -3,11 +3,13 @@
 They stand apart from the work, so that a pipeline file is checked without importing what its stages need.
 """
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Discriminator, Field, Tag, field_validator
 
 from curate.core.config import Section
+from curate.panel.rules import ConsensusRule
 from curate.panel.voting import Policy
 from curate.retrieval.fusion import Method
 
@@ -28,11 +30,18 @@ class PoolConfig(Section):
         return names
 
 
+def _form(policy: object) -> str:
+    """Return which form of a policy a value is meant to be, so that a mistake is named in that form alone."""
+    return "dict[rule]" if isinstance(policy, Mapping | ConsensusRule) else "literal[name]"
+
+
 class ConsensusConfig(Section):
     """How votes become verdicts."""
 
-    policy: Policy = "unanimous"
-    """How votes decide; see `curate agree` for what each of them makes of the run's ratings."""
+    policy: Annotated[
+        Annotated[Policy, Tag("literal[name]")] | Annotated[ConsensusRule, Tag("dict[rule]")], Discriminator(_form)
+    ] = "unanimous"
+    """How votes decide, by name or by thresholds; `curate agree` shows what each makes of the run's ratings."""
     corpus: Literal["full", "refined"] = "full"
     """refined drops documents that are contested or incomplete somewhere and positive nowhere."""
 

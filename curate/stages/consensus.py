@@ -11,21 +11,24 @@ from pathlib import Path
 
 import polars as pl
 
-from curate.core.config import Json
+from curate.core.config import Json, check
 from curate.core.records import STOPPED
+from curate.core.scale import Scale
 from curate.panel import agreement_figures, sanity, voting
+from curate.panel.rules import ConsensusRule
 from curate.panel.voting import Policy
 from curate.retrieval import ranking
 from curate.stages.configs import ConsensusConfig as Config
 from curate.stages.context import Context, Report, Stage
+from curate.stages.judge.config import Config as JudgeConfig
 from curate.system.files import frame, read_json, write_json, write_table
 
 
 def consensus(
-    ratings: pl.DataFrame, panel: Sequence[str], policy: Policy = "unanimous"
+    ratings: pl.DataFrame, panel: Sequence[str], policy: Policy | ConsensusRule, scale: Scale
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the verdicts of a panel's ratings under a policy, and the qrels of the positives."""
-    verdicts = voting.decide(ratings, panel, policy)
+    verdicts = voting.decide(ratings, panel, policy, scale)
     positive = verdicts.filter(pl.col("verdict") == "relevant")
     return verdicts, positive.select("query_id", "doc_id", score=pl.lit(1))
 
@@ -41,36 +44,46 @@ def run(config: Config, context: Context) -> Report:
     """Decide every pair, measure agreement, and write what the benchmark is made of."""
     ratings = context.read("judge", "ratings")
     panel = sorted(read_json(context.folder("judge") / "panel.json"))
-    verdicts, qrels = consensus(ratings, panel, config.policy)
+    verdicts, qrels = consensus(ratings, panel, config.policy, context.scale)
     removed = refine(verdicts) if config.corpus == "refined" else []
     _write(context.out, verdicts, qrels, removed)
     facts = voting.counts(verdicts, len(context.read("diversify", "queries")))
     if removed:
         facts["ndcg_at_10"] = _effect(context.read("pool", "rankings"), qrels, set(removed))
     sample, pool = context.read("judge", "samples"), context.read("pool", "pool")
-    agreed = agreement_figures.on_parts(ratings, panel, sample, pool, context.seed)
-    figures = {"panel": panel, "policy": config.policy, "counts": facts, "grades": _grades(ratings), **agreed}
+    agreed = agreement_figures.on_parts(ratings, panel, sample, pool, context.seed, context.scale)
+    figures = {
+        "panel": panel,
+        "policy": voting.name_of(config.policy),
+        "counts": facts,
+        "grades": _grades(ratings),
+        **agreed,
+    }
     write_json(context.out / "agreement.json", figures)
     decided = len(verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"])))
-    notes = [*_notes(config.policy, ratings), *_signs(ratings, panel, facts)]
+    notes = [*_notes(config.policy, ratings, context), *_signs(ratings, panel, facts, context.scale)]
     return Report(len(verdicts), decided, len(verdicts) - decided, facts=facts, notes=notes)
 
 
-def _notes(policy: Policy, ratings: pl.DataFrame) -> list[str]:
-    """Return what a cascade, which stops where unanimity is settled, means for another policy."""
+def _notes(policy: Policy | ConsensusRule, ratings: pl.DataFrame, context: Context) -> list[str]:
+    """Return what a recorded cascade, which stopped where unanimity was settled, means for another policy."""
     stopped = ratings.filter(pl.col("status") == STOPPED).select(voting.PAIR).n_unique()
-    if policy == "unanimous" or not stopped:
+    asked_by_policy = check(JudgeConfig, context.settings.get("judge") or {}, "judge").cascade is not None
+    if policy == "unanimous" or asked_by_policy or not stopped:
         return []
-    said = f"{policy} sees no more of {stopped:,} pairs than the cascade asked for, and that is what `unanimous` needs"
+    said = (
+        f"{voting.name_of(policy)} sees no more of {stopped:,} pairs than the cascade asked for, and that is what "
+        "`unanimous` needs"
+    )
     return [f"consensus.policy: {said}; judge without a cascade to have it decide all of them"]
 
 
-def _signs(ratings: pl.DataFrame, panel: Sequence[str], facts: Mapping[str, Json]) -> list[str]:
+def _signs(ratings: pl.DataFrame, panel: Sequence[str], facts: Mapping[str, Json], scale: Scale) -> list[str]:
     """Return what shows that the panel may not judge, or that the pool holds little."""
     kept, judged = facts["queries_with_a_positive"], ratings["query_id"].n_unique()
     assert isinstance(kept, int)
     few = sanity.survivors(kept, judged) if len(ratings) >= sanity.LEAST else ""
-    return [*sanity.panel(ratings, panel), *([few] if few else [])]
+    return [*sanity.panel(ratings, panel, scale), *([few] if few else [])]
 
 
 def _write(out: Path, verdicts: pl.DataFrame, qrels: pl.DataFrame, removed: Sequence[str]) -> None:
@@ -101,4 +114,4 @@ def _four(figure: float | None) -> float | None:
     return None if figure is None else round(figure, 4)
 
 
-STAGE = Stage("consensus", Config, ("diversify", "pool", "judge"), run, head=("seed",), version=3)
+STAGE = Stage("consensus", Config, ("diversify", "pool", "judge"), run, head=("seed",), version=4)

@@ -3,19 +3,24 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 import polars as pl
 
-from curate.core.config import Json, Section, Settings
+from curate.core.config import Json, Section, Settings, check
 from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import PaidProgress, quiet
+from curate.core.scale import Scale
 from curate.ledger import default_path
 from curate.llm.budget import Budget
 from curate.llm.cap import CapPolicy
 from curate.llm.exchange_rates import Rates
-from curate.system.files import read_json, read_table
+from curate.panel.rules import ConsensusRule
+from curate.panel.voting import Policy
+from curate.stages.configs import ConsensusConfig
+from curate.system.files import read_json, read_positives, read_relevant_from, read_scale, read_table
 
 Config = TypeVar("Config", bound=Section)
 
@@ -105,6 +110,31 @@ class Context:
                 f"{self.folder(stage)}: the stage has not run, or its mark is damaged; run `curate {stage}`"
             )
         return report
+
+    @cached_property
+    def scale(self) -> Scale:
+        """The scale of the grades that the judges gave; the stage `judge` has run."""
+        return read_scale(self.folder("judge"))
+
+    @property
+    def stages(self) -> Sequence[Json]:
+        """Return the stages that the pipeline names; none where it names none."""
+        named = self.settings.get("stages")
+        return named if isinstance(named, Sequence) and not isinstance(named, str) else ()
+
+    @property
+    def relevant_from(self) -> int | None:
+        """Return the lowest score of the set's own labels that means relevant; None if nobody said: any above 0."""
+        return read_relevant_from(self.folder("ingest"))
+
+    def legacy_positives(self) -> pl.DataFrame:
+        """Return the labels that the set came with and that mean relevant: query_id, doc_id, score."""
+        return read_positives(self.read("diversify", "qrels"), self.folder("ingest"))
+
+    @property
+    def policy(self) -> Policy | ConsensusRule:
+        """Return how votes become verdicts, as `consensus.policy` says: a cascade needs it before."""
+        return check(ConsensusConfig, self.settings.get("consensus") or {}, "consensus").policy
 
     @property
     def duplicates(self) -> Literal["merge", "keep"]:

@@ -20,8 +20,8 @@ from curate.formats.exporters.lengths import tokeniser
 from curate.panel.confusion import confusions
 from curate.panel.voting import PAIR
 from curate.report import run_figures
+from curate.report.grade_colours import STATUSES
 from curate.report.page import page
-from curate.report.page_charts import STATUSES
 from curate.report.run_figures import Drop
 from curate.report.shown import Labels, Shown, ShownPair, Step
 from curate.review import relevance_desks
@@ -87,12 +87,13 @@ def gather(config: Config, context: Context) -> Shown:
         overlap=run_figures.overlap(pool, verdicts),
         lengths={"queries": _of_queries(config, context, queries["text"].to_list()), "corpus": of_documents},
         sizes={"queries": len(queries), "corpus": len(TableCorpus(context.folder("diversify")))},
-        confusions=confusions(ratings, agreed["panel"]),
+        confusions=confusions(ratings, agreed["panel"], context.scale),
         pairs=_pairs(queries, ratings, drawn, passages, agreed["panel"], labels),
         read=_pairs(queries, ratings, read, passages, agreed["panel"], labels),
         queries=run_figures.per_query(queries, pool, verdicts),
         published=_published(context, queries, pool) if labels else None,
         experts=columns(context.run, context.folder("resolve")),
+        scale=context.scale,
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
         decided=privacy_guard.decided(context),
     )

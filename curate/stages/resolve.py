@@ -12,7 +12,8 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
-from curate.core.records import CUT, TABLES, VERDICTS
+from curate.core.records import TABLES, VERDICTS
+from curate.core.scale import Scale
 from curate.panel import voting
 from curate.panel.sampling_design import DECIDED
 from curate.panel.voting import EXPERTS, PAIR
@@ -22,14 +23,14 @@ from curate.stages.context import Context, Report, Stage
 from curate.system.files import frame, write_table
 
 
-def opinions(reviews: pl.DataFrame) -> pl.DataFrame:
+def opinions(reviews: pl.DataFrame, scale: Scale) -> pl.DataFrame:
     """Return a row per reviewed pair: its key, `expert` (a verdict; None if people disagree), grades and assessors.
 
     An adjudicated grade decides; without one the assessors of a pair do, if all are on the same side of the cut.
     """
     last = (pl.col("assessor") == ADJUDICATED).any().over(PAIR)
     counting = reviews.filter(~last | (pl.col("assessor") == ADJUDICATED))
-    side = pl.col("grade").is_in(list(CUT))
+    side = pl.col("grade").is_in(list(scale.relevant))
     said = counting.group_by(PAIR).agg(
         yes=side.all(), no=(~side).all(), grades=pl.col("grade").sort(), assessors=pl.col("assessor").sort()
     )
@@ -55,9 +56,10 @@ def resolve(verdicts: pl.DataFrame, experts: pl.DataFrame) -> tuple[pl.DataFrame
 def run(config: Config, context: Context) -> Report:
     """Apply the policy and write the labels that are exported."""
     panel, removed = context.read("consensus", "verdicts"), context.read("consensus", "dropped")
-    desks = _desks(config, context)
+    every = _desks(config, context)
+    desks = [desk for desk in every if desk.sample.scale == context.scale]
     reviews, outdated = _reviews(desks, context)
-    experts = opinions(reviews).join(panel, on=PAIR, how="semi")
+    experts = opinions(reviews, context.scale).join(panel, on=PAIR, how="semi")
     verdicts, overrides = resolve(panel, experts)
     qrels = verdicts.filter(pl.col("verdict") == "relevant").select(*PAIR, score=pl.lit(1))
     wanted = (pl.col("table") == "corpus") & pl.col("id").is_in(qrels["doc_id"].unique().to_list())
@@ -75,7 +77,7 @@ def run(config: Config, context: Context) -> Report:
         "outdated": outdated,
     }
     decided = int(verdicts["verdict"].is_in(list(DECIDED)).sum())
-    notes = _notes(config, desks, facts, _moved(panel, verdicts))
+    notes = [*_foreign(every, desks), *_notes(config, desks, facts, _moved(panel, verdicts))]
     return Report(len(panel), decided, len(verdicts) - decided, facts=facts, notes=notes)
 
 
@@ -96,6 +98,11 @@ def _moved(panel: pl.DataFrame, published: pl.DataFrame) -> str:
     counts = [(name, *((each["verdict"] == name).sum() for each in (panel, published))) for name in VERDICTS]
     said = [f"{name} {before:,} to {after:,}" for name, before, after in counts if before != after]
     return f": {', '.join(said)}" if said else ""
+
+
+def _foreign(every: Sequence[Desk], desks: Sequence[Desk]) -> list[str]:
+    names = ", ".join(desk.sample.design.name for desk in every if desk not in desks)
+    return [f"read on other grades than the judges now give, so left out: {names}"] if names else []
 
 
 def _notes(config: Config, desks: Sequence[Desk], facts: Mapping[str, Json], moved: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Rank correlation of two scorings of the same systems: Kendall's tau-b, Spearman's rho, rank-biased overlap.
+"""Rank correlation of two scorings of the same systems: Kendall's tau-b, tau_AP, Spearman's rho, rank-biased overlap.
 
 Kendall's and Spearman's take arrays with leading axes, because intervals need them for thousands of resamples at once.
 """
@@ -21,6 +21,22 @@ def tau_b(first: Mapping[str, float], second: Mapping[str, float]) -> float | No
     names = sorted(first.keys() & second.keys())
     tau = float(kendall(*(np.array([scores[name] for name in names], dtype=np.float64) for scores in (first, second))))
     return None if np.isnan(tau) else tau
+
+
+def tau_ap(first: Mapping[str, float], second: Mapping[str, float]) -> float | None:
+    """Return tau_AP (Yilmaz, Aslam & Robertson, SIGIR 2008) of the second order against the first, -1 to 1.
+
+    2 / (N - 1) times the sum, over the ranks i from 2 of the second order, of the share of the i - 1 systems above that
+    stand above in the first one too, less 1: a swap at the top costs more than one at the bottom. Ties go by name. None
+    for fewer than two systems that both have.
+    """
+    names = first.keys() & second.keys()
+    if len(names) < 2:
+        return None
+    one, other = (sorted(names, key=lambda name: (-scores[name], name)) for scores in (first, second))
+    place = {name: at for at, name in enumerate(one)}
+    shares = [sum(place[above] < place[name] for above in other[:at]) / at for at, name in enumerate(other) if at]
+    return 2 * sum(shares) / len(shares) - 1
 
 
 def kendall(one: Floats, other: Floats) -> Floats:

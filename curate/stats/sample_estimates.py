@@ -31,7 +31,7 @@ from statistics import NormalDist
 import numpy as np
 
 from curate.core.errors import ConfigError, DataError
-from curate.stats.agreement import Scheme, cohen, cohen_slope, scalar
+from curate.stats.agreement import Scheme, Steps, cohen, cohen_slope, scalar
 from curate.stats.tally import Column, Crosstab, Floats, crosstab
 
 LEVEL = 0.95
@@ -148,6 +148,7 @@ def kappa(
     categories: int,
     *,
     scheme: Scheme = "nominal",
+    steps: Steps | None = None,
     level: float = LEVEL,
     known: Floats | None = None,
 ) -> Estimate | None:
@@ -158,7 +159,7 @@ def kappa(
     Cells are smoothed by one row per stratum: its first code (the panel's) as seen there, its second one any. The
     interval is Wilson's on (1 + kappa) / 2. With `known`, the table of codes of the pairs that were answered, a row
     stands for others of its stratum alone, (N - n) / n times (see `share_after`). None if a stratum has pairs and no
-    row, or if kappa is not defined.
+    row, or if kappa is not defined. `steps` are places of the codes on the scale, 0, 1, 2 ... if None.
     """
     rows = _rows(strata, sizes)
     if not rows or any(size and not rows[name] for name, size in sizes.items()):
@@ -166,12 +167,12 @@ def kappa(
     size, drawn = (np.array([each[name] for name in sorted(rows)], dtype=np.float64) for each in (sizes, rows))
     seen = crosstab(first, second, categories, np.asarray(strata))
     table, left = (np.zeros(()), size) if known is None else (known, size - drawn)
-    value = scalar(cohen(Crosstab(table + seen.weighted(left / drawn).table), scheme))
+    value = scalar(cohen(Crosstab(table + seen.weighted(left / drawn).table), scheme, steps))
     if value is None:
         return None
     cells = _smoothed(seen.table, drawn)
     pool = Crosstab(table + np.tensordot(left, cells, axes=1))
-    slope, smooth = cohen_slope(pool, scheme), float(cohen(pool, scheme))
+    slope, smooth = cohen_slope(pool, scheme, steps), float(cohen(pool, scheme, steps))
     spread = (cells * slope**2).sum(axis=(1, 2)) - (cells * slope).sum(axis=(1, 2)) ** 2
     effective = _effective((1 + smooth) / 2, _variance(size, drawn, spread) / 4)
     found = _wilson((1 + value) / 2, effective, int(seen.table.sum()), level)

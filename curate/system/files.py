@@ -14,7 +14,10 @@ import polars as pl
 
 from curate.core.errors import DataError
 from curate.core.records import TABLES
+from curate.core.scale import FIVE, Scale
 
+LABELS = "labels.json"
+"""In the folder of `ingest`, where it was told: from which score on a set's own labels mean relevant."""
 BATCH = 2_000
 """Rows a batch when a table streams: about a megabyte of Chinese text."""
 
@@ -54,6 +57,40 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"{path}: expected a JSON object; delete it and run again")
     return value
+
+
+def read_scale(folder: Path) -> Scale:
+    """Return the scale of the grades in a `judge` folder; the five grades where none is written, as 0.1 did."""
+    path = folder / "scale.json"
+    try:
+        return Scale.from_json(read_json(path)["scale"]) if path.exists() else FIVE
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path}: not a scale ({error}); run `curate judge` again") from error
+
+
+def read_relevant_from(ingested: Path) -> int | None:
+    """Return the lowest score of a set's own labels that means relevant, as an `ingest` folder has it.
+
+    None where nobody has said so: then any above 0 does.
+    """
+    path = ingested / LABELS
+    return int(read_json(path)["relevant_from"]) if path.exists() else None
+
+
+def read_positives(qrels: pl.DataFrame, ingested: Path) -> pl.DataFrame:
+    """Return those of a set's own labels that mean relevant, by what the `ingest` folder says of their scores."""
+    return qrels.filter(pl.col("score") >= (read_relevant_from(ingested) or 1))
+
+
+def write_scale(folder: Path, scale: Scale, meanings: Mapping[str, Mapping[str, str]]) -> None:
+    """Write the scale of the grades in a `judge` folder, and language -> grade -> what it means."""
+    write_json(folder / "scale.json", {"scale": scale.to_json(), "meanings": meanings})
+
+
+def read_meanings(folder: Path) -> dict[str, dict[str, str]]:
+    """Return language -> grade -> what it means, of the grades in a `judge` folder; empty where none is written."""
+    path = folder / "scale.json"
+    return dict(read_json(path).get("meanings") or {}) if path.exists() else {}
 
 
 def sha256(path: Path) -> str:

@@ -33,9 +33,13 @@ def packaged(path: Path) -> bool:
     return path.resolve().is_relative_to(_PACKAGE) or path.resolve().is_relative_to(_PACKAGE.parent)
 
 
-def demo() -> Path:
-    """Return the folder of the packaged demo data, a BEIR folder."""
-    return _PACKAGE / "demo"
+DEMOS = {"demo": "demo", "demo-en": "demo/en"}
+"""Name of packaged demo data as a source -> its folder."""
+
+
+def demo(name: str = "demo") -> Path:
+    """Return the folder of packaged demo data, a BEIR folder."""
+    return _PACKAGE / DEMOS[name]
 
 
 def guide(name: str) -> str:

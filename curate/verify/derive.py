@@ -10,8 +10,10 @@ import polars as pl
 from curate.core.config import check, digest
 from curate.core.errors import DataError
 from curate.core.records import STOPPED, TABLES
+from curate.core.scale import FIVE, Scale
 from curate.formats.exporters import candidates as reranking
 from curate.formats.exporters.candidates import Rerank
+from curate.formats.exporters.graded import Gain, gains
 from curate.ledger import Ledger
 from curate.panel import voting
 from curate.panel.judges.replay import Config as Recorded
@@ -20,6 +22,8 @@ from curate.panel.rating import TEXTS
 from curate.panel.voting import EXPERTS, PAIR
 from curate.verify.differences import listed, names
 
+_GRADED = ("graded", "graded judged", "qrels", "judged")
+"""Kinds of tables that may hold graded labels, those that hold nothing else first."""
 Made = Mapping[str, Any]
 """What a manifest says of how labels were made."""
 
@@ -72,7 +76,7 @@ def _both(pairs: pl.DataFrame, verdicts: pl.DataFrame, made: Made, votes: Votes)
     The status is null where the ledger has nothing. A vote that a cascade did without stays open, also if the ledger
     has learnt it since.
     """
-    ratings = pl.concat([_said(pairs, name, judge, votes, _prefix(made)) for name, judge in made["panel"].items()])
+    ratings = pl.concat([_said(pairs, name, judge, votes, made) for name, judge in made["panel"].items()])
     exported = verdicts.explode("votes").unnest("votes").select(*PAIR, "judge", exported="grade")
     both = ratings.join(exported, on=[*PAIR, "judge"], how="left", maintain_order="left")
     spared = pl.lit(made["cascade"]) & pl.col("exported").is_null()
@@ -82,7 +86,9 @@ def _both(pairs: pl.DataFrame, verdicts: pl.DataFrame, made: Made, votes: Votes)
 
 def _decided(both: pl.DataFrame, verdicts: pl.DataFrame, made: Made) -> pl.DataFrame:
     """Return the verdicts that follow from the ledger; what experts decided stays theirs."""
-    decided = voting.decide(_with_others(both, made), list(made["panel"]), made["policy"])
+    decided = voting.decide(
+        _with_others(both, made), list(made["panel"]), voting.loaded(made["policy"]), scale_of(made)
+    )
     people = pl.col("by") == EXPERTS
     return (
         decided.join(verdicts.select(*PAIR, was="verdict", by="policy"), on=PAIR)
@@ -94,22 +100,24 @@ def _decided(both: pl.DataFrame, verdicts: pl.DataFrame, made: Made) -> pl.DataF
     )
 
 
-def _said(pairs: pl.DataFrame, name: str, judge: Made, votes: Votes, skipped: int) -> pl.DataFrame:
+def _said(pairs: pl.DataFrame, name: str, judge: Made, votes: Votes, made: Made) -> pl.DataFrame:
     """Return query_id, doc_id, judge, what it said, and the status, null where nothing is known of a pair."""
     if judge["recorded"] is None:
         known = pairs.join(votes.of(judge), on=TEXTS, how="left", maintain_order="left")
     else:
-        known = _replayed(pairs, name, judge, votes.recorded, skipped)
+        known = _replayed(pairs, name, judge, votes.recorded, _prefix(made), scale_of(made))
     return known.select(*PAIR, "said", "status", judge=pl.lit(name))
 
 
-def _replayed(pairs: pl.DataFrame, name: str, judge: Made, files: Mapping[str, Path], skipped: int) -> pl.DataFrame:
+def _replayed(
+    pairs: pl.DataFrame, name: str, judge: Made, files: Mapping[str, Path], skipped: int, scale: Scale
+) -> pl.DataFrame:
     """Return pairs with what a file of recorded grades says, which knows them by the ids of before."""
     if name not in files:
         raise DataError(
             f"{name} replayed recorded grades, which no ledger holds; give its file: --recorded {name}=FILE"
         )
-    replay = Replay(name, Recorded(path=files[name], assessor=judge["recorded"]["assessor"]))
+    replay = Replay(name, Recorded(path=files[name], assessor=judge["recorded"]["assessor"]), scale=scale)
     if digest(replay.identity) != judge["judge"]:
         raise DataError(f"{files[name]}: not the file that {name} replayed, for its SHA-256 is another")
     said = [
@@ -151,12 +159,47 @@ def _with_others(both: pl.DataFrame, made: Made) -> pl.DataFrame:
     return pl.concat([ratings, pl.DataFrame(rows, ratings.schema, orient="row")])
 
 
+def scale_of(made: Made) -> Scale:
+    """Return the scale of the grades of an export; the five grades where its manifest names none."""
+    return Scale.from_json(made["scale"]) if "scale" in made else FIVE
+
+
+def replaced(made: Made) -> bool:
+    """Return whether graded labels stand in the place of the binary ones."""
+    return "graded" in made and made["graded"]["labels"] == "graded"
+
+
+def graded(verdicts: pl.DataFrame, written: Mapping[str, pl.DataFrame], made: Made) -> pl.DataFrame | None:
+    """Return the graded labels that follow from verdicts; None where the manifest says that there are none.
+
+    Of pairs that experts decided, whose grades no export holds, those of the tables that were `written` stay.
+    """
+    if "graded" not in made:
+        return None
+    gain = check(
+        Gain, {key: value for key, value in made["graded"].items() if key != "labels"}, "MANIFEST.json: graded"
+    )
+    people = verdicts.filter(pl.col("policy") == EXPERTS).select(PAIR)
+    derived = gains(verdicts, scale_of(made), gain)
+    given = next(written[kind] for kind in _GRADED if kind in written)
+    theirs = people.join(given.select(*PAIR, said="score"), on=PAIR, how="left").with_columns(
+        said=pl.col("said").fill_null(0)  # a table of gains has no row for none
+    )
+    score = pl.coalesce("said", "score")
+    return derived.join(theirs, on=PAIR, how="left", maintain_order="left").with_columns(score=score).drop("said")
+
+
 def expected(
-    verdicts: pl.DataFrame, queries: pl.DataFrame, texts: pl.DataFrame, chosen: pl.DataFrame
+    verdicts: pl.DataFrame,
+    queries: pl.DataFrame,
+    texts: pl.DataFrame,
+    chosen: pl.DataFrame,
+    made: Made,
+    grades: pl.DataFrame | None,
 ) -> dict[str, pl.DataFrame]:
     """Return every table of labels as it must be, by what `reading` calls it.
 
-    `texts` has doc_id and content, `chosen` is what a reranker is given.
+    `texts` has doc_id and content, `chosen` is what a reranker is given, `grades` are the graded labels, if any.
     """
     positives = verdicts.filter(pl.col("verdict") == "relevant").select(*PAIR, score=pl.lit(1, pl.Int32))
     negatives = verdicts.filter(pl.col("verdict") == "not relevant").select(*PAIR, score=pl.lit(0, pl.Int32))
@@ -165,12 +208,16 @@ def expected(
     tables = {"grades": verdicts.select(*PAIR, "verdict", "votes")}
     tables["contested"] = tables["grades"].filter(pl.col("verdict") == "contested").drop("verdict")
     shared = {f"reranking {name}": table.join(reranked, on="query_id", how="semi") for name, table in tables.items()}
+    if grades is not None:
+        gaining = grades.filter(pl.col("score") > 0).drop("contested")
+        more = {"graded": gaining, "graded judged": grades.drop("contested"), "graded queries": queries}
+        tables |= more | ({"qrels": more["graded"], "judged": more["graded judged"]} if replaced(made) else {})
     return {
+        "qrels": positives,
+        "judged": pl.concat([positives, negatives]),
         **tables,
         **shared,
         "verdicts": verdicts,
-        "qrels": positives,
-        "judged": pl.concat([positives, negatives]),
         "topics": queries.with_columns(pl.col("text").map_elements(lambda text: " ".join(text.split()), pl.String)),
         "reranking qrels": chosen,
         "reranking top_ranked": ranked,
@@ -188,7 +235,9 @@ def candidates(verdicts: pl.DataFrame, given: pl.DataFrame, made: Made) -> pl.Da
     rerank = check(Rerank, made["rerank"], "MANIFEST.json: rerank")
     places = verdicts.select(PAIR).join(given.select(*PAIR, position=pl.lit(0, pl.Int32)), on=PAIR, how="left")
     old = [table.with_columns(pl.col(PAIR).str.slice(_prefix(made))) for table in (verdicts, places.fill_null(1))]
-    chosen, _ = reranking.candidates(old[0] if rerank.enabled else old[0].clear(), old[1], rerank, made["seed"])
+    chosen, _ = reranking.candidates(
+        old[0] if rerank.enabled else old[0].clear(), old[1], rerank, made["seed"], scale_of(made)
+    )
     if made["prefixed"]:  # the draw is by the ids of before
         chosen = chosen.with_columns(query_id="q-" + pl.col("query_id"), doc_id="d-" + pl.col("doc_id"))
     return chosen

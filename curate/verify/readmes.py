@@ -15,6 +15,7 @@ from curate.formats.exporters.card import form, told
 from curate.formats.exporters.mteb import readmes
 from curate.formats.exporters.reading import ExportContents
 from curate.panel.voting import PAIR
+from curate.verify.derive import replaced, scale_of
 
 _PAIRS = {"score": "label", "pair-id": "pair_id", "query-id": "query_id"}
 _TOLD = "what the READMEs say of the run, which stands in MANIFEST.json and in no table"
@@ -46,10 +47,12 @@ def compared(
     size: int,
     verdicts: pl.DataFrame,
     chosen: pl.DataFrame,
+    grades: pl.DataFrame | None,
 ) -> tuple[list[str], list[str]]:
     """Return what is wrong with the READMEs of the format mteb, and what of them could not be checked.
 
-    `body` is the manifest, `size` the number of documents; `verdicts` and the `chosen` candidates are derived anew. A
+    `body` is the manifest, `size` the number of documents; `verdicts`, the `chosen` candidates
+    and the graded labels, if any, are derived anew. A
     front matter and all figures of a folder follow from its tables. What is said of the run as a whole, such as its
     agreement, must be what the manifest says, and is named as not checked.
     """
@@ -73,6 +76,9 @@ def compared(
             verdicts=verdicts,
             facts=facts,
             pairs=pl.concat(splits) if splits else None,
+            scale=scale_of(body["labels"]),
+            graded=grades,
+            replaced=replaced(body["labels"]),
         )
         wanted = readmes(exported, folder)
     except (DataError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:

@@ -19,7 +19,7 @@ from curate.llm import passages
 from curate.panel.voting import EXPERTS, PAIR
 from curate.system.files import read_table
 from curate.verify import readmes
-from curate.verify.derive import Votes, candidates, expected
+from curate.verify.derive import Votes, candidates, expected, graded
 from curate.verify.differences import content, contradictions, differences, listed
 
 _UNREADABLE = (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError, pl.exceptions.PolarsError)
@@ -140,7 +140,8 @@ def _labels(
         chosen = candidates(derived.verdicts, chosen if given is None else given, made)
     if given is None and chosen.height:
         say.append(f"reranking: {chosen.height:,} candidates should be there, and the whole folder is missing")
-    wanted = expected(derived.verdicts, written.queries, texts.contents, chosen)
+    grades = graded(derived.verdicts, dict(written.tables.values()), made)
+    wanted = expected(derived.verdicts, written.queries, texts.contents, chosen, made, grades)
     for place, (kind, table) in {"verdicts.parquet": ("verdicts", verdicts), **written.tables}.items():
         say += differences(place, table, wanted[kind]) if kind in wanted else contradictions(place, table)
         if kind not in wanted:
@@ -150,7 +151,9 @@ def _labels(
         rerank = made["rerank"]
         if chosen.height and rerank["draw"] == "by_rank":
             found.unchecked.append("which negatives a reranker is given, for no export holds their place in the pool")
-        wrong, unchecked = readmes.compared(found.folder, body, written, texts.documents, derived.verdicts, chosen)
+        wrong, unchecked = readmes.compared(
+            found.folder, body, written, texts.documents, derived.verdicts, chosen, grades
+        )
         found.differences += wrong
         found.unchecked += unchecked
 

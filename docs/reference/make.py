@@ -6,7 +6,7 @@ Run: python docs/reference/make.py [--check]
 import ast
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -84,11 +84,11 @@ def _rows(model: type[BaseModel], prefix: str) -> Iterator[str]:
     described = _described(model)
     for name, field in model.model_fields.items():
         nested = _section(field.annotation)
-        if nested is not None and nested is not model:
-            yield from _rows(nested, f"{prefix}{name}.")
-        else:
+        if nested is None or nested is model or field.default.__class__ not in (nested, PydanticUndefined.__class__):
             said = " ".join((field.description or described.get(name, "")).split())
             yield f"| `{prefix}{name}` | {_cell(_type(field.annotation))} | {_cell(_default(field))} | {_cell(said)} |"
+        if nested is not None and nested is not model:
+            yield from _rows(nested, f"{prefix}{name}.")
 
 
 def _described(model: type[BaseModel]) -> dict[str, str]:
@@ -105,9 +105,8 @@ def _described(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _section(annotation: object) -> type[BaseModel] | None:
-    found = [
-        each for each in (annotation, *get_args(annotation)) if isinstance(each, type) and issubclass(each, BaseModel)
-    ]
+    inner = [get_args(each)[0] if get_origin(each) is Annotated else each for each in get_args(annotation)]
+    found = [each for each in (annotation, *inner) if isinstance(each, type) and issubclass(each, BaseModel)]
     return found[0] if len(found) == 1 and get_origin(annotation) not in (list, tuple, dict) else None
 
 
@@ -121,7 +120,8 @@ def _type(annotation: object) -> str:
         return " \\| ".join("null" if each is type(None) else _type(each) for each in inner)
     if origin in (list, tuple):
         return f"list of {_type(inner[0])}" if inner else "list"
-    if origin is dict or annotation is dict:
+    section = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    if origin in (dict, Mapping) or annotation is dict or section:
         return "mapping"
     names = {"str": "text", "int": "whole number", "float": "number", "bool": "true \\| false"}
     return names.get(getattr(annotation, "__name__", ""), getattr(annotation, "__name__", "value"))

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from curate.core.scale import FIVE
 from curate.panel.voting import unanimous
 from curate.system.files import frame, write_table
 
@@ -54,7 +55,7 @@ def judged(run: Path, queries: int, depth: int, *, seed: int = 5) -> pl.DataFram
         hits=pl.lit([], pl.List(pl.Null))
     )
     write_table(run / "pool", "pool", pool.sort("query_id", "doc_id"))
-    write_table(run / "consensus", "verdicts", unanimous(pl.concat(votes), JUDGES))
+    write_table(run / "consensus", "verdicts", unanimous(pl.concat(votes), JUDGES, FIVE))
     return names
 
 

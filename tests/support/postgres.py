@@ -54,13 +54,13 @@ def server() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def database(folder: Path) -> str:
-    """Make a new, empty database, and return its URL."""
+def database(folder: Path, template: str = "template1") -> str:
+    """Make a new database, empty or a copy of another that nobody has open, and return its URL."""
     import psycopg
 
     name = f"ledger_{next(_numbers)}"
     with psycopg.connect(url(folder, "postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
     return url(folder, name)
 
 

@@ -4,13 +4,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import yaml
 
+from curate.core.scale import FIVE, Scale
 from curate.review import Design, Sample
 from curate.review.sample import name_row
 from curate.system.files import frame
@@ -24,9 +25,14 @@ TEXTS = [
 
 
 def sample(
-    folder: Path, texts: Sequence[tuple[str, str]], people: Sequence[str] = ("张医生",), language: str = "zh"
+    folder: Path,
+    texts: Sequence[tuple[str, str]],
+    people: Sequence[str] = ("张医生",),
+    language: str = "zh",
+    scale: Scale = FIVE,
+    meanings: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Sample:
-    """Return a frozen sample of these texts, which all assessors read."""
+    """Return a frozen sample of these texts, which all assessors read; `meanings` are those of another scale."""
     rows = [
         {
             "row_id": name_row(folder.name, number, [f"q{number}", f"d{number}"], pair),
@@ -39,7 +45,8 @@ def sample(
         }
         for number, pair in enumerate(texts, start=1)
     ]
-    design = Design(folder.name, "relevance", language, 0, list(people), [])
+    asked = None if scale == FIVE else scale.to_json()
+    design = Design(folder.name, "relevance", language, 0, list(people), [], scale=asked, meanings=meanings or {})
     drawn = Sample(folder, design, frame("survey", rows))
     drawn.freeze()
     return Sample.load(folder)

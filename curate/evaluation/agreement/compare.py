@@ -9,32 +9,44 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import DataError
-from curate.core.records import CUT, GRADES
+from curate.core.scale import Scale
 from curate.evaluation.agreement.ratings_file import checked_rows
-from curate.panel import agreement_figures, policies
-from curate.panel.voting import EXPERTS, PAIR
+from curate.formats.exporters.graded import Gain, gains
+from curate.panel import agreement_figures, policies, system_orders
+from curate.panel.rules import ConsensusRule
+from curate.panel.voting import EXPERTS, PAIR, Policy
 from curate.report.run_figures import only_heuristics
-from curate.review import Desk, Sample, proof, published
+from curate.review import Desk, Sample, published
+from curate.review.checked_rows import checked
 from curate.review.judge_errors import dependence
-from curate.system.files import read_json, read_table
+from curate.system.files import read_json, read_scale, read_table
+
+GRADED = "graded, lower median"
+"""Labels that are the gain of the lower median of the judges' grades, contested pairs among them."""
 
 
 def compare(
-    run: Path, seed: int, truth: Path | None = None, definitions: Mapping[str, Mapping[str, Any]] | None = None
+    run: Path,
+    seed: int,
+    truth: Path | None = None,
+    definitions: Mapping[str, Mapping[str, Any]] | None = None,
+    policy: Policy | ConsensusRule = "unanimous",
+    others: pl.DataFrame | None = None,
 ) -> dict[str, Json]:
     """Return the agreement in a finished `judge` stage and what each policy makes of it, as plain values.
 
     `truth` is a file of assessors' grades (query_id, doc_id, grade); without it the answers to the run's newest sample
     of relevance count, each for its share of its stratum. `sampled` is how many pairs agreement is measured on after a
     cascade; None without one. Labels that experts' answers made are a policy more, the last. `definitions` are the
-    pipeline's own judges. DataError if the run is not judged.
+    pipeline's own judges; `policy` is its own, which is compared with the named ones if it is a rule; `others` are
+    rankings of further systems. DataError if the run is not judged.
     """
     ratings, pool = read_table(run / "judge", "ratings"), read_table(run / "pool", "pool")
     sample = read_table(run / "judge", "samples")
-    panel = sorted(read_json(run / "judge" / "panel.json"))
+    panel, scale = sorted(read_json(run / "judge" / "panel.json")), read_scale(run / "judge")
     queries = dict(read_table(run / "diversify", "queries").select("query_id", "text").iter_rows())
-    people, source = _people(run, truth)
-    decided = policies.decide(ratings, panel)
+    people, source = _people(run, truth, scale)
+    decided = policies.decide(ratings, panel, scale, policy)
     judged = ratings.select(PAIR).unique()
     proved = published.prove(run)
     final = {f"published ({EXPERTS})": read_table(run / "resolve", "verdicts")} if proved else {}
@@ -44,15 +56,22 @@ def compare(
     return {
         "panel": panel,
         "only_heuristics": only_heuristics(panel, _heuristics(run)),
-        "agreement": agreement_figures.on_parts(ratings, panel, sample, pool, seed),
+        "agreement": agreement_figures.on_parts(ratings, panel, sample, pool, seed, scale),
         "sampled": len(sample) or None,
         "dependence": dependence(run, seed, definitions or {}, people if truth else None),
         "truth": None
         if people is None
         else {"source": source, "pairs": len(people), "judged": len(people.join(judged, on=PAIR, how="semi"))},
         "policies": rows,
-        "removed": policies.removed(decided, pool, queries),
-        "systems": policies.systems({**decided, **final}, read_table(run / "pool", "rankings")),
+        "removed": policies.removed(decided, pool, queries, scale),
+        "systems": system_orders.compared(
+            {
+                **{name: system_orders.relevant(table) for name, table in {**decided, **final}.items()},
+                GRADED: gains(decided["unanimous"], scale, Gain()),
+            },
+            pl.concat([read_table(run / "pool", "rankings"), *([] if others is None else [others])]),
+            seed,
+        ),
     }
 
 
@@ -74,13 +93,13 @@ def _heuristics(run: Path) -> Sequence[str]:
     return facts["heuristic"]
 
 
-def _people(run: Path, truth: Path | None) -> tuple[pl.DataFrame | None, str | None]:
+def _people(run: Path, truth: Path | None, scale: Scale) -> tuple[pl.DataFrame | None, str | None]:
     """Return what people found of some pairs, and where that stands."""
     if truth is not None:
-        return _graded(truth), str(truth)
+        return _graded(truth, scale), str(truth)
     designs = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     for sample in (Sample.load(path.parent) for path in designs):
-        found = _sampled(Desk(sample)) if sample.design.form == "relevance" else None
+        found = _sampled(Desk(sample)) if sample.design.form == "relevance" and sample.scale == scale else None
         if found is not None and len(found):
             return found, f"sample {sample.design.name}"
     return None, None
@@ -88,21 +107,22 @@ def _people(run: Path, truth: Path | None) -> tuple[pl.DataFrame | None, str | N
 
 def _sampled(desk: Desk) -> pl.DataFrame:
     """Return the answers that count; each stands for as many pairs of its stratum as there are to one that was read."""
-    read = [row for row in proof.checked(desk) if row.settled]
+    read = [row for row in checked(desk) if row.settled]
     answered = Counter(row.stratum for row in read)
     sizes = {stratum.name: stratum.size for stratum in desk.sample.design.strata}
     rows = [(*row.ids, row.relevant, sizes[row.stratum] / answered[row.stratum]) for row in read]
     return pl.DataFrame(rows, schema=policies.TRUTH, orient="row")
 
 
-def _graded(path: Path) -> pl.DataFrame:
+def _graded(path: Path, scale: Scale) -> pl.DataFrame:
     """Return the pairs of a file of grades, one each; DataError names the line that is wrong."""
     seen: dict[tuple[str, str], bool] = {}
     for line, (query_id, doc_id, grade) in checked_rows(path, [*PAIR, "grade"]):
-        if grade not in GRADES:
-            raise DataError(f"{path}:{line}: found no grade, expected one of {', '.join(GRADES)}; correct it")
+        if grade not in scale.labels:
+            known = ", ".join(scale.labels)
+            raise DataError(f"{path}:{line}: found the grade {grade!r}, expected one of {known}; correct it")
         if (query_id, doc_id) in seen:
             raise DataError(f"{path}:{line}: found a pair for the second time, expected a row per pair; leave one out")
-        seen[query_id, doc_id] = grade in CUT
+        seen[query_id, doc_id] = grade in scale.relevant
     rows = [(*pair, relevant, 1.0) for pair, relevant in seen.items()]
     return pl.DataFrame(rows, schema=policies.TRUTH, orient="row")

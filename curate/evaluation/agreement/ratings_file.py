@@ -1,6 +1,7 @@
 """Agreement of raters from a file: CSV, TSV or Parquet, a column per rater or a row per rating, numbers or words."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,11 +11,12 @@ import numpy as np
 
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError, suggestion
+from curate.evaluation.agreement import suspect_ratings
 from curate.formats.readers import counts, raters
 from curate.formats.readers.cells import opened, texts
 from curate.formats.readers.raters import Layout, RaterGroups, RatingsLayout
 from curate.panel import judge_dependence
-from curate.panel.agreement_figures import Kind, Scale, figures
+from curate.panel.agreement_figures import Kind, Level, figures
 from curate.pii.people import is_name
 from curate.report.page import strings
 from curate.stats.tally import Ints
@@ -121,7 +123,7 @@ def read(path: Path, layout: Layout) -> Ratings:
         plan, without = counts.categories(source, plan, layout)
         notes += without
         cells.labels = {name: at for at, name in enumerate(plan.columns)}
-        scale: Scale = layout.scale or ("ordinal" if layout.order else "nominal")
+        scale: Level = layout.scale or ("ordinal" if layout.order else "nominal")
         layout = replace(layout, order=layout.order or plan.columns, scale=scale)
     if plan.form == "wide":
         cells.raters = {name: at for at, name in enumerate(plan.columns)}
@@ -220,7 +222,7 @@ def _coded(cells: _Cells, layout: Layout, plan: RatingsLayout, notes: Sequence[s
     else:
         used = set(cells.labels.values())
     labels = [text for text, number in cells.labels.items() if number in used]
-    scale: Scale = layout.scale or ("ordinal" if layout.order else "nominal")
+    scale: Level = layout.scale or ("ordinal" if layout.order else "nominal")
     odd = next((text for text in layout.order or labels if _number(text) is None), None)
     if odd is not None and (scale == "interval" or (scale == "ordinal" and not layout.order)):
         where = "--order" if layout.order else cells.places[cells.labels[odd]]
@@ -241,8 +243,20 @@ def _coded(cells: _Cells, layout: Layout, plan: RatingsLayout, notes: Sequence[s
         clusters=cells.clusters if plan.cluster else None,
         kind=Kind(max(len(order), 1), scale, steps, layout.missing),
         plan=plan,
-        notes=(*notes, *who.notes, *_odd(labels, layout)),
+        notes=(*notes, *who.notes, *_odd(labels, layout), *_suspect(cells, who, order, layout)),
     )
+
+
+def _suspect(cells: _Cells, who: RaterGroups, order: Sequence[str], layout: Layout) -> list[str]:
+    """Return warnings of ratings that look like slips; none where the order says what the scale has."""
+    if layout.order:
+        return []
+    texts_, names = list(cells.labels), {cells.raters[name]: name for name in (*who.raters, who.truth) if name}
+    said: dict[str, Counter[str]] = {name: Counter() for name in names.values()}
+    for (_, rater), label in cells.said.items():
+        if rater in names and label >= 0:
+            said[names[rater]][texts_[label]] += 1
+    return suspect_ratings.warnings(said, order, dict(zip(texts_, cells.places, strict=False)))
 
 
 def _odd(labels: Sequence[str], layout: Layout) -> list[str]:

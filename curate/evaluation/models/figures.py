@@ -49,6 +49,7 @@ def of_task(board: Board, seed: int) -> dict[str, Json]:
         "measure": task.measure,
         "queries": len(first.queries),
         "verdicts": bool(task.verdicts),
+        "graded": bool(task.gains),
         "scores": _rows(board, seed),
         "pairs": pairs,
         "enough": _enough(board, pairs),
@@ -59,7 +60,7 @@ def of_task(board: Board, seed: int) -> dict[str, Json]:
 
 def _rows(board: Board, seed: int) -> list[Json]:
     """Return every model's line, best first; readings of doubt where a panel's verdicts are known."""
-    known = READINGS if board.task.verdicts else READINGS[:1]
+    known = board.task.readings if board.task.verdicts or board.task.gains else READINGS[:1]
     by_reading = {reading: _intervals(board.ranked, reading, seed) for reading in known}
     rows: list[Json] = []
     for place, scored in enumerate(board.ranked):
@@ -215,11 +216,11 @@ def per_query(boards: Sequence[Board]) -> pl.DataFrame:
                 "task": [board.task.name] * len(each.queries),
                 "query_id": each.queries,
                 "model": [each.model] * len(each.queries),
-                **{reading: each.values[reading] for reading in READINGS},
+                **{reading: each.values[reading] for reading in board.task.readings},
                 "first_relevant": pl.Series(each.first, dtype=pl.Int64),
             }
             parts.append(pl.DataFrame(columns))
-    return pl.concat(parts).sort("task", "query_id", "model") if parts else pl.DataFrame()
+    return pl.concat(parts, how="diagonal").sort("task", "query_id", "model") if parts else pl.DataFrame()
 
 
 def _rounded(value: Json) -> Json:

@@ -78,6 +78,11 @@ def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
     what = "pairs" if task["kind"] == "STS" else "queries"
     yield f"\n## {task['name']}\n\n{SHOWN[task['measure']]}, {task['queries']:,} {what}.\n"
     yield table(list(_scores(task)))
+    if task["graded"]:
+        yield (
+            "\nThe labels are graded: stock mteb's nDCG has linear gain, exponential gain is 2^gain - 1, and the mean "
+            "takes the mean of the judges' gains for a pair's, which no export holds."
+        )
     if task["scores"][0].get("condensed"):
         yield (
             "\nStock counts contested pairs as not relevant; condensed takes contested and incomplete ones out of the "
@@ -98,12 +103,15 @@ def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
 def _scores(task: Figures) -> Iterator[dict[str, object]]:
     for each in task["scores"]:
         mark = "**" if each["best"] else ""
+        stock = "linear gain" if task["graded"] else "stock"
         row: dict[str, object] = {
             "model": each["model"],
-            "stock": f"{mark}{ranged(each['stock']) or 'not defined'}{mark}",
+            stock: f"{mark}{ranged(each['stock']) or 'not defined'}{mark}",
         }
+        if task["graded"]:
+            row |= {"exponential gain": ranged(each["exponential"]), "mean of grades": ranged(each["mean"])}
         if task["verdicts"]:
-            row |= {name: ranged(each[name]) for name in ("condensed", "optimistic")}
+            row |= {} if task["graded"] else {name: ranged(each[name]) for name in ("condensed", "optimistic")}
             shares = {"never judged @10": each["holes_at_10"], "in doubt @10": each["doubtful_at_10"]}
             row |= {name: None if share is None else f"{100 * share:.1f} %" for name, share in shares.items()}
         yield row | {SPEED: _speed(each["queries_a_second"])}

@@ -13,9 +13,11 @@ import numpy as np
 
 TOP = 10
 READINGS = ("stock", "condensed", "optimistic")
+GRADED = ("stock", "exponential", "mean")
+"""Readings of graded labels: linear gain, as stock mteb has it; 2^gain - 1; the mean of the judges' gains, linear."""
 DOUBT = frozenset({"contested", "incomplete"})
 """Verdicts of pairs that are in no qrels and no negatives either."""
-Gains = Mapping[str, int]
+Gains = Mapping[str, float]
 """Document -> its gain; what is not in it gains nothing."""
 
 
@@ -92,10 +94,28 @@ def look(ranking: Sequence[str], gains: Gains, verdicts: Mapping[str, str], meas
     )
 
 
+def look_graded(ranking: Sequence[str], gains: Gains, verdicts: Mapping[str, str], mean: Gains) -> Looked:
+    """Return what `look` does for graded labels, nDCG@10 by each reading of `GRADED`.
+
+    `mean` holds the mean of the judges' gains by document. Contested pairs have a label, so only incomplete ones are in
+    doubt.
+    """
+    exponential = {doc: 2**gain - 1 for doc, gain in gains.items()}
+    said = [verdicts.get(doc) for doc in ranking[:TOP]]
+    values = [ndcg(ranking, each) for each in (gains, exponential, mean or gains)]
+    return Looked(
+        scores=dict(zip(GRADED, values, strict=True)),
+        first=first_relevant(ranking, {doc for doc, gain in gains.items() if gain > 0}),
+        shown=len(said),
+        holes=said.count(None),
+        doubtful=said.count("incomplete"),
+    )
+
+
 def first_relevant(ranking: Sequence[str], relevant: Collection[str]) -> int | None:
     """Return the rank of the first relevant document; None if there is none."""
     return next((rank for rank, doc in enumerate(ranking, start=1) if doc in relevant), None)
 
 
-def _discounted(gains: Sequence[int]) -> float:
+def _discounted(gains: Sequence[float]) -> float:
     return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))

@@ -126,12 +126,15 @@ def _of_rankings(saved: Mapping[str, Any], task: EvaluationTask, data: Foreign) 
     rankings = saved[task.subset][task.made.metadata.eval_splits[0]]
     labels = {query: gains for query, gains in data["relevant_docs"].items() if any(g > 0 for g in gains.values())}
     queries, known = sorted(labels), task.verdicts
-    looked = [
-        perquery.look(perquery.ordered(rankings.get(q, {})), labels[q], known.get(q, {}), task.measure) for q in queries
-    ]
+    ranked = {query: perquery.ordered(rankings.get(query, {})) for query in queries}
+    if task.gains:
+        mean = task.mean_gains
+        looked = [perquery.look_graded(ranked[q], labels[q], known.get(q, {}), mean.get(q, {})) for q in queries]
+    else:
+        looked = [perquery.look(ranked[q], labels[q], known.get(q, {}), task.measure) for q in queries]
     return {
         "queries": queries,
-        "values": {reading: [each.scores[reading] for each in looked] for reading in READINGS},
+        "values": {reading: [each.scores[reading] for each in looked] for reading in task.readings},
         "first": [each.first for each in looked],
         "shown": sum(each.shown for each in looked) if known else 0,
         "holes": sum(each.holes for each in looked) if known else 0,

@@ -10,8 +10,10 @@ import polars as pl
 
 from curate.core.config import digest
 from curate.core.errors import DataError, MissingExtra, UserError
+from curate.evaluation.models.perquery import GRADED, READINGS
 from curate.formats.exporters import mteb_tasks
 from curate.formats.exporters.contributors import ROLES
+from curate.formats.exporters.graded import LABELLED
 from curate.formats.exporters.loading import load_task
 from curate.system.files import sha256
 
@@ -77,6 +79,32 @@ class EvaluationTask:
         found: dict[str, dict[str, str]] = {}
         for query, document, verdict in columns.iter_rows():
             found.setdefault(query, {})[document] = verdict
+        return found
+
+    @cached_property
+    def gains(self) -> Mapping[str, int]:
+        """Return grade -> gain of graded labels, as the README names them; empty for binary ones."""
+        said = _front(self.folder).get("curate", {}) if self.folder else {}
+        return {str(grade): int(gain) for grade, gain in said.get("gains", {}).items()}
+
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """Return by what readings of doubt, or of grades, a query is scored."""
+        return GRADED if self.gains else READINGS
+
+    @cached_property
+    def mean_gains(self) -> Mapping[str, Mapping[str, float]]:
+        """Return query -> document -> mean gain of the judges' grades, of pairs that have a graded label."""
+        grades = self._grades() if self.gains else None
+        if grades is None:
+            return {}
+        given = pl.element().struct.field("grade").replace_strict(self.gains, default=None, return_dtype=pl.Float64)
+        rows = grades.filter(pl.col("verdict").is_in(LABELLED)).select(
+            "query-id", "corpus-id", mean=pl.col("votes").list.eval(given).list.mean()
+        )
+        found: dict[str, dict[str, float]] = {}
+        for query, document, mean in rows.drop_nulls("mean").iter_rows():
+            found.setdefault(query, {})[document] = mean
         return found
 
     @cached_property

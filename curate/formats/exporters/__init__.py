@@ -26,16 +26,16 @@ READERS: Mapping[str, str] = {
 """Format -> function from a folder to `reading.ExportContents`, by which `curate verify` compares labels and texts."""
 _MTEB = (
     "tasks.py",
-    "(retrieval|reranking|sts)/README.md",
-    "(retrieval|reranking)/(corpus|queries|qrels|grades|contested)-HASH.parquet",
+    "(retrieval|graded|reranking|sts)/README.md",
+    "(retrieval|graded|reranking)/(corpus|queries|qrels|grades|contested)-HASH.parquet",
     "reranking/top_ranked-HASH.parquet",
     "sts/pairs(-train)?-HASH.parquet",
 )
 FILES: Mapping[str, tuple[str, ...]] = {
-    "beir": ("(corpus|queries).jsonl", "qrels/test.tsv"),
+    "beir": ("(corpus|queries).jsonl", "qrels/(test|graded).tsv"),
     "mteb": _MTEB,
     "repaired": _MTEB,
-    "trec": ("qrels.txt", "topics.(tsv|jsonl)", "docs.jsonl"),
+    "trec": ("qrels(-graded)?.txt", "topics.(tsv|jsonl)", "docs.jsonl"),
     "triples": ("triples.jsonl", "(train|queries|documents)-HASH.parquet"),
 }
 """Format that a manifest names -> patterns of its files beside README.md and verdicts.parquet; HASH is of content."""

@@ -4,14 +4,17 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import polars as pl
+
 from curate.core.protocols import Benchmark
 
 
 def export(benchmark: Benchmark, folder: Path) -> None:
-    """Write the retrieval task in BEIR's format; contested pairs are left out, ids are always JSON strings.
+    """Write the retrieval task in BEIR's format; contested pairs are in no binary labels, ids are always JSON strings.
 
     `corpus.jsonl` holds {_id, title, text}, `queries.jsonl` {_id, text} and `qrels/test.tsv` the positives under the
-    header query-id, corpus-id, score. The corpus streams.
+    header query-id, corpus-id, score; graded labels stand in their place or in `qrels/graded.tsv` (`split="graded"` of
+    BEIR's loader), with their gains. The corpus streams.
     """
     documents = (document for batch in benchmark.corpus.batches() for document in batch)
     _write_lines(
@@ -23,8 +26,14 @@ def export(benchmark: Benchmark, folder: Path) -> None:
         ({"_id": key, "text": text} for key, text in benchmark.queries.select("query_id", "text").iter_rows()),
     )
     (folder / "qrels").mkdir()
-    rows = benchmark.qrels.select("query_id", "doc_id", "score").sort("query_id", "doc_id")
-    with (folder / "qrels" / "test.tsv").open("w", encoding="utf-8", newline="\n") as stream:
+    _write_qrels(folder / "qrels" / "test.tsv", benchmark.labels)
+    if benchmark.graded is not None and not benchmark.replaced:
+        _write_qrels(folder / "qrels" / "graded.tsv", benchmark.gains)
+
+
+def _write_qrels(path: Path, labels: pl.DataFrame) -> None:
+    rows = labels.select("query_id", "doc_id", "score").sort("query_id", "doc_id")
+    with path.open("w", encoding="utf-8", newline="\n") as stream:
         stream.write("query-id\tcorpus-id\tscore\n")
         stream.writelines(f"{query}\t{document}\t{score}\n" for query, document, score in rows.iter_rows())
 

@@ -7,7 +7,8 @@ from pydantic import Field
 
 from curate.core import sampling
 from curate.core.config import Section
-from curate.core.records import GRADES, TABLES
+from curate.core.records import TABLES
+from curate.core.scale import Scale
 
 
 class Rerank(Section):
@@ -21,7 +22,9 @@ class Rerank(Section):
     )
 
 
-def candidates(verdicts: pl.DataFrame, pool: pl.DataFrame, rerank: Rerank, seed: int) -> tuple[pl.DataFrame, list[str]]:
+def candidates(
+    verdicts: pl.DataFrame, pool: pl.DataFrame, rerank: Rerank, seed: int, scale: Scale
+) -> tuple[pl.DataFrame, list[str]]:
     """Return a reranker's candidates (query_id, doc_id, score) and the queries that have too few negatives.
 
     A query gives at most `positives` of its positives and exactly `negatives` of its negatives, both
@@ -43,19 +46,19 @@ def candidates(verdicts: pl.DataFrame, pool: pl.DataFrame, rerank: Rerank, seed:
             short.append(str(query_id))
             continue
         positives = sampling.shuffled(kinds[True]["doc_id"].to_list(), seed, "rerank", "positives", str(query_id))
-        negatives = _ordered(kinds[False], rerank.draw, seed, str(query_id))
+        negatives = _ordered(kinds[False], rerank.draw, seed, str(query_id), scale)
         for score, chosen in ((1, positives[: rerank.positives]), (0, negatives[: rerank.negatives])):
             rows.extend({"query_id": query_id, "doc_id": doc_id, "score": score} for doc_id in sorted(chosen))
     return pl.DataFrame(rows, TABLES["qrels"]).sort("query_id", "doc_id"), short
 
 
-def _ordered(negatives: pl.DataFrame, draw: str, seed: int, query_id: str) -> list[str]:
+def _ordered(negatives: pl.DataFrame, draw: str, seed: int, query_id: str, scale: Scale) -> list[str]:
     """Return a query's negatives, those that are drawn first in front; chance decides between equals."""
     rows = sampling.shuffled(
         list(negatives.select("doc_id", "votes", "position").iter_rows()), seed, "rerank", query_id
     )
     if draw == "by_grade":
-        rows.sort(key=lambda row: sum(GRADES.index(vote["grade"]) for vote in row[1] if vote["grade"]))
+        rows.sort(key=lambda row: sum(scale.place(vote["grade"]) for vote in row[1] if vote["grade"]))
     elif draw == "by_rank":
         rows.sort(key=lambda row: row[2])
     return [row[0] for row in rows]

@@ -26,6 +26,8 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from curate.core.config import Json, digest, parse_yaml
 from curate.core.protocols import Benchmark
 from curate.panel.voting import EXPERTS
@@ -52,6 +54,15 @@ class TaskMetadata:
     kind: str
     language: str
     main_score: str
+    graded: bool = False
+    """Its labels are gains, and not positives."""
+    beside: bool = False
+    """The same queries and documents stand in `retrieval`, with binary labels."""
+
+    @property
+    def folder(self) -> str:
+        """Return the folder of the task."""
+        return "graded" if self.beside else self.kind.lower()
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,7 @@ def card(benchmark: Benchmark, task: TaskMetadata, tables: Sequence[Table], coun
             policies=[each for each in policies if each != EXPERTS],
             experts_decide=EXPERTS in policies,
             task=task,
+            **_of_grades(benchmark, task),
             tables=tables,
             counts=counts,
             prompt=front["mteb"]["prompt"],
@@ -91,6 +103,24 @@ def card(benchmark: Benchmark, task: TaskMetadata, tables: Sequence[Table], coun
             construction={key: value for key, value in facts.items() if key not in _OWN},
         )
     )
+
+
+def _of_grades(benchmark: Benchmark, task: TaskMetadata) -> dict[str, Json]:
+    """Return what a card says of grades and gains."""
+    scale = benchmark.scale
+    others = [label for label in scale.labels if label not in scale.relevant]
+    said = str(benchmark.facts.get("graded labels") or "").partition(",")[0]
+    gains = ", ".join(f"{label} {scale.gain(label)}" for label in scale.labels)
+    choice = task.kind == "Retrieval" and not benchmark.facts.get("repaired")
+    binary = "Labels are binary; MTEB's retrieval scores take graded qrels as well, which `export.labels` writes."
+    return {
+        "grades_sentence": f"{', '.join(scale.positives)} (relevant), {', '.join(others)} (not relevant)",
+        "gains": gains,
+        "own_scores": benchmark.qrels.filter(pl.col("score") > 0)["score"].n_unique() > 1,
+        "chosen_grade": {"minimum": "the minimum"}.get(said, "the lower median"),
+        "below": task.graded and bool((benchmark.gains["score"] < scale.gain(scale.relevant_from)).any()),
+        "labels_note": binary if choice else "",
+    }
 
 
 def form() -> str:
@@ -127,14 +157,16 @@ def front_matter(front: Mapping[str, Any]) -> str:
 
 
 def _front(benchmark: Benchmark, task: TaskMetadata, tables: Sequence[Table]) -> dict[str, Any]:
-    """Return the YAML block; `mteb` and `curate` (who had a part) are keys of our own, which other readers ignore."""
+    """Return the YAML block; `mteb` and `curate` (who had a part, what grades gain) are keys of our own."""
     words = _words(benchmark.language)
     asked: Any = words["similar"]
     if task.kind != "STS":
         asked = {"query": str(benchmark.facts.get("instruction") or words["instruction"])}
-    parts: Any = benchmark.facts.get("parts")
+    parts: Any = benchmark.facts.get("parts") or {}
+    if task.graded:
+        parts = {**parts, "gains": dict(zip(benchmark.scale.labels, benchmark.scale.gains, strict=True))}
     return {
-        **_head(benchmark, f"{benchmark.name} ({task.kind.lower()})", {task: tables}),
+        **_head(benchmark, f"{benchmark.name} ({task.folder})", {task: tables}),
         **({"curate": parts} if parts and task.kind != "STS" else {}),
         "configs": _configs(tables, default="pairs" if task.kind == "STS" else "qrels"),
         "mteb": {
@@ -187,9 +219,7 @@ def _configs(tables: Sequence[Table], folder: str = "", default: str = "") -> li
 
 def overview(benchmark: Benchmark, tasks: Mapping[TaskMetadata, Sequence[Table]]) -> str:
     """Return the README above the folders of the tasks: every table as a configuration, and where the cards are."""
-    configs = [
-        each for task, tables in tasks.items() for each in _configs(tables, task.kind.lower(), "retrieval-qrels")
-    ]
+    configs = [each for task, tables in tasks.items() for each in _configs(tables, task.folder, "retrieval-qrels")]
     front = {**_head(benchmark, benchmark.name, tasks), "configs": configs}
     return (
         environment()

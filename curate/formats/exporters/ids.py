@@ -27,6 +27,7 @@ def prefixed(benchmark: Benchmark) -> tuple[Benchmark, pl.DataFrame | None]:
         qrels=benchmark.qrels.with_columns(**new),
         candidates=benchmark.candidates.with_columns(**new),
         verdicts=benchmark.verdicts.with_columns(**new),
+        graded=None if benchmark.graded is None else benchmark.graded.with_columns(**new),
         pairs=None if benchmark.pairs is None else benchmark.pairs.with_columns(query_id=new["query_id"]),
     )
     rows = [("queries", key, f"q-{key}") for key in queries] + [("corpus", key, f"d-{key}") for key in documents]

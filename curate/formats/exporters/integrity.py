@@ -50,6 +50,7 @@ def problems(benchmark: Benchmark) -> list[str]:
         *_pairs("candidates", benchmark.candidates, known, [0, 1]),
         *_against("candidates", benchmark.candidates, benchmark.verdicts),
         *_say("queries", without["query_id"].to_list(), "queries have no positive in the qrels", "leave them out"),
+        *([] if benchmark.graded is None else _pairs("graded", benchmark.graded, known, benchmark.scale.gains)),
         *([] if benchmark.pairs is None else _sentences(benchmark.pairs)),
     ]
 

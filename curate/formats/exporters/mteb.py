@@ -6,8 +6,7 @@ of its content in its name: another export is another README.
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +14,12 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import DataError
-from curate.core.protocols import Benchmark, Corpus
+from curate.core.protocols import Benchmark
 from curate.core.records import Document
 from curate.formats.exporters import mteb_tasks
 from curate.formats.exporters.card import Table, TaskMetadata, card, overview
-from curate.formats.exporters.lengths import SAMPLE, Lengths
+from curate.formats.exporters.lengths import Lengths
+from curate.formats.exporters.mteb_content import Content, content_of, counts, rounded
 from curate.system.files import BATCH, sha256, write_text
 
 if TYPE_CHECKING:
@@ -58,21 +58,21 @@ def export(benchmark: Benchmark, folder: Path) -> None:
     """
     tables: dict[TaskMetadata, list[Table]] = {}
     for task in _tasks(benchmark):
-        below = folder / task.kind.lower()
+        below = folder / task.folder
         if task.kind == "STS":
             assert benchmark.pairs is not None
             tables[task] = _write_sts(benchmark, below, task, benchmark.pairs)
         else:
-            tables[task] = _write_task(benchmark, below, task, _CONTENT[task.kind](benchmark))
+            tables[task] = _write_task(benchmark, below, task, content_of(benchmark, task))
     write_text(folder / "tasks.py", Path(mteb_tasks.__file__).read_text(encoding="utf-8"))
     write_text(folder / "README.md", overview(benchmark, tables))
 
 
 def readmes(benchmark: Benchmark, folder: Path) -> dict[str, str]:
     """Return the READMEs that a written folder must have, by file: made of the benchmark and of the tables there."""
-    tables = {task: _tables(folder / task.kind.lower()) for task in _tasks(benchmark)}
+    tables = {task: _tables(folder / task.folder) for task in _tasks(benchmark)}
     cards = {
-        f"{task.kind.lower()}/README.md": card(benchmark, task, there, _figures(benchmark, task))
+        f"{task.folder}/README.md": card(benchmark, task, there, _figures(benchmark, task))
         for task, there in tables.items()
     }
     return {**cards, "README.md": overview(benchmark, tables)}
@@ -81,7 +81,9 @@ def readmes(benchmark: Benchmark, folder: Path) -> dict[str, str]:
 def _tasks(benchmark: Benchmark) -> list[TaskMetadata]:
     """Return the tasks of a benchmark, in the order of their folders."""
     language, name = mteb_language(benchmark.language), benchmark.name
-    found = [TaskMetadata(f"{name}-retrieval", "Retrieval", language, "ndcg_at_10")]
+    found = [TaskMetadata(f"{name}-retrieval", "Retrieval", language, "ndcg_at_10", graded=benchmark.replaced)]
+    if benchmark.graded is not None and not benchmark.replaced:
+        found.append(TaskMetadata(f"{name}-graded", "Retrieval", language, "ndcg_at_10", graded=True, beside=True))
     if benchmark.candidates.height:
         found.append(TaskMetadata(f"{name}-reranking", "Reranking", language, "map_at_10"))
     if benchmark.pairs is not None and benchmark.pairs.height:
@@ -94,10 +96,10 @@ def _figures(benchmark: Benchmark, task: TaskMetadata) -> Json:
     if task.kind == "STS":
         assert benchmark.pairs is not None
         return [_pair_counts(split, part) for split, part in _parts(benchmark.pairs).items()]
-    content = _CONTENT[task.kind](benchmark)
+    content = content_of(benchmark, task)
     lengths = Lengths(content.size)
     deque(lengths.passing(content.documents), maxlen=0)
-    return _counts(content, lengths)
+    return counts(content, lengths)
 
 
 def _tables(folder: Path) -> list[Table]:
@@ -129,44 +131,7 @@ def mteb_language(language: str) -> str:
     )
 
 
-@dataclass(frozen=True)
-class _Content:
-    """The tables of one task; `ranked` holds query_id and the list of its candidates, None for retrieval."""
-
-    queries: pl.DataFrame
-    documents: Iterable[Document]
-    size: int
-    qrels: pl.DataFrame
-    ranked: pl.DataFrame | None
-    verdicts: pl.DataFrame
-
-
-def _retrieval(benchmark: Benchmark) -> _Content:
-    """Return the whole corpus, all queries, the positives and every judged pair."""
-    corpus = benchmark.corpus
-    return _Content(benchmark.queries, _rows(corpus), len(corpus), benchmark.qrels, None, benchmark.verdicts)
-
-
-def _reranking(benchmark: Benchmark) -> _Content:
-    """Return the candidates, their documents and queries, and every judged pair of these queries."""
-    qrels = benchmark.candidates
-    wanted = set(qrels["doc_id"])
-    # Sorted by id: the order in which a reranker is given its candidates must not tell which are positives.
-    ranked = qrels.sort("query_id", "doc_id").group_by("query_id", maintain_order=True).agg("doc_id")
-    return _Content(
-        queries=benchmark.queries.join(qrels, on="query_id", how="semi", maintain_order="left"),
-        documents=(item for item in _rows(benchmark.corpus) if item.doc_id in wanted),
-        size=len(wanted),
-        qrels=qrels,
-        ranked=ranked,
-        verdicts=benchmark.verdicts.join(qrels, on="query_id", how="semi"),
-    )
-
-
-_CONTENT = {"Retrieval": _retrieval, "Reranking": _reranking}
-
-
-def _write_task(benchmark: Benchmark, folder: Path, task: TaskMetadata, content: _Content) -> list[Table]:
+def _write_task(benchmark: Benchmark, folder: Path, task: TaskMetadata, content: Content) -> list[Table]:
     """Write one task's folder: its tables first, then the README that names them."""
     folder.mkdir()
     lengths = Lengths(content.size)
@@ -183,8 +148,7 @@ def _write_task(benchmark: Benchmark, folder: Path, task: TaskMetadata, content:
     tables.append(_write(folder, "grades", [_keyed(grades, "verdict", "votes")]))
     if contested.height:  # `datasets` cannot read a file without rows
         tables.append(_write(folder, "contested", [_keyed(contested, "votes")]))
-    counts = _counts(content, lengths)
-    write_text(folder / "README.md", card(benchmark, task, tables, counts))
+    write_text(folder / "README.md", card(benchmark, task, tables, counts(content, lengths)))
     return tables
 
 
@@ -209,10 +173,6 @@ def _parts(pairs: pl.DataFrame) -> dict[str, pl.DataFrame]:
 def _keyed(pairs: pl.DataFrame, *columns: str) -> pl.DataFrame:
     """Return pairs sorted by key, under mteb's names of the key."""
     return pairs.sort("query_id", "doc_id").select(**_KEYS, **{name: pl.col(name) for name in columns})
-
-
-def _rows(corpus: Corpus) -> Iterator[Document]:
-    return chain.from_iterable(corpus.batches())
 
 
 def _frames(documents: Iterable[Document]) -> Iterator[pl.DataFrame]:
@@ -257,27 +217,6 @@ def _write(folder: Path, config: str, frames: Iterable[pl.DataFrame], split: str
     return Table(config, path.name, rows, schema.names, split)
 
 
-def _counts(content: _Content, lengths: Lengths) -> dict[str, Json]:
-    """Return the figures of one folder; a mean over nothing is None."""
-    queries = content.queries.height
-    positives = content.qrels.filter(pl.col("score") > 0).height
-    negatives = content.qrels.height - positives
-    of_verdict = dict(content.verdicts["verdict"].value_counts().sort("verdict").iter_rows())
-    counted = f"{min(queries, SAMPLE):,} queries and {len(lengths.counts):,} documents, by cl100k_base"
-    return {
-        "queries": queries,
-        "documents": content.size,
-        "positives": positives,
-        "positives per query": positives / queries if queries else None,
-        **({"negatives": negatives, "negatives per query": negatives / queries} if queries and negatives else {}),
-        "tokens per query": _one(lengths.mean_of(content.queries["text"].to_list())),
-        "tokens per document": _one(lengths.mean),
-        "tokens were counted in": counted,
-        "judged pairs": content.verdicts.height,
-        **{f"judged pairs, {verdict}": count for verdict, count in of_verdict.items()},
-    }
-
-
 def _pair_counts(split: str, pairs: pl.DataFrame) -> dict[str, Json]:
     """Return the figures of one split of the pairs of sentences."""
     lengths = Lengths(0)
@@ -287,10 +226,6 @@ def _pair_counts(split: str, pairs: pl.DataFrame) -> dict[str, Json]:
         "pairs": pairs.height,
         "label 1": f"{pairs['label'].sum() / pairs.height:.2%}",
         **kinds,
-        "tokens of sentence1": _one(lengths.mean_of(pairs["sentence1"].to_list())),
-        "tokens of sentence2": _one(lengths.mean_of(pairs["sentence2"].to_list())),
+        "tokens of sentence1": rounded(lengths.mean_of(pairs["sentence1"].to_list())),
+        "tokens of sentence2": rounded(lengths.mean_of(pairs["sentence2"].to_list())),
     }
-
-
-def _one(figure: float | None) -> float | None:
-    return None if figure is None else round(figure, 2)

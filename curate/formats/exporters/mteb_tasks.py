@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-KINDS = ("retrieval", "reranking", "sts")
+KINDS = ("retrieval", "graded", "reranking", "sts")
 """Folders of tasks."""
 
 LARGEST = 1_000_000

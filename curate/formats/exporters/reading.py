@@ -38,6 +38,13 @@ def mteb(folder: Path) -> ExportContents:
     if two.is_dir():
         for config in ("qrels", "top_ranked", "grades", "contested", "queries", "corpus"):
             _add(tables, two, config, f"reranking {config}")
+    three = folder / "graded"
+    if three.is_dir():
+        for config, kind in (("qrels", "graded"), ("grades", "grades"), ("contested", "contested")):
+            _add(tables, three, config, kind)
+        _add(tables, three, "queries", "graded queries")
+        if (corpus := _only(three, "corpus").name) != _only(one, "corpus").name:  # the names tell the content
+            raise DataError(f"graded/{corpus}: it is another corpus than that of retrieval")
     for path in sorted((folder / "sts").glob("pairs-*.parquet")):
         tables[f"sts/{path.name}"] = ("pairs", pl.read_parquet(path))
     queries = pl.read_parquet(_only(one, "queries")).select(query_id="id", text="text")
@@ -45,30 +52,42 @@ def mteb(folder: Path) -> ExportContents:
 
 
 def beir(folder: Path) -> ExportContents:
-    """Read corpus.jsonl, queries.jsonl and qrels/test.tsv."""
-    rows = pl.read_csv(folder / "qrels" / "test.tsv", separator="\t", infer_schema=False, quote_char=None)
-    qrels = rows.select(query_id="query-id", doc_id="corpus-id", score=pl.col("score").cast(pl.Int32))
+    """Read corpus.jsonl, queries.jsonl and qrels/test.tsv, with qrels/graded.tsv where it is."""
+    tables = {"qrels/test.tsv": ("qrels", _tsv(folder / "qrels" / "test.tsv"))}
+    if (more := folder / "qrels" / "graded.tsv").is_file():
+        tables["qrels/graded.tsv"] = ("graded", _tsv(more))
     return ExportContents(
         next(_lines(folder / "queries.jsonl", {"query_id": "_id", "text": "text"}, whole=True)),
         lambda: _lines(folder / "corpus.jsonl", {"doc_id": "_id", "title": "title", "text": "text"}),
-        {"qrels/test.tsv": ("qrels", qrels)},
+        tables,
     )
+
+
+def _tsv(path: Path) -> pl.DataFrame:
+    rows = pl.read_csv(path, separator="\t", infer_schema=False, quote_char=None)
+    return rows.select(query_id="query-id", doc_id="corpus-id", score=pl.col("score").cast(pl.Int32))
 
 
 def trec(folder: Path) -> ExportContents:
     """Read docs.jsonl, topics.jsonl and qrels.txt; topics.tsv holds the same texts on one line each."""
-    lines = (folder / "qrels.txt").read_text(encoding="utf-8").splitlines()
-    rows = [(query, doc, int(score)) for query, _, doc, score in (line.split() for line in lines)]
+    tables = {"qrels.txt": ("judged", _txt(folder / "qrels.txt"))}
+    if (more := folder / "qrels-graded.txt").is_file():
+        tables["qrels-graded.txt"] = ("graded judged", _txt(more))
     queries = next(_lines(folder / "topics.jsonl", {"query_id": "qid", "text": "text"}, whole=True))
     topics = [line.split("\t", 1) for line in (folder / "topics.tsv").read_text(encoding="utf-8").splitlines()]
     return ExportContents(
         queries,
         lambda: _lines(folder / "docs.jsonl", {"doc_id": "docno", "title": "title", "text": "text"}),
         {
-            "qrels.txt": ("judged", pl.DataFrame(rows, _QRELS, orient="row")),
+            **tables,
             "topics.tsv": ("topics", pl.DataFrame(topics, {"query_id": pl.String, "text": pl.String}, orient="row")),
         },
     )
+
+
+def _txt(path: Path) -> pl.DataFrame:
+    lines = (line.split() for line in path.read_text(encoding="utf-8").splitlines())
+    return pl.DataFrame([(query, doc, int(score)) for query, _, doc, score in lines], _QRELS, orient="row")
 
 
 def _add(tables: dict[str, tuple[str, pl.DataFrame]], folder: Path, config: str, kind: str) -> None:

@@ -13,8 +13,9 @@ def export(benchmark: Benchmark, folder: Path) -> None:
 
     `qrels.txt` (`qid 0 docid rel`) holds the positives as 1 and the negatives as 0. Contested and incomplete
     pairs have no line, so that measures that tell judged from unjudged (bpref, condensed lists) treat them as
-    unjudged. `topics.tsv` is `qid<tab>text` with white space inside a text made single spaces, `topics.jsonl`
-    {qid, text} as it is; `docs.jsonl` holds {docno, title, text}. The corpus streams.
+    unjudged. Graded labels stand in their place or in `qrels-graded.txt`: a line with its gain, 0 too, per pair that
+    has one, contested pairs among them. `topics.tsv` is `qid<tab>text` with white space inside a text made single
+    spaces, `topics.jsonl` {qid, text} as it is; `docs.jsonl` holds {docno, title, text}. The corpus streams.
     """
     documents = _write_documents(folder / "docs.jsonl", benchmark.corpus)
     topics = benchmark.queries.select(qid="query_id", text="text")
@@ -23,10 +24,14 @@ def export(benchmark: Benchmark, folder: Path) -> None:
     with (folder / "topics.tsv").open("w", encoding="utf-8", newline="\n") as stream:
         for key, text in benchmark.queries.select("query_id", "text").iter_rows():
             stream.write(f"{key}\t{' '.join(text.split())}\n")
-    with (folder / "qrels.txt").open("w", encoding="utf-8", newline="\n") as stream:
-        for query, document, score in judged(benchmark).iter_rows():
-            if document in documents:  # a refined corpus no longer holds every document that was judged
-                stream.write(f"{query} 0 {document} {score}\n")
+    tables = {} if benchmark.replaced else {"qrels.txt": judged(benchmark)}
+    if benchmark.graded is not None:
+        tables["qrels.txt" if benchmark.replaced else "qrels-graded.txt"] = benchmark.graded.drop("contested")
+    for name, rows in tables.items():
+        with (folder / name).open("w", encoding="utf-8", newline="\n") as stream:
+            for query, document, score in rows.iter_rows():
+                if document in documents:  # a refined corpus no longer holds every document that was judged
+                    stream.write(f"{query} 0 {document} {score}\n")
 
 
 def judged(benchmark: Benchmark) -> pl.DataFrame:

@@ -12,13 +12,10 @@ import polars as pl
 from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
-from curate.core.records import GRADES
 from curate.formats.exporters.card import Table, environment, front_matter, markdown
 from curate.system.files import sha256, write_text
 from curate.system.resources import template
 
-WORTH: Mapping[str, int] = {grade: len(GRADES) - 1 - place for place, grade in enumerate(GRADES)}
-"""Grade -> score: S 4, A 3, B 2, C 1, D 0."""
 LISTS = "triples.jsonl"
 _OWN = ("license", "source", "instruction", "judges", "weak_judges", "scores", "mined")
 
@@ -27,9 +24,10 @@ def export(benchmark: Benchmark, folder: Path) -> None:
     """Write `triples.jsonl`, the tables `train`, `queries` and `documents`, and a README that names them.
 
     A line of `triples.jsonl` is a query: {query, pos, neg}, lists of texts; with the fact `scores` also pos_scores and
-    neg_scores, the mean worth of a pair's grades from 4 (S) to 0 (D); with the fact `instruction` also prompt. A row of
-    `train` holds query_id, positive_id and negative_id: the n-th positive beside the n-th negative, and the shorter
-    list begins again until the longer one is used up. Best grades stand first. DataError if a query lacks either.
+    neg_scores, the mean gain of a pair's grades (of the five 4 for S to 0 for D); with the fact `instruction` also
+    prompt. A row of `train` holds query_id, positive_id and negative_id: the n-th positive beside the n-th negative,
+    and the shorter list begins again until the longer one is used up. Best grades stand first. DataError if a query
+    lacks either.
     """
     lists, wanted = _lists(benchmark), set(benchmark.candidates["doc_id"])
     texts = {doc.doc_id: doc.shown() for batch in benchmark.corpus.batches() for doc in batch if doc.doc_id in wanted}
@@ -48,7 +46,8 @@ def export(benchmark: Benchmark, folder: Path) -> None:
 
 def _lists(benchmark: Benchmark) -> pl.DataFrame:
     """Return query_id, and the lists pos and neg of {doc_id, worth}, best grades first; sorted by query."""
-    given = pl.element().struct.field("grade").replace_strict(WORTH, default=None, return_dtype=pl.Float64)
+    gains = dict(zip(benchmark.scale.labels, benchmark.scale.gains, strict=True))
+    given = pl.element().struct.field("grade").replace_strict(gains, default=None, return_dtype=pl.Float64)
     worth = pl.col("votes").list.eval(given).list.mean().round(5)
     graded = benchmark.verdicts.select("query_id", "doc_id", worth=worth)
     rows = benchmark.candidates.join(graded, on=["query_id", "doc_id"], how="left")

@@ -14,7 +14,7 @@ from typing import Literal
 from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.core.model_family import family
-from curate.panel.agreement_figures import Scale
+from curate.panel.agreement_figures import Level
 from curate.stats.agreement import Missing
 from curate.system.resources import data_file
 
@@ -45,7 +45,7 @@ class Layout:
     counts: bool = False
     """A column per category, which holds how many raters chose it."""
     cluster: str | None = None
-    scale: Scale | None = None
+    scale: Level | None = None
     """nominal if it is not said and there is no order."""
     order: tuple[str, ...] = ()
     """All ratings in the order of the scale; numbers have one of their own."""

@@ -142,7 +142,7 @@ def _file(path: Path, config: Input, format_: Format | None = None) -> File:
 
 
 def _of(source: str, config: Input) -> Sources:
-    folder = resources.demo() if source == "demo" else Path(source).expanduser()
+    folder = resources.demo(source) if source in resources.DEMOS else Path(source).expanduser()
     if folder.is_dir():
         parts: Parts = find(folder, config.split)
         tables: dict[Table, Sequence[Source]] = {t: [_file(path, config) for path in parts.of(t)] for t in TABLES}

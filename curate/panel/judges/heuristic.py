@@ -1,6 +1,6 @@
 """Offline judges, plainly heuristic: they make a pipeline runnable, not a benchmark publishable.
 
-Each turns one number in [0, 1] into a grade by four thresholds. The packaged thresholds were calibrated by
+Each turns one number in [0, 1] into a grade by a threshold per grade. The packaged thresholds were calibrated by
 `benchmarks/calibrate_heuristics.py` on known grades of the demos, Chinese and English; on other texts they are a guess.
 """
 
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import model_validator
 
 from curate.core.config import Json, Section, parse_yaml
 from curate.core.errors import ConfigError
 from curate.core.protocols import Kit
-from curate.core.records import GRADES, Document, Grade, Outcome, Query
+from curate.core.records import Document, Outcome, Query
+from curate.core.scale import Scale
 from curate.system.egress import Egress
 
 DIGITS = 5
@@ -31,25 +31,26 @@ _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\u
 """Letters of scripts without spaces: Thai, Lao, Myanmar, Khmer, Chinese, Japanese, Yi."""
 
 
-class Thresholds(Section):
-    """Lowest score of each grade; what is below C is D."""
+class Thresholds:
+    """Lowest score per grade of a scale, best first; what is below the last is the worst grade."""
 
-    S: float
-    A: float
-    B: float
-    C: float
+    def __init__(self, bounds: Mapping[str, float], scale: Scale, place: str) -> None:
+        """Raise ConfigError, naming the place of the settings, unless every grade but the worst has a bound."""
+        wanted = scale.labels[:-1]
+        if {*bounds} != {*wanted}:
+            raise ConfigError(
+                f"{place}: found thresholds for {', '.join(bounds) or 'no grade'}, expected {', '.join(wanted)}: one "
+                "per grade of the rubric, the worst aside"
+            )
+        self.bounds = {label: bounds[label] for label in wanted}
+        self._worst = scale.labels[-1]
+        if [*self.bounds.values()] != sorted(bounds.values(), reverse=True):
+            raise ConfigError(f"{place}: expected {' >= '.join(wanted)}")
 
-    @model_validator(mode="after")
-    def _falling(self) -> "Thresholds":
-        if not self.S >= self.A >= self.B >= self.C:
-            raise ValueError("expected S >= A >= B >= C")
-        return self
-
-    def grade(self, score: float) -> Grade:
+    def grade(self, score: float) -> str:
         """Return the best grade whose threshold the rounded score reaches."""
         rounded = round(score, DIGITS)
-        bounds: dict[Grade, float] = {"S": self.S, "A": self.A, "B": self.B, "C": self.C}
-        return next((grade for grade in GRADES[:4] if rounded >= bounds[grade]), "D")
+        return next((label for label, bound in self.bounds.items() if rounded >= bound), self._worst)
 
 
 class Config(Section):
@@ -57,8 +58,8 @@ class Config(Section):
 
     encoder: str | None = None
     """For `similarity`: the encoder whose cosine is graded."""
-    thresholds: Thresholds | None = None
-    """None takes the packaged ones, which exist for lexical, e5 and use."""
+    thresholds: Mapping[str, float] | None = None
+    """Grade -> its lowest score, for all but the worst; None takes the packaged ones, for lexical, e5 and use."""
 
 
 class Lexical:
@@ -71,17 +72,18 @@ class Lexical:
 
     egress: ClassVar[Egress] = "local"
 
-    def __init__(self, name: str, config: Config, kit: Kit) -> None:  # noqa: ARG002 - every judge is given the kit
+    def __init__(self, name: str, config: Config, kit: Kit) -> None:
         if config.encoder is not None:
             raise ConfigError(f"judges.{name}.encoder: lexical coverage needs no encoder; remove it")
         self.name = name
-        self.bigrams = config.thresholds or packaged(name, "lexical")
-        self.words = config.thresholds or packaged(name, "lexical, words")
-        self.scales = () if config.thresholds else ("lexical", "lexical, words")
+        self.bigrams, self.words = (
+            _thresholds(name, config, each, kit.scale) for each in ("lexical", "lexical, words")
+        )
+        self.calibrated = () if config.thresholds else ("lexical", "lexical, words")
         self.identity: Mapping[str, Json] = {
             "heuristic": "lexical 2",
-            "thresholds": self.bigrams.model_dump(),
-            "words": self.words.model_dump(),
+            "thresholds": self.bigrams.bounds,
+            "words": self.words.bounds,
         }
 
     def rate(self, query: Query, passages: Sequence[Document]) -> list[Outcome]:
@@ -106,13 +108,13 @@ class Similarity:
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name = name
         self._encoder = kit.encoder(config.encoder or name)
-        self.thresholds = config.thresholds or packaged(name, self._encoder.name)
-        self.scales = () if config.thresholds else (self._encoder.name,)
+        self.thresholds = _thresholds(name, config, self._encoder.name, kit.scale)
+        self.calibrated = () if config.thresholds else (self._encoder.name,)
         self.identity: Mapping[str, Json] = {
             "heuristic": "similarity 1",
             "encoder": self._encoder.name,
             "revision": self._encoder.revision,
-            "thresholds": self.thresholds.model_dump(),
+            "thresholds": self.thresholds.bounds,
         }
 
     def rate(self, query: Query, passages: Sequence[Document]) -> list[Outcome]:
@@ -126,20 +128,42 @@ class Similarity:
         return [float(score) for score in rows @ asked]
 
 
-def packaged(judge: str, scale: str) -> Thresholds:
-    """Return the packaged thresholds for a scale: lexical, or an encoder's name; ConfigError if there are none."""
-    known = _packaged()["thresholds"]
-    if scale not in known:
+def packaged(judge: str, measure: str) -> Mapping[str, float]:
+    """Return the packaged bounds of the five grades for lexical or an encoder; ConfigError if there are none."""
+    known: Mapping[str, Mapping[str, float]] = _packaged()["thresholds"]
+    if measure not in known:
         raise ConfigError(
-            f"judges.{judge}: no thresholds are packaged for {scale!r} (only for {', '.join(sorted(known))}); "
-            f"give judges.{judge}.thresholds with S, A, B and C"
+            f"judges.{judge}: no thresholds are packaged for {measure!r} (only for {', '.join(sorted(known))}); "
+            f"give judges.{judge}.thresholds, one per grade of the rubric, the worst aside"
         )
-    return Thresholds(**known[scale])
+    return known[measure]
+
+
+def rescaled(five: Mapping[str, float], scale: Scale) -> dict[str, float]:
+    """Return bounds for the grades of a scale from those of S, A, B and C.
+
+    The cut stays where it is. Grades above it divide the stretch from S to A evenly, those below it that from B to C;
+    one grade alone begins at the lower end. ConfigError for a nominal scale, whose labels no score orders.
+    """
+    if scale.order == "nominal":
+        raise ConfigError("judge: a heuristic grades by one number, and the rubric's labels have no order; use models")
+    above = len(scale.relevant)
+    divided = [*_divided(five["S"], five["A"], above), *_divided(five["B"], five["C"], len(scale.labels) - above - 1)]
+    return dict(zip(scale.labels, divided, strict=False))
+
+
+def _divided(high: float, low: float, number: int) -> list[float]:
+    return [round(high + (low - high) * at / (number - 1), DIGITS) if number > 1 else low for at in range(number)]
+
+
+def _thresholds(judge: str, config: Config, measure: str, scale: Scale) -> Thresholds:
+    bounds = rescaled(packaged(judge, measure), scale) if config.thresholds is None else config.thresholds
+    return Thresholds(bounds, scale, f"judges.{judge}.thresholds")
 
 
 def guessing(judge: Lexical | Similarity, language: str) -> str:
     """Return a sentence for a heuristic whose packaged thresholds were calibrated on other languages; else nothing."""
-    known = [each for scale in judge.scales for each in _packaged()["languages"][scale]]
+    known = [each for measure in judge.calibrated for each in _packaged()["languages"][measure]]
     if not known or language in known:
         return ""
     return (

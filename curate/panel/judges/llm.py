@@ -11,6 +11,8 @@ from curate.llm.prompts import Rubric, labels, messages, schema
 
 TOKENS_A_GRADE = 16
 """Room for one item of the reply: label, grade, quotes, indentation; about twice what vendors' tokenizers need."""
+TOKENS_A_CHARACTER = 3
+"""More room for each character of the longest grade beyond its first; a rare Chinese character takes up to three."""
 TOKENS_AROUND = 64
 """Room for braces and a code fence."""
 
@@ -33,18 +35,18 @@ class LlmJudge:
 
     def build(self, query: str, passages: Sequence[str]) -> Request:
         """Return the request for the grades of passages, as shown and in this order, labelled P1 to Pn."""
-        bound = self.thinking_tokens + TOKENS_AROUND + TOKENS_A_GRADE * len(passages)
-        return Request(messages(self.rubric, query, passages), bound, schema(labels(len(passages))))
+        scale = self.rubric.scale
+        longer = max(map(len, scale.labels)) - 1
+        bound = self.thinking_tokens + TOKENS_AROUND + (TOKENS_A_GRADE + TOKENS_A_CHARACTER * longer) * len(passages)
+        return Request(messages(self.rubric, query, passages), bound, schema(labels(len(passages)), scale))
 
-    @staticmethod
-    def read(reply: Reply, number: int) -> Parsed:
+    def read(self, reply: Reply, number: int) -> Parsed:
         """Return what a reply says of `number` passages, with counts of foreign, repeated and wrong items."""
-        return parse(reply.text, labels(number), cut=reply.finish == "length")
+        return parse(reply.text, labels(number), self.rubric.scale, cut=reply.finish == "length")
 
-    @classmethod
-    def parse(cls, reply: Reply, number: int) -> list[Outcome]:
+    def parse(self, reply: Reply, number: int) -> list[Outcome]:
         """Return one outcome per passage, in the order of the request: a grade, or why there is none."""
-        return cls.outcomes(reply, cls.read(reply, number))
+        return self.outcomes(reply, self.read(reply, number))
 
     @staticmethod
     def outcomes(reply: Reply, said: Parsed) -> list[Outcome]:

@@ -9,14 +9,14 @@ from typing import ClassVar, NamedTuple, TypeGuard
 from curate.core.config import Json, Section
 from curate.core.errors import DataError
 from curate.core.protocols import Kit
-from curate.core.records import GRADES, STATUSES, STOPPED, Document, Grade, Outcome, Query
+from curate.core.records import STATUSES, STOPPED, Document, Outcome, Query
+from curate.core.scale import FIVE, Scale
 from curate.llm.parse import parse
 from curate.llm.prompts import labels
 from curate.system.egress import Egress
 from curate.system.files import sha256
 
 Pair = tuple[str, str]
-_GRADES: dict[str, Grade] = {grade: grade for grade in GRADES}
 _STATUSES = (*STATUSES, STOPPED)
 
 
@@ -36,7 +36,7 @@ class Config(Section):
 class Recorded(NamedTuple):
     """What a file holds of a pair; its status may be `stopped`, slot and batch_size are None where it names none."""
 
-    grade: Grade | None
+    grade: str | None
     status: str = "rated"
     slot: int | None = None
     batch_size: int | None = None
@@ -50,12 +50,12 @@ class Replay:
 
     egress: ClassVar[Egress] = "local"
 
-    def __init__(self, name: str, config: Config, kit: Kit | None = None) -> None:
+    def __init__(self, name: str, config: Config, kit: Kit | None = None, scale: Scale = FIVE) -> None:
         self.name, self.path, self._assessor, self.family = name, config.path, config.assessor, config.family
         if not self.path.is_file():
             raise DataError(f"judges.{name}.path: {self.path}: no such file; give a file of recorded grades or replies")
         self.identity: Mapping[str, Json] = {"replay": sha256(self.path), "assessor": config.assessor}
-        self._named = kit.named if kit else str
+        self._named, self._scale = (kit.named, kit.scale) if kit else (str, scale)
         self._recorded: dict[Pair, Recorded] | None = None
 
     def rate(self, query: Query, passages: Sequence[Document]) -> list[Outcome]:
@@ -98,7 +98,7 @@ class Replay:
                 found = ", ".join(rows.fieldnames or ()) or "nothing"
                 raise DataError(f"{self.path}:1: found the columns {found}; add {', '.join(sorted(lacking))}")
             for row in rows:
-                said = _recorded(row, f"{self.path}:{rows.line_num}")
+                said = _recorded(row, self._scale, f"{self.path}:{rows.line_num}")
                 if self._wanted(row):
                     yield rows.line_num, (row["query_id"], row["doc_id"]), said
 
@@ -113,7 +113,7 @@ class Replay:
                         "and reply (text or null); mend or remove the line"
                     )
                 if self._wanted(row):
-                    grades = parse(reply, labels(len(doc_ids))).grades.values()
+                    grades = parse(reply, labels(len(doc_ids)), self._scale).grades.values()
                     for doc_id, grade in zip(doc_ids, grades, strict=True):
                         yield number, (query_id, doc_id), Recorded(grade, "rated" if grade else "unparsed")
 
@@ -121,16 +121,16 @@ class Replay:
         return self._assessor is None or self._assessor == (row.get("judge") or row.get("assessor"))
 
 
-def _recorded(row: Mapping[str, str | None], place: str) -> Recorded:
+def _recorded(row: Mapping[str, str | None], scale: Scale, place: str) -> Recorded:
     """Return what a row of grades says; DataError names its place."""
     status, grade = row.get("status") or "rated", row["grade"] or ""
     if status not in _STATUSES:
         raise DataError(f"{place}: found the status {status!r}, expected one of {', '.join(_STATUSES)}")
-    if grade not in (_GRADES if status == "rated" else ("",)):
-        expected = "S, A, B, C or D" if status == "rated" else f"none with the status {status}"
+    if grade not in (scale.labels if status == "rated" else ("",)):
+        expected = f"one of {', '.join(scale.labels)}" if status == "rated" else f"none with the status {status}"
         raise DataError(f"{place}: found the grade {grade!r}, expected {expected}")
     slot, batch_size = (_number(row.get(name), f"{place}: found the {name}") for name in ("slot", "batch_size"))
-    return Recorded(_GRADES.get(grade), status, slot, batch_size)
+    return Recorded(grade or None, status, slot, batch_size)
 
 
 def _number(text: str | None, found: str) -> int | None:

@@ -11,7 +11,7 @@
     return made;
   };
   const plain = (text) => text.normalize("NFKC").toLowerCase();
-  const { pairs, panel, words } = JSON.parse(find("#data").textContent);
+  const { pairs, panel, words, classes } = JSON.parse(find("#data").textContent);
   const readings = new Map(Object.entries(pairs));
   const root = document.documentElement;
   const spoken = () => words[root.lang];
@@ -37,7 +37,7 @@
   const card = ([doc, verdict, passage, votes, published]) => {
     const badges = published ? [badge(verdict, "panel"), badge(published, "published")] : [badge(verdict)];
     const head = make("header", "", ...badges, make("span", "", `${spoken().passage} `, make("code", "", doc)));
-    const given = votes.map((word, place) => make("li", "", panel[place], make("b", `g-${word}`, spoken().grades[word])));
+    const given = votes.map((word, place) => make("li", "", panel[place], make("b", classes[word], spoken().grades[word])));
     const list = make("ul", "votes", ...given);
     list.setAttribute("aria-label", spoken().votes);
     return make("article", "pair", head, make("p", "passage", passage), list);

@@ -45,14 +45,19 @@ def defused(text: str) -> str:
 
 def fold(text: str) -> str:
     """Return what is compared of ids, names, answers and headers: no width, case, blanks or unseen marks."""
-    return "".join(normalize("NFKC", _UNSEEN.sub("", plain(text))).casefold().split())
+    return "".join(normalize("NFKC", seen(text)).casefold().split())
+
+
+def seen(text: str) -> str:
+    """Return a text without marks that have no width."""
+    return _UNSEEN.sub("", plain(text))
 
 
 def canonical(text: str) -> str:
     """Return what a text says: NFC, every run of white space one blank, nothing unseen."""
     while "_x" in text and _ESCAPE.search(text):  # once more, for some programs undo half of it
         text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
-    return " ".join(normalize("NFC", _UNSEEN.sub("", plain(text))).split())
+    return " ".join(normalize("NFC", seen(text)).split())
 
 
 def escaped(text: str) -> str:

@@ -5,13 +5,18 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from curate.core.scale import folded
 from curate.review.forms import Form
-from curate.review.sheets.cells import canonical, defused, difference, fold, like_value, plain
+from curate.review.sheets.cells import canonical, defused, difference, fold, like_value, plain, seen
 from curate.review.sheets.sheet import Sheet, SheetLine
 
 _SHOWN = 24
 """Characters of a cell that may be repeated in a problem: a longer one could be a text of the corpus."""
 _ID = re.compile(r"(?=.*\d)[\w.:/+-]+", re.ASCII)
+_MADE = "which a spreadsheet made of it as a number or a date"
+_BOX = ("true", "false")
+_TICKED = (("yes", "no"), ("y", "n"), ("是", "否"))
+"""Pairs of answers that a box to tick gives as TRUE and FALSE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +99,15 @@ class _Checker:
 
     def __post_init__(self) -> None:
         self.mine, self.theirs = _index(self.rows), _index(self.others)
-        aliases = {fold(word): answer for word, answer in self.form.aliases.items()}
-        self.known = aliases | {fold(answer): answer for answer in self.form.answers}
+        answers = {folded(answer): answer for answer in self.form.answers}
+        aliases = {folded(word): answer for word, answer in self.form.aliases.items()}
+        ticks = {
+            box: answers[each]
+            for pair in _TICKED
+            for box, each in zip(_BOX, pair, strict=True)
+            if answers.keys() >= {*pair} and not answers.keys() & {*_BOX}
+        }
+        self.known = ticks | aliases | answers
         self.me = _index([self.assessor])
 
     def take(self, line: SheetLine) -> None:
@@ -109,7 +121,7 @@ class _Checker:
             return
         for column, found, expected in self._faults(line, row_id):
             self._problem(line, column, row_id, found, expected)
-        answer, note = self.known.get(fold(cells["answer"])), _note(cells.get("note", ""))
+        answer, note = self._answer(cells["answer"]), _note(cells.get("note", ""))
         if answer or note:
             self.entries.setdefault(row_id, []).append(SheetEntry(row_id, answer, note, line.number))
 
@@ -131,7 +143,7 @@ class _Checker:
             return f"{self._shown_id(cell)}, a row of another person", f"a row of {self.assessor}"
         if like_value(canonical(cell)):
             return (
-                f"{self._shown_id(cell)}, which a spreadsheet made of it as a number or a date",
+                f"{self._shown_id(cell)}, {_MADE}",
                 "the id of a row; copy the ids again from the sheet as it was handed out",
             )
         return self._shown_id(cell), "the id of a row of this sample"
@@ -145,11 +157,16 @@ class _Checker:
             at = difference(cells[column], text) if column in cells else None
             if at is not None:
                 yield column, f"a text that was edited, from character {at} on", "the text as it was handed out"
-        if fold(cells["answer"]) and fold(cells["answer"]) not in self.known:
-            yield "answer", self._shown(cells["answer"], texts), f"one of {', '.join(self.form.answers)}"
+        if fold(cells["answer"]) and self._answer(cells["answer"]) is None:
+            made = f", {_MADE}" if _converted(cells["answer"]) else ""
+            yield "answer", f"{self._shown(cells['answer'], texts)}{made}", f"one of {', '.join(self.form.answers)}"
         name = cells.get("assessor", "")
         if fold(name) and fold(name) not in self.me:
             yield "assessor", self._shown(name, texts), repr(self.assessor)
+
+    def _answer(self, cell: str) -> str | None:
+        """Return the answer in a cell, as it was typed or as a spreadsheet keeps it; None if it is none."""
+        return self.known.get(folded(seen(cell)))
 
     def _shown(self, cell: str, texts: Sequence[str] = ()) -> str:
         """Return a cell for a problem, or only how long it is where it could be a text of the corpus."""
@@ -171,6 +188,11 @@ class _Checker:
                 self.problems.append(problem)
         notes = dict.fromkeys(entry.note for entry in entries if entry.note)
         return SheetEntry(first.row_id, first.answer, "\n".join(notes), first.row)
+
+
+def _converted(cell: str) -> bool:
+    """Say whether a cell holds a date, a time or a truth value, which nobody types for an answer."""
+    return like_value(canonical(cell)) and isinstance(folded(seen(cell)), str)
 
 
 def _note(cell: str) -> str:

@@ -39,7 +39,7 @@ def table(
     form: Form, assessor: str, rows: Mapping[str, Sequence[str]], said: Mapping[str, str] | None = None
 ) -> Iterator[list[str]]:
     """Yield the header and the rows of a sheet, no cell of which is more than a text."""
-    yield [form.headers[column] for column in form.columns] + ([] if said is None else [form.said])
+    yield form.header + ([] if said is None else [form.said])
     for row_id, texts in rows.items():
         beside = [] if said is None else [said[row_id]]
         yield [defused(cell) for cell in (row_id, *texts, "", "", assessor, *beside)]

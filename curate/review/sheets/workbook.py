@@ -7,11 +7,12 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime, time
 from typing import TYPE_CHECKING
 
 from curate.core.errors import DataError, MissingExtra
 from curate.review.forms import Form
-from curate.review.sheets.cells import escaped
+from curate.review.sheets.cells import escaped, plain
 from curate.review.sheets.text import Record, table
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def to_xlsx(form: Form, assessor: str, rows: Mapping[str, Sequence[str]]) -> byt
         from openpyxl.styles import Alignment, Font
         from openpyxl.writer.excel import ExcelWriter
     book = Workbook(write_only=True)
-    page = book.create_sheet(re.sub(r"[\[\]:*?/\\]", " ", form.title)[:31])
+    page = book.create_sheet(_title(form.title))
     lines = [[escaped(cell) for cell in row] for row in table(form, assessor, rows)]
     _furnish(page, form, lines)
     cells = [WriteOnlyCell(page) for _ in form.columns]  # used again and again, for a style takes longer than a text
@@ -45,6 +46,8 @@ def to_xlsx(form: Form, assessor: str, rows: Mapping[str, Sequence[str]]) -> byt
                 cell.number_format, cell.alignment = "@", Alignment(wrap_text=True, vertical="top")
                 cell.font = Font(bold=number == 0)
         page.append(cells)
+    if form.meanings:
+        _explain(book.create_sheet(_title(form.meaning)), form)
     stored = io.BytesIO()
     ExcelWriter(book, zipfile.ZipFile(stored, "w", zipfile.ZIP_STORED)).save()
     return _timeless(stored)
@@ -59,10 +62,33 @@ def _furnish(page: "WriteOnlyWorksheet", form: Form, lines: Sequence[Sequence[st
         longest = max(len(line[number - 1]) for line in lines)
         width = _WIDE // 2 if column == "note" else min(_WIDE, max(_NARROW, 2 * longest))
         page.column_dimensions[get_column_letter(number)].width = width
-    choice = DataValidation("list", formula1=f'"{",".join(form.answers)}"', allow_blank=True, errorStyle="warning")
+    listed = f"'{_title(form.meaning)}'!$A$2:$A${1 + len(form.answers)}"  # a list in the rule ends at 255 letters
+    choices = listed if form.meanings else f'"{",".join(form.answers)}"'
+    choice = DataValidation("list", formula1=choices, allow_blank=True, errorStyle="warning")
     letter = get_column_letter(form.columns.index("answer") + 1)
     choice.add(f"{letter}2:{letter}{max(2, len(lines))}")
     page.data_validations.append(choice)
+
+
+def _explain(page: "WriteOnlyWorksheet", form: Form) -> None:
+    """Fill a page with the answers that may be given and what each means."""
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.styles import Alignment, Font
+
+    page.column_dimensions["A"].width, page.column_dimensions["B"].width = _WIDE // 4, _WIDE
+    meanings = [(answer, form.meanings.get(answer, "")) for answer in form.answers]
+    lines = [(form.headers["answer"], form.meaning), *meanings]
+    for number, line in enumerate(lines):
+        cells = [WriteOnlyCell(page) for _ in line]
+        for cell, text in zip(cells, line, strict=True):
+            cell.value, cell.data_type, cell.number_format = escaped(plain(text)), "s", "@"
+            cell.alignment, cell.font = Alignment(wrap_text=True, vertical="top"), Font(bold=number == 0)
+        page.append(cells)
+
+
+def _title(text: str) -> str:
+    """Return the name of a page, without the signs that none may have."""
+    return re.sub(r"[\[\]:*?/\\]", " ", text)[:31]
 
 
 def _timeless(stored: io.BytesIO) -> bytes:
@@ -111,6 +137,10 @@ def _text(value: object) -> str:
         return ""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
+    if isinstance(value, datetime) and (value.year, value.month) == (1900, 1) and value.time() == time():
+        return str(value.day)  # a small number in a cell that shows dates, which begin there with 1
+    if value == time():
+        return "0"
     return str(value)
 
 

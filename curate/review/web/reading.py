@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from curate.core.scale import plain
 from curate.review import Answer, Desk, SampleRow
 
 SOURCE = "page"
@@ -61,9 +62,18 @@ class ReadingOrder:
 
 
 def keys(answers: Sequence[str], taken: str = "UN") -> dict[str, str]:
-    """Return answer -> the key that gives it: its own letter, or numbers if answers are words or a letter is taken."""
-    letters = all(len(answer) == 1 and answer.upper() not in taken for answer in answers)
-    return {answer: answer.upper() if letters else str(number) for number, answer in enumerate(answers, start=1)}
+    """Return answer -> the key that gives it: its own letter or digit if each has one that is free.
+
+    Else a digit: an answer that is one keeps it, the others get what is left of 1 to 9 and 0, in their order. An answer
+    beyond the tenth has none.
+    """
+    own = {answer: sign for answer in answers if len(sign := plain(answer)) == 1 and sign.isascii() and sign.isalnum()}
+    if len(own) == len(answers) and not {*own.values()} & {*taken}:
+        return own
+    digits = {answer: sign for answer, sign in own.items() if sign.isdecimal()}
+    left = (digit for digit in "1234567890" if digit not in digits.values())
+    rest = dict(zip((answer for answer in answers if answer not in digits), left, strict=False))
+    return {answer: (digits | rest)[answer] for answer in answers if answer in digits or answer in rest}
 
 
 def mark(note: str) -> str:

@@ -16,6 +16,8 @@ from starlette.routing import Route
 
 from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError, UserError
+from curate.core.scale import FIVE
+from curate.report import grade_colours
 from curate.review import Answer, Desk, guide
 from curate.review.highlight import pieces
 from curate.review.web.guard import HEADERS, Guard, proven
@@ -42,6 +44,7 @@ def site(desk: Desk, token: str, known: Callable[[str], bool]) -> Starlette:
             Route("/by/{person}", pages.resume, methods=["GET", "POST"]),
             Route("/by/{person}/{row_id}", pages.row),
             Route("/by/{person}/{row_id}", pages.answer, methods=["POST"]),
+            Route("/static/grades.css", pages.colours),
             Route("/static/{name}", _static),
         ],
         middleware=[Middleware(Guard, token=token, known=known, shown=pages.shown)],
@@ -54,7 +57,7 @@ class Pages:
 
     def __init__(self, desk: Desk) -> None:
         self.desk, self.form = desk, desk.sample.form
-        self.meanings = guide.meanings(resources.guide(self.form.guide), self.form.language)
+        self.classes = grade_colours.classes(desk.sample.scale)
         self.render = _renderer(desk)
         self._one_at_a_time = RLock()
 
@@ -69,7 +72,11 @@ class Pages:
 
     def guide(self, _request: Request) -> Response:
         """Show the guide for assessors."""
-        return self.shown("guide", 200, {"guide": guide.html(resources.guide(self.form.guide))})
+        return self.shown("guide", 200, {"guide": guide.html(self.desk.sample.guide)})
+
+    def colours(self, _request: Request) -> Response:
+        """Return the colours of the grades, of which the style sheet of the report has the five."""
+        return Response(grade_colours.styles(self.desk.sample.scale), media_type="text/css")
 
     async def resume(self, request: Request) -> Response:
         """Lead to the first row of which nothing was said, or show that there is none; a form takes back an answer."""
@@ -95,7 +102,8 @@ class Pages:
                 "row_id": row_id,
                 "texts": self._texts(reading.rows[place].texts),
                 "keys": keys(self.form.answers),
-                "meanings": self.meanings,
+                "meanings": self.desk.sample.meanings,
+                "classes": {answer: self.classes.get(answer, f"g-{answer}") for answer in self.form.answers},
                 "chosen": answer.answer if answer else None,
                 "note": note,
                 "began": mark(note),
@@ -193,7 +201,11 @@ def _renderer(desk: Desk) -> Callable[[str, dict[str, Any]], str]:
         undefined=StrictUndefined,
     )
     environment.globals.update(
-        form=form, words=known.get(form.language, known["en"]), language=form.language, name=desk.sample.design.name
+        form=form,
+        words=known.get(form.language, known["en"]),
+        language=form.language,
+        name=desk.sample.design.name,
+        coloured=desk.sample.scale != FIVE,
     )
     return lambda name, values: environment.get_template(f"{name}.html.j2").render(values)
 

@@ -1,6 +1,7 @@
 """Build encoders, retrievers and judges from a pipeline's names and definitions; stages hand them down."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TypeVar
@@ -39,21 +40,19 @@ def retriever(context: Context, name: str) -> Retriever:
     return privacy_guard.guarded_retriever(make(name, config, kit(context)), context)
 
 
-def judge(
-    context: Context, name: str, rubric: Callable[[], Rubric]
-) -> tuple[Judge, None] | tuple[LlmJudge, LanguageModel]:
+def judge(context: Context, name: str, rubric: Rubric) -> tuple[Judge, None] | tuple[LlmJudge, LanguageModel]:
     """Return the judge of that name; a language model comes with the settings of its provider.
 
-    An encoder's name means the heuristic judge over its similarity. `rubric` is called only for language models, and no
-    key is needed.
+    An encoder's name means the heuristic judge over its similarity. The rubric declares the scale of all judges. No key
+    is needed.
     """
     config = language_model(context, name)
     if config is not None:
-        return LlmJudge(name, rubric(), identity(config), config.thinking_tokens), config
+        return LlmJudge(name, rubric, identity(config), config.thinking_tokens), config
     fallback: Settings = {"kind": "similarity", "encoder": name}
     definitions = _with_encoders(context, "judges", [*JUDGES.names(), *presets()], name, fallback)
     make, section = _resolve(JUDGES, "judges", definitions, name, more_kinds=PROVIDERS.names())
-    return make(name, section, kit(context)), None
+    return make(name, section, replace(kit(context), scale=rubric.scale)), None
 
 
 def language_model(context: Context, name: str) -> LanguageModel | None:
@@ -74,7 +73,7 @@ def kit(context: Context) -> Kit:
     """Return what plugins may ask for."""
     may_send = partial(privacy_guard.may_send, context=context)
     named, cache = IdNames(context.folder("mask"), context.home), context.home / "cache"
-    return Kit(partial(encoder, context), cache, engine(context), device(context), named, may_send)
+    return Kit(partial(encoder, context), cache, engine(context), device(context), named, may_send=may_send)
 
 
 def engine(context: Context) -> Engine | None:

@@ -36,7 +36,7 @@ def rate(run: PanelRun) -> None:
     consent.need_masked(run.seats, context)
     for seat in run.seats:
         if isinstance(seat, HeuristicState):
-            rating.rate(seat.judge, seat.work, table.ledger, seat.key, context.progress)
+            rating.rate(seat.judge, seat.work, table.ledger, seat.key, table.rubric.scale, context.progress)
     if context.consent.batch:
         waiting = [seat for seat in run.paid() if seat.work or batching.open_batches(table.ledger, seat)]
         batching.in_batches(run.at(*waiting))

@@ -67,7 +67,12 @@ def _told(context: Context) -> Spoken | None:
     facts = report.facts.get("languages") if report else None
     known = Spoken(**facts) if isinstance(facts, Mapping) else None  # type: ignore[arg-type]
     source = section.get("source")
-    if report is not None and isinstance(source, str) and source != "demo" and not Path(source).expanduser().exists():
+    if (
+        report is not None
+        and isinstance(source, str)
+        and source not in resources.DEMOS
+        and not Path(source).expanduser().exists()
+    ):
         return known  # a task of mteb, which takes long to load again, or a folder that is gone
     try:
         return spoken(check(Input, {name: section[name] for name in Input.model_fields if name in section}, "ingest"))

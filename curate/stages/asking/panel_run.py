@@ -67,8 +67,9 @@ class PanelRun:
         """
         assert self.config.cascade is not None
         pairs, ratings, always = self.table.pool.pairs, list[pl.DataFrame](), self.sample()
+        policy, scale = self.context.policy, self.table.rubric.scale
         for seat in self.in_order().seats:
-            wanted = cascade.wanted(pairs, ratings, self.config.cascade, always)
+            wanted = cascade.wanted(pairs, ratings, self.config.cascade, always, self.config.models, policy, scale)
             yield self.table.left(seat, wanted), wanted
             ratings.append(self.table.snapshot(seat))
 

@@ -1,6 +1,6 @@
 """State of a panel: each judge with what it has rated and what it still has to rate."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -8,6 +8,7 @@ import polars as pl
 from curate.core import sampling
 from curate.core.config import Json
 from curate.core.protocols import Judge
+from curate.core.scale import FIVE
 from curate.ledger import Ledger
 from curate.llm.online import Task
 from curate.llm.prompts import Rubric
@@ -35,6 +36,8 @@ class HeuristicState:
 
     name: str
     judge: Judge
+    identity: Mapping[str, Json]
+    """The judge's own, with the scale that it grades on where that is not the five grades."""
     key: Key
     work: list[Work]
 
@@ -66,6 +69,8 @@ class PanelState:
 
     pool: Pool
     ledger: Ledger
+    rubric: Rubric
+    """What judges read, and whose scale they all grade on."""
     batch: int
     seed: int
     since: str = ""
@@ -75,14 +80,17 @@ class PanelState:
     backwards: bool = False
     """Show the passages of every prompt in reversed order."""
 
-    def seat(self, name: str, context: Context, rubric: Callable[[], Rubric]) -> JudgeState:
+    def seat(self, name: str, context: Context) -> JudgeState:
         """Return the seat of a judge, with all of the pool that it has not rated."""
-        judge, settings = build.judge(context, name, rubric)
+        judge, settings = build.judge(context, name, self.rubric)
         if isinstance(judge, Replay):
             return ReplayState(name, judge, rating.replayed(judge, self.pool))
         if not isinstance(judge, LlmJudge):
-            return self.left(HeuristicState(name, judge, self._key(judge.identity), []), self.pool.pairs)
+            scale = {} if self.rubric.scale == FIVE else {"scale": self.rubric.scale.to_json()}
+            identity: Mapping[str, Json] = {**judge.identity, **scale}
+            return self.left(HeuristicState(name, judge, identity, self._key(identity), []), self.pool.pairs)
         assert settings is not None
+        self.ledger.note_scale(judge.rubric.digest, judge.rubric.scale)
         key = self._key(judge.identity, judge.rubric.digest)
         return self.left(LlmState(name, judge, key, [], settings), self.pool.pairs)
 
@@ -153,6 +161,6 @@ class PanelState:
 def described(seat: JudgeState) -> Json:
     """Return what changes a judge's grades; a language model reads the rubric, others do not."""
     if not isinstance(seat, LlmState):
-        return seat.judge.identity
+        return seat.identity if isinstance(seat, HeuristicState) else seat.judge.identity
     read = seat.judge.rubric
     return {**seat.judge.identity, "rubric": {"name": read.name, "version": read.version, "digest": read.digest}}

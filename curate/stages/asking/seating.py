@@ -8,9 +8,9 @@ from curate.core.config import read_yaml
 from curate.core.records import Document, Query
 from curate.ledger import Ledger
 from curate.ledger.ids import TimeOrderedIds
-from curate.llm import passages
+from curate.llm import passages, prompts
 from curate.llm.passages import ShownText
-from curate.llm.prompts import Rubric, rubric
+from curate.llm.prompts import Rubric
 from curate.panel.rating import Pool
 from curate.stages.asking import build, language_guard
 from curate.stages.asking.panel_run import PanelRun
@@ -25,8 +25,9 @@ def seated(config: Config, context: Context, ledger: Ledger) -> PanelRun:
     """Return the panel at its table, each judge with what it still has to rate."""
     since = TimeOrderedIds().next() if context.consent.retry else ""
     pairs = context.read("pool", "pool").select("query_id", "doc_id")
-    table = PanelState(shown(pairs, config, context), ledger, config.batch, context.seed, since)
-    seats = [table.seat(name, context, lambda: load_rubric(config, context)) for name in config.models]
+    rubric = load_rubric(config, context)
+    table = PanelState(shown(pairs, config, context), ledger, rubric, config.batch, context.seed, since)
+    seats = [table.seat(name, context) for name in config.models]
     return PanelRun(table, seats, config, context)
 
 
@@ -39,7 +40,7 @@ def check_language(config: Config, context: Context) -> None:
 def load_rubric(config: Config, context: Context) -> Rubric:
     """Return the rubric that the panel reads."""
     path = resources.find("prompts", f"{config.rubric or language_guard.rubric_name(context.language)}.yaml")
-    return rubric(read_yaml(path), str(path))
+    return prompts.rubric(read_yaml(path), str(path))
 
 
 def shown(pairs: pl.DataFrame, config: Config, context: Context) -> Pool:

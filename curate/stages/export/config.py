@@ -1,17 +1,32 @@
 """Settings of the stage `export`."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from curate.core.config import Section
 from curate.formats.exporters.candidates import Rerank
+from curate.formats.exporters.graded import Gain, Labels
 
 
 class Config(Section):
     """What is written."""
 
     formats: tuple[str, ...] = ("mteb", "beir", "trec")
+    labels: Labels = Field(
+        default="binary", description="of the retrieval task: binary, graded in their place, or both"
+    )
+    grade: Literal["lower-median", "minimum"] = Field(
+        default="lower-median", description="of the judges' grades, for graded labels; see docs/scales.md"
+    )
+    gain_below_cut: bool = Field(default=True, description="grades below the cut keep their gain in graded labels")
     rerank: Rerank = Rerank()
     license: str | None = None
     source: str = Field(default="", description="one sentence for the card: where queries and documents come from")
     instruction: str | None = Field(default=None, description="how instruction-following models are asked")
     citation: str | None = Field(default=None, description="how the set is cited, in Markdown")
+
+    @property
+    def gain(self) -> Gain | None:
+        """Return what graded labels are made of; None where labels are binary alone."""
+        return None if self.labels == "binary" else Gain(grade=self.grade, gain_below_cut=self.gain_below_cut)

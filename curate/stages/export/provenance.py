@@ -8,14 +8,16 @@ import polars as pl
 from curate.core.config import Json, digest
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
-from curate.formats.exporters.candidates import Rerank
+from curate.core.scale import FIVE
+from curate.panel import voting
 from curate.panel.voting import EXPERTS, FITTED, PAIR
 from curate.stages.context import Context
+from curate.stages.export.config import Config
 from curate.system.files import read_json
 
 
 def made_from(
-    context: Context, benchmark: Benchmark, judged: pl.DataFrame, rerank: Rerank, *, prefixed: bool
+    context: Context, benchmark: Benchmark, judged: pl.DataFrame, config: Config, *, prefixed: bool
 ) -> dict[str, Json]:
     """Return what `curate verify` derives the labels from, beside the ledger; `judged` are all verdicts of the run."""
     panel, facts = read_json(context.folder("judge") / "panel.json"), context.done("judge").facts
@@ -27,11 +29,13 @@ def made_from(
         "panel": {name: _key(identity) for name, identity in panel.items()},
         "shown": facts["shown"],
         "cascade": facts["cascade"] is not None,
-        "policy": policies[0] if policies else "unanimous",
+        "policy": voting.dumped(context.policy),
         "outside": _outside(judged, benchmark, prefixed=prefixed) if FITTED.keys() & policies else [],
         "experts": benchmark.verdicts.filter(experts).height,
         "overridden": _exported(context.read("resolve", "overrides"), benchmark, prefixed=prefixed).height,
-        "rerank": rerank.model_dump(),
+        **({} if context.scale == FIVE else {"scale": context.scale.to_json()}),
+        **({} if config.gain is None else {"graded": {"labels": config.labels, **config.gain.model_dump()}}),
+        "rerank": config.rerank.model_dump(),
         "seed": context.seed,
         "prefixed": prefixed,
     }

@@ -11,13 +11,14 @@ from typing import Any
 
 import polars as pl
 
-from curate.core.config import Json
+from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import Benchmark
-from curate.core.records import GRADES
+from curate.core.scale import Scale
 from curate.formats.exporters import EXPORTERS, integrity, manifest
 from curate.formats.exporters.candidates import candidates
 from curate.formats.exporters.card import form
+from curate.formats.exporters.graded import Gain, gains
 from curate.formats.exporters.ids import prefixed
 from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
@@ -28,8 +29,11 @@ from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from
 from curate.stages.facts import card_facts
 from curate.stages.facts.reckoning import NO_POSITIVE, nothing_left
+from curate.stages.judge.config import Config as JudgeConfig
 from curate.system.corpus import KeptCorpus, TableCorpus
 from curate.system.files import frame, read_json, write_table
+
+NO_GAIN = "no graded label gains anything"
 
 
 def run(config: Config, context: Context) -> Report:
@@ -37,19 +41,23 @@ def run(config: Config, context: Context) -> Report:
     judged = context.read("resolve", "verdicts")
     positives = context.read("resolve", "qrels")
     dropped = context.read("resolve", "dropped")
-    queries = _with_a_positive(context, positives)
     removed = frozenset(dropped.filter(pl.col("table") == "corpus")["id"])
+    # All that is made below knows only documents that the corpus still holds.
+    verdicts = judged.filter(~pl.col("doc_id").is_in(sorted(removed)))
+    graded = _graded(config, context, verdicts)
+    if graded is not None:
+        positives = positives.join(graded.filter(pl.col("score") > 0), on="query_id", how="semi")
+    queries = _with_a_positive(context, positives)
+    verdicts = verdicts.join(queries, on="query_id", how="semi")
     pairs = context.read("sts", "pairs") if context.report("sts") else None
     asked = queries["query_id"] if pairs is None else pl.concat([queries["query_id"], pairs["query_id"]])
     suspicious = _suspicious(context, asked, removed)
-    # All that is made below knows only documents that the corpus still holds.
-    verdicts = judged.filter(~pl.col("doc_id").is_in(sorted(removed)))
     chosen, short = (
-        candidates(verdicts, context.read("pool", "pool"), config.rerank, context.seed)
+        candidates(verdicts, context.read("pool", "pool"), config.rerank, context.seed, context.scale)
         if config.rerank.enabled
         else (frame("qrels"), [])
     )
-    mix = _mix(chosen, verdicts)
+    mix = _mix(chosen, verdicts, context.scale)
     agreed = read_json(context.folder("consensus") / "agreement.json")
     agreed["rerank"] = _on_candidates(context, chosen, agreed["panel"])
     common = card_facts.dependence(context)
@@ -60,14 +68,17 @@ def run(config: Config, context: Context) -> Report:
         corpus=KeptCorpus(TableCorpus(context.folder("diversify")), removed),
         qrels=positives,
         candidates=chosen,
-        verdicts=verdicts.join(queries, on="query_id", how="semi"),
+        verdicts=verdicts,
         facts={**card_facts.facts(context, agreed, common, suspicious), **_chosen(config, mix)},
         duplicates=context.duplicates,
         pairs=pairs,
+        scale=context.scale,
+        graded=None if graded is None else graded.join(queries, on="query_id", how="semi"),
+        replaced=config.labels == "graded",
     )
     benchmark, renamed = prefixed(benchmark)
     integrity.check(benchmark)
-    labels = made_from(context, benchmark, judged, config.rerank, prefixed=renamed is not None)
+    labels = made_from(context, benchmark, judged, config, prefixed=renamed is not None)
     _write(config, context, benchmark, renamed, {"labels": labels, "dependence": common})
     left_out = _left_out(context, queries, short)
     write_table(context.out, "dropped", left_out)
@@ -79,8 +90,18 @@ def run(config: Config, context: Context) -> Report:
         "residual": suspicious,
         "overridden": context.done("resolve").facts["overridden"],
     }
-    notes = _notes(config, common, short, renamed, suspicious)
+    notes = [*_notes(config, common, short, renamed, suspicious), *_of_graded(benchmark)]
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
+
+
+def _graded(config: Config, context: Context, verdicts: pl.DataFrame) -> pl.DataFrame | None:
+    """Return the graded labels of judged pairs; None where labels are binary alone."""
+    if config.gain is None:
+        return None
+    overrides = context.read("resolve", "overrides")
+    choose = context.scale.lower_median if config.grade == "lower-median" else context.scale.minimum
+    settled = overrides.with_columns(grade=pl.col("grades").map_elements(choose, pl.String, skip_nulls=False))
+    return gains(verdicts, context.scale, config.gain, settled)
 
 
 def _with_a_positive(context: Context, positives: pl.DataFrame) -> pl.DataFrame:
@@ -139,6 +160,15 @@ def _write(
         renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
 
 
+def _of_graded(benchmark: Benchmark) -> list[str]:
+    """Return how many graded labels there are, as a sentence; none for binary labels alone."""
+    if benchmark.graded is None:
+        return []
+    gaining = benchmark.graded.filter(pl.col("score") > 0)
+    doubtful = gaining.filter("contested").height
+    return [f"graded labels: {gaining.height:,} pairs gain something, {doubtful:,} of them contested"]
+
+
 def _notes(
     config: Config, common: Mapping[str, Any], short: list[str], renamed: pl.DataFrame | None, suspicious: int
 ) -> list[str]:
@@ -158,6 +188,7 @@ def fingerprint(config: Config, context: Context) -> Json:
         raise ConfigError(f"export.formats: expected one or more of {', '.join(EXPORTERS.names())}")
     for name in config.formats:
         EXPORTERS.load(name)
+    _refuse_graded(config, context)
     judged = context.report("judge")
     return {
         "duplicates": context.duplicates,
@@ -169,34 +200,52 @@ def fingerprint(config: Config, context: Context) -> Json:
     }
 
 
+def _refuse_graded(config: Config, context: Context) -> None:
+    """Raise ConfigError for graded labels of a cascade that leaves out the votes which they need."""
+    section = check(JudgeConfig, context.settings.get("judge") or {}, "judge")
+    if config.labels != "binary" and section.cascade == "positives":
+        raise ConfigError(
+            f"export.labels: {config.labels} needs every judge's grade, and judge.cascade: positives leaves out those "
+            "of pairs that cannot become relevant; leave the cascade out, or take `binary`"
+        )
+
+
 def _chosen(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]:
     """Return what the card says of the settings of this stage."""
     return {
         **{name: getattr(config, name) for name in ("license", "source", "citation", "instruction")},
+        **({} if config.gain is None else {"graded labels": _in_words(config.gain)}),
         "reranking negatives, drawn": config.rerank.draw,
         "reranking negatives, best grade of a vote": ", ".join(f"{grade} {count}" for grade, count in mix.items()),
     }
 
 
-def _mix(chosen: pl.DataFrame, verdicts: pl.DataFrame) -> dict[str, Json]:
-    """Return how many rerank negatives have each best grade: S to D, those that occur."""
+def _in_words(gain: Gain) -> str:
+    return f"{gain.grade}, gains below the cut {'kept' if gain.gain_below_cut else 'are 0'}"
+
+
+def _mix(chosen: pl.DataFrame, verdicts: pl.DataFrame, scale: Scale) -> dict[str, Json]:
+    """Return how many rerank negatives have each best grade, best first, those that occur."""
     negatives = verdicts.join(chosen.filter(pl.col("score") == 0), on=["query_id", "doc_id"], how="semi")
     given = [[vote["grade"] for vote in votes if vote["grade"]] for votes in negatives["votes"]]
-    best = [min(grades, key=GRADES.index) for grades in given if grades]
-    return {grade: count for grade in GRADES if (count := best.count(grade))}
+    best = [min(grades, key=scale.place) for grades in given if grades]
+    return {grade: count for grade in scale.labels if (count := best.count(grade))}
 
 
 def _on_candidates(context: Context, chosen: pl.DataFrame, panel: list[str]) -> dict[str, Json] | None:
     """Return the panel's agreement on a reranker's candidates, as `consensus` measures it; None without candidates."""
     if chosen.is_empty():
         return None
-    return measure(context.read("judge", "ratings").join(chosen, on=PAIR, how="semi"), panel, context.seed)
+    return measure(
+        context.read("judge", "ratings").join(chosen, on=PAIR, how="semi"), panel, context.seed, context.scale
+    )
 
 
 def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.DataFrame:
     """Return the queries that are in no export, or not among the reranking ones, with the reason."""
     asked = context.read("diversify", "queries").join(queries, on="query_id", how="anti")["query_id"]
-    reasons = [(query_id, NO_POSITIVE) for query_id in asked]
+    found = set(context.read("resolve", "qrels")["query_id"])
+    reasons = [(query_id, NO_GAIN if query_id in found else NO_POSITIVE) for query_id in asked]
     reasons += [(query_id, "too few negatives for reranking") for query_id in short]
     rows = ({"table": "queries", "id": name, "stage": "export", "reason": reason} for name, reason in sorted(reasons))
     return frame("dropped", rows)

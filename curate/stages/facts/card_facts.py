@@ -185,7 +185,7 @@ def _altered(facts: Mapping[str, Json], duplicates: str) -> list[Json]:
 def _agreement(agreed: Mapping[str, Any]) -> dict[str, Json]:
     """Return the card's figures of agreement, with their intervals, on each set of pairs that they were measured on.
 
-    On the candidates agreement at the cut is complete by construction, so that only the five grades are shown.
+    On the candidates agreement at the cut is complete by construction, so that only the grades are shown.
     """
     words = {
         "fleiss": "Fleiss' kappa",
@@ -194,11 +194,11 @@ def _agreement(agreed: Mapping[str, Any]) -> dict[str, Json]:
     }
     top, rerank = agreed["top_50"] or {}, agreed["rerank"] or {}
     levels = {
-        "five grades": agreed["five_grades"],
+        "grades": agreed["all_grades"],
         "relevant or not": agreed["cut"],
-        "five grades, top 50": top.get("five_grades"),
+        "grades, top 50": top.get("all_grades"),
         "relevant or not, top 50": top.get("cut"),
-        "five grades, reranking candidates": rerank.get("five_grades"),
+        "grades, reranking candidates": rerank.get("all_grades"),
     }
     shown: dict[str, Json] = {
         f"{word}, {level}": run_figures.stated(found, name, strings("en"))
@@ -206,7 +206,7 @@ def _agreement(agreed: Mapping[str, Any]) -> dict[str, Json]:
         for name, word in words.items()
         if found and not (level.startswith("relevant") and name == "alpha_ordinal")
     }
-    return {**shown, "queries resampled for the 95 % intervals in brackets": agreed["five_grades"]["clusters"]}
+    return {**shown, "queries resampled for the 95 % intervals in brackets": agreed["all_grades"]["clusters"]}
 
 
 def _described(judge: str, judged: Mapping[str, Any]) -> str:

@@ -35,4 +35,9 @@ class Config(Input):
     duplicates: Literal["merge", "keep"] = Field(
         default="merge", description="what becomes of equal texts under several ids"
     )
+    relevant_from: int | None = Field(
+        default=None,
+        ge=1,
+        description="lowest score of the set's own qrels that means relevant; without it any above 0 does",
+    )
     keep_raw: bool = Field(default=False, description="keep the raw texts in the run folder once they are masked")

@@ -25,6 +25,7 @@ from curate.formats.readers.language import spoken
 from curate.formats.readers.settings import Sources, sources
 from curate.formats.readers.text import FIX
 from curate.stages.context import Context, Report, Stage
+from curate.stages.ingest import scores
 from curate.stages.ingest.config import Config
 from curate.system import files
 
@@ -60,6 +61,8 @@ class _Reading:
     dropped: list[dict[str, str]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     read: int = 0
+    scores: Counter[int] = field(default_factory=Counter)
+    """Of all rows of the qrels: what a score means is no matter of the queries that are taken."""
 
     def texts(
         self, table: Literal["queries", "corpus"], classes: files.TableWriter, taken: Callable[[str], bool] = _any
@@ -128,7 +131,9 @@ class _Reading:
             found = pair(row, names)
             if isinstance(found, Problem):
                 self._bad("qrels", source, found)
-            elif found.query_id not in self.queries.left_out and self._usable(source, found):
+                continue
+            self.scores[found.score] += 1
+            if found.query_id not in self.queries.left_out and self._usable(source, found):
                 columns["query_id"].append(found.query_id)
                 columns["doc_id"].append(found.doc_id)
                 columns["score"].append(found.score)
@@ -186,14 +191,17 @@ def run(config: Config, context: Context) -> Report:
         _check_ids(config, reading.queries)
         reading.texts("corpus", classes)
     qrels = reading.qrels()
+    note = scores.taken(reading.scores, config, audited="audit" in context.stages)
     files.write_table(context.out, "qrels", qrels)
+    if config.relevant_from is not None:
+        files.write_json(context.out / files.LABELS, {"relevant_from": config.relevant_from})
     files.write_table(context.out, "aliases", _aliases(reading))
     dropped = files.frame("dropped", reading.dropped).sort("table", "id", "reason")
     files.write_table(context.out, "dropped", dropped)
-    return _report(reading, qrels.height)
+    return _report(reading, qrels.height, [note] if note else [])
 
 
-def _report(reading: _Reading, qrels: int) -> Report:
+def _report(reading: _Reading, qrels: int, notes: list[str]) -> Report:
     lost_qrels = sum(row["table"] == "qrels" for row in reading.dropped)
     facts: dict[str, Json] = {
         "queries": reading.queries.kept,
@@ -206,7 +214,7 @@ def _report(reading: _Reading, qrels: int) -> Report:
         "languages": asdict(spoken(reading.config, reading.sources)),
     }
     kept = reading.queries.kept + reading.corpus.kept
-    return Report(reading.read, kept, len(reading.dropped) - lost_qrels, facts=facts)
+    return Report(reading.read, kept, len(reading.dropped) - lost_qrels, facts=facts, notes=notes)
 
 
 def _aliases(reading: _Reading) -> pl.DataFrame:

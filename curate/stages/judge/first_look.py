@@ -7,6 +7,7 @@ first look: the ratings are looked at in the end.
 import polars as pl
 
 from curate.core.errors import UserError
+from curate.core.scale import Scale
 from curate.panel import sanity, voting
 from curate.panel.sanity import Sanity
 from curate.stages.asking import collection
@@ -24,13 +25,13 @@ def taken(run: PanelRun) -> PanelRun:
     if pairs.is_empty() or config.cascade or run.context.consent.batch or not run.asked():
         return run
     collection.rate(run.of(pairs))
-    _look(run.ratings().join(pairs, on=voting.PAIR, how="semi"), config.sanity, run.context)
+    _look(run.ratings().join(pairs, on=voting.PAIR, how="semi"), config.sanity, run.context, table.rubric.scale)
     return run.of(table.pool.pairs)
 
 
-def _look(ratings: pl.DataFrame, limits: Sanity, context: Context) -> None:
+def _look(ratings: pl.DataFrame, limits: Sanity, context: Context, scale: Scale) -> None:
     names = ratings["judge"].unique().sort().to_list()
-    verdicts = voting.unanimous(ratings, names)
+    verdicts = voting.decide(ratings, names, context.policy, scale)
     kept = verdicts.filter(pl.col("verdict") == "relevant")["query_id"].n_unique()
     few = sanity.surely_few(kept, verdicts["query_id"].n_unique())
     if few and limits.stop:
@@ -39,5 +40,6 @@ def _look(ratings: pl.DataFrame, limits: Sanity, context: Context) -> None:
             "with --set judge.sanity.stop=false"
         )
     least = min(sanity.LEAST, limits.ratings)
-    for line in (*sanity.judges(ratings, least), *sanity.panel(ratings, names, least), *([few] if few else [])):
+    signs = [*sanity.judges(ratings, scale, least), *sanity.panel(ratings, names, scale, least)]
+    for line in (*signs, *([few] if few else [])):
         context.tell(f"judge: after {len(verdicts):,} pairs: {line}")

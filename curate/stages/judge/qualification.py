@@ -12,6 +12,7 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import DataError, UserError
+from curate.core.scale import Scale
 from curate.panel import controls, rating, sanity
 from curate.panel.controls import PAIR, Accuracy
 from curate.pii.naming import IdNames
@@ -19,7 +20,7 @@ from curate.review import drawing
 from curate.stages.asking import collection
 from curate.stages.asking.panel_run import PanelRun
 from curate.stages.asking.panel_state import JudgeState, LlmState, ReplayState
-from curate.stages.asking.seating import load_rubric, shown
+from curate.stages.asking.seating import shown
 from curate.stages.context import Context
 from curate.stages.judge.config import Config, Gate
 from curate.system.corpus import TableCorpus
@@ -36,6 +37,11 @@ class ControlTrial:
     """query_id, doc_id, kind."""
     panel: PanelRun
 
+    @property
+    def scale(self) -> Scale:
+        """Return the scale of the grades."""
+        return self.panel.table.rubric.scale
+
     def asked(self) -> PanelRun:
         """Return the run, the seats that cost with a label that tells them from those at the pool."""
 
@@ -49,12 +55,15 @@ class ControlTrial:
         if self.controls.filter(pl.col("kind") == "positive").is_empty():
             raise DataError(
                 f"controls: found no relevant pair among {known:,} known ones whose query and document are in this "
-                "run; give pairs of this run, graded S or A"
+                f"run; give pairs of this run, graded {' or '.join(self.scale.positives)}"
             )
 
     def measured(self, gate: Gate) -> dict[str, Accuracy]:
         """Return judge -> how it did, from what the ledger holds now."""
-        return {seat.name: controls.measure(self.said(seat), gate.floor, gate.least) for seat in self.panel.seats}
+        return {
+            seat.name: controls.measure(self.said(seat), self.scale, gate.floor, gate.least)
+            for seat in self.panel.seats
+        }
 
     def said(self, seat: JudgeState) -> pl.DataFrame:
         """Return the controls with what a judge said of them: query_id, doc_id, kind, grade."""
@@ -62,9 +71,11 @@ class ControlTrial:
         return self.controls.join(rows, on=PAIR, how="left", maintain_order="left")
 
 
-def known_pairs(path: Path, context: Context) -> pl.DataFrame:
+def known_pairs(path: Path, context: Context, scale: Scale) -> pl.DataFrame:
     """Return the pairs in a file of known grades: query_id, doc_id, grade; DataError unless it is such a table."""
-    return IdNames(context.folder("mask"), context.home).follow(drawing.known(path)).rename({"expected": "grade"})
+    return (
+        IdNames(context.folder("mask"), context.home).follow(drawing.known(path, scale)).rename({"expected": "grade"})
+    )
 
 
 def passed(tried: ControlTrial | None) -> dict[str, Accuracy] | None:
@@ -136,7 +147,7 @@ def trial(run: PanelRun) -> ControlTrial | None:
     path = run.config.gate.positives
     if path is None:
         return None
-    known = known_pairs(path, run.context)
+    known = known_pairs(path, run.context, run.table.rubric.scale)
     found = before(known, run)
     found.need_positives(len(known))
     return found
@@ -151,9 +162,9 @@ def before(known: pl.DataFrame, run: PanelRun) -> ControlTrial:
     pool = context.read("pool", "pool").select(*PAIR, "position")
     documents = [doc.doc_id for batch in TableCorpus(context.folder("diversify")).batches() for doc in batch]
     mine = known.filter(pl.col("doc_id").is_in(documents))
-    drawn = controls.draw(mine, pool, documents, config.gate.size, context.seed)
+    drawn = controls.draw(mine, pool, documents, config.gate.size, context.seed, run.table.rubric.scale)
     texts = shown(controls.among(drawn, pool, config.batch, context.seed), config, context)
     laid = replace(run.table, pool=texts, replicate=REPLICATE)
-    seats = [laid.seat(name, context, lambda: load_rubric(config, context)) for name in config.models]
+    seats = [laid.seat(name, context) for name in config.models]
     asked = [seat for seat in seats if not isinstance(seat, ReplayState)]
     return ControlTrial(drawn, replace(run, table=laid, seats=asked))

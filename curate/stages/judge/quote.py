@@ -72,7 +72,8 @@ def progress(config: Config, context: Context) -> tuple[float | None, dict[str, 
     """
     from curate.ledger import stats
 
-    models = [build.judge(context, name, lambda: seating.load_rubric(config, context)) for name in config.models]
+    rubric = seating.load_rubric(config, context)
+    models = [build.judge(context, name, rubric) for name in config.models]
     asked = {each.name: (digest(each.identity), settings.price) for each, settings in models if settings}
     place = context.ledger or default_path(context.home)
     if not asked or (isinstance(place, Path) and not place.exists()):

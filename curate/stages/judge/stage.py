@@ -14,24 +14,26 @@ import polars as pl
 from curate.core.config import Json
 from curate.core.errors import ConfigError, CurateError
 from curate.core.records import STATUSES, STOPPED
+from curate.core.scale import FIVE
 from curate.ledger import Ledger, default_path
 from curate.llm import online
 from curate.llm.providers import provider
-from curate.panel import cascade, rating, sanity
-from curate.panel.cascade import PAIR
+from curate.panel import cascade, rating, sanity, voting
 from curate.panel.controls import Accuracy
 from curate.panel.judges.heuristic import Lexical, Similarity, guessing
 from curate.panel.judges.llm import LlmJudge
+from curate.panel.voting import PAIR
 from curate.stages.asking import batching, build, collection, consent
 from curate.stages.asking.panel_run import PanelRun
 from curate.stages.asking.panel_state import JudgeState, LlmState, PanelState, described
-from curate.stages.asking.seating import check_language, load_rubric, seated
+from curate.stages.asking.seating import check_language, seated
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import billing
 from curate.stages.judge import first_look, qualification
 from curate.stages.judge.config import Config
 from curate.stages.judge.qualification import trial
-from curate.system.files import frame, sha256, write_json, write_table
+from curate.stages.judge.validation import validated
+from curate.system.files import frame, sha256, write_json, write_scale, write_table
 
 
 def run(config: Config, context: Context) -> Report:
@@ -76,6 +78,8 @@ def _snapshot(
     models: dict[str, Json] = {seat.name: _models(seat, ledger) for seat in panel.paid()}
     write_table(context.out, "ratings", ratings.sort("query_id", "doc_id", "judge"))
     write_table(context.out, "samples", panel.sample() if wanted else frame("samples"))
+    rubric = panel.table.rubric
+    write_scale(context.out, rubric.scale, rubric.all_meanings)
     write_json(context.out / "panel.json", {seat.name: described(seat) for seat in panel.seats})
     found = dict(ratings.group_by("status").len().iter_rows())
     counts: dict[str, int] = {status: found.get(status, 0) for status in (*STATUSES, STOPPED)}
@@ -86,7 +90,7 @@ def _snapshot(
         "heuristic": [seat.name for seat in panel.seats if "heuristic" in seat.judge.identity],
         "models": models,
         "replies": {seat.name: forms.get(seat.key.judge_digest, {}) for seat in panel.paid()},
-        "rubric": next((f"{rubric.name} ({rubric.digest[:12]})" for rubric in rubrics), None),
+        "rubric": next((f"{each.name} ({each.digest[:12]})" for each in rubrics), None),
         "shown": {"query_tokens": config.query_tokens, "passage_tokens": config.passage_tokens},
         "cascade": _savings(config, wanted, len(pool.pairs)),
         "gate": qualification.facts(passed, config),
@@ -98,20 +102,23 @@ def _snapshot(
         cost=total.amount,
         unfinished=stopped or _unfinished(ratings),
         facts=facts,
-        notes=[*qualification.notes(passed, config), *sanity.judges(ratings), *_guesses(panel)],
+        notes=[
+            *qualification.notes(passed, config),
+            *sanity.judges(ratings, panel.table.rubric.scale),
+            *_guesses(panel),
+        ],
     )
 
 
 def fingerprint(config: Config, context: Context) -> Json:
     """Return what identifies each judge, and the rubric's digest; raises if a judge, a file or a rubric is missing."""
-    if not config.models or len(set(config.models)) < len(config.models):
-        raise ConfigError("judge.models: expected one or more different names")
+    rubric = validated(config, context)
     if config.gate.positives is not None and not config.gate.positives.is_file():
         raise ConfigError(f"judge.gate.positives: {config.gate.positives}: no such file; give a table of known grades")
     identities: dict[str, Json] = {}
     rubrics: dict[str, Json] = {}
     for name in config.models:
-        judge, _ = build.judge(context, name, lambda: load_rubric(config, context))
+        judge, _ = build.judge(context, name, rubric)
         if isinstance(judge, LlmJudge):
             rubrics[name] = judge.rubric.digest
         for other, identity in identities.items():
@@ -119,7 +126,10 @@ def fingerprint(config: Config, context: Context) -> Json:
                 raise ConfigError(f"judge.models: {other} and {name} are the same judge; a panel needs different ones")
         identities[name] = judge.identity
     known = None if config.gate.positives is None else sha256(config.gate.positives)
-    return {"judges": identities, "rubrics": rubrics, "controls": known}
+    more: dict[str, Json] = {} if rubric.scale == FIVE else {"scale": rubric.scale.to_json()}
+    if config.cascade and context.policy != "unanimous":
+        more["cascade"] = voting.dumped(context.policy)
+    return {"judges": identities, "rubrics": rubrics, "controls": known, **more}
 
 
 def preflight(config: Config, context: Context) -> None:

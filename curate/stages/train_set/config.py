@@ -5,7 +5,6 @@ from typing import Literal
 from pydantic import Field
 
 from curate.core.config import Section
-from curate.core.records import Grade
 from curate.panel import sanity
 from curate.retrieval.similarity import leaks
 
@@ -33,7 +32,9 @@ class Negatives(Section):
 
     number: int = Field(default=15, ge=1, description="negatives of a query, at most")
     least: int = Field(default=1, ge=1, description="a query with fewer is left out")
-    grades: tuple[Grade, ...] = Field(default=("B", "C", "D"), min_length=1, description="grades of a negative")
+    grades: tuple[str, ...] | None = Field(
+        default=None, min_length=1, description="best grade of a negative; all below the cut without it"
+    )
     draw: Literal["by_rank", "by_grade"] = Field(
         default="by_rank", description="by_rank takes the best-ranked first, by_grade the best-graded"
     )

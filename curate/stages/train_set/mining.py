@@ -1,23 +1,14 @@
 """Hard-negative mining figures: the best grade per pair, and how wrong ungraded negatives would be."""
 
-from collections.abc import Mapping
-
 import polars as pl
 
 from curate.core.config import Json
-from curate.core.records import GRADES
+from curate.core.scale import Scale
 from curate.panel.voting import PAIR
 from curate.stats import ratios
 
 BAND = 10
 """Positions of the pool per reported share of relevant candidates."""
-PLACES: Mapping[str, int] = {grade: place for place, grade in enumerate(GRADES)}
-BEST = (
-    pl.col("votes")
-    .list.eval(pl.element().struct.field("grade").replace_strict(PLACES, default=None, return_dtype=pl.Int64))
-    .list.min()
-)
-"""Place of a pair's best grade, 0 for S; null without a grade."""
 
 
 def mined(verdicts: pl.DataFrame, pool: pl.DataFrame, labels: pl.DataFrame, seed: int) -> list[dict[str, Json]]:
@@ -48,8 +39,15 @@ def _turned(pairs: pl.DataFrame, seed: int) -> dict[str, Json]:
     }
 
 
-def by_grade(chosen: pl.DataFrame, verdicts: pl.DataFrame) -> dict[str, int]:
+def best(scale: Scale) -> pl.Expr:
+    """Return the place of a pair's best grade on the scale, 0 for the best there is; null without a grade."""
+    places = {label: place for place, label in enumerate(scale.labels)}
+    graded = pl.element().struct.field("grade").replace_strict(places, default=None, return_dtype=pl.Int64)
+    return pl.col("votes").list.eval(graded).list.min()
+
+
+def by_grade(chosen: pl.DataFrame, verdicts: pl.DataFrame, scale: Scale) -> dict[str, int]:
     """Return how many negatives have each best grade, those that occur."""
     negatives = verdicts.join(chosen.filter(pl.col("score") == 0), on=PAIR, how="semi")
-    best = negatives.select(best=BEST)["best"].value_counts().sort("best")
-    return {GRADES[at]: count for at, count in best.iter_rows()}
+    counted = negatives.select(best=best(scale))["best"].value_counts().sort("best")
+    return {scale.labels[at]: count for at, count in counted.iter_rows()}

@@ -6,24 +6,26 @@ was chosen: positives 1, negatives 0), train_set.json (counts and figures), and 
 judged here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from curate.core.config import Json
+from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Benchmark
-from curate.core.records import CUT
+from curate.core.scale import Scale
 from curate.formats.exporters import EXPORTERS, manifest
 from curate.panel import voting
 from curate.panel.voting import PAIR
 from curate.report import run_figures
 from curate.retrieval.similarity import leaks
 from curate.stages.asking import build, privacy_guard
+from curate.stages.asking.seating import load_rubric
 from curate.stages.context import Context, Report, Stage
+from curate.stages.judge.config import Config as JudgeConfig
 from curate.stages.train_set import mining, splits
 from curate.stages.train_set.config import Config, Leaks, Negatives
 from curate.system.corpus import TableCorpus
@@ -34,16 +36,17 @@ UNCHECKED = "none"
 
 
 def train_set(
-    verdicts: pl.DataFrame, pool: pl.DataFrame, positives: int, negatives: Negatives
+    verdicts: pl.DataFrame, pool: pl.DataFrame, positives: int, negatives: Negatives, scale: Scale
 ) -> tuple[pl.DataFrame, dict[str, str]]:
     """Return the chosen pairs (query_id, doc_id, score), sorted, and of every other query why it has none.
 
-    Relevant pairs are positives, best grade, then best position first. Negatives are pairs that every judge found not
-    relevant, with a grade that is asked for; of several judges the best grade counts. What a judge failed to grade, or
-    judges disagree on, is neither.
+    Relevant pairs are positives, best grade, then best position first. Negatives are pairs that are not relevant,
+    with a grade that is asked for (by default any below the cut); of several judges the best grade counts. What is
+    contested, or a judge failed to grade, is neither.
     """
-    pairs = verdicts.join(pool.select(*PAIR, "position"), on=PAIR).with_columns(best=mining.BEST)
-    wanted = pl.col("best").is_in([mining.PLACES[grade] for grade in negatives.grades])
+    pairs = verdicts.join(pool.select(*PAIR, "position"), on=PAIR).with_columns(best=mining.best(scale))
+    grades = below_cut(scale) if negatives.grades is None else negatives.grades
+    wanted = pl.col("best").is_in([scale.place(grade) for grade in grades])
     order = ["position", "best"] if negatives.draw == "by_rank" else ["best", "position"]
     found = [
         pairs.filter(kind)
@@ -71,15 +74,15 @@ def run(config: Config, context: Context) -> Report:
     """Decide every pair, take out what the test set knows, choose, and write."""
     panel = sorted(read_json(context.folder("judge") / "panel.json"))
     judged: dict[str, Any] = dict(context.done("judge").facts)
-    verdicts = voting.unanimous(context.read("judge", "ratings"), panel)
+    verdicts = voting.decide(context.read("judge", "ratings"), panel, context.policy, context.scale)
     queries, pool = context.read("diversify", "queries"), context.read("pool", "pool")
     leaking = _leaks(config, context, queries, verdicts)
     gone = leaking.filter("removed")
     leaked = gone.filter(pl.col("kind") == "query")["query_id"]
     left = verdicts.filter(~pl.col("query_id").is_in(leaked.implode())).join(gone, on=PAIR, how="anti")
-    chosen, why = train_set(left, pool, config.positives, config.negatives)
+    chosen, why = train_set(left, pool, config.positives, config.negatives, context.scale)
     dropped = _dropped(queries, chosen, why, leaked)
-    labels = context.read("diversify", "qrels").filter(pl.col("score") > 0)
+    labels = context.legacy_positives()
     found: dict[str, Any] = {
         "test": Path(config.test).name if config.test != UNCHECKED else None,
         "leaks": _counted(config, leaking),
@@ -89,7 +92,7 @@ def run(config: Config, context: Context) -> Report:
         "verdicts": dict(verdicts.group_by("verdict").len().sort("verdict").iter_rows()),
         "positives": int((chosen["score"] == 1).sum()),
         "negatives": int((chosen["score"] == 0).sum()),
-        "negatives_by_grade": mining.by_grade(chosen, verdicts),
+        "negatives_by_grade": mining.by_grade(chosen, verdicts, context.scale),
         "mined": mining.mined(verdicts, pool, labels, context.seed),
     }
     lost = ", ".join(f"{count:,} {reason}" for reason, count in _reasons(dropped).items())
@@ -214,13 +217,31 @@ def fingerprint(config: Config, context: Context) -> Json:
             "train_set.test: found nothing, expected the folder of the test set's run, or of an export of it; name it "
             "with --test FOLDER, or check nothing for leaks with --test none"
         )
-    if set(config.negatives.grades) & CUT:
-        raise ConfigError(f"train_set.negatives.grades: expected grades below the cut, found {config.negatives.grades}")
+    _check_grades(config.negatives.grades, context)
     known: dict[str, Json] = {"residual": privacy_guard.allowed(context), "duplicates": context.duplicates}
     if config.test != UNCHECKED:
         known["encoder"] = build.encoder(context, config.leaks.encoder).revision
         known["test"] = splits.digests(Path(config.test))
+    if context.policy != "unanimous":
+        known["policy"] = voting.dumped(context.policy)
+    if context.relevant_from is not None:
+        known["relevant_from"] = context.relevant_from
     return known
+
+
+def _check_grades(grades: Sequence[str] | None, context: Context) -> None:
+    """Raise ConfigError unless the grades asked for are below the cut of the rubric."""
+    scale = load_rubric(check(JudgeConfig, context.settings.get("judge") or {}, "judge"), context).scale
+    if grades is not None and not {*grades} <= {*below_cut(scale)}:
+        raise ConfigError(
+            f"train_set.negatives.grades: found {', '.join(grades)}, expected grades below the cut: "
+            f"{', '.join(below_cut(scale))}"
+        )
+
+
+def below_cut(scale: Scale) -> list[str]:
+    """Return the labels of grades that do not make a document relevant, best first."""
+    return [label for label in scale.labels if label not in scale.relevant]
 
 
 STAGE = Stage("train_set", Config, ("mask", "diversify", "pool", "judge"), run, fingerprint, version=2)

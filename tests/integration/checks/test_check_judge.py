@@ -254,7 +254,7 @@ def test_after_a_cascade_kappa_is_that_of_the_sample(
     agreed = json.loads((run.folder / "consensus" / "agreement.json").read_text("utf-8"))
     sample = len(pl.read_parquet(run.folder / "judge" / "samples.parquet"))
     assert 0 < sample < len(PAIRS)
-    assert found["panel"]["kappa"] == agreed["five_grades"]["fleiss"]
+    assert found["panel"]["kappa"] == agreed["all_grades"]["fleiss"]
     assert found["panel"]["kappa_cut"] == agreed["cut"]["fleiss"]
     said = curate(tmp_path, "agree", "--run", str(run.folder), **home).stdout
     assert f"after a cascade agreement is measured on the {sample} pairs" in said

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -199,7 +198,7 @@ def test_every_pipeline_in_the_readme_loads() -> None:
         pipeline = Pipeline.check(settings, "README.md")
         context = Context(run=Path(), out=Path(), home=Path(), definitions=settings)
         for name in pipeline.head.judges:
-            build.judge(context, name, partial(load_rubric, Config(), context))
+            build.judge(context, name, load_rubric(Config(), context))
 
 
 @pytest.mark.parametrize("name", ["demo", "zh-legacy", "cmedteb", "replay"])

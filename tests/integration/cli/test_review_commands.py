@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from curate.core.records import CUT
+from curate.core.scale import FIVE
 from tests.support.pools import table
 from tests.support.runs import curate, tiny
 
@@ -94,7 +94,7 @@ def test_out_and_back_and_what_it_proves(folder: Path) -> None:
     assert len(overrides) > 0
     assert set(overrides["verdict"]) <= {"relevant", "not relevant", "contested"}
     settled = overrides.filter(overrides["assessors"].list.contains("adjudicated"))
-    assert all(set(grades) <= CUT for grades in settled["grades"].to_list())
+    assert all(set(grades) <= FIVE.relevant for grades in settled["grades"].to_list())
 
 
 def test_a_single_assessor_disagrees_with_the_panel_and_nobody_else(folder: Path) -> None:

@@ -96,9 +96,10 @@ def test_every_file_of_settings_is_refused_with_its_name(tmp_path: Path, name: s
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_key_that_is_no_text_is_named(tmp_path: Path) -> None:
-    (tmp_path / "x.yaml").write_text("version: 1\njudges: {no: {kind: lexical}}\n")
-    assert "the key False is true/false, expected text; write it in quotes" in curate(tmp_path, "run", "x.yaml").stderr
+def test_a_key_is_the_text_that_was_typed() -> None:
+    read = safe_yaml.parse("{yes: 1, no: yes, 3: 2, 007: 3, null: 4, 1.0: 5, ~: 6, on: {off: 7}}")
+    assert read == {"yes": 1, "no": True, "3": 2, "007": 3, "null": 4, "1.0": 5, "~": 6, "on": {"off": 7}}
+    assert safe_yaml.parse("{a: &one {x: 1}, b: {<<: *one, y: 2}}")["b"] == {"x": 1, "y": 2}
 
 
 @pytest.mark.parametrize("name", ["aliases of aliases", "5,000 brackets", "a long number"])

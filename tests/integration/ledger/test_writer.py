@@ -147,7 +147,7 @@ def test_many_at_once_are_all_written_in_the_order_given(ledger: Ledger) -> None
 
 
 async def with_one_bad(ledger: Ledger) -> list[object]:
-    bad = replace(RATING, grade="Z")  # type: ignore[arg-type]
+    bad = replace(RATING, grade="Z")
     rows = [[bad if number == 17 else RATING] for number in range(40)]
     return await asyncio.gather(*(ledger.write(each, CALL) for each in rows), return_exceptions=True)
 

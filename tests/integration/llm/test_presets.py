@@ -49,7 +49,7 @@ def named(name: str, **judges: dict[str, Any]) -> LanguageModel:
 def complaint(name: str, **judges: dict[str, Any]) -> str:
     context = Context(Path(), Path(), Path(), definitions={"judges": judges})
     with pytest.raises(ConfigError) as caught:
-        build.judge(context, name, lambda: RUBRIC)
+        build.judge(context, name, RUBRIC)
     return str(caught.value)
 
 
@@ -62,7 +62,7 @@ def test_the_names_that_people_look_for_are_there() -> None:
 
 @each
 def test_a_preset_is_a_whole_judge(name: str) -> None:
-    judge, config = build.judge(Context(Path(), Path(), Path()), name, lambda: RUBRIC)
+    judge, config = build.judge(Context(Path(), Path(), Path()), name, RUBRIC)
     assert config == preset(name)
     assert isinstance(config, ProviderConfig)
     assert judge.identity["model"] == identity(config)

@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curate.panel.agreement_figures import PAIRED, SCHEMES, Kind, Scale, figures, on_grades, on_parts
+from curate.core.scale import FIVE, Scale
+from curate.panel.agreement_figures import PAIRED, SCHEMES, Kind, Level, figures, on_grades, on_parts
 from curate.stats.agreement import Scheme, ac, alpha, cohen, cohen_error, cohen_slope, fleiss_z, measure, scalar
 from curate.stats.bootstrap import resamples
 from curate.stats.tally import compress, crosstab, tally
 from tests.support.literal import K, Rows, cohen_pairs, fleiss_gwet, gwet, krippendorff, observed, total, uniform
+from tests.support.scales import scales
 
 Matrix = npt.NDArray[np.int64]
 MATRICES = st.integers(2, 4).flatmap(
@@ -72,7 +74,7 @@ def test_what_must_not_change_figures(codes: Rows, data: st.DataObject) -> None:
     raters = data.draw(st.permutations(range(len(codes[0]))))
     renamed = [*data.draw(st.permutations(range(K))), -1]
 
-    def run(rows: Rows, scale: Scale = "interval") -> dict[str, Any]:
+    def run(rows: Rows, scale: Level = "interval") -> dict[str, Any]:
         return dict(figures(rows, Kind(K, scale), names(rows), seed=0, replicates=0))
 
     before, moved = run(codes), run([[row[rater] for rater in raters] for row in codes[::-1]])
@@ -118,9 +120,9 @@ def test_items_are_resampled_where_there_are_no_clusters() -> None:
 
 def test_the_cut_and_the_grades_are_measured_from_one_count() -> None:
     codes, query = panel(20, 6, seed=3)
-    both: Any = on_grades(codes, ["a", "b", "c"], query, seed=1)
+    both: Any = on_grades(codes, ["a", "b", "c"], query, FIVE, seed=1)
     sides = np.where(codes < 0, -1, codes > 1)
-    assert both["five_grades"] == figures(codes, Kind(5), ["a", "b", "c"], query, seed=1)
+    assert both["all_grades"] == figures(codes, Kind(5), ["a", "b", "c"], query, seed=1)
     assert both["cut"] == figures(sides, Kind(2), ["a", "b", "c"], query, seed=1)
     assert both["cut"]["pairs_of_raters"][0]["linear"] == both["cut"]["pairs_of_raters"][0]["nominal"]
 
@@ -213,7 +215,23 @@ def test_after_a_cascade_the_sample_is_measured() -> None:
         [("q", str(doc), 49 + doc) for doc in range(4)], ["query_id", "doc_id", "position"], orient="row"
     )
     none = pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String})
-    whole: Any = on_parts(ratings, ["a", "b"], none, pool, 0)
-    part: Any = on_parts(ratings, ["a", "b"], pool.select("query_id", "doc_id").head(1), pool, 0)
+    whole: Any = on_parts(ratings, ["a", "b"], none, pool, 0, FIVE)
+    part: Any = on_parts(ratings, ["a", "b"], pool.select("query_id", "doc_id").head(1), pool, 0, FIVE)
     assert (whole["cut"]["items"], whole["cut"]["percent"], whole["top_50"]["cut"]["items"]) == (4, 0.5, 2)
     assert (part["cut"]["items"], part["cut"]["percent"], part["top_50"]["cut"]["items"]) == (1, 1, 1)
+
+
+@settings(max_examples=50)
+@given(scales(), st.data())
+def test_distances_of_any_scale_are_those_of_its_gains(scale: Scale, data: st.DataObject) -> None:
+    """Cohen's kappa with quadratic weights is 1 less observed over expected squared differences of gains."""
+    place = st.integers(0, len(scale.labels) - 1)
+    rows = data.draw(st.lists(st.tuples(place, place), min_size=2, max_size=30))
+    found: Any = on_grades(np.array(rows), ["a", "b"], [0] * len(rows), scale, seed=0, replicates=0)
+    [pair] = found["all_grades"]["pairs_of_raters"]
+    one, other = (np.array([scale.gains[row[at]] for row in rows], dtype=float) for at in (0, 1))
+    expected = ((one[:, None] - other[None, :]) ** 2).mean()
+    kappa = None if not expected else 1 - ((one - other) ** 2).mean() / expected
+    assert pair["quadratic"] == (None if kappa is None else pytest.approx(kappa, abs=1e-6))
+    sides = [[int(label > scale.labels.index(scale.relevant_from)) for label in row] for row in rows]
+    assert found["cut"]["percent"] == pytest.approx(np.mean([one == other for one, other in sides]), abs=1e-6)

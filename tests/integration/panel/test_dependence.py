@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from curate.core.scale import FIVE
 from curate.panel import agreement_figures
 from curate.report.page import page, strings
 from curate.runs.pipeline import Pipeline
@@ -107,12 +108,12 @@ def test_one_category_is_by_definition_on_page_and_card(folder: Path, monkeypatc
     monkeypatch.setenv("CURATE_HOME", str(folder / "home"))
     context = Run(folder / "runs/tiny", Pipeline.load(folder / "runs/tiny/pipeline.yaml")).beside("report")
     shown = report.gather(ReportConfig(), context)
-    same = agreement_figures.on_grades(np.full((9, 3), 4), ["a", "b", "c"], np.arange(9) % 3, seed=1)
+    same = agreement_figures.on_grades(np.full((9, 3), 4), ["a", "b", "c"], np.arange(9) % 3, FIVE, seed=1)
     agreed = {**shown.agreed, **same}
     written = page(replace(shown, agreed=agreed), "en", "zh")
     card = card_facts.facts(context, {**agreed, "rerank": None}, card_facts.dependence(context), 0)["agreement"]
     assert isinstance(card, dict)
-    for level in ("five grades", "relevant or not"):
+    for level in ("grades", "relevant or not"):
         assert card[f"percent agreement, {level}"] == "1, by definition: one category only"
         assert card[f"Fleiss' kappa, {level}"] == "not defined"
     row = written.split('<th scope="row">percent agreement</th>')[1].split("</tr>")[0]

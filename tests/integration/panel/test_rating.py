@@ -11,6 +11,7 @@ from curate.core.config import Json, text_digest
 from curate.core.errors import ProviderError, RunFailed
 from curate.core.messages import Reply
 from curate.core.records import Document, Outcome, Query
+from curate.core.scale import FIVE, Scale
 from curate.ledger import Ledger
 from curate.llm.online import Task
 from curate.llm.parse import Parsed, parse
@@ -82,9 +83,9 @@ def test_a_pair_without_a_rating_is_in_the_snapshot_as_failed(ledger: Ledger) ->
 def test_a_reply_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str | None] = []
 
-    def counting(text: str | None, labels: Sequence[str], *, cut: bool = False) -> Parsed:
+    def counting(text: str | None, labels: Sequence[str], scale: Scale, *, cut: bool = False) -> Parsed:
         seen.append(text)
-        return parse(text, labels, cut=cut)
+        return parse(text, labels, scale, cut=cut)
 
     monkeypatch.setattr(llm, "parse", counting)
     assert [row.grade for row in one("SA").read(replied('{"P1":"S","P2":"A"}')).ratings] == ["S", "A"]
@@ -195,7 +196,7 @@ def test_an_offline_judge_writes_query_by_query(ledger: Ledger) -> None:
     jobs: list[Work] = [*work("SA"), *work("BCD", Query("q2", "痛风能吃豆腐吗")), *work("D", Query("q3", "别的"))]
     seen: list[tuple[int, int]] = []
     with pytest.raises(RunFailed, match="broke"):
-        rate(LastLetter(fail_at=3), jobs, ledger, KEY, lambda _label, total, done: seen.append((total, done)))
+        rate(LastLetter(fail_at=3), jobs, ledger, KEY, FIVE, lambda _label, total, done: seen.append((total, done)))
     assert seen == [(3, 1), (3, 2)]
     assert sorted(ledger.ratings("judge", "rubric")["grade"]) == list("ABCDS")
     assert ledger.count("calls") == 0

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from curate.core.errors import ConfigError, DataError
 from curate.core.records import TABLES
+from curate.core.scale import FIVE, Scale
 from curate.panel.sampling_design import allocate, apportion, counts, draw, floors, guesses, strata, verdict_of
 from curate.stats.sample_estimates import StratumCounts, share
+from tests.support.scales import scales
 
 VERDICT = {"relevant": "SA", "not relevant": "BCD"}
 SIZES = {
@@ -55,7 +57,7 @@ def judged(rows: list[tuple[str, str, int]]) -> tuple[pl.DataFrame, pl.DataFrame
 
 def named(rows: list[tuple[str, str, int]]) -> list[str]:
     """Return the strata in the order in which the pairs were given."""
-    return strata(*judged(rows)).sort("doc_id")["stratum"].to_list()
+    return strata(*judged(rows), FIVE).sort("doc_id")["stratum"].to_list()
 
 
 CASES = [
@@ -87,7 +89,7 @@ def test_strata_are_a_dozen_have_a_guess_and_are_sorted() -> None:
         for grades in ((a, b) for a in known for b in known)
         for position in (1, 100)
     ]
-    frame = strata(*judged(rows))
+    frame = strata(*judged(rows), FIVE)
     assert set(frame["stratum"]) == set(SIZES)
     assert all(0 < guess < 1 for guess in guesses(counts(frame)).values())
     assert frame.select("query_id", "doc_id").equals(frame.select("query_id", "doc_id").sort("query_id", "doc_id"))
@@ -96,21 +98,21 @@ def test_strata_are_a_dozen_have_a_guess_and_are_sorted() -> None:
 def test_order_of_the_pool_changes_no_stratum() -> None:
     verdicts, pool = judged([case[:3] for case in CASES])
     shuffled = pool.sample(fraction=1, shuffle=True, seed=3)
-    assert strata(verdicts.reverse(), shuffled).equals(strata(verdicts, pool))
+    assert strata(verdicts.reverse(), shuffled, FIVE).equals(strata(verdicts, pool, FIVE))
 
 
 def test_strata_refuse_what_they_do_not_know() -> None:
     verdicts, pool = judged([("relevant", "SS", 1), ("relevant", "SS", 2)])
     with pytest.raises(DataError, match="found 1 pairs that are not in the pool, the first is 'q1 d000001'"):
-        strata(verdicts, pool.head(1))
+        strata(verdicts, pool.head(1), FIVE)
     with pytest.raises(DataError, match="found 2 pairs that have another verdict"):
-        strata(verdicts.with_columns(verdict=pl.lit("perhaps")), pool)
+        strata(verdicts.with_columns(verdict=pl.lit("perhaps")), pool, FIVE)
     with pytest.raises(ConfigError, match="no guess for the stratum 'relevent, split, deeper'; did you mean 'relevant"):
         guesses(["relevent, split, deeper"])
 
 
 def test_no_pair_at_all() -> None:
-    frame = strata(*judged([]))
+    frame = strata(*judged([]), FIVE)
     assert counts(frame) == {}
     assert allocate({}, {}, 100) == {}
     assert draw(frame, {}, seed=1).columns == ["query_id", "doc_id", "stratum", "probability"]
@@ -307,8 +309,21 @@ def test_a_pool_of_full_size_is_fast() -> None:
     verdicts = pairs.join(each.drop("query_id", "doc_id"), on="verdict", maintain_order="left")
     pool = pairs.select("query_id", "doc_id", position=pl.int_range(pl.len(), dtype=pl.Int32) % 200)
     start = time.perf_counter()
-    placed = strata(verdicts.select(*TABLES["verdicts"]), pool)
+    placed = strata(verdicts.select(*TABLES["verdicts"]), pool, FIVE)
     sizes = counts(placed)
     drawn = draw(placed, allocate(sizes, guesses(sizes), 5000), seed=1)
     assert (len(placed), len(drawn)) == (367000, 5000)
     assert time.perf_counter() - start < 3
+
+
+@given(scales())
+def test_the_worst_grade_has_the_guess_of_d_whatever_it_is_called(scale: Scale) -> None:
+    worst = scale.labels[-1]
+    for label in (worst, "x, deeper", "y, top 50", "all"):
+        found = guesses([f"not relevant, all {label}, {band}" for band in ("top 50", "deeper")])
+        assert [*found.values()] == [0.02, 0.003]
+    verdicts, pool = judged([("not relevant", "D", 60)])
+    worded = pl.Series([[{"judge": "a", "grade": worst}]], dtype=TABLES["verdicts"]["votes"])
+    assert strata(verdicts.with_columns(votes=worded), pool, scale)["stratum"].to_list() == [
+        f"not relevant, all {worst}, deeper"
+    ]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
+from curate.core.scale import FIVE
 from curate.panel import sanity
 from tests.support.runs import curate
 from tests.vendor import Vendor, vendor
@@ -111,12 +112,12 @@ def test_a_panel_that_contradicts_itself_is_named(tmp_path: Path) -> None:
     """One judge finds relevant what the other does not."""
     pairs = [(f"q{n % 10}", f"d{n}") for n in range(250)]
     rows = [(*pair, judge, "SD"[(n + place) % 2]) for n, pair in enumerate(pairs) for place, judge in enumerate("ab")]
-    assert sanity.panel(ratings(*rows), ["a", "b"]) == [
+    assert sanity.panel(ratings(*rows), ["a", "b"], FIVE) == [
         "the judges are on both sides of the cut in 250 of 250 pairs",
         "the judges agree less than chance would have them: Fleiss' kappa -1.000 on the cut",
     ]
-    assert sanity.panel(ratings(*rows[:398]), ["a", "b"]) == []  # 199 pairs say nothing yet
-    assert sanity.judges(ratings(*rows)) == []
+    assert sanity.panel(ratings(*rows[:398]), ["a", "b"], FIVE) == []  # 199 pairs say nothing yet
+    assert sanity.judges(ratings(*rows), FIVE) == []
 
 
 def test_one_grade_for_all_controls_is_said() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from curate.core.records import AUDITED
+from curate.core.scale import FIVE
 from curate.report import audit_page
 from curate.report.audit_page import KINDS, STYLES, strings
 from curate.system.files import read_json, read_table
@@ -38,7 +39,7 @@ def page(run: Path, found: dict[str, Any], language: str = "zh", most: int = 100
     pairs = audit_page.examples(compared, queries, 5)
     texts = dict(read_table(run / "mask", "queries").select("query_id", "text").iter_rows())
     passages = dict(read_table(run / "mask", "corpus").select("doc_id", "text").iter_rows())
-    return audit_page.page(found, audit_page.cards(queries, pairs, counts, texts, passages), language)
+    return audit_page.page(found, audit_page.cards(queries, pairs, counts, texts, passages), language, FIVE)
 
 
 def test_the_page_lies_in_the_run_folder_and_asks_nothing_of_any_network(run: Path) -> None:

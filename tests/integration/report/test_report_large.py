@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from curate.core.records import GRADES, TABLES
+from curate.core.records import TABLES
+from curate.core.scale import FIVE
 from curate.panel.voting import decide
 from curate.report.page import strings
 from curate.stages.configs import ReportConfig
@@ -69,15 +70,15 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_table(run / "pool", "pool", completed(pool, "pool"))
     ratings = pl.concat(rated(pairs, judge, spare) for judge, spare in (("lexical", 0), ("strict", 20)))
     write_table(run / "judge", "ratings", ratings)
-    write_table(run / "consensus", "verdicts", decide(ratings, ["lexical", "strict"], "unanimous"))
+    write_table(run / "consensus", "verdicts", decide(ratings, ["lexical", "strict"], "unanimous", FIVE))
     write(target, run, ReportConfig(lengths=50))
     return target
 
 
 def rated(pairs: pl.DataFrame, judge: str, spare: int) -> pl.DataFrame:
     """Return one judge's ratings: 4 % S, and A, B, C of 4 % each; `spare` moves who gets which."""
-    place = pl.min_horizontal((pl.col("chance") + spare) % 1000 // 40, len(GRADES) - 1)
-    grade = place.replace_strict(dict(enumerate(GRADES)), return_dtype=pl.String)
+    place = pl.min_horizontal((pl.col("chance") + spare) % 1000 // 40, len(FIVE.labels) - 1)
+    grade = place.replace_strict(dict(enumerate(FIVE.labels)), return_dtype=pl.String)
     known = pairs.select("query_id", "doc_id", judge=pl.lit(judge), grade=grade, status=pl.lit("rated"))
     return completed(known, "ratings")
 

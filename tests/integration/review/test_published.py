@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curate.core.records import CUT
+from curate.core.scale import FIVE
 from curate.panel.sampling_design import allocate
 from curate.report.page import strings
 from curate.review import Answer, Desk, Sample
@@ -143,8 +143,8 @@ def test_figures_of_a_run_hold_the_truth_and_are_better_than_the_panels(
     run, truth, _ = resolved
     found: Any = prove(run)
     labels = table(run, "resolve", "verdicts").select("query_id", "doc_id", "verdict").rows()
-    positives = [truth[query, doc] in CUT for query, doc, verdict in labels if verdict == "relevant"]
-    relevant = sum(grade in CUT for grade in truth.values())
+    positives = [truth[query, doc] in FIVE.relevant for query, doc, verdict in labels if verdict == "relevant"]
+    relevant = sum(grade in FIVE.relevant for grade in truth.values())
     assert (found["samples"], found["read"], found["outdated"]) == (["expert"], 400, False)
     precision = found["confirmed"]["relevant"]
     assert precision["low"] <= sum(positives) / len(positives) <= precision["high"]
@@ -180,7 +180,7 @@ def test_answers_to_two_samples_are_put_together_and_a_disputed_pair_keeps_the_p
     disputed = next(row for row, pair in ids.items() if pair not in known)
     said = {row: truth[pair] for row, pair in ids.items()}
     desk.record("wang", [Answer(row, grade) for row, grade in said.items()])
-    other = "D" if said[disputed] in CUT else "S"
+    other = "D" if said[disputed] in FIVE.relevant else "S"
     desk.record("li", [Answer(row, other if row == disputed else grade) for row, grade in said.items()])
     resolve(run)
     found: Any = prove(run)
@@ -189,8 +189,8 @@ def test_answers_to_two_samples_are_put_together_and_a_disputed_pair_keeps_the_p
     labels = {(query, doc): verdict for query, doc, verdict, *_ in table(run, "resolve", "verdicts").rows()}
     panel = {(query, doc): verdict for query, doc, verdict, *_ in table(run, "consensus", "verdicts").rows()}
     assert labels[ids[disputed]] == panel[ids[disputed]]
-    relevant = sum(grade in CUT for grade in truth.values())
-    hits = sum(truth[pair] in CUT for pair, verdict in labels.items() if verdict == "relevant")
+    relevant = sum(grade in FIVE.relevant for grade in truth.values())
+    hits = sum(truth[pair] in FIVE.relevant for pair, verdict in labels.items() if verdict == "relevant")
     assert found["recall"]["low"] <= hits / relevant <= found["recall"]["high"]
 
 
@@ -316,7 +316,7 @@ def test_two_people_agree_on_grades_too(changed: Path) -> None:
     assert between["grades"]["low"] < between["grades"]["value"] < 1.0
     assert report["alpha"]["low"] < report["alpha"]["value"] < 1.0
     shown = curate(changed, "review", "report").stdout
-    assert "kappa of wang, li, five grades, quadratic" in shown
-    assert "alpha of all people, five grades, ordinal" in shown
+    assert "kappa of wang, li, grades, quadratic" in shown
+    assert "alpha of all people, grades, ordinal" in shown
     html = (changed / "runs" / "tiny" / "report" / "report.html").read_text(encoding="utf-8")
     assert "wang" not in Read(html).text, "who read is nobody's business"

@@ -9,11 +9,14 @@ import pytest
 from typer.testing import CliRunner
 
 from curate.cli.app import app
-from curate.core.config import digest
+from curate.core.config import digest, read_yaml
 from curate.ledger import Call, Ledger, Rating
 from curate.ledger.stats import stats
+from curate.llm.prompts import rubric
 from curate.runs.ledger_check import check
+from tests import ROOT
 from tests import vendor as fake
+from tests.support import asking
 from tests.support.asking import FAST, judged, llm, script, work
 from tests.support.rows import CALL, RATING, sql
 from tests.vendor import vendor
@@ -90,7 +93,7 @@ def test_grades_that_were_let_in_are_found(good: Ledger) -> None:
             connection.exec_driver_sql("UPDATE ratings SET grade = 'E' WHERE status = 'rated' AND slot = 0")
             connection.exec_driver_sql("PRAGMA ignore_check_constraints = OFF")
     found = {finding.what: finding.rows for finding in check(good)}
-    assert found.pop("ratings whose grade and status do not go together") == 1
+    assert found.pop("ratings whose grade is not of their status or scale") == 1
     assert set(found) <= {"places where the file is damaged"}  # SQLite's own check may see it too
 
 
@@ -136,6 +139,21 @@ def test_ratings_that_are_not_their_replys_are_found(paid: Ledger, statement: st
     assert [(finding.what, finding.rows) for finding in check(paid)] == expected
 
 
+def test_replies_are_read_again_by_the_scale_of_their_rubric(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each rubric takes of the same replies what is on its scale."""
+    trec = rubric(read_yaml(ROOT / "prompts" / "rubric-zh-trec.yaml"), "rubric-zh-trec")
+    with vendor(script) as server:
+        for asked, grades in ((asking.RUBRIC, "SABC"), (trec, "3210")):
+            monkeypatch.setattr(asking, "RUBRIC", asked)
+            ledger.register(llm(server)[0].identity)
+            ledger.note_scale(asked.digest, asked.scale)
+            judged(server, ledger, work("3S2A1B0C"))
+            assert set(asking.standing(server, ledger)["grade"].drop_nulls()) == set(grades)
+    assert check(ledger) == []
+    sql(ledger, "UPDATE ratings SET grade = '0' WHERE grade = '3'")
+    assert [(finding.what, finding.rows) for finding in check(ledger)] == [(REREAD, 1)]
+
+
 def test_a_grade_that_nobody_gave_is_found(paid: Ledger) -> None:
     columns = "judge_digest, rubric_digest, replicate, query_digest, call_id, slots"
     found = sql(paid, f"SELECT {columns} FROM calls WHERE form = 'refused'")
@@ -166,6 +184,7 @@ def test_the_figures_of_every_judge_and_rubric(good: Ledger) -> None:
     assert model == {
         "judge": JUDGE,
         "rubric": "rubric",
+        "scale": "S A | B C D",
         "identity": '{"model":{"model":"m"}}',
         "calls": 3,
         "failed_calls": 1,

@@ -9,6 +9,7 @@ import pytest
 
 from curate.core.errors import UserError
 from curate.core.records import VERDICTS
+from curate.core.scale import FIVE
 from curate.formats.exporters.candidates import Rerank, candidates
 from curate.ledger import Ledger
 from curate.report.run_figures import ranged
@@ -49,7 +50,7 @@ def drawn(table: pl.DataFrame, score: int, query_id: str = "q") -> list[str]:
 
 def test_a_query_gives_at_most_ten_positives_and_exactly_its_negatives() -> None:
     verdicts, pool = judged(many="R" * 14 + "D" * 30, few="RR" + "D" * 20)
-    table, short = candidates(verdicts, pool, Rerank(), seed=7)
+    table, short = candidates(verdicts, pool, Rerank(), seed=7, scale=FIVE)
     assert short == []
     assert Counter(table.select("query_id", "score").rows()) == {
         ("many", 1): 10,
@@ -66,23 +67,23 @@ def test_a_query_gives_at_most_ten_positives_and_exactly_its_negatives() -> None
 
 def test_doubtful_pairs_are_never_candidates() -> None:
     verdicts, pool = judged(q="RCIDCIDCID")
-    table, short = candidates(verdicts, pool, Rerank(negatives=3), seed=7)
+    table, short = candidates(verdicts, pool, Rerank(negatives=3), seed=7, scale=FIVE)
     assert table["doc_id"].to_list() == ["d000", "d003", "d006", "d009"]
     assert short == []
 
 
 def test_queries_with_too_few_negatives_are_left_out_and_listed() -> None:
     verdicts, pool = judged(enough="RDDD", short="RDDC", none="R", unanswered="DDDD")
-    table, short = candidates(verdicts, pool, Rerank(negatives=3), seed=7)
+    table, short = candidates(verdicts, pool, Rerank(negatives=3), seed=7, scale=FIVE)
     assert set(table["query_id"]) == {"enough"}
     assert sorted(short) == ["none", "short"], "one without a positive is in no part of the benchmark"
 
 
 def test_the_seed_decides_and_the_order_of_the_tables_does_not() -> None:
     verdicts, pool = judged(q="R" * 30 + "D" * 60)
-    first, _ = candidates(verdicts, pool, Rerank(), seed=7)
-    again, _ = candidates(verdicts.reverse(), pool.reverse(), Rerank(), seed=7)
-    other, _ = candidates(verdicts, pool, Rerank(), seed=8)
+    first, _ = candidates(verdicts, pool, Rerank(), seed=7, scale=FIVE)
+    again, _ = candidates(verdicts.reverse(), pool.reverse(), Rerank(), seed=7, scale=FIVE)
+    other, _ = candidates(verdicts, pool, Rerank(), seed=8, scale=FIVE)
     assert first.equals(again)
     assert drawn(first, 1) != drawn(other, 1)
     assert drawn(first, 0) != drawn(other, 0)
@@ -90,14 +91,14 @@ def test_the_seed_decides_and_the_order_of_the_tables_does_not() -> None:
 
 def test_by_rank_takes_the_best_ranked_negatives() -> None:
     verdicts, pool = judged(q="DRDDRDDD")
-    table, _ = candidates(verdicts, pool, Rerank(negatives=3, draw="by_rank"), seed=7)
+    table, _ = candidates(verdicts, pool, Rerank(negatives=3, draw="by_rank"), seed=7, scale=FIVE)
     assert drawn(table, 0) == ["d000", "d002", "d003"]
 
 
 def test_by_grade_takes_the_best_graded_negatives_and_draws_among_equals() -> None:
     verdicts, pool = judged(q="RDcDBcDccc")
     rerank = Rerank(negatives=3, draw="by_grade")
-    tables = [candidates(verdicts, pool, rerank, seed)[0] for seed in range(20)]
+    tables = [candidates(verdicts, pool, rerank, seed, FIVE)[0] for seed in range(20)]
     for table in tables:
         assert "d004" in drawn(table, 0), "the one with B and B"
         assert set(drawn(table, 0)) < {"d004", "d002", "d005", "d007", "d008", "d009"}
@@ -199,10 +200,10 @@ def test_the_card_shows_agreement_with_its_intervals(tiny_run: Path) -> None:
     low, high = agreed["intervals"]["fleiss"]
     assert f" {ranged(agreed['fleiss'], (low, high))} " in row
     facts = json.loads((tiny_run / "export" / "stage.json").read_text(encoding="utf-8"))["report"]["facts"]
-    on_candidates = facts["rerank_agreement"]["five_grades"]
+    on_candidates = facts["rerank_agreement"]["all_grades"]
     assert on_candidates["items"] == facts["rerank_candidates"] > 0
     assert facts["rerank_agreement"]["cut"]["unanimous"] == facts["rerank_candidates"]
-    assert f"| percent agreement, five grades, reranking candidates | {on_candidates['percent']:.3f} (" in card
+    assert f"| percent agreement, grades, reranking candidates | {on_candidates['percent']:.3f} (" in card
     assert "top 50" not in card
     assert "| queries resampled for the 95 % intervals in brackets | 5 |" in card
 

@@ -9,6 +9,7 @@ import pytest
 
 from curate.core.errors import DataError
 from curate.core.records import Document, Query
+from curate.core.scale import FIVE
 from curate.panel.judges.replay import Config as Recorded
 from curate.panel.judges.replay import Replay
 from curate.pii import naming
@@ -169,7 +170,7 @@ def test_recorded_grades_still_count(masked: Path, tmp_path: Path) -> None:
     (said,) = judge.rate(Query(names(PHONE), ""), [Document(names(MAIL), "", "")])
     assert said.grade == "A"
     assert judge.recorded("q2", "d1").grade == "B"
-    graded = known_pairs(path, context(masked))
+    graded = known_pairs(path, context(masked), FIVE)
     assert graded.select("query_id", "doc_id").rows() == [(names(PHONE), names(MAIL)), ("q2", "d1")]
 
 

@@ -102,9 +102,9 @@ def test_the_cap_holds_for_the_panel_together(tmp_path: Path) -> None:
         with pytest.raises(BudgetError, match="raise --max-cost"):
             step(run, "judge", settings, judges, max_cost=0.06)
         calls = Counter(call.model for call in server.calls)
-        assert 14 <= calls["m"] + calls["n"] <= 20
+        assert 12 <= calls["m"] + calls["n"] <= 20  # up to four calls at a time are held at the most that they may cost
         assert min(calls.values()) >= 3
-        report = step(run, "judge", settings, judges, max_cost=0.06)
+        report = step(run, "judge", settings, judges, max_cost=0.09)
         assert len(server.calls) == 28
         assert paid_twice(server) == {}
     assert report.cost == pytest.approx(28 * 0.003)

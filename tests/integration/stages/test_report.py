@@ -15,7 +15,9 @@ import polars as pl
 import pytest
 
 from curate.core.config import read_yaml
+from curate.core.scale import FIVE
 from curate.report.page import page, strings
+from curate.report.scale_words import fitted
 from curate.report.shown import Shown
 from curate.stages.configs import ReportConfig
 from curate.stages.context import Context
@@ -248,9 +250,9 @@ def judged(shown: Shown, **facts: Any) -> Shown:
 
 
 def agreeing(shown: Shown, clusters: int) -> Shown:
-    block = {**shown.agreed["five_grades"], "fleiss": 0.7312, "clusters": clusters}
+    block = {**shown.agreed["all_grades"], "fleiss": 0.7312, "clusters": clusters}
     block["intervals"] = {**block["intervals"], "fleiss": [0.701, 0.7649]}
-    return replace(shown, agreed={**shown.agreed, "five_grades": block})
+    return replace(shown, agreed={**shown.agreed, "all_grades": block})
 
 
 def test_agreement_stands_with_its_interval_and_few_queries_are_warned_of(shown: Shown) -> None:
@@ -265,7 +267,7 @@ def test_agreement_stands_with_its_interval_and_few_queries_are_warned_of(shown:
 def test_agreement_on_the_top_of_a_deep_pool_has_columns_of_its_own(shown: Shown) -> None:
     words = strings("en")
     assert "top 50" not in Read(page(shown, "en")).text
-    top = {"five_grades": shown.agreed["five_grades"], "cut": agreeing(shown, 9).agreed["five_grades"]}
+    top = {"all_grades": shown.agreed["all_grades"], "cut": agreeing(shown, 9).agreed["all_grades"]}
     read = Read(page(replace(shown, agreed={**shown.agreed, "top_50": top}), "en"))
     assert read.row(words["measure"]) == [
         "five grades",
@@ -279,7 +281,7 @@ def test_agreement_on_the_top_of_a_deep_pool_has_columns_of_its_own(shown: Shown
 
 
 def test_agreement_on_the_candidates_has_columns_where_there_are_any(folder: Path, shown: Shown) -> None:
-    words, run = strings("en"), folder / "runs" / "tiny"
+    words, run = fitted(strings("en"), FIVE), folder / "runs" / "tiny"
     [qrels] = (run / "export" / "mteb" / "reranking").glob("qrels-*.parquet")
     pairs = str(len(pl.read_parquet(qrels)))
     read = Read(page(shown, "en"))

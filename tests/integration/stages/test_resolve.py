@@ -8,11 +8,12 @@ import pytest
 
 from curate.core.errors import ConfigError
 from curate.core.records import TABLES
+from curate.core.scale import FIVE, Scale
 from curate.review import ADJUDICATED, Answer, Desk, Sample
 from curate.review.sample import Design, Stratum, name_row
 from curate.review.texts import texts
 from curate.stages.resolve import opinions, resolve
-from curate.system.files import frame, write_table
+from curate.system.files import frame, write_scale, write_table
 from tests.support.pools import pooled, step, table
 from tests.support.runs import curate
 
@@ -39,19 +40,19 @@ def reviews(*said: tuple[str, str, str, str]) -> pl.DataFrame:
 
 
 def decided(*said: tuple[str, str, str, str]) -> dict[tuple[str, str], str]:
-    final, _ = resolve(verdicts(), opinions(reviews(*said)))
+    final, _ = resolve(verdicts(), opinions(reviews(*said), FIVE))
     return {(q, d): verdict for q, d, verdict in final.select("query_id", "doc_id", "verdict").iter_rows()}
 
 
 def test_without_reviews_the_panel_stands() -> None:
-    final, overrides = resolve(verdicts(), opinions(reviews()))
+    final, overrides = resolve(verdicts(), opinions(reviews(), FIVE))
     assert final.equals(verdicts())
     assert overrides.is_empty()
 
 
 def test_an_expert_decides_on_the_pairs_that_were_read_and_on_no_other() -> None:
     said = [("q1", "d1", "wang", "B"), ("q1", "d2", "wang", "S"), ("q1", "d3", "wang", "D"), ("q2", "d1", "li", "C")]
-    final, overrides = resolve(verdicts(), opinions(reviews(*said)))
+    final, overrides = resolve(verdicts(), opinions(reviews(*said), FIVE))
     assert decided(*said) == {
         **PANEL,
         ("q1", "d1"): "not relevant",
@@ -69,7 +70,7 @@ def test_an_expert_decides_on_the_pairs_that_were_read_and_on_no_other() -> None
 def test_experts_who_disagree_change_nothing_until_it_is_adjudicated() -> None:
     both = [("q1", "d1", "wang", "S"), ("q1", "d1", "li", "D")]
     assert decided(*both) == PANEL
-    assert opinions(reviews(*both))["expert"].to_list() == [None]
+    assert opinions(reviews(*both), FIVE)["expert"].to_list() == [None]
     assert decided(*both, ("q1", "d1", ADJUDICATED, "C"))["q1", "d1"] == "not relevant"
     assert decided(("q1", "d1", "wang", "B"), ("q1", "d1", "li", "D"))["q1", "d1"] == "not relevant", "same side"
 
@@ -118,6 +119,18 @@ def test_what_was_said_of_other_texts_is_left_out(tmp_path: Path) -> None:
     assert (report.facts["reviewed"], report.facts["outdated"]) == (1, 1)
     assert any("texts of 1 pairs changed" in note for note in report.notes)
     assert table(tmp_path, "resolve", "overrides")["doc_id"].to_list() == ["d2"]
+
+
+def test_what_was_read_on_another_scale_is_left_out(tmp_path: Path) -> None:
+    """On 3 2 1 0 an S is no grade; taken for one it would be below the cut, and the pair not relevant."""
+    desk = sampled(decided_run(tmp_path), "expert", [("q1", "d1")])
+    desk.record("wang", [Answer(desk.rows("wang")[0].row_id, "S")])
+    (tmp_path / "judge").mkdir()
+    write_scale(tmp_path / "judge", Scale(("3", "2", "1", "0"), "2", (3, 2, 1, 0)), {})
+    report = step(tmp_path, "resolve", {"policy": "expert-over-panel"})
+    assert report.facts["samples"] == []
+    assert table(tmp_path, "resolve", "overrides").is_empty()
+    assert "read on other grades than the judges now give, so left out: expert" in report.notes
 
 
 def test_the_stage_reads_only_the_samples_that_it_is_told_to(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from curate.core.protocols import Benchmark
+from curate.core.scale import FIVE
 from curate.formats.exporters.triples import export
 from curate.stages.ingest.config import SampledSplit
 from curate.stages.train_set.config import Negatives
@@ -225,7 +226,7 @@ RANKED = frame(
     ],
 )
 def test_grades_decide_what_is_a_positive_and_a_negative(negatives: Negatives, expected: list[str]) -> None:
-    chosen, dropped = train_set(GRADED, RANKED, 10, negatives)
+    chosen, dropped = train_set(GRADED, RANKED, 10, negatives, FIVE)
     rows = chosen.rows()
     assert [doc for _, doc, score in rows if score == 1] == ["d2", "d3"]
     assert [doc for _, doc, score in rows if score == 0] == expected
@@ -234,7 +235,7 @@ def test_grades_decide_what_is_a_positive_and_a_negative(negatives: Negatives, e
 
 
 def test_a_failed_rating_is_neither_positive_nor_negative() -> None:
-    chosen, _ = train_set(GRADED, RANKED, 10, Negatives())
+    chosen, _ = train_set(GRADED, RANKED, 10, Negatives(), FIVE)
     assert "d4" not in chosen["doc_id"]
     assert [row["pairs"] for row in mined(GRADED, RANKED, frame("qrels"), 7)] == [7, 7]
 
@@ -248,7 +249,7 @@ def test_the_share_of_mined_negatives_that_are_relevant() -> None:
 
 
 def benchmark(**facts: Any) -> Benchmark:
-    chosen, _ = train_set(GRADED, RANKED, 10, Negatives())
+    chosen, _ = train_set(GRADED, RANKED, 10, Negatives(), FIVE)
     queries = frame("queries", [{"query_id": name, "text": f"what is {name}?"} for name in "abc"])
     corpus = ListCorpus({f"d{n}": f"text {n}" for n in range(1, 9)})
     positives = chosen.filter(pl.col("score") == 1)

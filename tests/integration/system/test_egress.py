@@ -169,7 +169,7 @@ def test_a_judge_of_a_package_is_remote_unless_it_says_otherwise(left: Path) -> 
 
     def seat(judge: Any, work: Any) -> HeuristicState:
         key: Any = None
-        return HeuristicState("mine", judge, key, work)
+        return HeuristicState("mine", judge, {}, key, work)
 
     with pytest.raises(UserError, match=r"judges\.mine: 1 texts"):
         need_masked([seat(Asking(), [1])], context(left))

@@ -71,7 +71,7 @@ def example(plugin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def judge(folder: Path) -> Judge:
-    found, _ = build.judge(context(folder), "longest", lambda: load_rubric(Config(), context(folder)))
+    found, _ = build.judge(context(folder), "longest", load_rubric(Config(), context(folder)))
     assert not isinstance(found, LlmJudge)
     return found
 

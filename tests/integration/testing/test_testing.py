@@ -18,7 +18,8 @@ from curate.core.config import Json
 from curate.core.errors import ProviderError
 from curate.core.messages import Reply, Request, Usage
 from curate.core.protocols import Benchmark, Corpus, Exporter, Progress, Vectors
-from curate.core.records import GRADES, Document, Hit, Outcome, Query, Role, Span
+from curate.core.records import Document, Hit, Outcome, Query, Role, Span
+from curate.core.scale import FIVE
 from curate.testing import (
     check_encoder,
     check_exporter,
@@ -64,7 +65,7 @@ GRADINGS: dict[str, tuple[Callable[[Sequence[Document]], Any], str]] = {
     "grades": (lambda passages: ["A"] * len(passages), "gives outcomes"),
     "by place": (lambda passages: [Outcome("S"), *[Outcome("D")] * (len(passages) - 1)], "order"),
     "by company": (lambda passages: [Outcome("S" if len(passages) > 1 else "D")] * len(passages), "other passages"),
-    "anew": (lambda passages: [Outcome(GRADES[next(turns) // 6 % 5])] * len(passages), "order|other|the same"),
+    "anew": (lambda passages: [Outcome(FIVE.labels[next(turns) // 6 % 5])] * len(passages), "order|other|the same"),
     "of nothing": (lambda passages: [Outcome("A")] * max(1, len(passages)), "of no passage"),
 }
 

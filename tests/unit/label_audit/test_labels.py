@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from curate.core.errors import ConfigError, DataError
 from curate.core.records import AUDITED, VERDICTS
+from curate.core.scale import FIVE
 from curate.label_audit import correction, effects
 from curate.label_audit import labels as audit
 from curate.label_audit.labels import LABELLED, MISSED, UNLABELLED
@@ -104,7 +105,7 @@ def test_counts_that_do_not_add_up_are_refused(compared: pl.DataFrame) -> None:
 
 
 def test_a_patch_names_every_id_of_a_text(compared: pl.DataFrame) -> None:
-    patches = audit.patch(compared, DOCS)
+    patches = audit.patch(compared, DOCS, FIVE)
     shown = {(sign, query, doc): (reason, same) for sign, query, doc, reason, _, same in patches.iter_rows()}
     assert shown == {
         ("-", "q1", "d5"): ("judged not relevant by all", None),  # d9 has the same text and no label: nothing to take
@@ -122,7 +123,7 @@ def test_a_patch_names_every_id_of_a_text(compared: pl.DataFrame) -> None:
 def test_a_copy_of_a_wrong_label_goes_with_it() -> None:
     said = verdicts(q1={"d5": "not relevant"})
     compared = audit.compare(said, labels(("q1", "d5"), ("q1", "d9")), QUERIES, DOCS)
-    patches = audit.patch(compared, DOCS)
+    patches = audit.patch(compared, DOCS, FIVE)
     assert patches.select("sign", "doc_id", "same_as").rows() == [("-", "d5", None), ("-", "d9", "d5")]
     wrong = audit.count(compared, ["q1"])["false_positives"].item()
     assert audit.sizes(patches) == {"added": 0, "removed": 2, "added_copies": 0, "removed_copies": 2 - wrong}
@@ -134,9 +135,9 @@ def test_an_equal_text_of_a_confirmed_label_is_added_whether_it_was_retrieved_or
     reasons = {}
     for retrieved in (("d1",), ("d1", "d4")):
         compared = audit.compare(verdicts(q1=dict.fromkeys(retrieved, "relevant")), given_, QUERIES, DOCS)
-        patches = audit.patch(compared, DOCS)
+        patches = audit.patch(compared, DOCS, FIVE)
         assert patches.select("sign", "doc_id", "grades", "same_as").rows() == [("+", "d4", "one=S two=A", "d1")]
-        assert set(audit.repaired(given_, patches)["doc_id"]) == {"d1", "d4"}
+        assert set(audit.repaired(given_, patches, 1)["doc_id"]) == {"d1", "d4"}
         reasons[len(retrieved)] = patches["reason"].item()
         assert audit.count(compared, ["q1"])["false_negatives"].item() == len(retrieved) - 1
     assert reasons == {1: "text judged relevant", 2: "judged relevant; text of a labelled document"}
@@ -149,12 +150,12 @@ def test_only_a_unanimous_no_takes_a_label_away() -> None:
         row = {"query_id": "q1", "doc_id": "d1", "verdict": "not relevant", "votes": votes, "policy": "majority"}
         compared = audit.compare(frame("verdicts", [row]), labels(("q1", "d1")), QUERIES, DOCS)
         assert compared["kind"].to_list() == ["false positive"]
-        assert audit.patch(compared, DOCS).is_empty()
+        assert audit.patch(compared, DOCS, FIVE).is_empty()
 
 
 def test_repaired_labels(compared: pl.DataFrame) -> None:
     graded = GIVEN.with_columns(score=pl.when(pl.col("doc_id") == "d1").then(2).otherwise("score"))
-    repaired = audit.repaired(graded, audit.patch(compared, DOCS))
+    repaired = audit.repaired(graded, audit.patch(compared, DOCS, FIVE), 1)
     of_first = {doc: score for query, doc, score in repaired.iter_rows() if query == "q1"}
     assert of_first == {"d1": 2, "d3": 1, "d4": 1, "d7": 1, "d8": 1}, "a label that is kept keeps its score"
     assert set(repaired.filter(pl.col("query_id") == "q2")["doc_id"]) == {"d1", "d2", "d6"}, "what is open stays"
@@ -178,9 +179,9 @@ def test_accounts_hold_and_a_patch_repairs(data: st.DataObject) -> None:
     counts = audit.count(compared, queries)  # which checks the accounting
     assert counts["labels"].sum() == len(given_)
     assert counts["judged_positive"].sum() == words.count("relevant")
-    patches = audit.patch(compared, texts)
+    patches = audit.patch(compared, texts, FIVE)
     assert patches.select(PAIR).is_unique().all()
-    repaired = audit.repaired(given_, patches)
+    repaired = audit.repaired(given_, patches, 1)
     before, after = set(given_.select(PAIR).iter_rows()), set(repaired.select(PAIR).iter_rows())
     gone, new = (set(patches.filter(pl.col("sign") == sign).select(PAIR).iter_rows()) for sign in "-+")
     assert gone <= before

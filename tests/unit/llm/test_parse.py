@@ -4,17 +4,19 @@ import json
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from curate.core.messages import Reply
-from curate.core.records import GRADES, Outcome
+from curate.core.records import Outcome
+from curate.core.scale import FIVE, Scale
 from curate.llm.parse import parse
 from curate.llm.prompts import Rubric, labels, schema
 from curate.panel.judges.llm import LlmJudge
+from tests.support.scales import scales
 
 TWO = ("P1", "P2")
-GRADED = st.dictionaries(st.sampled_from(labels(8)), st.sampled_from(GRADES), min_size=1)
+GRADED = st.dictionaries(st.sampled_from(labels(8)), st.sampled_from(FIVE.labels), min_size=1)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +32,7 @@ GRADED = st.dictionaries(st.sampled_from(labels(8)), st.sampled_from(GRADES), mi
     ],
 )
 def test_these_say_s_and_d(text: str) -> None:
-    said = parse(text, TWO)
+    said = parse(text, TWO, FIVE)
     assert said.grades == {"P1": "S", "P2": "D"}
     assert (said.foreign, said.duplicates, said.wrong, said.missing) == (0, 0, 0, ())
 
@@ -62,7 +64,7 @@ def test_these_say_s_and_d(text: str) -> None:
     ids=lambda text: repr(text)[:40],
 )
 def test_these_say_nothing(text: str | None) -> None:
-    said = parse(text, TWO)
+    said = parse(text, TWO, FIVE)
     assert said.grades == {"P1": None, "P2": None}
     assert not said.readable
     assert said.missing == TWO
@@ -70,13 +72,13 @@ def test_these_say_nothing(text: str | None) -> None:
 
 @pytest.mark.parametrize("value", ["E", "AB", "A级", "A+", "", "S or A", 1, None, True, ["S"], {"grade": "S"}, "Ａ．"])
 def test_a_value_that_is_no_grade_is_wrong_and_spoils_only_itself(value: object) -> None:
-    said = parse(json.dumps({"P1": value, "P2": "B"}), TWO)
+    said = parse(json.dumps({"P1": value, "P2": "B"}), TWO, FIVE)
     assert said.grades == {"P1": None, "P2": "B"}
     assert said.wrong == 1
 
 
 def test_foreign_labels_are_ignored_and_counted() -> None:
-    said = parse('{"P1": "A", "P3": "S", "d17": "S", "": "S", "P1 ": "A"}', TWO)
+    said = parse('{"P1": "A", "P3": "S", "d17": "S", "": "S", "P1 ": "A"}', TWO, FIVE)
     assert said.grades == {"P1": "A", "P2": None}
     assert (said.foreign, said.duplicates, said.missing) == (3, 1, ("P2",))
 
@@ -92,7 +94,7 @@ def test_foreign_labels_are_ignored_and_counted() -> None:
     ],
 )
 def test_a_repeated_label_counts_only_if_it_says_the_same(text: str, grade: str | None) -> None:
-    said = parse(text, ["P1"])
+    said = parse(text, ["P1"], FIVE)
     assert said.grades == {"P1": grade}
     assert said.duplicates == 1
 
@@ -115,13 +117,13 @@ def test_a_repeated_label_counts_only_if_it_says_the_same(text: str, grade: str 
     ],
 )
 def test_of_a_cut_reply_the_complete_items_count(text: str, grades: dict[str, str | None]) -> None:
-    assert parse(text, TWO, cut=True).grades == grades
-    assert parse(text, TWO).grades == {"P1": None, "P2": None}
+    assert parse(text, TWO, FIVE, cut=True).grades == grades
+    assert parse(text, TWO, FIVE).grades == {"P1": None, "P2": None}
 
 
 @given(text=st.text(alphabet='{}[]":,` \n\\PpSABCDsjson12Ｐ１Ａ', max_size=60), cut=st.booleans())
 def test_garbage_never_grades_a_label_that_it_does_not_carry(text: str, cut: bool) -> None:
-    said = parse(text, ["P1", "P2", "X9"], cut=cut)
+    said = parse(text, ["P1", "P2", "X9"], FIVE, cut=cut)
     assert said.grades["X9"] is None
     for number, wide in (("1", "１"), ("2", "２")):
         if said.grades[f"P{number}"] is not None:
@@ -130,29 +132,41 @@ def test_garbage_never_grades_a_label_that_it_does_not_carry(text: str, cut: boo
 
 @given(text=st.text(max_size=200), cut=st.booleans())
 def test_any_text_is_read_without_an_error(text: str, cut: bool) -> None:
-    said = parse(text, TWO, cut=cut)
+    said = parse(text, TWO, FIVE, cut=cut)
     assert list(said.grades) == list(TWO)
 
 
 @given(grades=GRADED, stop=st.integers(0, 200))
 def test_a_cut_never_changes_a_grade(grades: dict[str, str], stop: int) -> None:
     text = json.dumps(grades)
-    said = parse(text[:stop], labels(8), cut=True).grades
+    said = parse(text[:stop], labels(8), FIVE, cut=True).grades
     assert {label: grade for label, grade in said.items() if grade is not None}.items() <= grades.items()
-    assert parse(text, labels(8)).grades == dict.fromkeys(labels(8)) | grades
+    assert parse(text, labels(8), FIVE).grades == dict.fromkeys(labels(8)) | grades
+
+
+@given(scale=scales(), data=st.data())
+def test_a_grade_of_any_scale_is_read_and_nothing_else(scale: Scale, data: st.DataObject) -> None:
+    said = data.draw(st.dictionaries(st.sampled_from(labels(8)), st.sampled_from(scale.labels), min_size=1))
+    whole: dict[str, str | None] = dict.fromkeys(labels(8))
+    assert parse(json.dumps(said, ensure_ascii=False), labels(8), scale).grades == whole | said
+    bare = {label: int(grade) if grade.isdecimal() else f" {grade.lower()}\u3000" for label, grade in said.items()}
+    assert parse(json.dumps(bare), labels(8), scale).grades == whole | said
+    other = {label: f"{grade}x" for label, grade in said.items()}
+    assume(not {scale.read(each) for each in other.values()} - {None})
+    assert parse(json.dumps(other), labels(8), scale).wrong == len(said)
 
 
 @given(grades=GRADED, inside=st.text(alphabet=string.printable, max_size=30))
 def test_text_around_the_object_makes_it_unreadable(grades: dict[str, str], inside: str) -> None:
     if inside.strip():
-        assert not parse(json.dumps(grades) + inside, labels(8)).readable
+        assert not parse(json.dumps(grades) + inside, labels(8), FIVE).readable
 
 
 RUBRIC = Rubric(
     version=1,
     name="tiny",
     language="en",
-    grades={grade: f"means {grade}" for grade in GRADES},
+    grades={grade: f"means {grade}" for grade in FIVE.labels},
     rules=(),
     reply="JSON",
     system="{grades}{rules}{reply}",
@@ -182,7 +196,7 @@ def test_no_text_is_no_grade() -> None:
 
 def test_a_request_has_a_schema_and_room_for_every_grade() -> None:
     request = JUDGE.build("q", ["a", "b"])
-    assert request.schema == schema(TWO)
+    assert request.schema == schema(TWO, FIVE)
     longer = JUDGE.build("q", ["a"] * 12)
     assert longer.max_tokens - request.max_tokens == 160
     thinking = LlmJudge("tiny", RUBRIC, {"model": "m"}, thinking_tokens=500)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from curate.core.config import read_yaml
 from curate.core.errors import ConfigError
-from curate.core.records import GRADES
+from curate.core.scale import FIVE
 from curate.llm.prompts import Rubric, fence, labels, messages, rubric, schema
 from tests import ROOT
 from tests.vendor import BLOCK
@@ -38,6 +38,39 @@ def test_the_packaged_rubrics_say_everything(name: str) -> None:
     for label in ("P1", "P2", "儿童发烧怎么办", "多喝水。", "少穿衣服。"):
         assert label in user.content
     assert "{" not in user.content
+
+
+DIGESTS = {
+    "rubric-en": "6e4c0461",
+    "rubric-zh": "7a81df8f",
+    "rubric-en-paraphrase": "608accde",
+    "rubric-zh-paraphrase": "81c8573f",
+}
+"""First digits of the digests under which version 0.1 kept its ratings."""
+
+
+@pytest.mark.parametrize(("name", "digest"), DIGESTS.items())
+def test_rubrics_of_the_five_grades_keep_their_digest(name: str, digest: str) -> None:
+    """So that nothing that was paid under them is asked again."""
+    assert packaged(name).digest.startswith(digest)
+
+
+def test_a_scale_other_than_the_five_grades_is_part_of_the_digest() -> None:
+    assert rubric(changed(relevant_from="B"), "x").digest != packaged("rubric-en").digest
+    assert rubric(changed(gains=dict(zip("SABCD", (9, 3, 1, 0, 0), strict=True))), "x").digest != (
+        packaged("rubric-en").digest
+    )
+    assert rubric(changed(relevant_from="A"), "x").digest == packaged("rubric-en").digest
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize(("kind", "described"), [("", "S A | B C D"), ("-trec", "3 2 | 1 0"), ("-binary", "yes | no")])
+def test_packaged_rubrics_mean_the_same_in_both_languages(language: str, kind: str, described: str) -> None:
+    asked, other = (packaged(f"rubric-{each}{kind}") for each in (language, "zh" if language == "en" else "en"))
+    assert asked.scale.described() == described
+    assert asked.scale == other.scale
+    if kind:
+        assert asked.meanings("zh" if language == "en" else "en") == other.meanings()
 
 
 def test_the_rubrics_differ_in_digest_and_the_name_does_not_count() -> None:
@@ -84,8 +117,20 @@ class Case:
         Case({"system": "{grades} {rules} {reply} {query}"}, "the system template has an unknown placeholder {query}"),
         Case({"version": 2}, "files of version 1"),
         Case({"rule": ["x"]}, "bad.yaml: rule: unknown key; did you mean 'rules'?"),
-        Case({"grades": {"S": "yes", "A": "rather"}}, "no meaning is given for B, C, D"),
-        Case({"grades": {**dict.fromkeys(GRADES, "x"), "E": "x"}}, "bad.yaml: grades.E: expected 'S', 'A'"),
+        Case(
+            {"grades": {"S": "yes", "A": "rather"}}, "relevant_from: it is missing; expected the lowest relevant grade"
+        ),
+        Case({"grades": {**dict.fromkeys("SABCD", "x"), "B": " "}}, "no meaning is given for B (grades)"),
+        Case({"translations": {"zh": {"S": "x"}}}, "no meaning is given for A, B, C, D (zh)"),
+        Case({"translations": {"zh": dict.fromkeys("SABCDE", "x")}}, "translations.zh: E is no label under grades"),
+        Case({"relevant_from": "E"}, "relevant_from: found 'E'; expected the lowest relevant grade, one of S, A, B, C"),
+        Case({"gains": {"S": 1}}, "gains: A, B, C, D stands in only one of gains and grades"),
+        Case(
+            {"grades": {"0": "no", "1": "yes"}, "relevant_from": "0"}, "0 stands before 1: write the best grade first"
+        ),
+        Case({"relevant_from": True}, "YAML reads that word as true or false; write it in quotes"),
+        Case({"order": "ranked"}, "order: expected 'ordinal' or 'nominal'"),
+        Case({"order": "nominal", "relevant_from": "A"}, "a nominal scale has no order"),
         Case({"user": None}, "bad.yaml: user: expected a valid string"),
     ],
     ids=lambda case: case.expected,
@@ -135,7 +180,7 @@ def test_placeholders_in_texts_stay_text() -> None:
 
 
 def test_the_schema_wants_exactly_the_labels() -> None:
-    wanted = schema(labels(2))
+    wanted = schema(labels(2), FIVE)
     assert wanted["required"] == ["P1", "P2"]
     assert wanted["properties"] == {label: {"type": "string", "enum": list("SABCD")} for label in ("P1", "P2")}
     assert wanted["additionalProperties"] is False

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.core.config import Settings
-from curate.core.records import GRADES
+from curate.core.scale import FIVE
 from curate.panel import cascade
 from curate.panel.judges.recording import record
 from curate.panel.voting import unanimous
@@ -42,19 +42,19 @@ def judged(grades: Grades, mode: cascade.Mode | None, always: pl.DataFrame) -> t
     rows: list[pl.DataFrame] = []
     asked: list[int] = []
     for judge in JUDGES:
-        wanted = cascade.wanted(everything, rows, mode, always) if mode else everything
+        wanted = cascade.wanted(everything, rows, mode, always, JUDGES, "unanimous", FIVE) if mode else everything
         asked.append(len(wanted))
         answers = ratings(grades, judge)
         stopped = answers.join(wanted, on=PAIR, how="anti").with_columns(
             grade=pl.lit(None, pl.String), status=pl.lit("stopped")
         )
         rows.append(pl.concat([answers.join(wanted, on=PAIR, how="semi"), stopped.select(answers.columns)]))
-    return unanimous(pl.concat(rows), JUDGES).select(*PAIR, "verdict"), asked
+    return unanimous(pl.concat(rows), JUDGES, FIVE).select(*PAIR, "verdict"), asked
 
 
 panels = st.integers(1, 60).flatmap(
     lambda number: st.fixed_dictionaries(
-        {judge: st.lists(st.sampled_from([*GRADES, None]), min_size=number, max_size=number) for judge in JUDGES}
+        {judge: st.lists(st.sampled_from([*FIVE.labels, None]), min_size=number, max_size=number) for judge in JUDGES}
     )
 )
 
@@ -102,11 +102,16 @@ def test_savings_on_real_grades(shared_data: Path) -> None:
     """Three real assessors, who are asked in the order of their names."""
     types = dict.fromkeys([*PAIR, "assessor", "grade"], pl.String)
     rows = pl.read_csv(shared_data / "panel" / "ratings.tsv", separator="\t", schema_overrides=types)
+    rows = rows.with_columns(judge="assessor", status=pl.lit("rated"))
     frames = [part for _, part in rows.sort("assessor").group_by("assessor", maintain_order=True)]
+    names = sorted(rows["assessor"].unique())
     everything, none = frames[0].select(PAIR), frames[0].select(PAIR).clear()
     found = {}
     for mode in MODES:
-        asked = [len(cascade.wanted(everything, frames[:place], mode, none)) for place in range(len(frames))]
+        asked = [
+            len(cascade.wanted(everything, frames[:place], mode, none, names, "unanimous", FIVE))
+            for place in range(len(frames))
+        ]
         found[mode] = cascade.saved(len(everything), asked)
     assert found == {"exact": pytest.approx(0.01, abs=0.01), "positives": pytest.approx(0.54, abs=0.02)}
 
@@ -165,7 +170,7 @@ def test_a_cascade_asks_the_cheapest_first_and_says_what_it_saved(
         {"not relevant", "contested", "not positive"} if mode == "positives" else {"not relevant", "contested"}
     )
     figures = read_json(run / "consensus" / "agreement.json")
-    assert figures["five_grades"]["items"] == 4
+    assert figures["all_grades"]["items"] == 4
     record(run, tmp_path / "said.tsv")
     again = pooled(tmp_path / "again", texts)
     recorded: dict[str, Settings] = {

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
-from curate.core.records import GRADES
+from curate.core.scale import FIVE
 from curate.panel.controls import among, draw, measure
 
 QUERIES = [f"q{n}" for n in range(10)]
@@ -47,7 +47,7 @@ def said(right: int, wrong: int, misses: int, alarms: int, silent: int = 0) -> p
 
 
 def test_positives_rejected_and_random_negatives_are_drawn() -> None:
-    drawn = draw(known({1: "S", 2: "B", 3: "A", 25: "D"}), pool(), DOCUMENTS, 20, 7)
+    drawn = draw(known({1: "S", 2: "B", 3: "A", 25: "D"}), pool(), DOCUMENTS, 20, 7, FIVE)
     counts = dict(drawn.group_by("kind").len().iter_rows())
     assert counts == {"positive": 20, "rejected": 10, "random": 10}
     places = drawn.join(pool(), on=["query_id", "doc_id"], how="left")
@@ -57,14 +57,14 @@ def test_positives_rejected_and_random_negatives_are_drawn() -> None:
 
 
 def test_random_negatives_fill_up_where_few_were_rejected() -> None:
-    drawn = draw(known({1: "S"}), pool(), DOCUMENTS, 10, 7)
+    drawn = draw(known({1: "S"}), pool(), DOCUMENTS, 10, 7, FIVE)
     assert dict(drawn.group_by("kind").len().iter_rows()) == {"positive": 10, "random": 10}
     assert set(drawn.filter(pl.col("kind") == "random")["query_id"]) == set(QUERIES)
 
 
 def test_a_known_pair_of_another_run_is_left_out() -> None:
     stranger = pl.DataFrame({"query_id": ["elsewhere"], "doc_id": ["d000"], "grade": ["S"]})
-    drawn = draw(pl.concat([known({1: "S"}), stranger]), pool(), DOCUMENTS, 100, 7)
+    drawn = draw(pl.concat([known({1: "S"}), stranger]), pool(), DOCUMENTS, 100, 7, FIVE)
     assert "elsewhere" not in set(drawn["query_id"])
 
 
@@ -74,21 +74,21 @@ def test_a_pool_of_everything_leaves_no_stranger() -> None:
         {"query_id": pl.String, "doc_id": pl.String, "position": pl.Int32},
         orient="row",
     )
-    drawn = draw(known({1: "S"}), whole, DOCUMENTS, 10, 7)
+    drawn = draw(known({1: "S"}), whole, DOCUMENTS, 10, 7, FIVE)
     assert set(drawn["kind"]) == {"positive"}
 
 
 @given(st.integers(0, 1000), st.integers(1, 60))
 def test_a_draw_repeats_itself_and_names_no_pair_twice(seed: int, size: int) -> None:
-    one = draw(known({1: "S", 2: "C", 3: "A"}), pool(), DOCUMENTS, size, seed)
-    assert one.equals(draw(known({3: "A", 2: "C", 1: "S"}), pool(), DOCUMENTS, size, seed))
+    one = draw(known({1: "S", 2: "C", 3: "A"}), pool(), DOCUMENTS, size, seed, FIVE)
+    assert one.equals(draw(known({3: "A", 2: "C", 1: "S"}), pool(), DOCUMENTS, size, seed, FIVE))
     assert one.select("query_id", "doc_id").is_unique().all()
     assert one["kind"].value_counts().filter(pl.col("kind") == "positive")["count"].item() == min(size, 20)
 
 
 @given(st.integers(1, 12), st.integers(1, 20))
 def test_controls_are_at_most_half_of_prompts_of_the_usual_size(batch: int, size: int) -> None:
-    drawn = draw(known({1: "S", 2: "C"}), pool(), DOCUMENTS, size, 3)
+    drawn = draw(known({1: "S", 2: "C"}), pool(), DOCUMENTS, size, 3, FIVE)
     pairs = among(drawn, pool(), batch, 3)
     assert drawn.join(pairs, on=["query_id", "doc_id"], how="anti").is_empty()
     for (query_id,), group in pairs.group_by("query_id"):
@@ -104,7 +104,7 @@ def test_controls_are_at_most_half_of_prompts_of_the_usual_size(batch: int, size
 
 @pytest.mark.parametrize(("right", "misses", "wrong", "alarms"), [(50, 0, 50, 0), (45, 5, 40, 10), (10, 40, 55, 0)])
 def test_balanced_accuracy_has_newcombes_interval(right: int, misses: int, wrong: int, alarms: int) -> None:
-    found = measure(said(right, wrong, misses, alarms))
+    found = measure(said(right, wrong, misses, alarms), FIVE)
     parts = [(right, right + misses), (wrong, wrong + alarms)]
     shares = [hits / count for hits, count in parts]
     ends = [proportion_confint(hits, count, method="wilson") for hits, count in parts]
@@ -116,23 +116,23 @@ def test_balanced_accuracy_has_newcombes_interval(right: int, misses: int, wrong
 
 
 def test_a_judge_that_says_the_same_of_everything_is_weak() -> None:
-    for grade in GRADES:
+    for grade in FIVE.labels:
         rows = said(50, 50, 0, 0).with_columns(grade=pl.lit(grade))
-        found = measure(rows)
+        found = measure(rows, FIVE)
         assert (found.value, found.state) == (0.5, "weak")
 
 
 def test_few_answers_are_never_enough_however_right() -> None:
-    found = measure(said(49, 80, 0, 0, silent=30))
+    found = measure(said(49, 80, 0, 0, silent=30), FIVE)
     assert (found.state, found.value, found.unanswered) == ("not enough", 1.0, 30)
 
 
 def test_few_answers_are_enough_to_see_that_a_judge_is_weak() -> None:
-    assert measure(said(2, 10, 10, 8)).state == "weak"
+    assert measure(said(2, 10, 10, 8), FIVE).state == "weak"
 
 
 def test_without_answers_nothing_is_defined() -> None:
-    found = measure(said(0, 0, 0, 0, silent=5))
+    found = measure(said(0, 0, 0, 0, silent=5), FIVE)
     assert (found.state, found.value, found.low, found.positives) == ("not enough", None, None, None)
 
 
@@ -142,7 +142,7 @@ def test_the_interval_covers_the_true_accuracy() -> None:
         inside = below = 0
         for _ in range(500):
             yes, no = int(random.binomial(50, good)), int(random.binomial(50, bad))
-            found = measure(said(yes, no, 50 - yes, 50 - no))
+            found = measure(said(yes, no, 50 - yes, 50 - no), FIVE)
             assert found.low is not None
             assert found.high is not None
             inside += found.low <= (good + bad) / 2 <= found.high

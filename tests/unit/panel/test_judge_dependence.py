@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from curate.checks.panel import panel, unanimous
 from curate.core.model_family import family
+from curate.core.scale import FIVE
 from curate.panel import judge_dependence
 from curate.panel.judge_dependence import effective, effective_number, together, warnings, worth
 from curate.report.page import strings
@@ -114,7 +115,7 @@ def test_a_panel_is_told_of_its_kin_and_what_it_is_worth() -> None:
         [*schema[:2], "grade", "weight"],
         orient="row",
     )
-    found = panel(ratings, list(grades), people, {"one": "gpt", "two": "gpt", "three": "llama"}, 7)
+    found = panel(ratings, list(grades), people, {"one": "gpt", "two": "gpt", "three": "llama"}, 7, FIVE)
     assert (found["clones"], found["families"]) == ([["one", "two"]], {"gpt": ["one", "two"]})
     assert warnings(found, WORDS) == [
         "near-identical judges: one and two: one family (gpt), errors correlate at 1.00",
@@ -124,7 +125,7 @@ def test_a_panel_is_told_of_its_kin_and_what_it_is_worth() -> None:
     assert found["effective"] is None  # the third never errs: its errors correlate with nothing
     assert found["not_measured"] == "errors"
     assert found["unanimous_as_people"] is not None
-    silent = panel(ratings, list(grades), people.clear(), {}, 7)
+    silent = panel(ratings, list(grades), people.clear(), {}, 7, FIVE)
     assert (silent["effective"], silent["unanimous_as_people"]) == (None, None)
     assert worth(silent, WORDS).endswith("not measured (no grades by people of what all of them rated)")
 
@@ -132,10 +133,10 @@ def test_a_panel_is_told_of_its_kin_and_what_it_is_worth() -> None:
 def test_unanimous_pairs_are_those_with_one_grade_by_all() -> None:
     codes = np.array([[0, 0], [1, 1], [2, 3], [4, 4], [-1, -1]])
     people = pl.Series(["S", "B", "B", None, "D"])
-    found = unanimous(codes, people, np.ones(5))
+    found = unanimous(codes, people, np.ones(5), FIVE)
     assert found is not None
     assert (found.value, found.answered) == (0.5, 2)
-    weighed = unanimous(codes, people, np.array([3.0, 1, 1, np.nan, 1]))
+    weighed = unanimous(codes, people, np.array([3.0, 1, 1, np.nan, 1]), FIVE)
     assert weighed is not None
     assert weighed.value == 0.75
 

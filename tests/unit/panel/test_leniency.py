@@ -8,9 +8,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from curate.core.records import GRADES
+from curate.core.scale import FIVE
 from curate.panel.leniency import against, prevalence
-from curate.panel.position_bias import STEP
+from curate.panel.position_bias import steps
 from curate.stats.sample_estimates import wilson
 
 Row = tuple[str, str]
@@ -22,15 +22,15 @@ def table(rows: Sequence[Row], weights: list[float] | None = None) -> pl.DataFra
     return found if weights is None else found.with_columns(weight=pl.Series(weights, dtype=pl.Float64))
 
 
-@given(st.lists(st.tuples(st.sampled_from(GRADES), st.sampled_from(GRADES)), min_size=1, max_size=50))
+@given(st.lists(st.tuples(st.sampled_from(FIVE.labels), st.sampled_from(FIVE.labels)), min_size=1, max_size=50))
 def test_every_figure_counted_by_hand(rows: list[Row]) -> None:
-    found = against(table(rows), 7)
+    found = against(table(rows), 7, FIVE)
     assert found.pairs == len(rows)
     assert found.steps is not None
-    assert found.steps.value == pytest.approx(np.mean([STEP[a] - STEP[b] for a, b in rows]))
+    assert found.steps.value == pytest.approx(np.mean([steps(FIVE)[a] - steps(FIVE)[b] for a, b in rows]))
     assert sum(map(sum, found.confusion)) == len(rows)
-    for one, line in zip(GRADES, found.confusion, strict=True):
-        assert line == [rows.count((one, two)) for two in GRADES]
+    for one, line in zip(FIVE.labels, found.confusion, strict=True):
+        assert line == [rows.count((one, two)) for two in FIVE.labels]
         mine = [b in "SA" for a, b in rows if a == one]
         precision = found.precision[one]
         assert (precision and precision.value) == (pytest.approx(np.mean(mine)) if mine else None)
@@ -42,18 +42,18 @@ def test_every_figure_counted_by_hand(rows: list[Row]) -> None:
 
 def test_weights_stand_for_pairs_and_cost_precision() -> None:
     rows: list[Row] = [*[("S", "S")] * 10, *[("B", "S")] * 10]
-    plain, weighted = against(table(rows), 7), against(table(rows, [1.0] * 10 + [3.0] * 10), 7)
+    plain, weighted = against(table(rows), 7, FIVE), against(table(rows, [1.0] * 10 + [3.0] * 10), 7, FIVE)
     assert plain.sensitivity is not None
     assert weighted.sensitivity is not None
     assert (plain.sensitivity.value, weighted.sensitivity.value) == (0.5, 0.25)
     assert weighted.sensitivity.answered == 16  # (10 + 30)^2 / (10 + 90)
-    same = against(table(rows, [2.5] * 20), 7)
+    same = against(table(rows, [2.5] * 20), 7, FIVE)
     assert same.sensitivity == plain.sensitivity
 
 
 def test_a_missing_grade_is_no_grade() -> None:
     rows = table([("S", "S"), ("A", "B")]).with_columns(grade=pl.Series(["S", None]))
-    found = against(rows, 7)
+    found = against(rows, 7, FIVE)
     assert (found.pairs, found.specificity) == (1, None)
 
 

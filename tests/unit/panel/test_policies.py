@@ -8,7 +8,9 @@ import polars as pl
 import pytest
 
 from curate.core.records import TABLES
-from curate.panel.policies import TRUTH, compare, decide, removed, systems
+from curate.core.scale import FIVE
+from curate.panel.policies import TRUTH, compare, decide, removed
+from curate.panel.system_orders import compared, relevant
 from curate.stats.bootstrap import resamples
 from tests.unit.panel.test_voting import SCHEMA
 
@@ -40,7 +42,7 @@ def graded(*pairs: tuple[str, str, bool, float]) -> pl.DataFrame:
 
 
 def test_what_each_policy_keeps(ratings: pl.DataFrame) -> None:
-    found = by_policy(compare(decide(ratings, PANEL), ["q1", "q2", "q3", "q4"], seed=1))
+    found = by_policy(compare(decide(ratings, PANEL, FIVE), ["q1", "q2", "q3", "q4"], seed=1))
     assert list(found) == ["unanimous", "unanimous-grade", "majority", "dawid-skene"]
     counted = ("kept", "relevant", "not relevant", "contested", "incomplete", "queries_with_a_positive")
     assert [found["unanimous"][name] for name in counted] == [5, 2, 3, 3, 1, 2]
@@ -54,7 +56,7 @@ def test_what_each_policy_keeps(ratings: pl.DataFrame) -> None:
 def test_precision_and_recall_by_what_people_found(ratings: pl.DataFrame) -> None:
     """Of q1 d1, d2 and q2 d1 people find d1, d1 relevant, d2 not; q1 d3 is relevant and nobody saw it."""
     truth = graded(("q1", "d1", True, 1), ("q1", "d2", False, 1), ("q2", "d1", True, 1), ("q1", "d3", True, 1))
-    found = by_policy(compare(decide(ratings, PANEL), ["q1", "q2", "q3"], 1, truth))
+    found = by_policy(compare(decide(ratings, PANEL, FIVE), ["q1", "q2", "q3"], 1, truth))
     assert (found["unanimous"]["precision"], found["unanimous"]["recall"]) == (1, round(1 / 3, 6))
     assert (found["majority"]["precision"], found["majority"]["recall"]) == (round(2 / 3, 6), round(2 / 3, 6))
     assert found["unanimous"]["intervals"].keys() == {"positives_per_query", "precision", "recall"}
@@ -62,12 +64,12 @@ def test_precision_and_recall_by_what_people_found(ratings: pl.DataFrame) -> Non
 
 def test_a_pair_that_was_drawn_rarely_counts_for_more(ratings: pl.DataFrame) -> None:
     truth = graded(("q1", "d1", True, 1), ("q1", "d2", False, 9), ("q2", "d1", True, 30))
-    majority = by_policy(compare(decide(ratings, PANEL), ["q1", "q2", "q3"], 1, truth))["majority"]
+    majority = by_policy(compare(decide(ratings, PANEL, FIVE), ["q1", "q2", "q3"], 1, truth))["majority"]
     assert (majority["precision"], majority["recall"]) == (31 / 40, 1)
 
 
 def test_without_a_positive_that_people_saw_there_is_no_precision(ratings: pl.DataFrame) -> None:
-    row = compare(decide(ratings, PANEL), ["q1", "q2", "q3"], 1, graded(("q1", "d3", False, 1)))[0]
+    row = compare(decide(ratings, PANEL, FIVE), ["q1", "q2", "q3"], 1, graded(("q1", "d3", False, 1)))[0]
     found: Any = row
     assert (found["precision"], found["recall"]) == (None, None)
     assert (found["intervals"]["precision"], found["intervals"]["recall"]) == (None, None)
@@ -75,7 +77,7 @@ def test_without_a_positive_that_people_saw_there_is_no_precision(ratings: pl.Da
 
 def test_intervals_resample_queries(ratings: pl.DataFrame) -> None:
     """Positives per query are 1, 1 and 0: every sample's mean is a literal mean of three draws."""
-    found = by_policy(compare(decide(ratings, PANEL), ["q1", "q2", "q3"], seed=4))["unanimous"]
+    found = by_policy(compare(decide(ratings, PANEL, FIVE), ["q1", "q2", "q3"], seed=4))["unanimous"]
     means = np.concatenate(list(resamples(3, 1000, 4))) @ np.array([1, 1, 0]) / 3
     assert found["intervals"]["positives_per_query"] == pytest.approx(
         np.quantile(means, [0.025, 0.975]).tolist(), abs=1e-6
@@ -83,7 +85,7 @@ def test_intervals_resample_queries(ratings: pl.DataFrame) -> None:
 
 
 def test_two_judges_are_compared_without_dawid_skene(ratings: pl.DataFrame) -> None:
-    assert list(decide(ratings, ["a", "b"])) == ["unanimous", "unanimous-grade", "majority"]
+    assert list(decide(ratings, ["a", "b"], FIVE)) == ["unanimous", "unanimous-grade", "majority"]
 
 
 def pool() -> pl.DataFrame:
@@ -103,7 +105,7 @@ def pool() -> pl.DataFrame:
 
 def test_what_unanimity_removes(ratings: pl.DataFrame) -> None:
     texts = {"q1": "一二", "q2": "一二三", "q3": "一二三四"}
-    rows: list[Any] = removed(decide(ratings, PANEL), pool(), texts)
+    rows: list[Any] = removed(decide(ratings, PANEL, FIVE), pool(), texts, FIVE)
     found = {(row["by"], row["group"]): row for row in rows}
     assert [row["group"] for row in rows if row["by"] == "grades"] == ["A A B", "A B B", "S A B"]
     assert (found["grades", "S A B"]["lost"], found["grades", "A B B"]["lost"]) == (1, 0)
@@ -129,17 +131,21 @@ def test_what_that_does_to_the_order_of_systems(ratings: pl.DataFrame) -> None:
         ("q1", name, doc, rank, 1.0 / rank) for name, docs in orders.items() for rank, doc in enumerate(docs, start=1)
     ]
     rankings = pl.DataFrame(rows, TABLES["rankings"], orient="row")
-    found: Any = systems(decide(ratings, PANEL), rankings)
+    found: Any = compared({name: relevant(each) for name, each in decide(ratings, PANEL, FIVE).items()}, rankings, 1)
     # q2 has positives and no ranking, so that it counts as 0.
     second = 1 / math.log2(3)
     assert found["ndcg_at_10"]["unanimous"] == {"first": 0.5, "second": round(second / 2, 6), "third": 0}
     ideal = 1 + second
     assert found["ndcg_at_10"]["majority"] == {"first": round(1.5 / ideal / 2, 6), "second": 0.5, "third": 0}
-    assert found["against_unanimous"]["majority"]["tau_b"] == round(1 / 3, 6)
+    assert found["against_unanimous"]["majority"]["tau_b"]["value"] == round(1 / 3, 6)
     assert found["against_unanimous"]["majority"]["rank_biased_overlap"] == round(0.1 * (0 + 0.9 + 0.81) + 0.729, 6)
 
 
 def test_one_retriever_has_no_order(ratings: pl.DataFrame) -> None:
     rankings = pl.DataFrame([("q1", "first", "d1", 1, 1.0)], TABLES["rankings"], orient="row")
-    found: Any = systems(decide(ratings, PANEL), rankings)
-    assert found["against_unanimous"]["majority"] == {"tau_b": None, "rank_biased_overlap": None}
+    found: Any = compared({name: relevant(each) for name, each in decide(ratings, PANEL, FIVE).items()}, rankings, 1)
+    assert found["against_unanimous"]["majority"] == {
+        "tau_b": {"value": None, "low": None, "high": None},
+        "tau_ap": None,
+        "rank_biased_overlap": None,
+    }

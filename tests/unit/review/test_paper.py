@@ -11,8 +11,10 @@ from curate.review.answers import ADJUDICATED, Answer
 from curate.review.paper import guide, hand_out, take_back
 from curate.review.sample import Stratum, name_row
 from curate.system.files import frame
-from tests.support.damage import EN, ZH, Saving, Table
+from tests.support.damage import Saving, Table
 from tests.support.defined import defined
+from tests.support.reviewing import TEXTS as PAIRS
+from tests.support.reviewing import sample
 
 TEXTS = [(f"查询{number}", f"=段落{number}") for number in range(6)]
 IDS = [name_row("s", number, ["q", str(number)], texts) for number, texts in enumerate(TEXTS)]
@@ -68,11 +70,11 @@ def test_handing_out_again_changes_nothing_and_never_what_was_filled_in(desk: De
     assert (tmp_path / "out" / "anna.csv").read_bytes() == filled
 
 
-def test_the_guide_is_a_page_that_needs_nothing_else() -> None:
-    page = guide(ZH)
+def test_the_guide_is_a_page_that_needs_nothing_else(tmp_path: Path) -> None:
+    page, english = (guide(sample(tmp_path / tag, PAIRS[:1], language=tag)) for tag in ("zh", "en"))
     assert '<html lang="zh">' in page
     assert "<td><strong>S</strong></td>" in page
-    assert "<title>Relevance review</title>" in guide(EN)
+    assert "<title>Relevance review</title>" in english
     assert "href" not in page
     assert "src" not in page
 

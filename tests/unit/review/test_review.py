@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from curate.core.errors import ConfigError, DataError, UserError
-from curate.core.records import CUT, GRADES
+from curate.core.scale import FIVE
 from curate.review import ADJUDICATED, Answer, Desk, Sample
 from curate.review.answers import path as answers_of
 from curate.review.drawing import SampleOptions, draw, plan
@@ -176,7 +176,7 @@ def test_what_a_sample_was_drawn_for_is_kept_and_its_answers_teach_the_next(pool
     _, after = plan(copy, SampleOptions(size=300))
     for old, new in zip(before.strata, after.strata, strict=True):
         own = first.survey.filter(pl.col("stratum") == old.stratum)
-        relevant = sum(rows[row_id] in CUT for row_id in own["row_id"])
+        relevant = sum(rows[row_id] in FIVE.relevant for row_id in own["row_id"])
         wrong = len(own) - relevant if old.stratum.startswith("relevant") else relevant
         assert new.answers == len(own) == old.drawn
         assert new.guess == pytest.approx((wrong + 20 * old.guess) / (len(own) + 20))
@@ -188,7 +188,7 @@ def test_the_figures_are_those_of_the_pool_by_hand(pool: Pool) -> None:
     desk = answered(draw(run, SampleOptions("figures", size=500, assessors=TWO, overlap=0.2, seed=3)), truth)
     figures: dict[str, Any] = prove(desk)
     rows = [
-        (verdict, truth[query, doc] in CUT, 1 / probability)
+        (verdict, truth[query, doc] in FIVE.relevant, 1 / probability)
         for (query, doc), verdict, probability, expected in desk.sample.survey.select(
             "ids", "verdict", "probability", "expected"
         ).iter_rows()
@@ -256,7 +256,9 @@ def test_a_judge_that_rated_half_of_a_stratum_does_not_count_double(pool: Pool) 
     for ids, stratum, given in gone.select("ids", "stratum", "votes").iter_rows():
         for vote in given:
             if vote["judge"] == "one":
-                cells[int(vote["grade"] in CUT), int(truth[tuple(ids)] in CUT)] += sizes[stratum] / read[stratum]
+                cells[int(vote["grade"] in FIVE.relevant), int(truth[tuple(ids)] in FIVE.relevant)] += (
+                    sizes[stratum] / read[stratum]
+                )
     cells /= cells.sum()
     chance = float(cells.sum(axis=0) @ cells.sum(axis=1))
     figures: dict[str, Any] = prove(desk)
@@ -344,4 +346,4 @@ def test_only_known_people_and_answers_are_kept(pool: Pool, person: str, grade: 
     with pytest.raises(ConfigError):
         desk.record(person, [Answer(desk.rows("assessor")[0].row_id, grade)])
     with pytest.raises(ConfigError):
-        desk.record("assessor", [Answer("r99999-abcdef", GRADES[0])])
+        desk.record("assessor", [Answer("r99999-abcdef", FIVE.labels[0])])

@@ -99,7 +99,7 @@ def test_the_figures_are_those_of_the_tables(run: Path) -> None:
     assert figures["grades"]["a"] == {"A": 1, "B": 1, "D": 3, "S": 4, "failed": 1}
     assert (figures["panel"], figures["policy"]) == (PANEL, "unanimous")
     assert figures["cut"]["unanimous"] == 8  # a pair with two equal ratings counts, as it does for kappa
-    assert figures["five_grades"]["unanimous"] == 5
+    assert figures["all_grades"]["unanimous"] == 5
     assert figures["cut"]["items"] == 10
 
 
@@ -108,7 +108,7 @@ def test_figures_have_intervals_over_queries(tmp_path: Path) -> None:
     alike = {f"q{n}": VOTES["q1"] for n in range(4)}
     step(rated(pooled(tmp_path, TEXTS, dict.fromkeys(alike, "问")), alike), "consensus")
     figures = read_json(tmp_path / "consensus" / "agreement.json")
-    for side in ("five_grades", "cut"):
+    for side in ("all_grades", "cut"):
         block = figures[side]
         assert block["clusters"] == 4
         assert set(block["intervals"]) == set(Kind(5).measures)
@@ -141,7 +141,7 @@ def test_the_top_of_a_deep_pool_is_measured_apart(tmp_path: Path) -> None:
     figures = read_json(tmp_path / "consensus" / "agreement.json")
     assert (figures["cut"]["items"], figures["cut"]["percent"]) == (60, pytest.approx((50 + 10 / 3) / 60, abs=1e-6))
     top = figures["top_50"]
-    assert [(top[side]["items"], top[side]["percent"], top[side]["fleiss"]) for side in ("five_grades", "cut")] == [
+    assert [(top[side]["items"], top[side]["percent"], top[side]["fleiss"]) for side in ("all_grades", "cut")] == [
         (50, 1.0, 1.0)
     ] * 2
 

@@ -1,0 +1,39 @@
+"""Rankings of systems that no retriever of a run is: run files of TREC, and predictions of mteb."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from curate.checks import unjudged
+from curate.core.errors import UserError
+from curate.core.records import TABLES, Query
+from curate.retrieval.id_mapping import ranked
+from curate.retrieval.retrievers import runfile
+from curate.stages.asking.build import kit
+from curate.stages.context import Context
+from curate.stages.pool import known_ids
+from curate.system.corpus import TableCorpus
+
+
+def rankings(
+    context: Context, files: Sequence[Path], subset: str | None = None, split: str | None = None
+) -> pl.DataFrame:
+    """Return the rankings of run files as a table `rankings`; a file's stem is the system's name.
+
+    `subset` and `split` choose in a file of mteb. UserError if two files have one name.
+    """
+    parts = [pl.DataFrame(schema=TABLES["rankings"])]
+    names = [path.stem for path in files]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UserError(f"--run-file: found several files named {', '.join(twice)}; rename them, for names are shown")
+    if files:
+        corpus = TableCorpus(context.folder("diversify"))
+        ids = known_ids(context, corpus)
+        queries = [Query(*row) for row in context.read("diversify", "queries").select("query_id", "text").iter_rows()]
+        for path in files:
+            system = runfile.RunFile(
+                f"file {path.stem}", runfile.Config(path=path, subset=subset, split=split), kit(context)
+            )
+            parts += ranked(system, corpus, queries, unjudged.DEEPEST, ids, context.progress)
+    return pl.concat(parts)

@@ -1,0 +1,184 @@
+"""Grade scales: the labels that judges give, their order, the integer gain of each, and the cut to relevant.
+
+A rubric declares its scale. Everything that counts, weighs or shows grades asks the scale, so another scale is another
+rubric and no other code. Source of the default: the five grades of CMedTEB; the cut between A and B is ours.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from curate.core.config import Json
+
+Order = Literal["ordinal", "nominal"]
+MOST: Mapping[Order, int] = {"ordinal": 10, "nominal": 200}
+"""Labels of a scale, at most; the least is two."""
+LONGEST = 40
+"""Characters of a label, at most: it stands in replies, tables, columns of sheets and on keys of a page."""
+LARGEST_GAIN = 100
+RESERVED = frozenset({"-", "RATED", "REFUSED", "UNPARSED", "FAILED", "STOPPED"})
+"""What tables write where there is no grade."""
+_NUMBER = re.compile(r"([+-]?\d+)(?:[.,](\d+))?(%?)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Labels a judge may give; ValueError says what of a declaration is wrong.
+
+    On an ordinal scale labels stand best first, `gains` holds one integer per label, never rising, and grades from the
+    best to `relevant_from` make a document relevant. A nominal scale has neither gains nor a cut; its labels `none` and
+    `several` stand for no class and for more than one.
+    """
+
+    labels: tuple[str, ...]
+    relevant_from: str = ""
+    gains: tuple[int, ...] = ()
+    order: Order = "ordinal"
+    none: str = ""
+    several: str = ""
+
+    def __post_init__(self) -> None:
+        _check_labels(self)
+        if self.order == "ordinal":
+            _check_cut(self)
+        elif self.gains or self.relevant_from:
+            raise ValueError("a nominal scale has no order, so neither gains nor relevant_from; leave them out")
+        for key in ("none", "several"):
+            label = getattr(self, key)
+            if label and (self.order == "ordinal" or label not in self.labels):
+                raise ValueError(f"{key}: {label!r} is no label of a nominal scale; give it a meaning there first")
+
+    @property
+    def positives(self) -> tuple[str, ...]:
+        """The labels that make a document relevant, best first: none of a nominal scale."""
+        return self.labels[: self.place(self.relevant_from) + 1] if self.relevant_from else ()
+
+    @property
+    def relevant(self) -> frozenset[str]:
+        """The labels that make a document relevant, as a set."""
+        return frozenset(self.positives)
+
+    def place(self, label: str) -> int:
+        """Return where a label stands, 0 for the best (or first); KeyError if it is none."""
+        try:
+            return self.labels.index(label)
+        except ValueError:
+            raise KeyError(label) from None
+
+    def gain(self, label: str) -> int:
+        """Return the integer gain of a label; KeyError if it is none."""
+        return self.gains[self.place(label)]
+
+    def read(self, text: str) -> str | None:
+        """Return the label that a text is, full-width forms, case and blanks around it aside; None if it is none."""
+        wanted = plain(text)
+        return next((label for label in self.labels if plain(label) == wanted), None)
+
+    def lower_median(self, grades: Iterable[str]) -> str | None:
+        """Return the median of grades, of an even number the worse of the middle two; None without a grade."""
+        places = sorted(map(self.place, grades))
+        return self.labels[places[len(places) // 2]] if places else None
+
+    def minimum(self, grades: Iterable[str]) -> str | None:
+        """Return the worst of grades; None without one."""
+        return self.labels[place] if (place := max(map(self.place, grades), default=None)) is not None else None
+
+    def described(self) -> str:
+        """Return the scale in a few words: `S A | B C D`, with the cut as a bar."""
+        if not self.relevant_from:
+            return " ".join(self.labels)
+        cut = self.place(self.relevant_from) + 1
+        return " | ".join(" ".join(part) for part in (self.labels[:cut], self.labels[cut:]))
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the scale as a file holds it; `from_json` reads it."""
+        names: dict[str, Json] = {"order": self.order, "labels": self.labels}
+        if self.order == "ordinal":
+            return {**names, "gains": self.gains, "relevant_from": self.relevant_from}
+        return {**names, "none": self.none, "several": self.several}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Json]) -> "Scale":
+        """Return the scale that `to_json` wrote."""
+        known = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+        return cls(**known)  # type: ignore[arg-type]
+
+
+def declared(  # what a rubric holds beside its sentences
+    labels: Sequence[str],
+    order: Order = "ordinal",
+    relevant_from: str = "",
+    gains: Mapping[str, int] | None = None,
+    none: str = "",
+    several: str = "",
+) -> Scale:
+    """Return the scale of a declaration; ValueError says what is wrong.
+
+    Without gains the labels count down to 0; the five grades S, A, B, C, D need no `relevant_from`.
+    """
+    if order == "ordinal" and not relevant_from and tuple(labels) == FIVE.labels:
+        relevant_from = FIVE.relevant_from
+    if gains is None:
+        if order == "ordinal" and all(map(str.isdecimal, labels)) and int(labels[0]) < int(labels[-1]):
+            raise ValueError(f"{labels[0]} stands before {labels[-1]}: write the best grade first, or state `gains`")
+        worth = tuple(reversed(range(len(labels)))) if order == "ordinal" else ()
+    else:
+        if odd := sorted({*gains} ^ {*labels}):
+            raise ValueError(f"gains: {', '.join(odd)} stands in only one of gains and grades; give one gain per grade")
+        worth = tuple(gains[label] for label in labels)
+    return Scale(tuple(labels), relevant_from, worth, order, none, several)
+
+
+def plain(text: str) -> str:
+    """Return a label as it is compared: half-width, upper case, without blanks around it."""
+    return unicodedata.normalize("NFKC", text).strip().upper()
+
+
+def folded(text: str) -> str | Decimal:
+    """Return what is left of a label that a spreadsheet may have changed: its number, or its letters in one case.
+
+    3, 3.0 and 3,00 are one number, and so are 5% and 0.05; of other labels case, width and blanks are left out.
+    """
+    if found := _NUMBER.fullmatch(plain(text).replace("\u2212", "-")):  # the minus of typographers
+        return Decimal(f"{found[1]}.{found[2] or 0}") / (100 if found[3] else 1)
+    return "".join(plain(text).casefold().split())  # 1 0 is two numbers, and none of them
+
+
+def _check_labels(scale: Scale) -> None:
+    number, most = len(scale.labels), MOST[scale.order]
+    if not 2 <= number <= most:
+        raise ValueError(f"{number} grades: expected 2 to {most} on an {scale.order} scale")
+    seen: dict[str | Decimal, str] = {}
+    for label in scale.labels:
+        if not label or label != label.strip() or len(label) > LONGEST or not label.isprintable():
+            raise ValueError(f"the grade {label!r}: expected 1 to {LONGEST} printable characters, no blank at an end")
+        if plain(label) in RESERVED:
+            raise ValueError(f"the grade {label!r}: tables write that where there is no grade; name it otherwise")
+        if (other := seen.get(folded(label))) is not None:
+            raise ValueError(f"the grades {other!r} and {label!r} are read as the same; rename one")
+        seen[folded(label)] = label
+
+
+def _check_cut(scale: Scale) -> None:
+    if scale.relevant_from not in scale.labels[:-1]:
+        found = f"found {scale.relevant_from!r}" if scale.relevant_from else "it is missing"
+        raise ValueError(
+            f"relevant_from: {found}; expected the lowest relevant grade, one of {', '.join(scale.labels[:-1])} "
+            f"(grades stand best first, and {scale.labels[-1]} is not relevant)"
+        )
+    falling = all(one >= other for one, other in zip(scale.gains, scale.gains[1:], strict=False))
+    if (
+        len(scale.gains) != len(scale.labels)
+        or not falling
+        or not 0 <= scale.gains[-1] <= scale.gains[0] <= LARGEST_GAIN
+    ):
+        raise ValueError(f"gains: expected one whole number from 0 to {LARGEST_GAIN} per grade, never rising downwards")
+    if scale.gain(scale.relevant_from) <= 0 or scale.gains[0] == scale.gains[-1]:
+        raise ValueError("gains: a relevant grade needs a gain above 0, and the best one more than the worst")
+
+
+FIVE = Scale(("S", "A", "B", "C", "D"), "A", (4, 3, 2, 1, 0))
+"""The five grades of CMedTEB; the default."""

@@ -1,0 +1,84 @@
+"""What is appended to the ledger, in one transaction: rows, and the judges and scales that they are of."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from itertools import chain
+from operator import itemgetter
+
+from sqlalchemy import Connection
+
+from curate.core.config import Json, canonical, digest
+from curate.core.scale import Scale
+from curate.ledger import scales
+from curate.ledger.database import Database
+from curate.ledger.frames import Row, Rows
+from curate.ledger.records import Call, Kept, Rating
+from curate.ledger.tables import KEPT, insert
+
+
+def _places(record: type, *names: str) -> list[int]:
+    return [1 + [field.name for field in fields(record)].index(name) for name in names]
+
+
+_of_call = itemgetter(*_places(Call, "judge_digest", "rubric_digest"))
+_of_rating = itemgetter(*_places(Rating, "judge_digest", "rubric_digest"))
+_said = itemgetter(*_places(Rating, "judge_digest", "rubric_digest", "grade"))
+
+
+class Appending:
+    """Append to a database; who a judge is and what its grades mean is kept with the first thing that it says."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._statements = {name: insert(table, database.engine.dialect) for name, table in KEPT.items()}
+        self._named: dict[str, str] = {}
+        """Judges that said nothing yet: digest -> identity."""
+        self._heard: set[str] = set()
+        self._scales: dict[str, Scale] = {}
+        """Scales of rubrics under which nothing was said yet, by digest."""
+        self._right = set[scales.Said]()
+        """Grades that were found to be of their scale."""
+
+    def register(self, identity: Mapping[str, Json]) -> str:
+        """Return the digest that stands for a judge."""
+        name = digest(identity)
+        if name not in self._heard:
+            self._named[name] = canonical(identity)
+        return name
+
+    def note_scale(self, rubric_digest: str, scale: Scale) -> None:
+        """Say what the grades under a rubric are; DataError if they are something else there already."""
+        with self._database.transaction() as connection:
+            scales.agree(connection, rubric_digest, scale, self._scales.get(rubric_digest))
+        self._scales[rubric_digest] = scale
+
+    def commit(self, group: Sequence[Rows]) -> None:
+        """Write rows; those that are there already were written by a commit whose answer was lost, for ids are new."""
+        calls = list(chain.from_iterable(calls for calls, _ in group))
+        ratings = list(chain.from_iterable(ratings for _, ratings in group))
+        said = {*map(_of_call, calls), *map(_of_rating, ratings)} if self._named or self._scales else set()
+        judges = {name: self._named[name] for name, _ in said if name in self._named}
+        noted = {name: self._scales[name] for _, name in said if name in self._scales}
+        with self._database.transaction() as connection:
+            scales.add(connection, noted)
+            self._insert(connection, "judges", sorted(judges.items()))
+            self._insert(connection, "calls", calls)
+            self._insert(connection, "ratings", ratings)
+        for name in judges:
+            self._heard.add(name)
+            self._named.pop(name, None)
+        for name in noted:
+            self._scales.pop(name, None)
+
+    def merge(self, table: Kept, rows: Sequence[Row]) -> None:
+        """Add whole rows, columns in the order of the table."""
+        with self._database.transaction() as connection:
+            self._insert(connection, table, rows)
+
+    def _insert(self, connection: Connection, table: Kept, rows: Sequence[Row]) -> None:
+        if not rows:
+            return
+        connection.exec_driver_sql(self._statements[table], list(rows))
+        if table == "ratings" and (new := {*map(_said, rows)} - self._right):
+            scales.check(connection, new)
+            self._right |= new

@@ -1,0 +1,102 @@
+"""Which scale each grade of the ledger is of: that of its rubric, or of the judge that reads none.
+
+A rubric that is not noted is of the five grades, and so is a judge whose identity names no `scale`: so both were
+written before there were other scales, and so they still are.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from curate.core.config import canonical
+from curate.core.errors import DataError
+from curate.core.scale import FIVE, Scale
+from curate.ledger.tables import insert, judges, ratings, rubrics
+
+Said = tuple[str, str, str | None]
+"""Digest of a judge, digest of its rubric (empty for one that reads none), and a grade."""
+
+
+@dataclass(frozen=True)
+class Noted:
+    """The scales that a ledger names, beside the five grades."""
+
+    rubrics: Mapping[str, Scale | None]
+    """Digest of a rubric -> its scale; None if what is written there is none."""
+    judges: Mapping[str, Scale]
+    """Digest of a judge that reads no rubric -> its scale."""
+
+    def of(self, judge_digest: str, rubric_digest: str) -> Scale | None:
+        """Return the scale of a judge's grades under a rubric; None if it cannot be read."""
+        return self.rubrics.get(rubric_digest, FIVE) if rubric_digest else self.judges.get(judge_digest, FIVE)
+
+
+def noted(connection: sa.Connection) -> Noted:
+    """Return all scales that a ledger names."""
+    named = ((name, _named(identity)) for name, identity in connection.execute(sa.select(judges)))
+    return Noted(
+        {name: parsed(text) for name, text in connection.execute(sa.select(rubrics))},
+        {name: scale for name, scale in named if scale},
+    )
+
+
+def add(connection: sa.Connection, scales: Mapping[str, Scale]) -> None:
+    """Write down the scales of rubrics, by digest; DataError if one has another scale already."""
+    for rubric, scale in sorted(scales.items()):
+        agree(connection, rubric, scale)
+        if scale != FIVE:
+            row = rubric, canonical(scale.to_json())
+            connection.exec_driver_sql(insert(rubrics, connection.dialect), row)
+            agree(connection, rubric, scale)  # another process may have been faster
+
+
+def agree(connection: sa.Connection, rubric: str, scale: Scale, unsaid: Scale | None = None) -> None:
+    """Raise DataError if a rubric is noted with another scale, or is not noted and rated on the five grades.
+
+    `unsaid` is what was noted of it and is not written down yet.
+    """
+    text = connection.scalar(sa.select(rubrics.c.scale).where(rubrics.c.rubric_digest == rubric))
+    if text is None and scale != FIVE:
+        # judge by judge, for the index of ratings begins with them
+        same = (ratings.c.judge_digest == judges.c.judge_digest) & (ratings.c.rubric_digest == rubric)
+        rated = sa.select(sa.literal(1)).select_from(judges.join(ratings, same)).limit(1)
+        unsaid = FIVE if connection.scalar(rated) else unsaid
+    if text is None and unsaid is not None:
+        text = canonical(unsaid.to_json())
+    if text is not None and parsed(text) != scale:
+        raise DataError(
+            f"rubric {rubric[:12]}: its ratings in the ledger are on the scale {text}, not on "
+            f"{canonical(scale.to_json())}; a scale is never changed, so give the other one to a rubric of its own"
+        )
+
+
+def check(connection: sa.Connection, said: Iterable[Said]) -> None:
+    """Raise DataError if a grade is none of its rubric's or judge's scale."""
+    known = noted(connection)
+    for judge, rubric, grade in said:
+        scale = known.of(judge, rubric)
+        if grade is not None and (scale is None or grade not in scale.labels):
+            under = f"under rubric {rubric[:12]}" if rubric else "without a rubric"
+            shown = "cannot be read" if scale is None else f"is {scale.described()}"
+            raise DataError(
+                f"the grade {grade!r} of judge {judge[:12]} {under}, whose scale {shown}; a rubric's scale is noted "
+                "before anything is asked, and a judge without a rubric names its `scale` in its identity"
+            )
+
+
+def parsed(text: str) -> Scale | None:
+    """Return the scale in a JSON text; None if it holds none."""
+    try:
+        return Scale.from_json(json.loads(text))
+    except (ValueError, TypeError, AttributeError):  # no JSON, other keys, no mapping
+        return None
+
+
+def _named(identity: str) -> Scale | None:
+    """Return the scale that an identity names; a plug-in may call something else so."""
+    try:
+        return parsed(json.dumps(json.loads(identity)["scale"]))
+    except (ValueError, TypeError, KeyError):
+        return None
