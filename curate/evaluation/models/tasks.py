@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import polars as pl
 
 from curate.core.config import digest
-from curate.core.errors import DataError, MissingExtra, UserError
+from curate.core.errors import DataError, UserError
 from curate.evaluation.models.perquery import GRADED, READINGS
 from curate.formats.exporters import mteb_tasks
 from curate.formats.exporters.contributors import ROLES
 from curate.formats.exporters.graded import LABELLED
 from curate.formats.exporters.loading import load_task
+from curate.system.extras import needed
 from curate.system.files import sha256
 
 if TYPE_CHECKING:
@@ -160,10 +161,8 @@ def legacy(source: str) -> list[EvaluationTask]:
 
 def imported() -> Foreign:
     """Return mteb; MissingExtra says how to install it."""
-    try:
+    with needed("evaluate"):
         import mteb
-    except ImportError as error:
-        raise MissingExtra("evaluate needs mteb; install it with: pip install 'curate-ir[eval]'") from error
     return mteb
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from curate.core.errors import DataError, ProviderError, UserError
 from curate.formats.exporters.holding import holding
 from curate.system import files
+from curate.system.extras import needed
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 README = "README.md"
@@ -51,8 +52,10 @@ def push(folder: Path, repository: str, *, private: bool = True, secrets: Mappin
     (HF_TOKEN, or `hf auth login`), or if one of the `secrets` would be sent; ProviderError if the hub refuses.
     """
     import httpx
-    from huggingface_hub import HfApi, get_token
-    from huggingface_hub.errors import HfHubHTTPError
+
+    with needed("--push"):
+        from huggingface_hub import HfApi, get_token
+        from huggingface_hub.errors import HfHubHTTPError
 
     token = get_token()
     if token is None:

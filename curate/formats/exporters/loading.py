@@ -1,12 +1,12 @@
 """Load what the exporter `mteb` wrote, as tasks for `mteb.evaluate`."""
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from curate.core.errors import DataError, MissingExtra
+from curate.core.errors import DataError
 from curate.formats.exporters import mteb_tasks
+from curate.system.extras import require
 
 if TYPE_CHECKING:
     from mteb.abstasks.abstask import AbsTask
@@ -35,8 +35,7 @@ def load_task(folder: str | Path) -> "AbsTask":
 
 def _checked(made: Callable[[], Result]) -> Result:
     """Return what a function of `tasks.py` makes; its complaint as ours."""
-    if find_spec("mteb") is None:
-        raise MissingExtra("mteb is not installed; install it with: pip install 'curate-ir[eval]'")
+    require("mteb", "loading a task")
     try:
         return made()
     except ValueError as error:

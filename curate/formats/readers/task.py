@@ -4,13 +4,13 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from typing import Any, Protocol
 
 from curate.core.config import digest
-from curate.core.errors import ConfigError, MissingExtra, RunFailed
+from curate.core.errors import ConfigError, RunFailed
 from curate.formats.readers import Row, Table
 from curate.formats.readers.layout import DEFAULT_SPLIT, choose
+from curate.system.extras import needed
 
 
 class MtebTask(Protocol):
@@ -31,12 +31,8 @@ class MtebTask(Protocol):
 
 def named(name: str) -> MtebTask:
     """Return mteb's task of that name; MissingExtra without mteb, ConfigError if mteb does not know the name."""
-    if find_spec("mteb") is None:
-        raise MissingExtra(
-            f"ingest.source: {name!r} is no folder here, so it names an mteb task, and mteb is not installed; "
-            "type: pip install 'curate-ir[eval]'"
-        )
-    import mteb
+    with needed(f"ingest.source: {name!r} is no folder here, so it names an mteb task, which"):
+        import mteb
 
     try:
         task: MtebTask = mteb.get_task(name)

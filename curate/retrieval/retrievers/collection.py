@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from pydantic import Field, model_validator
 
 from curate.core.config import Json, Section, kind_of
-from curate.core.errors import ConfigError, DataError, MissingExtra, ProviderError, suggestion
+from curate.core.errors import ConfigError, DataError, ProviderError, suggestion
 from curate.core.protocols import Vectors
 from curate.system import http, retries
+from curate.system.extras import needed
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient
@@ -192,10 +193,8 @@ def opened(place: str, config: Config) -> Iterator[Collection]:
 
 
 def _client(place: str, config: Config) -> "QdrantClient":
-    try:
+    with needed("the retriever qdrant"):
         from qdrant_client import QdrantClient
-    except ImportError as error:
-        raise MissingExtra("the retriever qdrant needs a package: pip install 'curate-ir[qdrant]'") from error
     if config.url:
         key = http.key(place, config.key_env)
         headers = {"api-key": key} if key else {}

@@ -11,6 +11,7 @@ from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import Vectors
 from curate.retrieval.similarity.approximate import FLOAT32, GIB, Rows, Scores, Screen, rounded_down
 from curate.retrieval.similarity.int8 import Int8, int8_pays
+from curate.system.extras import installed, needed
 
 if TYPE_CHECKING:
     import torch
@@ -27,11 +28,15 @@ def screen_on(device: str, compared: int = 0) -> Screen:
     """Return the screen of a device: `cpu`, a GPU such as `cuda` or `cuda:1`, or `auto` for a GPU if there is one.
 
     `compared` is how many vectors will be compared with each other: for many, a processor multiplies whole numbers if
-    it is faster at that. ConfigError if torch cannot use the device.
+    it is faster at that and torch, which alone can, is installed. The hits are the same on every screen. MissingExtra
+    without torch for a GPU; ConfigError if torch cannot use the device.
     """
     if device == "cpu":
-        return Int8() if compared >= WORTHWHILE and int8_pays() else FLOAT32
-    import torch
+        return Int8() if compared >= WORTHWHILE and installed("torch") and int8_pays() else FLOAT32
+    if device == "auto" and not installed("torch"):
+        return screen_on("cpu", compared)
+    with needed(f"engine.device: {device!r}"):
+        import torch
 
     if device == "auto" and not torch.cuda.is_available():
         return screen_on("cpu", compared)

@@ -1,16 +1,15 @@
-"""xlsx by openpyxl, of the extra `review`: written with a list of the answers to choose from, and read back."""
+"""xlsx by openpyxl: written with a list of the answers to choose from, and read back."""
 
 import io
 import re
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import datetime, time
 from typing import TYPE_CHECKING
 
-from curate.core.errors import DataError, MissingExtra
+from curate.core.errors import DataError
 from curate.review.forms import Form
 from curate.review.sheets.cells import escaped, plain
 from curate.review.sheets.text import Record, table
@@ -28,11 +27,11 @@ _TIMES = re.compile(rb"<dcterms:(created|modified)[^>]*>[^<]*</dcterms:\1>")
 
 def to_xlsx(form: Form, assessor: str, rows: Mapping[str, Sequence[str]]) -> bytes:
     """Return a sheet for a person as xlsx: every cell a text, the header frozen, the answers in a drop-down list."""
-    with _openpyxl():
-        from openpyxl import Workbook
-        from openpyxl.cell import WriteOnlyCell
-        from openpyxl.styles import Alignment, Font
-        from openpyxl.writer.excel import ExcelWriter
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.styles import Alignment, Font
+    from openpyxl.writer.excel import ExcelWriter
+
     book = Workbook(write_only=True)
     page = book.create_sheet(_title(form.title))
     lines = [[escaped(cell) for cell in row] for row in table(form, assessor, rows)]
@@ -104,8 +103,8 @@ def _timeless(stored: io.BytesIO) -> bytes:
 
 def pages(content: bytes, name: str) -> list[list[Record]]:
     """Return the rows of every page of an xlsx file; DataError if it is damaged or of another kind."""
-    with _openpyxl():
-        from openpyxl import load_workbook
+    from openpyxl import load_workbook
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # styles and extensions that openpyxl does not know; we read texts
         try:
@@ -142,11 +141,3 @@ def _text(value: object) -> str:
     if value == time():
         return "0"
     return str(value)
-
-
-@contextmanager
-def _openpyxl() -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise MissingExtra("a sheet in xlsx needs a package: pip install 'curate-ir[review]', or use CSV") from error

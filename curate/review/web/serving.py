@@ -7,8 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from curate.core.errors import ConfigError, MissingExtra, UserError
+from curate.core.errors import ConfigError, UserError
 from curate.review import Desk
+from curate.system.extras import needed
 from curate.system.files import replacing
 
 PORT = 8765
@@ -31,12 +32,10 @@ def serve(
     MissingExtra without the extra `review`; ConfigError for an address that others could reach, unless it is allowed;
     UserError if the port is taken.
     """
-    try:
+    with needed("the review page"):
         import uvicorn
 
         from curate.review.web.site import site
-    except ModuleNotFoundError as error:
-        raise MissingExtra("the review page needs packages: pip install 'curate-ir[review]'") from error
     if not loopback(host) and not allow_remote:
         raise ConfigError(
             f"host {host!r}: others could reach it, and nothing is encrypted on the way; leave --host out and use "

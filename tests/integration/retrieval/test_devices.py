@@ -1,11 +1,12 @@
 """Rough products: whoever computes them, they are as near as they say, and what they screen decides nothing."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
 
-from curate.core.errors import ConfigError, DataError
+from curate.core.errors import ConfigError, DataError, MissingExtra
 from curate.core.protocols import Vectors
 from curate.retrieval.similarity import devices, diversity, near_duplicates
 from curate.retrieval.similarity.approximate import FLOAT32, Float32, Screen
@@ -155,6 +156,14 @@ def test_what_had_room_has_it_in_single_precision_too(monkeypatch: pytest.Monkey
 def test_vectors_that_half_precision_cannot_hold_are_refused() -> None:
     with pytest.raises(DataError, match="longer than 100; normalise"):
         list(top_k(np.full((1, 4), 300, np.float32), np.ones((2, 4), np.float32), ["a", "b"], 1, HALF))
+
+
+def test_without_torch_numpy_compares(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "installed", lambda module: module != "torch")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert screen_on("auto", 10**6) is screen_on("cpu", 10**6) is FLOAT32
+    with pytest.raises(MissingExtra, match=r"engine.device: 'cuda:0'.*curate-ir\[dense\]"):
+        screen_on("cuda:0")
 
 
 def test_devices() -> None:

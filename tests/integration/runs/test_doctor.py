@@ -8,6 +8,7 @@ import pytest
 from curate.ledger import Ledger
 from curate.runs import doctor
 from curate.runs.doctor import examine
+from curate.system.extras import Extra
 from tests.support.runs import curate, started
 
 SECRET = "sk-not-to-be-shown"
@@ -46,7 +47,8 @@ def test_a_sound_a_missing_and_a_broken_ledger(tmp_path: Path) -> None:
 
 
 def test_a_missing_extra_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(doctor.EXTRAS, "ray", ("ray", "nobody_has_this"))
+    lacking = Extra("ray", "a corpus on a cluster", ["ray", "nobody_has_this"])
+    monkeypatch.setattr(doctor, "extras", lambda: {"ray": lacking})
     state, found, remedy = states(tmp_path)["extra ray"]
     assert (state, found) == ("missing", "without nobody_has_this")
     assert remedy == "pip install 'curate-ir[ray]' for a corpus on a cluster"

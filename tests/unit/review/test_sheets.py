@@ -2,7 +2,6 @@
 
 import io
 import random
-import sys
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.core.errors import DataError, MissingExtra
+from curate.core.errors import DataError
 from curate.review.sheets import Returned, check, read, signed_by, to_csv, to_xlsx
 from curate.review.sheets.cells import canonical, defused, difference, plain
 from tests.support.damage import EN, NAMES, TEXTS, ZH, Rows, Saving, Table, handed_out, samples, savings, typed
@@ -411,14 +410,6 @@ def test_blank_rows_and_other_pages_of_a_workbook_are_passed_over() -> None:
     book.create_sheet("mine", 0)["A1"] = "row"
     returned = back(stored(book))
     assert [(entry.row_id, entry.answer, entry.row) for entry in returned.answers] == [(THIRD, "B", 6)]
-
-
-def test_xlsx_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    content = to_xlsx(ZH, "anna", ROWS)
-    monkeypatch.setitem(sys.modules, "openpyxl", None)
-    for attempt in (lambda: to_xlsx(ZH, "anna", ROWS), lambda: read(content, "sheet.xlsx", ZH)):
-        with pytest.raises(MissingExtra, match=r"curate-ir\[review\]"):
-            attempt()
 
 
 def test_aliases_of_a_form_are_answers() -> None:

@@ -1,0 +1,78 @@
+"""Optional dependencies: which extra brings a module, and an error that says what to install."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import yaml
+
+from curate.core.errors import MissingExtra
+
+NAME = "curate-ir"
+"""The distribution, as pip knows it."""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An extra of the distribution."""
+
+    name: str
+    purpose: str
+    modules: Sequence[str]
+    """Top-level modules that it brings and the base does not."""
+
+    @property
+    def absent(self) -> Sequence[str]:
+        """Return the modules that are not installed."""
+        return [module for module in self.modules if not installed(module)]
+
+    @property
+    def command(self) -> str:
+        """Return what to type to install it."""
+        return f"pip install '{NAME}[{self.name}]'"
+
+
+@cache
+def extras() -> Mapping[str, Extra]:
+    """Return extra by name, from `extras.yaml`."""
+    table = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+    return {name: Extra(name, each["for"], each["modules"]) for name, each in table.items()}
+
+
+def installed(module: str) -> bool:
+    """Return whether a top-level module can be found; it is not imported."""
+    return find_spec(module) is not None
+
+
+def require(module: str, user: str) -> None:
+    """Raise MissingExtra if a module is not installed; `user` is what needs it, such as "the encoder e5"."""
+    if not installed(module):
+        raise _missing(module, user)
+
+
+@contextmanager
+def needed(user: str) -> Iterator[None]:
+    """Turn the failed import of an optional module into MissingExtra; other failed imports pass.
+
+    `user` is what needs the module, such as "the engine ray".
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if not _extra(module):
+            raise
+        raise _missing(module, user) from error
+
+
+def _missing(module: str, user: str) -> MissingExtra:
+    extra = _extra(module)
+    assert extra is not None, module
+    return MissingExtra(f"{user} needs the package {module}, which is not installed: {extra.command}")
+
+
+def _extra(module: str) -> Extra | None:
+    return next((extra for extra in extras().values() if module in extra.modules), None)
