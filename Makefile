@@ -30,8 +30,8 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The pages of docs/, with the reference made from the program, in site/.
-docs: $(VENV)/.dev
+# The pages of docs/, with the reference made from the program and the report of the demo, in site/.
+docs: $(VENV)/.dev demo
 	$(BIN)/python docs/reference/make.py
 	$(BIN)/mkdocs build --strict --quiet
 
