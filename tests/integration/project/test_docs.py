@@ -25,7 +25,6 @@ PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"(?<!`)`(curate [^`|]+)`")
 MADE = {"demo-report.html"}
 """Pages of the site that are made when it is built."""
-CAUGHT: dict[str, Any] = {"capture_output": True, "text": True, "check": False}
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(#[^)]*)?\)|!\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -90,11 +89,17 @@ def test_the_reference_is_what_the_program_says() -> None:
 def test_the_pages_are_built_without_a_warning(tmp_path: Path) -> None:
     need(which("mkdocs", path=str(Path(sys.executable).parent)) is not None, "mkdocs")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
-    without = subprocess.run(command, cwd=ROOT, env=os.environ | {"CURATE_DEMO_RUN": str(tmp_path)}, **CAUGHT)
-    assert (without.returncode, "type `make demo` first" in without.stdout + without.stderr) == (1, True)
+
+    def built() -> tuple[int, str]:
+        environment = os.environ | {"CURATE_DEMO_RUN": str(tmp_path)}
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    code, said = built()
+    assert (code, "type `make demo` first" in said) == (1, True)
     (tmp_path / "report.html").write_text("<p>the report of a run")
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"CURATE_DEMO_RUN": str(tmp_path)}, **CAUGHT)
-    assert done.returncode == 0, done.stdout + done.stderr
+    code, said = built()
+    assert code == 0, said
     assert (tmp_path / "site" / "demo-report.html").read_text() == "<p>the report of a run"
     assert (tmp_path / "site" / "tutorial" / "index.html").is_file()
     fetched = re.findall(
