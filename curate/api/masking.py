@@ -36,7 +36,7 @@ class MaskedTexts:
     def _said(self) -> str:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in self.kinds.items())
         left = f"; {len(self.residual):,} places still look like personal data" if len(self.residual) else ""
-        return f"{len(self.texts):,} texts; masked: {kinds or 'nothing'}{left}"
+        return f"texts: {len(self.texts):,}; masked: {kinds or 'nothing'}{left}"
 
     def __repr__(self) -> str:
         return f"MaskedTexts({self._said()})"

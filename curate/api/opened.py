@@ -13,7 +13,7 @@ from curate import stages
 from curate.api import html
 from curate.api.agreeing import AgreementResult, of_run
 from curate.api.plans import CostPlan
-from curate.api.tables import MissingTable, StageTable, located
+from curate.api.tables import MissingTable, StageTable, located, remedy
 from curate.core.errors import UserError, suggestion
 from curate.runs import opening, status
 from curate.runs.run import Run
@@ -135,7 +135,7 @@ class RunView:
             return self.table(f"{stage}/dropped")
         if Mark.read(self.folder / stage) is not None:
             return frame("dropped")  # of a stage that drops nothing
-        raise MissingTable(f"{self.folder}: the stage {stage!r} has not run; run `curate {stage} --run {self.folder}`")
+        raise MissingTable(f"{self.folder}: {remedy(self.folder, stage)}")
 
     def status(self) -> pl.DataFrame:
         """Return a row per stage of the pipeline, as `curate status` prints it.
@@ -194,7 +194,7 @@ class RunView:
     def _there(self, name: str, stage: str) -> Path:
         path = self.folder / name
         if not path.exists():
-            raise MissingTable(f"{path}: is not there yet; run `curate {stage} --run {self.folder}`")
+            raise MissingTable(f"{path}: is not there, for {remedy(self.folder, stage)}")
         return path
 
     def _run(self) -> Run:

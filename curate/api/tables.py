@@ -1,6 +1,7 @@
 """The tables of a run as attributes."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Protocol, Self, overload
 
 import polars as pl
@@ -49,8 +50,7 @@ def located(run: Path, name: str, stage: str = "") -> Path:
     """
     paths = [path for path in table_paths(run) if path.suffix == ".parquet"]
     if stage and not any(name in (path.stem, f"{path.parent.name}/{path.stem}") for path in paths):
-        why = "has none" if (run / stage / "stage.json").is_file() else "has not run"
-        raise MissingTable(f"{run}: no table {name!r}, for the stage {stage!r} {why}; run `curate {stage} --run {run}`")
+        raise MissingTable(f"{run}: no table {name!r}, for {remedy(run, stage)}")
     try:
         path = table_path(run, name)
     except UserError as error:
@@ -58,3 +58,9 @@ def located(run: Path, name: str, stage: str = "") -> Path:
     if path.suffix != ".parquet":
         raise MissingTable(f"{path}: found figures in JSON, expected a table; `curate show {name}` prints them")
     return readable(path)
+
+
+def remedy(run: Path, stage: str) -> str:
+    """Return the clause that a stage has not run, or left no table, and the command that runs it."""
+    why = "has left none" if (run / stage / "stage.json").is_file() else "has not run"
+    return f"the stage {stage!r} {why}; run `curate {stage.replace('_', '-')} --run {quote(str(run))}`"
