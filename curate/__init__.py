@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from curate.api.plans import ConsentNeeded, CostPlan
     from curate.api.running import plan, run
     from curate.core.config import Json, Section
-    from curate.core.errors import CurateError, UserError
+    from curate.core.errors import ConfigError, CurateError, DataError, Interrupted, RunFailed, UserError
     from curate.core.messages import Reply, Request
     from curate.core.protocols import (
         Benchmark,
@@ -47,7 +47,7 @@ _NAMES = {
     "api.plans": "ConsentNeeded CostPlan",
     "api.running": "plan run",
     "core.config": "Json Section",
-    "core.errors": "CurateError UserError",
+    "core.errors": "ConfigError CurateError DataError Interrupted RunFailed UserError",
     "core.messages": "Reply Request",
     "core.protocols": "Benchmark Corpus Encoder Exporter Hits Judge Kit Progress Provider Retriever Vectors",
     "core.records": "Document Hit Outcome Query Role Span",
@@ -65,16 +65,19 @@ __all__ = [
     "AgreementResult",
     "AuditResult",
     "Benchmark",
+    "ConfigError",
     "ConsentNeeded",
     "Corpus",
     "CostPlan",
     "CurateError",
+    "DataError",
     "Document",
     "Encoder",
     "EvaluationResult",
     "Exporter",
     "Hit",
     "Hits",
+    "Interrupted",
     "Json",
     "Judge",
     "Kit",
@@ -91,6 +94,7 @@ __all__ = [
     "Retriever",
     "Role",
     "Run",
+    "RunFailed",
     "RunView",
     "Section",
     "Span",

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import polars as pl
 import pytest
 
@@ -34,12 +33,13 @@ def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     pl.DataFrame(WIDE).write_csv("wide.csv")
     words = ("agree", "wide.csv", "--order", "S,A,B,C,D", "--positive", "S,A", "--seed", "3", "--json")
     found: dict[str, Any] = json.loads(ran(tmp_path, *words).stdout)
-    return found.get("data", found)
+    data: dict[str, Any] = found.get("data", found)
+    return data
 
 
 @pytest.mark.parametrize(
     "table",
-    [pl.DataFrame(WIDE), pd.DataFrame(WIDE), WIDE, "wide.csv", Path("wide.csv")],
+    [pl.DataFrame(WIDE), pl.DataFrame(WIDE).to_pandas(), WIDE, "wide.csv", Path("wide.csv")],
     ids=lambda each: type(each).__name__,
 )
 def test_ratings_give_the_figures_of_the_command(theirs: dict[str, Any], table: object) -> None:
