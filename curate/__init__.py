@@ -9,7 +9,7 @@ TYPE_CHECKING = False  # `typing` takes longer to import than all the rest befor
 if TYPE_CHECKING:
     from curate.api.agreeing import AgreementResult, agree
     from curate.api.auditing import AuditResult, EvaluationResult, audit, evaluate
-    from curate.api.masking import MaskedTexts, anonymise
+    from curate.api.masking import AnonymisedTexts, anonymise
     from curate.api.opened import RunView, open  # noqa: A004 - read as `curate.open`
     from curate.api.plans import ConsentNeeded, CostPlan
     from curate.api.running import plan, run
@@ -42,7 +42,7 @@ __version__ = "0.1.0"
 _NAMES = {
     "api.agreeing": "AgreementResult agree",
     "api.auditing": "AuditResult EvaluationResult audit evaluate",
-    "api.masking": "MaskedTexts anonymise",
+    "api.masking": "AnonymisedTexts anonymise",
     "api.opened": "RunView open",
     "api.plans": "ConsentNeeded CostPlan",
     "api.running": "plan run",
@@ -63,6 +63,7 @@ _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()
 __all__ = [
     "Agreement",
     "AgreementResult",
+    "AnonymisedTexts",
     "AuditResult",
     "Benchmark",
     "ConfigError",
@@ -82,7 +83,6 @@ __all__ = [
     "Judge",
     "Kit",
     "Ledger",
-    "MaskedTexts",
     "Outcome",
     "Pipeline",
     "Progress",

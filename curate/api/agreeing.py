@@ -16,7 +16,6 @@ from curate.evaluation.agreement.levels import MeasuredLevels
 
 if TYPE_CHECKING:
     from curate.runs.run import Run
-    from curate.stages.configs import ConsensusConfig
 
 Names = str | Sequence[str]
 FILE = "ratings.parquet"
@@ -137,16 +136,10 @@ def _few(found: MeasuredLevels) -> list[str]:
 
 def of_run(work: "Run", truth: Path | None, run_files: Sequence[Path], seed: int | None) -> AgreementResult:
     """Return the agreement in a run's `judge` stage and its policies compared, see `compare`."""
-    from curate.checks.run_files import rankings
-    from curate.evaluation.agreement.compare import compare
+    from curate.evaluation.agreement.compare import compared
     from curate.system.files import read_scale
 
-    head = work.pipeline.head
-    others = rankings(work.beside("consensus"), run_files) if run_files else None
-    policy = cast("ConsensusConfig", work.pipeline.sections["consensus"]).policy
-    found: Mapping[str, Any] = compare(
-        work.folder, head.seed if seed is None else seed, truth, head.judges, policy, others
-    )
+    found: Mapping[str, Any] = compared(work, seed, truth, run_files)
     measured = levels.of_comparison(found, read_scale(work.folder / "judge"))
     notes = ["every judge is a heuristic: these figures show that the program runs, and are no evidence"]
     told = [*(notes if found["only_heuristics"] else ()), *found["dependence"]["warnings"], *_few(measured)]

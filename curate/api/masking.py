@@ -18,7 +18,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True, repr=False)
-class MaskedTexts:
+class AnonymisedTexts:
     """Texts after masking."""
 
     texts: list[str]
@@ -39,7 +39,7 @@ class MaskedTexts:
         return f"texts: {len(self.texts):,}; masked: {kinds or 'nothing'}{left}"
 
     def __repr__(self) -> str:
-        return f"MaskedTexts({self._said()})"
+        return f"AnonymisedTexts({self._said()})"
 
     def _repr_html_(self) -> str:
         rows = [{"text": number, "masked": text} for number, text in enumerate(self.texts[:SHOWN])]
@@ -57,7 +57,7 @@ def anonymise(
     settings: Mapping[str, object] | None = None,
     processes: int | None = None,
     progress: Progress | None = None,
-) -> MaskedTexts:
+) -> AnonymisedTexts:
     """Mask personal data in texts, as `curate anonymise` does in files: same settings, same masked texts.
 
     `texts` is any iterable of text, such as a column of a frame. `language` is that of the placeholders, by default
@@ -94,7 +94,7 @@ def anonymise(
         for row, each in enumerate(masked)
         for found in each.left
     ]
-    return MaskedTexts(
+    return AnonymisedTexts(
         [each.masked.text for each in masked],
         pl.DataFrame(spans, schema=SPANS, orient="row"),
         pl.DataFrame(left, schema=RESIDUAL, orient="row"),
