@@ -3,12 +3,14 @@
 import asyncio
 import signal
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
+LISTENING_S = 0.2
+"""A thread that waits hears of Ctrl-C only when it wakes up, where the system gave the signal to another one."""
 
 
 @contextmanager
@@ -45,11 +47,10 @@ def complete(work: Coroutine[Any, Any, Result], pressed: Callable[[], None]) -> 
 
     with ThreadPoolExecutor(1, "curate-asking") as thread:
         result = thread.submit(copy_context().run, run)
-        while True:
+        while not result.done():
             try:
-                return result.result()
+                wait([result], LISTENING_S)
             except KeyboardInterrupt:
-                if result.done():
-                    raise
                 with suppress(RuntimeError):  # the loop was closed meanwhile: the result is there
                     loop.call_soon_threadsafe(pressed)
+        return result.result()

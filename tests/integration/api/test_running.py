@@ -116,13 +116,13 @@ def test_models_are_asked_wherever_the_call_is_made(asked: str, server: Vendor, 
 
 
 def test_ctrl_c_in_a_running_loop_keeps_what_was_paid(asked: str, server: Vendor) -> None:
-    """As in a notebook: the press reaches the main thread, the models are asked in another one."""
+    """As in a notebook: the models are asked in another thread, and the system may give the signal to that one."""
     pressed = threading.Event()
 
     def progress(_label: str, _total: int, _done: int, _money: str = "", /) -> None:
         if server.calls and not pressed.is_set():
             pressed.set()
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
 
     async def cell() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # as the kernel of a notebook does
