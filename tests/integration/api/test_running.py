@@ -20,11 +20,10 @@ import curate
 from curate.core.errors import Interrupted
 from tests import ROOT
 from tests.support.runs import complaint, ran, tiny
-from tests.vendor import Vendor, vendor
+from tests.vendor import Vendor, slow, vendor
 
 PRICE = {"input": 10.0, "output": 100.0, "date": "2026-01-01", "currency": "EUR"}
 CALLERS: dict[str, Callable[[Callable[[], Any]], Any]] = {
-    "plain": lambda work: work(),
     "in a running loop": lambda work: asyncio.run(_inside(work)),
     "in a thread": lambda work: ThreadPoolExecutor(1).submit(work).result(),
 }
@@ -118,6 +117,7 @@ def test_models_are_asked_wherever_the_call_is_made(asked: str, server: Vendor, 
 def test_ctrl_c_in_a_running_loop_keeps_what_was_paid(asked: str, server: Vendor) -> None:
     """As in a notebook: the models are asked in another thread, and the system may give the signal to that one."""
     pressed = threading.Event()
+    server.faults = lambda _call: slow(0.5)  # longer than it takes to be heard
 
     def progress(_label: str, _total: int, _done: int, _money: str = "", /) -> None:
         if server.calls and not pressed.is_set():
