@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,7 +12,6 @@ from curate.cli.tables import as_table, print_figures, too_few
 
 if TYPE_CHECKING:
     from curate.formats.readers.raters import Layout
-    from curate.stages.configs import ConsensusConfig
 
 Blank = Annotated[str | None, typer.Option(help="Words for a missing rating, besides an empty cell: NA.")]
 Cluster = Annotated[str | None, typer.Option(help="Column whose values the intervals resample, such as query_id.")]
@@ -103,6 +102,7 @@ def agree(
 
 
 def _of_file(file: Path, layout: "Layout", seed: int, *, as_json: bool) -> None:
+    from curate.evaluation.agreement.levels import of_ratings
     from curate.evaluation.agreement.ratings_file import measure
 
     figures = measure(file, layout, seed)
@@ -114,8 +114,7 @@ def _of_file(file: Path, layout: "Layout", seed: int, *, as_json: bool) -> None:
     typer.echo(f"{file}: {what}; scale {figures['scale']}: {', '.join(figures['labels'])}")
     for note in figures["notes"]:
         typer.echo(note)
-    levels = {"all ratings": figures["ratings"], **({"cut": figures["cut"]} if figures["cut"] else {})}
-    _agreement(levels, {"all ratings": figures["labels"], "cut": [" ".join(layout.positive), "others"]})
+    _agreement(*of_ratings(figures, layout.positive))
     if figures["dependence"]:
         _dependence(figures["dependence"], "raters")
 
@@ -123,35 +122,24 @@ def _of_file(file: Path, layout: "Layout", seed: int, *, as_json: bool) -> None:
 def _of_run(
     run: Path | None, truth: Path | None, seed: int | None, run_files: Sequence[Path], *, as_json: bool
 ) -> None:
-    from curate.checks.run_files import rankings
-    from curate.evaluation.agreement.compare import compare
+    from curate.evaluation.agreement.compare import compared
+    from curate.evaluation.agreement.levels import of_comparison
     from curate.system.files import read_scale
 
     work = open_run(None, run)
-    head = work.pipeline.head
-    others = rankings(work.beside("consensus"), run_files) if run_files else None
-    policy = cast("ConsensusConfig", work.pipeline.sections["consensus"]).policy
-    figures: Mapping[str, Any] = compare(
-        work.folder, head.seed if seed is None else seed, truth, head.judges, policy, others
-    )
+    figures: Mapping[str, Any] = compared(work, seed, truth, run_files)
     if as_json:
         print_figures(figures, (), as_json=True)
         return
     typer.echo(f"panel: {', '.join(figures['panel'])}")
     if figures["only_heuristics"]:
         typer.echo("every judge is a heuristic: these figures show that the program runs, and are no evidence")
-    agreed, sides = figures["agreement"], {"all_grades": "grades", "cut": "cut"}
-    levels = {name: agreed[side] for side, name in sides.items()}
-    for side, name in sides.items() if agreed["top_50"] else ():
-        levels[f"{name}, top 50"] = agreed["top_50"][side]
     if figures["sampled"] is not None:
         typer.echo(
             f"after a cascade agreement is measured on the {figures['sampled']:,} pairs that everybody was to rate; "
             "policies have no more grades than the cascade asked for"
         )
-    scale = read_scale(work.folder / "judge")
-    cut = [" ".join(scale.positives), " ".join(scale.labels[len(scale.positives) :])]
-    _agreement(levels, {"grades": scale.labels, "cut": cut})
+    _agreement(*of_comparison(figures, read_scale(work.folder / "judge")))
     _dependence(figures["dependence"], "judges")
     _policies(figures)
 

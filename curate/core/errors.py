@@ -14,7 +14,8 @@ CurateError
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 
 class CurateError(Exception):
@@ -38,7 +39,14 @@ class MissingExtra(UserError):
 
 
 class BudgetError(UserError):
-    """A paid step has no permission to spend, or not enough of it."""
+    """A paid step has no permission to spend, or not enough of it.
+
+    `planned`: what it would send and cost, a row per model, where permission is lacking.
+    """
+
+    def __init__(self, message: str, planned: Sequence[Mapping[str, Any]] = ()) -> None:
+        super().__init__(message)
+        self.planned = planned
 
 
 class RunFailed(CurateError):
