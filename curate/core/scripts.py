@@ -1,10 +1,10 @@
 """Scripts of languages, and thresholds per script, so that one pipeline works for Chinese and for English texts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Generic, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar
 
 from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError
@@ -17,8 +17,16 @@ Threshold = TypeVar("Threshold")
 
 def script_of(language: str) -> Script:
     """Return the script of a language tag: `zh-CN` and `zh` are zh, `en` is latin, `ru` is other."""
-    base = language.partition("-")[0].lower()
-    return cast("Script", next((script for script, tags in _languages().items() if base in tags), "other"))
+    scripts: Mapping[Script, Sequence[str]] = _known()["scripts"]
+    return next((script for script, tags in scripts.items() if _base(language) in tags), "other")
+
+
+def guess(thresholds: str, language: str) -> str:
+    """Return a sentence where packaged thresholds were calibrated on texts of other languages; else nothing."""
+    known: Sequence[str] = _known()["calibrated"]
+    if _base(language) in known:
+        return ""
+    return f"{thresholds} were calibrated on {' and '.join(known)} texts; on {language} they are a guess"
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,11 @@ class ThresholdsByScript(Generic[Threshold]):
         return found
 
 
+def _base(language: str) -> str:
+    return language.partition("-")[0].lower()
+
+
 @cache
-def _languages() -> Mapping[str, frozenset[str]]:
-    known = parse_yaml(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
-    return {script: frozenset(cast("list[str]", tags)) for script, tags in known.items()}
+def _known() -> dict[str, Any]:
+    known: dict[str, Any] = parse_yaml(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+    return known

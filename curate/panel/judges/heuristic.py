@@ -20,7 +20,7 @@ from curate.core.errors import ConfigError
 from curate.core.protocols import Kit
 from curate.core.records import Document, Outcome, Query
 from curate.core.scale import Scale
-from curate.core.scripts import Script, ThresholdsByScript
+from curate.core.scripts import Script, ThresholdsByScript, guess
 from curate.system.egress import Egress
 
 DIGITS = 5
@@ -168,12 +168,7 @@ def _thresholds(judge: str, config: Config, measure: str, language: str, scale: 
 
 def guessing(judge: Lexical | Similarity, language: str) -> str:
     """Return a sentence for a heuristic whose packaged thresholds were calibrated on other languages; else nothing."""
-    known: list[str] = _packaged()["languages"]
-    if not judge.calibrated or language.partition("-")[0] in known:
-        return ""
-    return (
-        f"{judge.name}: its thresholds were calibrated on {' and '.join(known)} texts; on {language} they are a guess"
-    )
+    return guess(f"{judge.name}: its thresholds", language) if judge.calibrated else ""
 
 
 @cache
