@@ -48,12 +48,12 @@ class Graded:
     scores: dict[str, Floats]
 
 
-def best(scores: Floats, wanted: npt.NDArray[np.bool_], digits: int) -> float:
-    """Return the threshold with the best F1; of equals the largest."""
-    marks = np.unique(np.round(scores, digits))
+def best(scores: Floats, wanted: npt.NDArray[np.bool_], digits: int, beta: float = 1.0) -> float:
+    """Return the threshold with the best F-beta (F1 by default); of equals the largest."""
+    marks, weight = np.unique(np.round(scores, digits)), beta**2
     counts = [((scores >= mark).sum(), (wanted & (scores >= mark)).sum()) for mark in marks]
-    f1 = [2 * hits / (chosen + wanted.sum()) for chosen, hits in counts]
-    return float(marks[len(f1) - 1 - int(np.argmax(f1[::-1]))])
+    figures = [(1 + weight) * hits / (chosen + weight * wanted.sum()) for chosen, hits in counts]
+    return float(marks[len(figures) - 1 - int(np.argmax(figures[::-1]))])
 
 
 def fitted(scores: Floats, truth: Codes, judge: str) -> list[float]:
