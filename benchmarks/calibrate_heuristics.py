@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import yaml
-from scipy.stats import mannwhitneyu
 
 from curate.core.config import Json, text_digest
 from curate.core.records import Document, Query
@@ -78,8 +77,8 @@ def kappa(one: Codes, other: Codes, grades: int) -> float:
 def row(judge: str, graded: Graded, grades: Codes, how: str) -> None:
     """Print what a judge's grades agree with."""
     relevant, chosen = graded.truth <= 1, grades <= 1
-    scores, hits = graded.scores[judge], (relevant & chosen).sum()
-    auc = mannwhitneyu(scores[relevant], scores[~relevant]).statistic / (relevant.sum() * (~relevant).sum())
+    hits, ranks = (relevant & chosen).sum(), pl.Series(graded.scores[judge]).rank("average").to_numpy()
+    auc = (ranks[relevant].mean() - (relevant.sum() + 1) / 2) / (~relevant).sum()  # Mann and Whitney's U
     cut = kappa(relevant.astype(np.int64), chosen.astype(np.int64), 2)
     every = kappa(graded.truth, grades, 5)
     figures = (auc, cut, every, hits / max(1, chosen.sum()), hits / relevant.sum())

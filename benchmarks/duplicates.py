@@ -55,8 +55,8 @@ class Pair(NamedTuple):
     other: str
 
 
-def questions(words: Mapping[str, Any], terms: Sequence[str]) -> Iterator[Pair]:
-    """Yield the pairs of questions of one language; an aspect and a wording per term, in turn."""
+def questions(words: Mapping[str, Any], terms: Sequence[str], away: int = 37) -> Iterator[Pair]:
+    """Yield the pairs of questions of one language; an aspect and a wording per term, the other term so far `away`."""
     aspects = list(words["questions"])
     for number, term in enumerate(terms):
         own, wording = number % len(aspects), number % 3
@@ -66,7 +66,7 @@ def questions(words: Mapping[str, Any], terms: Sequence[str]) -> Iterator[Pair]:
             yield Pair(number, KINDS[0], base, edited)
         yield Pair(number, KINDS[1], base, forms[(wording + 1) % 3].format(term))
         yield Pair(number, KINDS[2], base, others[wording].format(term))
-        yield Pair(number, KINDS[3], base, forms[wording].format(terms[(number + 37) % len(terms)]))
+        yield Pair(number, KINDS[3], base, forms[wording].format(terms[(number + away) % len(terms)]))
 
 
 def _edits(words: Mapping[str, Any], base: str) -> Iterator[str]:
