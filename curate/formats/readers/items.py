@@ -160,7 +160,7 @@ def _encodable(text: str) -> bool:
 
 def _id(row: Row, field: str, names: Names) -> str:
     if names[field] == (LINE,):
-        return str(row.line)
+        return f"{row.part}{row.line}"
     value = _value(row, field, names)
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not isinstance(value, str) and not whole:
