@@ -26,7 +26,7 @@ _WORDS = {"tab": "\t", "\\t": "\t"}
 def named(text: str) -> str:
     """Return the delimiter that a user names, one character or the word `tab`; ValueError for anything else."""
     sign = _WORDS.get(text.lower(), text)
-    if len(sign) != 1 or sign in "\"\r\n" or sign.isalnum():
+    if len(sign) != 1 or sign in '"\r\n' or sign.isalnum():
         raise ValueError("expected one character such as ';', or tab")
     return sign
 

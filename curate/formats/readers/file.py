@@ -11,7 +11,7 @@ from curate.formats.readers import Problem, Row, Table, csv_rows, delimiter, pac
 from curate.formats.readers.columnar import Columnar
 from curate.formats.readers.csv_rows import Dialect
 from curate.formats.readers.encoding import Encoding, detect
-from curate.formats.readers.workbook import Sheet
+from curate.formats.readers.workbook import Worksheet
 from curate.system.files import sha256
 
 Format = Literal["jsonl", "csv", "tsv", "xlsx", "parquet", "arrow", "trec", "txt"]
@@ -98,10 +98,10 @@ class File:
         return Dialect(sign, self.format == "csv" or sign != usual, self.has_header)
 
     @cached_property
-    def workbook(self) -> Sheet:
+    def workbook(self) -> Worksheet:
         """Return the sheet of an Excel file."""
         option = f"ingest.{self.table}.sheet" if self.table else "--sheet"
-        return Sheet(self.path, self.sheet, option, (self.table,) if self.table else (), self.has_header)
+        return Worksheet(self.path, self.sheet, option, (self.table,) if self.table else (), self.has_header)
 
     @property
     def _columnar(self) -> Columnar | None:

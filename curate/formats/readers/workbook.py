@@ -31,7 +31,7 @@ Cells = list[str]
 
 
 @dataclass(frozen=True)
-class Sheet:
+class Worksheet:
     """One sheet of a file: the one that is named, else the only one with data, else the one named like the table."""
 
     path: Path
@@ -46,9 +46,9 @@ class Sheet:
     def name(self) -> str:
         """Return the name of the sheet; DataError if there is no data, ConfigError if several sheets may be meant."""
         with _opened(self.path) as (book, formulas):
-            names = [page.title for page in book.worksheets if page.sheet_state == "visible"]
             if self.wanted is not None:
-                return self._named([page.title for page in book.worksheets])
+                return _same(self.wanted, [str(page.title) for page in book.worksheets], self.path)
+            names = [str(page.title) for page in book.worksheets if page.sheet_state == "visible"]
             full = [name for name in names if any(True for _ in _read(book, formulas, name))]
         known = [name for name in full if name.strip().casefold() in self.usual]
         if len(full) > 1 and len(known) != 1:
@@ -59,12 +59,6 @@ class Sheet:
         if not full:
             raise DataError(f"{self.path}: found no sheet with data, expected one; check the file")
         return known[0] if len(full) > 1 else full[0]
-
-    def _named(self, names: Sequence[str]) -> str:
-        alike = [name for name in names if name.casefold() == str(self.wanted).casefold()]
-        if self.wanted in names or len(alike) == 1:
-            return self.wanted if self.wanted in names else alike[0]
-        raise ConfigError(f"{self.path}: found no sheet {self.wanted!r}, expected it; {suggestion(self.wanted, names)}")
 
     def columns(self) -> list[str]:
         """Return the names of the columns: the cells of the first row that is not blank, or numbered ones."""
@@ -94,9 +88,16 @@ class Sheet:
                 if first:
                     first = False
                 else:
-                    yield _problem(number, cells, names, lost) or Row(
-                        number, {name: cell for name, cell in zip_longest(names, cells[: len(names)], fillvalue="")}, number
-                    )
+                    values = dict(zip_longest(names, cells[: len(names)], fillvalue=""))
+                    yield _problem(number, cells, names, lost) or Row(number, values, number)
+
+
+def _same(wanted: str, names: Sequence[str], path: Path) -> str:
+    """Return the sheet of a name, in any case if no other differs in that alone; ConfigError if there is none."""
+    alike = [name for name in names if name.casefold() == wanted.casefold()]
+    if wanted in names or len(alike) == 1:
+        return wanted if wanted in names else alike[0]
+    raise ConfigError(f"{path}: found no sheet {wanted!r}, expected it; {suggestion(wanted, names)}")
 
 
 def _problem(number: int, cells: Cells, names: Sequence[str], lost: int | None) -> Problem | None:
@@ -117,8 +118,8 @@ def _opened(path: Path) -> Iterator[tuple["Workbook", "Workbook | None"]]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # styles and extensions that openpyxl does not know
-            for values in (True, False) if _calculates(path) else (True,):
-                books.append(load_workbook(path, read_only=True, data_only=values))
+            kinds = (True, False) if _calculates(path) else (True,)
+            books.extend(load_workbook(path, read_only=True, data_only=values) for values in kinds)
         yield books[0], books[1] if len(books) > 1 else None
     except _DAMAGED as error:
         raise DataError(
