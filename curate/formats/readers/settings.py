@@ -96,7 +96,7 @@ class Input(Section):
 
     source: str | None = Field(
         default=None,
-        description="a folder (BEIR or MTEB layout), the name of an mteb task, `irds:` with an id of ir_datasets, or `demo`",
+        description="a folder (BEIR or MTEB layout), an mteb task, `irds:` with an id of ir_datasets, or `demo`",
     )
     queries: QueriesFile | None = Field(default=None, description="files of queries, in place of those of the source")
     corpus: CorpusFile | None = Field(default=None, description="files of documents, in place of those of the source")
