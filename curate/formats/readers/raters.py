@@ -56,6 +56,10 @@ class Layout:
     """Words that stand for a missing rating, besides an empty cell."""
     missing: Missing = "gwet"
     """How kappa treats missing ratings."""
+    delimiter: str | None = None
+    """Between the cells of a CSV or TSV file; found without one."""
+    sheet: str | None = None
+    """Of an Excel file."""
 
     def __post_init__(self) -> None:
         if (self.rater is None) != (self.rating is None):
