@@ -1,4 +1,4 @@
-"""Agreement of raters from a file (CSV, TSV, Excel, Parquet): a column per rater or a row per rating, numbers or words."""
+"""Agreement of raters from a file of ratings: a column per rater or a row per rating, numbers or words."""
 
 import math
 from collections import Counter
