@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from curate.core.errors import ConfigError, DataError, MissingExtra
-from curate.formats.readers import Problem, Row
+from curate.formats.readers import Problem, Row, Source
 from curate.formats.readers.file import File, format_of
 from curate.formats.readers.layout import find, readable
 from curate.formats.readers.settings import Input, Sources, sources
@@ -23,7 +23,7 @@ from tests.support.steps import jsonl
 LINES = "".join(f'{{"_id": "d{n}", "text": "头痛{n}"}}\n' for n in range(3_000)).encode()
 
 
-def values(file: File) -> list[Any]:
+def values(file: Source) -> list[Any]:
     return [row.values for row in file.rows() if isinstance(row, Row)]
 
 
@@ -149,7 +149,10 @@ def test_of_several_sheets_one_is_named(tmp_path: Path) -> None:
 def test_the_sheet_of_a_table_is_the_one_of_its_name(tmp_path: Path) -> None:
     path = book(tmp_path / "b.xlsx", Queries=[["id", "text"], [1, "a"]], corpus=[["id", "text"], [2, "b"]])
     found = read({"queries": {"path": str(path)}, "corpus": {"path": str(path)}}).tables
-    assert [row.values["id"] for table in ("queries", "corpus") for row in found[table][0].rows()] == ["1", "2"]
+    assert [values(found[table][0]) for table in ("queries", "corpus")] == [
+        [{"id": "1", "text": "a"}],
+        [{"id": "2", "text": "b"}],
+    ]
 
 
 @pytest.mark.parametrize("content", [b"no zip", b"PK\x03\x04 half"])
@@ -179,10 +182,8 @@ def test_what_datasets_itself_saves_is_read(tmp_path: Path) -> None:
     texts = datasets.Dataset.from_dict({"id": ["1", "2", "3"], "text": ["a", "b", "c"]})
     datasets.DatasetDict({"corpus": texts, "queries": texts.select([2, 0])}).save_to_disk(tmp_path / "set")
     found = read({"source": str(tmp_path / "set")}).tables
-    assert [[row.values["id"] for row in found[name][0].rows()] for name in ("corpus", "queries")] == [
-        ["1", "2", "3"],
-        ["3", "1"],
-    ]
+    assert [row["id"] for row in values(found["corpus"][0])] == ["1", "2", "3"]
+    assert [row["id"] for row in values(found["queries"][0])] == ["3", "1"]
 
 
 def test_a_saved_folder_that_lost_a_file(tmp_path: Path) -> None:
