@@ -72,20 +72,15 @@ class IrdsTable:
 
     def rows(self, wanted: Collection[str] = ()) -> Iterator[Row]:  # noqa: ARG002 - a record is read whole
         """Yield the records in the order of the data set; RunFailed if they cannot be fetched."""
-        records = iter(getattr(self.data, f"{_KINDS[self.table]}_iter")())
-        number = 0
-        while True:
-            number += 1
-            try:
-                record = next(records, None)
-            except (OSError, ValueError, RuntimeError) as error:  # no network, a changed file, terms not accepted
-                raise RunFailed(
-                    f"{self.place}: cannot be loaded by ir_datasets ({type(error).__name__}); check the network, or "
-                    "follow what https://ir-datasets.com says about this data set"
-                ) from error
-            if record is None:
-                return
-            yield Row(number, _values(record, self.table), number)
+        read = getattr(self.data, f"{_KINDS[self.table]}_iter")
+        try:
+            for number, record in enumerate(read(), start=1):
+                yield Row(number, _values(record, self.table), number)
+        except (OSError, ValueError, RuntimeError) as error:  # no network, a changed file, terms not accepted
+            raise RunFailed(
+                f"{self.place}: cannot be loaded by ir_datasets ({type(error).__name__}); check the network, or follow "
+                "what https://ir-datasets.com says about this data set"
+            ) from error
 
     def digest(self) -> str:
         """Return a digest of the id, the table and the version of ir_datasets."""

@@ -284,3 +284,16 @@ def test_an_unknown_id_of_ir_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
     found = read({"source": "irds:beir/everyday/test"})
     assert [found.tables[table][0].size() for table in ("queries", "corpus", "qrels")] == [14, 32, 12]
     assert found.tables["corpus"][0].name == "beir/everyday/test"
+
+
+def test_a_data_set_of_the_package_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "irds"))
+    package = pytest.importorskip("ir_datasets", reason="the extra `irds` is not installed")
+    for name, text in (("d.tsv", "d1\t头痛\nd2\tb\n"), ("q.tsv", "q1\thello\n"), ("r.txt", "q1 0 d1 2\n")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    paths = {"docs_tsv": "d.tsv", "queries_tsv": "q.tsv", "qrels_trec": "r.txt"}
+    made = package.create_dataset(**{kind: str(tmp_path / name) for kind, name in paths.items()})
+    monkeypatch.setattr(package, "load", {"local": made}.__getitem__)
+    found = read({"source": "irds:local"}).tables
+    assert [row["text"] for row in values(found["corpus"][0])] == ["头痛", "b"]
+    assert values(found["qrels"][0]) == [{"query_id": "q1", "doc_id": "d1", "relevance": 2, "iteration": "0"}]
