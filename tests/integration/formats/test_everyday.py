@@ -18,6 +18,7 @@ PIPELINE = {
     "name": "everyday",
     "language": "zh",
     "stages": ["ingest", "mask", "diversify", "pool", "judge", "consensus", "resolve", "export"],
+    "mask": {"recognisers": ["mobile"]},
     "diversify": {"enabled": False},
     "pool": {"retrievers": ["words"], "depth": 4, "size": 4},
     "retrievers": {"words": {"kind": "bm25", "tokens": "bigrams"}},
