@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from curate.core.config import digest
-from curate.core.errors import ConfigError, DataError, MissingExtra, RunFailed
+from curate.core.errors import ConfigError, DataError, RunFailed
 from curate.formats.readers import TABLES, Row, Source, Table
+from curate.system.extras import needed
 
 PREFIX = "irds:"
 _KINDS: Mapping[Table, str] = {"queries": "queries", "corpus": "docs", "qrels": "qrels"}
@@ -34,13 +34,9 @@ def tables(name: str) -> Iterator[tuple[Table, list[Source]]]:
 
 
 def _package() -> Any:  # noqa: ANN401 - a module of another package
-    try:
-        return import_module("ir_datasets")
-    except ImportError as error:
-        raise MissingExtra(
-            f"ingest.source: {PREFIX} stands for a data set of ir_datasets, which is not installed; type: "
-            "pip install 'curate-ir[irds]'"
-        ) from error
+    with needed(f"ingest.source: {PREFIX} stands for a data set of ir_datasets, which"):
+        import ir_datasets
+    return ir_datasets
 
 
 @dataclass(frozen=True)
