@@ -33,7 +33,7 @@ class Guess:
     """The texts of these rows."""
 
 
-def guess(source: Source, table: Table) -> Guess:
+def guess(source: Source, table: Table, named: Mapping[str, str] = {}) -> Guess:
     """Return the columns of a table by their names, and by what stands in them where no name is known.
 
     Dotted names reach into JSON objects. DataError, which names the columns that are there, if no column can hold a
@@ -46,7 +46,7 @@ def guess(source: Source, table: Table) -> Guess:
             columns.setdefault(name, []).append(value)
     if not rows:
         raise DataError(_unread(source, table))
-    taken: dict[str, str] = {}
+    taken: dict[str, str] = dict(named)
     for find in (_named, _fitting):  # what is known by its name first: a short text is not to be taken for an id
         for wanted in sorted(set(NAMES[table]) - set(taken), key=ORDER.index):
             free = {name: values for name, values in columns.items() if name not in taken.values()}
@@ -56,7 +56,7 @@ def guess(source: Source, table: Table) -> Guess:
     if "id" in NAMES[table] and "id" not in taken and _named("text", table, columns, len(rows)):
         taken["id"] = LINE  # a column that is called a text is the name of one, and no first row of data
     _complain(source, table, list(columns), taken)
-    usual = {each: column for each, column in taken.items() if column in NAMES[table][each]}
+    usual = {each: column for each, column in taken.items() if column in NAMES[table][each] and each not in named}
     free = {name: values for name, values in columns.items() if name not in taken.values() and _length(values) > 0}
     return Guess(
         {each: column for each, column in taken.items() if each not in usual},

@@ -1,0 +1,89 @@
+"""What to type where a user pointed at one file, or at a folder that lacks a table."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from curate.core.errors import ConfigError, CurateError
+from curate.formats.readers import Table
+from curate.formats.readers.guess import guess
+from curate.formats.readers.layout import find
+from curate.formats.readers.settings import Input, sources
+from curate.runs.init.request import InitRequest
+from curate.system.resources import DEMOS
+
+_WORDS = {
+    "queries": re.compile(r"quer|question|topic|ask|问|查询|提问", re.IGNORECASE),
+    "corpus": re.compile(r"corpus|doc|passage|answer|article|collection|答|文档|语料|文章", re.IGNORECASE),
+}
+"""Words in the name of a file that holds a table."""
+_LISTED = 8
+
+
+def need_two_tables(request: InitRequest, config: Input) -> None:
+    """Raise ConfigError if the source is one file, or a folder without queries or corpus, saying what to type."""
+    if config.source is None or config.source in DEMOS:
+        return
+    place = Path(config.source).expanduser()
+    if place.is_file():
+        raise ConfigError(_one_file(place, request))
+    needed: list[Table] = [table for table in ("queries", "corpus") if getattr(config, table) is None]
+    if not place.is_dir():
+        return
+    parts = find(place, config.split)
+    absent = [table for table in needed if not parts.of(table)]
+    if absent:
+        raise ConfigError(_lacking(place, absent, request))
+
+
+def _lacking(place: Path, absent: Sequence[Table], request: InitRequest) -> str:
+    """Return what a folder holds, what it lacks, and the command that names its files."""
+    files = sorted(path for path in place.iterdir() if not path.name.startswith("."))
+    names = [path.name for path in files]
+    held = ", ".join([*names[:_LISTED], *(["..."] if len(names) > _LISTED else [])]) or "nothing"
+    likely = {table: [path for path in files if _WORDS[table].search(path.stem)] for table in absent}
+    words = [
+        word
+        for table in absent
+        for word in (f"--{table}", str(likely[table][0]) if len(likely[table]) == 1 else "FILE")
+    ]
+    rest = request if len(absent) == 1 else InitRequest()
+    return (
+        f"{place}: found {held}, expected {' and '.join(f'{table}.jsonl' for table in absent)} (or .csv, .tsv, "
+        f".parquet), or a README.md with `configs:`; name the files: {rest.command(*words)}"
+    )
+
+
+def _one_file(path: Path, request: InitRequest) -> str:
+    """Return what a single file seems to hold, and the commands that take it for that."""
+    asked, told = (_named_column(path, table) for table in ("queries", "corpus"))
+    as_queries = InitRequest(queries=str(path), corpus="FILE").command()
+    as_corpus = InitRequest(queries="FILE", corpus=str(path)).command()
+    if asked and told and asked != told:
+        both = InitRequest(queries=str(path), corpus=str(path)).command()
+        return (
+            f"{path}: found one file with queries ({asked}) and documents ({told}) side by side, expected a table of "
+            f"each; {both} reads it as both. Which document stands beside which query is not taken over: known pairs "
+            "need a file of their own (--qrels)"
+        )
+    if bool(asked) != bool(told):
+        what, other, command = (
+            ("queries", "documents", as_queries) if asked else ("documents", "queries", as_corpus)
+        )
+        return f"{path}: found one file, of {what} ({asked or told}), expected {other} as well; name both: {command}"
+    return (
+        f"{path}: found a file, expected a folder or two files; if it holds queries: {as_queries}; if it holds "
+        f"documents: {as_corpus}"
+    )
+
+
+def _named_column(path: Path, table: Table) -> str | None:
+    """Return the column of a file that is named like the text of one table, or that the file's own name speaks for."""
+    words = next((each for each, pattern in _WORDS.items() if pattern.search(path.stem)), None)
+    try:
+        source = sources(Input(queries={"path": [str(path)]}, corpus={"path": [str(path)]})).tables[table][0]
+        found = guess(source, table)
+    except (CurateError, OSError):  # that it cannot be read is said once it is named
+        return None
+    column = {**found.usual, **found.columns}["text"]
+    return column if _WORDS[table].search(column) or words == table else None

@@ -1,0 +1,168 @@
+"""A commented pipeline file, written from what was found, checked before it is there."""
+
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from curate.core.config import Json, parse_yaml
+from curate.core.errors import ConfigError
+from curate.formats.readers import Table
+from curate.llm.providers.presets import presets
+from curate.runs.init.edit import assigned, flow
+from curate.runs.init.judges import FoundJudge, askable, keyless, panel
+from curate.runs.init.looking import DataSources
+from curate.runs.init.price import PlanPrice, price
+from curate.runs.pipeline import Pipeline
+from curate.stages.configs import PoolConfig
+from curate.stages.ingest.config import Config as IngestConfig
+from curate.stages.judge.config import Config as JudgeConfig
+from curate.system.resources import template
+
+TRIAL = 50
+"""Queries of a first trial, where there are more than twice as many."""
+DEPTH = 100
+"""Documents that every retriever gives a query, and size of a pool; the paper used 500."""
+_SHOWN_COLUMNS = 5
+_PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Started:
+    """The file that was written, and what to expect."""
+
+    path: Path
+    pipeline: Pipeline
+    judges: Sequence[FoundJudge]
+    """Language models that were proposed; empty where the user named the panel, or none can be asked."""
+    keyless: Sequence[FoundJudge]
+    """Models of ./models.yaml whose keys are not set."""
+    trial: PlanPrice | None
+    """For the sample; None where all queries are taken."""
+    whole: PlanPrice
+    """For all queries."""
+
+    @property
+    def ingest(self) -> IngestConfig:
+        """Return what is read."""
+        section = self.pipeline.sections["ingest"]
+        assert isinstance(section, IngestConfig)
+        return section
+
+    @property
+    def pool(self) -> PoolConfig:
+        """Return how deep pools are."""
+        section = self.pipeline.sections["pool"]
+        assert isinstance(section, PoolConfig)
+        return section
+
+    @property
+    def models(self) -> Sequence[str]:
+        """Return the names of the judges."""
+        section = self.pipeline.sections["judge"]
+        assert isinstance(section, JudgeConfig)
+        return section.models
+
+
+def need_free(path: Path) -> None:
+    """Raise ConfigError if a pipeline file is there already, or its folder is not."""
+    if path.exists() or path.is_symlink():
+        raise ConfigError(f"{path}: is there already; give another name with --file, or delete it")
+    if not path.parent.is_dir():
+        raise ConfigError(f"{path.parent}: no such folder; make it, or give another place with --file")
+
+
+def start(found: DataSources) -> Started:
+    """Write a commented pipeline file and return what it will lead to.
+
+    ConfigError, and nothing is written, if the file is there already, or the name, the language, a setting or a model
+    is none. Without names of models the panel is up to three that can be asked, else the offline heuristics.
+    """
+    request = found.request
+    need_free(request.path)
+    named = request.models.split(",") if request.models else request.said("judge", "models")
+    proposed = [] if named else panel(askable(os.environ))
+    chosen = [*map(str, named)] if isinstance(named, list) else [each.name for each in proposed]
+    text = _text(found, chosen)
+    pipeline = Pipeline.check(parse_yaml(text), "init")
+    queries, documents = (found.tables[table].rows - found.tables[table].empty for table in ("queries", "corpus"))
+    section = pipeline.sections["ingest"]
+    assert isinstance(section, IngestConfig)
+    sample = min(section.sample or queries, queries)
+    whole = price(pipeline, found.samples, queries, documents)
+    trial = price(pipeline, found.samples, sample, documents) if sample < queries else None
+    _write(request.path, text)
+    return Started(request.path, pipeline, proposed, keyless(os.environ), trial, whole)
+
+
+def _text(found: DataSources, models: Sequence[str]) -> str:
+    """Return the text of the file: the template's, with what `--set` says."""
+    text = _rendered(**_values(found, models, found.tables["queries"].rows))
+    for keys, value in found.request.assignments:
+        if keys[:2] != ("ingest", "columns"):  # which stand there by the guess
+            text = assigned(text, keys, value)
+    return text
+
+
+def _values(found: DataSources, models: Sequence[str], queries: int) -> dict[str, object]:
+    request, documents = found.request, found.tables["corpus"].rows
+    return {
+        "path": shlex.quote(str(request.path)),
+        "name": request.called,
+        "language": request.language or found.spoken.language,
+        "source": found.input.source,
+        "tables": [_table(found, table) for table in found.tables],
+        "queries": queries,
+        "documents": documents,
+        "sample": TRIAL if queries > 2 * TRIAL else None,
+        "depth": max(min(DEPTH, documents), 1),
+        "models": models,
+        "keys": sorted({str(each["key_env"]) for each in presets().values() if "key_env" in each})[:3],
+    }
+
+
+def _rendered(**values: object) -> str:
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(  # noqa: S701 - YAML, not HTML
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
+    )
+    environment.filters["quoted"] = flow
+    environment.filters["names"] = lambda names: f"[{', '.join(map(_word, names))}]"
+    environment.filters["listed"] = lambda names: _comment(", ".join(names))
+    return environment.from_string(template("runs/init/pipeline.yaml.j2")).render(**values)
+
+
+def _word(name: str) -> str:
+    """Return a name as an item of a list, without quotes where YAML reads it as it is typed."""
+    return name if _PLAIN.fullmatch(name) and parse_yaml(name) == name else flow(name)
+
+
+def _comment(text: str) -> str:
+    """Return a text as it may stand in a comment: on one line, without signs that YAML refuses."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+
+
+def _table(found: DataSources, table: Table) -> Mapping[str, Json]:
+    section, guessed = getattr(found.input, table), found.tables[table].guess
+    assert guessed is not None
+    paths = section.path if section else []
+    return {
+        "name": table,
+        "path": paths[0] if len(paths) == 1 else paths or None,
+        "columns": dict(guessed.columns),
+        "usual": [f"{field} is {column}" for field, column in guessed.usual.items()],
+        "others": list(guessed.others[:_SHOWN_COLUMNS]) if table != "qrels" else [],
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    """Write the file; ConfigError if another one came to be there meanwhile."""
+    try:
+        with path.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+    except FileExistsError:
+        need_free(path)
+        raise
