@@ -43,7 +43,7 @@ def init(
     """Look at queries and documents, say what was chosen and why, and write a pipeline file for them."""
     from curate.cli.progress import bars
     from curate.cli.running import announce_presets
-    from curate.runs.init import InitRequest, doubt, lines, look, need_free, start
+    from curate.runs.init import InitRequest, doubt, draft, lines, look, need_free, write
 
     more = {"columns": tuple(column or ()), "assign": tuple(assign or ())}
     request = InitRequest(source, queries, corpus, qrels, name, language, models, file, **more)
@@ -58,8 +58,10 @@ def init(
         if unsure is None:
             break
         request = _settled(found, unsure)
-    for line in lines(found, start(found)):
-        typer.echo(line)
+    made = draft(found)
+    shown = [*lines(found, made)]
+    write(made)
+    typer.echo("\n".join(shown))
 
 
 def _terminal() -> bool:

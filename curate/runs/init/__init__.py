@@ -13,6 +13,18 @@ from curate.runs.init.doubts import Choice, Doubt, doubt
 from curate.runs.init.looking import DataSources, look
 from curate.runs.init.request import InitRequest
 from curate.runs.init.screen import lines
-from curate.runs.init.writing import Started, need_free, start
+from curate.runs.init.writing import PipelineDraft, draft, need_free, write
 
-__all__ = ["Choice", "DataSources", "Doubt", "InitRequest", "Started", "doubt", "lines", "look", "need_free", "start"]
+__all__ = [
+    "Choice",
+    "DataSources",
+    "Doubt",
+    "InitRequest",
+    "PipelineDraft",
+    "doubt",
+    "draft",
+    "lines",
+    "look",
+    "need_free",
+    "write",
+]

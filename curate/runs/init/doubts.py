@@ -63,9 +63,9 @@ def _which_id(found: DataSources, look: TableLook, about: IdColumn) -> Doubt:
     faults = []
     if about.repeated:
         example = f" ({about.example})" if about.example else ""
-        faults.append(f"{about.repeated:,} of {look.rows:,} repeat one that stood before{example}")
+        faults.append(f"{about.repeated:,} of {look.rows:,} rows repeat one{example}")
     if about.missing:
-        faults.append(f"{about.missing:,} of {look.rows:,} are empty, or hold white space")
+        faults.append(f"{about.missing:,} of {look.rows:,} rows have none without white space")
     likely = "was named as" if about.by == "user" else "looks like"
     what = "line numbers are the ids" if about.column == LINE else f"{about.column} {likely} the id"
     unmatched = "; the qrels will not match them" if "qrels" in found.tables else ""
@@ -82,7 +82,7 @@ def _which_id(found: DataSources, look: TableLook, about: IdColumn) -> Doubt:
 
 
 def _which_text(look: TableLook, rivals: Mapping[str, Sequence[str]]) -> Doubt:
-    names = [name for name in rivals][:OFFERED]
+    names = list(rivals)[:OFFERED]
     choices = [
         Choice(("--column", f"{look.table}.text={name}"), f"take {name}, such as {_sample(rivals[name])!r}")
         for name in names
@@ -105,7 +105,7 @@ def _rivals(found: DataSources, look: TableLook) -> dict[str, Sequence[str]]:
     columns = {name: texts for name, texts in _columns(found, look.table).items() if name not in taken}
     if chosen not in columns:
         return {}
-    known = _known(look.table)
+    known = _known(look.table, "text") - _known("corpus", "title")  # which hold the text only where nothing else does
     if _bare(chosen) in known:
         alike = [name for name in columns if _bare(name) in known]
     else:
@@ -159,16 +159,13 @@ def _flat(values: Mapping[str, object], prefix: str = "") -> list[tuple[str, obj
 
 def is_known(table: Table, field: str, column: str) -> bool:
     """Say whether a column is named as people name that field, in any case, wherever in an object it lies."""
-    names = parse_yaml(data_file("formats/readers/columns.yaml").read_text(encoding="utf-8"))
-    return _bare(column) in {_bare(name) for name in (*names[table].get(field, ()), *NAMES[table][field])}
+    return _bare(column) in _known(table, field)
 
 
 @cache
-def _known(table: Table) -> frozenset[str]:
-    """Return the names of a table's text but those of titles, which hold the text only where nothing else does."""
+def _known(table: Table, field: str) -> frozenset[str]:
     names = parse_yaml(data_file("formats/readers/columns.yaml").read_text(encoding="utf-8"))
-    titles = {*names["corpus"]["title"], *NAMES["corpus"]["title"]}
-    return frozenset(_bare(name) for name in names[table]["text"] if name not in titles)
+    return frozenset(_bare(str(name)) for name in (*names[table].get(field, ()), *NAMES[table][field]))
 
 
 def _bare(name: str) -> str:

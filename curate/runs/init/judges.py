@@ -51,6 +51,12 @@ def panel(there: Iterable[FoundJudge]) -> list[FoundJudge]:
     return [*ordered, *(each for each in known if each not in firsts)][:PANEL]
 
 
+def variables() -> str:
+    """Return the first of the variables that keys are read from, for a sentence."""
+    names = sorted({str(each["key_env"]) for each in presets().values() if "key_env" in each})
+    return ", ".join(names[:PANEL])
+
+
 def _all() -> list[FoundJudge]:
     table, own = presets(), own_names()
     found = []

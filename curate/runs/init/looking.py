@@ -62,7 +62,7 @@ def look(request: InitRequest, progress: Progress = quiet) -> DataSources:
         progress("looking", len(tables), number)
         looks[table] = _plain(table_look(found.tables[table], table, named(config, table)), request)
     progress("looking", len(tables), len(tables))
-    texts = {table: [*_first(config, found, looks[table])] for table in tables if table != "qrels"}
+    texts = {table: [*_first(found, looks[table])] for table in tables if table != "qrels"}
     return DataSources(request, config, found, looks, SampleTexts(texts["queries"], texts["corpus"]))
 
 
@@ -87,7 +87,7 @@ def _plain(found: TableLook, request: InitRequest) -> TableLook:
     return found
 
 
-def _first(config: Config, found: Sources, table: TableLook) -> Iterator[str]:
+def _first(found: Sources, table: TableLook) -> Iterator[str]:
     """Yield the texts of a table's first rows, with their titles, as a judge is shown them."""
     assert table.guess is not None
     chosen = {**table.guess.usual, **table.guess.columns, "id": LINE}  # a text counts whatever its id is

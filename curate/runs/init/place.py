@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from curate.core.errors import ConfigError, CurateError
@@ -47,7 +48,7 @@ def _lacking(place: Path, absent: Sequence[Table], request: InitRequest) -> str:
         for table in absent
         for word in (f"--{table}", str(likely[table][0]) if len(likely[table]) == 1 else "FILE")
     ]
-    rest = request if len(absent) == 1 else InitRequest()
+    rest = request if len(absent) == 1 else replace(request, source=None)
     return (
         f"{place}: found {held}, expected {' and '.join(f'{table}.jsonl' for table in absent)} (or .csv, .tsv, "
         f".parquet), or a README.md with `configs:`; name the files: {rest.command(*words)}"
@@ -57,19 +58,17 @@ def _lacking(place: Path, absent: Sequence[Table], request: InitRequest) -> str:
 def _one_file(path: Path, request: InitRequest) -> str:
     """Return what a single file seems to hold, and the commands that take it for that."""
     asked, told = (_named_column(path, table) for table in ("queries", "corpus"))
-    as_queries = InitRequest(queries=str(path), corpus="FILE").command()
-    as_corpus = InitRequest(queries="FILE", corpus=str(path)).command()
+    as_queries = replace(request, source=None, queries=str(path), corpus="FILE").command()
+    as_corpus = replace(request, source=None, queries="FILE", corpus=str(path)).command()
     if asked and told and asked != told:
-        both = InitRequest(queries=str(path), corpus=str(path)).command()
+        both = replace(request, source=None, queries=str(path), corpus=str(path)).command()
         return (
             f"{path}: found one file with queries ({asked}) and documents ({told}) side by side, expected a table of "
             f"each; {both} reads it as both. Which document stands beside which query is not taken over: known pairs "
             "need a file of their own (--qrels)"
         )
     if bool(asked) != bool(told):
-        what, other, command = (
-            ("queries", "documents", as_queries) if asked else ("documents", "queries", as_corpus)
-        )
+        what, other, command = ("queries", "documents", as_queries) if asked else ("documents", "queries", as_corpus)
         return f"{path}: found one file, of {what} ({asked or told}), expected {other} as well; name both: {command}"
     return (
         f"{path}: found a file, expected a folder or two files; if it holds queries: {as_queries}; if it holds "

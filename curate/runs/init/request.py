@@ -47,12 +47,16 @@ class InitRequest:
         return self.file or Path(f"{self.called}.yaml")
 
     def also(self, words: Sequence[str]) -> "InitRequest":
-        """Return the request with `--column X` or `--set X` as well; an earlier value of the same place gives way."""
+        """Return the request with `--column X` or `--set X` as well; what was said of the same place gives way."""
         option, value = words
-        field = "columns" if option == _COLUMN else "assign"
         place = value.partition("=")[0]
-        kept = tuple(each for each in getattr(self, field) if each.partition("=")[0] != place)
-        return replace(self, columns=(*kept, value)) if field == "columns" else replace(self, assign=(*kept, value))
+        table, _, field = place.partition(".")
+        same = {place} if option == _SET else {f"ingest.columns.{place}", f"ingest.{table}.columns.{field}"}
+        columns = tuple(each for each in self.columns if option == _SET or each.partition("=")[0] != place)
+        assign = tuple(each for each in self.assign if each.partition("=")[0].strip() not in same)
+        if option == _COLUMN:
+            return replace(self, columns=(*columns, value), assign=assign)
+        return replace(self, columns=columns, assign=(*assign, value))
 
     def command(self, *more: str) -> str:
         """Return the command line of the request, with more words behind it, quoted for a shell."""

@@ -1,21 +1,19 @@
 """What `curate init` shows: what it chose and why, what it offers, what asking costs, and what to type next."""
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from unicodedata import east_asian_width
 
-from curate.formats.readers import Table
 from curate.formats.readers.items import LINE
 from curate.formats.readers.look import LONG, TableLook
 from curate.llm.budget import CostEstimate
 from curate.llm.exchange_rates import line as rates_line
 from curate.llm.exchange_rates import shown
-from curate.llm.providers.presets import presets
 from curate.runs.init.doubts import is_known
+from curate.runs.init.judges import PANEL, variables
 from curate.runs.init.looking import DataSources, named
 from curate.runs.init.price import PlanPrice
-from curate.runs.init.writing import Started
+from curate.runs.init.writing import PipelineDraft
 
 _LABEL = 10
 """Width of the words at the left."""
@@ -23,10 +21,9 @@ _ENCODINGS = {"utf-8": "UTF-8", "utf-16": "UTF-16", "gb18030": "GB18030", "big5"
 _DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 _ITEMS = {"queries": "queries", "corpus": "documents", "qrels": "qrels"}
 _OTHERS = 4
-_KEYS = 3
 
 
-def lines(found: DataSources, made: Started) -> Iterator[str]:
+def lines(found: DataSources, made: PipelineDraft) -> Iterator[str]:
     """Yield the lines of the whole block."""
     for look in found.tables.values():
         yield from _block(look.table, _table(found, look))
@@ -96,10 +93,11 @@ def _language(found: DataSources, language: str) -> str:
     if found.request.said("language") or found.request.language:
         differs = not found.spoken.fits(language)
         return f"{language}, as you said{f'; the texts look {found.spoken}' if differs else ''}"
-    return f"{detected}, in {counts} of the first rows"
+    apart = f"; the queries look {found.spoken.tables['queries']}" if len(set(found.spoken.tables.values())) > 1 else ""
+    return f"{detected}, in {counts} of the first rows{apart}"
 
 
-def _texts(found: DataSources, made: Started) -> Iterator[str]:
+def _texts(found: DataSources, made: PipelineDraft) -> Iterator[str]:
     nothing = True
     for look in found.tables.values():
         for each in _offers(look, made):
@@ -109,7 +107,7 @@ def _texts(found: DataSources, made: Started) -> Iterator[str]:
         yield "no HTML, none empty, none over-long"
 
 
-def _offers(look: TableLook, made: Started) -> Iterator[str]:
+def _offers(look: TableLook, made: PipelineDraft) -> Iterator[str]:
     what, of = _ITEMS[look.table], f"of {look.rows:,} {_ITEMS[look.table]}"
     if look.html:
         yield f"{look.html:,} {of} hold HTML: --set ingest.html=strip takes the tags out"
@@ -128,55 +126,74 @@ def _offers(look: TableLook, made: Started) -> Iterator[str]:
         yield "  --set ingest.on_error=drop leaves such rows out, each with its reason"
 
 
-def _judges(made: Started) -> Iterator[str]:
+def _judges(made: PipelineDraft) -> Iterator[str]:
     reasons = {each.name: each.reason for each in made.judges}
     wide = max(map(len, made.models))
     asked = {name for name, _ in made.whole.judges}
     if not asked:
-        keys = sorted({str(each["key_env"]) for each in presets().values() if "key_env" in each})[:_KEYS]
-        lacking = "" if reasons or not made.judges else ""
-        yield f"{', '.join(made.models)}   heuristics, which show the machinery and prove nothing{lacking}"
-        if not made.keyless:
-            yield f"  no key of a language model is set ({', '.join(keys)}, ...), and models.yaml names none"
+        yield f"{', '.join(made.models)}   heuristics, which show the machinery and prove nothing"
+        if not made.keyless and not made.named:
+            yield f"  no key of a language model is set ({variables()}, ...), and no ./models.yaml names one"
     else:
         for name in made.models:
             yield f"{name:{wide}}  {reasons.get(name, 'as you said' if name in asked else 'a heuristic')}"
         if len({each.family for each in made.judges}) < len(made.judges):
             yield "  some are of one family, which err alike: `curate models` lists others"
-        elif 0 < len(made.models) < _KEYS:
+        elif 0 < len(made.models) < PANEL:
             yield "  three of different families are better: `curate models` lists who else could judge"
     for each in made.keyless:
         yield f"  {each.name} of models.yaml needs its key: export {each.key}=..."
 
 
-def _pool(found: DataSources, made: Started) -> str:
+def _pool(found: DataSources, made: PipelineDraft) -> str:
     documents = found.tables["corpus"].rows
     size = min(made.pool.size, documents)
-    paper = "" if made.pool.size >= min(500, documents) else "; the paper took 500: --set pool.depth=500 --set pool.size=500"
+    paper = (
+        ""
+        if made.pool.size >= min(500, documents)
+        else "; the paper took 500: --set pool.depth=500 --set pool.size=500"
+    )
     return f"{size:,} of {documents:,} documents per query, by {', '.join(made.pool.retrievers)}{paper}"
 
 
-def _price(made: Started) -> Iterator[str]:
-    if made.whole.total is None:
+def _price(made: PipelineDraft) -> Iterator[str]:
+    """Yield a table: a judge per row, calls and money for the trial and for all queries."""
+    plans = [each for each in (made.trial, made.whole) if each is not None and each.total is not None]
+    if not plans:
         return
-    plans = [each for each in (made.trial, made.whole) if each is not None]
-    heads = [f"{each.queries:,} queries{', a trial' if each is made.trial else ''}" for each in plans]
-    heads[-1] = f"all {heads[-1]}"
     names = [name for name, _ in made.whole.judges]
-    table = [["", *heads], *([name, *(_cost(dict(each.judges)[name]) for each in plans)] for name in names)]
+    table = [[name, *(cell for each in plans for cell in _cost(dict(each.judges)[name]))] for name in names]
     if len(names) > 1:
-        table.append(["together", *(_cost(each.total) for each in plans if each.total)])
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        table.append(["together", *(cell for each in plans for cell in _sum(each))])
+    widths = [max(map(_width, column)) for column in zip(*table, strict=True)]
+    heads = [
+        f"{each.queries:,} queries, a trial" if each is made.trial else f"all {each.queries:,} queries"
+        for each in plans
+    ]
+    over = zip(heads, widths[1::2], widths[2::2], strict=True)
+    yield (" " * widths[0] + "".join(f"   {head:>{calls + money + 2}}" for head, calls, money in over)).rstrip()
     for row in table:
-        yield f"{row[0]:{widths[0]}}  " + "   ".join(f"{cell:>{wide}}" for cell, wide in zip(row[1:], widths[1:], strict=True))
-    tokens = made.whole.total
-    yield f"  by the texts of the first rows: {tokens.prompt_tokens:,} prompt and at most {tokens.output_tokens:,} answer tokens for all"
+        pairs = zip(row[1::2], widths[1::2], row[2::2], widths[2::2], strict=True)
+        yield f"{row[0]:{widths[0]}}" + "".join(f"   {calls:>{a}}  {money:>{b}}" for calls, a, money, b in pairs)
     yield from _caps(made.whole)
 
 
-def _cost(found: CostEstimate) -> str:
+def _cost(found: CostEstimate) -> tuple[str, str]:
     money = "price unknown" if found.cost is None else f"about {shown(found.cost, found.currency)}"
-    return f"{found.calls:,} calls, {money}"
+    return f"{found.calls:,} calls", money
+
+
+def _sum(price: PlanPrice) -> tuple[str, str]:
+    """Return the calls of all judges and what they cost; per currency where there is no rate."""
+    assert price.total is not None
+    parts: dict[str, float] = {}
+    for _, each in price.judges:
+        if each.cost is None:
+            return _cost(price.total)
+        parts[each.currency] = parts.get(each.currency, 0.0) + each.cost
+    if price.total.cost is not None:
+        return _cost(price.total)
+    return _cost(price.total)[0], "about " + " and ".join(shown(cost, code) for code, cost in parts.items())
 
 
 def _caps(price: PlanPrice) -> Iterator[str]:
@@ -190,7 +207,7 @@ def _caps(price: PlanPrice) -> Iterator[str]:
         yield f"  a cap (--max-cost) needs what these currencies are worth: `{rates}` in the file"
 
 
-def _next(found: DataSources, made: Started) -> Iterator[str]:
+def _next(found: DataSources, made: PipelineDraft) -> Iterator[str]:
     run = f"curate run {shlex.quote(str(made.path))}"
     if made.whole.judges:
         yield f"{run}   after a look at the file; it stops before the first paid call and says the price"

@@ -10,9 +10,8 @@ from pathlib import Path
 from curate.core.config import Json, parse_yaml
 from curate.core.errors import ConfigError
 from curate.formats.readers import Table
-from curate.llm.providers.presets import presets
 from curate.runs.init.edit import assigned, flow
-from curate.runs.init.judges import FoundJudge, askable, keyless, panel
+from curate.runs.init.judges import FoundJudge, askable, keyless, panel, variables
 from curate.runs.init.looking import DataSources
 from curate.runs.init.price import PlanPrice, price
 from curate.runs.pipeline import Pipeline
@@ -30,13 +29,16 @@ _PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Started:
-    """The file that was written, and what to expect."""
+class PipelineDraft:
+    """A pipeline file that is not written yet, and what to expect of it."""
 
     path: Path
+    text: str
     pipeline: Pipeline
     judges: Sequence[FoundJudge]
     """Language models that were proposed; empty where the user named the panel, or none can be asked."""
+    named: bool
+    """Whether the user named the panel."""
     keyless: Sequence[FoundJudge]
     """Models of ./models.yaml whose keys are not set."""
     trial: PlanPrice | None
@@ -74,18 +76,17 @@ def need_free(path: Path) -> None:
         raise ConfigError(f"{path.parent}: no such folder; make it, or give another place with --file")
 
 
-def start(found: DataSources) -> Started:
-    """Write a commented pipeline file and return what it will lead to.
+def draft(found: DataSources) -> PipelineDraft:
+    """Return a commented pipeline file for the data, and what it will lead to.
 
-    ConfigError, and nothing is written, if the file is there already, or the name, the language, a setting or a model
-    is none. Without names of models the panel is up to three that can be asked, else the offline heuristics.
+    ConfigError if the name, the language, a setting or a model is none. Without names of models the panel is up to
+    three that can be asked, else the offline heuristics.
     """
     request = found.request
-    need_free(request.path)
     named = request.models.split(",") if request.models else request.said("judge", "models")
     proposed = [] if named else panel(askable(os.environ))
-    chosen = [*map(str, named)] if isinstance(named, list) else [each.name for each in proposed]
-    text = _text(found, chosen)
+    models = [*map(str, named)] if isinstance(named, list) else [each.name for each in proposed]
+    text = _text(found, models)
     pipeline = Pipeline.check(parse_yaml(text), "init")
     queries, documents = (found.tables[table].rows - found.tables[table].empty for table in ("queries", "corpus"))
     section = pipeline.sections["ingest"]
@@ -93,8 +94,18 @@ def start(found: DataSources) -> Started:
     sample = min(section.sample or queries, queries)
     whole = price(pipeline, found.samples, queries, documents)
     trial = price(pipeline, found.samples, sample, documents) if sample < queries else None
-    _write(request.path, text)
-    return Started(request.path, pipeline, proposed, keyless(os.environ), trial, whole)
+    return PipelineDraft(request.path, text, pipeline, proposed, bool(named), keyless(os.environ), trial, whole)
+
+
+def write(made: PipelineDraft) -> None:
+    """Write the file; ConfigError if one is there, or came to be there meanwhile."""
+    need_free(made.path)
+    try:
+        with made.path.open("x", encoding="utf-8", newline="\n") as stream:
+            stream.write(made.text)
+    except FileExistsError:
+        need_free(made.path)
+        raise
 
 
 def _text(found: DataSources, models: Sequence[str]) -> str:
@@ -119,7 +130,7 @@ def _values(found: DataSources, models: Sequence[str], queries: int) -> dict[str
         "sample": TRIAL if queries > 2 * TRIAL else None,
         "depth": max(min(DEPTH, documents), 1),
         "models": models,
-        "keys": sorted({str(each["key_env"]) for each in presets().values() if "key_env" in each})[:3],
+        "keys": variables(),
     }
 
 
@@ -156,13 +167,3 @@ def _table(found: DataSources, table: Table) -> Mapping[str, Json]:
         "usual": [f"{field} is {column}" for field, column in guessed.usual.items()],
         "others": list(guessed.others[:_SHOWN_COLUMNS]) if table != "qrels" else [],
     }
-
-
-def _write(path: Path, text: str) -> None:
-    """Write the file; ConfigError if another one came to be there meanwhile."""
-    try:
-        with path.open("x", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-    except FileExistsError:
-        need_free(path)
-        raise
