@@ -30,7 +30,11 @@ def assigned(text: str, keys: tuple[str, ...], value: Json) -> str:
 def flow(value: Json) -> str:
     """Return a value as YAML in one line, which any reader of YAML 1.1 or 1.2 takes for the same value."""
     text = json.dumps(value, ensure_ascii=False)
-    return "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in text)
+    return "".join(sign if sign.isprintable() else _escaped(ord(sign)) for sign in text)
+
+
+def _escaped(code: int) -> str:
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _place(lines: list[str], key: str, indent: int, within: tuple[int, int]) -> tuple[int, int]:
