@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Blank = Annotated[str | None, typer.Option(help="Words for a missing rating, besides an empty cell: NA.")]
 Cluster = Annotated[str | None, typer.Option(help="Column whose values the intervals resample, such as query_id.")]
 Counts = Annotated[bool, typer.Option("--counts", help="FILE has a column per category: how many raters chose it.")]
+Delimiter = Annotated[str | None, typer.Option(help="Between the cells of FILE, such as ';' or tab; found without it.")]
 Item = Annotated[str | None, typer.Option(help="Columns that identify an item, separated by commas.")]
 Missing = Annotated[Literal["gwet", "drop"], typer.Option(help="Estimator of kappa where ratings are missing.")]
 Order = Annotated[str | None, typer.Option(help="All ratings in their order: S,A,B,C,D.")]
@@ -26,7 +27,7 @@ Raters = Annotated[
     str | None, typer.Option(help="Raters to measure: columns, or values of --rater; default: all but people's grades.")
 ]
 Rating = Annotated[str | None, typer.Option(help="Column of the rating, where FILE has a row per rating.")]
-Ratings = Annotated[Path | None, typer.Argument(help="File of ratings: CSV, TSV or Parquet; default: the run.")]
+Ratings = Annotated[Path | None, typer.Argument(help="File of ratings: CSV, TSV, .xlsx or Parquet; default: the run.")]
 RunFiles = Annotated[
     list[Path] | None,
     typer.Option("--run-file", help="For a run: a TREC run or mteb's predictions, a system more; may be repeated."),
@@ -35,6 +36,7 @@ Scale = Annotated[
     Literal["nominal", "ordinal", "interval"] | None, typer.Option(help="Scale of the ratings; default: nominal.")
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of the bootstrap.")]
+Sheet = Annotated[str | None, typer.Option(help="Sheet of an .xlsx FILE; default: the only one with data.")]
 Truth = Annotated[
     str | None,
     typer.Option(help="People's grades: for a run a file (query_id, doc_id, grade), for FILE a column or rater."),
@@ -66,6 +68,8 @@ def agree(
     positive: Positive = None,
     blank: Blank = None,
     missing: Missing = "gwet",
+    delimiter: Delimiter = None,
+    sheet: Sheet = None,
     seed: Seed = None,
     run_file: RunFiles = None,
     as_json: AsJson = False,
@@ -87,6 +91,8 @@ def agree(
         positive=_names(positive),
         blank=_names(blank),
         missing=missing,
+        delimiter=delimiter,
+        sheet=sheet,
     )
     if file is not None and run_file:
         raise ConfigError("found a file of ratings and --run-file, expected a run for that; leave one of them out")

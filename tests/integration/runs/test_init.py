@@ -146,9 +146,9 @@ def test_nothing_that_can_be_an_id_or_a_text(tmp_path: Path) -> None:
     [
         (
             "头痛怎么办\n发烧怎么办\n",
-            r"columns 头痛怎么办, none of which looks like the id of queries; .*'id', or add one; between",
+            r"columns 头痛怎么办, none of which looks like the id of queries; .*'id', or add one; what is between",
         ),
-        ("id;text\n1;头痛\n", "columns id;text, none .* a CSV file has commas"),
+        ("id/text\n1/头痛\n", r"columns id/text, none .* with ingest\.queries\.delimiter"),
         (
             "7,头痛怎么办\n8,发烧怎么办\n",
             r"q\.csv:1: found the columns 7, .*, expected names; put a line such as id,text",
