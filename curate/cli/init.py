@@ -49,7 +49,7 @@ def init(
     request = InitRequest(source, queries, corpus, qrels, name, language, models, file, **more)
     if not request.said("ingest", "source") and not all(request.said("ingest", key) for key in ("queries", "corpus")):
         request = _asked(request)
-    need_free(request.path)
+    need_free(request)
     announce_presets()
     while True:
         with bars() as (progress, _):
@@ -91,26 +91,29 @@ def _settled(found: "DataSources", unsure: "Doubt") -> "InitRequest":
     from curate.core.errors import ConfigError
 
     if not _terminal():
-        raise ConfigError(unsure.remedy(found))
+        raise ConfigError(unsure.remedy(found.request))
     typer.echo(unsure.sentence, err=True)
     for number, choice in enumerate(unsure.choices, start=1):
-        typer.echo(f"  {number}  {choice.said}   ({' '.join(choice.words)})", err=True)
+        shown = " ".join(word for option in choice.options for word in option)
+        typer.echo(f"  {number}  {choice.said}   ({shown})", err=True)
     stop = len(unsure.choices) + 1
     typer.echo(f"  {stop}  stop, and write nothing", err=True)
     while True:
         answer = _prompt("Your choice", default=str(stop)).strip()
         if answer == str(stop):
-            raise ConfigError(f"nothing was written; {unsure.remedy(found)}")
+            raise ConfigError(f"nothing was written; {unsure.remedy(found.request)}")
         if answer.isdecimal() and 0 < int(answer) < stop:
-            return found.request.also(unsure.choices[int(answer) - 1].words)
+            return found.request.also(unsure.choices[int(answer) - 1].options)
         typer.echo(f"  expected a number from 1 to {stop}", err=True)
 
 
 def _prompt(text: str, default: str | None = None) -> str:
     """Return what a person types; KeyboardInterrupt for Ctrl-C, ConfigError where the input ends."""
+    stopping.interrupt_reading()
     try:
         return str(typer.prompt(text, default=default, show_default=bool(default), err=True))
     except typer.Abort:
+        typer.echo(err=True)
         stopping.check()
         from curate.core.errors import ConfigError
 

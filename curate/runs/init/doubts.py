@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import islice
 
-from curate.core.config import parse_yaml
+from curate.core.errors import DataError
 from curate.formats.readers import Table
-from curate.formats.readers.guess import LOOKED
-from curate.formats.readers.items import LINE, NAMES, plain
+from curate.formats.readers.file import File
+from curate.formats.readers.guess import TABULAR, first_columns, guess, has_known_name
+from curate.formats.readers.items import LINE, plain
 from curate.formats.readers.look import IdColumn, TableLook
 from curate.pii.settings import Masking, masker
-from curate.runs.init.looking import DataSources, named, rows
-from curate.system.resources import data_file
+from curate.runs.init.edit import flow
+from curate.runs.init.looking import DataSources, chosen, named, rows
+from curate.runs.init.request import InitRequest
 
 SAMPLE = 40
 """Letters of a sample value, once it is masked."""
@@ -29,8 +29,8 @@ _STANDS = {"queries": "query", "corpus": "document"}
 class Choice:
     """One way to settle a doubt."""
 
-    words: tuple[str, str]
-    """The option that says so, and its value."""
+    options: tuple[tuple[str, str], ...]
+    """The options that say so, each with its value."""
     said: str
 
 
@@ -41,22 +41,83 @@ class Doubt:
     sentence: str
     choices: Sequence[Choice]
 
-    def remedy(self, found: DataSources) -> str:
+    def remedy(self, request: InitRequest) -> str:
         """Return the doubt as an error that ends with commands to copy."""
-        lines = [f"{each.said}:\n  {found.request.also(each.words).command()}" for each in self.choices]
+        lines = [f"{each.said}:\n  {request.also(each.options).command()}" for each in self.choices]
         return "\n".join([f"{self.sentence}; type one of these", *lines])
 
 
 def doubt(found: DataSources) -> Doubt | None:
-    """Return the first thing that has to be asked; None if all is plain."""
-    for table in ("queries", "corpus"):
-        look, own = found.tables[table], named(found.input, table)
-        if "text" not in own and (rivals := _rivals(found, look)):
+    """Return the first thing that has to be asked; None if all is plain.
+
+    DataError, with a command that names a column, if a table has none for a field and no choice would help.
+    """
+    for look in found.tables.values():
+        if (
+            look.headless
+            and found.request.said("ingest", look.table, "header") is None
+            and (paths := _paths(found, look))
+        ):
+            return _which_row(look, paths)
+    for table in found.tables:
+        look = found.tables[table]
+        if look.guess is None and table != "qrels" and _lacks_id(found, look):
+            return _no_id(found, look)
+        columns = chosen(found, table)
+        if "text" in columns and "text" not in named(found.input, table) and (rivals := _rivals(found, look, columns)):
             return _which_text(look, rivals)
         bad = look.id.repeated + look.id.missing if look.id else 0
         if look.id and bad and found.input.on_error == "stop":
             return _which_id(found, look, look.id)
     return None
+
+
+def _paths(found: DataSources, look: TableLook) -> tuple[tuple[str, str], ...] | None:
+    """Return the options that name a table's files, as its other settings need; None where they cannot be named."""
+    files = [source.path for source in found.sources.tables[look.table] if isinstance(source, File)]
+    if getattr(found.input, look.table) is not None:
+        return ()
+    return (("--set", f"ingest.{look.table}.path={flow(str(files[0]))}"),) if len(files) == 1 else None
+
+
+def _which_row(look: TableLook, paths: tuple[tuple[str, str], ...]) -> Doubt:
+    names = Choice((*paths, ("--set", f"ingest.{look.table}.header=true")), "take it for names all the same")
+    said = f"{look.place}: the first row looks like data, where names of columns are expected"
+    return Doubt(said, [_first_row(look, paths), names])
+
+
+def _first_row(look: TableLook, paths: tuple[tuple[str, str], ...]) -> Choice:
+    header = ("--set", f"ingest.{look.table}.header=false")
+    return Choice((*paths, header), "read the first row as data too; the columns are column_1, column_2, ...")
+
+
+def _lacks_id(found: DataSources, look: TableLook) -> bool:
+    """Say whether a table lacks nothing but a column of ids."""
+    try:
+        guess(found.sources.tables[look.table][0], look.table, {**named(found.input, look.table), "id": LINE})
+    except DataError:
+        return False
+    return "id" not in named(found.input, look.table)
+
+
+def _no_id(found: DataSources, look: TableLook) -> Doubt:
+    choices = [*_others(found, look.table, LINE)]
+    choices.append(Choice((("--column", f"{look.table}.id={LINE}"),), f"take line numbers for ids{_unmatched(found)}"))
+    paths = _paths(found, look)
+    if look.format in TABULAR and look.header and paths is not None and not has_known_name(look.columns, look.table):
+        choices.append(_first_row(look, paths))
+    return Doubt(look.trouble, choices)
+
+
+def _others(found: DataSources, table: Table, but: str) -> list[Choice]:
+    return [
+        Choice((("--column", f"{table}.id={name}"),), f"take {name} for the id, which differs in every row")
+        for name in _unique(found, table, but)
+    ]
+
+
+def _unmatched(found: DataSources) -> str:
+    return "; the qrels will not match them" if "qrels" in found.tables else ""
 
 
 def _which_id(found: DataSources, look: TableLook, about: IdColumn) -> Doubt:
@@ -68,65 +129,57 @@ def _which_id(found: DataSources, look: TableLook, about: IdColumn) -> Doubt:
         faults.append(f"{about.missing:,} of {look.rows:,} rows have none without white space")
     likely = "was named as" if about.by == "user" else "looks like"
     what = "line numbers are the ids" if about.column == LINE else f"{about.column} {likely} the id"
-    unmatched = "; the qrels will not match them" if "qrels" in found.tables else ""
-    place = f"{look.table}.id"
-    choices = [
-        Choice(("--column", f"{place}={name}"), f"take {name} for the id, which differs in every row")
-        for name in _unique(found, look.table, about.column)
-    ]
+    choices = _others(found, look.table, about.column)
     if about.column != LINE:
-        choices.append(Choice(("--column", f"{place}={LINE}"), f"take line numbers for ids{unmatched}"))
+        line = (("--column", f"{look.table}.id={LINE}"),)
+        choices.append(Choice(line, f"take line numbers for ids{_unmatched(found)}"))
     kept = f"keep {'line numbers' if about.column == LINE else about.column}, and drop rows that cannot be used"
-    choices.append(Choice(("--set", "ingest.on_error=drop"), f"{kept}: of equal ids the first stays"))
+    choices.append(Choice((("--set", "ingest.on_error=drop"),), f"{kept}: of equal ids the first stays"))
     return Doubt(f"{look.place}: {what} of the {look.table}, but {' and '.join(faults)}", choices)
 
 
 def _which_text(look: TableLook, rivals: Mapping[str, Sequence[str]]) -> Doubt:
     names = list(rivals)[:OFFERED]
     choices = [
-        Choice(("--column", f"{look.table}.text={name}"), f"take {name}, such as {_sample(rivals[name])!r}")
+        Choice((("--column", f"{look.table}.text={name}"),), f"take {name}, such as {_sample(rivals[name])!r}")
         for name in names
     ]
     which = f"{', '.join(names[:-1])} and {names[-1]}"
     return Doubt(f"{look.place}: {which} may each hold the text of a {_STANDS[look.table]}", choices)
 
 
-def _rivals(found: DataSources, look: TableLook) -> dict[str, Sequence[str]]:
+def _rivals(found: DataSources, look: TableLook, taken: Mapping[str, str]) -> dict[str, Sequence[str]]:
     """Return the columns that may as well hold the text, with their values, the likeliest first; empty if it is plain.
 
     A usual name is plain. Beside another known name it is every column with one, beside none every column with texts
     that differ and are about as long.
     """
-    guessed = look.guess
-    if guessed is None or "text" in guessed.usual:
+    text = taken["text"]
+    if look.guess is None or "text" in look.guess.usual:
         return {}
-    chosen = guessed.columns["text"]
-    taken = {*guessed.columns.values(), *guessed.usual.values()} - {chosen}
-    columns = {name: texts for name, texts in _columns(found, look.table).items() if name not in taken}
-    if chosen not in columns:
-        return {}
-    known = _known(look.table, "text") - _known("corpus", "title")  # which hold the text only where nothing else does
-    if _bare(chosen) in known:
-        alike = [name for name in columns if _bare(name) in known]
+    others = {column for field, column in taken.items() if field != "text"}
+    columns = {name: texts for name, texts in _columns(found, look.table).items() if name not in others}
+    if _names_text(text, look.table):
+        alike = [name for name in columns if _names_text(name, look.table)]
     else:
         length = {name: sum(map(len, texts)) / len(texts) for name, texts in columns.items()}
         differ = [name for name, texts in columns.items() if 2 * len(set(texts)) > len(texts)]
-        alike = [name for name in differ if length[name] >= _ALIKE * length[chosen]]
-    ordered = sorted(alike, key=lambda name: name != chosen)
-    return {name: columns[name] for name in ordered} if len({*ordered, chosen}) > 1 else {}
+        alike = [name for name in differ if length[name] >= _ALIKE * length.get(text, 0)]
+    ordered = sorted(alike, key=lambda name: name != text)
+    return {name: columns[name] for name in ordered} if len({*ordered, text}) > 1 else {}
+
+
+def _names_text(column: str, table: Table) -> bool:
+    """Say whether a column is named like a text, and not like a title, which is one only where nothing else is."""
+    return has_known_name([column], table, ["text"]) and not has_known_name([column], "corpus", ["title"])
 
 
 def _columns(found: DataSources, table: Table) -> dict[str, list[str]]:
     """Return column -> its texts in the first rows, of columns that hold nothing but texts."""
-    columns: dict[str, list[str]] = {}
-    other: set[str] = set()
-    for row in islice(rows(found.sources.tables[table]), LOOKED):
-        for name, value in _flat(row.values):
-            if isinstance(value, str):
-                columns.setdefault(name, []).extend([value] if value.strip() else [])
-            elif value is not None:
-                other.add(name)
-    return {name: texts for name, texts in columns.items() if texts and name not in other}
+    columns, _ = first_columns(found.sources.tables[table][0])
+    plain_ones = {name: values for name, values in columns.items() if all(isinstance(v, str | None) for v in values)}
+    texts = {name: [str(each) for each in values if each and str(each).strip()] for name, values in plain_ones.items()}
+    return {name: values for name, values in texts.items() if values}
 
 
 def _unique(found: DataSources, table: Table, but: str) -> list[str]:
@@ -155,21 +208,6 @@ def _flat(values: Mapping[str, object], prefix: str = "") -> list[tuple[str, obj
     for name, value in values.items():
         found += _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else [(f"{prefix}{name}", value)]
     return found
-
-
-def is_known(table: Table, field: str, column: str) -> bool:
-    """Say whether a column is named as people name that field, in any case, wherever in an object it lies."""
-    return _bare(column) in _known(table, field)
-
-
-@cache
-def _known(table: Table, field: str) -> frozenset[str]:
-    names = parse_yaml(data_file("formats/readers/columns.yaml").read_text(encoding="utf-8"))
-    return frozenset(_bare(str(name)) for name in (*names[table].get(field, ()), *NAMES[table][field]))
-
-
-def _bare(name: str) -> str:
-    return name.rsplit(".", 1)[-1].strip().lower()
 
 
 def _sample(texts: Sequence[str]) -> str:

@@ -1,5 +1,6 @@
 """Data as `curate init` finds them: sources, columns and why, languages, and whether anything is to be asked."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from itertools import islice
 
 from curate.core import records
 from curate.core.config import check
-from curate.core.errors import DataError
+from curate.core.errors import DataError, UserError
 from curate.core.protocols import Progress, quiet
 from curate.formats.readers import TABLES, Row, Source, Table
 from curate.formats.readers.items import LINE, Item, item
@@ -21,6 +22,9 @@ from curate.runs.init.price import SampleTexts
 from curate.runs.init.request import InitRequest
 from curate.stages.ingest.config import Config
 
+_ASKED = re.compile(r"ingest\.(?:(?P<table>queries|corpus|qrels)\.)?(?:sheet|delimiter|split|encoding)\b")
+"""Settings by which a reader asks to be told; what they mean is in its sentence."""
+
 
 @dataclass(frozen=True)
 class DataSources:
@@ -31,8 +35,11 @@ class DataSources:
     sources: Sources
     tables: Mapping[Table, TableLook]
     """Every table that there is."""
-    samples: SampleTexts
-    """Of the first rows, as a judge is shown them."""
+
+    @cached_property
+    def samples(self) -> SampleTexts:
+        """Return the texts of the first rows, as a judge is shown them; DataError if a table lacks a column."""
+        return SampleTexts([*_first(self, "queries")], [*_first(self, "corpus")])
 
     @cached_property
     def spoken(self) -> Spoken:
@@ -55,15 +62,27 @@ def look(request: InitRequest, progress: Progress = quiet) -> DataSources:
     """
     config = check(Config, request.said("ingest") or {}, "ingest")
     need_two_tables(request, config)
-    found = sources(config)
-    tables: list[Table] = [table for table in TABLES if found.tables[table]]
-    looks: dict[Table, TableLook] = {}
-    for number, table in enumerate(tables):
-        progress("looking", len(tables), number)
-        looks[table] = _plain(table_look(found.tables[table], table, named(config, table)), request)
-    progress("looking", len(tables), len(tables))
-    texts = {table: [*_first(found, looks[table])] for table in tables if table != "qrels"}
-    return DataSources(request, config, found, looks, SampleTexts(texts["queries"], texts["corpus"]))
+    try:
+        found = sources(config)
+        tables: list[Table] = [table for table in TABLES if found.tables[table]]
+        looks = {table: table_look(found.tables[table], table, named(config, table), progress) for table in tables}
+    except UserError as error:
+        if remedy := _setting(str(error), request):
+            raise type(error)(f"{error}\nhere: {remedy}") from error
+        raise
+    return DataSources(request, config, found, looks)
+
+
+def _setting(said: str, request: InitRequest) -> str:
+    """Return the command that gives the setting which an error asks for; empty if it asks for none."""
+    asked = _ASKED.search(said)
+    if asked is None:
+        return ""
+    table = next((each for each in TABLES if each == asked["table"]), None)
+    alone = table is not None and request.said("ingest", table, "path") is None
+    path = said.partition(": found ")[0]  # a setting of a table needs the name of its file
+    files = ("--set", f"ingest.{table}.path={path}") if alone else ()
+    return request.command(*files, "--set", f"{asked[0]}=VALUE")
 
 
 def named(config: Config, table: Table) -> dict[str, str]:
@@ -78,21 +97,19 @@ def rows(group: Sequence[Source]) -> Iterator[Row]:
     return (row for source in group for row in source.rows() if isinstance(row, Row))
 
 
-def _plain(found: TableLook, request: InitRequest) -> TableLook:
-    """Return a look; DataError, with the command that names a column, if a field has none."""
-    if found.guess is None:
-        field = "query_id" if found.table == "qrels" else "text"
-        remedy = request.command("--column", f"{found.table}.{field}=NAME")
-        raise DataError(f"{found.trouble}\nname columns on the command line with: {remedy}")
-    return found
+def chosen(found: DataSources, table: Table) -> dict[str, str]:
+    """Return field -> column; DataError, with a command that names a column, if a field has none."""
+    look = found.tables[table]
+    if look.guess is None:
+        field = "doc_id" if table == "qrels" else "text"
+        remedy = found.request.command("--column", f"{table}.{field}=NAME")
+        raise DataError(f"{look.trouble}\nor say here which column it is: {remedy}")
+    return {**look.guess.usual, **look.guess.columns}
 
 
-def _first(found: Sources, table: TableLook) -> Iterator[str]:
-    """Yield the texts of a table's first rows, with their titles, as a judge is shown them."""
-    assert table.guess is not None
-    chosen = {**table.guess.usual, **table.guess.columns, "id": LINE}  # a text counts whatever its id is
-    names = {each: (column,) for each, column in chosen.items()}
-    for row in islice(rows(found.tables[table.table]), LOOKED):
+def _first(found: DataSources, table: Table) -> Iterator[str]:
+    names = {each: (column,) for each, column in {**chosen(found, table), "id": LINE}.items()}  # whatever its id is
+    for row in islice(rows(found.sources.tables[table]), LOOKED):
         read = item(row, names)
         if isinstance(read, Item) and not read.empty():
             yield records.shown(read.title, read.text)

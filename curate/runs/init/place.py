@@ -7,9 +7,10 @@ from pathlib import Path
 
 from curate.core.errors import ConfigError, CurateError
 from curate.formats.readers import Table
+from curate.formats.readers.file import File
 from curate.formats.readers.guess import guess
-from curate.formats.readers.layout import find
-from curate.formats.readers.settings import Input, sources
+from curate.formats.readers.layout import find, readable
+from curate.formats.readers.settings import Input, Sources, sources
 from curate.runs.init.request import InitRequest
 from curate.system.resources import DEMOS
 
@@ -39,20 +40,21 @@ def need_two_tables(request: InitRequest, config: Input) -> None:
 
 def _lacking(place: Path, absent: Sequence[Table], request: InitRequest) -> str:
     """Return what a folder holds, what it lacks, and the command that names its files."""
-    files = sorted(path for path in place.iterdir() if not path.name.startswith("."))
+    files = readable(place)
     names = [path.name for path in files]
-    held = ", ".join([*names[:_LISTED], *(["..."] if len(names) > _LISTED else [])]) or "nothing"
-    likely = {table: [path for path in files if _WORDS[table].search(path.stem)] for table in absent}
-    words = [
-        word
-        for table in absent
-        for word in (f"--{table}", str(likely[table][0]) if len(likely[table]) == 1 else "FILE")
-    ]
-    rest = request if len(absent) == 1 else replace(request, source=None)
+    held = ", ".join([*names[:_LISTED], *(["..."] if len(names) > _LISTED else [])]) or "no file that can be read"
+    words = [word for table in absent for word in (f"--{table}", _likely(files, table))]
+    rest = replace(request, source=None) if len(absent) > 1 else request
     return (
-        f"{place}: found {held}, expected {' and '.join(f'{table}.jsonl' for table in absent)} (or .csv, .tsv, "
-        f".parquet), or a README.md with `configs:`; name the files: {rest.command(*words)}"
+        f"{place}: found {held}, expected {' and '.join(absent)} (such as {absent[0]}.jsonl, .csv or .xlsx, or a "
+        f"folder {absent[0]}); name the files: {rest.command(*words)}"
     )
+
+
+def _likely(files: Sequence[Path], table: Table) -> str:
+    """Return the one file whose name speaks for a table; FILE if there is none, or several."""
+    likely = [path for path in files if _WORDS[table].search(path.stem)]
+    return str(likely[0]) if len(likely) == 1 else "FILE"
 
 
 def _one_file(path: Path, request: InitRequest) -> str:
@@ -60,8 +62,10 @@ def _one_file(path: Path, request: InitRequest) -> str:
     asked, told = (_named_column(path, table) for table in ("queries", "corpus"))
     as_queries = replace(request, source=None, queries=str(path), corpus="FILE").command()
     as_corpus = replace(request, source=None, queries="FILE", corpus=str(path)).command()
+    both = replace(request, source=None, queries=str(path), corpus=str(path)).command()
+    if len(sheets := _sheets(path)) > 1:
+        return f"{path}: found a workbook with the sheets {' and '.join(sheets)}; name it as both tables: {both}"
     if asked and told and asked != told:
-        both = replace(request, source=None, queries=str(path), corpus=str(path)).command()
         return (
             f"{path}: found one file with queries ({asked}) and documents ({told}) side by side, expected a table of "
             f"each; {both} reads it as both. Which document stands beside which query is not taken over: known pairs "
@@ -76,13 +80,28 @@ def _one_file(path: Path, request: InitRequest) -> str:
     )
 
 
+def _sheets(path: Path) -> list[str]:
+    """Return the sheets of a workbook that are named like queries and corpus; none of any other file."""
+    if path.suffix.lower() != ".xlsx":
+        return []
+    try:
+        found = [source for group in _both(path).tables.values() for source in group]
+        return list(dict.fromkeys(each.workbook.name for each in found if isinstance(each, File)))
+    except CurateError:  # which sheets are meant is asked once the file is named
+        return []
+
+
 def _named_column(path: Path, table: Table) -> str | None:
     """Return the column of a file that is named like the text of one table, or that the file's own name speaks for."""
     words = next((each for each, pattern in _WORDS.items() if pattern.search(path.stem)), None)
     try:
-        source = sources(Input(queries={"path": [str(path)]}, corpus={"path": [str(path)]})).tables[table][0]
-        found = guess(source, table)
+        found = guess(_both(path).tables[table][0], table)
     except (CurateError, OSError):  # that it cannot be read is said once it is named
         return None
     column = {**found.usual, **found.columns}["text"]
     return column if _WORDS[table].search(column) or words == table else None
+
+
+def _both(path: Path) -> Sources:
+    """Return a file as queries and as corpus."""
+    return sources(Input.model_validate({table: {"path": [str(path)]} for table in ("queries", "corpus")}))

@@ -46,17 +46,18 @@ class InitRequest:
         """Return the place of the pipeline file."""
         return self.file or Path(f"{self.called}.yaml")
 
-    def also(self, words: Sequence[str]) -> "InitRequest":
-        """Return the request with `--column X` or `--set X` as well; what was said of the same place gives way."""
-        option, value = words
-        place = value.partition("=")[0]
-        table, _, field = place.partition(".")
-        same = {place} if option == _SET else {f"ingest.columns.{place}", f"ingest.{table}.columns.{field}"}
-        columns = tuple(each for each in self.columns if option == _SET or each.partition("=")[0] != place)
-        assign = tuple(each for each in self.assign if each.partition("=")[0].strip() not in same)
-        if option == _COLUMN:
-            return replace(self, columns=(*columns, value), assign=assign)
-        return replace(self, columns=columns, assign=(*assign, value))
+    def also(self, options: Sequence[tuple[str, str]]) -> "InitRequest":
+        """Return the request with each `--column X` or `--set X` as well; what was said of the same place gives way."""
+        columns, assign = list(self.columns), list(self.assign)
+        for option, value in options:
+            place = value.partition("=")[0]
+            table, _, field = place.partition(".")
+            same = {place} if option == _SET else {f"ingest.columns.{place}", f"ingest.{table}.columns.{field}"}
+            assign = [each for each in assign if each.partition("=")[0].strip() not in same]
+            if option == _COLUMN:
+                columns = [each for each in columns if each.partition("=")[0].strip() != place]
+            (columns if option == _COLUMN else assign).append(value)
+        return replace(self, columns=tuple(columns), assign=tuple(assign))
 
     def command(self, *more: str) -> str:
         """Return the command line of the request, with more words behind it, quoted for a shell."""

@@ -4,12 +4,12 @@ import shlex
 from collections.abc import Iterable, Iterator
 from unicodedata import east_asian_width
 
+from curate.formats.readers.guess import has_known_name
 from curate.formats.readers.items import LINE
 from curate.formats.readers.look import LONG, TableLook
 from curate.llm.budget import CostEstimate
 from curate.llm.exchange_rates import line as rates_line
 from curate.llm.exchange_rates import shown
-from curate.runs.init.doubts import is_known
 from curate.runs.init.judges import PANEL, variables
 from curate.runs.init.looking import DataSources, named
 from curate.runs.init.price import PlanPrice
@@ -29,6 +29,7 @@ def lines(found: DataSources, made: PipelineDraft) -> Iterator[str]:
         yield from _block(look.table, _table(found, look))
     if "qrels" not in found.tables:
         yield from _block("qrels", ["none; none are needed"])
+    yield from _block("note", found.sources.notes)
     yield from _block("language", [_language(found, made.pipeline.head.language)])
     yield from _block("texts", _texts(found, made))
     yield from _block("judges", _judges(made))
@@ -82,7 +83,7 @@ def _reason(found: DataSources, look: TableLook, field: str, column: str) -> str
         return "no column looks like an id" + ("; the qrels will not match them" if "qrels" in found.tables else "")
     if field in look.guess.usual:
         return "the usual name"
-    if is_known(look.table, field, column):
+    if has_known_name([column], look.table, [field]):
         return "named like one" if field != "text" else "named like the text"
     return "short, and different in every row" if field == "id" else "the longest texts"
 
@@ -110,7 +111,8 @@ def _texts(found: DataSources, made: PipelineDraft) -> Iterator[str]:
 def _offers(look: TableLook, made: PipelineDraft) -> Iterator[str]:
     what, of = _ITEMS[look.table], f"of {look.rows:,} {_ITEMS[look.table]}"
     if look.html:
-        yield f"{look.html:,} {of} hold HTML: --set ingest.html=strip takes the tags out"
+        offer = ": `html: strip` in the file, or --set ingest.html=strip, takes it out"
+        yield f"{look.html:,} {of} hold HTML{', which is taken out' if made.ingest.html == 'strip' else offer}"
     if look.long:
         limit = made.pipeline.sections["judge"].model_dump()["passage_tokens"]
         cut = f"a judge is shown the first {limit:,} tokens" if limit else "a judge is shown all of them"
@@ -123,7 +125,7 @@ def _offers(look: TableLook, made: PipelineDraft) -> Iterator[str]:
     elif look.problems:
         yield f"{look.problems:,} rows of {what} cannot be read, and `curate run` stops there:"
         yield f"  {look.problem}"
-        yield "  --set ingest.on_error=drop leaves such rows out, each with its reason"
+        yield "  `on_error: drop` in the file, or --set ingest.on_error=drop, drops such rows, each with its reason"
 
 
 def _judges(made: PipelineDraft) -> Iterator[str]:

@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from curate.core.config import Json, parse_yaml
+from curate.core.config import Json, check, parse_yaml
 from curate.core.errors import ConfigError
 from curate.formats.readers import Table
+from curate.formats.readers.language import OTHER
 from curate.runs.init.edit import assigned, flow
 from curate.runs.init.judges import FoundJudge, askable, keyless, panel, variables
 from curate.runs.init.looking import DataSources
 from curate.runs.init.price import PlanPrice, price
-from curate.runs.pipeline import Pipeline
+from curate.runs.init.request import InitRequest
+from curate.runs.pipeline import Head, Pipeline
 from curate.stages.configs import PoolConfig
 from curate.stages.ingest.config import Config as IngestConfig
 from curate.stages.judge.config import Config as JudgeConfig
@@ -32,7 +34,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 class PipelineDraft:
     """A pipeline file that is not written yet, and what to expect of it."""
 
-    path: Path
+    request: InitRequest
     text: str
     pipeline: Pipeline
     judges: Sequence[FoundJudge]
@@ -45,6 +47,11 @@ class PipelineDraft:
     """For the sample; None where all queries are taken."""
     whole: PlanPrice
     """For all queries."""
+
+    @property
+    def path(self) -> Path:
+        """Return where it is to be written."""
+        return self.request.path
 
     @property
     def ingest(self) -> IngestConfig:
@@ -68,8 +75,10 @@ class PipelineDraft:
         return section.models
 
 
-def need_free(path: Path) -> None:
-    """Raise ConfigError if a pipeline file is there already, or its folder is not."""
+def need_free(request: InitRequest) -> None:
+    """Raise ConfigError if the pipeline file is there already, or its folder is not, or its name cannot be one."""
+    check(Head, {"version": 1, "name": request.called, "language": request.language or OTHER}, "init")
+    path = request.path
     if path.exists() or path.is_symlink():
         raise ConfigError(f"{path}: is there already; give another name with --file, or delete it")
     if not path.parent.is_dir():
@@ -94,17 +103,17 @@ def draft(found: DataSources) -> PipelineDraft:
     sample = min(section.sample or queries, queries)
     whole = price(pipeline, found.samples, queries, documents)
     trial = price(pipeline, found.samples, sample, documents) if sample < queries else None
-    return PipelineDraft(request.path, text, pipeline, proposed, bool(named), keyless(os.environ), trial, whole)
+    return PipelineDraft(request, text, pipeline, proposed, bool(named), keyless(os.environ), trial, whole)
 
 
 def write(made: PipelineDraft) -> None:
     """Write the file; ConfigError if one is there, or came to be there meanwhile."""
-    need_free(made.path)
+    need_free(made.request)
     try:
         with made.path.open("x", encoding="utf-8", newline="\n") as stream:
             stream.write(made.text)
     except FileExistsError:
-        need_free(made.path)
+        need_free(made.request)
         raise
 
 
@@ -126,6 +135,7 @@ def _values(found: DataSources, models: Sequence[str], queries: int) -> dict[str
         "source": found.input.source,
         "tables": [_table(found, table) for table in found.tables],
         "queries": queries,
+        "html": sum(each.html for each in found.tables.values()) if found.request.said("ingest", "html") is None else 0,
         "documents": documents,
         "sample": TRIAL if queries > 2 * TRIAL else None,
         "depth": max(min(DEPTH, documents), 1),

@@ -17,6 +17,13 @@ import yaml
 from tests.support.runs import complaint, ran
 
 ASKED = ("init", "--queries", "q.csv", "--corpus", "c.jsonl", "--name", "mine")
+OWN = """
+import fcntl, os, signal, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Takes the terminal, so that Ctrl-C reaches the command, which a shell may have told to ignore it."""
 PERSON = "我叫张伟，电话13912345678，"
 
 
@@ -119,8 +126,7 @@ class Terminal:
     def __init__(self, folder: Path, *words: str) -> None:
         self._ours, theirs = pty.openpty()
         environment = {**os.environ, "CURATE_HOME": str(folder / "home"), "TERM": "xterm", "COLUMNS": "100"}
-        own = f"import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv({sys.executable!r}, sys.argv[1:])"
-        command = [sys.executable, "-c", own, sys.executable, "-m", "curate", *words]
+        command = [sys.executable, "-c", OWN, sys.executable, "-m", "curate", *words]
         self._process = subprocess.Popen(
             command, cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
         )
@@ -131,7 +137,7 @@ class Terminal:
         """Read until words appear."""
         end = time.monotonic() + seconds
         while words not in self.said:
-            assert time.monotonic() < end and self._process.poll() is None, self.said
+            assert time.monotonic() < end, self.said
             self.said += self._read()
 
     def type(self, text: str) -> None:
