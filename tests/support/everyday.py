@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 
 QUERIES, DOCUMENTS = 12, 30
 """That can be read; beside them every source has rows that cannot."""
-LONG = 50_000
+LONG, CELL = 50_000, 32_767
+"""Characters of the longest text, and of a cell of Excel at most."""
 TOPICS = ("高血压", "胃溃疡", "偏头痛", "痛风", "失眠", "贫血")
 Rows = list[dict[str, str]]
 
@@ -49,6 +50,7 @@ class Everyday:
     qrels: int = QUERIES
     queries: int = QUERIES
     documents: int = DOCUMENTS
+    longest: int = LONG
     notes: Sequence[str] = field(default_factory=tuple)
 
 
@@ -73,18 +75,22 @@ def lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
 def shards(folder: Path, rows: Rows, name: str = "train", count: int = 2) -> str:
     """Write Parquet shards as the hub names them."""
     folder.mkdir(parents=True)
-    for at in range(count):
-        path = folder / f"{name}-{at:05}-of-{count:05}.parquet"
-        pq.write_table(pa.Table.from_pylist(rows[at::count]), path)
+    for at, part in enumerate(parts(rows, count)):
+        pq.write_table(pa.Table.from_pylist(part), folder / f"{name}-{at:05}-of-{count:05}.parquet")
     return str(folder)
+
+
+def parts(rows: Rows, count: int) -> list[Rows]:
+    """Return rows in so many parts, in their order."""
+    size = -(-len(rows) // count)
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
 def saved(folder: Path, rows: Rows) -> None:
     """Write what `datasets.save_to_disk` writes."""
     folder.mkdir(parents=True)
     names = [f"data-{at:05}-of-00002.arrow" for at in range(2)]
-    for at, name in enumerate(names):
-        part = pa.Table.from_pylist(rows[at::2])
+    for name, part in zip(names, map(pa.Table.from_pylist, parts(rows, 2)), strict=True):
         with pa.OSFile(str(folder / name), "wb") as file, pa.ipc.new_stream(file, part.schema) as stream:
             stream.write_table(part)
     state = {"_data_files": [{"filename": name} for name in names], "_fingerprint": "f", "_split": None}
@@ -135,10 +141,11 @@ def workbook(folder: Path) -> Everyday:
             page.append([int(row["id"]), *([*row.values()][1:])])
     page = book.create_sheet("qrels")
     for pair in (("query_id", "doc_id", "score"), *qrels()):
-        page.append([int(each) if str(each).isdigit() else each for each in pair])
+        page.append([int(each) if each.isdigit() else each for each in map(str, pair)])
     book["corpus"].append(["=1+1", "a formula", "whose value was never stored"])
     book.save(folder / "book.xlsx")
-    return Everyday({name: {"path": str(folder / "book.xlsx")} for name in ("queries", "corpus", "qrels")})
+    tables = {name: {"path": str(folder / "book.xlsx")} for name in ("queries", "corpus", "qrels")}
+    return Everyday(tables, longest=CELL)
 
 
 def save_to_disk(folder: Path) -> Everyday:

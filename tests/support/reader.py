@@ -70,6 +70,7 @@ def library(folder: Path) -> None:
     shutil.copy(folder / "home" / "ledger.db", folder)
     shutil.copytree(folder / "runs" / "demo", folder / "runs" / "mine")
     (folder / "notes.jsonl").write_text(json.dumps(NOTES, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "ratings.csv").write_text("item;ann;ben\n1;S;S\n2;A;B\n3;B;B\n4;D;D\n", encoding="utf-8")
     (folder / "in.csv").write_text("id,text\n1,电话13912345678\n", encoding="utf-8")
 
 
