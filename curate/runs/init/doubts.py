@@ -52,15 +52,10 @@ def doubt(found: DataSources) -> Doubt | None:
 
     DataError, with a command that names a column, if a table has none for a field and no choice would help.
     """
-    for look in found.tables.values():
-        if (
-            look.headless
-            and found.request.said("ingest", look.table, "header") is None
-            and (paths := _paths(found, look))
-        ):
+    for table, look in found.tables.items():
+        paths = _paths(found, look) if look.headless else None
+        if paths is not None and found.request.said("ingest", table, "header") is None:
             return _which_row(look, paths)
-    for table in found.tables:
-        look = found.tables[table]
         if look.guess is None and table != "qrels" and _lacks_id(found, look):
             return _no_id(found, look)
         columns = chosen(found, table)

@@ -226,9 +226,13 @@ def test_a_row_that_stops_a_run_is_said_before(tmp_path: Path) -> None:
     found = looked(None, str(path), str(path))
     assert found.tables["queries"].rows == 1
     assert found.tables["queries"].problem.startswith(f"{path}:2: found a line that is not valid JSON")
-    path.write_text('[{"id": "1", "text": "a"}]\n')
-    with pytest.raises(DataError, match="1: found a list, expected one JSON object"):
-        looked(None, str(path), str(path))
+    path.write_text('"a"\n')
+    assert f"{path}:1: found text, expected one JSON object" in refused(path, path)
+    (tmp_path / "c.jsonl").write_text('{"id": "1", "text": "a"}\n{"id": 2,\n')
+    said = ran(tmp_path, "init", "--queries", "c.jsonl", "--corpus", "c.jsonl", "--name", "m").stdout
+    assert (
+        "1 rows of queries cannot be read, and `curate run` stops there:\n             c.jsonl:2: found a line" in said
+    )
 
 
 @pytest.mark.parametrize(
