@@ -9,16 +9,16 @@ writing, edit    the commented file, checked
 screen     the lines that say all this
 """
 
-from curate.runs.init.doubts import Choice, Doubt, doubt
+from curate.runs.init.doubts import Doubt, DoubtChoice, doubt
 from curate.runs.init.looking import DataSources, look
 from curate.runs.init.request import InitRequest
 from curate.runs.init.screen import lines
 from curate.runs.init.writing import PipelineDraft, draft, need_free, write
 
 __all__ = [
-    "Choice",
     "DataSources",
     "Doubt",
+    "DoubtChoice",
     "InitRequest",
     "PipelineDraft",
     "doubt",

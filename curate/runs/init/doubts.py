@@ -26,7 +26,7 @@ _STANDS = {"queries": "query", "corpus": "document"}
 
 
 @dataclass(frozen=True)
-class Choice:
+class DoubtChoice:
     """One way to settle a doubt."""
 
     options: tuple[tuple[str, str], ...]
@@ -39,7 +39,7 @@ class Doubt:
     """What cannot be decided from the data, and the ways to settle it."""
 
     sentence: str
-    choices: Sequence[Choice]
+    choices: Sequence[DoubtChoice]
 
     def remedy(self, request: InitRequest) -> str:
         """Return the doubt as an error that ends with commands to copy."""
@@ -76,14 +76,14 @@ def _paths(found: DataSources, look: TableLook) -> tuple[tuple[str, str], ...] |
 
 
 def _which_row(look: TableLook, paths: tuple[tuple[str, str], ...]) -> Doubt:
-    names = Choice((*paths, ("--set", f"ingest.{look.table}.header=true")), "take it for names all the same")
+    names = DoubtChoice((*paths, ("--set", f"ingest.{look.table}.header=true")), "take it for names all the same")
     said = f"{look.place}: the first row looks like data, where names of columns are expected"
     return Doubt(said, [_first_row(look, paths), names])
 
 
-def _first_row(look: TableLook, paths: tuple[tuple[str, str], ...]) -> Choice:
+def _first_row(look: TableLook, paths: tuple[tuple[str, str], ...]) -> DoubtChoice:
     header = ("--set", f"ingest.{look.table}.header=false")
-    return Choice((*paths, header), "read the first row as data too; the columns are column_1, column_2, ...")
+    return DoubtChoice((*paths, header), "read the first row as data too; the columns are column_1, column_2, ...")
 
 
 def _lacks_id(found: DataSources, look: TableLook) -> bool:
@@ -97,16 +97,18 @@ def _lacks_id(found: DataSources, look: TableLook) -> bool:
 
 def _no_id(found: DataSources, look: TableLook) -> Doubt:
     choices = [*_others(found, look.table, LINE)]
-    choices.append(Choice((("--column", f"{look.table}.id={LINE}"),), f"take line numbers for ids{_unmatched(found)}"))
+    choices.append(
+        DoubtChoice((("--column", f"{look.table}.id={LINE}"),), f"take line numbers for ids{_unmatched(found)}")
+    )
     paths = _paths(found, look)
     if look.format in TABULAR and look.header and paths is not None and not has_known_name(look.columns, look.table):
         choices.append(_first_row(look, paths))
     return Doubt(look.trouble, choices)
 
 
-def _others(found: DataSources, table: Table, but: str) -> list[Choice]:
+def _others(found: DataSources, table: Table, but: str) -> list[DoubtChoice]:
     return [
-        Choice((("--column", f"{table}.id={name}"),), f"take {name} for the id, which differs in every row")
+        DoubtChoice((("--column", f"{table}.id={name}"),), f"take {name} for the id, which differs in every row")
         for name in _unique(found, table, but)
     ]
 
@@ -127,16 +129,16 @@ def _which_id(found: DataSources, look: TableLook, about: IdColumn) -> Doubt:
     choices = _others(found, look.table, about.column)
     if about.column != LINE:
         line = (("--column", f"{look.table}.id={LINE}"),)
-        choices.append(Choice(line, f"take line numbers for ids{_unmatched(found)}"))
+        choices.append(DoubtChoice(line, f"take line numbers for ids{_unmatched(found)}"))
     kept = f"keep {'line numbers' if about.column == LINE else about.column}, and drop rows that cannot be used"
-    choices.append(Choice((("--set", "ingest.on_error=drop"),), f"{kept}: of equal ids the first stays"))
+    choices.append(DoubtChoice((("--set", "ingest.on_error=drop"),), f"{kept}: of equal ids the first stays"))
     return Doubt(f"{look.place}: {what} of the {look.table}, but {' and '.join(faults)}", choices)
 
 
 def _which_text(look: TableLook, rivals: Mapping[str, Sequence[str]]) -> Doubt:
     names = list(rivals)[:OFFERED]
     choices = [
-        Choice((("--column", f"{look.table}.text={name}"),), f"take {name}, such as {_sample(rivals[name])!r}")
+        DoubtChoice((("--column", f"{look.table}.text={name}"),), f"take {name}, such as {_sample(rivals[name])!r}")
         for name in names
     ]
     which = f"{', '.join(names[:-1])} and {names[-1]}"
