@@ -47,6 +47,7 @@ def init(
 
     more = {"columns": tuple(column or ()), "assign": tuple(assign or ())}
     request = InitRequest(source, queries, corpus, qrels, name, language, models, file, **more)
+    typed = request
     if not request.said("ingest", "source") and not all(request.said("ingest", key) for key in ("queries", "corpus")):
         request = _asked(request)
     need_free(request)
@@ -62,6 +63,8 @@ def init(
     shown = [*lines(found, made)]
     write(made)
     typer.echo("\n".join(shown))
+    if request is not typed:
+        typer.echo(f"the same without questions: {request.command()}")
 
 
 def _terminal() -> bool:

@@ -97,9 +97,7 @@ def _lacks_id(found: DataSources, look: TableLook) -> bool:
 
 def _no_id(found: DataSources, look: TableLook) -> Doubt:
     choices = [*_others(found, look.table, LINE)]
-    choices.append(
-        DoubtChoice((("--column", f"{look.table}.id={LINE}"),), f"take line numbers for ids{_unmatched(found)}")
-    )
+    choices.append(_lines(found, look.table))
     paths = _paths(found, look)
     if look.format in TABULAR and look.header and paths is not None and not has_known_name(look.columns, look.table):
         choices.append(_first_row(look, paths))
@@ -113,8 +111,9 @@ def _others(found: DataSources, table: Table, but: str) -> list[DoubtChoice]:
     ]
 
 
-def _unmatched(found: DataSources) -> str:
-    return "; the qrels will not match them" if "qrels" in found.tables else ""
+def _lines(found: DataSources, table: Table) -> DoubtChoice:
+    unmatched = "; the qrels will not match them" if "qrels" in found.tables else ""
+    return DoubtChoice((("--column", f"{table}.id={LINE}"),), f"take line numbers for ids{unmatched}")
 
 
 def _which_id(found: DataSources, look: TableLook, about: IdColumn) -> Doubt:
@@ -128,8 +127,7 @@ def _which_id(found: DataSources, look: TableLook, about: IdColumn) -> Doubt:
     what = "line numbers are the ids" if about.column == LINE else f"{about.column} {likely} the id"
     choices = _others(found, look.table, about.column)
     if about.column != LINE:
-        line = (("--column", f"{look.table}.id={LINE}"),)
-        choices.append(DoubtChoice(line, f"take line numbers for ids{_unmatched(found)}"))
+        choices.append(_lines(found, look.table))
     kept = f"keep {'line numbers' if about.column == LINE else about.column}, and drop rows that cannot be used"
     choices.append(DoubtChoice((("--set", "ingest.on_error=drop"),), f"{kept}: of equal ids the first stays"))
     return Doubt(f"{look.place}: {what} of the {look.table}, but {' and '.join(faults)}", choices)
@@ -137,12 +135,15 @@ def _which_id(found: DataSources, look: TableLook, about: IdColumn) -> Doubt:
 
 def _which_text(look: TableLook, rivals: Mapping[str, Sequence[str]]) -> Doubt:
     names = list(rivals)[:OFFERED]
-    choices = [
-        DoubtChoice((("--column", f"{look.table}.text={name}"),), f"take {name}, such as {_sample(rivals[name])!r}")
-        for name in names
-    ]
+    choices = [_as_text(look.table, name, rivals[name]) for name in names]
     which = f"{', '.join(names[:-1])} and {names[-1]}"
     return Doubt(f"{look.place}: {which} may each hold the text of a {_STANDS[look.table]}", choices)
+
+
+def _as_text(table: Table, name: str, texts: Sequence[str]) -> DoubtChoice:
+    mean = round(sum(map(len, texts)) / len(texts))
+    said = f"take {name}, {mean:,} characters on average, such as {_sample(texts)!r}"
+    return DoubtChoice((("--column", f"{table}.text={name}"),), said)
 
 
 def _rivals(found: DataSources, look: TableLook, taken: Mapping[str, str]) -> dict[str, Sequence[str]]:

@@ -1,5 +1,6 @@
 """What a user typed after `curate init`, as settings of a pipeline, and as the command that says more."""
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from curate.formats.readers.items import NAMES
 Assignment = tuple[tuple[str, ...], Json]
 """The keys that lead to a setting, and its value."""
 _COLUMN, _SET = "--column", "--set"
+_PLAIN = re.compile(r"[\w@%+=:,./-]+")
 _LONGEST = 80
 """Letters of a name, as in `Head`."""
 
@@ -67,7 +69,7 @@ class InitRequest:
             words += [f"--{option}", str(value)] if value is not None else []
         for option, values in ((_COLUMN, self.columns), (_SET, self.assign)):
             words += [word for each in values for word in (option, each)]
-        return shlex.join([*words, *more])
+        return " ".join(quoted(word) for word in (*words, *more))
 
     @cached_property
     def assignments(self) -> Sequence[Assignment]:
@@ -102,6 +104,11 @@ class InitRequest:
         for key in keys:
             value = value.get(key) if isinstance(value, Mapping) else None
         return value
+
+
+def quoted(word: str) -> str:
+    """Return a word as a shell takes it; letters of any script need no quotes."""
+    return word if _PLAIN.fullmatch(word) else shlex.quote(word)
 
 
 def _paths(path: str | None) -> Json:

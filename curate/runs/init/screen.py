@@ -1,6 +1,5 @@
 """What `curate init` shows: what it chose and why, what it offers, what asking costs, and what to type next."""
 
-import shlex
 from collections.abc import Iterable, Iterator
 from unicodedata import east_asian_width
 
@@ -13,6 +12,7 @@ from curate.llm.exchange_rates import shown
 from curate.runs.init.judges import PANEL, variables
 from curate.runs.init.looking import DataSources, named
 from curate.runs.init.price import PlanPrice
+from curate.runs.init.request import quoted
 from curate.runs.init.writing import PipelineDraft
 
 _LABEL = 10
@@ -84,7 +84,9 @@ def _reason(found: DataSources, look: TableLook, field: str, column: str) -> str
     if field in look.guess.usual:
         return "the usual name"
     if has_known_name([column], look.table, [field]):
-        return "named like one" if field != "text" else "named like the text"
+        return {"id": "named like an id", "title": "named like a title", "text": "named like the text"}.get(
+            field, "named so"
+        )
     return "short, and different in every row" if field == "id" else "the longest texts"
 
 
@@ -135,7 +137,7 @@ def _judges(made: PipelineDraft) -> Iterator[str]:
     if not asked:
         yield f"{', '.join(made.models)}   heuristics, which show the machinery and prove nothing"
         if not made.keyless and not made.named:
-            yield f"  no key of a language model is set ({variables()}, ...), and no ./models.yaml names one"
+            yield f"  no key is set ({variables()}, ...), and models.yaml names no language model"
     else:
         for name in made.models:
             yield f"{name:{wide}}  {reasons.get(name, 'as you said' if name in asked else 'a heuristic')}"
@@ -210,7 +212,7 @@ def _caps(price: PlanPrice) -> Iterator[str]:
 
 
 def _next(found: DataSources, made: PipelineDraft) -> Iterator[str]:
-    run = f"curate run {shlex.quote(str(made.path))}"
+    run = f"curate run {quoted(str(made.path))}"
     if made.whole.judges:
         yield f"{run}   after a look at the file; it stops before the first paid call and says the price"
         return

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from curate.runs.init.edit import assigned, flow
 from curate.runs.init.judges import FoundJudge, askable, keyless, panel, variables
 from curate.runs.init.looking import DataSources
 from curate.runs.init.price import PlanPrice, price
-from curate.runs.init.request import InitRequest
+from curate.runs.init.request import InitRequest, quoted
 from curate.runs.pipeline import Head, Pipeline
 from curate.stages.configs import PoolConfig
 from curate.stages.ingest.config import Config as IngestConfig
@@ -129,7 +128,7 @@ def _text(found: DataSources, models: Sequence[str]) -> str:
 def _values(found: DataSources, models: Sequence[str], queries: int) -> dict[str, object]:
     request, documents = found.request, found.tables["corpus"].rows
     return {
-        "path": shlex.quote(str(request.path)),
+        "path": quoted(str(request.path)),
         "name": request.called,
         "language": request.language or found.spoken.language,
         "source": found.input.source,

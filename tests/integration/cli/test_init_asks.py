@@ -74,7 +74,7 @@ def test_two_columns_that_may_be_the_text(files: Path) -> None:
     (files / "q.csv").write_text(f"id,问题,内容\n1,头痛,{PERSON}头痛\n2,发烧,{PERSON}发烧\n", encoding="utf-8")
     said = complaint(files, *ASKED)
     assert "q.csv: 问题 and 内容 may each hold the text of a query; type one of these" in said
-    assert "take 内容, such as '我叫[姓名]，电话[电话]，头痛':" in said
+    assert "take 内容, 21 characters on average, such as '我叫[姓名]，电话[电话]，头痛':" in said
     assert not set("张伟") & set(said)
     assert "13912345678" not in said
     again = complaint(files, *offered(said)[0])

@@ -5,6 +5,7 @@ import re
 import shlex
 from pathlib import Path
 
+import openpyxl
 import polars as pl
 import pytest
 import yaml
@@ -303,3 +304,55 @@ def test_one_file_is_told_what_it_looks_like(name: str, content: str, said: str,
     (tmp_path / name).write_text(content)
     assert said in complaint(tmp_path, "init", name)
     assert list(tmp_path.glob("*.yaml")) == []
+
+
+def test_what_texts_are_like_is_counted_and_offered(tmp_path: Path) -> None:
+    rows = [
+        {"id": n, "Title": "T", "text": f"<p>It heals in {n} days.</p>" if n % 2 else f"{n} days"} for n in range(9)
+    ]
+    rows += [{"id": 10, "Title": "", "text": "  "}, {"id": 11, "Title": "", "text": "rest " * 10_000}]
+    (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    (tmp_path / "q.csv").write_text("id;text\n1;a cold\n2;\n")
+    asked = ("init", "--queries", "q.csv", "--corpus", "c.jsonl", "--name", "m")
+    said = ran(tmp_path, *asked).stdout
+    assert "queries    q.csv   CSV, semicolons, UTF-8, 2 rows\n             id    id    the usual name\n" in said
+    assert "title  Title  named like a title\n" in said
+    texts = said.partition("\ntexts      ")[2].partition("\njudges")[0].split("\n           ")
+    assert texts == [
+        "1 of 2 queries are empty; `ingest` leaves them out",
+        "4 of 11 documents hold HTML: `html: strip` in the file, or --set ingest.html=strip, takes it out",
+        "1 of 11 documents are longer than 32,000 characters (longest 50,000); a judge is shown the first 1,500 tokens",
+        "1 of 11 documents are empty; `ingest` leaves them out",
+    ]
+    written = (tmp_path / "m.yaml").read_text()
+    assert "  # html: strip   # 4 texts hold HTML; without this line it is kept\n" in written
+    (tmp_path / "m.yaml").write_text(written.replace("  # html: strip", "  html: strip"))
+    ran(tmp_path, "run", "m.yaml", "--set", "stages=[ingest]")
+    kept = pl.read_parquet(tmp_path / "runs" / "m" / "ingest" / "corpus.parquet")["text"]
+    assert not kept.str.contains("<").any()
+
+
+def test_a_sheet_that_is_not_told_is_asked_with_the_command(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for name in ("Fragen", "Antworten"):
+        page = book.create_sheet(name)
+        page.append(["id", "text"])
+        page.append([1, name])
+    book.save(tmp_path / "b.xlsx")
+    said = complaint(tmp_path, "init", "--queries", "b.xlsx", "--corpus", "b.xlsx", "--name", "m")
+    assert "found data in the sheets Fragen, Antworten" in said
+    command = said.splitlines()[-1].partition("here: ")[2]
+    assert command.endswith("--set ingest.queries.sheet=VALUE")
+    more = ("--set", "ingest.corpus.sheet=Antworten")
+    ran(tmp_path, *shlex.split(command.replace("VALUE", "Fragen"))[1:], *more)
+    section = yaml.safe_load((tmp_path / "m.yaml").read_text())["ingest"]
+    assert section["queries"] == {"path": ["b.xlsx"], "sheet": "Fragen"}
+    assert section["corpus"] == {"path": ["b.xlsx"], "sheet": "Antworten"}
+
+
+def test_a_file_that_came_to_be_there_is_not_replaced(tmp_path: Path) -> None:
+    made = draft(look(InitRequest("demo", models="lexical", file=tmp_path / "m.yaml")))
+    (tmp_path / "m.yaml").symlink_to(tmp_path / "nowhere.yaml")
+    with pytest.raises(ConfigError, match=r"m\.yaml: is there already"):
+        write(made)
+    assert not (tmp_path / "nowhere.yaml").exists()
