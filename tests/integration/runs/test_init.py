@@ -346,8 +346,8 @@ def test_a_sheet_that_is_not_told_is_asked_with_the_command(tmp_path: Path) -> N
     more = ("--set", "ingest.corpus.sheet=Antworten")
     ran(tmp_path, *shlex.split(command.replace("VALUE", "Fragen"))[1:], *more)
     section = yaml.safe_load((tmp_path / "m.yaml").read_text())["ingest"]
-    assert section["queries"] == {"path": ["b.xlsx"], "sheet": "Fragen"}
-    assert section["corpus"] == {"path": ["b.xlsx"], "sheet": "Antworten"}
+    assert section["queries"] == {"path": "b.xlsx", "sheet": "Fragen"}
+    assert section["corpus"] == {"path": "b.xlsx", "sheet": "Antworten"}
 
 
 def test_a_file_that_came_to_be_there_is_not_replaced(tmp_path: Path) -> None:
