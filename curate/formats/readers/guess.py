@@ -35,6 +35,8 @@ class Guess:
     """Columns that hold text and were not chosen, longest first."""
     texts: Sequence[str] = field(repr=False, default=())
     """The texts of these rows."""
+    seen: Sequence[str] = ()
+    """All columns."""
 
 
 def guess(source: Source, table: Table, named: Mapping[str, str] | None = None) -> Guess:
@@ -66,6 +68,7 @@ def guess(source: Source, table: Table, named: Mapping[str, str] | None = None) 
         usual,
         sorted(free, key=lambda name: -_length(free[name])),
         [str(value) for value in columns.get(taken.get("text", ""), [])],
+        list(columns),
     )
 
 

@@ -89,7 +89,7 @@ def look(
                 progress(f"looking at {table}", size, min(row.at, size - 1))
             counts.add(row, source)
         progress(f"looking at {table}", size, size)
-    columns = list(first_columns(first)[0])
+    columns = guessed.seen if guessed else list(first_columns(first)[0])
     return TableLook(
         table=table,
         place=first.place + (f" and {len(sources) - 1:,} more" if len(sources) > 1 else ""),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from curate.core.errors import DataError
 
 if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+    from typing_extensions import Buffer
 
 CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 """Ending -> pyarrow's name of the codec."""
@@ -39,7 +39,7 @@ class _Archive(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: "WriteableBuffer") -> int:
+    def readinto(self, buffer: "Buffer") -> int:
         view = memoryview(buffer)
         try:
             part: bytes = self._bytes.read(len(view))

@@ -42,14 +42,38 @@ class Worksheet:
     """Names that decide where several sheets have data."""
     header: bool = True
 
-    @cached_property
+    @property
     def name(self) -> str:
         """Return the name of the sheet; DataError if there is no data, ConfigError if several sheets may be meant."""
+        return self._facts[0]
+
+    def columns(self) -> list[str]:
+        """Return the names of the columns: the cells of the first row that is not blank, or numbered ones."""
+        return self._facts[1]
+
+    def size(self) -> int:
+        """Return the number of rows that the file says to have, at least 1."""
+        return self._facts[2]
+
+    @cached_property
+    def _facts(self) -> tuple[str, list[str], int]:
+        """Return name, columns and size, for which the file is opened once: that takes as long as reading it."""
         with _opened(self.path) as (book, formulas):
-            if self.wanted is not None:
-                return _same(self.wanted, [str(page.title) for page in book.worksheets], self.path)
-            names = [str(page.title) for page in book.worksheets if page.sheet_state == "visible"]
-            full = [name for name in names if any(True for _ in _read(book, formulas, name))]
+            name = self._chosen(book, formulas)
+            size = int(book[name].max_row or 1)
+            first = [*islice(_read(book, formulas, name), 1 if self.header else LOOKED)]
+        known = numbered(max((len(cells) for _, cells, _ in first), default=0))
+        if not (self.header and first):
+            return name, known, size
+        line, cells, _ = first[0]
+        names = [cell.strip() or number for cell, number in zip(cells, known, strict=True)]
+        return name, column_names(names, str(self.path), line), size
+
+    def _chosen(self, book: "Workbook", formulas: "Workbook | None") -> str:
+        if self.wanted is not None:
+            return _same(self.wanted, [str(page.title) for page in book.worksheets], self.path)
+        names = [str(page.title) for page in book.worksheets if page.sheet_state == "visible"]
+        full = [name for name in names if any(True for _ in _read(book, formulas, name))]
         known = [name for name in full if name.strip().casefold() in self.usual]
         if len(full) > 1 and len(known) != 1:
             raise ConfigError(
@@ -59,26 +83,6 @@ class Worksheet:
         if not full:
             raise DataError(f"{self.path}: found no sheet with data, expected one; check the file")
         return known[0] if len(full) > 1 else full[0]
-
-    def columns(self) -> list[str]:
-        """Return the names of the columns: the cells of the first row that is not blank, or numbered ones."""
-        with _opened(self.path) as (book, formulas):
-            first = [*islice(_read(book, formulas, self.name), 1 if self.header else LOOKED)]
-        known = numbered(max((len(cells) for _, cells, _ in first), default=0))
-        if not (self.header and first):
-            return known
-        line, cells, _ = first[0]
-        return column_names([cell.strip() or name for cell, name in zip(cells, known, strict=True)], self.place, line)
-
-    @property
-    def place(self) -> str:
-        """Return the path as it was given."""
-        return str(self.path)
-
-    def size(self) -> int:
-        """Return the number of rows that the file says to have, at least 1."""
-        with _opened(self.path) as (book, _):
-            return int(book[self.name].max_row or 1)
 
     def rows(self) -> Iterator[Row | Problem]:
         """Yield every row that is not blank, by its number in the sheet; cells beyond the last column are not read."""

@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from curate.core.errors import ConfigError, DataError
@@ -300,3 +302,41 @@ def test_two_columns_that_differ_in_case_are_two(tmp_path: Path) -> None:
     assert read(tmp_path / "f.csv", Layout(raters=("a", "A"))).raters == ("a", "A")
     with pytest.raises(DataError, match="found no column 'ITEMS'"):
         read(tmp_path / "f.csv", Layout(item=("ITEMS",)))
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r.tsv", "r.csv.gz", "r.tsv.zst", "r.xlsx", "r.arrow"])
+@pytest.mark.parametrize("sign", [";", "|", "\t"])
+def test_ratings_of_any_kind_of_file_are_the_same(name: str, sign: str, tmp_path: Path) -> None:
+    rows = [("item", "ann", "ben"), *((f"x, {n}", str(n % 3), str(n % 4 % 3)) for n in range(20))]
+    frame = pl.DataFrame(rows[1:], rows[0], orient="row")
+    frame.write_csv(tmp_path / "plain.csv")
+    content = "".join(sign.join(row) + "\n" for row in rows).encode()
+    if name.endswith(".xlsx"):
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.worksheets[0].append([int(cell) if cell.isdigit() else cell for cell in row])
+        book.create_sheet("notes")
+        book.save(tmp_path / name)
+    elif name.endswith(".arrow"):
+        frame.write_ipc(tmp_path / name)
+    else:
+        with pa.output_stream(str(tmp_path / name), compression="detect") as stream:
+            stream.write(content)
+    plain, found = (read(tmp_path / each, Layout()) for each in ("plain.csv", name))
+    assert (found.codes.tolist(), found.labels, found.raters) == (plain.codes.tolist(), plain.labels, ("ann", "ben"))
+    if name == "r.csv":
+        assert read(tmp_path / name, Layout(delimiter=sign)).codes.tolist() == plain.codes.tolist()
+
+
+def test_what_a_user_says_of_a_file_of_ratings(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for page in (book.worksheets[0], book.create_sheet("second")):
+        for row in (("item", "ann", "ben"), ("x", 1, 2), ("y", 2, 2)):
+            page.append(row)
+    book.save(tmp_path / "r.xlsx")
+    with pytest.raises(ConfigError, match=r"found data in the sheets Sheet, second, .* name one with --sheet"):
+        measure(tmp_path / "r.xlsx", Layout(), 0)
+    assert measure(tmp_path / "r.xlsx", Layout(sheet="second"), 0)["raters"] == ["ann", "ben"]
+    (tmp_path / "r.csv").write_text("item;ann;ben\nx;1;2\n")
+    with pytest.raises(ConfigError, match=r"--delimiter: expected one character such as ';', or tab, found ';;'"):
+        measure(tmp_path / "r.csv", Layout(delimiter=";;"), 0)
