@@ -92,14 +92,17 @@ def left(folder: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
-def models(folder: Path, url: str) -> None:
-    """Write a models.yaml by which every preset is asked at another address, with the same key and price."""
+def models(folder: Path, url: str, *, keyed: bool = False) -> None:
+    """Write a models.yaml by which every preset is asked at another address, with the same key and price.
+
+    `keyed` leaves out those that need no key, which `curate init` would propose.
+    """
     presets = read_yaml(ROOT / "curate/llm/providers/presets.yaml")
     kept = ("key_env", "price")
     table = {
         name: {"base_url": url, **{key: each[key] for key in kept if key in each}}
         for name, each in presets.items()
-        if isinstance(each, dict)
+        if isinstance(each, dict) and ("key_env" in each or not keyed)
     }
     (folder / "models.yaml").write_text(yaml.safe_dump(json.loads(json.dumps(table, default=str))), encoding="utf-8")
 

@@ -27,6 +27,7 @@ class IdColumn:
     repeated: int
     """Rows whose id is that of an earlier row."""
     missing: int
+    """Rows without one that `ingest` takes: text or a whole number, without white space."""
     by: Literal["name", "values", "user"]
     example: str = ""
     """Of an id that repeats, such as `'A12' in rows 4 and 90`."""
@@ -174,10 +175,11 @@ class _Counts:
 
     def _id(self, row: Row, column: str) -> None:
         found = reached(row.values, column)
-        if not found or found[0] is None or found[0] == "":
+        value = found[0] if found else None
+        name = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+        if not name or any(map(str.isspace, name)):
             self.missing += 1
             return
-        name = str(found[0])
         if name not in self.lines:
             self.lines[name] = row.line
             return

@@ -84,7 +84,7 @@ def test_the_commands_of_a_page_run(page: Path, shelf: Path, tmp_path: Path, req
     if "pip install ." in TYPED[page]:
         variables["PYTHONPATH"] = f"{request.getfixturevalue('plugin')}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     with vendor(lambda query, passage: "S" if query[:2] in passage else "D") as models_server, hub() as data_server:
-        models(folder, models_server.url)
+        models(folder, models_server.url, keyed=any("curate init" in line for line in TYPED[page]))
         shown(folder, page.read_text(encoding="utf-8"), models_server.url)
         if page.stem == "privacy":
             left(folder)
