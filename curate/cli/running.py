@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from curate.cli.envelope import answer
 from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def print_plan(
 
 
 def _print_costs(rows: "Sequence[Mapping[str, Json]]", digits: int, as_json: bool) -> None:
-    typer.echo(json.dumps(rows) if as_json else as_table(rows, digits=digits) if rows else "nothing is left to send")
+    answer(rows, [as_table(rows, digits=digits) if rows else "nothing is left to send"], as_json=as_json)
 
 
 def listed(key: str, names: str | None) -> list[str]:
@@ -111,7 +112,7 @@ def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = 
 
 def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Path:
     """Return a run folder, without one the newest, which is said; UserError with the remedy if it is none."""
-    from curate.core.errors import UserError
+    from curate.core.errors import NotFound, UserError
     from curate.runs.foreign_files import is_run
     from curate.runs.tables import newest
 
@@ -119,7 +120,7 @@ def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Pa
         folder = newest()
         typer.echo(f"working in {folder}", err=True)
     if not (folder / "pipeline.yaml").is_file():
-        raise UserError(f"{folder}: not a run folder, for it has no pipeline.yaml; {remedy}")
+        raise NotFound(f"{folder}: not a run folder, for it has no pipeline.yaml; {remedy}")
     if not is_run(folder):
         raise UserError(f"{folder}: not a run folder, for its pipeline.yaml is not one that a run wrote; {remedy}")
     return folder
