@@ -2,12 +2,14 @@
 
 import json
 import math
+import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from datetime import date
 from functools import cache
 from pathlib import Path, PurePath
-from typing import Any
+from typing import IO, Any
 
 import typer
 
@@ -27,6 +29,8 @@ class _Call:
     command: str | None = None
     answered = False
     warnings: tuple[str, ...] = ()
+    out: IO[str] | None = None
+    """Standard output, while `sys.stdout` is another."""
 
 
 _call = _Call()
@@ -35,6 +39,20 @@ _call = _Call()
 def begin(command: str | None) -> None:
     """Remember the command whose envelope it will be; None until one is known."""
     _call.command, _call.answered, _call.warnings = command, False, ()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Keep standard output for the envelope, if it is asked for: what a library prints goes to standard error."""
+    if "--json" not in _options():
+        yield
+        return
+    _call.out = sys.stdout
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _call.out = None
 
 
 def notice(line: str) -> None:
@@ -75,7 +93,7 @@ def only_plans(as_json: bool) -> None:
 def refuse(found: Failure) -> None:
     """Print the error that ended the command, in the form that its options ask for; nothing if they ask for none."""
     if "--json-lines" in _options():
-        _write(json.dumps({"event": "error", "error": found}, ensure_ascii=False))
+        write(json.dumps({"event": "error", "error": found}, ensure_ascii=False))
     elif "--json" in _options() and not _call.answered:
         _print(None, found)
 
@@ -140,9 +158,15 @@ def _print(data: object, error: Failure | None) -> None:
         "warnings": list(_call.warnings),
         "error": error,
     }
-    _write(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1))
+    write(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1))
 
 
-def _write(text: str) -> None:
-    """Print JSON in UTF-8, whatever the terminal speaks; half a character, as of a file's odd name, as an escape."""
-    typer.echo(text.encode("utf-8", "backslashreplace"))
+def write(text: str) -> None:
+    """Print JSON in UTF-8, whatever the terminal speaks; half a character, as of a file's odd name, as an escape.
+
+    A reader that has gone, such as `head`, has seen enough.
+    """
+    try:
+        typer.echo(text.encode("utf-8", "backslashreplace"), file=_call.out)
+    except BrokenPipeError:  # else the interpreter tries again at its end, and complains
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,6 +1,6 @@
 """`curate status` and `curate show`: look at a run without changing it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,7 +57,7 @@ def show(
 
     lazy = pl.scan_parquet(path)
     count, head = lazy.select(pl.len()).collect().item(), lazy.head(rows).collect()
-    columns = {name: str(kind) for name, kind in head.schema.items()}
+    columns = [{"name": name, "type": str(kind)} for name, kind in head.schema.items()]
     lines = _table(path, count, columns, head)
     answer({"path": path, "rows": count, "columns": columns, "head": head.to_dicts()}, lines, as_json=as_json)
 
@@ -69,11 +69,12 @@ def _figures(path: Path, figures: object) -> Iterator[str]:
     yield yaml.safe_dump(figures, allow_unicode=True, sort_keys=False, default_flow_style=None, width=100).rstrip()
 
 
-def _table(path: Path, count: int, columns: Mapping[str, str], head: "pl.DataFrame") -> Iterator[str]:
+def _table(path: Path, count: int, columns: Sequence[Mapping[str, str]], head: "pl.DataFrame") -> Iterator[str]:
     import polars as pl
 
     yield f"{path}: {count:,} rows"
-    yield from (f"  {column}: {kind}" for column, kind in columns.items())
-    shape = pl.Config(tbl_cols=-1, fmt_str_lengths=60, tbl_width_chars=160, tbl_hide_dataframe_shape=True)
-    with shape.set_tbl_rows(len(head)):
+    yield from (f"  {column['name']}: {column['type']}" for column in columns)
+    with pl.Config(
+        tbl_rows=len(head), tbl_cols=-1, fmt_str_lengths=60, tbl_width_chars=160, tbl_hide_dataframe_shape=True
+    ):
         yield str(head)

@@ -37,7 +37,8 @@ def _ended() -> int | str | None:
     stopping.begin()
     envelope.begin(None)
     try:
-        code: int | None = app(prog_name="curate", standalone_mode=False)
+        with envelope.alone():
+            code: int | None = app(prog_name="curate", standalone_mode=False)
     except SystemExit as done:
         return done.code
     except (CurateError, Stopped, OSError, TyperException, Abort) as error:

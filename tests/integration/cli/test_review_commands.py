@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import re
 import shutil
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from curate.core.scale import FIVE
+from tests.support import machine
 from tests.support.pools import table
 from tests.support.runs import curate, tiny
 
@@ -71,7 +71,7 @@ def test_out_and_back_and_what_it_proves(folder: Path) -> None:
     again = curate(folder, "review", "import", str(sheets[0]), str(sheets[2]))
     assert again.stdout.count(" 0 of them new") == 2, "the same file twice says nothing new"
 
-    proof = json.loads(curate(folder, "review", "report", "--json").stdout)
+    proof = machine.data(curate(folder, "review", "report", "--json").stdout)
     assert (proof["rows"], proof["read"]) == (30, 30)
     assert proof["people"]["wang"]["controls"]["value"] == 0.0
     assert proof["people"]["李"]["controls"]["value"] == 1.0
@@ -102,7 +102,7 @@ def test_a_single_assessor_disagrees_with_the_panel_and_nobody_else(folder: Path
     sheet = folder / out.stdout.split()[0]
     filled(sheet, "D")
     assert curate(folder, "review", "import", str(sheet)).returncode == 0
-    proof = json.loads(curate(folder, "review", "report", "--json").stdout)
+    proof = machine.data(curate(folder, "review", "report", "--json").stdout)
     against = proof["disagreements"]
     assert against == proof["disagreements_with_panel"] > proof["disagreements_between_people"] == 0
     shown = curate(folder, "review", "report").stdout
@@ -139,7 +139,7 @@ def test_what_is_wrong_with_a_sheet_is_said_by_line_and_nothing_is_taken(folder:
     assert refused.returncode == 2
     assert re.search(r"row 2 \(r00001-[a-z]{6}\), 等级: found 'E', expected one of S, A, B, C, D", refused.stderr)
     assert "Traceback" not in refused.stderr
-    assert json.loads(curate(folder, "review", "report", "--json").stdout)["read"] == 0
+    assert machine.data(curate(folder, "review", "report", "--json").stdout)["read"] == 0
 
 
 def test_a_size_that_is_too_small_names_the_least_that_works(folder: Path) -> None:
