@@ -12,7 +12,9 @@ PURPOSE = "Turn raw queries and documents into a retrieval benchmark whose label
 
 def root(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version; with --json, of libraries too.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version; with --json, of libraries too.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="With --version: print one JSON object.")] = False,
 ) -> None:
     """Print the version if that is asked for; else the command that follows runs."""

@@ -127,7 +127,9 @@ def test_every_error_has_a_code_of_its_own() -> None:
     assert len(set(codes.values())) == len(kinds)
     for kind, code in codes.items():
         user = issubclass(kind, errors.UserError)
-        assert envelope.listed()[code]["exit"] == (2 if user else 130 if code == "STOPPED" else 3 if code == "UNCHECKED" else 1)
+        assert envelope.listed()[code]["exit"] == (
+            2 if user else 130 if code == "STOPPED" else 3 if code == "UNCHECKED" else 1
+        )
 
 
 def test_an_error_of_a_plugin_has_the_code_of_what_it_is() -> None:
@@ -230,7 +232,9 @@ def test_no_error_is_kept_with_what_it_holds(tmp_path: Path, monkeypatch: pytest
     assert held[0]() is None
 
 
-def test_the_last_event_of_json_lines_is_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_the_last_event_of_json_lines_is_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     monkeypatch.setattr(sys, "argv", ["curate", "run", "x", "--json-lines"])
     envelope.refuse(envelope.failure(errors.BudgetError("give --max-cost")))
     event = json.loads(capsys.readouterr().out)
@@ -309,7 +313,11 @@ def test_what_a_failed_check_leaks_is_data(tmp_path: Path, monkeypatch: pytest.M
 @pytest.mark.usefixtures("tiny_run")
 def test_the_examples_of_the_page(tmp_path: Path) -> None:
     need(which("jq") is not None, "jq")
-    lines = [line for block in re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL) for line in block.splitlines()]
+    lines = [
+        line
+        for block in re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+        for line in block.splitlines()
+    ]
     assert len(lines) >= 2
     for line in lines:
         done = subprocess.run(

@@ -16,7 +16,7 @@ from curate.llm.prompts import rubric
 from curate.runs.ledger_check import check
 from tests import ROOT
 from tests import vendor as fake
-from tests.support import asking
+from tests.support import asking, machine
 from tests.support.asking import FAST, judged, llm, script, work
 from tests.support.rows import CALL, RATING, sql
 from tests.vendor import vendor
@@ -223,7 +223,7 @@ def test_the_commands(good: Ledger, place: Path | str, tmp_path: Path) -> None:
     assert code == 0
     assert "calls: 3, without a reply 1" in said
     assert "cost: 0.7500" in said
-    assert json.loads(run(place, "stats", "--json")[1]) == stats(good)
+    assert machine.data(run(place, "stats", "--json")[1]) == stats(good)
     assert run(place, "check") == (0, "nothing is wrong\n")
     assert run(place, "export", str(tmp_path / "copy"))[1].splitlines()[-1] == "ratings: 6 written"
     copy = tmp_path / "copy.db"
