@@ -6,8 +6,8 @@ A file has `about`, the type of `data`, and `types`: name -> field -> type and w
     types:
       row: {stage: string; name of the stage, cost: number?; None where unknown, paid?: "number{}; currency -> amount"}
 
-A type is string, integer, number, boolean, any, a name of `types` or of `shared.yaml`, or a constant in quotes;
-`[]` makes a list of it, `{}` a mapping from text to it, `?` null as well, and ` | ` stands between alternatives. A field
+A type is string, integer, number, boolean, object, any, a name of `types` or of `shared.yaml`, or a constant in quotes.
+`[]` makes a list of it, `{}` a mapping from text to it, `?` allows null, and ` | ` stands between alternatives. A field
 whose name ends in `?` may be left out.
 """
 
