@@ -13,8 +13,7 @@ from typing import IO, Any
 
 import typer
 
-from curate import __version__
-
+PACKAGE = "curate-ir"
 CODES = Path(__file__).with_name("error_codes.yaml")
 OURS = {"curate", "typer", "builtins"}
 """Packages whose classes the codes name: a library has a `DataError` of its own, which is no mistake of the user."""
@@ -149,11 +148,13 @@ def _options() -> Sequence[str]:
 
 
 def _print(data: object, error: Failure | None) -> None:
+    from importlib.metadata import version
+
     _call.answered = True
     whole = {
         "ok": error is None,
         "command": _call.command,
-        "version": __version__,
+        "version": version(PACKAGE),
         "data": plain(data),
         "warnings": list(_call.warnings),
         "error": error,

@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from curate import __version__
-from curate.cli.envelope import answer, begin
+from curate.cli.envelope import PACKAGE, answer, begin
 
 PURPOSE = "Turn raw queries and documents into a retrieval benchmark whose labels can be trusted."
 
@@ -19,12 +18,9 @@ def root(
 ) -> None:
     """Print the version if that is asked for; else the command that follows runs."""
     if version and context.invoked_subcommand is None:
-        import platform
-
-        python = platform.python_version()
         begin("version")
-        data = {"curate": __version__, "python": python, "platform": platform.platform(), "packages": _packages()}
-        answer(data, [f"curate {__version__} (Python {python})"], as_json=as_json)
+        found = _versions()
+        answer(found, [f"curate {found['curate']} (Python {found['python']})"], as_json=as_json)
     elif context.invoked_subcommand is None:
         context.fail("Missing command.")
     elif version or as_json:
@@ -32,8 +28,9 @@ def root(
         context.fail(f"found {option} before a command, expected it alone, or --json behind: curate status --json")
 
 
-def _packages() -> dict[str, str | None]:
-    """Return package that the program or one of its extras needs -> installed version; None if it is not there."""
+def _versions() -> dict[str, object]:
+    """Return the versions of all that the program or one of its extras needs; None for what is not installed."""
+    import platform
     import re
     from importlib.metadata import PackageNotFoundError, requires
     from importlib.metadata import version as installed
@@ -44,6 +41,11 @@ def _packages() -> dict[str, str | None]:
         except PackageNotFoundError:
             return None
 
-    needed = requires("curate-ir") or () if there("curate-ir") else ()  # a checkout need not be installed
-    names = {re.split(r"[^A-Za-z0-9._-]", each, maxsplit=1)[0] for each in needed if "extra == 'dev'" not in each}
-    return {name: there(name) for name in sorted(names - {"curate-ir"})}
+    needed = (each for each in requires(PACKAGE) or () if "extra == 'dev'" not in each)
+    names = {re.split(r"[^A-Za-z0-9._-]", each, maxsplit=1)[0] for each in needed} - {PACKAGE}
+    return {
+        "curate": installed(PACKAGE),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {name: there(name) for name in sorted(names)},
+    }

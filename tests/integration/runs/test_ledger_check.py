@@ -228,11 +228,17 @@ def test_the_commands(good: Ledger, place: Path | str, tmp_path: Path) -> None:
     assert run(place, "export", str(tmp_path / "copy"))[1].splitlines()[-1] == "ratings: 6 written"
     copy = tmp_path / "copy.db"
     assert run(copy, "import", str(tmp_path / "copy"))[1].splitlines()[-1] == "ratings: 6 new"
-    assert run(copy, "import", str(tmp_path / "copy"))[1].splitlines()[-1] == "ratings: 0 new"
+    assert machine.data(run(copy, "import", str(tmp_path / "copy"), "--json")[1])["ratings"] == 0
+    assert machine.data(run(copy, "export", str(tmp_path / "other"), "--json")[1])["ratings"] == 6
+    assert machine.data(run(place, "check", "--json")[1]) == []
     good.append([RATING])
     code, said = run(place, "check")
     assert code == 1
     assert "ratings of an unknown judge: 1, such as" in said
+    assert "1 kinds of mistakes in the ledger" in said
+    code, said = run(place, "check", "--json")
+    found = json.JSONDecoder().raw_decode(said)[0]
+    assert (code, found["data"][0]["rows"], found["error"]["code"]) == (1, 1, "CHECK_FAILED")
 
 
 def test_a_ledger_that_is_not_there_is_not_made_by_looking(tmp_path: Path) -> None:

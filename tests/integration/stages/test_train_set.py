@@ -137,13 +137,16 @@ def test_positives_near_to_a_test_query_go_when_that_is_asked_for(folder: Path) 
 
 def test_the_triples_have_a_manifest_that_notices_an_edit(folder: Path) -> None:
     triples = folder / "runs/train-data/train_set/triples"
+    assert machine.envelope(curate(folder, "verify", str(triples), "--json").stdout)["error"]["code"] == "UNCHECKED"
     done = curate(folder, "verify", str(triples))
     assert done.returncode == 3, done.stdout + done.stderr
     assert "not checked: labels and texts, for those of the format triples are not read" in done.stdout
     (triples / "triples.jsonl").write_text("", encoding="utf-8")
-    edited = curate(folder, "verify", str(triples))
+    edited = curate(folder, "verify", str(triples), "--json")
     assert edited.returncode == 1
-    assert "triples.jsonl: it is not the file that was exported" in edited.stdout
+    found = machine.envelope(edited.stdout)
+    assert "triples.jsonl: it is not the file that was exported" in found["data"][0]["differences"][0]
+    assert found["error"]["code"] == "CHECK_FAILED"
 
 
 def test_another_test_set_is_checked_again(folder: Path) -> None:
@@ -317,9 +320,9 @@ def test_an_export_of_any_benchmark_has_triples_too(tiny_run: Path, tmp_path: Pa
 
 def test_a_paid_judge_is_planned_and_not_asked_without_consent(tmp_path: Path) -> None:
     tiny(tmp_path)
-    planned = made(tmp_path, "--test", "none", "--judge", "deepseek-v3", "--plan")
+    planned = made(tmp_path, "--test", "none", "--judge", "deepseek-v3", "--plan", "--json")
     assert planned.returncode == 0, planned.stderr
-    assert "deepseek-v3" in planned.stdout
+    assert [row["judge"] for row in machine.data(planned.stdout)] == ["deepseek-v3"]
     assert not (tmp_path / "runs/train-data/train_set").exists()
     refused = made(tmp_path, "--test", "none", "--judge", "deepseek-v3", LKEAP_API_KEY="key-of-a-test")
     assert refused.returncode == 2
