@@ -193,9 +193,9 @@ def test_a_forecast_and_a_sweep_are_numbers(tiny_run: Path, tmp_path: Path) -> N
     words = ["diversify", "--set", "diversify={enabled: true, encoder: use, corpus: {enabled: false}}", "--json"]
     [forecast] = machine.data(ran(tmp_path, *words, "--plan").stdout)
     assert (forecast["table"], forecast["texts"], forecast["to_encode"]) == ("queries", 5, 5)
-    [row] = machine.data(ran(tmp_path, *words, "--sweep", "t=0.99").stdout)
+    row = machine.data(ran(tmp_path, *words, "--sweep", "t=0.99:1").stdout)[0]
     assert (row["t"], row["queries_sampled"], row["queries_kept"], row["corpus_sampled"]) == (0.99, 5, 5, 20)
-    shown = ran(tmp_path, *words[:-1], "--sweep", "t=0.99").stdout.splitlines()[0]
+    shown = ran(tmp_path, *words[:-1], "--sweep", "t=0.99:1").stdout.splitlines()[0]
     assert re.split(r"  +", shown) == ["t", "queries of 5", "queries dropped", "corpus of 20", "corpus dropped"]
     assert (tiny_run / "diversify").is_dir()
 

@@ -66,6 +66,9 @@ def test_out_and_back_and_what_it_proves(folder: Path) -> None:
     blind = sheets[0].read_text(encoding="utf-8-sig")
     assert not any(word in blind for word in ("lexical", "strict", "contested", "relevant", "stratum"))
 
+    handed = machine.data(curate(folder, "review", "export", "--format", "csv,xlsx", "--json").stdout)
+    assert [folder / each for each in handed["files"]] == sheets, "the sheets of the sample that there is"
+
     filled(sheets[0], "ｓ")
     filled(sheets[2], "D")
     taken = curate(folder, "review", "import", str(sheets[0]), str(sheets[2]))
@@ -73,8 +76,6 @@ def test_out_and_back_and_what_it_proves(folder: Path) -> None:
     assert taken.stdout.count("answers") == 2
     again = machine.data(curate(folder, "review", "import", str(sheets[0]), str(sheets[2]), "--json").stdout)
     assert [each["new"] for each in again] == [0, 0], "the same file twice says nothing new"
-    handed = machine.data(curate(folder, "review", "export", "--format", "csv,xlsx", "--json").stdout)
-    assert [folder / each for each in handed["files"]] == sheets, "the sheets of the sample that there is"
 
     proof = machine.data(curate(folder, "review", "report", "--json").stdout)
     assert (proof["rows"], proof["read"]) == (30, 30)
