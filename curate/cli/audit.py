@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from curate.cli.envelope import answer
 from curate.cli.options import (
     AsJson,
     Assign,
@@ -23,7 +24,7 @@ from curate.cli.options import (
     Yes,
 )
 from curate.cli.running import allowed, assigned, carry_out, listed, of_source, open_run
-from curate.cli.tables import as_table, print_figures, too_few
+from curate.cli.tables import as_table, caveats, too_few
 
 if TYPE_CHECKING:
     from curate.runs.run import Run
@@ -66,7 +67,8 @@ def audit(
     if not carry_out(need_audit(work), allowed(max_cost, yes), plan=plan, force=force, as_json=as_json):
         return
     found = read_json(work.folder / "audit" / "audit.json")
-    print_figures(found, _lines(found, work), as_json=as_json)
+    warnings = [*found["dependence"]["warnings"], *caveats(found, found["queries"])]
+    answer(found, _lines(found, work), as_json=as_json, warnings=warnings)
 
 
 def _lines(found: dict[str, Any], work: "Run") -> Iterator[str]:

@@ -1,12 +1,12 @@
 """Run stages for a command: the run that its options name, the consent to spend, progress and results."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from curate.cli.envelope import answer
 from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def print_plan(
 
 
 def _print_costs(rows: "Sequence[Mapping[str, Json]]", digits: int, as_json: bool) -> None:
-    typer.echo(json.dumps(rows) if as_json else as_table(rows, digits=digits) if rows else "nothing is left to send")
+    answer(rows, [as_table(rows, digits=digits) if rows else "nothing is left to send"], as_json=as_json)
 
 
 def listed(key: str, names: str | None) -> list[str]:

@@ -4,13 +4,18 @@ CurateError
 ├── UserError         the input is wrong: a sentence with the place, what was expected and what to do; exit code 2
 │   ├── ConfigError   a pipeline file, an option or a name
 │   ├── DataError     a file of queries, documents, qrels or grades
+│   ├── NotFound      what was named is not there: a run, a table, a sample, a ledger
 │   ├── MissingExtra  an optional package that is not installed
 │   └── BudgetError   money: no cap was given, or the cap would be passed
 ├── RunFailed         the input was right and the work could not be finished; exit code 1
+│   ├── CheckFailed   a check was carried out, and what it looked at did not pass; exit code 1
+│   │   └── Unchecked nothing is wrong as far as was looked, and a part could not be looked at; exit code 3
 │   └── Interrupted   Ctrl-C was pressed while models were asked; exit code 130
 └── ProviderError     a call to a model failed; `fatal` says that no other call will pass
     ├── AccessError   a UserError too: the key is wrong, missing, or not allowed to do this; exit code 2
     └── BatchGone     the vendor does not know the batch that it is asked for, or no longer
+
+`curate/cli/error_codes.yaml` gives every class its code for machines and its exit code.
 """
 
 import difflib
@@ -34,6 +39,10 @@ class DataError(UserError):
     """A data file does not hold what it should."""
 
 
+class NotFound(UserError):
+    """What was named is not there: a run, a table, a sample, a ledger."""
+
+
 class MissingExtra(UserError):
     """An optional package is not installed."""
 
@@ -51,6 +60,14 @@ class BudgetError(UserError):
 
 class RunFailed(CurateError):
     """The work could not be finished though the input was right."""
+
+
+class CheckFailed(RunFailed):
+    """A check was carried out, and what it looked at did not pass."""
+
+
+class Unchecked(CheckFailed):
+    """Nothing is wrong as far as was looked, and a part, which is named, could not be looked at."""
 
 
 class Interrupted(RunFailed):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from curate.core.config import Json
-from curate.core.errors import ConfigError, UserError
+from curate.core.errors import ConfigError, NotFound, UserError
 from curate.llm.providers.presets import OVERRIDES
 from curate.runs.foreign_files import is_run
 from curate.runs.pipeline import Pipeline, find, in_language
@@ -59,7 +59,7 @@ def run_folder(folder: Path | None, remedy: str = "give a run with --run", *, te
         folder = newest()
         tell(f"working in {folder}")
     if not (folder / SETTINGS).is_file():
-        raise UserError(f"{folder}: not a run folder, for it has no pipeline.yaml; {remedy}")
+        raise NotFound(f"{folder}: not a run folder, for it has no pipeline.yaml; {remedy}")
     if not is_run(folder):
         raise UserError(f"{folder}: not a run folder, for its pipeline.yaml is not one that a run wrote; {remedy}")
     return folder

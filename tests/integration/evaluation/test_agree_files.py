@@ -1,6 +1,5 @@
 """`curate agree FILE` finds out how a file is meant by its header, says so, and asks where it cannot know."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from curate.evaluation.agreement.ratings_file import measure, read
 from curate.formats.readers.counts import looks_like_counts
 from curate.formats.readers.raters import Layout, is_person, panel
 from curate.pii.people import is_name
+from tests.support import machine
 from tests.support.runs import Done, curate, ran
 
 ROWS = [
@@ -166,12 +166,12 @@ def test_whom_to_measure_can_be_said(tmp_path: Path) -> None:
     wide = "item,x,y,z,human,gold\n1,a,b,a,a,a\n2,b,b,b,b,b\n3,a,a,b,b,a\n"
     said = agree(tmp_path, wide).stdout
     assert "left out as people: human, gold; --raters names who is measured, --truth whose ratings are the tru" in said
-    found = json.loads(agree(tmp_path, wide, "--raters", "x,Z", "--truth", "GOLD", "--json").stdout)
+    found = machine.data(agree(tmp_path, wide, "--raters", "x,Z", "--truth", "GOLD", "--json").stdout)
     assert (found["raters"], found["truth"]) == (["x", "z"], "gold")
     rows = "item,rater,rating\n" + "".join(f"{n},{who},{n % 2}\n" for n in range(4) for who in ("x", "y", "human"))
-    found = json.loads(agree(tmp_path, rows, "--json").stdout)
+    found = machine.data(agree(tmp_path, rows, "--json").stdout)
     assert (found["raters"], found["truth"]) == (["x", "y"], "human")
-    assert json.loads(agree(tmp_path, rows, "--raters", "y,human", "--json").stdout)["raters"] == ["y", "human"]
+    assert machine.data(agree(tmp_path, rows, "--raters", "y,human", "--json").stdout)["raters"] == ["y", "human"]
     for words, error in (
         (("--raters", "x,who"), "--raters: found no rater 'who'"),
         (("--truth", "q"), "--truth: found"),
@@ -198,7 +198,7 @@ def test_counts_are_asked_about_and_never_read_as_ratings(tmp_path: Path, name: 
     assert "give --counts if they are, or --raters " in refused.stderr
     header, *rows = (line.split(",") for line in COUNTS[name].split())
     names = [each for each in header if each not in ("subject", "id", "Total")]
-    found = json.loads(agree(tmp_path, COUNTS[name], "--counts", "--json").stdout)
+    found = machine.data(agree(tmp_path, COUNTS[name], "--counts", "--json").stdout)
     assert (found["form"], found["labels"], found["raters"]) == ("counts", names, [])
     codes = [[n for n, each in enumerate(names) for _ in range(int(row[header.index(each)]))] for row in rows]
     most = max(map(len, codes))
@@ -259,10 +259,10 @@ def test_one_category_is_agreement_by_definition(tmp_path: Path) -> None:
         assert rows[name] == "1, by definition: one category only"
     for name in ("Fleiss' κ", "Krippendorff's α (nominal)"):
         assert rows[name] == "not defined"
-    found = json.loads(agree(tmp_path, "item,a,b\n1,x,x\n2,x,x\n", "--json").stdout)["ratings"]
+    found = machine.data(agree(tmp_path, "item,a,b\n1,x,x\n2,x,x\n", "--json").stdout)["ratings"]
     assert (found["one_category"], found["percent"], found["fleiss"]) == (True, 1, None)
     assert set(found["intervals"].values()) == {None}, "there is nothing that could have come out otherwise"
-    two = json.loads(agree(tmp_path, "item,a,b\n1,x,x\n2,y,y\n", "--json").stdout)["ratings"]
+    two = machine.data(agree(tmp_path, "item,a,b\n1,x,x\n2,y,y\n", "--json").stdout)["ratings"]
     assert (two["one_category"], two["percent"]) == (False, 1)
 
 

@@ -120,7 +120,7 @@ def test_the_notebook_runs(shelf: Path, tmp_path: Path, monkeypatch: pytest.Monk
         "PYTHONPATH": ROOT,
     }.items():
         monkeypatch.setenv(name, str(value))
-    notebook = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert not [cell for cell in cells if cell.outputs or cell.execution_count]
