@@ -6,11 +6,11 @@ from typing import Protocol, Self, overload
 
 import polars as pl
 
-from curate.core.errors import UserError
+from curate.core.errors import NotFound, UserError
 from curate.runs.tables import readable, table_path, table_paths
 
 
-class MissingTable(UserError, AttributeError):
+class MissingTable(NotFound, AttributeError):
     """A run has no table of that name, or not yet; `hasattr` says so too."""
 
 
