@@ -120,7 +120,7 @@ def codes() -> dict[str, str]:
 
 
 def plain(value: object) -> Any:  # noqa: ANN401 - any JSON value
-    """Return a value in JSON's types: no number is None, a path or a time is text, a key is text."""
+    """Return a value in JSON's types: NaN and infinity are None; paths, times and keys are text."""
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -159,7 +159,7 @@ def _print(data: object, error: Failure | None) -> None:
         "warnings": list(_call.warnings),
         "error": error,
     }
-    write(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1))
+    write(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1, default=str))
 
 
 def write(text: str) -> None:
