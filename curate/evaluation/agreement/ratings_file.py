@@ -13,7 +13,7 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.evaluation.agreement import suspect_ratings
 from curate.formats.readers import counts, raters
-from curate.formats.readers.cells import columns, opened, texts
+from curate.formats.readers.cells import header, opened, texts
 from curate.formats.readers.raters import Layout, RaterGroups, RatingsLayout
 from curate.panel import judge_dependence
 from curate.panel.agreement_figures import Kind, Level, figures
@@ -115,7 +115,7 @@ def _dependence(found: Ratings, sides: Ints | None, seed: int) -> dict[str, Json
 def read(path: Path, layout: Layout) -> Ratings:
     """Return the ratings of a file; DataError names the line, what was found there and what was expected."""
     source = opened(path, layout.delimiter, layout.sheet)
-    plan = raters.planned(str(path), columns(source), layout)
+    plan = raters.planned(str(path), header(source), layout)
     cells, notes = _Cells(), list(plan.notes)
     if plan.form == "wide" and not layout.raters:
         counts.ask(source, plan)
@@ -147,8 +147,8 @@ def read(path: Path, layout: Layout) -> Ratings:
 def checked_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """Yield line and the cells of some columns, as text, of every row of a file; DataError as `read` raises it."""
     source = opened(path)
-    header = columns(source)
-    found = [raters.column(str(path), header, name) for name in columns]
+    names = header(source)
+    found = [raters.column(str(path), names, name) for name in columns]
     for line, row in texts(source, found):
         yield line, [row[name] for name in found]
 

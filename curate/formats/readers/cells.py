@@ -31,7 +31,7 @@ def opened(path: Path, delimiter: str | None = None, sheet: str | None = None) -
     return File(path, found, option=None, delimiter=sign, sheet=sheet)
 
 
-def columns(source: File) -> list[str]:
+def header(source: File) -> list[str]:
     """Return the names of the columns: of a header, else the keys of the first objects, in their order."""
     named = source.header()
     if named is not None:

@@ -10,7 +10,7 @@ from itertools import islice
 
 from curate.core import records
 from curate.core.config import check
-from curate.core.errors import DataError, UserError
+from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Progress, quiet
 from curate.formats.readers import TABLES, Row, Source, Table
 from curate.formats.readers.items import LINE, Item, item
@@ -85,9 +85,8 @@ def _settings(error: UserError, request: InitRequest) -> list[str]:
     alone = table is not None and request.said("ingest", table, "path") is None
     path = said.partition(": found ")[0]  # a setting of a table needs the name of its file
     files = ("--set", f"ingest.{table}.path={path}") if alone else ()
-    return [
-        request.command(*files, "--set", f"{asked[0]}={json.dumps(each, ensure_ascii=False)}") for each in choices
-    ] or [request.command(*files, "--set", f"{asked[0]}=VALUE")]
+    values = [json.dumps(each, ensure_ascii=False) for each in choices] or ["VALUE"]
+    return [request.command(*files, "--set", f"{asked[0]}={value}") for value in values]
 
 
 def named(config: Config, table: Table) -> dict[str, str]:

@@ -20,7 +20,7 @@ _WORDS = {
         r"quer|question|topic|ask|frage|pregunta|consulta|domand|問|问|查询|查詢|質問|질문", re.IGNORECASE
     ),
     "corpus": re.compile(
-        r"corpus|korpus|do[ck]|passage|answer|article|artikel|text|collection|antwort|r[eé]ponse|respuest|rispost|"
+        r"corpus|korpus|do[ck]|passage|answer|article|artikel|collection|antwort|r[eé]ponse|respuest|rispost|"
         r"答|文档|文檔|語料|语料|文章|回答|답변|문서",
         re.IGNORECASE,
     ),
