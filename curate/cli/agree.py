@@ -103,9 +103,11 @@ def agree(
 
 
 def _of_file(file: Path, layout: "Layout", seed: int, *, as_json: bool) -> None:
+    from curate.cli.progress import bars
     from curate.evaluation.agreement.ratings_file import measure
 
-    figures = measure(file, layout, seed)
+    with bars() as (progress, _):
+        figures = measure(file, layout, seed, progress)
     if as_json:
         print_figures(figures, (), as_json=True)
         return
@@ -124,6 +126,7 @@ def _of_run(
     run: Path | None, truth: Path | None, seed: int | None, run_files: Sequence[Path], *, as_json: bool
 ) -> None:
     from curate.checks.run_files import rankings
+    from curate.cli.progress import bars
     from curate.evaluation.agreement.compare import compare
     from curate.system.files import read_scale
 
@@ -131,9 +134,10 @@ def _of_run(
     head = work.pipeline.head
     others = rankings(work.beside("consensus"), run_files) if run_files else None
     policy = cast("ConsensusConfig", work.pipeline.sections["consensus"]).policy
-    figures: Mapping[str, Any] = compare(
-        work.folder, head.seed if seed is None else seed, truth, head.judges, policy, others
-    )
+    with bars() as (progress, _):
+        figures: Mapping[str, Any] = compare(
+            work.folder, head.seed if seed is None else seed, truth, head.judges, policy, others, progress
+        )
     if as_json:
         print_figures(figures, (), as_json=True)
         return

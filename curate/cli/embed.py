@@ -5,11 +5,14 @@ from typing import Annotated
 
 import typer
 
+from curate.cli import output_mode
 from curate.cli.options import Assign, File, Folder
+from curate.cli.output_mode import reporting
 from curate.cli.running import open_run
 from curate.cli.tables import as_table
 
 
+@reporting
 def embed(
     pipeline: File = None,
     run: Folder = None,
@@ -29,7 +32,7 @@ def embed(
     work, part = open_run(pipeline, run, assign or []), _part(shard)
     with bars() as (work.progress, work.tell):
         rows = fill(work, encoder or [], part)
-    typer.echo(as_table(rows))
+    output_mode.put({"encoders": rows}, as_table(rows))
 
 
 def _part(text: str) -> tuple[int, int]:

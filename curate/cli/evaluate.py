@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from curate.cli.options import AsJson
+from curate.cli.output_mode import reporting
 from curate.cli.tables import as_table, print_figures
 
 Figures = Mapping[str, Any]
@@ -16,6 +17,7 @@ Several = Annotated[
 ]
 
 
+@reporting
 def evaluate(
     folder: Annotated[Path, typer.Argument(help="A run folder, an export, its folder mteb, or one task's folder.")],
     others: Annotated[
@@ -41,8 +43,8 @@ def evaluate(
     named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]
     old = [name for each in legacy or [] for name in each.split(",") if name]
     order = evaluating.EvaluationOptions(folder, named, old, baselines, device, out)
-    with bars() as (_, tell):
-        found = evaluating.evaluate(order, tell)
+    with bars() as (progress, tell):
+        found = evaluating.evaluate(order, tell, progress)
     print_figures(found, _text(found), as_json=as_json)
 
 

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-import typer
+from curate.cli import output_mode
 
 
 def print_figures(figures: object, lines: Iterable[str], *, as_json: bool) -> None:
     """Print figures as indented JSON, Chinese readable; or as lines of text, which are taken only then."""
-    typer.echo(json.dumps(figures, ensure_ascii=False, indent=1) if as_json else "\n".join(lines))
+    text = "" if output_mode.json_lines() or as_json else "\n".join(lines)
+    output_mode.put({"data": figures}, json.dumps(figures, ensure_ascii=False, indent=1) if as_json else text)
 
 
 def too_few(clusters: int, what: str = "queries") -> list[str]:

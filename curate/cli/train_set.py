@@ -20,6 +20,7 @@ from curate.cli.options import (
     Source,
     Yes,
 )
+from curate.cli.output_mode import reporting
 from curate.cli.running import allowed, assigned, carry_out, listed, of_source, open_run
 from curate.cli.tables import as_table, print_figures, too_few
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from curate.runs.run import Run
 
 
+@reporting
 def train_set(
     source: Source = None,
     test: Annotated[

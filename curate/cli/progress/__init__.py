@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from curate.cli import output_mode, stopping
-from curate.cli.progress.board import Board, Clock, ShownStep
+from curate.cli.progress.board import Clock, ShownStep, StepBoard
 from curate.core.protocols import PaidProgress
 
 
-class Screen(Protocol):
+class ProgressScreen(Protocol):
     """Where progress and news appear; `draw` is called by one thread of its own."""
 
     period_s: float
@@ -42,18 +42,18 @@ def bars() -> Iterator[tuple[PaidProgress, Callable[[str], None]]]:
     if output_mode.quiet():
         yield lambda *_: stopping.check(), lambda _line: stopping.check()
         return
-    shown = Shown(_screen())
+    shown = ProgressReporter(_screen())
     try:
         yield shown.progress, shown.tell
     finally:
         shown.close()
 
 
-class Shown:
+class ProgressReporter:
     """Steps and news on a screen, drawn by a thread: a step that says nothing for long is seen to be alive."""
 
-    def __init__(self, screen: Screen, board: Board | None = None) -> None:
-        self._screen, self._board = screen, board or Board()
+    def __init__(self, screen: ProgressScreen, board: StepBoard | None = None) -> None:
+        self._screen, self._board = screen, board or StepBoard()
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
         self._broken: Exception | None = None
@@ -102,7 +102,7 @@ class Shown:
             raise error
 
 
-def _screen() -> Screen:
+def _screen() -> ProgressScreen:
     """Return what the mode, and where standard error goes, call for."""
     import os
 

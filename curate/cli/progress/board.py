@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from curate.cli.progress.meter import Meter
+from curate.cli.progress.meter import RateMeter
 from curate.core.progress import WORKING
 
 Clock = Callable[[], float]
@@ -27,7 +27,7 @@ class ShownStep:
     """When it was first reported."""
     at: float
     """When it was last reported."""
-    meter: Meter
+    meter: RateMeter
 
     @property
     def key(self) -> tuple[str, str]:
@@ -45,7 +45,7 @@ class ShownStep:
         return f"{self.stage}: {self.label}" if self.stage else self.label
 
 
-class Board:
+class StepBoard:
     """All steps under way; `report` may be called from any thread, as often as one likes."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
@@ -64,7 +64,7 @@ class Board:
             if step is None or done < step.done:
                 self._enter(stage)
                 unit = getattr(label, "unit", "")
-                step = ShownStep(stage, str(label), unit, total, done, money, now, now, Meter(done, now))
+                step = ShownStep(stage, str(label), unit, total, done, money, now, now, RateMeter(done, now))
                 self._steps[key] = step
             step.total, step.done, step.money, step.at = total, done, money, now
             return self._end(step, now) if done >= total else None

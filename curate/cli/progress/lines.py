@@ -1,11 +1,9 @@
 """Progress without a terminal: a plain line every ten seconds, or one JSON object per line for machines."""
 
-import json
-import sys
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from curate.cli import output_mode
 from curate.cli.progress import wording
 from curate.cli.progress.board import ShownStep
 
@@ -41,12 +39,6 @@ def event(step: ShownStep, now: float) -> dict[str, Any]:
         "seconds_left": None if left is None else round(left),
         "cost": step.money or None,
     }
-
-
-def emit(body: dict[str, Any]) -> None:
-    """Print one event as a line of JSON on standard output, at once."""
-    sys.stdout.write(json.dumps(body, ensure_ascii=False) + "\n")
-    sys.stdout.flush()
 
 
 class _Due:
@@ -94,25 +86,21 @@ class JsonLines:
 
     period_s = 0.5
 
-    def __init__(self, write: Callable[[dict[str, Any]], None] = emit) -> None:
-        self._write, self._due, self._lock = write, _Due(JSON_EVERY_S), threading.Lock()
+    def __init__(self, write: Callable[[dict[str, Any]], None] = output_mode.emit) -> None:
+        self._write, self._due = write, _Due(JSON_EVERY_S)
 
     def draw(self, steps: Sequence[ShownStep], now: float) -> None:
         """Emit an event on each step that has had none for a second."""
         for step in self._due.of(steps, now):
-            self._put(event(step, now))
+            self._write(event(step, now))
 
     def tell(self, line: str) -> None:
         """Emit a line of news."""
-        self._put({"event": "line", "text": line})
+        self._write({"event": "line", "text": line})
 
     def ended(self, step: ShownStep, now: float) -> None:
         """Emit the last event of a step."""
-        self._put(event(step, now))
+        self._write(event(step, now))
 
     def close(self) -> None:
         """Leave everything as it is."""
-
-    def _put(self, body: dict[str, Any]) -> None:
-        with self._lock:
-            self._write(body)

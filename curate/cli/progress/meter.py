@@ -8,7 +8,7 @@ LEAST_S = 1.0
 """Seconds below which a rate is no more than noise."""
 
 
-class Meter:
+class RateMeter:
     """Moving rate of one step; units done before the first look count for nothing."""
 
     def __init__(self, done: int, now: float) -> None:

@@ -9,6 +9,7 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import DataError
+from curate.core.protocols import Progress, quiet
 from curate.core.scale import Scale
 from curate.evaluation.agreement.ratings_file import checked_rows
 from curate.formats.exporters.graded import Gain, gains
@@ -32,6 +33,7 @@ def compare(
     definitions: Mapping[str, Mapping[str, Any]] | None = None,
     policy: Policy | ConsensusRule = "unanimous",
     others: pl.DataFrame | None = None,
+    progress: Progress = quiet,
 ) -> dict[str, Json]:
     """Return the agreement in a finished `judge` stage and what each policy makes of it, as plain values.
 
@@ -56,7 +58,7 @@ def compare(
     return {
         "panel": panel,
         "only_heuristics": only_heuristics(panel, _heuristics(run)),
-        "agreement": agreement_figures.on_parts(ratings, panel, sample, pool, seed, scale),
+        "agreement": agreement_figures.on_parts(ratings, panel, sample, pool, seed, scale, progress),
         "sampled": len(sample) or None,
         "dependence": dependence(run, seed, definitions or {}, people if truth else None),
         "truth": None

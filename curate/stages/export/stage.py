@@ -244,7 +244,11 @@ def _on_candidates(context: Context, chosen: pl.DataFrame, panel: list[str]) -> 
     if chosen.is_empty():
         return None
     return measure(
-        context.read("judge", "ratings").join(chosen, on=PAIR, how="semi"), panel, context.seed, context.scale
+        context.read("judge", "ratings").join(chosen, on=PAIR, how="semi"),
+        panel,
+        context.seed,
+        context.scale,
+        progress=context.progress,
     )
 
 
