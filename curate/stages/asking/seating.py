@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from curate.core.config import read_yaml
+from curate.core.progress import StepLabel
 from curate.core.records import Document, Query
 from curate.ledger import Ledger
 from curate.ledger.ids import TimeOrderedIds
@@ -49,9 +50,12 @@ def shown(pairs: pl.DataFrame, config: Config, context: Context) -> Pool:
     asked = dict(zip(queries["query_id"], passages.bounded_all([*queries["text"]], config.query_tokens), strict=True))
     wanted, corpus = set(pairs["doc_id"]), TableCorpus(context.folder("diversify"))
     texts: dict[str, ShownText] = {}
+    label = StepLabel("looking over the passages", "passages")
+    context.progress(label, len(wanted), 0)
     for batch in corpus.batches():
         docs = {doc.doc_id: doc.shown() for doc in batch if doc.doc_id in wanted}
         texts |= dict(zip(docs, passages.bounded_all([*docs.values()], config.passage_tokens), strict=True))
+        context.progress(label, len(wanted), len(texts))
     pairs = pairs.with_columns(
         query_digest=pl.col("query_id").replace_strict(_digests(asked), return_dtype=pl.String),
         passage_digest=pl.col("doc_id").replace_strict(_digests(texts), return_dtype=pl.String),
