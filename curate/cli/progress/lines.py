@@ -27,7 +27,7 @@ def plain(step: ShownStep, now: float) -> str:
 
 def event(step: ShownStep, now: float) -> dict[str, Any]:
     """Return a step as the event `progress`; what is unknown is None."""
-    rate, left = step.meter.rate(now), step.meter.seconds_left(step.total, now)
+    rate, left = (None, None) if step.whole else (step.meter.rate(now), step.meter.seconds_left(step.total, now))
     return {
         "event": "progress",
         "stage": step.stage or None,
