@@ -22,7 +22,8 @@ LONG, SHORT = 24, 10
 def figures(step: ShownStep, now: float, width: int) -> list[str]:
     """Return a step's cells for a line of so many cells: its name, a place for the bar if there is one, and figures.
 
-    Where the line is short, the bar goes first, then the unit, the rate and the time that is left; money stays longest.
+    Where the line is short, the bar gets shorter, and unit, stage, rate, bar and the time that is left go in this
+    order; money stays longest.
     """
     if step.whole:
         time = wording.elapsed(now - step.began)
@@ -30,7 +31,8 @@ def figures(step: ShownStep, now: float, width: int) -> list[str]:
     rate, left = step.meter.rate(now), step.meter.seconds_left(step.total, now)
     shown = "" if rate is None else wording.rate(rate, step.unit).rjust(6)
     time = "" if left is None else wording.left(left)
-    name = wording.shortened(step.name, max(width * 2 // 5, 12))
+    name = wording.shortened(step.name, width // 2)
+    label = wording.shortened(step.label, max(width * 2 // 5, 12))
     whole, bare = (
         wording.count(step.done, step.total, unit, aligned=True)
         for unit in (step.unit, step.unit if step.unit == "bytes" else "")
@@ -38,11 +40,12 @@ def figures(step: ShownStep, now: float, width: int) -> list[str]:
     forms = (
         (name, "-" * LONG, whole, shown, time, step.money),
         (name, "-" * SHORT, whole, shown, time, step.money),
-        (name, whole, shown, time, step.money),
-        (name, bare, shown, time, step.money),
-        (name, bare, time, step.money),
-        (name, bare, step.money),
-        (name, bare),
+        (name, "-" * SHORT, bare, shown, time, step.money),
+        (label, "-" * SHORT, bare, shown, time, step.money),
+        (label, "-" * SHORT, bare, time, step.money),
+        (label, bare, time, step.money),
+        (label, bare, step.money),
+        (label, bare),
         (bare,),
     )
     return list(wording.fitting([[part for part in form if part] for form in forms], width))
