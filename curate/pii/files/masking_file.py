@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
 from curate.core.errors import DataError, RunFailed, UserError
-from curate.core.progress import StepLabel
+from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
 from curate.formats.readers import Problem
 from curate.pii import residual
@@ -86,7 +86,8 @@ def anonymise(order: MaskRequest, key: bytes, progress: Progress = quiet) -> Don
     WithheldError if something that looks like personal data is left, unless that is allowed; only then what goes to
     standard output is on its way before the end.
     """
-    masker(order.masking, "zh", key)  # complains of names and patterns before anything is read
+    with waiting(progress, StepLabel("loading the recognisers")):
+        masker(order.masking, "zh", key)  # complains of names and patterns before anything is read
     try:
         with ExitStack() as stack:
             source = stack.enter_context(_source(order))

@@ -60,10 +60,10 @@ def index(
     place = folder / "bm25" / digest([identity, corpus.digest])
     if not _whole(place):
         shutil.rmtree(place, ignore_errors=True)
-        tokens = _cut(corpus, kind, folder, progress, StepLabel(f"cutting words, {name}", "documents"))
+        tokens = _cut(corpus, kind, folder, progress, StepLabel(f"indexing documents, {name}", "documents"))
         if not tokens.vocab:  # bm25s cannot index nothing
             return Index(tokens.doc_ids, None)
-        with waiting(progress, StepLabel(f"indexing {len(corpus):,} documents, {name}")):
+        with waiting(progress, StepLabel(f"writing the index, {name}")):
             _keep(_made(tokens, weights), place)
     return _load(place)
 

@@ -38,7 +38,7 @@ def search(cache: Path, texts: Mapping[str, str] = TEXTS, **settings: Any) -> tu
     heard = Heard()
     found = Bm25("mine", Config(**settings), Kit(nobody, cache)).search(ListCorpus(texts), asked(QUERIES), 5, heard)
     hits = [([each.ids[row] for row in each.rows], each.scores.tolist(), each.counts.tolist()) for each in found]
-    return hits, "cutting words, mine" in heard.labels
+    return hits, "indexing documents, mine" in heard.labels
 
 
 def places(cache: Path) -> list[Path]:
