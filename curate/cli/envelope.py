@@ -13,6 +13,8 @@ from typing import IO, Any
 
 import typer
 
+from curate.cli import output_mode
+
 PACKAGE = "curate-ir"
 CODES = Path(__file__).with_name("error_codes.yaml")
 OURS = {"curate", "typer", "builtins"}
@@ -75,6 +77,8 @@ def answer(
     if as_json:
         _call.warnings += tuple(warnings)
         _print(data, None if failed is None else failure(failed))
+    elif output_mode.json_lines():
+        output_mode.put({"data": plain(data)}, "")
     else:
         typer.echo("\n".join(lines))
     if failed is not None:
