@@ -37,7 +37,7 @@ with bars() as (progress, tell):
     tell("ends")
 print("after", flush=True)
 """
-SHOW, HIDE = "\x1b[?25h", "\x1b[?25l"
+SHOW, HIDE, UP, ERASE = "\x1b[?25h", "\x1b[?25l", "\x1b[1A", "\x1b[2K"
 
 
 @contextmanager
@@ -74,14 +74,15 @@ def screen(terminal: int, until: str = "", seconds: float = 30.0) -> str:
 
 
 def test_a_terminal_has_a_bar_that_is_gone_in_the_end() -> None:
-    with on_terminal(45) as (process, terminal):
+    with on_terminal(45, 110) as (process, terminal):
         said = screen(terminal)
         assert process.wait(10) == 0
-    first, _, rest = said.partition("━")
+    first, _, _ = said.partition("━")
     assert "begins" in first
     assert re.search(r"pool: encoding documents, e5.*\d+ of 1,000 texts +\d+/s +about \d+ s left", said)
-    assert rest.rstrip().endswith("after")
-    assert "━" not in rest[rest.rindex("ends") :], "the bar is taken off the screen"
+    left = said.rpartition("━")[2]
+    assert left.count(UP + ERASE) == 2, "the line of the bar and the one below it are taken off the screen"
+    assert left.rstrip().endswith("after")
     assert said.count(SHOW) >= said.count(HIDE)
 
 
