@@ -321,7 +321,7 @@ def test_bad_options(said: str) -> None:
             "f.xls",
             b"",
             Layout(),
-            r"found the ending '.xls', expected one of .jsonl, .ndjson, .json, .csv, .tsv, .tab, .xlsx, .parquet",
+            r"found the ending ..xls., expected one of .jsonl, .ndjson, .*.xlsx, .parquet",
         ),
         ("f.csv", None, Layout(), "no such file"),
         ("l.csv", b"what,who,said\nx,a,1\n", Layout(rater="who", rating="said"), "expected --item with --rater"),
