@@ -84,6 +84,11 @@ class DenseEncoder:
         """Return how many threads may call `encode` at once."""
         return self._models.maxsize
 
+    @property
+    def step(self) -> int | None:
+        """Return the size of a batch on a processor, which is slow enough to show each; None on a GPU."""
+        return self.config.batch_size if self._devices() in ([None], ["cpu"]) else None
+
     @cached_property
     def dim(self) -> int:
         """Return the length of a vector; loads the model."""

@@ -21,6 +21,7 @@ class E5:
     """Encode texts by multilingual-e5-small; queries and documents get the model's own prefixes."""
 
     egress: ClassVar[Egress] = "local"
+    step = 16  # measured: rows do not depend on their neighbours, and are made as fast
 
     dim = 384
 

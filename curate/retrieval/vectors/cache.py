@@ -116,12 +116,18 @@ class CachedEncoder:
         done, empty, lanes = 0, 0, int(getattr(self.encoder, "lanes", 1))
         label = StepLabel(f"encoding {MANY[role]}, {self.name}", "texts")
         self._progress(label, total, 0)
+        step = getattr(self.encoder, "step", None) or GROUP
+        parts = ((places, part) for places, texts in groups for part in chunks(texts, step))
+        waiting_rows: list[Vectors] = []
         with ThreadPoolExecutor(lanes) as pool, self._store.writing() as keep:
-            for (places, _), rows in _ahead(pool, lanes, lambda group: self._new(group[1], role), groups):
-                keep(keys[places], rows)
-                empty += int((~rows.any(axis=1)).sum())
-                self.encoded += len(places)
-                done += len(places)
+            for (places, part), found in _ahead(pool, lanes, lambda each: self._new(each[1], role), parts):
+                waiting_rows.append(found)
+                done += len(part)
+                if sum(map(len, waiting_rows)) == len(places):
+                    rows, waiting_rows = np.concatenate(waiting_rows), []
+                    keep(keys[places], rows)
+                    empty += int((~rows.any(axis=1)).sum())
+                    self.encoded += len(places)
                 self._progress(label, total, done)
         if empty:
             self._tell(f"encoders.{self.name}: {empty:,} of {total:,} texts have a vector of length 0: alike to none")

@@ -14,6 +14,7 @@ import pytest
 from curate.core.errors import DataError, RunFailed
 from curate.core.protocols import Vectors, quiet
 from curate.core.records import Role
+from curate.retrieval.encoders.e5 import E5, Config
 from curate.retrieval.vectors import BLOCK, GROUP, CachedEncoder, default_folder, encode_part, of_corpus, span
 from curate.retrieval.vectors.shard import checksum
 from curate.retrieval.vectors.store import MANY, Store
@@ -389,3 +390,27 @@ def test_the_folder_can_be_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert default_folder(tmp_path) == tmp_path / "vectors"
     monkeypatch.setenv("CURATE_VECTORS", "/elsewhere")
     assert default_folder(tmp_path) == Path("/elsewhere")
+
+
+def test_an_encoder_of_small_steps_shows_each_and_is_kept_by_the_group(tmp_path: Path) -> None:
+    class Slow(Letters):
+        step = 100
+
+    seen: list[int] = []
+    slow = CachedEncoder(Slow(), tmp_path, lambda _label, _total, done: seen.append(done))
+    rows = slow.encode(TEXTS[: GROUP + 50], "document")
+    assert (rows == letters(TEXTS[: GROUP + 50])).all()
+    assert seen == [0, 100, 200, 256, 306]
+    whole, encoder = cached(tmp_path / "whole")
+    whole.encode(TEXTS[: GROUP + 50], "document")
+    assert [len(part) for part, _ in encoder.calls] == [256, 50]
+    ours, theirs = (files(folder) for folder in (slow.folder, whole.folder))
+    assert [path.read_bytes() for path in ours] == [path.read_bytes() for path in theirs]
+
+
+def test_rows_of_small_steps_are_those_of_all_at_once() -> None:
+    encoder = E5("e5", Config())
+    texts = [f"{text} {'发热 fever ' * (number % 9)}" for number, text in enumerate(TEXTS[:40])]
+    whole = encoder.encode(texts, "document")
+    parts = [encoder.encode(texts[at : at + encoder.step], "document") for at in range(0, 40, encoder.step)]
+    assert np.array_equal(whole, np.concatenate(parts))
