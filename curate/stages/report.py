@@ -16,7 +16,7 @@ import yaml
 from curate.core.config import Json
 from curate.core.records import VERDICTS
 from curate.core.sampling import generator
-from curate.formats.exporters.lengths import tokeniser
+from curate.formats.kinds.lengths import tokeniser
 from curate.panel.confusion import confusions
 from curate.panel.voting import PAIR
 from curate.report import run_figures

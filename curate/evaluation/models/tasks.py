@@ -15,6 +15,7 @@ from curate.formats.exporters import mteb_tasks
 from curate.formats.exporters.contributors import ROLES
 from curate.formats.exporters.graded import LABELLED
 from curate.formats.exporters.loading import load_task
+from curate.formats.kinds import kinds
 from curate.system.extras import needed
 from curate.system.files import sha256
 
@@ -135,11 +136,11 @@ def in_folder(folder: Path) -> list[EvaluationTask]:
     DataError if a file is missing or its content is not the one in its name, because it was edited.
     """
     for place in (folder, folder / "mteb", folder / "export" / "mteb"):
-        if found := [each for each in (place, *(place / name for name in mteb_tasks.KINDS)) if _front(each)]:
+        if found := [*([place] if _front(place) else ()), *mteb_tasks.task_folders(place)]:
             return [_task(each, str(folder)) for each in found]
     raise UserError(
         f"{folder}: found no task; give a run folder that was exported as `mteb`, or a folder that holds "
-        f"{', '.join(mteb_tasks.KINDS)}, each with a README.md"
+        f"{', '.join(kind.name for kind in kinds())}, each with a README.md"
     )
 
 

@@ -237,6 +237,6 @@ def test_pairs_of_sentences_are_checked(
 ) -> None:
     names = ("pair_id", "sentence1", "sentence2", "label", "kind", "split", "query_id")
     rows = [("p1", "发热", "发烧", 1, "positive", "test", "1"), ("p2", "咳嗽", "咳痰", 0, "hard", "train", "2")]
-    assert problems(replace(sound, pairs=pl.DataFrame(rows, names, orient="row"))) == []
-    [line] = problems(replace(sound, pairs=pl.DataFrame([*rows, row], names, orient="row")))
+    assert problems(replace(sound, tables={"pairs": pl.DataFrame(rows, names, orient="row")})) == []
+    [line] = problems(replace(sound, tables={"pairs": pl.DataFrame([*rows, row], names, orient="row")}))
     assert line.startswith(problem)
