@@ -14,7 +14,7 @@ from curate.core.protocols import Benchmark
 from curate.formats.exporters import mteb_tasks
 from curate.formats.exporters.card import Table, card, overview
 from curate.formats.kinds import kinds
-from curate.formats.kinds.kind import BenchmarkKind, TaskTable, configured
+from curate.formats.kinds.kind import BenchmarkKind, ExportTable, configured
 from curate.system.files import sha256, write_text
 
 LANGUAGES: Mapping[str, str] = {
@@ -102,7 +102,7 @@ def mteb_language(language: str) -> str:
     )
 
 
-def _write(folder: Path, kind: BenchmarkKind, table: TaskTable) -> Table:
+def _write(folder: Path, kind: BenchmarkKind, table: ExportTable) -> Table:
     """Stream frames into one Parquet file, then name it by its content."""
     import pyarrow.parquet as pq
 

@@ -24,6 +24,11 @@ def kind(name: str) -> BenchmarkKind:
     return KINDS.load(name)()
 
 
+def of_type(name: str) -> BenchmarkKind | None:
+    """Return the first kind of a type of mteb's; None if none is of it."""
+    return next((each for each in kinds() if each.mteb.type == name), None)
+
+
 def kinds() -> Sequence[BenchmarkKind]:
     """Return all kinds, ours first, each in its place: the order of folders and of tables on a page."""
     return [kind(name) for name in [*KINDS.builtin, *sorted(KINDS.others())]]

@@ -11,7 +11,7 @@ from curate.core.config import Json
 from curate.core.protocols import Benchmark, Corpus
 from curate.core.records import Document
 from curate.formats.kinds import words
-from curate.formats.kinds.kind import BenchmarkKind, TaskContent, TaskTable
+from curate.formats.kinds.kind import BenchmarkKind, ExportTable, TaskContent
 from curate.formats.kinds.lengths import SAMPLE, Lengths, rounded
 from curate.system.files import BATCH
 
@@ -106,18 +106,18 @@ class OfDocuments(BenchmarkKind):
         return found
 
 
-def _tables(content: Content, lengths: Lengths) -> Iterator[TaskTable]:
-    yield TaskTable("corpus", _frames(lengths.passing(content.documents)))
-    yield TaskTable("queries", [content.queries.select(id="query_id", text="text")])
-    yield TaskTable("qrels", [_keyed(content.qrels, "score")])
+def _tables(content: Content, lengths: Lengths) -> Iterator[ExportTable]:
+    yield ExportTable("corpus", _frames(lengths.passing(content.documents)))
+    yield ExportTable("queries", [content.queries.select(id="query_id", text="text")])
+    yield ExportTable("qrels", [_keyed(content.qrels, "score")])
     if content.ranked is not None:
-        yield TaskTable("top_ranked", [content.ranked.select(**_RANKED)])
+        yield ExportTable("top_ranked", [content.ranked.select(**_RANKED)])
     by_judge = pl.element().sort_by(pl.element().struct.field("judge"))
     grades = content.verdicts.with_columns(pl.col("votes").list.eval(by_judge))
     contested = grades.filter(pl.col("verdict") == "contested")
-    yield TaskTable("grades", [_keyed(grades, "verdict", "votes")])
+    yield ExportTable("grades", [_keyed(grades, "verdict", "votes")])
     if contested.height:  # `datasets` cannot read a file without rows
-        yield TaskTable("contested", [_keyed(contested, "votes")])
+        yield ExportTable("contested", [_keyed(contested, "votes")])
 
 
 def _keyed(pairs: pl.DataFrame, *columns: str) -> pl.DataFrame:

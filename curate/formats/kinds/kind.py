@@ -22,7 +22,7 @@ TEST = "test"
 
 
 @dataclass(frozen=True)
-class MtebTask:
+class MtebClass:
     """What mteb must know of a kind."""
 
     type: str
@@ -31,6 +31,8 @@ class MtebTask:
     """Path of its class below `mteb.abstasks`, such as `sts.AbsTaskSTS`."""
     main_score: str
     """mteb's name of the measure that counts."""
+    shown: str
+    """That measure as tables and charts name it."""
     category: str
     """The hub's category of task."""
     attributes: Mapping[str, Json] = field(default_factory=dict)
@@ -38,7 +40,7 @@ class MtebTask:
 
 
 @dataclass(frozen=True)
-class TaskTable:
+class ExportTable:
     """One configuration of a task's folder, which becomes one Parquet file per split."""
 
     config: str
@@ -55,7 +57,7 @@ def configured(config: str, split: str) -> str:
 class TaskContent:
     """What the folder of a task holds."""
 
-    tables: Iterable[TaskTable]
+    tables: Iterable[ExportTable]
     """In the order in which they are written; read once."""
     counts: Callable[[], Json]
     """Returns the figures of the card, a mapping or one per row; called after the tables were read."""
@@ -80,7 +82,7 @@ class BenchmarkKind(Protocol):
     """Folder of its task, and the word that users type."""
     title: str
     """Of the card, in English: `sentence similarity`."""
-    mteb: MtebTask
+    mteb: MtebClass
     splits: Sequence[str] = (TEST,)
     default: str
     """Configuration that `datasets` loads without a name."""
@@ -88,6 +90,8 @@ class BenchmarkKind(Protocol):
     """Configurations whose rows are the items: by their number the hub sorts data sets by size."""
     card: str
     """Path of the template of its card, below the package: it extends `formats/kinds/templates/card.md.j2`."""
+    scorer: str
+    """Where `curate evaluate` finds what scores it: a class of `curate.evaluation.models.scorers`, as `module:name`."""
     judged: bool = False
     """Whether the panel's verdicts on documents are its labels: the card speaks of judges, doubt and experts then."""
     stage: str | None = None

@@ -2,15 +2,16 @@
 
 from curate.core.protocols import Benchmark
 from curate.formats.kinds.documents import Content, OfDocuments, documents
-from curate.formats.kinds.kind import MtebTask
+from curate.formats.kinds.kind import MtebClass
 
 
 class Reranking(OfDocuments):
     """Candidates of queries, scored by MAP@10."""
 
     name = title = "reranking"
-    mteb = MtebTask("Reranking", "retrieval.AbsTaskRetrieval", "map_at_10", "text-ranking")
+    mteb = MtebClass("Reranking", "retrieval.AbsTaskRetrieval", "map_at_10", "MAP@10", "text-ranking")
     card = "formats/kinds/templates/reranking.md.j2"
+    scorer = "curate.evaluation.models.scorers:RerankingScorer"
 
     def present(self, benchmark: Benchmark) -> bool:
         """Return whether any query has candidates."""

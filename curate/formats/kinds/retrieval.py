@@ -4,9 +4,9 @@ import polars as pl
 
 from curate.core.protocols import Benchmark
 from curate.formats.kinds.documents import Content, OfDocuments, documents
-from curate.formats.kinds.kind import MtebTask
+from curate.formats.kinds.kind import MtebClass
 
-TASK = MtebTask("Retrieval", "retrieval.AbsTaskRetrieval", "ndcg_at_10", "text-retrieval")
+TASK = MtebClass("Retrieval", "retrieval.AbsTaskRetrieval", "ndcg_at_10", "nDCG@10", "text-retrieval")
 
 
 class Retrieval(OfDocuments):
@@ -15,6 +15,7 @@ class Retrieval(OfDocuments):
     name = title = "retrieval"
     mteb = TASK
     card = "formats/kinds/templates/retrieval.md.j2"
+    scorer = "curate.evaluation.models.scorers:RetrievalScorer"
 
     def present(self, _benchmark: Benchmark) -> bool:
         """Return True: without a positive there is no benchmark."""
@@ -35,6 +36,7 @@ class Graded(OfDocuments):
     name = title = "graded"
     mteb = TASK
     card = "formats/kinds/templates/retrieval.md.j2"
+    scorer = "curate.evaluation.models.scorers:RetrievalScorer"
 
     def present(self, benchmark: Benchmark) -> bool:
         """Return whether there are graded labels beside the binary ones."""

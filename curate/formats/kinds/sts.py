@@ -9,7 +9,7 @@ from curate.core.config import Json
 from curate.core.protocols import Benchmark
 from curate.formats.kinds import words
 from curate.formats.kinds.checks import empty, listed, repeated, sentence
-from curate.formats.kinds.kind import BenchmarkKind, KindCheck, MtebTask, TaskContent, TaskTable, configured
+from curate.formats.kinds.kind import BenchmarkKind, ExportTable, KindCheck, MtebClass, TaskContent, configured
 from curate.formats.kinds.lengths import Lengths, rounded
 from curate.ledger import Ledger
 
@@ -25,11 +25,14 @@ class Sts(BenchmarkKind):
 
     name = "sts"
     title = "sentence similarity"
-    mteb = MtebTask("STS", "sts.AbsTaskSTS", "cosine_pearson", "sentence-similarity", {"min_score": 0, "max_score": 1})
+    mteb = MtebClass(
+        "STS", "sts.AbsTaskSTS", "cosine_pearson", "Pearson", "sentence-similarity", {"min_score": 0, "max_score": 1}
+    )
     splits = ("test", "train")
     default = "pairs"
     items = ("pairs",)
     card = "formats/kinds/templates/sts.md.j2"
+    scorer = "curate.evaluation.models.scorers:PairScorer"
     stage = "sts"
     table = "pairs"
 
@@ -47,7 +50,7 @@ class Sts(BenchmarkKind):
         held = {split: part for split, part in parts.items() if part.height}
         columns = {name: _NAMED.get(name, pl.col(name)) for name in _COLUMNS}
         return TaskContent(
-            [TaskTable("pairs", [part.select(**columns)], split) for split, part in held.items()],
+            [ExportTable("pairs", [part.select(**columns)], split) for split, part in held.items()],
             lambda: [_counts(split, part) for split, part in held.items()],
         )
 

@@ -227,7 +227,7 @@ def test_clashing_ids_get_prefixes_everywhere_and_a_map(sound: Benchmark) -> Non
     ("row", "problem"),
     [
         (("p1", "另一句", "又一句", 0, "hard", "test", "3"), "pairs: 1 ids stand there twice, for example 'p1'"),
-        (("p3", "一句", " ", 0, "easy", "test", "3"), "pairs: 1 pairs have an empty sentence, for example 'p3'"),
+        (("p3", "一句", " ", 0, "easy", "test", "3"), "pairs: 1 rows have an empty text, for example 'p3'"),
         (("p3", "一句", "二句", 1, "hard", "test", "3"), "pairs: 1 labels are not their kind's, for example 'p3'"),
         (("p3", "一句", "二句", 1, "positive", "train", "1"), "pairs: 1 queries are in both splits, for example '1'"),
     ],
