@@ -12,6 +12,7 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.protocols import Benchmark
+from curate.core.records import TABLES, Columns
 from curate.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -103,6 +104,11 @@ class BenchmarkKind(Protocol):
     def configs(self) -> Mapping[str, "pa.Schema"]:
         """Return configuration -> columns, in mteb's types and in the order in which they are listed."""
         ...
+
+    @property
+    def columns(self) -> Columns:
+        """Return the columns of its table."""
+        return TABLES[self.table]
 
     def present(self, benchmark: Benchmark, /) -> bool:
         """Return whether a benchmark has something of this kind: rows in its table."""

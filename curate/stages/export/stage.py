@@ -98,7 +98,7 @@ def run(config: Config, context: Context) -> Report:
 def _of_kinds(context: Context) -> dict[str, pl.DataFrame]:
     """Return the tables of the kinds whose stage has run, by name."""
     return {
-        kind.table: context.read(kind.stage, kind.table)
+        kind.table: context.read(kind.stage, kind.table, kind.columns)
         for kind in kinds()
         if kind.stage and kind.table and context.report(kind.stage)
     }
