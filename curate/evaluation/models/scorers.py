@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,10 +11,36 @@ from curate.formats.kinds.kind import BenchmarkKind
 from curate.stats.significance import Statistic, mean, means, pearson, products
 from curate.stats.tally import Floats
 
-if TYPE_CHECKING:
-    from curate.evaluation.models.tasks import EvaluationTask
-
 Values = Mapping[str, list[float]]
+
+
+class ScoredTask(Protocol):
+    """What a scorer asks of the task."""
+
+    @property
+    def measure(self) -> str:
+        """Return mteb's name of the measure that counts."""
+        ...
+
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """Return by what readings of doubt, or of grades, an item is scored."""
+        ...
+
+    @property
+    def verdicts(self) -> Mapping[str, Mapping[str, str]]:
+        """Return query -> document -> what the panel said."""
+        ...
+
+    @property
+    def gains(self) -> Mapping[str, int]:
+        """Return grade -> gain of graded labels; empty for binary ones."""
+        ...
+
+    @property
+    def mean_gains(self) -> Mapping[str, Mapping[str, float]]:
+        """Return query -> document -> mean gain of the judges' grades."""
+        ...
 
 
 class Scorer(Protocol):
@@ -33,7 +59,7 @@ class Scorer(Protocol):
     statistic: Statistic = staticmethod(mean)
     """Makes a score of the sum of rows of `sums`."""
 
-    def items(self, saved: Mapping[str, Any], task: "EvaluationTask", data: Any) -> dict[str, Any]:  # noqa: ANN401
+    def items(self, saved: Mapping[str, Any], task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return the fields of `Scored` that come from what mteb saved: ids, values, first relevant ranks, doubt."""
         ...
 
@@ -48,9 +74,9 @@ class RetrievalScorer(Scorer):
     unit = "queries"
     searched = True
 
-    def items(self, saved: Mapping[str, Any], task: "EvaluationTask", data: Any) -> dict[str, Any]:  # noqa: ANN401
+    def items(self, saved: Mapping[str, Any], task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return scores per query; a query without a ranking scores 0, as mteb has it."""
-        rankings = saved[task.subset][task.made.metadata.eval_splits[0]]
+        rankings = saved
         labels = {query: gains for query, gains in data["relevant_docs"].items() if any(g > 0 for g in gains.values())}
         queries, known = sorted(labels), task.verdicts
         ranked = {query: perquery.ordered(rankings.get(query, {})) for query in queries}
@@ -84,9 +110,9 @@ class PairScorer(Scorer):
     single = False
     statistic = staticmethod(pearson)
 
-    def items(self, saved: Mapping[str, Any], task: "EvaluationTask", data: Any) -> dict[str, Any]:  # noqa: ANN401
+    def items(self, saved: Mapping[str, Any], _task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return the cosine and the label of every pair."""
-        cosines = [float(each) for each in saved[task.subset][task.made.metadata.eval_splits[0]]["cosine_scores"]]
+        cosines = [float(each) for each in saved["cosine_scores"]]
         values = {"similarity": cosines, "label": [float(each) for each in data["score"]]}
         return {"queries": [str(place) for place in range(len(cosines))], "values": values, "first": []}
 

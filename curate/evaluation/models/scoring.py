@@ -88,7 +88,7 @@ def _score(model: EvaluatedModel, task: EvaluationTask) -> Scored:
     split = task.made.metadata.eval_splits[0]
     whole = result.task_results[0]
     scores = next(row for row in whole.scores[split] if row["hf_subset"] == task.subset)
-    found = task.scorer.items(saved, task, data)
+    found = task.scorer.items(saved[task.subset][split], task, data)
     asked = sum(each["end"] - each["start"] for each in whole.evaluation_phases or () if each["name"] in ASKED)
     asked -= getattr(loaded, "trying", 0.0) - trying
     answered = task.scorer.texts * len(found["queries"])
