@@ -7,8 +7,14 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # `typing` takes longer to import than all the rest before Ctrl-C is heard
 if TYPE_CHECKING:
+    from curate.api.agreeing import AgreementResult, agree
+    from curate.api.auditing import AuditResult, EvaluationResult, audit, evaluate
+    from curate.api.masking import AnonymisedTexts, anonymise
+    from curate.api.opened import RunView, open  # noqa: A004 - read as `curate.open`
+    from curate.api.plans import ConsentNeeded, CostPlan
+    from curate.api.running import plan, run
     from curate.core.config import Json, Section
-    from curate.core.errors import CurateError, UserError
+    from curate.core.errors import ConfigError, CurateError, DataError, Interrupted, RunFailed, UserError
     from curate.core.messages import Reply, Request
     from curate.core.protocols import (
         Benchmark,
@@ -34,8 +40,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _NAMES = {
+    "api.agreeing": "AgreementResult agree",
+    "api.auditing": "AuditResult EvaluationResult audit evaluate",
+    "api.masking": "AnonymisedTexts anonymise",
+    "api.opened": "RunView open",
+    "api.plans": "ConsentNeeded CostPlan",
+    "api.running": "plan run",
     "core.config": "Json Section",
-    "core.errors": "CurateError UserError",
+    "core.errors": "ConfigError CurateError DataError Interrupted RunFailed UserError",
     "core.messages": "Reply Request",
     "core.protocols": "Benchmark Corpus Encoder Exporter Hits Judge Kit Progress Provider Retriever Vectors",
     "core.records": "Document Hit Outcome Query Role Span",
@@ -50,14 +62,23 @@ _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()
 
 __all__ = [
     "Agreement",
+    "AgreementResult",
+    "AnonymisedTexts",
+    "AuditResult",
     "Benchmark",
+    "ConfigError",
+    "ConsentNeeded",
     "Corpus",
+    "CostPlan",
     "CurateError",
+    "DataError",
     "Document",
     "Encoder",
+    "EvaluationResult",
     "Exporter",
     "Hit",
     "Hits",
+    "Interrupted",
     "Json",
     "Judge",
     "Kit",
@@ -73,13 +94,22 @@ __all__ = [
     "Retriever",
     "Role",
     "Run",
+    "RunFailed",
+    "RunView",
     "Section",
     "Span",
     "UserError",
     "Vectors",
+    "agree",
+    "anonymise",
+    "audit",
+    "evaluate",
     "load_task",
     "load_tasks",
     "measure",
+    "open",
+    "plan",
+    "run",
 ]
 
 
@@ -88,3 +118,8 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'curate' has no attribute {name!r}")
     return getattr(import_module(f"curate.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """Return every public name too, those not imported yet among them."""
+    return sorted({*globals(), *__all__})

@@ -7,9 +7,10 @@ import typer
 
 from curate.cli import completing
 from curate.cli.check_pool import ranged
+from curate.cli.envelope import answer
 from curate.cli.options import AsJson, File, Folder, MaxCost, Offline, Plan, Retry, Yes
 from curate.cli.running import allowed, open_run, print_plan
-from curate.cli.tables import as_table, print_figures, too_few
+from curate.cli.tables import HEURISTIC, as_table, caveats, too_few
 
 Figures = Mapping[str, Any]
 
@@ -45,12 +46,13 @@ def analyze(
         return
     with bars() as (work.progress, work.tell):
         found: Figures = analysis.analyze(work, order)
-    print_figures(found, _text(found), as_json=as_json)
+    queries = found["all"]["queries"] if found["all"] else None
+    answer(found, _text(found), as_json=as_json, warnings=caveats(found, queries))
 
 
 def _text(found: Figures) -> Iterator[str]:
     if found["heuristic"]:
-        yield "judged by heuristics alone: these figures show the machinery and are no evidence"
+        yield HEURISTIC
     bm25 = found["bm25"]
     yield (
         f"How hard queries are, by what can be counted (BM25 `{bm25['retriever']}`, {bm25['tokens']}, "

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from curate.cli.envelope import answer
 from curate.cli.group import Stopped
 from curate.cli.options import AsJson
-from curate.cli.tables import print_figures
 
 if TYPE_CHECKING:
     from curate.pii.files import Done, MaskRequest
@@ -153,4 +153,4 @@ def recognisers(as_json: AsJson = False) -> None:
     rows = listing()
     widths = [max(len(row[column]) for row in rows) for column in ("recogniser", "kind")]
     lines = (f"{row['recogniser']:{widths[0]}}  {row['kind']:{widths[1]}}  {row['finds']}" for row in rows)
-    print_figures(rows, lines, as_json=as_json)
+    answer(rows, lines, as_json=as_json)

@@ -18,9 +18,11 @@ from curate.cli import (
     look,
     models,
     review,
+    schema,
     stages,
     train_set,
     verify,
+    version,
 )
 from curate.cli.group import CommandGroup
 
@@ -30,8 +32,9 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help, because rich takes half of the time that `--help` may take
-    help="Turn raw queries and documents into a retrieval benchmark whose labels can be trusted.",
+    context_settings={"help_option_names": ["--help", "-h"]},  # of every command below it too
 )
+app.callback(invoke_without_command=True, help=version.PURPOSE)(version.root)
 app.command("init")(init.init)
 stages.add_to(app)
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -47,6 +50,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "anonymise": anonymise.anonymise,
     "recognisers": anonymise.recognisers,
     "doctor": doctor.doctor,
+    "schema": schema.schema,
 }
 for name, command in COMMANDS.items():
     app.command(name)(command)

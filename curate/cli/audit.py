@@ -1,13 +1,12 @@
 """`curate audit`: whether the labels of a set are right."""
 
-import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from curate.cli.envelope import answer
 from curate.cli.options import (
     AsJson,
     Assign,
@@ -25,7 +24,7 @@ from curate.cli.options import (
     Yes,
 )
 from curate.cli.running import allowed, assigned, carry_out, listed, of_source, open_run
-from curate.cli.tables import as_table, print_figures, too_few
+from curate.cli.tables import as_table, caveats, too_few
 
 if TYPE_CHECKING:
     from curate.runs.run import Run
@@ -55,31 +54,21 @@ def audit(
     as_json: AsJson = False,
 ) -> None:
     """Have a panel grade what retrievers return, compare it with a set's labels, and write a repaired set."""
-    from curate.core.errors import UserError
+    from curate.runs.opening import need_audit, scored
     from curate.system.files import read_json
 
     changes = listed("pool.retrievers", retrievers) + listed("judge.models", models)
     given = {"pool.depth": depth, "ingest.sample": queries, "ingest.relevant_from": relevant_from, "language": language}
-    changes += [*assigned(given), *_scored(runs or [])]
+    changes += [*assigned(given), *scored(runs or [])]
     if source is not None:
         changes = of_source("audit", source) + changes
         pipeline = pipeline or "audit"
     work = open_run(pipeline, run, [*changes, *(assign or [])])
-    if "audit" not in work.pipeline.head.stages:
-        raise UserError(f"{work.folder}: no run of an audit; name a folder or a task, or give --run")
-    if not carry_out(work, allowed(max_cost, yes), plan=plan, force=force, as_json=as_json):
+    if not carry_out(need_audit(work), allowed(max_cost, yes), plan=plan, force=force, as_json=as_json):
         return
     found = read_json(work.folder / "audit" / "audit.json")
-    print_figures(found, _lines(found, work), as_json=as_json)
-
-
-def _scored(runs: list[Path]) -> Iterator[str]:
-    """Yield the assignments that make systems of run files, named by their files."""
-    names = [re.sub(r"\W+", "-", path.stem) for path in runs]
-    for name, path in zip(names, runs, strict=True):
-        yield f"retrievers.{name}={json.dumps({'kind': 'runfile', 'path': str(path)})}"
-    if names:
-        yield f"audit.systems={json.dumps(names)}"
+    warnings = [*found["dependence"]["warnings"], *caveats(found, found["queries"])]
+    answer(found, _lines(found, work), as_json=as_json, warnings=warnings)
 
 
 def _lines(found: dict[str, Any], work: "Run") -> Iterator[str]:

@@ -1,15 +1,19 @@
 """`curate check`: what the stages take for granted, looked at."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from curate.cli import check_leaks, check_mask, check_pool
+from curate.cli.envelope import answer
 from curate.cli.group import CommandGroup
 from curate.cli.options import AllowWeak, AsJson, Assign, File, Folder, MaxCost, Offline, Plan, Yes
 from curate.cli.running import allowed, open_run, print_plan
-from curate.cli.tables import as_table, print_figures, too_few
+from curate.cli.tables import as_table, too_few
+
+if TYPE_CHECKING:
+    from curate.core.errors import CheckFailed
 
 app = typer.Typer(
     cls=CommandGroup,
@@ -52,7 +56,6 @@ def judge(
     from curate.checks import judge as checks
     from curate.checks.warnings import effective, tables
     from curate.cli.progress import bars
-    from curate.core.errors import RunFailed
 
     work = open_run(pipeline, run, assign or [])
     work.consent = allowed(max_cost, yes, offline=offline)
@@ -63,11 +66,17 @@ def judge(
         return
     with bars() as (work.progress, work.tell):
         found = checks.check(work, order)
+    warnings = [*found["warnings"], *too_few(found["queries"])]
     lines = [f"{title}\n{as_table(rows, digits=3)}\n" for title, rows in tables(found)]
-    lines += ["\n".join([*effective(found), *found["warnings"], *too_few(found["queries"])])]
-    print_figures(found, lines, as_json=as_json)
-    if found["gate"]["failed"] and not (allow_weak_judges or found["gate"]["allow_weak_judges"]):
-        raise RunFailed(
-            f"judges did not pass the gate: {', '.join(found['gate']['failed'])}; take other judges, or go on with "
-            "--allow-weak-judges"
-        )
+    lines += ["\n".join([*effective(found), *warnings])]
+    gate = found["gate"]
+    failed = gate["failed"] and not (allow_weak_judges or gate["allow_weak_judges"])
+    answer(found, lines, as_json=as_json, warnings=warnings, failed=_weak(gate["failed"]) if failed else None)
+
+
+def _weak(judges: list[str]) -> "CheckFailed":
+    from curate.core.errors import CheckFailed
+
+    return CheckFailed(
+        f"judges did not pass the gate: {', '.join(judges)}; take other judges, or go on with --allow-weak-judges"
+    )

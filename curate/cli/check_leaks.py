@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
+from curate.cli.envelope import answer
 from curate.cli.options import AsJson, Assign
 from curate.cli.running import assigned
-from curate.cli.tables import as_table, print_figures
+from curate.cli.tables import as_table
 
 
 def leaks(
@@ -27,13 +28,13 @@ def leaks(
     from curate.checks.leaks import check
     from curate.cli.progress import bars
     from curate.cli.train_set import leaking
-    from curate.core.errors import RunFailed
+    from curate.core.errors import CheckFailed
 
     given = {"leaks.encoder": encoder, "leaks.queries": t}
     with bars() as (progress, _):
         found: dict[str, Any] = check(train, test, [*assigned(given), *(assign or [])], out, progress)
     lines = [f"{found['train_queries']:,} training queries, {found['test_queries']:,} test queries", leaking(found)]
     lines += [as_table(found["nearest"], digits=3)] if found["nearest"] else []
-    print_figures(found, lines, as_json=as_json)
-    if found["leaking_queries"] or found["leaking_pairs"]:
-        raise RunFailed(f"{train} leaks into {test}; `curate train-set` removes such queries and pairs")
+    leaking_rows = found["leaking_queries"] or found["leaking_pairs"]
+    said = f"{train} leaks into {test}; `curate train-set` removes such queries and pairs"
+    answer(found, lines, as_json=as_json, failed=CheckFailed(said) if leaking_rows else None)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curate.cli import check_residual
+from curate.cli.envelope import answer, notice
 from curate.cli.options import AsJson, Assessor, Assessors, Folder, Formats, Port, Seed
 from curate.cli.running import run_folder
-from curate.cli.tables import as_table, print_figures
+from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
     from curate.checks.mask import MaskResult
@@ -60,6 +61,7 @@ def mask(
         return
     from curate.checks import mask as checks
     from curate.checks.mask_sample import Wish
+    from curate.core.errors import ConfigError
     from curate.review import paper
     from curate.review.web import serve as serve_page
 
@@ -69,14 +71,17 @@ def mask(
     else:
         people = [name.strip() for name in assessors.split(",") if name.strip()]
         desk = checks.desk(folder, Wish(size, most, people, seed), sample, new=new)
+        if serve and as_json:
+            raise ConfigError("found --serve and --json, expected one of them; the page shows what it saves")
         if serve:
             serve_page(desk, port=port, tell=typer.echo)
             return
         done = checks.exchange(desk, folder, kinds)
     for result in done.taken:
         for problem in result.problems:
-            typer.echo(f"{result.file}, {problem}; held back", err=True)
-    print_figures(done.figures, _lines(done), as_json=as_json)
+            notice(f"{result.file}, {problem}; held back")
+    data = {**done.figures, "sheets": done.sheets, "longer_than_a_cell": done.long}
+    answer(data, _lines(done), as_json=as_json)
 
 
 def _lines(done: "MaskResult") -> Iterator[str]:
@@ -112,7 +117,7 @@ def _lines(done: "MaskResult") -> Iterator[str]:
         yield f"texts in which something else was masked, of all: {_said(figures['changed'])}"
         yield f"the same, of those in which anything was masked: {_said(figures['changed_of_masked'])}"
     if figures["faulty"]:
-        yield "not clean: " + ", ".join(f"{row} ({answer})" for row, answer in figures["faulty"].items())
+        yield "not clean: " + ", ".join(f"{row} ({said})" for row, said in figures["faulty"].items())
     if figures["contradictions"]:
         yield "called changed, but nothing was masked there: " + ", ".join(figures["contradictions"])
 

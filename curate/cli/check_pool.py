@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from curate.cli.envelope import answer
 from curate.cli.options import AsJson, Folder
 from curate.cli.running import run_folder
-from curate.cli.tables import as_table, print_figures, too_few
+from curate.cli.tables import HEURISTIC, as_table, caveats, too_few
 
 Figures = Mapping[str, Any]
 NAMED = 20
@@ -40,7 +41,7 @@ def pool(
     asked = PoolOptions(run_file or (), subset, split, below or (), depth)
     with bars() as (progress, _):
         found: Figures = check(folder, asked, progress)
-    print_figures(found, _text(found, folder), as_json=as_json)
+    answer(found, _text(found, folder), as_json=as_json, warnings=caveats(found, found["queries"]))
 
 
 def _text(found: Figures, run: Path) -> Iterator[str]:
@@ -50,7 +51,7 @@ def _text(found: Figures, run: Path) -> Iterator[str]:
     )
     yield from too_few(found["queries"])
     if found["heuristic"]:
-        yield "judged by heuristics alone: these figures show the machinery and are no evidence"
+        yield HEURISTIC
     yield from _leave_one_out(found)
     yield from _positions(found)
     yield from _capture(found)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from curate.cli.tables import print_figures
+from curate.cli.envelope import answer
 from curate.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def residual(
         if not as_json:
             typer.echo("\n".join(_decided(made, found)))
             return
-    print_figures(_figures(found), _lines(found), as_json=as_json)
+    answer(_figures(found), _lines(found), as_json=as_json)
     if not as_json and found.open() and sys.stdin.isatty() and sys.stdout.isatty():
         _ask(found, orders.by)
 
@@ -109,16 +109,16 @@ def _ask(found: "Listing", by: str) -> None:
     while left := [place for place in found.open() if place.number not in passed]:
         place = left[0]
         typer.echo(f"{_where(place)}  {place.reason}  {shown[place.number]}")
-        answer = typer.prompt("m/a/M/A/s/q", prompt_suffix=" ").strip()
+        typed = typer.prompt("m/a/M/A/s/q", prompt_suffix=" ").strip()
         given = {
             "m": ResidualDecisions(mask=[place.number], by=by),
             "a": ResidualDecisions(accept=[place.number], by=by),
             "M": ResidualDecisions(mask_all=[place.reason], by=by),
             "A": ResidualDecisions(accept_all=[place.reason], by=by),
-        }.get(answer)
-        if answer == "q":
+        }.get(typed)
+        if typed == "q":
             break
-        if answer == "s":
+        if typed == "s":
             passed.add(place.number)
         elif given is None:
             typer.echo(_ASKED)

@@ -5,10 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import typer
-
+from curate.cli.envelope import answer
 from curate.cli.options import AsJson
-from curate.cli.tables import print_figures
 
 if TYPE_CHECKING:
     from curate.runs.doctor import Finding
@@ -18,12 +16,14 @@ MARKS = {"good": "ok", "missing": "--", "bad": "!!"}
 
 def doctor(as_json: AsJson = False) -> None:
     """Check Python, extras, encoders, keys, disk, memory, GPU and ledger; exit code 1 if anything prevents a run."""
+    from curate.core.errors import CheckFailed
     from curate.runs.doctor import examine
     from curate.stages.context import home, ledger_place
 
     findings = list(examine(home(), ledger_place(), os.environ))
-    print_figures([asdict(each) for each in findings], _lines(findings), as_json=as_json)
-    raise typer.Exit(any(each.state == "bad" for each in findings))
+    bad = [each.what for each in findings if each.state == "bad"]
+    failed = CheckFailed(f"found what prevents a run: {', '.join(bad)}") if bad else None
+    answer([asdict(each) for each in findings], _lines(findings), as_json=as_json, failed=failed)
 
 
 def _lines(findings: "Sequence[Finding]") -> Iterator[str]:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from curate.cli.options import Assign, File, Folder
+from curate.cli.envelope import answer
+from curate.cli.options import AsJson, Assign, File, Folder
 from curate.cli.running import open_run
 from curate.cli.tables import as_table
 
@@ -21,6 +22,7 @@ def embed(
     shard: Annotated[
         str, typer.Option(help="Part of the texts to encode, as I/N: 0/3, 1/3 and 2/3 together are all.")
     ] = "0/1",
+    as_json: AsJson = False,
 ) -> None:
     """Encode queries and documents into the cache ahead of diversify or pool; cached texts are skipped."""
     from curate.cli.progress import bars
@@ -29,7 +31,7 @@ def embed(
     work, part = open_run(pipeline, run, assign or []), _part(shard)
     with bars() as (work.progress, work.tell):
         rows = fill(work, encoder or [], part)
-    typer.echo(as_table(rows))
+    answer(rows, [as_table(rows)], as_json=as_json)
 
 
 def _part(text: str) -> tuple[int, int]:

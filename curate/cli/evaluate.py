@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from curate.cli.envelope import answer
 from curate.cli.options import AsJson
-from curate.cli.tables import as_table, print_figures
+from curate.cli.tables import as_table
 
 Figures = Mapping[str, Any]
 Several = Annotated[
@@ -43,7 +44,7 @@ def evaluate(
     order = evaluating.EvaluationOptions(folder, named, old, baselines, device, out)
     with bars() as (_, tell):
         found = evaluating.evaluate(order, tell)
-    print_figures(found, _text(found), as_json=as_json)
+    answer(found, _text(found), as_json=as_json, warnings=found["notes"])
 
 
 def _text(found: Figures) -> Iterator[str]:

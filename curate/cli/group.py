@@ -4,6 +4,8 @@ from typing import Any
 
 from typer.core import TyperGroup
 
+from curate.cli import envelope
+
 STOPPED = "stopped; what was finished is kept, and the same command goes on from there"
 
 
@@ -21,6 +23,12 @@ class CommandGroup(TyperGroup):
             if command is not None and command.help:
                 command.short_help = command.help.split("\n\n")[0]
         super().format_commands(ctx, formatter)
+
+    def resolve_command(self, ctx: Any, args: Any) -> Any:  # noqa: ANN401
+        """Find the command that is meant, and remember its name for the envelope."""
+        name, command, rest = super().resolve_command(ctx, args)
+        envelope.begin(f"{ctx.command_path} {name}".removeprefix(f"{ctx.find_root().command_path} "))
+        return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
         """Run a command; Stopped, which says how to go on, for Ctrl-C: typer would leave without a word."""

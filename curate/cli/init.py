@@ -1,13 +1,17 @@
 """`curate init`: a first pipeline file for one's own data."""
 
-import shlex
+import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from curate.cli import completing
-from curate.cli.options import Language
+from curate.cli import completing, stopping
+from curate.cli.options import Assign, Language
+
+if TYPE_CHECKING:
+    from curate.runs.init import DataSources, Doubt, InitRequest
 
 
 def init(
@@ -17,54 +21,103 @@ def init(
     queries: Annotated[str | None, typer.Option(help="File of the queries.")] = None,
     corpus: Annotated[str | None, typer.Option(help="File of the documents.")] = None,
     qrels: Annotated[str | None, typer.Option(help="File of known relevant pairs, if there is one.")] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TABLE.FIELD=NAME",
+            help="Column of a field, such as corpus.id=doc_no; '<line>' takes line numbers for ids; may be repeated.",
+        ),
+    ] = None,
+    assign: Assign = None,
     name: Annotated[str | None, typer.Option(help="Name of the benchmark and of its run folder.")] = None,
     language: Language = None,
     models: Annotated[
         str | None,
-        typer.Option(help="Judges, separated by commas; default: those with a key.", autocompletion=completing.judges),
+        typer.Option(
+            help="Judges, separated by commas; default: those of models.yaml, and those with a key.",
+            autocompletion=completing.judges,
+        ),
     ] = None,
     file: Annotated[Path | None, typer.Option(help="Pipeline file to write; default: NAME.yaml.")] = None,
 ) -> None:
-    """Look at queries and documents, and write a pipeline file for them."""
-    from curate.llm.exchange_rates import line
-    from curate.runs.init import look, start
+    """Look at queries and documents, say what was chosen and why, and write a pipeline file for them."""
+    from curate.cli.progress import bars
+    from curate.cli.running import announce_presets
+    from curate.runs.init import InitRequest, doubt, draft, lines, look, need_free, write
 
-    if source is None and not (queries and corpus):
-        source, queries, corpus = _asked(queries, corpus)
-    found = look(source, queries, corpus, qrels)
-    called = name or _name(source or queries or "")
-    path = file or Path(f"{called}.yaml")
-    made = start(found, path, called, language, models.split(",") if models else None)
-    for table, count in made.counts.items():
-        named = {**found.guesses[table].usual, **found.guesses[table].columns}
-        columns = ", ".join(f"{field}: {column}" for field, column in named.items())
-        typer.echo(f"{table:8} {count:>9,} rows   columns {columns}")
-    typer.echo(f"language: {made.language}{'' if language else ', detected in the texts'}")
-    for model, plan in made.quote:
-        typer.echo(f"{model}: {plan.said()}")
-    if len(currencies := {plan.currency for _, plan in made.quote if plan.cost}) > 1:
-        rates = line(currencies, max(currencies))
-        typer.echo(f"note: a cap (--max-cost) needs what these currencies are worth: `{rates}` in the file")
-    if any(plan.cost is None for _, plan in made.quote):
-        typer.echo("note: a cap (--max-cost) needs every judge's price: judges.NAME.price in the file")
-    if not made.models:
-        typer.echo("no key of a language model was found, so heuristics will grade: good for a trial, for nothing else")
-    for problem in found.problems:
-        typer.echo(f"note: {problem}")
-    typer.echo(f"written: {path}; look at it, then: curate run {shlex.quote(str(path))}")
+    more = {"columns": tuple(column or ()), "assign": tuple(assign or ())}
+    request = InitRequest(source, queries, corpus, qrels, name, language, models, file, **more)
+    typed = request
+    if not request.said("ingest", "source") and not all(request.said("ingest", key) for key in ("queries", "corpus")):
+        request = _asked(request)
+    need_free(request)
+    announce_presets()
+    while True:
+        with bars() as (progress, _):
+            found = look(request, progress)
+        unsure = doubt(found)
+        if unsure is None:
+            break
+        request = _settled(found, unsure)
+    made = draft(found)
+    shown = [*lines(found, made)]
+    write(made)
+    typer.echo("\n".join(shown))
+    if request is not typed:
+        typer.echo(f"the same without questions: {request.command()}")
 
 
-def _asked(queries: str | None, corpus: str | None) -> tuple[str | None, str | None, str | None]:
-    """Ask for what the options left open."""
-    if queries is None and corpus is None:
-        place = typer.prompt("Folder with queries and corpus (empty: two files)", default="", show_default=False)
+def _terminal() -> bool:
+    """Say whether somebody can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _asked(request: "InitRequest") -> "InitRequest":
+    """Ask for what the options left open; ConfigError with the command where nobody can be asked."""
+    if not _terminal():
+        from curate.core.errors import ConfigError
+
+        raise ConfigError(
+            "init: found no source, expected queries and documents; give a folder: curate init FOLDER, or two files: "
+            "curate init --queries FILE --corpus FILE"
+        )
+    if request.queries is None and request.corpus is None:
+        place = _prompt("Folder with queries and corpus (empty: two files)", default="")
         if place:
-            return place, None, None
-    return None, queries or typer.prompt("File of the queries"), corpus or typer.prompt("File of the documents")
+            return replace(request, source=place)
+    queries = request.queries or _prompt("File of the queries")
+    return replace(request, queries=queries, corpus=request.corpus or _prompt("File of the documents"))
 
 
-def _name(place: str) -> str:
-    """Return a name for a run from the name of a folder or a file."""
-    path = Path(place)
-    stem = (path.parent if path.suffix else path).resolve().name or "benchmark"
-    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in stem)
+def _settled(found: "DataSources", unsure: "Doubt") -> "InitRequest":
+    """Return the request with what was chosen; ConfigError with the commands to copy where nothing was."""
+    from curate.core.errors import ConfigError
+
+    if not _terminal():
+        raise ConfigError(unsure.remedy(found.request))
+    typer.echo(unsure.sentence, err=True)
+    for number, choice in enumerate(unsure.choices, start=1):
+        shown = " ".join(word for option in choice.options for word in option)
+        typer.echo(f"  {number}  {choice.said}   ({shown})", err=True)
+    stop = len(unsure.choices) + 1
+    typer.echo(f"  {stop}  stop, and write nothing", err=True)
+    while True:
+        answer = _prompt("Your choice", default=str(stop)).strip()
+        if answer == str(stop):
+            raise ConfigError(f"nothing was written; {unsure.remedy(found.request)}")
+        if answer.isdecimal() and 0 < int(answer) < stop:
+            return found.request.also(unsure.choices[int(answer) - 1].options)
+        typer.echo(f"  expected a number from 1 to {stop}", err=True)
+
+
+def _prompt(text: str, default: str | None = None) -> str:
+    """Return what a person types; KeyboardInterrupt for Ctrl-C, ConfigError where the input ends."""
+    stopping.interrupt_reading()
+    try:
+        return str(typer.prompt(text, default=default, show_default=bool(default), err=True))
+    except typer.Abort:
+        typer.echo(err=True)
+        stopping.check()
+        from curate.core.errors import ConfigError
+
+        raise ConfigError("init: the input ended before an answer; nothing was written") from None

@@ -1,13 +1,14 @@
 """`curate ledger`: look at the ledger, copy it, bring copies together, and look for mistakes in it."""
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from curate.cli.envelope import answer
 from curate.cli.group import CommandGroup
 from curate.cli.options import AsJson
 
@@ -37,57 +38,55 @@ def stats(as_json: AsJson = False) -> None:
 
     with opened() as ledger:
         rows = figures(ledger)
-    if as_json:
-        typer.echo(json.dumps(rows, indent=1))
-    else:
-        typer.echo("\n\n".join(_said(row) for row in rows) or "nothing yet")
+    answer(rows, ["\n\n".join(_said(row) for row in rows) or "nothing yet"], as_json=as_json)
 
 
-def export(folder: Annotated[Path, typer.Argument(help="Folder to write to.")]) -> None:
+def export(folder: Annotated[Path, typer.Argument(help="Folder to write to.")], as_json: AsJson = False) -> None:
     """Write the ledger as Parquet files."""
     from curate.ledger.exchange import export as write
 
     with opened() as ledger:
-        _counts("written", write(ledger, folder))
+        _counts("written", write(ledger, folder), as_json=as_json)
 
 
-def import_(folder: Annotated[Path, typer.Argument(help="A folder that `curate ledger export` wrote.")]) -> None:
+def import_(
+    folder: Annotated[Path, typer.Argument(help="A folder that `curate ledger export` wrote.")], as_json: AsJson = False
+) -> None:
     """Merge the export of another ledger; rows that are here already stay as they are."""
     from curate.ledger.exchange import import_ as read
 
     with opened(new=True) as ledger:
-        _counts("new", read(ledger, folder))
+        _counts("new", read(ledger, folder), as_json=as_json)
 
 
-def check() -> None:
+def check(as_json: AsJson = False) -> None:
     """Find rows that contradict one another; exit code 1 if there are any."""
+    from curate.core.errors import CheckFailed
     from curate.runs.ledger_check import check as findings
 
     with opened() as ledger:
         found = findings(ledger)
-    for each in found:
-        typer.echo(str(each))
-    typer.echo(f"{len(found)} kinds of mistakes" if found else "nothing is wrong")
-    raise typer.Exit(bool(found))
+    failed = CheckFailed(f"{len(found)} kinds of mistakes in the ledger") if found else None
+    lines = [str(each) for each in found] or ["nothing is wrong"]
+    answer([asdict(each) for each in found], lines, as_json=as_json, failed=failed)
 
 
 @contextmanager
 def opened(where: str | None = None, *, new: bool = False) -> Iterator["Ledger"]:
     """Give the ledger at a file or URL, without one that of the environment; one that is not there only if `new`."""
-    from curate.core.errors import DataError
+    from curate.core.errors import NotFound
     from curate.ledger import Ledger
     from curate.stages.context import ledger_place
 
     place = ledger_place() if where is None else where if "://" in where else Path(where)
     if isinstance(place, Path) and not place.exists() and not new:
-        raise DataError(f"{place}: no ledger yet; judge something first, or set CURATE_HOME or CURATE_LEDGER")
+        raise NotFound(f"{place}: no ledger yet; judge something first, or set CURATE_HOME or CURATE_LEDGER")
     with Ledger(place) as ledger:
         yield ledger
 
 
-def _counts(word: str, rows: Mapping["Kept", int]) -> None:
-    for name, count in rows.items():
-        typer.echo(f"{name}: {count:,} {word}")
+def _counts(word: str, rows: Mapping["Kept", int], *, as_json: bool) -> None:
+    answer(rows, (f"{name}: {count:,} {word}" for name, count in rows.items()), as_json=as_json)
 
 
 def _said(row: Mapping[str, "Json"]) -> str:

@@ -1,13 +1,19 @@
 """`curate status` and `curate show`: look at a run without changing it."""
 
-from typing import Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from curate.cli import completing
+from curate.cli.envelope import answer
 from curate.cli.options import AsJson, File, Folder
 from curate.cli.running import open_run
-from curate.cli.tables import as_table, print_figures
+from curate.cli.tables import as_table
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def status(
@@ -23,7 +29,7 @@ def status(
     costs = [shown(row["cost"], None) if isinstance(row["cost"], float) else None for row in rows]
     table = [{**row, "cost": cost} for row, cost in zip(rows, costs, strict=True)]
     columns = [{name: row[name] for name in row if name not in BELOW} for row in table]
-    print_figures(rows, [as_table(columns), *told(rows)], as_json=as_json)
+    answer(rows, [as_table(columns), *told(rows)], as_json=as_json)
 
 
 def show(
@@ -36,24 +42,39 @@ def show(
     ],
     run: Folder = None,
     rows: Annotated[int, typer.Option(min=0, help="Number of rows.")] = 10,
+    as_json: AsJson = False,
 ) -> None:
     """Print the schema and the first rows of a run's table, or the figures of a JSON file such as agreement."""
-    import polars as pl
-    import yaml
-
     from curate.runs.tables import newest, readable, table_path
     from curate.system.files import read_json
 
     path = readable(table_path(run or newest(), table))
     if path.suffix == ".json":
-        figures = yaml.safe_dump(
-            read_json(path), allow_unicode=True, sort_keys=False, default_flow_style=None, width=100
-        )
-        typer.echo(f"{path}\n{figures}", nl=False)
+        figures = read_json(path)
+        answer({"path": path, "figures": figures}, _figures(path, figures), as_json=as_json)
         return
+    import polars as pl
+
     lazy = pl.scan_parquet(path)
-    typer.echo(f"{path}: {lazy.select(pl.len()).collect().item():,} rows")
-    for column, kind in lazy.collect_schema().items():
-        typer.echo(f"  {column}: {kind}")
-    with pl.Config(tbl_rows=rows, tbl_cols=-1, fmt_str_lengths=60, tbl_width_chars=160, tbl_hide_dataframe_shape=True):
-        typer.echo(str(lazy.head(rows).collect()))
+    count, head = lazy.select(pl.len()).collect().item(), lazy.head(rows).collect()
+    columns = [{"name": name, "type": str(kind)} for name, kind in head.schema.items()]
+    lines = _table(path, count, columns, head)
+    answer({"path": path, "rows": count, "columns": columns, "head": head.to_dicts()}, lines, as_json=as_json)
+
+
+def _figures(path: Path, figures: object) -> Iterator[str]:
+    import yaml
+
+    yield str(path)
+    yield yaml.safe_dump(figures, allow_unicode=True, sort_keys=False, default_flow_style=None, width=100).rstrip()
+
+
+def _table(path: Path, count: int, columns: Sequence[Mapping[str, str]], head: "pl.DataFrame") -> Iterator[str]:
+    import polars as pl
+
+    yield f"{path}: {count:,} rows"
+    yield from (f"  {column['name']}: {column['type']}" for column in columns)
+    with pl.Config(
+        tbl_rows=len(head), tbl_cols=-1, fmt_str_lengths=60, tbl_width_chars=160, tbl_hide_dataframe_shape=True
+    ):
+        yield str(head)

@@ -1,4 +1,4 @@
-"""The `curate` command and its exit codes: 0 done, 2 the user's input is wrong, 130 Ctrl-C, 1 anything else."""
+"""The `curate` command and its exit codes: 0 done, else what `error_codes.yaml` says of the error."""
 
 import sys
 
@@ -17,44 +17,64 @@ def main() -> None:
         stopping.end()
         code = None
     if stopping.pressed() and code != stopping.EXIT:  # a library swallowed it, or made another error of it
-        complain(Stopped(STOPPED))
-        code = stopping.EXIT
+        code = complain(Stopped(STOPPED))
     sys.exit(code)
 
 
 def _ended() -> int | str | None:
-    """Run the command that was typed, say what was wrong, and return the exit code."""
+    """Run the command that was typed, say what was wrong, and return the exit code.
+
+    No error is kept, for its traceback keeps every file open that the command had opened.
+    """
+    from typer import Abort
+    from typer.exceptions import TyperException
+
+    from curate.cli import envelope
     from curate.cli.app import app
     from curate.cli.group import STOPPED, Stopped
-    from curate.core.errors import CurateError, Interrupted, UserError
+    from curate.core.errors import CurateError
 
     stopping.begin()
+    envelope.begin(None)
     try:
-        app(prog_name="curate")
+        with envelope.alone():
+            code: int | None = app(prog_name="curate", standalone_mode=False)
     except SystemExit as done:
         return done.code
-    except UserError as error:
-        complain(error)
-        return 2
-    except (Stopped, Interrupted) as error:
-        complain(error)
-        return stopping.EXIT
-    except (CurateError, OSError) as error:
-        complain(error)
-        return 1
-    except KeyboardInterrupt:  # before a command has begun
-        complain(Stopped(STOPPED))
-        return stopping.EXIT
-    except Exception:  # a library that was interrupted may raise an error of its own
-        if not stopping.pressed():
-            raise
-    return None
+    except (CurateError, Stopped, OSError, TyperException, Abort) as error:
+        return complain(error)
+    except KeyboardInterrupt:
+        code = stopping.EXIT
+    except Exception as error:  # noqa: BLE001 - a mistake in the program, whose traceback is printed
+        if stopping.pressed():  # a library that was interrupted may raise an error of its own
+            return None
+        return complain(error)
+    return complain(Stopped(STOPPED)) if code == stopping.EXIT else code  # before a command has begun
 
 
-def complain(error: BaseException) -> None:
-    """Print every line of an error's message to standard error; of one about a file, the file and what is wrong."""
+def complain(error: BaseException) -> int:
+    """Say what was wrong, to people on standard error and to a machine that asked for JSON; return the exit code.
+
+    People read every line of an error's message, of one about a file the file and what is wrong, and a traceback of a
+    mistake in the program.
+    """
     import typer
 
-    said = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
-    for line in said.splitlines() or [type(error).__name__]:
-        typer.echo(f"curate: {line}", err=True)
+    from curate.cli import envelope
+
+    found = envelope.failure(error)
+    if found["code"] == "INTERNAL":
+        _trace(error)
+    elif show := getattr(error, "show", None):  # of the command line's own errors: with the usage
+        show()
+    else:
+        for line in str(found["message"]).splitlines():
+            typer.echo(f"curate: {line}", err=True)
+    envelope.refuse(found)
+    return int(found["exit"])
+
+
+def _trace(error: BaseException) -> None:
+    import traceback
+
+    traceback.print_exception(error)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from curate.cli import completing
+from curate.cli.envelope import answer, notice
 from curate.cli.group import CommandGroup
 from curate.cli.options import AsJson, File, Folder
 from curate.cli.running import announce_presets, open_run
-from curate.cli.tables import print_figures
 
 if TYPE_CHECKING:
     from curate.runs.models import ModelTest
@@ -32,7 +32,7 @@ def models(context: typer.Context, pipeline: File = None, run: Folder = None, as
     if context.invoked_subcommand is not None:
         return
     rows = listed(_pipeline(pipeline, run))
-    print_figures(rows, _table(rows), as_json=as_json)
+    answer(rows, _table(rows), as_json=as_json)
 
 
 @commands.command("test")
@@ -46,10 +46,9 @@ def attempt(
     from curate.core.errors import RunFailed
     from curate.runs.models import tried
 
-    trial = tried(name, _pipeline(pipeline, run), lambda line: typer.echo(line, err=True))
-    print_figures({**asdict(trial), "problem": trial.problem}, _report(trial), as_json=as_json)
-    if trial.problem:
-        raise RunFailed(trial.problem)
+    trial = tried(name, _pipeline(pipeline, run), notice)
+    failed = RunFailed(trial.problem) if trial.problem else None
+    answer({**asdict(trial), "problem": trial.problem}, _report(trial), as_json=as_json, failed=failed)
 
 
 def _pipeline(pipeline: str | None, run: Path | None) -> "Pipeline | None":

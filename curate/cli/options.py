@@ -10,7 +10,9 @@ from curate.cli import completing
 AllowWeak = Annotated[
     bool, typer.Option("--allow-weak-judges", help="Continue with judges that did not pass their controls.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object, which `curate schema` describes, instead of text.")
+]
 Assessor = Annotated[str | None, typer.Option(help="Who filled in the files, if the files do not name a person.")]
 Assessors = Annotated[str, typer.Option(help="Names of the people who read, separated by commas.")]
 Assign = Annotated[
@@ -45,6 +47,7 @@ Panel = Annotated[
     typer.Option("--models", help="The panel: names of judges, separated by commas.", autocompletion=completing.judges),
 ]
 Plan = Annotated[bool, typer.Option("--plan", help="Print calls, tokens and cost; send nothing.")]
+PlanAsJson = Annotated[bool, typer.Option("--json", help="Print the plan as one JSON object; with --plan.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port of the web page; 0 takes a free one.")]
 Queries = Annotated[int | None, typer.Option(min=1, help="Size of a random sample of queries; default: all.")]
 Retrievers = Annotated[

@@ -1,14 +1,16 @@
 """`curate review`: a sample for people to check, out and back, and what it proves."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
+from curate.cli.envelope import answer, notice
 from curate.cli.group import CommandGroup
 from curate.cli.options import AsJson, Assessor, Assessors, Folder, Formats, Port, Seed
 from curate.cli.running import open_run
-from curate.cli.tables import as_table, print_figures, too_few
+from curate.cli.tables import as_table, too_few
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,6 +74,7 @@ def export(
     out: Out = None,
     seed: Seed = None,
     plan: Widths = False,
+    as_json: AsJson = False,
 ) -> None:
     """Draw a stratified sample of the judged pairs and write one file per assessor.
 
@@ -83,7 +86,7 @@ def export(
     work, kinds = open_run(None, run), paper.kinds(formats)
     name = sample or ("audit" if of == "audit" else "expert")
     if size is None and not margin and target is None and (work.folder / "reviews" / name / "design.json").is_file():
-        _hand_out(Desk(Sample.find(work.folder, name)), out, kinds)
+        _hand_out(Desk(Sample.find(work.folder, name)), out, kinds, as_json=as_json)
         return
     work.need_ancestors("resolve")
     order = drawing.SampleOptions(
@@ -100,12 +103,13 @@ def export(
         of=cast("Literal['labels', 'audit']", of),  # checked by the order
     )
     if plan:
-        typer.echo("\n".join(_widths(drawing.plan(work.folder, order)[1])))
+        design = drawing.plan(work.folder, order)[1]
+        answer(asdict(design), _widths(design), as_json=as_json)
         return
     frozen = drawing.draw(work.folder, order)
     if order.aims:
         typer.echo(f"drawn for: {purpose(order.aims)}", err=True)
-    _hand_out(Desk(frozen), out, kinds)
+    _hand_out(Desk(frozen), out, kinds, as_json=as_json)
 
 
 @app.command("import")
@@ -117,14 +121,17 @@ def take_back(
     keep_good_rows: Annotated[
         bool, typer.Option("--keep-good-rows", help="Import the correct rows of a file with errors.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Read filled-in files; every problem is listed with its row, and a file with problems is not imported."""
     from curate.review import paper
 
-    for taken in paper.take_back(_desk(run, sample), files, assessor=assessor, keep_good_rows=keep_good_rows):
-        typer.echo(f"{taken.file}: {taken.assessor}: {taken.answers:,} answers, {taken.new:,} of them new")
-        for problem in taken.problems:
-            typer.echo(f"{taken.file}, {problem}; held back", err=True)
+    taken = paper.take_back(_desk(run, sample), files, assessor=assessor, keep_good_rows=keep_good_rows)
+    for each in taken:
+        for problem in each.problems:
+            notice(f"{each.file}, {problem}; held back")
+    lines = (f"{each.file}: {each.assessor}: {each.answers:,} answers, {each.new:,} of them new" for each in taken)
+    answer([asdict(each) for each in taken], lines, as_json=as_json)
 
 
 @app.command("serve")
@@ -151,8 +158,8 @@ def report(run: Folder = None, sample: Named = None, as_json: AsJson = False) ->
     final = published.prove(desk.sample.folder.parents[1])
     lines = [*proof.heading(figures), as_table(list(showing.lines(figures, final)), digits=3)]
     lines += [showing.note(final)] if final else []
-    lines += [f"alpha: {line}" for line in too_few(figures["alpha"]["queries"])] if figures["alpha"] else []
-    print_figures({**figures, "published": final}, lines, as_json=as_json)
+    few = [f"alpha: {line}" for line in too_few(figures["alpha"]["queries"])] if figures["alpha"] else []
+    answer({**figures, "published": final}, [*lines, *few], as_json=as_json, warnings=few)
 
 
 @app.command("adjudicate")
@@ -163,6 +170,7 @@ def adjudicate(
     out: Annotated[
         Path | None, typer.Option(help="File to write the disputed rows to; default: in the sample's folder.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write the rows on which people differ from the panel or from each other, or read the final answers to them."""
     from curate.review import ADJUDICATED, paper
@@ -170,10 +178,11 @@ def adjudicate(
     desk = _desk(run, sample)
     if file is None:
         path, rows = paper.dispute(desk, out or desk.sample.folder / "sheets" / f"{ADJUDICATED}.csv")
-        typer.echo(f"{path}: {rows:,} rows")
+        answer({"file": path, "rows": rows}, [f"{path}: {rows:,} rows"], as_json=as_json)
         return
-    for taken in paper.take_back(desk, [file], assessor=ADJUDICATED):
-        typer.echo(f"{taken.file}: {taken.answers:,} final answers, {taken.new:,} of them new")
+    taken = paper.take_back(desk, [file], assessor=ADJUDICATED)
+    lines = (f"{each.file}: {each.answers:,} final answers, {each.new:,} of them new" for each in taken)
+    answer([asdict(each) for each in taken], lines, as_json=as_json)
 
 
 def _widths(planned: "SamplePlan") -> "Iterator[str]":
@@ -188,11 +197,11 @@ def _widths(planned: "SamplePlan") -> "Iterator[str]":
     yield as_table(planned.widths(), digits=4)
 
 
-def _hand_out(desk: "Desk", out: Path | None, kinds: "Sequence[Kind]") -> None:
+def _hand_out(desk: "Desk", out: Path | None, kinds: "Sequence[Kind]", *, as_json: bool) -> None:
     from curate.review import paper
 
-    for path in paper.hand_out(desk, out or desk.sample.folder / "sheets", kinds):
-        typer.echo(str(path))
+    files = paper.hand_out(desk, out or desk.sample.folder / "sheets", kinds)
+    answer({"sample": desk.sample.folder, "files": files}, map(str, files), as_json=as_json)
 
 
 def _desk(run: Path | None, sample: str | None) -> "Desk":
@@ -202,5 +211,5 @@ def _desk(run: Path | None, sample: str | None) -> "Desk":
     folder = run or newest()
     chosen = Sample.find(folder, sample)
     if run is None or sample is None:
-        typer.echo(f"working in {chosen.folder}", err=True)
+        notice(f"working in {chosen.folder}")
     return Desk(chosen)

@@ -1,13 +1,12 @@
 """Run stages for a command: the run that its options name, the consent to spend, progress and results."""
 
-import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from curate.cli.envelope import answer
 from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
@@ -18,14 +17,9 @@ if TYPE_CHECKING:
 
 def allowed(max_cost: str | None, yes: bool = False, **more: bool) -> "Consent":
     """Return what the options allow to spend; ConfigError if the cap is no amount."""
-    from curate.core.errors import ConfigError
-    from curate.stages.context import Consent
+    from curate.runs.opening import consent
 
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]{3})?\s*", max_cost or "0")
-    if found is None:
-        raise ConfigError(f"--max-cost: expected an amount from 0 on, such as 50 or 50USD, found {max_cost!r}")
-    cap = None if max_cost is None else float(found[1])
-    return Consent(cap, yes, currency=found[2].upper() if found[2] else None, **more)
+    return consent(max_cost, yes, **more)
 
 
 def print_plan(
@@ -45,7 +39,7 @@ def print_plan(
 
 
 def _print_costs(rows: "Sequence[Mapping[str, Json]]", digits: int, as_json: bool) -> None:
-    typer.echo(json.dumps(rows) if as_json else as_table(rows, digits=digits) if rows else "nothing is left to send")
+    answer(rows, [as_table(rows, digits=digits) if rows else "nothing is left to send"], as_json=as_json)
 
 
 def listed(key: str, names: str | None) -> list[str]:
@@ -88,60 +82,41 @@ def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = 
 
     Where a pipeline file names no language it is that of its texts, which is said; unless they are not to be looked at.
     """
-    from curate.runs.pipeline import Pipeline, find, in_language
-    from curate.runs.run import Run
-    from curate.system.resources import packaged
+    from curate.runs.opening import opened
 
-    frozen = pipeline is None
-    if pipeline is None:
-        folder = run_folder(folder, "give --pipeline as well")
-        pipeline = str(folder / "pipeline.yaml")
-    path = find(pipeline)
-    if str(path) != pipeline and not packaged(path):
-        typer.echo(f"using {path} of the working directory", err=True)
-    announce_presets()
-    loaded = Pipeline.load(path, assign)
-    if detect:
-        said = any(each.partition("=")[0].strip() == "language" for each in assign)
-        loaded, line = in_language(loaded, path.name, said=said, frozen=frozen)
-        if line:
-            typer.echo(line, err=True)
-    return Run(folder or Path("runs") / loaded.head.name, loaded)
+    return opened(pipeline, folder, assign, detect=detect, tell=_told)
+
+
+def _told(line: str) -> None:
+    typer.echo(line, err=True)
 
 
 def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Path:
     """Return a run folder, without one the newest, which is said; UserError with the remedy if it is none."""
-    from curate.core.errors import UserError
-    from curate.runs.foreign_files import is_run
-    from curate.runs.tables import newest
+    from curate.runs import opening
 
-    if folder is None:
-        folder = newest()
-        typer.echo(f"working in {folder}", err=True)
-    if not (folder / "pipeline.yaml").is_file():
-        raise UserError(f"{folder}: not a run folder, for it has no pipeline.yaml; {remedy}")
-    if not is_run(folder):
-        raise UserError(f"{folder}: not a run folder, for its pipeline.yaml is not one that a run wrote; {remedy}")
-    return folder
+    return opening.run_folder(folder, remedy, tell=_told)
 
 
 def announce_presets() -> None:
     """Say it if the working directory changes the presets."""
-    from curate.llm.providers.presets import OVERRIDES
+    from curate.runs.opening import told_presets
 
-    if OVERRIDES.is_file():
-        typer.echo(f"using {OVERRIDES} of the working directory", err=True)
+    told_presets(_told)
 
 
 def assigned(given: Mapping[str, object]) -> list[str]:
     """Return the assignments of options to settings; an option that was not given is left out."""
-    return [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
+    from curate.runs import opening
+
+    return opening.assigned(given)
 
 
 def of_source(kind: str, source: str) -> list[str]:
     """Return the assignments that make a run of a source, under the source's name."""
-    name = f"{kind}-{re.sub(r'[^A-Za-z0-9_.-]+', '-', Path(source).name).strip('-') or 'set'}"
-    return [f"ingest.source={json.dumps(source)}", f"name={name}"]
+    from curate.runs import opening
+
+    return opening.of_source(kind, source)
 
 
 def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_json: bool) -> bool:
@@ -150,17 +125,16 @@ def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_js
     A new run that is refused or fails is not the newest: the same command goes on with it, not a bare one.
     """
     from curate.cli.progress import bars
+    from curate.runs.opening import quoted
     from curate.runs.tables import newest_when_done
-    from curate.stages.judge.quote import quote
 
-    stages = work.pipeline.head.stages
     with bars() as (work.progress, work.tell):
         if not plan:
             work.consent = consent
             with newest_when_done(work.folder):
                 work.execute(None, force=force)
             return True
-        work.consent = type(consent)(currency=consent.currency)  # what comes before judging is not paid for a plan
-        rows = work.rehearse(stages[: stages.index("judge")], lambda run: run.look("judge", quote))
+        work.consent = consent
+        rows = quoted(work)
     _print_costs(rows, 2, as_json)
     return False

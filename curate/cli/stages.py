@@ -1,6 +1,6 @@
 """`curate run` and one command per stage."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curate.cli import completing
+from curate.cli.envelope import answer, only_plans
 from curate.cli.options import (
     AllowWeak,
     Assign,
@@ -19,6 +20,7 @@ from curate.cli.options import (
     Offline,
     Panel,
     Plan,
+    PlanAsJson,
     Retrievers,
     Retry,
     Yes,
@@ -27,6 +29,7 @@ from curate.cli.running import allowed, assigned, go, listed, open_run, print_pl
 from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
+    from curate.core.config import Json
     from curate.formats.exporters.hub import Upload
 
 HELP = {
@@ -104,6 +107,7 @@ def diversify(
         str | None,
         typer.Option(help="Print how many texts of a sample thresholds keep, such as t=0.7:0.9; do nothing."),
     ] = None,
+    as_json: PlanAsJson = False,
 ) -> None:
     """Drop texts that are too similar to those already kept."""
     if plan or sweep is not None:
@@ -113,9 +117,21 @@ def diversify(
         work = open_run(pipeline, run, assign or [])
         look = forecast if sweep is None else partial(swept, ts=thresholds(sweep))
         rows = work.look("diversify", look)
-        typer.echo(as_table(rows, digits=1 if sweep is None else 3) if rows else "nothing is to be compared")
+        shown = rows if sweep is None else [_sampled(row) for row in rows]
+        table = as_table(shown, digits=1 if sweep is None else 3) if rows else "nothing is to be compared"
+        answer(rows, [table], as_json=as_json)
         return
+    only_plans(as_json)
     go(["diversify"], pipeline, run, assign or [], force)
+
+
+def _sampled(row: "Mapping[str, Json]") -> dict[str, "Json"]:
+    """Return what a threshold keeps as a row for people: the size of the sample stands in the heading."""
+    cells: dict[str, Json] = {"t": row["t"]}
+    for name in ("queries", "corpus"):
+        cells[f"{name} of {row[f'{name}_sampled']:,}"] = row[f"{name}_kept"]
+        cells[f"{name} dropped"] = row[f"{name}_dropped"]
+    return cells
 
 
 def pool(
@@ -150,6 +166,7 @@ def judge(
     offline: Offline = False,
     record: Annotated[Path | None, typer.Option(help="Write the ratings to a file that `replay` judges read.")] = None,
     allow_weak_judges: AllowWeak = False,
+    as_json: PlanAsJson = False,
 ) -> None:
     """Have every judge of the panel grade every pair of the pool."""
     changes = [*(assign or []), *assigned({"language": language}), *listed("judge.models", models)]
@@ -158,8 +175,9 @@ def judge(
         from curate.stages.judge.quote import quote
 
         work = open_run(pipeline, run, changes)
-        print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look("judge", quote), digits=2)
+        print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look("judge", quote), 2, as_json)
         return
+    only_plans(as_json)
     spend = allowed(max_cost, yes, retry=retry, offline=offline, batch=batch, allow_weak_judges=allow_weak_judges)
     folder = go(["judge"], pipeline, run, changes, force or retry, spend)
     if record is not None:
@@ -182,6 +200,7 @@ def sts(
     max_cost: MaxCost = None,
     yes: Yes = False,
     offline: Offline = False,
+    as_json: PlanAsJson = False,
 ) -> None:
     """Write an STS set: sentence pairs around synonyms, of the same meaning or of another."""
     changes = [*(assign or []), *listed("sts.panel", panel)]
@@ -190,8 +209,9 @@ def sts(
         from curate.stages.sts.stage import planned
 
         work = open_run(pipeline, run, changes)
-        print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look("sts", planned), digits=4)
+        print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look("sts", planned), 4, as_json)
         return
+    only_plans(as_json)
     go(["sts"], pipeline, run, changes, force or retry, allowed(max_cost, yes, retry=retry, offline=offline))
 
 

@@ -54,6 +54,11 @@ def check() -> None:
         raise KeyboardInterrupt
 
 
+def interrupt_reading() -> None:
+    """From now on a press also ends a wait for what a person types: libraries, such as polars, let it go on."""
+    signal.siginterrupt(signal.SIGINT, True)
+
+
 def _hear(how: "Callable[[int, FrameType | None], None] | signal.Handlers", before: object) -> None:
     """Replace the handler of Ctrl-C; one that ignores it, as a shell sets in the background, stays in force."""
     if signal.getsignal(signal.SIGINT) is not before:

@@ -1,14 +1,9 @@
-"""Figures as JSON, and rows as lines of text."""
+"""Rows as lines of text, and what must be said of few."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import typer
-
-
-def print_figures(figures: object, lines: Iterable[str], *, as_json: bool) -> None:
-    """Print figures as indented JSON, Chinese readable; or as lines of text, which are taken only then."""
-    typer.echo(json.dumps(figures, ensure_ascii=False, indent=1) if as_json else "\n".join(lines))
+HEURISTIC = "judged by heuristics alone: these figures show the machinery and are no evidence"
 
 
 def too_few(clusters: int, what: str = "queries") -> list[str]:
@@ -16,6 +11,12 @@ def too_few(clusters: int, what: str = "queries") -> list[str]:
     from curate.stats.bootstrap import FEW
 
     return [f"under {FEW} {what}: these intervals are too narrow"] if clusters < FEW else []
+
+
+def caveats(figures: Mapping[str, Any], queries: int | None) -> list[str]:
+    """Return why figures that resample so many queries should not be trusted blindly; None if nothing is resampled."""
+    said = [HEURISTIC] if figures["heuristic"] else []
+    return said if queries is None else [*said, *too_few(queries)]
 
 
 def as_table(rows: Sequence[Mapping[str, object]], digits: int = 1) -> str:

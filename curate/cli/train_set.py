@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curate.cli import completing
+from curate.cli.envelope import answer
 from curate.cli.options import (
     AsJson,
     Assign,
@@ -21,10 +22,12 @@ from curate.cli.options import (
     Yes,
 )
 from curate.cli.running import allowed, assigned, carry_out, listed, of_source, open_run
-from curate.cli.tables import as_table, print_figures, too_few
+from curate.cli.tables import as_table, caveats, too_few
 
 if TYPE_CHECKING:
     from curate.runs.run import Run
+
+UNCHECKED = "NOT CHECKED FOR LEAKS: name the test set with --test"
 
 
 def train_set(
@@ -67,7 +70,9 @@ def train_set(
     if not carry_out(work, allowed(max_cost, yes), plan=plan, force=force, as_json=as_json):
         return
     found = read_json(work.folder / "train_set" / "train_set.json")
-    print_figures(found, _lines(found, work), as_json=as_json)
+    warnings = caveats(found, found["queries"]["before"] if found["mined"][-1]["pairs"] else None)
+    warnings += [UNCHECKED] if found["leaks"] is None else []
+    answer(found, _lines(found, work), as_json=as_json, warnings=warnings)
 
 
 def _lines(found: Mapping[str, Any], work: "Run") -> Iterator[str]:
@@ -79,7 +84,7 @@ def _lines(found: Mapping[str, Any], work: "Run") -> Iterator[str]:
     yield f"{after:,} of {before:,} queries, {found['positives']:,} positives, {found['negatives']:,} negatives"
     yield from (f"left out, {reason}: {count:,}" for reason, count in queries.items())
     if found["leaks"] is None:
-        yield "NOT CHECKED FOR LEAKS: name the test set with --test"
+        yield UNCHECKED
     else:
         yield leaking(found["leaks"])
     if found["mined"][-1]["pairs"]:

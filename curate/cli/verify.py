@@ -1,11 +1,14 @@
 """`curate verify`: an export against its manifest and the ledger."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from curate.cli.envelope import answer
 from curate.cli.ledger import opened
+from curate.cli.options import AsJson
 
 if TYPE_CHECKING:
     from curate.verify.verify import Verified
@@ -21,30 +24,33 @@ def verify(
     recorded: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE: recorded grades of a `replay` judge; may be repeated.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Check an export's files by their digests, and derive every label again from the ledger.
 
     Exit code 0 if everything agrees, 1 if anything differs, 3 if nothing differs and some parts, which are named, could
     not be checked.
     """
-    from curate.core.errors import UserError
+    from curate.core.errors import CheckFailed, ConfigError, NotFound, Unchecked
     from curate.verify.verify import verify as compare
 
     if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder; give one that `curate export` wrote, or a run's `export`")
+        raise NotFound(f"{folder}: no such folder; give one that `curate export` wrote, or a run's `export`")
     files: dict[str, Path] = {}
     for each in recorded or []:
         name, sign, path = each.partition("=")
         if not sign or not Path(path).is_file():
-            raise UserError(f"--recorded {each!r}: expected NAME=FILE, with a file of recorded grades")
+            raise ConfigError(f"--recorded {each!r}: expected NAME=FILE, with a file of recorded grades")
         files[name] = Path(path)
     with opened(ledger) as store:
         found = compare(folder, store, files)
-    for one in found:
-        typer.echo(_said(one))
-    if any(one.differences for one in found):
-        raise typer.Exit(1)
-    raise typer.Exit(3 if any(one.unchecked for one in found) else 0)
+    different = sum(len(one.differences) for one in found)
+    failed: CheckFailed | None = None
+    if different:
+        failed = CheckFailed(f"{folder}: {different:,} differences; export again, or ask who changed the files")
+    elif unchecked := [part for one in found for part in one.unchecked]:
+        failed = Unchecked(f"{folder}: not checked: {'; '.join(unchecked)}")
+    answer([asdict(one) for one in found], map(_said, found), as_json=as_json, failed=failed)
 
 
 def _said(found: "Verified") -> str:

@@ -4,17 +4,23 @@ CurateError
 ├── UserError         the input is wrong: a sentence with the place, what was expected and what to do; exit code 2
 │   ├── ConfigError   a pipeline file, an option or a name
 │   ├── DataError     a file of queries, documents, qrels or grades
+│   ├── NotFound      what was named is not there: a run, a table, a sample, a ledger
 │   ├── MissingExtra  an optional package that is not installed
 │   └── BudgetError   money: no cap was given, or the cap would be passed
 ├── RunFailed         the input was right and the work could not be finished; exit code 1
+│   ├── CheckFailed   a check was carried out, and what it looked at did not pass; exit code 1
+│   │   └── Unchecked nothing is wrong as far as was looked, and a part could not be looked at; exit code 3
 │   └── Interrupted   Ctrl-C was pressed while models were asked; exit code 130
 └── ProviderError     a call to a model failed; `fatal` says that no other call will pass
     ├── AccessError   a UserError too: the key is wrong, missing, or not allowed to do this; exit code 2
     └── BatchGone     the vendor does not know the batch that it is asked for, or no longer
+
+`curate/cli/error_codes.yaml` gives every class its code for machines and its exit code.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 
 class CurateError(Exception):
@@ -33,16 +39,35 @@ class DataError(UserError):
     """A data file does not hold what it should."""
 
 
+class NotFound(UserError):
+    """What was named is not there: a run, a table, a sample, a ledger."""
+
+
 class MissingExtra(UserError):
     """An optional package is not installed."""
 
 
 class BudgetError(UserError):
-    """A paid step has no permission to spend, or not enough of it."""
+    """A paid step has no permission to spend, or not enough of it.
+
+    `planned`: what it would send and cost, a row per model, where permission is lacking.
+    """
+
+    def __init__(self, message: str, planned: Sequence[Mapping[str, Any]] = ()) -> None:
+        super().__init__(message)
+        self.planned = planned
 
 
 class RunFailed(CurateError):
     """The work could not be finished though the input was right."""
+
+
+class CheckFailed(RunFailed):
+    """A check was carried out, and what it looked at did not pass."""
+
+
+class Unchecked(CheckFailed):
+    """Nothing is wrong as far as was looked, and a part, which is named, could not be looked at."""
 
 
 class Interrupted(RunFailed):

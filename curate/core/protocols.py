@@ -155,6 +155,8 @@ class Kit:
     of use for a plugin that knows ids from outside the run."""
     scale: Scale = FIVE
     """Of the grades that judges give: that of the pipeline's rubric."""
+    language: str = "zh"
+    """Of the texts, as the pipeline says or their script shows."""
     may_send: MaySend = freely
     """Called with who sends, and the address, before anything made of texts goes there; UserError if it must not."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from curate.core.config import Json, canonical
-from curate.core.errors import DataError, UserError, suggestion
+from curate.core.errors import DataError, NotFound, UserError, suggestion
 from curate.core.scale import FIVE, Scale
 from curate.review import guide
 from curate.review.forms import Form, explained, form
@@ -73,7 +73,7 @@ class Sample:
         """Return the sample in a folder; DataError if it is damaged or of another version."""
         if not (folder / "design.json").is_file():
             known = [path.parent.name for path in folder.parent.glob("*/design.json")]
-            raise UserError(
+            raise NotFound(
                 f"{folder}: no such sample; {suggestion(folder.name, known)}; `curate review export` draws one"
             )
         try:
@@ -95,7 +95,7 @@ class Sample:
             return cls.load(run / "reviews" / name)
         found = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime)
         if not found:
-            raise UserError(f"{run}: no sample was drawn yet; `curate review export --size N` draws one")
+            raise NotFound(f"{run}: no sample was drawn yet; `curate review export --size N` draws one")
         return cls.load(found[-1].parent)
 
     @staticmethod

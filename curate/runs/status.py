@@ -60,6 +60,16 @@ def _judging(run: Run, state: State, mark: Mark | None) -> dict[str, Json]:
     return dict(zip(JUDGING, found, strict=True))
 
 
+def spent(rows: Sequence[Mapping[str, Json]]) -> dict[str, float]:
+    """Return currency -> what the stages of `status_rows` were paid; what has no known price is left out."""
+    total: dict[str, float] = {}
+    for row in rows:
+        whole = {str(row["currency"]): row["cost"]} if row["cost"] and row["currency"] else {}
+        for currency, amount in cast("Mapping[str, float]", row["paid"] or whole).items():
+            total[currency] = total.get(currency, 0.0) + amount
+    return dict(sorted(total.items()))
+
+
 def told(rows: Sequence[Mapping[str, Json]]) -> list[str]:
     """Return what there is to say of judging that is not done, of several currencies, and the stages' notes."""
     lines = []

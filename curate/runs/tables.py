@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from curate import stages
-from curate.core.errors import DataError, UserError, suggestion
+from curate.core.errors import DataError, NotFound, UserError, suggestion
 from curate.runs.foreign_files import is_run
 from curate.system.files import read_json
 
@@ -22,9 +22,7 @@ def newest(parent: Path = Path("runs")) -> Path:
     """Return the run folder that was worked in last; UserError if there is none."""
     runs = [path.parent for path in parent.glob(f"*/{SETTINGS}") if is_run(path.parent)]
     if not runs:
-        raise UserError(
-            f"no run folder in {parent.resolve()}; start with `curate run PIPELINE.yaml`, or give --run DIR"
-        )
+        raise NotFound(f"no run folder in {parent.resolve()}; start with `curate run PIPELINE.yaml`, or give --run DIR")
     return max(runs, key=lambda run: (run / SETTINGS).stat().st_mtime_ns)
 
 
@@ -44,7 +42,7 @@ def newest_when_done(run: Path) -> Iterator[None]:
 def table_paths(run: Path) -> list[Path]:
     """Return the files of all tables and figures of a run, in the order of its stages; UserError if it is none."""
     if not run.is_dir():
-        raise UserError(f"{run}: no such run folder; give one with --run")
+        raise NotFound(f"{run}: no such run folder; give one with --run")
     files = [path for each in stages.KNOWN for path in (run / each).glob("*.*") if path.suffix in SHOWN]
     return [path for path in files if path.name != "stage.json"]
 
@@ -58,7 +56,7 @@ def table_path(run: Path, table: str) -> Path:
     tables = table_paths(run)
     found = [path for path in tables if path.stem == name and stage in ("", path.parent.name)]
     if not found:
-        raise UserError(f"{run}: no table {table!r}; {suggestion(name, {path.stem for path in tables})}")
+        raise NotFound(f"{run}: no table {table!r}; {suggestion(name, {path.stem for path in tables})}")
     return found[-1]
 
 

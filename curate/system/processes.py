@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -39,7 +40,7 @@ def spread(
     # A fork would copy locks that other threads hold, as those of polars.
     with ProcessPoolExecutor(processes, get_context("spawn"), _start, (build,)) as pool:
         for thing, batch in batches:
-            with _uninterrupted():
+            with _uninterrupted(), without_script():
                 waiting.append((thing, pool.submit(_work, batch)))
             if len(waiting) >= processes * AHEAD:
                 yield _next(waiting)
@@ -55,6 +56,23 @@ def _uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def without_script() -> Iterator[None]:
+    """Hide the script of this process from processes that are spawned meanwhile.
+
+    A spawned process imports it anew, so that one without `if __name__ == "__main__"` would begin its work again; what
+    is done there is defined in modules.
+    """
+    main = vars(sys.modules["__main__"])
+    hidden: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
+    main.pop("__file__", None)
+    main["__spec__"] = None
+    try:
+        yield
+    finally:
+        main.update(hidden)
 
 
 def _next(waiting: deque[tuple[Thing, Future[Result]]]) -> tuple[Thing, Result]:

@@ -36,11 +36,11 @@ NOTES = {
 }
 
 
-def data(folder: Path) -> None:
-    """Write a part of the demo's data as a BEIR folder, and as two files beside it."""
-    texts = {name: pl.read_ndjson(resources.demo() / f"{name}.jsonl") for name in ("queries", "corpus")}
+def data(folder: Path, demo: Path) -> pl.DataFrame:
+    """Write a part of a demo's data as a BEIR folder; return the documents."""
+    texts = {name: pl.read_ndjson(demo / f"{name}.jsonl") for name in ("queries", "corpus")}
     asked = texts["queries"][QUERIES]
-    qrels = pl.read_csv(resources.demo() / "qrels" / "test.tsv", separator="\t")
+    qrels = pl.read_csv(demo / "qrels" / "test.tsv", separator="\t")
     known = qrels.filter(pl.col("query-id").is_in(asked["_id"].implode()))
     liked = pl.col("_id").is_in(known["corpus-id"].implode())
     answers = texts["corpus"].sort(~liked, pl.col("text").str.len_chars(), "_id").head(DOCUMENTS)
@@ -49,16 +49,21 @@ def data(folder: Path) -> None:
     asked.write_ndjson(folder / "queries.jsonl")
     answers.write_ndjson(folder / "corpus.jsonl")
     known.write_csv(folder / "qrels" / "test.tsv", separator="\t")
-    asked.select(qid="_id", question="text").write_csv(folder.parent / "queries.csv")
-    answers.select(doc=pl.struct("title", id="_id", body="text")).write_ndjson(folder.parent / "answers.jsonl")
+    return answers
 
 
 def library(folder: Path) -> None:
     """Write the data, run the demo's pipeline on it, and lay out every file that a page takes for granted."""
-    data(folder / "data")
+    answers = data(folder / "data", resources.demo())
+    answers.select(doc=pl.struct("title", id="_id", body="text")).write_ndjson(folder / "answers.jsonl")
+    asked = pl.read_ndjson(folder / "data" / "queries.jsonl")
+    asked.select(qid="_id", question="text").write_csv(folder / "queries.csv")
+    data(folder / "data-en", resources.demo() / "en")
     (folder / "pipelines").mkdir()
-    packaged = (ROOT / "pipelines" / "demo.yaml").read_text(encoding="utf-8")
-    (folder / "pipelines" / "demo.yaml").write_text(packaged.replace("source: demo", "source: data"), encoding="utf-8")
+    for name, source in (("demo", "data"), ("demo-en", "data-en")):
+        packaged = (ROOT / "pipelines" / f"{name}.yaml").read_text(encoding="utf-8")
+        place = folder / "pipelines" / f"{name}.yaml"
+        place.write_text(packaged.replace(f"source: {name}\n", f"source: {source}\n"), encoding="utf-8")
     done = curate(folder, "run", "demo")
     assert done.returncode == 0, done.stderr
     export = folder / "runs" / "demo" / "export"
@@ -70,6 +75,7 @@ def library(folder: Path) -> None:
     shutil.copy(folder / "home" / "ledger.db", folder)
     shutil.copytree(folder / "runs" / "demo", folder / "runs" / "mine")
     (folder / "notes.jsonl").write_text(json.dumps(NOTES, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "ratings.csv").write_text("item;ann;ben\n1;S;S\n2;A;B\n3;B;B\n4;D;D\n", encoding="utf-8")
     (folder / "in.csv").write_text("id,text\n1,电话13912345678\n", encoding="utf-8")
 
 
@@ -86,14 +92,17 @@ def left(folder: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
-def models(folder: Path, url: str) -> None:
-    """Write a models.yaml by which every preset is asked at another address, with the same key and price."""
+def models(folder: Path, url: str, *, keyed: bool = False) -> None:
+    """Write a models.yaml by which every preset is asked at another address, with the same key and price.
+
+    `keyed` leaves out those that need no key, which `curate init` would propose.
+    """
     presets = read_yaml(ROOT / "curate/llm/providers/presets.yaml")
     kept = ("key_env", "price")
     table = {
         name: {"base_url": url, **{key: each[key] for key in kept if key in each}}
         for name, each in presets.items()
-        if isinstance(each, dict)
+        if isinstance(each, dict) and ("key_env" in each or not keyed)
     }
     (folder / "models.yaml").write_text(yaml.safe_dump(json.loads(json.dumps(table, default=str))), encoding="utf-8")
 

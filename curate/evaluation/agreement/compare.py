@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import polars as pl
 
+from curate.checks.run_files import rankings
 from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.scale import Scale
@@ -19,10 +20,19 @@ from curate.report.run_figures import only_heuristics
 from curate.review import Desk, Sample, published
 from curate.review.checked_rows import checked
 from curate.review.judge_errors import dependence
+from curate.runs.run import Run
+from curate.stages.configs import ConsensusConfig
 from curate.system.files import read_json, read_scale, read_table
 
 GRADED = "graded, lower median"
 """Labels that are the gain of the lower median of the judges' grades, contested pairs among them."""
+
+
+def compared(work: Run, seed: int | None, truth: Path | None, run_files: Sequence[Path] = ()) -> dict[str, Json]:
+    """Return what `compare` does of a run under its own settings; `run_files` are rankings of further systems."""
+    head, policy = work.pipeline.head, cast("ConsensusConfig", work.pipeline.sections["consensus"]).policy
+    others = rankings(work.beside("consensus"), run_files) if run_files else None
+    return compare(work.folder, head.seed if seed is None else seed, truth, head.judges, policy, others)
 
 
 def compare(

@@ -1,4 +1,4 @@
-"""Agreement of raters from a file: CSV, TSV or Parquet, a column per rater or a row per rating, numbers or words."""
+"""Agreement of raters from a file of ratings: a column per rater or a row per rating, numbers or words."""
 
 import math
 from collections import Counter
@@ -114,7 +114,7 @@ def _dependence(found: Ratings, sides: Ints | None, seed: int) -> dict[str, Json
 
 def read(path: Path, layout: Layout) -> Ratings:
     """Return the ratings of a file; DataError names the line, what was found there and what was expected."""
-    source = opened(path)
+    source = opened(path, layout.delimiter, layout.sheet)
     plan = raters.planned(str(path), source.header() or [], layout)
     cells, notes = _Cells(), list(plan.notes)
     if plan.form == "wide" and not layout.raters:

@@ -17,6 +17,8 @@ class Row:
     values: Mapping[str, object]
     at: int
     """How far the source is read, in the unit of its `size`."""
+    part: str = ""
+    """What stands before the line where that is the id, so that the lines of several files differ."""
 
 
 @dataclass(frozen=True, slots=True)

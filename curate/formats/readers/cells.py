@@ -1,27 +1,32 @@
-"""The cells of any table of ratings, as text: CSV, TSV or Parquet, with any separator."""
+"""The cells of any table of ratings, as text: CSV, TSV, Excel, Parquet or Arrow, packed or not."""
 
-import math
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator
+from math import isnan
 from pathlib import Path
 
 from curate.core.errors import ConfigError, DataError
-from curate.formats.readers import Problem
-from curate.formats.readers.file import File, Format
+from curate.formats.readers import Problem, packed
+from curate.formats.readers.delimiter import named
+from curate.formats.readers.file import BINARY, ENDINGS, File
 
-ENDINGS: Mapping[str, Format] = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
+FORMATS = ("csv", "tsv", "xlsx", "parquet", "arrow")
+"""Those of tables with one header."""
 
 
-def opened(path: Path) -> File:
-    """Return a file of ratings; between its cells may stand something else than its ending says."""
-    if path.suffix.lower() not in ENDINGS:
-        raise ConfigError(f"{path}: found the ending {path.suffix!r}, expected one of {', '.join(ENDINGS)}; save it so")
+def opened(path: Path, delimiter: str | None = None, sheet: str | None = None) -> File:
+    """Return a file of ratings; what stands between its cells is found if it is not said."""
+    ending, packing = packed.ending(path)
+    found = ENDINGS.get(ending)
+    if found not in FORMATS or (packing and found in BINARY):
+        known = ", ".join(ending for ending, format_ in ENDINGS.items() if format_ in FORMATS)
+        raise ConfigError(f"{path}: found the ending {f'{ending}{packing}'!r}, expected one of {known}; save it so")
     if not path.is_file():
         raise DataError(f"{path}: no such file, expected one of ratings; check the path")
-    source = File(path, ENDINGS[path.suffix.lower()], option=None)
-    header = source.header() or []
-    between = next((each for each in ";\t,|" if len(header) == 1 and each in header[0]), None)
-    return replace(source, delimiter=between) if source.format != "parquet" else source
+    try:
+        sign = None if delimiter is None else named(delimiter)
+    except ValueError as error:
+        raise ConfigError(f"--delimiter: {error}, found {delimiter!r}; correct it") from error
+    return File(path, found, option=None, delimiter=sign, sheet=sheet)
 
 
 def texts(source: File, wanted: Collection[str]) -> Iterator[tuple[int, dict[str, str]]]:
@@ -34,6 +39,6 @@ def texts(source: File, wanted: Collection[str]) -> Iterator[tuple[int, dict[str
 
 def _text(value: object) -> str:
     """Return a cell as text; empty for none, whole numbers without a point."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
+    if value is None or (isinstance(value, float) and isnan(value)):
         return ""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()

@@ -1,13 +1,16 @@
 """Text files of unknown encoding: which one it is, and their lines."""
 
 import codecs
-from collections.abc import Iterator
+import io
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Literal
 
 from curate.core.common_hanzi import common
 from curate.core.errors import DataError
+from curate.formats.readers.packed import Unpacked, opened
 
 Encoding = Literal["utf-8", "utf-16", "gb18030", "big5"]
 SAMPLE = 1_000
@@ -45,12 +48,12 @@ class Line:
     text: str | None
     """None if its bytes are not valid in the file's encoding."""
     at: int
-    """Bytes of the file read so far."""
+    """Bytes of the file read so far, as it lies on the disk."""
 
 
 def detect(path: Path, option: str | None) -> Encoding:
     """Return the encoding of a text file, as `guess` finds it."""
-    with path.open("rb") as stream:
+    with opened(path) as stream:
         return guess(stream, str(path), option)
 
 
@@ -72,8 +75,7 @@ def guess(stream: BinaryIO, place: str, option: str | None) -> Encoding:
             return "utf-16" if name == "utf-16" else "utf-8"
     if b"\0" in head:
         raise DataError(f"{place}: found zero bytes, expected text (UTF-16 needs its byte order mark); {remedy}")
-    stream.seek(0)
-    sample = _sample(stream)
+    sample = _sample(chain(io.BytesIO(head + stream.readline()), stream))
     scores: dict[Encoding, float] = {name: _plausible(sample, name) for name in ("gb18030", "big5")}
     best: Encoding = "big5" if scores["big5"] > scores["gb18030"] else "gb18030"
     valid = [text for line in sample if (text := _decode(line, "utf-8")) is not None]
@@ -89,7 +91,7 @@ def guess(stream: BinaryIO, place: str, option: str | None) -> Encoding:
     return best
 
 
-def _sample(stream: BinaryIO) -> list[bytes]:
+def _sample(stream: Iterable[bytes]) -> list[bytes]:
     """Return the first lines that hold bytes above 127, at most `SAMPLE` of them or about a megabyte."""
     sample: list[bytes] = []
     size = 0
@@ -143,7 +145,7 @@ def lines(stream: BinaryIO, encoding: Encoding) -> Iterator[Line]:
     bytewise = ((_decode(line, encoding), len(line)) for line in stream)
     at = 0
     for number, (text, length) in enumerate(_utf16(stream) if encoding == "utf-16" else bytewise, start=1):
-        at += length
+        at = stream.consumed() if isinstance(stream, Unpacked) else at + length
         yield Line(number, text.removeprefix("\ufeff") if number == 1 and text else text, at)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 
 from curate.core.config import parse_yaml
@@ -9,12 +10,15 @@ from curate.core.errors import DataError
 from curate.formats.readers import Problem, Row, Source, Table
 from curate.formats.readers.file import File
 from curate.formats.readers.items import LINE, NAMES, OPTIONAL, plain
+from curate.formats.readers.names import plain as plain_name
 from curate.system.resources import data_file
 
 LOOKED = 200
 """First rows that are looked at."""
 ORDER = ("id", "query_id", "doc_id", "score", "title", "text")
 """In which fields choose their column."""
+TABULAR = frozenset({"csv", "tsv", "xlsx"})
+"""Formats whose first row names the columns."""
 SHORT = 20
 """A longer name of a column may be a text, in a file without a line of names, and is not shown."""
 
@@ -31,39 +35,71 @@ class Guess:
     """Columns that hold text and were not chosen, longest first."""
     texts: Sequence[str] = field(repr=False, default=())
     """The texts of these rows."""
+    seen: Sequence[str] = ()
+    """All columns."""
 
 
-def guess(source: Source, table: Table) -> Guess:
+def guess(source: Source, table: Table, named: Mapping[str, str] | None = None) -> Guess:
     """Return the columns of a table by their names, and by what stands in them where no name is known.
 
-    Dotted names reach into JSON objects. DataError, which names the columns that are there, if no column can hold a
-    field that the table needs.
+    Dotted names reach into JSON objects. What a user has `named`, field -> column, is taken as it is. DataError, which
+    names the columns that are there, if one of these is not, or if no column can hold a field that the table needs.
     """
-    rows = [dict(_flat(row.values)) for row in islice(_readable(source), LOOKED)]
-    columns: dict[str, list[object]] = {}
-    for row in rows:
-        for name, value in row.items():
-            columns.setdefault(name, []).append(value)
-    if not rows:
+    columns, count = first_columns(source)
+    if not count:
         raise DataError(_unread(source, table))
-    taken: dict[str, str] = {}
+    taken: dict[str, str] = dict(named or {})
+    _check_named(source, table, list(columns), taken)
     for find in (_named, _fitting):  # what is known by its name first: a short text is not to be taken for an id
         for wanted in sorted(set(NAMES[table]) - set(taken), key=ORDER.index):
             free = {name: values for name, values in columns.items() if name not in taken.values()}
-            found = find(wanted, table, free, len(rows))
+            found = find(wanted, table, free, count)
             if found is not None:
                 taken[wanted] = found
-    if "id" in NAMES[table] and "id" not in taken and _named("text", table, columns, len(rows)):
+    if "id" in NAMES[table] and "id" not in taken and _named("text", table, columns, count):
         taken["id"] = LINE  # a column that is called a text is the name of one, and no first row of data
     _complain(source, table, list(columns), taken)
-    usual = {each: column for each, column in taken.items() if column in NAMES[table][each]}
+    usual = {
+        each: column for each, column in taken.items() if column in NAMES[table][each] and each not in (named or {})
+    }
     free = {name: values for name, values in columns.items() if name not in taken.values() and _length(values) > 0}
     return Guess(
         {each: column for each, column in taken.items() if each not in usual},
         usual,
         sorted(free, key=lambda name: -_length(free[name])),
         [str(value) for value in columns.get(taken.get("text", ""), [])],
+        list(columns),
     )
+
+
+def first_columns(source: Source) -> tuple[dict[str, list[object]], int]:
+    """Return the values of every column in the first rows that can be read, and the number of these rows."""
+    columns: dict[str, list[object]] = {}
+    count = 0
+    for row in islice(_readable(source), LOOKED):
+        count += 1
+        for name, value in _flat(row.values):
+            columns.setdefault(name, []).append(value)
+    return columns, count
+
+
+def has_known_name(names: Iterable[str], table: Table, fields: Iterable[str] = ()) -> bool:
+    """Say whether a column is named like one of some fields of a table, of any field if none is given."""
+    spellings = {plain_name(part) for name in names for part in (name, name.rsplit(".", 1)[-1])}
+    return any(spellings & set(_spellings(table, wanted)) for wanted in fields or NAMES[table])
+
+
+def _check_named(source: Source, table: Table, columns: Sequence[str], named: Mapping[str, str]) -> None:
+    for wanted, column in named.items():
+        if column not in columns and column != LINE:
+            raise DataError(
+                f"{source.place}: found the columns {_shown(columns)}, expected {column!r}, which is named for the "
+                f"{wanted} of {table}; name one of these"
+            )
+
+
+def _shown(columns: Sequence[str]) -> str:
+    return ", ".join(name if len(name) <= SHORT else f"one of {len(name)} characters" for name in columns)
 
 
 def _flat(values: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, object]]:
@@ -88,27 +124,37 @@ def _unread(source: Source, table: Table) -> str:
 
 def _complain(source: Source, table: Table, columns: Sequence[str], taken: Mapping[str, str]) -> None:
     """Raise DataError if a field has no column, or the names of columns look like a first row of data."""
-    names = ", ".join(name if len(name) <= SHORT else f"one of {len(name)} characters" for name in columns)
+    names = _shown(columns)
     absent = [field for field in NAMES[table] if field not in {*taken, *OPTIONAL}]
     if absent:
-        hint = "; between columns a CSV file has commas, a TSV file tabs" if len(columns) == 1 else ""
+        hint = f"; what is between columns can be said with ingest.{table}.delimiter" if len(columns) == 1 else ""
         raise DataError(
             f"{source.place}: found the columns {names}, none of which looks like the {absent[0]} of {table}; "
             f"name the one that holds it {absent[0]!r}, or add one{hint}"
         )
-    if isinstance(source, File) and source.format in {"csv", "tsv"} and any(map(str.isdigit, taken.values())):
+    if isinstance(source, File) and source.format in TABULAR and any(map(str.isdigit, taken.values())):
         raise DataError(
-            f"{source.place}:1: found the columns {names}, expected names; put a line such as id,text above the data"
+            f"{source.place}:1: found the columns {names}, expected names; put a line such as id,text above the data, "
+            f"or set ingest.{table}.header: false"
         )
 
 
 def _named(wanted: str, table: Table, columns: Mapping[str, Sequence[object]], _: int) -> str | None:
-    """Return the column with a usual name, else one of the names that people give such a column."""
-    text = data_file("formats/readers/columns.yaml").read_text(encoding="utf-8")
-    known: dict[str, dict[str, list[str]]] = parse_yaml(text)
-    names = {name.rsplit(".", 1)[-1].strip().lower(): name for name in reversed(list(columns))}
+    """Return the column with a usual name, else one with a name that people give such a column, in any spelling.
+
+    Of a dotted name the last part counts, where no whole name does.
+    """
     exact = next((name for name in NAMES[table][wanted] if name in columns), None)
-    return exact or next((names[name] for name in known[table].get(wanted, ()) if name in names), None)
+    spelt = {plain_name(name.rsplit(".", 1)[-1]): name for name in sorted(columns, key=lambda name: -name.count("."))}
+    whole = {plain_name(name): name for name in reversed(list(columns)) if "." not in name}
+    known = spelt | whole
+    return exact or next((known[name] for name in _spellings(table, wanted) if name in known), None)
+
+
+@cache
+def _spellings(table: Table, wanted: str) -> tuple[str, ...]:
+    known: dict[str, dict[str, list[str]]] = parse_yaml(data_file("formats/readers/columns.yaml").read_text("utf-8"))
+    return tuple(plain_name(name) for name in (*NAMES[table][wanted], *known[table].get(wanted, ())))
 
 
 def _fitting(wanted: str, _: Table, columns: Mapping[str, Sequence[object]], rows: int) -> str | None:

@@ -122,17 +122,22 @@ def _missing(header: Sequence[str], names: Names) -> list[str]:
     ]
 
 
+def reached(values: Mapping[str, object], name: str) -> tuple[object, ...]:
+    """Return the value of a column, by its whole name or by a dotted one, as the only entry; empty if it is absent."""
+    if name in values:
+        return (values[name],)
+    value: object = values
+    for part in name.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return ()
+        value = value[part]
+    return (value,)
+
+
 def _value(row: Row, field: str, names: Names) -> object:
     for name in names[field]:
-        if name in row.values:
-            return row.values[name]
-        value: object = row.values
-        for part in name.split("."):
-            if not isinstance(value, Mapping) or part not in value:
-                break
-            value = value[part]
-        else:
-            return value
+        if found := reached(row.values, name):
+            return found[0]
     if field in OPTIONAL:
         return None
     wanted = " or ".join(repr(name) for name in names[field])
@@ -160,7 +165,7 @@ def _encodable(text: str) -> bool:
 
 def _id(row: Row, field: str, names: Names) -> str:
     if names[field] == (LINE,):
-        return str(row.line)
+        return f"{row.part}{row.line}"
     value = _value(row, field, names)
     whole = isinstance(value, int) and not isinstance(value, bool)
     if not isinstance(value, str) and not whole:

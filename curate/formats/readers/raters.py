@@ -14,6 +14,7 @@ from typing import Literal
 from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError, DataError, suggestion
 from curate.core.model_family import family
+from curate.formats.readers.names import plain
 from curate.panel.agreement_figures import Level
 from curate.stats.agreement import Missing
 from curate.system.resources import data_file
@@ -55,6 +56,10 @@ class Layout:
     """Words that stand for a missing rating, besides an empty cell."""
     missing: Missing = "gwet"
     """How kappa treats missing ratings."""
+    delimiter: str | None = None
+    """Between the cells of a CSV or TSV file; found without one."""
+    sheet: str | None = None
+    """Of an Excel file."""
 
     def __post_init__(self) -> None:
         if (self.rater is None) != (self.rating is None):
@@ -211,7 +216,7 @@ def kin(name: str) -> str | None:
 def is_named(name: str, role: str) -> bool:
     """Say whether a name is one of a role's, or has a word that is one: `human` in human_1, 医生 in 王医生."""
     known = _names()[role]
-    if _plain(name).rstrip("0123456789" if role == "category" else "") in known:
+    if plain(name).rstrip("0123456789" if role == "category" else "") in known:
         return True
     words = _words(name) if role in _WITHIN else []
     return any(word in known for word in words) or any(
@@ -221,8 +226,8 @@ def is_named(name: str, role: str) -> bool:
 
 def _named(role: str, header: Sequence[str]) -> str | None:
     """Return the column with the first of a role's names."""
-    plain = {_plain(name): name for name in reversed(header)}
-    return next((plain[name] for name in _names()[role] if name in plain), None)
+    known = {plain(name): name for name in reversed(header)}
+    return next((known[name] for name in _names()[role] if name in known), None)
 
 
 def _rater(names: Sequence[str], name: str, option: str) -> str:
@@ -236,10 +241,6 @@ def _same(name: str, names: Sequence[str]) -> str | None:
     """Return the name itself if it is there, else the only one that differs in case alone."""
     alike = [each for each in names if each.casefold() == name.casefold()]
     return name if name in names else alike[0] if len(alike) == 1 else None
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[-_.\s]", "", name).casefold()
 
 
 def _words(name: str) -> list[str]:

@@ -1,22 +1,28 @@
 """What a pipeline file says about its input, and the sources that this stands for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from curate.core.config import Json, Section
 from curate.core.errors import ConfigError, DataError
-from curate.formats.readers import TABLES, Source, Table
+from curate.formats.readers import TABLES, Source, Table, delimiter, irds, layout, shards
 from curate.formats.readers.file import File, Format, format_of
 from curate.formats.readers.items import NAMES, Names
-from curate.formats.readers.layout import Parts, find
 from curate.formats.readers.task import TaskTable, named
 from curate.system import resources
 
+Delimiter = Annotated[str, AfterValidator(delimiter.named)]
+SheetName = Annotated[str, BeforeValidator(str)]
+"""A sheet may be called 2026."""
 Paths = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+
+
+SHOWN = 8
+"""Names of files in one sentence."""
 
 
 class QueryColumns(Section):
@@ -51,9 +57,19 @@ class Columns(Section):
 class FileSection(Section):
     """The files of one table."""
 
-    path: Paths = Field(description="a path, or a list of them")
-    format: Literal["auto", "jsonl", "csv", "tsv", "parquet", "txt"] = Field(
-        default="auto", description="`auto` goes by the ending; `txt` is a text per line"
+    path: Paths = Field(description="a file or a folder of files, or a list of them")
+    format: Literal["auto", "jsonl", "csv", "tsv", "xlsx", "parquet", "arrow", "trec", "txt"] = Field(
+        default="auto", description="`auto` goes by the ending; `txt` is a text per line, `trec` qrels without a header"
+    )
+    delimiter: Delimiter | None = Field(
+        default=None, description="between the cells of a CSV or TSV file, such as `;` or `tab`; found without it"
+    )
+    header: bool = Field(
+        default=True, description="false: the first row holds data, and the columns are column_1, column_2, ..."
+    )
+    sheet: SheetName | None = Field(
+        default=None,
+        description="sheet of an .xlsx file; without it the only one with data, or that of the table's name",
     )
 
 
@@ -79,7 +95,8 @@ class Input(Section):
     """Where queries, corpus and qrels come from."""
 
     source: str | None = Field(
-        default=None, description="a folder (BEIR or MTEB layout), the name of an mteb task, or `demo`"
+        default=None,
+        description="a folder (BEIR or MTEB layout), an mteb task, `irds:` with an id of ir_datasets, or `demo`",
     )
     queries: QueriesFile | None = Field(default=None, description="files of queries, in place of those of the source")
     corpus: CorpusFile | None = Field(default=None, description="files of documents, in place of those of the source")
@@ -104,6 +121,8 @@ class Sources:
     tables: Mapping[Table, Sequence[Source]]
     other_qrels: Sequence[Source] = field(default_factory=list)
     """Qrels of the other splits of a folder; their queries are left out."""
+    notes: Sequence[str] = ()
+    """What was chosen among several splits, a sentence each."""
 
     def digests(self) -> dict[str, Json]:
         """Return name and digest of every source, per table and for `other_qrels`."""
@@ -118,35 +137,70 @@ def sources(config: Input) -> Sources:
     """
     own = {table: _files(config, table) for table in TABLES if getattr(config, table) is not None}
     found = Sources({}) if config.source is None else _of(config.source, config)
-    tables = {table: own.get(table) or found.tables.get(table, []) for table in TABLES}
+    tables = {table: own[table].tables[table] if table in own else found.tables.get(table, []) for table in TABLES}
     for table in ("queries", "corpus"):
         if not tables[table]:
-            raise ConfigError(
-                f"ingest: found no {table}; set ingest.source to a folder with {table}.jsonl (BEIR) or with a "
-                f"README.md that has `configs:` (MTEB), or ingest.{table}.path to a file"
-            )
-    return Sources(tables, [] if "qrels" in own else found.other_qrels)
+            raise ConfigError(f"ingest: found no {table}; {_MISSING.format(table=table)}{_held(config.source)}")
+    kept = [note for note in found.notes if not note.startswith(tuple(own))]  # of tables that are read elsewhere
+    notes = [*kept, *(note for each in own.values() for note in each.notes)]
+    return Sources(tables, [] if "qrels" in own else found.other_qrels, notes)
 
 
-def _files(config: Input, table: Table) -> list[File]:
+_MISSING = (
+    "set ingest.source to a folder with {table}.jsonl (BEIR), with a folder {table} or with a README.md that has "
+    "`configs:` (MTEB), or ingest.{table}.path to a file"
+)
+
+
+def _held(source: str | None) -> str:
+    """Return what a folder holds that may be a table, as a clause; empty if there is nothing."""
+    folder = Path(source or "").expanduser()
+    names = [path.name for path in layout.readable(folder)] if source and folder.is_dir() else []
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"; {source} holds {', '.join(names[:SHOWN])}{more}" if names else ""
+
+
+def _files(config: Input, table: Table) -> Sources:
+    """Return the sources of one table, of the files and folders that the settings name."""
     section: FileSection = getattr(config, table)
-    paths = [Path(path).expanduser() for path in section.path]
-    for path in paths:
-        if not path.is_file():
-            raise DataError(f"{path}: no such file; set ingest.{table}.path to the file of the {table}")
-    return [_file(path, config, None if section.format == "auto" else section.format) for path in paths]
+    paths: list[Path] = []
+    notes: list[str] = []
+    for place in (Path(path).expanduser() for path in section.path):
+        if place.is_dir():
+            found, said = shards.files(place, table, config.split)
+            paths, notes = paths + found, notes + said
+        elif place.is_file():
+            paths.append(place)
+        else:
+            raise DataError(f"{place}: no such file; set ingest.{table}.path to the file of the {table}")
+    return Sources({table: _numbered(paths, table, config)}, notes=notes)
 
 
-def _file(path: Path, config: Input, format_: Format | None = None) -> File:
-    return File(path, format_ or format_of(path), config.encoding)
+def _numbered(paths: Sequence[Path], table: Table, config: Input) -> list[File]:
+    """Return files as sources; where a line's number is the id, that of a second file begins with 2-."""
+    parts = ["", *(f"{number}-" for number in range(2, len(paths) + 1))]
+    return [_file(path, table, config, part) for path, part in zip(paths, parts, strict=False)]
+
+
+def _file(path: Path, table: Table, config: Input, part: str) -> File:
+    section: FileSection | None = getattr(config, table)
+    named = section.format if section else "auto"
+    format_: Format = format_of(path) if named == "auto" else named
+    found = File(path, format_, config.encoding, table=table, part=part)
+    if section is None:
+        return found
+    return replace(found, delimiter=section.delimiter, has_header=section.header, sheet=section.sheet)
 
 
 def _of(source: str, config: Input) -> Sources:
+    if source.startswith(irds.PREFIX):
+        return Sources(dict(irds.tables(source.removeprefix(irds.PREFIX))))
     folder = resources.demo(source) if source in resources.DEMOS else Path(source).expanduser()
     if folder.is_dir():
-        parts: Parts = find(folder, config.split)
-        tables: dict[Table, Sequence[Source]] = {t: [_file(path, config) for path in parts.of(t)] for t in TABLES}
-        return Sources(tables, [_file(path, config) for path in parts.other_qrels])
+        parts = layout.find(folder, config.split)
+        plain = Input(encoding=config.encoding)  # what is said of one table's files does not hold for those of a folder
+        tables: dict[Table, Sequence[Source]] = {t: _numbered(parts.of(t), t, plain) for t in TABLES}
+        return Sources(tables, _numbered(parts.other_qrels, "qrels", plain), parts.notes)
     if folder.exists():
         raise ConfigError(f"{folder}: found a file, expected a folder; set ingest.queries.path and ingest.corpus.path")
     if len(folder.parts) > 1 or source.startswith((".", "~")):

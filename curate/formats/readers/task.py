@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from curate.core.config import digest
 from curate.core.errors import ConfigError, RunFailed
 from curate.formats.readers import Row, Table
-from curate.formats.readers.layout import DEFAULT_SPLIT, choose
+from curate.formats.readers.splits import DEFAULT_SPLIT, choose
 from curate.system.extras import needed
 
 

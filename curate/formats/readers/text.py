@@ -1,18 +1,19 @@
-"""Rows of JSONL, CSV and TSV files, and of files with a text per line."""
+"""Rows of JSON and JSONL files, and of files with a text per line."""
 
-import csv
 import json
-import sys
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Literal
 
 from curate.core.config import kind_of
-from curate.core.errors import DataError
 from curate.formats.readers import Problem, Row
-from curate.formats.readers.encoding import OLD_MAC, Encoding, Line, lines
+from curate.formats.readers.encoding import Encoding, lines
+from curate.formats.readers.packed import opened
 
 FIX = "correct the line, or set ingest.on_error: drop"
+CORRECT = "correct it, or write the file as JSONL, an object per line"
+_BLANK = 100
+"""Blank lines, at most, before a list begins."""
 COLUMN = "text"
 """The one column of a file with a text per line."""
 _PLAIN_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
@@ -20,7 +21,37 @@ _PLAIN_NAME = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-."
 
 def jsonl(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
     """Return the objects of all lines that are not blank, as they are read."""
-    return _each(path, encoding, lambda number, text, at: _object(number, text.rstrip(), at))
+    return each(path, encoding, lambda number, text, at: _object(number, text.rstrip(), at))
+
+
+def is_list(path: Path, encoding: Encoding) -> bool:
+    """Say whether a file is one list of JSON objects, rather than an object per line."""
+    with opened(path) as stream:
+        first = (line.text.strip() for line in islice(lines(stream, encoding), _BLANK) if line.text)
+        return next(filter(None, first), "").startswith("[")
+
+
+def json_list(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
+    """Yield the objects of one list, numbered from 1; the file is read whole."""
+    with opened(path) as stream:
+        read = [*lines(stream, encoding)]
+    bad = next((line.number for line in read if line.text is None), None)
+    if bad is not None:
+        yield undecodable(bad, encoding)
+        return
+    try:
+        values = json.loads("".join(line.text or "" for line in read))
+    except json.JSONDecodeError as error:
+        yield Problem(error.lineno, f"a file that is not valid JSON ({error.msg})", "one list of objects", CORRECT)
+        return
+    except (ValueError, RecursionError):
+        yield Problem(1, "a file that is not valid JSON", "one list of objects", CORRECT)
+        return
+    for number, value in enumerate(values, start=1):
+        if isinstance(value, dict):
+            yield Row(number, value, number)
+        else:
+            yield Problem(number, f"{kind_of(value)} as an entry of the list", "one JSON object", FIX)
 
 
 def _object(number: int, text: str, at: int) -> Row | Problem:
@@ -38,11 +69,12 @@ def _object(number: int, text: str, at: int) -> Row | Problem:
 
 def plain(path: Path, encoding: Encoding) -> Iterator[Row | Problem]:
     """Return the texts of all lines that are not blank, as they are read."""
-    return _each(path, encoding, lambda number, text, at: Row(number, {COLUMN: text.strip()}, at))
+    return each(path, encoding, lambda number, text, at: Row(number, {COLUMN: text.strip()}, at))
 
 
-def _each(path: Path, encoding: Encoding, made: Callable[[int, str, int], Row | Problem]) -> Iterator[Row | Problem]:
-    with path.open("rb") as stream:
+def each(path: Path, encoding: Encoding, made: Callable[[int, str, int], Row | Problem]) -> Iterator[Row | Problem]:
+    """Yield what is made of the number, the text and the end of every line that is not blank."""
+    with opened(path) as stream:
         for line in lines(stream, encoding):
             if line.text is None:
                 yield undecodable(line.number, encoding)
@@ -56,102 +88,7 @@ def undecodable(number: int, encoding: Encoding) -> Problem:
     return Problem(number, found, "text in one encoding", "save the file as UTF-8, or name it with ingest.encoding")
 
 
-def header(path: Path, encoding: Encoding, delimiter: str) -> list[str]:
-    """Return the names in the first row of a CSV or TSV file, without white space around them."""
-    for row in _cells(path, encoding, delimiter):
-        if isinstance(row, Problem):
-            raise DataError(row.sentence(str(path)))
-        names = [name.strip() for name in row[1]]
-        if len(set(names)) < len(names):
-            raise DataError(f"{path}:{row[0]}: found a column name twice, expected different ones; rename one of them")
-        return names
-    return []
-
-
-def table(path: Path, encoding: Encoding, delimiter: str) -> Iterator[Row | Problem]:
-    """Yield every row below the header; rows without any content are passed over."""
-    names = header(path, encoding, delimiter)
-    cells = _cells(path, encoding, delimiter)
-    next(cells, None)
-    opened = 0  # line of the last row but those in between that do not fit, if a quote is left open in it
-    for row in cells:
-        if isinstance(row, Problem):
-            yield row
-            continue
-        fits = len(row[1]) == len(names)
-        if fits or not opened:
-            opened = row[0] if delimiter == "\t" and _left_open(row[1][-1]) else 0
-        if fits:
-            yield Row(row[0], dict(zip(names, row[1], strict=True)), row[2])
-        else:
-            yield _misfit(row[0], len(row[1]), len(names), delimiter, opened)
-
-
-def _left_open(cell: str) -> bool:
-    return cell.startswith('"') and cell.count('"') % 2 == 1
-
-
-def _misfit(number: int, found: int, expected: int, delimiter: str, opened: int) -> Problem:
-    """Return the problem of a row with too few or too many cells; most often a line break in a text made it."""
-    header = f"{expected} as in the header"
-    if opened:
-        remedy = f"write the line breaks inside the quotes of line {opened} as spaces, or save the file as CSV"
-        return Problem(number, f"{found} cells and a quote left open", f"{header}, a row in one line", remedy)
-    if delimiter == ",":
-        return Problem(number, f"{found} cells", header, f"quote cells that hold commas or line breaks ({FIX})")
-    return Problem(number, f"{found} cells", header, FIX)
-
-
 def shown_names(names: list[str]) -> str:
     """Return column names for an error; one that may be data of a file without header is shown as its length."""
     plain = [name if name and set(name) <= set(_PLAIN_NAME) else f"one of {len(name)} characters" for name in names]
     return ", ".join(plain) or "none"
-
-
-class _Feed:
-    """What csv.reader takes lines from; unlike a generator it goes on after it has raised."""
-
-    def __init__(self, source: Iterator[Line]) -> None:
-        self.line, self._source = Line(0, "", 0), source
-
-    def __iter__(self) -> "_Feed":
-        return self
-
-    def __next__(self) -> str:
-        self.line = next(self._source)
-        if self.line.text is None:
-            raise UnicodeError
-        return self.line.text
-
-
-def _cells(path: Path, encoding: Encoding, delimiter: str) -> Iterator[tuple[int, list[str], int] | Problem]:
-    csv.field_size_limit(sys.maxsize)
-    quoting: Literal[0, 3] = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
-    with path.open("rb") as stream:
-        feed = _Feed(lines(stream, encoding))
-        reader = csv.reader(feed, delimiter=delimiter, quoting=quoting, strict=True)
-        while True:
-            begin = feed.line.number + 1
-            try:
-                cells = next(reader)
-            except StopIteration:
-                return
-            except UnicodeError:
-                yield undecodable(feed.line.number, encoding)
-                continue
-            except csv.Error:
-                if feed.line.number == 1 and "\r" in (feed.line.text or "").rstrip():
-                    raise DataError(f"{path}: {OLD_MAC}") from None
-                found = "a quote that is not closed, or one inside a cell"
-                yield Problem(begin, found, "quotes around a whole cell and doubled inside it", FIX)
-                continue
-            if any(cell.strip() for cell in cells):
-                plain = [unquoted(cell) for cell in cells] if delimiter == "\t" else cells
-                yield begin, plain, feed.line.at
-
-
-def unquoted(cell: str) -> str:
-    """Undo the quotes that a spreadsheet puts around a TSV cell; a cell that merely holds quotes stays as it is."""
-    inner = cell[1:-1]
-    quoted = len(cell) >= 2 and cell[0] == cell[-1] == '"' and '"' not in inner.replace('""', "")
-    return inner.replace('""', '"') if quoted else cell

@@ -15,7 +15,7 @@ from curate.llm.budget import Budget
 from curate.llm.online import Bill
 from curate.llm.online.halting import Halted
 from curate.llm.online.heartbeat import Beat, beating
-from curate.llm.online.interrupt import interruptible
+from curate.llm.online.interrupt import complete, interruptible
 from curate.llm.online.purse import Purse
 
 _NAMED = 5
@@ -43,7 +43,8 @@ def ask_batches(
     budget = budget or Budget()
     budget.admit({order.provider.name: order.price for order in orders})
     session = Session(ledger, Batches(ledger), pace or PollingPolicy(), Purse(budget, ledger), progress, tell)
-    return asyncio.run(_Asking(session).all(orders, beat))
+    asking = _Asking(session)
+    return complete(asking.all(orders, beat), asking.interrupt)
 
 
 def no_batch(name: str) -> str:
@@ -61,7 +62,7 @@ class _Asking:
     async def all(self, orders: Sequence[BatchJob], beat: Beat | None) -> list[Bill]:
         """Fill every order, or raise why not all could be."""
         seats, session = [JudgeBatches(self.session, order) for order in orders], self.session
-        with session.purse.open(session.halt), interruptible(self._interrupt), beating(beat, session.halt):
+        with session.purse.open(session.halt), interruptible(self.interrupt), beating(beat, session.halt):
             self.running = [asyncio.create_task(self._fill(seat)) for seat in seats]
             filled = await asyncio.gather(*self.running, return_exceptions=True)
         for order in orders:
@@ -85,7 +86,7 @@ class _Asking:
             names = ", ".join(flights[:_NAMED]) + (", ..." if len(flights) > _NAMED else "")
             self.session.tell(f"{len(flights)} batches go on at the vendors ({names}); the same command collects them")
 
-    def _interrupt(self) -> None:
+    def interrupt(self) -> None:
         if self.session.stop is not None:
             for each in self.running:
                 each.cancel()

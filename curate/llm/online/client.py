@@ -9,7 +9,7 @@ from curate.ledger import Ledger
 from curate.llm.budget import Budget
 from curate.llm.online.dispatcher import JudgeDispatcher
 from curate.llm.online.heartbeat import Beat, beating
-from curate.llm.online.interrupt import interruptible
+from curate.llm.online.interrupt import complete, interruptible
 from curate.llm.online.purse import Purse
 from curate.llm.online.tasks import Bill, Job
 
@@ -40,7 +40,7 @@ def ask(
     budget = budget or Budget()
     budget.admit({job.name: job.limits.price for job in jobs})
     asking = _Asking(budget, tell)
-    asyncio.run(asking.all(jobs, ledger, progress, beat))
+    complete(asking.all(jobs, ledger, progress, beat), asking.interrupt)
     asking.complain()
     return {lane.job.name: lane.bill for lane in asking.lanes}
 
@@ -57,7 +57,7 @@ class _Asking:
         """Run a lane per job until all have ended; `stop` and the lanes say why if not everything was settled."""
         purse = Purse(self.budget, ledger)
         self.lanes = [JudgeDispatcher(job, ledger, purse, progress, tell=self.tell) for job in jobs]
-        with purse.open(self.halt), interruptible(self._interrupt), beating(beat, self.halt):
+        with purse.open(self.halt), interruptible(self.interrupt), beating(beat, self.halt):
             ends = await asyncio.gather(*(self._run(lane, purse) for lane in self.lanes), return_exceptions=True)
             self.stop = self.stop or next((end for end in ends if end is not None), None)
 
@@ -95,7 +95,7 @@ class _Asking:
         if reasons:
             raise reasons[0]
 
-    def _interrupt(self) -> None:
+    def interrupt(self) -> None:
         running = [each for lane in self.lanes for each in lane.running]
         if self.stop is not None:
             for each in running:

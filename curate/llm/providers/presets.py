@@ -79,6 +79,11 @@ def presets() -> Mapping[str, Settings]:
     return known
 
 
+def own_names() -> list[str]:
+    """Return the names that ./models.yaml defines or changes, in its order."""
+    return list(_own()) if OVERRIDES.is_file() else []
+
+
 def complete(name: str, settings: Settings, known: Mapping[str, Settings], place: str) -> Settings:
     """Return settings laid over those of the preset that they mean; as they are if they mean none.
 

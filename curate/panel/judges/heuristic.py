@@ -1,7 +1,8 @@
 """Offline judges, plainly heuristic: they make a pipeline runnable, not a benchmark publishable.
 
 Each turns one number in [0, 1] into a grade by a threshold per grade. The packaged thresholds were calibrated by
-`benchmarks/calibrate_heuristics.py` on known grades of the demos, Chinese and English; on other texts they are a guess.
+`benchmarks/calibrate_heuristics.py` on known grades of the demos, Chinese and English, one set per script; on texts of
+other languages they are a guess.
 """
 
 import re
@@ -19,6 +20,7 @@ from curate.core.errors import ConfigError
 from curate.core.protocols import Kit
 from curate.core.records import Document, Outcome, Query
 from curate.core.scale import Scale
+from curate.core.scripts import Script, ThresholdsByScript, guess
 from curate.system.egress import Egress
 
 DIGITS = 5
@@ -76,10 +78,8 @@ class Lexical:
         if config.encoder is not None:
             raise ConfigError(f"judges.{name}.encoder: lexical coverage needs no encoder; remove it")
         self.name = name
-        self.bigrams, self.words = (
-            _thresholds(name, config, each, kit.scale) for each in ("lexical", "lexical, words")
-        )
-        self.calibrated = () if config.thresholds else ("lexical", "lexical, words")
+        self.bigrams, self.words = (_thresholds(name, config, "lexical", each, kit.scale) for each in ("zh", "en"))
+        self.calibrated = config.thresholds is None
         self.identity: Mapping[str, Json] = {
             "heuristic": "lexical 2",
             "thresholds": self.bigrams.bounds,
@@ -101,15 +101,18 @@ class Lexical:
 
 
 class Similarity:
-    """Grade by the cosine between an encoder's vectors of query and passage."""
+    """Grade by the cosine between an encoder's vectors of query and passage, by thresholds for the texts' script.
+
+    The identity holds only the thresholds that grade, so those of another script can change and nothing is judged anew.
+    """
 
     egress: ClassVar[Egress] = "local"
 
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name = name
         self._encoder = kit.encoder(config.encoder or name)
-        self.thresholds = _thresholds(name, config, self._encoder.name, kit.scale)
-        self.calibrated = () if config.thresholds else (self._encoder.name,)
+        self.thresholds = _thresholds(name, config, self._encoder.name, kit.language, kit.scale)
+        self.calibrated = config.thresholds is None
         self.identity: Mapping[str, Json] = {
             "heuristic": "similarity 1",
             "encoder": self._encoder.name,
@@ -128,15 +131,15 @@ class Similarity:
         return [float(score) for score in rows @ asked]
 
 
-def packaged(judge: str, measure: str) -> Mapping[str, float]:
+def packaged(judge: str, measure: str) -> ThresholdsByScript[Mapping[str, float]]:
     """Return the packaged bounds of the five grades for lexical or an encoder; ConfigError if there are none."""
-    known: Mapping[str, Mapping[str, float]] = _packaged()["thresholds"]
+    known: Mapping[str, Mapping[Script, Mapping[str, float]]] = _packaged()["thresholds"]
     if measure not in known:
         raise ConfigError(
             f"judges.{judge}: no thresholds are packaged for {measure!r} (only for {', '.join(sorted(known))}); "
             f"give judges.{judge}.thresholds, one per grade of the rubric, the worst aside"
         )
-    return known[measure]
+    return ThresholdsByScript(known[measure])
 
 
 def rescaled(five: Mapping[str, float], scale: Scale) -> dict[str, float]:
@@ -156,19 +159,16 @@ def _divided(high: float, low: float, number: int) -> list[float]:
     return [round(high + (low - high) * at / (number - 1), DIGITS) if number > 1 else low for at in range(number)]
 
 
-def _thresholds(judge: str, config: Config, measure: str, scale: Scale) -> Thresholds:
-    bounds = rescaled(packaged(judge, measure), scale) if config.thresholds is None else config.thresholds
-    return Thresholds(bounds, scale, f"judges.{judge}.thresholds")
+def _thresholds(judge: str, config: Config, measure: str, language: str, scale: Scale) -> Thresholds:
+    place = f"judges.{judge}.thresholds"
+    if config.thresholds is not None:
+        return Thresholds(config.thresholds, scale, place)
+    return Thresholds(rescaled(packaged(judge, measure).of(language, place), scale), scale, place)
 
 
 def guessing(judge: Lexical | Similarity, language: str) -> str:
     """Return a sentence for a heuristic whose packaged thresholds were calibrated on other languages; else nothing."""
-    known = [each for measure in judge.calibrated for each in _packaged()["languages"][measure]]
-    if not known or language in known:
-        return ""
-    return (
-        f"{judge.name}: its thresholds were calibrated on {' and '.join(known)} texts; on {language} they are a guess"
-    )
+    return guess(f"{judge.name}: its thresholds", language) if judge.calibrated else ""
 
 
 @cache

@@ -10,8 +10,9 @@ from typing import Literal
 
 from curate.core.errors import DataError
 from curate.formats.readers import Problem
+from curate.formats.readers.csv_rows import unquoted
 from curate.formats.readers.encoding import OLD_MAC
-from curate.formats.readers.text import shown_names, unquoted
+from curate.formats.readers.text import shown_names
 from curate.pii.files.raw_lines import FIX, RawLine, Script
 from curate.pii.files.request import Fields
 from curate.pii.masking import Masked

@@ -11,6 +11,7 @@ from pydantic import Field
 from curate.core.config import Section
 from curate.core.errors import RunFailed
 from curate.core.protocols import Result, Task
+from curate.system.processes import without_script
 
 TRIES = 4
 """How often processes are started anew after one of them has died."""
@@ -44,7 +45,9 @@ class Local:
             pool = ProcessPoolExecutor(self.config.processes, mp_context=get_context("spawn"))
             try:
                 with suppress(BrokenProcessPool):
-                    for future in [pool.submit(function, task) for task in waiting]:
+                    with without_script():
+                        futures = [pool.submit(function, task) for task in waiting]
+                    for future in futures:
                         result = future.result()
                         del waiting[0]
                         yield result

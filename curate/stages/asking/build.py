@@ -73,7 +73,8 @@ def kit(context: Context) -> Kit:
     """Return what plugins may ask for."""
     may_send = partial(privacy_guard.may_send, context=context)
     named, cache = IdNames(context.folder("mask"), context.home), context.home / "cache"
-    return Kit(partial(encoder, context), cache, engine(context), device(context), named, may_send=may_send)
+    plugins = partial(encoder, context)
+    return Kit(plugins, cache, engine(context), device(context), named, language=context.language, may_send=may_send)
 
 
 def engine(context: Context) -> Engine | None:

@@ -51,7 +51,8 @@ def permit(
     if budget.policy.currency:
         context.tell(f"cap: {budget.policy.clause(prices)}")
     if remedy := budget.policy.remedy(prices):
-        raise BudgetError("\n".join([f"{verb} would send:", *_listed(planned(), context), remedy]))
+        found = planned()
+        raise BudgetError("\n".join([f"{verb} would send:", *_listed(found, context), remedy]), _rows(found, context))
 
 
 def _listed(found: Mapping[str, CostEstimate], context: Context) -> list[str]:
@@ -61,6 +62,22 @@ def _listed(found: Mapping[str, CostEstimate], context: Context) -> list[str]:
         total = billing.planned([(each.cost, each.currency) for each in found.values()], context)
         lines.append(f"  in all: {together(list(found.values()), total).said()}{billing.by(total)}")
     return lines
+
+
+def _rows(found: Mapping[str, CostEstimate], context: Context) -> list[billing.Row]:
+    """Return plans as rows in the columns of `quote`, of several also what they come to in all."""
+    rows: list[billing.Row] = [
+        {
+            "judge": name,
+            "calls": each.calls,
+            "prompt_tokens": each.prompt_tokens,
+            "answer_tokens": each.output_tokens,
+            "online": None if each.cost is None else round(each.cost, 4),
+            "currency": None if each.cost is None else each.currency,
+        }
+        for name, each in found.items()
+    ]
+    return billing.in_all(rows, context, ("online",))
 
 
 def need_masked(panel: Sequence[JudgeState], context: Context) -> None:

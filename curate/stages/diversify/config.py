@@ -5,14 +5,21 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from curate.core.config import Section
+from curate.core.scripts import Script
+
+NEAR_DUPLICATES = "near-duplicates"
+"""The packaged threshold of `use` or `e5` for the script of the texts."""
+Cosine = Annotated[float, Field(ge=-1, le=1)]
 
 
 class DiversityRule(Section):
     """The rule for queries or for documents."""
 
     enabled: bool = True
-    t: Annotated[float, Field(ge=-1, le=1)] | Literal["auto"] = Field(
-        default="auto", description="similarity above which two texts count as alike"
+    t: Cosine | Literal["auto", "near-duplicates"] | dict[Script, Cosine] = Field(
+        default="auto",
+        description="similarity above which two texts count as alike: a number, one per script of the texts such as "
+        "`{zh: 0.9, latin: 0.88}`, `near-duplicates` for those packaged with use and e5, or `auto`",
     )
     k: int = Field(default=5, ge=1, description="neighbours that are looked at")
     n: int = Field(default=1, ge=0, description="alike neighbours that are allowed")

@@ -54,7 +54,9 @@ def forecast(config: Config, context: Context) -> list[dict[str, Json]]:
 
 
 def swept(config: Config, context: Context, ts: Sequence[float]) -> list[dict[str, Json]]:
-    """Return one row per threshold: of the first 20,000 texts of each table the number that the rule would keep.
+    """Return one row per threshold: of the first 20,000 texts of each table what the rule would keep, and drop.
+
+    `t`, and for queries and corpus `sampled` and `kept` in texts, `dropped` as a share, None without texts.
 
     The texts are encoded for it; what is in the cache is not.
     """
@@ -65,8 +67,9 @@ def swept(config: Config, context: Context, ts: Sequence[float]) -> list[dict[st
         vectors = build.encoder(context, config.encoder).encode(sample, ROLES[name])
         for row, kept in zip(found, sweep(vectors, ts, side.n), strict=True):
             row |= {
-                f"{name} of {len(sample):,}": kept,
-                f"{name} dropped": (len(sample) - kept) / len(sample) if sample else None,
+                f"{name}_sampled": len(sample),
+                f"{name}_kept": kept,
+                f"{name}_dropped": (len(sample) - kept) / len(sample) if sample else None,
             }
     return found
 

@@ -33,6 +33,7 @@ from curate.stages.asking import build
 from curate.stages.context import Context, Report, Stage
 from curate.stages.diversify.config import Config, DiversityRule
 from curate.stages.diversify.journal import JournalFile
+from curate.stages.diversify.thresholds import for_language, guesses
 from curate.stages.diversify.vectors import TABLES, MaskedTexts
 from curate.system.files import frame, sha256, write_table
 
@@ -62,7 +63,7 @@ def decide(
     if not side.enabled:
         return everything(size)
     vectors = encode()
-    t = threshold(vectors, side.n, side.target_drop, screen) if side.t == "auto" else side.t
+    t = side.t if isinstance(side.t, float) else threshold(vectors, side.n, side.target_drop, screen)
     first, k = seed_size(side, size) if seeds is None else seeds, side.k if approximate else 0
     decided = diversify(vectors, t, side.n, first, screen, journal(t), k)
     return replace(decided, disagreement=disagreement(vectors, decided, side.n, first, SAMPLE)) if k else decided
@@ -77,7 +78,7 @@ def seed_size(side: DiversityRule, size: int) -> int:
 def run(config: Config, context: Context) -> Report:
     """Decide both sides, write what is kept, and let qrels follow."""
     texts = {name: MaskedTexts(context, name, config.encoder) for name in TABLES}
-    sides = {name: _decided(texts[name], _side(config, name), config.approximate) for name in TABLES}
+    sides = {name: _decided(texts[name], _side(config, name, context), config.approximate) for name in TABLES}
     _refuse_too_many(config, sides)
     for name in TABLES:
         texts[name].copy(sides[name].kept)
@@ -95,12 +96,13 @@ def run(config: Config, context: Context) -> Report:
         facts["approximate"] = {name: side.disagreement for name, side in sides.items()}
     total = sum(side.kept.size for side in sides.values())
     facts |= {"encoder": config.encoder, "qrels_lost": len(lost)}
-    return Report(total, total - len(dropped), len(dropped), facts=facts, notes=_notes(sides))
+    notes = [*_notes(sides), *guesses(config, context.language)]
+    return Report(total, total - len(dropped), len(dropped), facts=facts, notes=notes)
 
 
 def fingerprint(config: Config, context: Context) -> Json:
     """Return the encoder's revision, if one is needed, and digests of files of seeds."""
-    sides = [side for name in TABLES if (side := _side(config, name)).enabled]
+    sides = [side for name in TABLES if (side := _side(config, name, context)).enabled]
     files = {side.seeds: sha256(_seed_file(side)) for side in sides if side.seeds not in ("first", "random")}
     revision = build.encoder(context, config.encoder).revision if sides else None
     return [revision, files] if files else revision
@@ -147,9 +149,12 @@ def _seed_file(side: DiversityRule) -> Path:
     return path
 
 
-def _side(config: Config, name: str) -> DiversityRule:
+def _side(config: Config, name: str, context: Context) -> DiversityRule:
+    """Return a table's rule, with the threshold for the language of the texts."""
     side: DiversityRule = getattr(config, name)
-    return side if config.enabled else side.model_copy(update={"enabled": False})
+    if not (config.enabled and side.enabled):
+        return side.model_copy(update={"enabled": False})
+    return for_language(side, name, config.encoder, context.language)
 
 
 def _notes(sides: Mapping[str, Diversity]) -> list[str]:

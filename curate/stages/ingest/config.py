@@ -35,6 +35,9 @@ class Config(Input):
     duplicates: Literal["merge", "keep"] = Field(
         default="merge", description="what becomes of equal texts under several ids"
     )
+    html: Literal["keep", "strip"] = Field(
+        default="keep", description="whether tags, comments and scripts of HTML are stripped from titles and texts"
+    )
     relevant_from: int | None = Field(
         default=None,
         ge=1,

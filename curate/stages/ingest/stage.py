@@ -27,6 +27,7 @@ from curate.formats.readers.text import FIX
 from curate.stages.context import Context, Report, Stage
 from curate.stages.ingest import scores
 from curate.stages.ingest.config import Config
+from curate.stages.ingest.html import HtmlTexts
 from curate.system import files
 
 LISTED = 10
@@ -64,6 +65,9 @@ class _Reading:
     scores: Counter[int] = field(default_factory=Counter)
     """Of all rows of the qrels: what a score means is no matter of the queries that are taken."""
 
+    def __post_init__(self) -> None:
+        self.html = HtmlTexts(self.config.html)
+
     def texts(
         self, table: Literal["queries", "corpus"], classes: files.TableWriter, taken: Callable[[str], bool] = _any
     ) -> None:
@@ -77,6 +81,7 @@ class _Reading:
                     seen.left_out.add(found.id)
                     continue
                 self.read += 1
+                found = self.html.read(found, table) if isinstance(found, Item) else found
                 kept = self._judged(table, source, found, seen)
                 if kept is None:
                     continue
@@ -198,7 +203,8 @@ def run(config: Config, context: Context) -> Report:
     files.write_table(context.out, "aliases", _aliases(reading))
     dropped = files.frame("dropped", reading.dropped).sort("table", "id", "reason")
     files.write_table(context.out, "dropped", dropped)
-    return _report(reading, qrels.height, [note] if note else [])
+    notes = [*reading.sources.notes, *reading.html.notes(), *([note] if note else [])]
+    return _report(reading, qrels.height, notes)
 
 
 def _report(reading: _Reading, qrels: int, notes: list[str]) -> Report:

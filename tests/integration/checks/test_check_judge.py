@@ -18,6 +18,7 @@ from curate.runs.run import Run
 from curate.stages.asking import panel_run
 from curate.stages.context import Consent
 from tests import vendor as fake
+from tests.support import machine
 from tests.support.controlled import DOCUMENTS, PAIRS, executed, known, model, truth
 from tests.support.pools import grades_file
 from tests.support.rows import sql
@@ -219,7 +220,7 @@ def test_the_command(tmp_path: Path, server: Vendor) -> None:
     words = ("check", "judge", "--run", str(run.folder), "--controls", "--positives", str(known(tmp_path)))
     plan = ran(tmp_path, *words, "--plan", **home)
     assert plan.stdout.splitlines()[1].startswith("m, controls")
-    assert json.loads(curate(tmp_path, *words, "--plan", "--json", **home).stdout)[0]["judge"] == "m, controls"
+    assert machine.data(curate(tmp_path, *words, "--plan", "--json", **home).stdout)[0]["judge"] == "m, controls"
     refused = curate(tmp_path, *words, **home)
     assert (refused.returncode, "--max-cost" in refused.stderr) == (2, True)
     done = curate(tmp_path, *words, "--max-cost", "10", **home)
@@ -231,7 +232,7 @@ def test_the_command(tmp_path: Path, server: Vendor) -> None:
     assert "m did not pass the gate: weak" in done.stdout
     assert "lexical is a heuristic: its figures are no evidence about relevance" in done.stdout
     allowed = ran(tmp_path, *words, "--allow-weak-judges", "--offline", "--json", **home)
-    figures: dict[str, Any] = json.loads(allowed.stdout)
+    figures: dict[str, Any] = machine.data(allowed.stdout)
     assert figures["judges"]["m"]["controls"]["state"] == "weak"
     assert figures["panel"]["effective"] is not None
     settings = run.folder / "pipeline.yaml"
@@ -279,7 +280,7 @@ def test_real_assessors_show_no_position_effect(shared_data: Path, tmp_path: Pat
         tmp_path, "run", "replay", f"--set=ingest.source={panel}", "--set=judge.models=[first, second, third]", *assign
     )
     done = ran(tmp_path, "check", "judge", "--json")
-    found = json.loads(done.stdout)
+    found = machine.data(done.stdout)
     slopes = {name: found["judges"][name]["position"] for name in names}
     assert [round(each["slope"]["value"], 4) for each in slopes.values()] == [0.0074, -0.0094, -0.0098]
     assert not any(each["biased"] for each in slopes.values())

@@ -27,6 +27,7 @@ from curate.review.guide import meanings
 from curate.system import files, resources
 from tests.conftest import need
 from tests.integration.review.test_libreoffice import SAVED, convert
+from tests.support import machine
 from tests.support.defined import defined
 from tests.support.reviewing import served
 from tests.support.runs import Done, curate, ran
@@ -89,7 +90,7 @@ def truth(text: str, _masked: str) -> str:
 
 def figures(done: Done) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, Any] = machine.data(done.stdout)
     return found
 
 

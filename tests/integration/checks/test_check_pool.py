@@ -16,6 +16,7 @@ from curate.review import Answer, Desk
 from curate.review.drawing import SampleOptions, draw
 from curate.stages.pool import pool as pooled
 from curate.system.files import frame, write_table
+from tests.support import machine
 from tests.support.runs import complaint, curate, ran, tiny
 
 QUERIES, DOCUMENTS, DEPTH = 60, 300, 40
@@ -229,7 +230,7 @@ def test_as_a_user_types_it(tmp_path: Path) -> None:
     shown = ran(tmp_path, "check", "pool")
     assert "working in runs/tiny" in shown.stderr
     assert "judged by heuristics alone: these figures show the machinery and are no evidence" in shown.stdout
-    found = json.loads(curate(tmp_path, "check", "pool", "--json").stdout)
+    found = machine.data(curate(tmp_path, "check", "pool", "--json").stdout)
     path = tmp_path / "runs" / "tiny" / "checks" / "pool.json"
     assert json.loads(path.read_text(encoding="utf-8")) == found
     assert found["labels"] == "resolve"
@@ -238,7 +239,7 @@ def test_as_a_user_types_it(tmp_path: Path) -> None:
     assert "run `curate judge` and `curate consensus` first" in unjudged
     for stage in ("judge", "consensus"):
         ran(tmp_path, stage, "--run", "runs/tiny")
-    found = json.loads(curate(tmp_path, "check", "pool", "--json").stdout)
+    found = machine.data(curate(tmp_path, "check", "pool", "--json").stdout)
     assert found["labels"] == "consensus", "resolve was made from another consensus"
     once = path.read_bytes()
     curate(tmp_path, "check", "pool")

@@ -11,6 +11,7 @@ import pytest
 from curate.checks.residual import ResidualDecisions, decide, listing
 from curate.cli.check_residual import residual
 from curate.system import files
+from tests.support import machine
 from tests.support.runs import PIPELINE, Done, complaint, curate, ran, tiny
 from tests.support.steps import beir, step
 
@@ -42,7 +43,7 @@ def work(stopped: Path, tmp_path: Path) -> Path:
 def places(work: Path) -> list[tuple[str, str]]:
     """Return id and state of every place, by the numbers of the list."""
     said = ran(work, *CHECK, "--json")
-    return [(place["id"], place["state"]) for place in json.loads(said.stdout)["places"]]
+    return [(place["id"], place["state"]) for place in machine.data(said.stdout)["places"]]
 
 
 def text(work: Path, name: str) -> str:

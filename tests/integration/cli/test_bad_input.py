@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import machine
 from tests.support.runs import curate, tiny
 
 RUN = ("run", "tiny.yaml", "--run", "runs/t")
@@ -223,7 +224,7 @@ def test_unknown_table_suggests_the_nearest(ran: Path) -> None:
 @pytest.mark.parametrize("damage", ["{", '{"of_another": "version"}'])
 def test_a_done_mark_that_cannot_be_read_is_made_again(ran: Path, damage: str) -> None:
     (ran / "runs/t/pool/stage.json").write_text(damage, encoding="utf-8")
-    states = {row["stage"]: row["state"] for row in json.loads(curate(ran, "status", "--json").stdout)}
+    states = {row["stage"]: row["state"] for row in machine.data(curate(ran, "status", "--json").stdout)}
     assert (states["diversify"], states["pool"], states["judge"]) == ("done", "missing", "stale")
     again = curate(ran, *RUN)
     assert again.returncode == 0, again.stderr

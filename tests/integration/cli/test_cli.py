@@ -23,6 +23,7 @@ from curate.stages.context import Context
 from curate.stages.judge.config import Config
 from curate.system.files import write_text
 from tests import ROOT
+from tests.support import machine
 from tests.support.runs import curate, tiny
 
 COMMANDS = ["run", *NAMES, "status", "show"]
@@ -114,7 +115,7 @@ def test_run_again_skips_every_stage(work: Path) -> None:
 
 
 def test_status_and_show_work_on_the_newest_run(work: Path) -> None:
-    rows = json.loads(curate(work, "status", "--json").stdout)
+    rows = machine.data(curate(work, "status", "--json").stdout)
     assert [row["stage"] for row in rows] == list(NAMES)
     assert {row["state"] for row in rows} == {"done"}
     assert [row["currency"] for row in rows] == [None] * len(NAMES), "nothing was paid"
@@ -166,7 +167,7 @@ def test_status_and_export_need_no_key_once_everything_is_judged(work: Path) -> 
     assign = ("--set", "judges.kept={kind: replay, path: grades.tsv}", "--set", "judge.models=[lexical, kept]")
     assert curate(work, "run", "tiny.yaml", "--run", "runs/t", *assign).returncode == 0
     (work / "grades.tsv").unlink()  # as a key would be: needed to judge, not to go on
-    states = {row["stage"]: row["state"] for row in json.loads(curate(work, "status", "--json").stdout)}
+    states = {row["stage"]: row["state"] for row in machine.data(curate(work, "status", "--json").stdout)}
     assert states["judge"] == "unchecked"
     result = curate(work, "export", "--set", "export.formats=[trec]")
     assert result.returncode == 0, result.stderr

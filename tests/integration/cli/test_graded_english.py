@@ -3,7 +3,6 @@
 The judges are scripted, so this shows the plumbing from real texts to another tool's score, and nothing of any judge.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import yaml
 
 from curate.core.config import text_digest
+from tests.support import machine
 from tests.support.pools import table
 from tests.support.runs import curate, ran
 from tests.support.scoring import scores
@@ -122,7 +122,7 @@ def test_agree_shows_the_rule_beside_the_others_and_what_it_does_to_systems(run:
         if rank % 2 == 0
     ]
     (data / "mine.run").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    found = json.loads(ran(data, "agree", "--run", str(run), "--run-file", "mine.run", "--json").stdout)
+    found = machine.data(ran(data, "agree", "--run", str(run), "--run-file", "mine.run", "--json").stdout)
     assert [row["policy"] for row in found["policies"]][-1] == "4 of 5, negative 3"
     systems = found["systems"]["ndcg_at_10"]
     assert set(systems) == {

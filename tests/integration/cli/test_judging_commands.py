@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from tests import vendor as fake
+from tests.support import machine
 from tests.support.asking import paid_twice
 from tests.support.runs import curate, tiny
 from tests.vendor import Rules, Vendor, vendor
@@ -82,6 +83,9 @@ def test_a_plan_is_printed_and_nothing_is_sent(run: Path, server: Vendor) -> Non
     assert float(found["total"]["online"]) == pytest.approx(whole, abs=0.02)
     assert float(found["total"]["batches"]) == pytest.approx(whole - float(found["m"]["batches"]), abs=0.02)
     assert (found["total"]["currency"], found["n"]["minutes"], found["total"]["minutes"]) == ("EUR", "0.05", "0.05")
+    told = {row["judge"]: row for row in machine.data(curate(run, "judge", "--plan", "--json").stdout)}
+    assert f"{told['in all']['online']:.2f}" == found["total"]["online"]
+    assert (told["n"]["batches"], told["n"]["currency"]) == (None, "EUR")
     assert server.calls == []
     assert curate(run, "judge", "--max-cost", "100").returncode == 0
     assert "nothing is left" in curate(run, "judge", "--plan").stdout
@@ -107,14 +111,14 @@ def test_two_currencies_are_under_one_cap_by_a_stated_rate(run: Path, server: Ve
     done = curate(run, "judge", YUAN, RATES, "--max-cost", "10")
     assert done.returncode == 0, done.stderr
     assert "cap: 10.00 EUR; 1 CNY = 0.125 EUR (2026-11-01)" in done.stderr
-    judge = next(row for row in json.loads(curate(run, "status", "--json").stdout) if row["stage"] == "judge")
+    judge = next(row for row in machine.data(curate(run, "status", "--json").stdout) if row["stage"] == "judge")
     assert (judge["currency"], judge["paid"]) == ("EUR", pytest.approx({"CNY": 0.01, "EUR": 0.01}))
     assert judge["cost"] == pytest.approx(0.01 + 0.125 * 0.01)
     assert "judge: 0.01 CNY and 0.01 EUR paid" in curate(run, "status").stdout
     report = json.loads((run / "runs/t/judge/stage.json").read_text())["report"]["facts"]
     assert report["rates"] == [{"of": "CNY", "into": "EUR", "value": 0.125, "date": "2026-11-01"}]
     assert report["bill"]["n"]["currency"] == "CNY"
-    costs = [dict(row["costs"]) for row in json.loads(curate(run, "ledger", "stats", "--json").stdout)]
+    costs = [dict(row["costs"]) for row in machine.data(curate(run, "ledger", "stats", "--json").stdout)]
     assert {name: amount for each in costs for name, amount in each.items()} == pytest.approx(
         {"CNY": 0.01, "EUR": 0.01}
     )

@@ -17,6 +17,7 @@ from tests import ROOT
 from tests import vendor as fake
 from tests.conftest import need
 from tests.integration.cli.test_kill import KILLER
+from tests.support import machine
 from tests.support.auditing import OPTIONS, labelled
 from tests.support.runs import curate, tiny
 from tests.vendor import Vendor, vendor
@@ -111,7 +112,7 @@ def test_a_finished_run_stays_as_it_was(finished: Path, kind: str) -> None:
 
 
 def test_it_is_finished_still(finished: Path) -> None:
-    states = json.loads(curate(finished, "status", "--json").stdout)
+    states = machine.data(curate(finished, "status", "--json").stdout)
     assert {row["state"] for row in states} == {"done"}
 
 
@@ -204,7 +205,7 @@ def test_a_new_run_that_a_cap_stopped_goes_on_with_a_bare_command(at: Any, serve
     assert stopped.returncode == 2
     assert "cap: 8.00 EUR" in stopped.stderr
     assert "may pass the cap of 8.00 EUR, after calls that cost 7.70 EUR" in stopped.stderr
-    judge = next(row for row in json.loads(at("status", "--json").stdout) if row["stage"] == "judge")
+    judge = next(row for row in machine.data(at("status", "--json").stdout) if row["stage"] == "judge")
     assert (judge["state"], judge["currency"], judge["judged"]) == ("partial", "EUR", (40 + 7) / 80)
     assert judge["cost"] == judge["paid"]["EUR"] == pytest.approx(7.7)
     assert "judge: 59% of the ratings are there, 7.70 EUR paid" in at("status").stdout
@@ -234,7 +235,7 @@ def test_a_killed_command_leaves_the_old_run_or_one_to_go_on_with(at: Any, step:
     environment = {"CURATE_HOME": str(at.folder / "home"), "PYTHONPATH": str(ROOT), "PATH": ""}
     killed = subprocess.run(command, cwd=at.folder, env=environment, capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL
-    states = [row["state"] for row in json.loads(at("status", "--json").stdout)]
+    states = [row["state"] for row in machine.data(at("status", "--json").stdout)]
     new = {path: text for path, (text, _) in tree(at.folder).items()}
     if set(states) == {"done"}:
         hidden = {path for path in new if path not in old}
@@ -244,5 +245,5 @@ def test_a_killed_command_leaves_the_old_run_or_one_to_go_on_with(at: Any, step:
         assert "depth: 2" in new["runs/t/pipeline.yaml"].decode()
     again = at(*RUN, "--set", "pool.depth=2")
     assert again.returncode == 0, again.stderr
-    assert {row["state"] for row in json.loads(at("status", "--json").stdout)} == {"done"}
+    assert {row["state"] for row in machine.data(at("status", "--json").stdout)} == {"done"}
     assert not [path for path in tree(at.folder) if ".new" in path or ".old" in path]

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import re
 import shutil
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from curate.core.scale import FIVE
+from tests.support import machine
 from tests.support.pools import table
 from tests.support.runs import curate, tiny
 
@@ -51,6 +51,9 @@ def test_out_and_back_and_what_it_proves(folder: Path) -> None:
         "recall of relevant pairs in the pool",
         "agreement with the panel, of all decided pairs",
     ]
+    design = machine.data(curate(folder, "review", "export", "--size", "30", "--plan", "--json").stdout)
+    assert sum(each["drawn"] for each in design["strata"]) == 30
+    assert list(design["aims"]) == ["precision", "recall"]
     margins = curate(folder, "review", "export", "--margin", "precision=0.3", "--margin", "recall=0.35", "--plan")
     assert "drawn for: precision of the positives (half width 0.3 at most); recall of" in margins.stdout, margins.stderr
     assert not (folder / "runs" / "tiny" / "reviews").exists(), "a plan writes nothing"
@@ -63,15 +66,18 @@ def test_out_and_back_and_what_it_proves(folder: Path) -> None:
     blind = sheets[0].read_text(encoding="utf-8-sig")
     assert not any(word in blind for word in ("lexical", "strict", "contested", "relevant", "stratum"))
 
+    handed = machine.data(curate(folder, "review", "export", "--format", "csv,xlsx", "--json").stdout)
+    assert [folder / each for each in handed["files"]] == sheets, "the sheets of the sample that there is"
+
     filled(sheets[0], "ｓ")
     filled(sheets[2], "D")
     taken = curate(folder, "review", "import", str(sheets[0]), str(sheets[2]))
     assert taken.returncode == 0, taken.stderr
     assert taken.stdout.count("answers") == 2
-    again = curate(folder, "review", "import", str(sheets[0]), str(sheets[2]))
-    assert again.stdout.count(" 0 of them new") == 2, "the same file twice says nothing new"
+    again = machine.data(curate(folder, "review", "import", str(sheets[0]), str(sheets[2]), "--json").stdout)
+    assert [each["new"] for each in again] == [0, 0], "the same file twice says nothing new"
 
-    proof = json.loads(curate(folder, "review", "report", "--json").stdout)
+    proof = machine.data(curate(folder, "review", "report", "--json").stdout)
     assert (proof["rows"], proof["read"]) == (30, 30)
     assert proof["people"]["wang"]["controls"]["value"] == 0.0
     assert proof["people"]["李"]["controls"]["value"] == 1.0
@@ -82,12 +88,12 @@ def test_out_and_back_and_what_it_proves(folder: Path) -> None:
     with_people = "open disagreements: {} ({} of wang and 李 with the panel, {} of people with each other)\n"
     assert with_people.format(*counts) in shown
 
-    disputed = curate(folder, "review", "adjudicate")
-    sheet = folder / disputed.stdout.split(":")[0]
+    disputed = machine.data(curate(folder, "review", "adjudicate", "--json").stdout)
+    sheet = folder / disputed["file"]
     assert "李: D" in sheet.read_text(encoding="utf-8-sig"), "an adjudicator sees what was said"
     filled(sheet, "A")
-    final = curate(folder, "review", "adjudicate", str(sheet))
-    assert final.returncode == 0, final.stderr
+    final = curate(folder, "review", "adjudicate", str(sheet), "--json")
+    assert [each["assessor"] for each in machine.data(final.stdout)] == ["adjudicated"], final.stderr
     done = curate(folder, "resolve", "--set", "resolve.policy=expert-over-panel")
     assert done.returncode == 0, done.stderr
     overrides = table(folder / "runs" / "tiny", "resolve", "overrides")
@@ -102,7 +108,7 @@ def test_a_single_assessor_disagrees_with_the_panel_and_nobody_else(folder: Path
     sheet = folder / out.stdout.split()[0]
     filled(sheet, "D")
     assert curate(folder, "review", "import", str(sheet)).returncode == 0
-    proof = json.loads(curate(folder, "review", "report", "--json").stdout)
+    proof = machine.data(curate(folder, "review", "report", "--json").stdout)
     against = proof["disagreements"]
     assert against == proof["disagreements_with_panel"] > proof["disagreements_between_people"] == 0
     shown = curate(folder, "review", "report").stdout
@@ -139,7 +145,7 @@ def test_what_is_wrong_with_a_sheet_is_said_by_line_and_nothing_is_taken(folder:
     assert refused.returncode == 2
     assert re.search(r"row 2 \(r00001-[a-z]{6}\), 等级: found 'E', expected one of S, A, B, C, D", refused.stderr)
     assert "Traceback" not in refused.stderr
-    assert json.loads(curate(folder, "review", "report", "--json").stdout)["read"] == 0
+    assert machine.data(curate(folder, "review", "report", "--json").stdout)["read"] == 0
 
 
 def test_a_size_that_is_too_small_names_the_least_that_works(folder: Path) -> None:

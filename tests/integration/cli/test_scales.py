@@ -17,6 +17,7 @@ from curate.core.config import read_yaml
 from curate.core.scale import Scale
 from curate.system.files import read_scale
 from tests import ROOT
+from tests.support import machine
 from tests.support.auditing import RETRIEVERS, labelled
 from tests.support.pools import table
 from tests.support.runs import complaint, curate, ran, tiny
@@ -67,7 +68,7 @@ def test_what_is_printed_and_shown_names_the_grades(folder: Path) -> None:
         assert label in said
         assert label in page
         assert label in card
-    assert json.loads(ran(folder, "agree", "--json").stdout)["agreement"]["all_grades"]["items"] > 0
+    assert machine.data(ran(folder, "agree", "--json").stdout)["agreement"]["all_grades"]["items"] > 0
     ran(folder, "check", "judge")
     ran(folder, "show", "ratings")
     ran(folder, "status")

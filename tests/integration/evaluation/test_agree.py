@@ -15,6 +15,7 @@ from curate.evaluation.agreement.ratings_file import measure, read
 from curate.formats.readers.raters import Layout
 from curate.system.files import frame, write_json, write_table
 from tests.integration.cli.test_review_commands import filled
+from tests.support import machine
 from tests.support.pools import pooled
 from tests.support.runs import complaint, curate, ran, tiny
 from tests.unit.stages.test_consensus import TEXTS, rated
@@ -30,7 +31,7 @@ def printed(found: float, figure: float) -> bool:
 def agree(folder: Path, *words: str) -> Any:
     """Return what `curate agree ... --json` says."""
     done = ran(folder, "agree", *words, "--json")
-    return json.loads(done.stdout)
+    return machine.data(done.stdout)
 
 
 @pytest.fixture
@@ -316,7 +317,7 @@ def test_bad_options(said: str) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "layout", "said"),
     [
-        ("f.xls", b"", Layout(), r"found the ending '.xls', expected one of .csv, .tsv, .parquet"),
+        ("f.xls", b"", Layout(), r"found the ending '.xls', expected one of .csv, .tsv, .tab, .xlsx, .parquet"),
         ("f.csv", None, Layout(), "no such file"),
         ("l.csv", b"what,who,said\nx,a,1\n", Layout(rater="who", rating="said"), "expected --item with --rater"),
         ("f.csv", b"item,r0,r1\n0,1,2\n", Layout(positive=("7",)), "--positive: no rating '7'"),
@@ -405,7 +406,7 @@ def test_a_run_as_a_user_types_it(tmp_path: Path) -> None:
     for row in found["policies"]:
         assert row["precision"] == 1
         assert row["policy"] != "unanimous" or row["recall"] == pytest.approx(row["relevant"] / row["pairs"], abs=1e-6)
-    report = json.loads(curate(tmp_path, "review", "report", "--json").stdout)
+    report = machine.data(curate(tmp_path, "review", "report", "--json").stdout)
     assert found["policies"][0]["recall"] == pytest.approx(report["recall"]["value"], abs=1e-4)
     shown = curate(tmp_path, "agree").stdout
     assert "precision and recall by sample expert: 30 of 30 graded pairs were judged" in shown

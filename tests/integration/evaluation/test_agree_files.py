@@ -1,10 +1,11 @@
 """`curate agree FILE` finds out how a file is meant by its header, says so, and asks where it cannot know."""
 
-import json
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from curate.core.errors import ConfigError, DataError
@@ -12,6 +13,7 @@ from curate.evaluation.agreement.ratings_file import measure, read
 from curate.formats.readers.counts import looks_like_counts
 from curate.formats.readers.raters import Layout, is_person, panel
 from curate.pii.people import is_name
+from tests.support import machine
 from tests.support.runs import Done, curate, ran
 
 ROWS = [
@@ -164,12 +166,12 @@ def test_whom_to_measure_can_be_said(tmp_path: Path) -> None:
     wide = "item,x,y,z,human,gold\n1,a,b,a,a,a\n2,b,b,b,b,b\n3,a,a,b,b,a\n"
     said = agree(tmp_path, wide).stdout
     assert "left out as people: human, gold; --raters names who is measured, --truth whose ratings are the tru" in said
-    found = json.loads(agree(tmp_path, wide, "--raters", "x,Z", "--truth", "GOLD", "--json").stdout)
+    found = machine.data(agree(tmp_path, wide, "--raters", "x,Z", "--truth", "GOLD", "--json").stdout)
     assert (found["raters"], found["truth"]) == (["x", "z"], "gold")
     rows = "item,rater,rating\n" + "".join(f"{n},{who},{n % 2}\n" for n in range(4) for who in ("x", "y", "human"))
-    found = json.loads(agree(tmp_path, rows, "--json").stdout)
+    found = machine.data(agree(tmp_path, rows, "--json").stdout)
     assert (found["raters"], found["truth"]) == (["x", "y"], "human")
-    assert json.loads(agree(tmp_path, rows, "--raters", "y,human", "--json").stdout)["raters"] == ["y", "human"]
+    assert machine.data(agree(tmp_path, rows, "--raters", "y,human", "--json").stdout)["raters"] == ["y", "human"]
     for words, error in (
         (("--raters", "x,who"), "--raters: found no rater 'who'"),
         (("--truth", "q"), "--truth: found"),
@@ -196,7 +198,7 @@ def test_counts_are_asked_about_and_never_read_as_ratings(tmp_path: Path, name: 
     assert "give --counts if they are, or --raters " in refused.stderr
     header, *rows = (line.split(",") for line in COUNTS[name].split())
     names = [each for each in header if each not in ("subject", "id", "Total")]
-    found = json.loads(agree(tmp_path, COUNTS[name], "--counts", "--json").stdout)
+    found = machine.data(agree(tmp_path, COUNTS[name], "--counts", "--json").stdout)
     assert (found["form"], found["labels"], found["raters"]) == ("counts", names, [])
     codes = [[n for n, each in enumerate(names) for _ in range(int(row[header.index(each)]))] for row in rows]
     most = max(map(len, codes))
@@ -257,10 +259,10 @@ def test_one_category_is_agreement_by_definition(tmp_path: Path) -> None:
         assert rows[name] == "1, by definition: one category only"
     for name in ("Fleiss' κ", "Krippendorff's α (nominal)"):
         assert rows[name] == "not defined"
-    found = json.loads(agree(tmp_path, "item,a,b\n1,x,x\n2,x,x\n", "--json").stdout)["ratings"]
+    found = machine.data(agree(tmp_path, "item,a,b\n1,x,x\n2,x,x\n", "--json").stdout)["ratings"]
     assert (found["one_category"], found["percent"], found["fleiss"]) == (True, 1, None)
     assert set(found["intervals"].values()) == {None}, "there is nothing that could have come out otherwise"
-    two = json.loads(agree(tmp_path, "item,a,b\n1,x,x\n2,y,y\n", "--json").stdout)["ratings"]
+    two = machine.data(agree(tmp_path, "item,a,b\n1,x,x\n2,y,y\n", "--json").stdout)["ratings"]
     assert (two["one_category"], two["percent"]) == (False, 1)
 
 
@@ -300,3 +302,41 @@ def test_two_columns_that_differ_in_case_are_two(tmp_path: Path) -> None:
     assert read(tmp_path / "f.csv", Layout(raters=("a", "A"))).raters == ("a", "A")
     with pytest.raises(DataError, match="found no column 'ITEMS'"):
         read(tmp_path / "f.csv", Layout(item=("ITEMS",)))
+
+
+@pytest.mark.parametrize("name", ["r.csv", "r.tsv", "r.csv.gz", "r.tsv.zst", "r.xlsx", "r.arrow"])
+@pytest.mark.parametrize("sign", [";", "|", "\t"])
+def test_ratings_of_any_kind_of_file_are_the_same(name: str, sign: str, tmp_path: Path) -> None:
+    rows = [("item", "ann", "ben"), *((f"x, {n}", str(n % 3), str(n % 4 % 3)) for n in range(20))]
+    frame = pl.DataFrame(rows[1:], rows[0], orient="row")
+    frame.write_csv(tmp_path / "plain.csv")
+    content = "".join(sign.join(row) + "\n" for row in rows).encode()
+    if name.endswith(".xlsx"):
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.worksheets[0].append([int(cell) if cell.isdigit() else cell for cell in row])
+        book.create_sheet("notes")
+        book.save(tmp_path / name)
+    elif name.endswith(".arrow"):
+        frame.write_ipc(tmp_path / name)
+    else:
+        with pa.output_stream(str(tmp_path / name), compression="detect") as stream:
+            stream.write(content)
+    plain, found = (read(tmp_path / each, Layout()) for each in ("plain.csv", name))
+    assert (found.codes.tolist(), found.labels, found.raters) == (plain.codes.tolist(), plain.labels, ("ann", "ben"))
+    if name == "r.csv":
+        assert read(tmp_path / name, Layout(delimiter=sign)).codes.tolist() == plain.codes.tolist()
+
+
+def test_what_a_user_says_of_a_file_of_ratings(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for page in (book.worksheets[0], book.create_sheet("second")):
+        for row in (("item", "ann", "ben"), ("x", 1, 2), ("y", 2, 2)):
+            page.append(row)
+    book.save(tmp_path / "r.xlsx")
+    with pytest.raises(ConfigError, match=r"found data in the sheets Sheet, second, .* name one with --sheet"):
+        measure(tmp_path / "r.xlsx", Layout(), 0)
+    assert measure(tmp_path / "r.xlsx", Layout(sheet="second"), 0)["raters"] == ["ann", "ben"]
+    (tmp_path / "r.csv").write_text("item;ann;ben\nx;1;2\n")
+    with pytest.raises(ConfigError, match=r"--delimiter: expected one character such as ';', or tab, found ';;'"):
+        measure(tmp_path / "r.csv", Layout(delimiter=";;"), 0)

@@ -23,6 +23,7 @@ from curate.evaluation.analysis.analyze import _question
 from curate.stages.context import Context
 from curate.stats.difficulty import Measured, by_rank, grouped, measure, overlap
 from tests import ROOT
+from tests.support import machine
 from tests.support.defined import defined
 from tests.support.runs import complaint, curate, ran, tiny
 from tests.vendor import Call, Fault, Vendor, refusal, says, vendor
@@ -79,7 +80,7 @@ def answering(finished: Path, tmp_path: Path) -> Iterator[Answering]:
 
 def figures(folder: Path, *words: str) -> dict[str, Any]:
     done = ran(folder, "analyze", *RUN, "--json", *words)
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, Any] = machine.data(done.stdout)
     return found
 
 
@@ -171,7 +172,7 @@ def test_a_plan_is_printed_and_nothing_is_sent(answering: Answering) -> None:
         "analyze-reasons-zh",
         "analyze-difficulty-zh",
     ]
-    rows = json.loads(curate(folder, "analyze", *RUN, "--model", "m", "--plan", "--json").stdout)
+    rows = machine.data(curate(folder, "analyze", *RUN, "--model", "m", "--plan", "--json").stdout)
     assert [row["question"] for row in rows] == ["analyze-reasons-zh", "analyze-difficulty-zh", "in all"]
     stopped = complaint(folder, "analyze", *RUN, "--model", "m")
     assert "analyzing would send:" in stopped

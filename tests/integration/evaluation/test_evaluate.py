@@ -20,7 +20,7 @@ from curate.evaluation.models import mteb_models, tasks
 from curate.evaluation.models.batches import Growing, largest
 from curate.evaluation.models.evaluate import EvaluationOptions, evaluate
 from curate.evaluation.models.scoring import scored
-from tests.support import scoring
+from tests.support import machine, scoring
 from tests.support.evaluating import PAIRS, benchmark, renamed, sentences, written
 from tests.support.small import minilm
 
@@ -290,7 +290,7 @@ def test_the_command_prints_the_table_and_where_the_rest_lies(folder: Path, tmp_
     again = CliRunner().invoke(app, [*arguments, "--json"])
     assert again.exit_code == 0, again.output
     start = again.stdout.index("{")
-    assert [each["model"] for each in json.loads(again.stdout[start:])["models"]] == ["use", "bm25"]
+    assert [each["model"] for each in machine.data(again.stdout[start:])["models"]] == ["use", "bm25"]
 
 
 def test_numbers_that_disagree_with_mteb_are_never_kept(

@@ -1,6 +1,5 @@
 """Evaluation of a run that was really made: who had a part in it, what people and the pool's check say is missed."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from curate.formats.exporters.contributors import parts
 from curate.review.answers import Answer
 from curate.review.desk import Desk
 from curate.review.sample import Sample
+from tests.support import machine
 from tests.support.runs import curate, ran, tiny
 
 
@@ -34,7 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_command_finds_the_run_and_prints_what_is_missed(run: Path) -> None:
     done = ran(run.parents[1], "evaluate", str(run), "--models", "bm25", "--no-baselines", "--json")
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, Any] = machine.data(done.stdout)
     assert found["folder"] == str(run / "evaluation")
     sample = found["missed"]["samples"][0]
     assert sample["negatives"]["value"] == 1, "everything was found relevant"

@@ -194,5 +194,5 @@ def test_a_first_stage_that_fails_leaves_no_newest_run(tmp_path: Path) -> None:
 
 def test_init_says_what_it_detects(folder: Path) -> None:
     done = curate(folder, "init", "data", "--name", "new", "--models", "lexical")
-    assert "language: en, detected in the texts" in done.stdout
+    assert "language   en, in 2 of 2 queries and" in done.stdout
     assert yaml.safe_load((folder / "new.yaml").read_text(encoding="utf-8"))["language"] == "en"

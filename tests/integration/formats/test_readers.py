@@ -251,9 +251,10 @@ def test_what_is_no_parquet(tmp_path: Path) -> None:
 
 def test_unknown_ending() -> None:
     with pytest.raises(
-        ConfigError, match=r"found the ending '\.xlsx', expected one of \.jsonl.*ingest\.queries\.format"
+        ConfigError,
+        match=r"found the ending '\.xls', expected one of \.jsonl.*; save it as \.xlsx, or .*ingest\.queries\.format",
     ):
-        format_of(Path("q.xlsx"))
+        format_of(Path("q.xls"))
 
 
 # from rows to items

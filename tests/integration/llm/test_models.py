@@ -12,6 +12,7 @@ import pytest
 
 from curate.llm.providers.presets import presets
 from tests import vendor as fake
+from tests.support import machine
 from tests.support.runs import exit_code, tiny
 from tests.unit.llm.test_providers import both
 from tests.vendor import Fault, Vendor, vendor
@@ -90,7 +91,7 @@ def calls(home: Path) -> list[tuple[Any, ...]]:
 def test_presets_are_listed_with_or_without_a_key(curate: Command) -> None:
     done = curate("models", "--json", OPENAI_API_KEY=KEY, ARK_API_KEY=" ")
     assert done.returncode == 0, done.stderr
-    rows = {row["name"]: row for row in json.loads(done.stdout)}
+    rows = {row["name"]: row for row in machine.data(done.stdout)}
     assert set(rows) == set(presets())
     assert {key: rows["gpt-4o"][key] for key in ("source", "kind", "address", "key", "set", "batch")} == {
         "source": "preset",
@@ -117,7 +118,7 @@ def test_a_pipeline_adds_its_own_and_changes_presets(curate: Command) -> None:
         "words": {"kind": "lexical"},
     }
     Path("p.yaml").write_text(json.dumps({"version": 1, "judges": judges}), encoding="utf-8")
-    rows = {row["name"]: row for row in json.loads(curate("models", "--json", "--pipeline", "p.yaml").stdout)}
+    rows = {row["name"]: row for row in machine.data(curate("models", "--json", "--pipeline", "p.yaml").stdout)}
     assert set(rows) == {*presets(), "house"}
     assert (rows["gpt-4o"]["source"], rows["gpt-4o"]["json_mode"]) == ("pipeline", "none")
     assert (rows["house"]["address"], rows["house"]["key"], rows["house"]["context"]) == (
@@ -212,7 +213,7 @@ def test_what_else_goes_wrong_is_said_and_sent_once(kind: str, fault: Fault, exp
 
 def test_a_cost_that_is_not_known_is_not_zero(curate: Command) -> None:
     done, _ = attempt(curate, "openai", fake.no_usage, words=("--json",))
-    trial = json.loads(done.stdout)
+    trial = machine.data(done.stdout)
     assert (done.returncode, trial["usage"], trial["cost"], trial["problem"]) == (0, None, None, "")
     assert trial["grades"] == {"P1": "S", "P2": "D"}
     done, _ = attempt(curate, "openai", price=None)

@@ -18,6 +18,7 @@ from curate.stages import report
 from curate.stages.configs import ReportConfig
 from curate.stages.facts import card_facts
 from tests.integration.cli.test_review_commands import filled
+from tests.support import machine
 from tests.support.pools import grades_file
 from tests.support.runs import TOPICS, curate, tiny
 
@@ -48,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def found(folder: Path, *words: str) -> Any:
-    return json.loads(curate(folder, *words, "--json").stdout)
+    return machine.data(curate(folder, *words, "--json").stdout)
 
 
 def test_the_export_warns_and_writes_it_down(folder: Path) -> None:

@@ -24,6 +24,7 @@ from curate.pii.files.raw_lines import HEAD
 from curate.pii.files.request import masking
 from curate.pii.listing import listing
 from curate.pii.settings import Masking
+from tests.support import machine
 from tests.support.runs import curate
 
 PHONE, OTHER = "13912345678", "13812345678"
@@ -496,7 +497,7 @@ def test_every_recogniser_is_listed_with_its_kind(tmp_path: Path) -> None:
     assert {row["recogniser"]: row["kind"] for row in rows}["mobile"] == "phone"
     assert all(row["finds"].endswith(".") for row in rows)
     assert all(row["kind"] != "-" for row in rows), "give pii/examples.yaml a text for it"
-    assert json.loads(curate(tmp_path, "recognisers", "--json").stdout) == rows
+    assert machine.data(curate(tmp_path, "recognisers", "--json").stdout) == rows
 
 
 def test_the_order_is_checked_before_a_file_is_read(tmp_path: Path) -> None:

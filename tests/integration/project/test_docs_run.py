@@ -1,13 +1,20 @@
-"""The commands of the docs run: page by page, as they stand there, in a folder with what a reader has."""
+"""The commands of the docs run: page by page, as they stand there, in a folder with what a reader has.
 
+So do the examples of the page on Python, in order and in one process, and the notebook.
+"""
+
+import contextlib
 import os
 import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
+import nbformat
 import pytest
 from filelock import FileLock
+from nbclient import NotebookClient
 
 from tests import ROOT
 from tests.support import postgres
@@ -17,6 +24,8 @@ from tests.vendor import vendor
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(?:console|bash)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PYTHON_PAGE, NOTEBOOK = ROOT / "docs" / "api.md", ROOT / "docs" / "first-hour.ipynb"
 NOT_RUN = {
     r"make (demo|test)": "installs from the network; the second is what runs this",
     r"(python3 -m venv|pip install ').*": "installs from the network",
@@ -75,7 +84,7 @@ def test_the_commands_of_a_page_run(page: Path, shelf: Path, tmp_path: Path, req
     if "pip install ." in TYPED[page]:
         variables["PYTHONPATH"] = f"{request.getfixturevalue('plugin')}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     with vendor(lambda query, passage: "S" if query[:2] in passage else "D") as models_server, hub() as data_server:
-        models(folder, models_server.url)
+        models(folder, models_server.url, keyed=any("curate init" in line for line in TYPED[page]))
         shown(folder, page.read_text(encoding="utf-8"), models_server.url)
         if page.stem == "privacy":
             left(folder)
@@ -87,6 +96,40 @@ def test_the_commands_of_a_page_run(page: Path, shelf: Path, tmp_path: Path, req
             done = reader.type(line)
             code, complaint = next((end for pattern, end in ENDS.items() if re.fullmatch(pattern, line)), (0, ""))
             assert (done.returncode, complaint in done.stderr) == (code, True), f"{line}\n{done.stdout}\n{done.stderr}"
+        if page == PYTHON_PAGE:
+            _examples(page, reader)
+            assert not models_server.calls, "nothing was allowed"
+
+
+def _examples(page: Path, reader: Reader) -> None:
+    """Run a page's examples where its reader works."""
+    values = {"CURATE_HOME": str(reader.folder / "home"), **reader.variables}
+    names: dict[str, object] = {}
+    with contextlib.chdir(reader.folder), patch.dict(os.environ, values):
+        for block in PYTHON.findall(page.read_text(encoding="utf-8")):
+            exec(compile(block, page.name, "exec"), names)
+
+
+def test_the_notebook_runs(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is kept without outputs, which would grow old: seconds, paths and versions change."""
+    folder = Path(shutil.copytree(shelf, tmp_path / "work", symlinks=True))
+    for name, value in {
+        "HOME": folder,
+        "CURATE_HOME": folder / "home",
+        "IPYTHONDIR": folder,
+        "PYTHONPATH": ROOT,
+    }.items():
+        monkeypatch.setenv(name, str(value))
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbformat.validate(notebook)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert not [cell for cell in cells if cell.outputs or cell.execution_count]
+    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
+    shown = [output.data.get("text/html", "") for cell in cells for output in cell.outputs if "data" in output]
+    for words in ("Run runs/demo", "<th>rows_in</th>", "Agreement of", "Plan: nothing is left to send", "masked: "):
+        assert any(words in page for page in shown), words
+    told = "".join(output.text for cell in cells for output in cell.outputs if output.output_type == "stream")
+    assert "pool: up to date, skipped" in told
 
 
 @pytest.mark.parametrize("pattern", [*NOT_RUN, *ENDS])

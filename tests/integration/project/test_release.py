@@ -110,7 +110,7 @@ def test_from_init_to_report_in_an_empty_folder(installed: Path, tmp_path: Path)
     assert "diversify" in typed(installed, tmp_path, "--help").stdout
     tiny(tmp_path)
     made = typed(installed, tmp_path, "init", "data", "--name", "mine")
-    assert (made.returncode, "written: mine.yaml" in made.stdout) == (0, True), made.stderr
+    assert (made.returncode, "written    mine.yaml" in made.stdout) == (0, True), made.stderr
     quick = ("diversify.enabled=false", "pool.retrievers=[bm25]", "judge.models=[lexical]", "export.rerank.negatives=1")
     changes = [word for each in quick for word in ("--set", each)]
     done = typed(installed, tmp_path, "run", "mine.yaml", *changes)

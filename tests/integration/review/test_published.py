@@ -22,6 +22,7 @@ from curate.stats.sample_estimates import Estimate, StratumCounts, kappa, recall
 from curate.stats.tally import Crosstab, Floats
 from curate.system.files import frame, write_json, write_table
 from tests.integration.stages.test_report import Read
+from tests.support import machine
 from tests.support.defined import defined
 from tests.support.judged import judged
 from tests.support.pools import step, table
@@ -283,15 +284,15 @@ def test_the_card_and_the_manifest_name_both(changed: Path) -> None:
 
 def test_commands_speak_of_both(changed: Path) -> None:
     both = counts(changed)
-    report = json.loads(curate(changed, "review", "report", "--json").stdout)
+    report = machine.data(curate(changed, "review", "report", "--json").stdout)
     assert report["published"]["recall"]["value"] >= report["recall"]["value"]
     shown = curate(changed, "review", "report").stdout
     assert re.search(r"figure +panel +low +high +answered +published +from +to\n", shown)
     assert "published: where people read (36 pairs)" in shown
-    rows = {row["stage"]: row for row in json.loads(curate(changed, "status", "--json").stdout)}
+    rows = {row["stage"]: row for row in machine.data(curate(changed, "status", "--json").stdout)}
     decided = {name: each["relevant"] + each["not relevant"] for name, each in both.items()}
     assert [rows["consensus"]["rows_out"], rows["resolve"]["rows_out"]] == list(decided.values())
-    policies = json.loads(curate(changed, "agree", "--json").stdout)["policies"]
+    policies = machine.data(curate(changed, "agree", "--json").stdout)["policies"]
     assert policies[-1]["policy"] == "published (expert-over-panel)"
     assert policies[-1]["relevant"] == both["published"]["relevant"]
     assert policies[-1]["precision"] == report["published"]["confirmed"]["relevant"]["value"]
@@ -310,7 +311,7 @@ def test_what_the_labels_miss_is_said_of_the_published_ones(changed: Path) -> No
 
 def test_two_people_agree_on_grades_too(changed: Path) -> None:
     """At the cut these two always agree, but one's S is often the other's A."""
-    report = json.loads(curate(changed, "review", "report", "--json").stdout)
+    report = machine.data(curate(changed, "review", "report", "--json").stdout)
     between = report["kappa"]["people"]["wang, li"]
     assert between["cut"]["value"] == 1.0
     assert between["grades"]["low"] < between["grades"]["value"] < 1.0

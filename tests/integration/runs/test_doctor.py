@@ -1,6 +1,5 @@
 """`curate doctor`: what is there, what is not, and what to type; never a key, and an exit code for scripts."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ from curate.ledger import Ledger
 from curate.runs import doctor
 from curate.runs.doctor import examine
 from curate.system.extras import Extra
+from tests.support import machine
 from tests.support.runs import curate, started
 
 SECRET = "sk-not-to-be-shown"
@@ -43,7 +43,7 @@ def test_a_sound_a_missing_and_a_broken_ledger(tmp_path: Path) -> None:
     (tmp_path / "ledger.db").rename(home / "ledger.db")
     done = curate(tmp_path, "doctor", "--json")
     assert done.returncode == 1
-    assert [each["what"] for each in json.loads(done.stdout) if each["state"] == "bad"] == ["ledger"]
+    assert [each["what"] for each in machine.data(done.stdout) if each["state"] == "bad"] == ["ledger"]
 
 
 def test_a_missing_extra_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

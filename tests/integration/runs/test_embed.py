@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from curate.system.files import sha256
+from tests.support import machine
 from tests.support.runs import Done, curate
 from tests.support.small import EmbeddingServer, embedding_server, full_disk
 
@@ -57,14 +58,15 @@ def work(tmp_path: Path, server: EmbeddingServer) -> Path:
 
 
 def embed(folder: Path, *words: str, home: str = "home") -> Done:
-    done = curate(folder, "embed", "--run", "runs/many", *words, CURATE_HOME=str(folder / home))
+    done = curate(folder, "embed", "--run", "runs/many", "--json", *words, CURATE_HOME=str(folder / home))
     assert done.returncode == 0, done.stderr
     return done
 
 
-def counts(done: Done) -> list[tuple[str, ...]]:
+def counts(done: Done) -> list[tuple[str | int, ...]]:
     """Return encoder, tables, and how many queries and documents were encoded."""
-    return [tuple(line.split()[:4]) for line in done.stdout.splitlines()[1:]]
+    columns = ("encoder", "tables", "queries_encoded", "documents_encoded")
+    return [tuple(row[name] for name in columns) for row in machine.data(done.stdout)]
 
 
 def pooled(folder: Path, home: str) -> tuple[str, str]:
@@ -80,15 +82,15 @@ def test_three_shards_give_the_pool_of_one_process_and_leave_nothing_to_encode(
 ) -> None:
     found = [counts(embed(work, "--shard", f"{number}/3")) for number in (2, 0, 1)]
     assert found == [
-        [("letters", "mask", "30", "552")],
-        [("letters", "mask", "0", "1,024")],
-        [("letters", "mask", "0", "1,024")],
+        [("letters", "mask", 30, 552)],
+        [("letters", "mask", 0, 1024)],
+        [("letters", "mask", 0, 1024)],
     ]
-    assert counts(embed(work, "--shard", "1/3")) == [("letters", "mask", "0", "0")]
+    assert counts(embed(work, "--shard", "1/3")) == [("letters", "mask", 0, 0)]
     asked = len(server.bodies)
     assert pooled(work, "home") == pooled(work, "alone")
     assert len(server.bodies) > asked, "the second home was empty"
-    assert counts(embed(work)) == [("letters", "diversify", "0", "0")]
+    assert counts(embed(work)) == [("letters", "diversify", 0, 0)]
 
 
 def test_a_shard_that_is_killed_and_run_again_ends_alike(work: Path) -> None:
@@ -102,17 +104,17 @@ def test_a_shard_that_is_killed_and_run_again_ends_alike(work: Path) -> None:
     assert process.wait() == -signal.SIGKILL
     embed(work, "--shard", "1/2")
     ((_, _, _, rest),) = counts(embed(work, "--shard", "0/2"))
-    assert 0 < int(rest.replace(",", "")) < 2048
+    assert 0 < int(rest) < 2048
     assert pooled(work, "home") == pooled(work, "alone")
 
 
 def test_it_encodes_for_the_stage_that_comes_next(work: Path) -> None:
     setting = ["--set", "diversify={enabled: true, encoder: other, queries: {enabled: false}, corpus: {t: 1}}"]
-    assert counts(embed(work, *setting)) == [("other", "mask", "30", "2,600")]
+    assert counts(embed(work, *setting)) == [("other", "mask", 30, 2600)]
     assert curate(work, "diversify", "--run", "runs/many", *setting).returncode == 0
-    assert counts(embed(work)) == [("letters", "diversify", "30", "2,600")]
+    assert counts(embed(work)) == [("letters", "diversify", 30, 2600)]
     both = counts(embed(work, "--encoder", "letters", "--encoder", "other"))
-    assert both == [("letters", "diversify", "0", "0"), ("other", "diversify", "0", "0")]
+    assert both == [("letters", "diversify", 0, 0), ("other", "diversify", 0, 0)]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +137,7 @@ def test_a_full_disk_is_a_sentence(work: Path) -> None:
     with full_disk(1000):
         done = curate(work, "embed", "--run", "runs/many")
     assert (done.returncode, "no space left on the disk" in done.stderr) == (2, True), done.stderr
-    assert counts(embed(work))[0][2:] == ("30", "2,600")
+    assert counts(embed(work))[0][2:] == (30, 2600)
 
 
 def test_a_run_that_is_not_masked_says_what_to_type(work: Path) -> None:

@@ -1,16 +1,20 @@
 """`curate init`: what it sees in files of all kinds, and a pipeline file that runs."""
 
-import io
 import json
+import re
+import shlex
 from pathlib import Path
 
+import openpyxl
 import polars as pl
 import pytest
 import yaml
 
 from curate.core.errors import ConfigError, DataError
-from curate.runs.init import look, panel, start
-from tests.support.runs import curate
+from curate.formats.readers import Table
+from curate.runs.init import DataSources, InitRequest, PipelineDraft, doubt, draft, look, write
+from curate.runs.init.judges import askable, panel
+from tests.support.runs import complaint, curate, ran
 
 QUESTIONS = [("7", "高血压患者能喝咖啡吗"), ("8", "小儿发热怎么办"), ("9", "痛风能吃海鲜吗")]
 ANSWERS = [
@@ -19,7 +23,7 @@ ANSWERS = [
 ]
 
 
-def write(folder: Path, kind: str, columns: tuple[str, str, str, str]) -> tuple[str, str]:
+def files(folder: Path, kind: str, columns: tuple[str, str, str, str]) -> tuple[str, str]:
     """Write questions and answers under these names of columns; the answers have a number beside the text."""
     asked_id, asked, answer_id, answer = columns
     queries = pl.DataFrame(QUESTIONS, schema=[asked_id, asked], orient="row")
@@ -36,6 +40,33 @@ def write(folder: Path, kind: str, columns: tuple[str, str, str, str]) -> tuple[
     return str(paths[0]), str(paths[1])
 
 
+def looked(source: str | None = None, queries: str | None = None, corpus: str | None = None) -> DataSources:
+    return look(InitRequest(source, queries, corpus))
+
+
+def refused(queries: Path, corpus: Path) -> str:
+    """Return what is asked, or said to be wrong."""
+    try:
+        found = looked(None, str(queries), str(corpus))
+        asked = doubt(found)
+    except DataError as error:
+        return str(error)
+    assert asked is not None
+    return asked.remedy(found.request)
+
+
+def written(request: InitRequest) -> PipelineDraft:
+    made = draft(look(request))
+    write(made)
+    return made
+
+
+def chosen(found: DataSources, table: Table) -> dict[str, str]:
+    guess = found.tables[table].guess
+    assert guess is not None
+    return dict(guess.columns)
+
+
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet"])
 @pytest.mark.parametrize(
     "columns",
@@ -47,14 +78,17 @@ def write(folder: Path, kind: str, columns: tuple[str, str, str, str]) -> tuple[
     ],
 )
 def test_columns_are_found_and_the_file_runs(kind: str, columns: tuple[str, str, str, str], tmp_path: Path) -> None:
-    found = look(None, *write(tmp_path, kind, columns), None)
+    paths = files(tmp_path, kind, columns)
+    request = InitRequest(None, *paths, name="mine", models="lexical", file=tmp_path / "mine.yaml")
+    found = look(request)
     usual = {"qid", "doc_id", "_id", "text"}
     expected = [dict(zip(("id", "text"), pair, strict=True)) for pair in (columns[:2], columns[2:])]
-    for table, names in zip(("queries", "corpus"), expected, strict=True):
-        assert found.guesses[table].columns == {each: name for each, name in names.items() if name not in usual}  # type: ignore[index]
-    assert found.counts == {"queries": 3, "corpus": 12}
-    assert found.language == "zh"
-    start(found, tmp_path / "mine.yaml", "mine", None, [])
+    tables: tuple[Table, ...] = ("queries", "corpus")
+    for table, names in zip(tables, expected, strict=True):
+        assert chosen(found, table) == {each: name for each, name in names.items() if name not in usual}
+    assert [each.rows for each in found.tables.values()] == [3, 12]
+    assert found.spoken.language == "zh"
+    write(draft(found))
     done = curate(tmp_path, "run", "mine.yaml", "--run", "run", "--set", "stages=[ingest, mask]")
     assert done.returncode == 0, done.stderr
     read = pl.read_parquet(tmp_path / "run" / "mask" / "queries.parquet")
@@ -70,61 +104,95 @@ def test_a_folder_with_other_columns_of_text(tmp_path: Path) -> None:
     }
     for name, rows in tables.items():
         (tmp_path / f"{name}.jsonl").write_text("\n".join(json.dumps(row) for row in rows) + "\n")
-    found = look(str(tmp_path), None, None, None)
-    assert found.language == "en"
-    assert found.guesses["queries"].others == ["meta.title"]
-    made = start(found, tmp_path / "mine.yaml", "mine", None, ["gpt-4o"])
+    request = InitRequest(str(tmp_path), name="mine", models="gpt-4o", file=tmp_path / "mine.yaml")
+    made = written(request)
     text = made.path.read_text()
     assert "# queries: id is _id, text is text; also there: meta.title, one is taken with" in text
     assert "columns: {queries: {text: meta.title}}" in text
     section = yaml.safe_load(text)
+    assert section["language"] == "en"
     assert section["ingest"] == {"source": str(tmp_path), "sample": 50}
-    assert section["pool"]["size"] == 500
+    assert (section["pool"]["depth"], section["pool"]["size"]) == (100, 100)
     assert section["judge"] == {"models": ["gpt-4o"]}
-    ((model, plan),) = made.quote
-    assert (model, plan.calls) == ("gpt-4o", 50 * 500 / 10)
-    assert plan.cost is not None
-    assert 1 < plan.cost < 100
+    assert made.trial is not None
+    for price, queries in ((made.trial, 50), (made.whole, 120)):
+        ((model, plan),) = price.judges
+        assert (model, plan.calls) == ("gpt-4o", queries * 100 / 10)
+        assert plan.cost is not None
+        assert 0.001 < plan.cost / plan.calls < 0.05
     with pytest.raises(ConfigError, match=r"mine\.yaml: is there already"):
-        start(found, made.path, "mine", None, None)
+        write(made)
 
 
-def test_who_has_a_key_judges_one_of_each_vendor_first() -> None:
-    assert panel({}) == []
-    assert len(panel({"OPENAI_API_KEY": "x"})) == 3
-    mixed = panel({"OPENAI_API_KEY": "x", "ANTHROPIC_API_KEY": "y", "ARK_API_KEY": "z"})
-    assert len({name.split("-")[0] for name in mixed}) == 3
+def test_who_has_a_key_judges_one_of_each_family_first() -> None:
+    assert panel(askable({})) == []
+    assert len(panel(askable({"OPENAI_API_KEY": "x"}))) == 3
+    mixed = panel(askable({"OPENAI_API_KEY": "x", "ANTHROPIC_API_KEY": "y", "ARK_API_KEY": "z"}))
+    assert {each.family for each in mixed} == {"gpt", "claude", "doubao"}
+    alike = panel(askable({"LKEAP_API_KEY": "x", "DEEPSEEK_API_KEY": "y", "OPENAI_API_KEY": "z"}))
+    assert [each.family for each in alike] == ["deepseek", "gpt", "deepseek"], "two vendors of one family"
+
+
+def test_models_of_the_working_directory_are_proposed(tmp_path: Path) -> None:
+    (tmp_path / "models.yaml").write_text(
+        "house: {kind: openai, base_url: 'http://127.0.0.1:1/v1', model: qwen3-8b}\n"
+        "far: {kind: openai, base_url: 'https://far.example/v1', model: far-1, key_env: FAR_KEY}\n"
+    )
+    said = ran(tmp_path, "init", "demo", DEEPSEEK_API_KEY="sk-of-a-test").stdout
+    assert yaml.safe_load((tmp_path / "demo.yaml").read_text())["judge"]["models"] == ["house", "deepseek"]
+    assert "judges     house     models.yaml, no key needed\n           deepseek  DEEPSEEK_API_KEY is set\n" in said
+    assert "far of models.yaml needs its key: export FAR_KEY=..." in said
 
 
 def test_nothing_that_can_be_an_id_or_a_text(tmp_path: Path) -> None:
-    (tmp_path / "queries.csv").write_text("a,b\n1 2,3 4\n4 5,6 7\n")
-    (tmp_path / "corpus.csv").write_text("id,text\n1,x\n")
-    with pytest.raises(DataError, match=r"queries\.csv: found the columns a, b, none of which looks like the id of"):
-        look(None, str(tmp_path / "queries.csv"), str(tmp_path / "corpus.csv"), None)
-    (tmp_path / "corpus.csv").write_text("id,text\n")
-    with pytest.raises(DataError, match=r"corpus\.csv: found no row"):
-        look(None, str(tmp_path / "corpus.csv"), str(tmp_path / "corpus.csv"), None)
+    queries, corpus = tmp_path / "queries.csv", tmp_path / "corpus.csv"
+    queries.write_text("a,b\n1 2,3 4\n4 5,6 7\n")
+    corpus.write_text("id,text\n1,x\n")
+    said = refused(queries, corpus)
+    assert "queries.csv: found the columns a, b, none of which looks like the id of" in said
+    assert f"curate init --queries {queries} --corpus {corpus} --column 'queries.id=<line>'" in said
+    queries.write_text('{"a": 1}\n')
+    queries = queries.rename(tmp_path / "queries.jsonl")
+    said = refused(queries, corpus)
+    assert "found the columns a, none of which looks like the text of queries" in said
+    assert said.endswith(
+        f"or say here which column it is: curate init --queries {queries} --corpus {corpus} --column queries.text=NAME"
+    )
+    corpus.write_text("id,text\n")
+    assert "corpus.csv: found no row" in refused(corpus, corpus)
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "said", "header"),
     [
-        (
-            "头痛怎么办\n发烧怎么办\n",
-            r"columns 头痛怎么办, none of which looks like the id of queries; .*'id', or add one; between",
-        ),
-        ("id;text\n1;头痛\n", "columns id;text, none .* a CSV file has commas"),
-        (
-            "7,头痛怎么办\n8,发烧怎么办\n",
-            r"q\.csv:1: found the columns 7, .*, expected names; put a line such as id,text",
-        ),
-        ("1,儿童反复发烧三天不退烧应该怎么办才能好起来\n2,发烧\n", "columns 1, one of 21 characters, expected names"),
+        ("头痛怎么办\n发烧怎么办\n", "columns 头痛怎么办, none of which looks like the id of queries", True),
+        ("id/text\n1/头痛\n", "columns id/text, none of which", True),
+        ("7,头痛怎么办\n8,发烧怎么办\n", "q.csv: the first row looks like data", True),
+        ("1,儿童反复发烧三天不退烧应该怎么办才能好起来\n2,发烧\n", "q.csv: the first row looks like data", True),
+        ("id,x y\n1 2,头痛 怎么办\n1 3,头痛 怎么\n", "id looks like the id of the queries, but 2 of 2 rows", False),
     ],
 )
-def test_what_a_table_lacks_is_said(content: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / "q.csv").write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match=said):
-        look(None, str(tmp_path / "q.csv"), str(tmp_path / "q.csv"), None)
+def test_what_a_table_lacks_is_asked(content: str, said: str, header: bool, tmp_path: Path) -> None:
+    path, corpus = tmp_path / "q.csv", tmp_path / "c.csv"
+    path.write_text(content, encoding="utf-8")
+    corpus.write_text("id,text\n1,x\n")
+    told = refused(path, corpus)
+    assert said in told
+    assert (f"curate init --queries {path} --corpus {corpus} --set ingest.queries.header=false" in told) == header
+
+
+def test_a_first_row_of_data_is_read(tmp_path: Path) -> None:
+    (tmp_path / "queries.csv").write_text("7,头痛怎么办\n8,发烧怎么办\n", encoding="utf-8")
+    (tmp_path / "corpus.csv").write_text("id,text\n1,x\n")
+    (command,) = re.findall(
+        r"^curate: +(curate init .*header=false)$", complaint(tmp_path, "init", ".", "--name", "m"), re.MULTILINE
+    )
+    said = ran(tmp_path, *shlex.split(command)[1:]).stdout
+    assert "CSV, commas, UTF-8, 2 rows" in said
+    section = yaml.safe_load((tmp_path / "m.yaml").read_text(encoding="utf-8"))["ingest"]
+    assert section["queries"] == {"path": "queries.csv", "header": False}
+    assert section["columns"]["queries"] == {"id": "column_1", "text": "column_2"}
+    assert "ingest: 3 in" in ran(tmp_path, "run", "m.yaml", "--set", "stages=[ingest]").stderr
 
 
 @pytest.mark.parametrize(
@@ -141,27 +209,31 @@ def test_of_questions_without_ids_the_line_is_the_id(
 ) -> None:
     (tmp_path / name).write_text(content, encoding="utf-8")
     (tmp_path / "c.csv").write_text("id,text\n1,x\n", encoding="utf-8")
-    found = look(None, str(tmp_path / name), str(tmp_path / "c.csv"), None)
-    assert found.guesses["queries"].columns == columns
-    assert found.counts["queries"] == 2
+    found = looked(None, str(tmp_path / name), str(tmp_path / "c.csv"))
+    assert chosen(found, "queries") == columns
+    assert found.tables["queries"].rows == 2
 
 
 def test_one_file_of_questions_and_answers_is_both(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text("question_id,question,answer\n1,头痛,休息\n2,发烧,喝水\n", encoding="utf-8")
-    found = look(None, str(path), str(path), None)
-    assert [found.guesses[table].columns["text"] for table in ("queries", "corpus")] == ["question", "answer"]
+    found = looked(None, str(path), str(path))
+    assert [chosen(found, "queries")["text"], chosen(found, "corpus")["text"]] == ["question", "answer"]
 
 
 def test_a_row_that_stops_a_run_is_said_before(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text('{"id": "1", "text": "a"}\n{"id": 2,\n')
-    found = look(None, str(path), str(path), None)
-    assert found.counts["queries"] == 1
-    assert found.problems[0].startswith(f"{path}:2: found a line that is not valid JSON")
-    path.write_text('[{"id": "1", "text": "a"}]\n')
-    with pytest.raises(DataError, match="1: found a list, expected one JSON object"):
-        look(None, str(path), str(path), None)
+    found = looked(None, str(path), str(path))
+    assert found.tables["queries"].rows == 1
+    assert found.tables["queries"].problem.startswith(f"{path}:2: found a line that is not valid JSON")
+    path.write_text('"a"\n')
+    assert f"{path}:1: found text, expected one JSON object" in refused(path, path)
+    (tmp_path / "c.jsonl").write_text('{"id": "1", "text": "a"}\n{"id": 2,\n')
+    said = ran(tmp_path, "init", "--queries", "c.jsonl", "--corpus", "c.jsonl", "--name", "m").stdout
+    assert (
+        "1 rows of queries cannot be read, and `curate run` stops there:\n             c.jsonl:2: found a line" in said
+    )
 
 
 @pytest.mark.parametrize(
@@ -183,14 +255,16 @@ def test_what_cannot_be_is_not_written(arguments: tuple[str, str], said: str, tm
 def test_prices_in_two_currencies_are_said(tmp_path: Path) -> None:
     keys = {"DEEPSEEK_API_KEY": "sk-of-a-test", "OPENAI_API_KEY": "sk-of-a-test"}
     said = curate(tmp_path, "init", "demo", "--models", "deepseek,gpt-4o", **keys).stdout
-    assert "note: a cap (--max-cost) needs what these currencies are worth: `rates: {CNY: {USD: RATE, date: " in said
+    assert "a cap (--max-cost) needs what these currencies are worth: `rates: {CNY: {USD: RATE, date: " in said
+    assert re.search(r"together +[\d,]+ calls  about [\d.]+ CNY and [\d.]+ USD\n", said)
     said = curate(tmp_path, "init", "demo", "--name", "one", "--models", "gpt-4o,gpt-4o-mini", **keys).stdout
     assert "a cap" not in said
+    assert re.search(r"together +[\d,]+ calls  about [\d.]+ USD\n", said)
 
 
 def test_words_that_yaml_reads_as_something_else(tmp_path: Path) -> None:
-    found = look("demo", None, None, None)
-    made = start(found, tmp_path / "on e.yaml", "2024", "no", ["lexical"])
+    request = InitRequest("demo", name="2024", language="no", models="lexical", file=tmp_path / "on e.yaml")
+    made = written(request)
     section = yaml.safe_load(made.path.read_text())
     assert (section["name"], section["language"]) == ("2024", "no")
     assert "curate run '" in made.path.read_text().splitlines()[0], "a path with a space is quoted"
@@ -199,26 +273,86 @@ def test_words_that_yaml_reads_as_something_else(tmp_path: Path) -> None:
 def test_a_folder_of_other_files_is_told_apart(tmp_path: Path) -> None:
     path = tmp_path / "questions.csv"
     path.write_text("id,text\n1,x\n")
-    with pytest.raises(
-        ConfigError, match=r"found questions\.csv, expected queries\.jsonl and corpus\.jsonl .* --queries"
-    ):
-        look(str(tmp_path), None, None, None)
+    with pytest.raises(ConfigError) as refused:
+        looked(str(tmp_path))
+    said = str(refused.value)
+    assert "found questions.csv, expected queries and corpus (such as queries.jsonl" in said
+    assert said.endswith(f"curate init --queries {path} --corpus FILE")
     (tmp_path / "corpus.csv").write_text("id,text\n1,x\n")
-    assert look(str(tmp_path), str(path), None, None).counts == {"queries": 1, "corpus": 1}, "the folder has the rest"
-    with pytest.raises(
-        ConfigError, match=r"found a file, expected a folder; for two files: curate init --queries FILE"
-    ):
-        look(str(path), None, None, None)
+    found = looked(str(tmp_path), str(path))
+    assert [each.rows for each in found.tables.values()] == [1, 1], "the folder has the rest"
 
 
-def test_the_command_asks_for_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, "csv", ("qid", "question", "doc_id", "answer"))
-    monkeypatch.setattr("sys.stdin", io.StringIO("\nquestions.csv\nanswers.csv\n"))
-    done = curate(tmp_path, "init", "--name", "mine")
-    assert done.returncode == 0, done.stderr
-    assert "written: mine.yaml; look at it, then: curate run mine.yaml" in done.stdout
-    assert "text: question" in done.stdout
-    assert "heuristics will grade" in done.stdout
-    again = curate(tmp_path, "init", "--name", "mine", "--queries", "questions.csv", "--corpus", "answers.csv")
-    said = "curate: mine.yaml: is there already; give another name with --file, or delete it\n"
-    assert (again.returncode, again.stderr) == (2, said)
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("x.csv", "id,text\n1,x\n", "if it holds queries: curate init --queries x.csv --corpus FILE; if it holds docu"),
+        (
+            "x.csv",
+            "id,answer\n1,x\n",
+            "of documents (answer), expected queries as well; name both: curate init --queries FI",
+        ),
+        ("faq.csv", "id,question\n1,x\n", "of queries (question), expected documents as well; name both: curate init"),
+        (
+            "q.csv",
+            "id,question,answer\n1,x,y\n",
+            "curate init --queries q.csv --corpus q.csv reads it as both. Which do",
+        ),
+    ],
+)
+def test_one_file_is_told_what_it_looks_like(name: str, content: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    assert said in complaint(tmp_path, "init", name)
+    assert list(tmp_path.glob("*.yaml")) == []
+
+
+def test_what_texts_are_like_is_counted_and_offered(tmp_path: Path) -> None:
+    rows = [
+        {"id": n, "Title": "T", "text": f"<p>It heals in {n} days.</p>" if n % 2 else f"{n} days"} for n in range(9)
+    ]
+    rows += [{"id": 10, "Title": "", "text": "  "}, {"id": 11, "Title": "", "text": "rest " * 10_000}]
+    (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    (tmp_path / "q.csv").write_text("id;text\n1;a cold\n2;\n")
+    asked = ("init", "--queries", "q.csv", "--corpus", "c.jsonl", "--name", "m")
+    said = ran(tmp_path, *asked).stdout
+    assert "queries    q.csv   CSV, semicolons, UTF-8, 2 rows\n             id    id    the usual name\n" in said
+    assert "title  Title  named like a title\n" in said
+    texts = said.partition("\ntexts      ")[2].partition("\njudges")[0].split("\n           ")
+    assert texts == [
+        "1 of 2 queries are empty; `ingest` leaves them out",
+        "4 of 11 documents hold HTML: `html: strip` in the file, or --set ingest.html=strip, takes it out",
+        "1 of 11 documents are longer than 32,000 characters (longest 50,000); a judge is shown the first 1,500 tokens",
+        "1 of 11 documents are empty; `ingest` leaves them out",
+    ]
+    written = (tmp_path / "m.yaml").read_text()
+    assert "  # html: strip   # 4 texts hold HTML; without this line it is kept\n" in written
+    (tmp_path / "m.yaml").write_text(written.replace("  # html: strip", "  html: strip"))
+    ran(tmp_path, "run", "m.yaml", "--set", "stages=[ingest]")
+    kept = pl.read_parquet(tmp_path / "runs" / "m" / "ingest" / "corpus.parquet")["text"]
+    assert not kept.str.contains("<").any()
+
+
+def test_a_sheet_that_is_not_told_is_asked_with_the_command(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for name in ("Fragen", "Antworten"):
+        page = book.create_sheet(name)
+        page.append(["id", "text"])
+        page.append([1, name])
+    book.save(tmp_path / "b.xlsx")
+    said = complaint(tmp_path, "init", "--queries", "b.xlsx", "--corpus", "b.xlsx", "--name", "m")
+    assert "found data in the sheets Fragen, Antworten" in said
+    command = said.splitlines()[-1].partition("here: ")[2]
+    assert command.endswith("--set ingest.queries.sheet=VALUE")
+    more = ("--set", "ingest.corpus.sheet=Antworten")
+    ran(tmp_path, *shlex.split(command.replace("VALUE", "Fragen"))[1:], *more)
+    section = yaml.safe_load((tmp_path / "m.yaml").read_text())["ingest"]
+    assert section["queries"] == {"path": "b.xlsx", "sheet": "Fragen"}
+    assert section["corpus"] == {"path": "b.xlsx", "sheet": "Antworten"}
+
+
+def test_a_file_that_came_to_be_there_is_not_replaced(tmp_path: Path) -> None:
+    made = draft(look(InitRequest("demo", models="lexical", file=tmp_path / "m.yaml")))
+    (tmp_path / "m.yaml").symlink_to(tmp_path / "nowhere.yaml")
+    with pytest.raises(ConfigError, match=r"m\.yaml: is there already"):
+        write(made)
+    assert not (tmp_path / "nowhere.yaml").exists()

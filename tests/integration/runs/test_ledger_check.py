@@ -16,7 +16,7 @@ from curate.llm.prompts import rubric
 from curate.runs.ledger_check import check
 from tests import ROOT
 from tests import vendor as fake
-from tests.support import asking
+from tests.support import asking, machine
 from tests.support.asking import FAST, judged, llm, script, work
 from tests.support.rows import CALL, RATING, sql
 from tests.vendor import vendor
@@ -223,16 +223,22 @@ def test_the_commands(good: Ledger, place: Path | str, tmp_path: Path) -> None:
     assert code == 0
     assert "calls: 3, without a reply 1" in said
     assert "cost: 0.7500" in said
-    assert json.loads(run(place, "stats", "--json")[1]) == stats(good)
+    assert machine.data(run(place, "stats", "--json")[1]) == stats(good)
     assert run(place, "check") == (0, "nothing is wrong\n")
     assert run(place, "export", str(tmp_path / "copy"))[1].splitlines()[-1] == "ratings: 6 written"
     copy = tmp_path / "copy.db"
     assert run(copy, "import", str(tmp_path / "copy"))[1].splitlines()[-1] == "ratings: 6 new"
-    assert run(copy, "import", str(tmp_path / "copy"))[1].splitlines()[-1] == "ratings: 0 new"
+    assert machine.data(run(copy, "import", str(tmp_path / "copy"), "--json")[1])["ratings"] == 0
+    assert machine.data(run(copy, "export", str(tmp_path / "other"), "--json")[1])["ratings"] == 6
+    assert machine.data(run(place, "check", "--json")[1]) == []
     good.append([RATING])
     code, said = run(place, "check")
     assert code == 1
     assert "ratings of an unknown judge: 1, such as" in said
+    assert "2 kinds of mistakes in the ledger" in said
+    code, said = run(place, "check", "--json")
+    found = json.JSONDecoder().raw_decode(said)[0]
+    assert (code, len(found["data"]), found["error"]["code"]) == (1, 2, "CHECK_FAILED")
 
 
 def test_a_ledger_that_is_not_there_is_not_made_by_looking(tmp_path: Path) -> None:

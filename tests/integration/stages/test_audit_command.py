@@ -11,6 +11,7 @@ import pytest
 
 from curate import load_task
 from curate.stages import NAMES
+from tests.support import machine
 from tests.support.auditing import OPTIONS, audited, figures, labelled
 from tests.support.pools import table
 from tests.support.runs import complaint, curate, ran
@@ -43,20 +44,20 @@ def folder(finished: Path, tmp_path: Path) -> Path:
 
 
 def test_it_ends_with_the_comparison_and_is_not_done_twice(folder: Path) -> None:
-    rows = json.loads(curate(folder, "status", "--json").stdout)
+    rows = machine.data(curate(folder, "status", "--json").stdout)
     assert [row["stage"] for row in rows] == STAGES
     assert {row["state"] for row in rows} == {"done"}
     again = audited(folder)
     assert again.stderr.count("up to date") == len(STAGES)
     bare = ran(folder, "audit", "--json")
-    assert json.loads(bare.stdout) == figures(folder)
+    assert machine.data(bare.stdout) == figures(folder)
 
 
 @pytest.mark.usefixtures("tiny_run")
 def test_an_ordinary_pipeline_has_no_audit(tmp_path: Path) -> None:
     done = ran(tmp_path, "run", "tiny.yaml")
     assert "audit" not in done.stderr
-    assert [row["stage"] for row in json.loads(curate(tmp_path, "status", "--json").stdout)] == list(NAMES)
+    assert [row["stage"] for row in machine.data(curate(tmp_path, "status", "--json").stdout)] == list(NAMES)
     refused = complaint(tmp_path, "audit")
     assert "no run of an audit; name a folder or a task" in refused
 
@@ -165,7 +166,7 @@ def test_people_correct_it(folder: Path) -> None:
         ]
         assert corrected["false_negatives"]["value"] == pytest.approx(sum(yes) / 6, abs=1e-4)
     report = ran(folder, "review", "report", "--json")
-    assert json.loads(report.stdout)["read"] == drawn
+    assert machine.data(report.stdout)["read"] == drawn
 
     changed = ran(folder, "audit", "--set", "judges.strict.thresholds={S: 1.0, A: 0.95, B: 0.4, C: 0.2}")
     assert "the sample 'audit' was drawn of other verdicts" in changed.stderr
@@ -274,7 +275,7 @@ def test_real_grades_give_the_figures_published_for_them(shared_data: Path, tmp_
     words = [word for each in settings for word in ("--set", each)]
     options = ["--retrievers", "rated", "--depth", "1000", "--models", ",".join(names), "--json"]
     done = ran(tmp_path, "audit", str(panel), *options, *words)
-    found = json.loads(done.stdout)
+    found = machine.data(done.stdout)
     means = {name: round(each["mean"], 2) for name, each in found["measures"].items()}
     wanted = {
         "original": 0.47,

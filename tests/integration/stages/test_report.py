@@ -23,6 +23,7 @@ from curate.stages.configs import ReportConfig
 from curate.stages.context import Context
 from curate.stages.report import gather, portable
 from curate.system.files import read_table
+from tests.support import machine
 from tests.support.runs import curate, ran, tiny
 
 HOSTILE = "<script>alert('高血压患者能喝咖啡吗')</script><img src=https://example.org/x.png>"
@@ -143,7 +144,7 @@ def test_report_is_redone_only_if_something_it_shows_changed(folder: Path) -> No
     before = mark.read_text(encoding="utf-8")
     mark.write_text(before.replace('"bill": {}', '"bill": {"x": null}'), encoding="utf-8")
     try:
-        state = json.loads(curate(folder, "status", "--json").stdout)
+        state = machine.data(curate(folder, "status", "--json").stdout)
         assert {row["stage"]: row["state"] for row in state}["report"] == "stale"
     finally:
         mark.write_text(before, encoding="utf-8")
@@ -334,10 +335,10 @@ def test_a_run_without_an_export_has_a_report_that_says_so(folder: Path, tmp_pat
     assert words["no_export"] in read.text
     assert words["charts"]["verdicts"] in read.text
     assert words["rerank_queries"] not in read.text
-    states = {row["stage"]: row["state"] for row in json.loads(curate(tmp_path, "status", "--json").stdout)}
+    states = {row["stage"]: row["state"] for row in machine.data(curate(tmp_path, "status", "--json").stdout)}
     assert (states["export"], states["report"]) == ("missing", "done")
     ran(tmp_path, "export")
-    states = {row["stage"]: row["state"] for row in json.loads(curate(tmp_path, "status", "--json").stdout)}
+    states = {row["stage"]: row["state"] for row in machine.data(curate(tmp_path, "status", "--json").stdout)}
     assert states["report"] == "stale", "an export that came later changes the page"
 
 

@@ -29,6 +29,7 @@ from curate.system import resources
 from curate.system.files import digests, frame, write_table
 from tests import ROOT
 from tests.integration.stages.test_report import Read
+from tests.support import machine
 from tests.support.pools import step, table
 from tests.support.runs import curate, tiny
 from tests.support.steps import beir
@@ -581,6 +582,8 @@ def test_the_command_runs_plans_and_is_skipped(tmp_path: Path, serve: Callable[[
         "judges.a, sentences",
         "in all",
     ]
+    rows = machine.data(curate(tmp_path, *asking, "--plan", "--json").stdout)
+    assert [row["question"] for row in rows] == ["sts.generator=g", "judges.a, sentences", "in all"]
     assert server.calls == []
     stopped = curate(tmp_path, *asking)
     assert stopped.returncode == 2

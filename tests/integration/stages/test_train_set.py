@@ -17,6 +17,7 @@ from curate.stages.train_set.mining import mined
 from curate.stages.train_set.stage import train_set
 from curate.system.files import frame
 from curate.testing import ListCorpus
+from tests.support import machine
 from tests.support.pools import table
 from tests.support.runs import Done, curate, tiny
 from tests.support.small import minilm
@@ -77,14 +78,14 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def test_it_is_a_run_of_its_own_that_is_not_done_twice(folder: Path) -> None:
-    rows = json.loads(curate(folder, "status", "--json").stdout)
+    rows = machine.data(curate(folder, "status", "--json").stdout)
     stages = ["ingest", "mask", "diversify", "pool", "judge", "train_set"]
     assert [(row["stage"], row["state"]) for row in rows] == [(name, "done") for name in stages]
     again = made(folder, "--test", "held")
     assert again.stderr.count("up to date") == len(stages)
     bare = curate(folder, "train-set", "--json")
     assert bare.returncode == 0, bare.stderr
-    assert json.loads(bare.stdout) == figures(folder)
+    assert machine.data(bare.stdout) == figures(folder)
 
 
 def test_what_the_test_set_knows_is_taken_out(folder: Path) -> None:
@@ -108,14 +109,14 @@ def test_the_check_finds_what_the_stage_took_out_and_nothing_afterwards(folder: 
     raw = curate(folder, "check", "leaks", "data", "held", "--out", "found", "--json")
     assert raw.returncode == 1
     assert "data leaks into held" in raw.stderr
-    found = json.loads(raw.stdout)
+    found = machine.data(raw.stdout)
     assert (found["train_queries"], found["test_queries"], found["leaking_queries"]) == (5, 2, 2)
     rows = pl.read_parquet(folder / "found/leaks.parquet").filter("removed", kind="document")
     assert found["leaking_pairs"] == len(rows) == 3  # the document of t0, and two that differ from it in a name
     nearest = [("q0", "d00", "t0", "d00"), ("q1", "d04", "t1", "d16"), ("q2", "d08", "t1", "d16")]
     assert rows.select("query_id", "doc_id", "test_query_id", "test_doc_id").rows() == nearest
     strict = curate(folder, "check", "leaks", "data", "held", "--t", "0.95", "--json")
-    assert json.loads(strict.stdout)["leaking_queries"] == 1
+    assert machine.data(strict.stdout)["leaking_queries"] == 1
     clean = curate(folder, "check", "leaks", "runs/train-data", "held", "--set", "leaks.related=0.99")
     assert clean.returncode == 0, clean.stderr
     assert "leaks: 0 queries" in clean.stdout
@@ -136,13 +137,16 @@ def test_positives_near_to_a_test_query_go_when_that_is_asked_for(folder: Path) 
 
 def test_the_triples_have_a_manifest_that_notices_an_edit(folder: Path) -> None:
     triples = folder / "runs/train-data/train_set/triples"
+    assert machine.envelope(curate(folder, "verify", str(triples), "--json").stdout)["error"]["code"] == "UNCHECKED"
     done = curate(folder, "verify", str(triples))
     assert done.returncode == 3, done.stdout + done.stderr
     assert "not checked: labels and texts, for those of the format triples are not read" in done.stdout
     (triples / "triples.jsonl").write_text("", encoding="utf-8")
-    edited = curate(folder, "verify", str(triples))
+    edited = curate(folder, "verify", str(triples), "--json")
     assert edited.returncode == 1
-    assert "triples.jsonl: it is not the file that was exported" in edited.stdout
+    found = machine.envelope(edited.stdout)
+    assert "triples.jsonl: it is not the file that was exported" in found["data"][0]["differences"][0]
+    assert found["error"]["code"] == "CHECK_FAILED"
 
 
 def test_another_test_set_is_checked_again(folder: Path) -> None:
@@ -316,9 +320,9 @@ def test_an_export_of_any_benchmark_has_triples_too(tiny_run: Path, tmp_path: Pa
 
 def test_a_paid_judge_is_planned_and_not_asked_without_consent(tmp_path: Path) -> None:
     tiny(tmp_path)
-    planned = made(tmp_path, "--test", "none", "--judge", "deepseek-v3", "--plan")
+    planned = made(tmp_path, "--test", "none", "--judge", "deepseek-v3", "--plan", "--json")
     assert planned.returncode == 0, planned.stderr
-    assert "deepseek-v3" in planned.stdout
+    assert [row["judge"] for row in machine.data(planned.stdout)] == ["deepseek-v3"]
     assert not (tmp_path / "runs/train-data/train_set").exists()
     refused = made(tmp_path, "--test", "none", "--judge", "deepseek-v3", LKEAP_API_KEY="key-of-a-test")
     assert refused.returncode == 2

@@ -36,6 +36,7 @@ from curate.testing import (
     listed,
 )
 from tests.conftest import EXAMPLE
+from tests.support import machine
 from tests.support.runs import curate, tiny
 from tests.support.small import context
 
@@ -226,7 +227,7 @@ def test_an_unknown_name_says_what_is_installed(site: Path, tmp_path: Path) -> N
 def test_the_doctor_names_plugins_and_says_which_is_broken(site: Path, tmp_path: Path) -> None:
     package(site, "maker", "encoders", "lengths = others:Lengths", "class Lengths: ...")
     package(site, "sadly", "judges", "gone = lost:Thing")
-    found = {each["what"]: each for each in json.loads(curate(tmp_path, "doctor", "--json").stdout)}
+    found = {each["what"]: each for each in machine.data(curate(tmp_path, "doctor", "--json").stdout)}
     assert (found["encoder lengths"]["state"], found["encoder lengths"]["found"]) == ("good", "of maker 0.3")
     assert found["judge gone"]["state"] == "missing"
     assert "repair the package sadly 0.3" in found["judge gone"]["remedy"]

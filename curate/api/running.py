@@ -1,0 +1,117 @@
+"""Pipelines run and planned from Python, under the same rules as by the commands."""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from curate.api.opened import PathLike, RunView
+from curate.api.plans import CostPlan, consenting
+from curate.core.errors import UserError
+from curate.core.protocols import PaidProgress, quiet
+from curate.runs import opening
+from curate.runs.run import Run
+
+Settings = Mapping[str, object]
+Tell = Callable[[str], None]
+
+
+def run(
+    pipeline: PathLike | None = None,
+    *,
+    run: PathLike | None = None,
+    settings: Settings | None = None,
+    stages: Sequence[str] | None = None,
+    language: str | None = None,
+    force: bool = False,
+    max_cost: str | float | None = None,
+    yes: bool = False,
+    offline: bool = False,
+    retry: bool = False,
+    batch: bool = False,
+    allow_weak_judges: bool = False,
+    progress: PaidProgress | None = None,
+    tell: Tell | None = None,
+) -> RunView:
+    """Run the stages of a pipeline that are not up to date, as `curate run` does, and return the run.
+
+    `pipeline` is a file or the name of a packaged one (`demo`); `run` the run folder, by default runs/NAME. Without a
+    pipeline the folder's own settings hold. `settings` change some, `{"pool.depth": 50}` or `{"pool": {"depth": 50}}`,
+    `stages` are those to run, by default all of the pipeline; `force` runs them though they are up to date.
+
+    Language models are asked only up to `max_cost`, such as 5 or "5USD", or with `yes` without a cap; else
+    ConsentNeeded is raised, with the plan, before anything is sent. `offline` sends nothing and takes all answers from
+    the ledger, `retry` asks again what was refused or unreadable, `batch` uses batch APIs where there are some.
+
+    `progress(label, total, done, money)` is called while a step lasts, `tell(line)` with a line when a stage starts or
+    ends (`tell=print`). Both may be called in another thread, as it is in a notebook. Ctrl-C raises KeyboardInterrupt,
+    while models are asked Interrupted; what was finished and paid is kept, and the same call goes on from there.
+
+    UserError, ConfigError, DataError: what is wrong with the input, and where. RunFailed: the work could not be done.
+    """
+    work = _opened(pipeline, run, [*assignments(settings), *opening.assigned({"language": language})], progress, tell)
+    work.consent = opening.consent(
+        max_cost, yes, retry=retry, offline=offline, batch=batch, allow_weak_judges=allow_weak_judges
+    )
+    with consenting():
+        work.execute(stages, force=force or retry)
+    return RunView(work.folder)
+
+
+def plan(
+    pipeline: PathLike | None = None,
+    *,
+    run: PathLike | None = None,
+    settings: Settings | None = None,
+    language: str | None = None,
+    progress: PaidProgress | None = None,
+    tell: Tell | None = None,
+) -> CostPlan:
+    """Return what judging would send and cost, per model and in all; nothing is sent, and no run is changed.
+
+    The stages before judging are done for it, and not kept: that may take minutes. The arguments are those of `run`. Of
+    a run that stands before judging `RunView.plan` says the same at once.
+    """
+    work = _opened(pipeline, run, [*assignments(settings), *opening.assigned({"language": language})], progress, tell)
+    if "judge" not in work.pipeline.head.stages:
+        raise UserError(f"{work.pipeline.head.name}: its stages have no 'judge', so there is nothing to plan")
+    with consenting():
+        return CostPlan(opening.quoted(work))
+
+
+def _opened(
+    pipeline: PathLike | None,
+    folder: PathLike | None,
+    assign: Sequence[str],
+    progress: PaidProgress | None,
+    tell: Tell | None,
+) -> Run:
+    if pipeline is None and folder is None:
+        raise UserError("found neither a pipeline nor a run, expected one; name a file, such as run('pipeline.yaml')")
+    told = tell or _silent
+    file = None if pipeline is None else os.fspath(pipeline)
+    work = opening.opened(file, None if folder is None else Path(folder), assign, tell=told)
+    work.progress, work.tell = progress or quiet, told
+    return work
+
+
+def assignments(settings: Settings | None) -> list[str]:
+    """Return `section.key=value` of changed settings; a mapping in the place of a section changes keys of it."""
+    lines = []
+    for key, value in (settings or {}).items():
+        parts = {f"{key}.{name}": each for name, each in value.items()} if isinstance(value, Mapping) else {key: value}
+        lines += [f"{name}={json.dumps(each, default=_plain)}" for name, each in parts.items()]
+    return lines
+
+
+def _plain(value: object) -> object:
+    """Return a value as JSON has it: of paths the text, of other sequences a list."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    raise UserError(f"settings: found {type(value).__name__}, expected text, a number, true or false, a list or a dict")
+
+
+def _silent(_line: str) -> None:
+    """Drop what is told."""

@@ -1,0 +1,43 @@
+"""Mask texts in memory, as `curate anonymise` masks those of a file."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from curate.core.protocols import Progress, quiet
+from curate.pii import residual
+from curate.pii.masking import Masked
+from curate.pii.residual import Residue
+from curate.pii.settings import Masking, untouched
+from curate.pii.workers import Batch, mask_batches
+from curate.system.processes import cores
+
+ROWS = 2_000
+MANY = 20_000_000
+"""Characters from which on texts are masked on all cores: to start them takes seconds."""
+
+
+class MaskedText(NamedTuple):
+    """A masked text, and where in it something still looks like personal data."""
+
+    masked: Masked
+    left: Sequence[Residue]
+
+
+def mask_texts(
+    texts: Sequence[str], config: Masking, key: bytes, processes: int | None = None, progress: Progress = quiet
+) -> Iterator[MaskedText]:
+    """Yield every text masked, in order; `key` draws the pseudonyms."""
+
+    def batches() -> Iterator[tuple[None, Batch]]:
+        for start in range(0, len(texts), ROWS):
+            yield None, (texts[start : start + ROWS], {})
+
+    closed, done = untouched(config), 0
+    used = processes or (cores() if sum(map(len, texts)) > MANY else 1)
+    for _, masked in mask_batches(config, "zh", key, batches(), used):
+        left: list[list[Residue]] = [[] for _ in masked]
+        for row, found in residual.scan([each.text for each in masked], closed):
+            left[row].append(found)
+        yield from map(MaskedText, masked, left)
+        done += len(masked)
+        progress("anonymise", len(texts), done)

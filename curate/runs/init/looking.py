@@ -1,0 +1,115 @@
+"""Data as `curate init` finds them: sources, columns and why, languages, and whether anything is to be asked."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+from curate.core import records
+from curate.core.config import check
+from curate.core.errors import DataError, UserError
+from curate.core.protocols import Progress, quiet
+from curate.formats.readers import TABLES, Row, Source, Table
+from curate.formats.readers.items import LINE, Item, item
+from curate.formats.readers.language import LOOKED, Spoken, language
+from curate.formats.readers.look import TableLook
+from curate.formats.readers.look import look as table_look
+from curate.formats.readers.settings import Sources, sources
+from curate.runs.init.place import need_two_tables
+from curate.runs.init.price import SampleTexts
+from curate.runs.init.request import InitRequest
+from curate.stages.ingest.config import Config
+
+_ASKED = re.compile(r"ingest\.(?:(?P<table>queries|corpus|qrels)\.)?(?:sheet|delimiter|split|encoding)\b")
+"""Settings by which a reader asks to be told; what they mean is in its sentence."""
+
+
+@dataclass(frozen=True)
+class DataSources:
+    """What lies where a user pointed."""
+
+    request: InitRequest
+    input: Config
+    sources: Sources
+    tables: Mapping[Table, TableLook]
+    """Every table that there is."""
+
+    @cached_property
+    def samples(self) -> SampleTexts:
+        """Return the texts of the first rows, as a judge is shown them; DataError if a table lacks a column."""
+        return SampleTexts([*_first(self, "queries")], [*_first(self, "corpus")])
+
+    @cached_property
+    def spoken(self) -> Spoken:
+        """Return the language of the texts of the first rows, and that of queries and documents alone."""
+        texts = {"queries": self.samples.queries, "corpus": self.samples.documents}
+        whole = language(text for each in texts.values() for text in each)
+        return Spoken(whole, {table: language(each) for table, each in texts.items()})
+
+    def shares(self) -> dict[str, tuple[int, int]]:
+        """Return table -> texts of the first rows that are of the detected language alone, and texts in all."""
+        texts = {"queries": self.samples.queries, "documents": self.samples.documents}
+        counts = {name: Counter(language([text]) for text in each) for name, each in texts.items()}
+        return {name: (each[self.spoken.language], each.total()) for name, each in counts.items()}
+
+
+def look(request: InitRequest, progress: Progress = quiet) -> DataSources:
+    """Look at the data, in one pass, and return what they are.
+
+    ConfigError or DataError, saying what to type, if something is missing or no column can hold what is needed.
+    """
+    config = check(Config, request.said("ingest") or {}, "ingest")
+    need_two_tables(request, config)
+    try:
+        found = sources(config)
+        tables: list[Table] = [table for table in TABLES if found.tables[table]]
+        looks = {table: table_look(found.tables[table], table, named(config, table), progress) for table in tables}
+    except UserError as error:
+        if remedy := _setting(str(error), request):
+            raise type(error)(f"{error}\nhere: {remedy}") from error
+        raise
+    return DataSources(request, config, found, looks)
+
+
+def _setting(said: str, request: InitRequest) -> str:
+    """Return the command that gives the setting which an error asks for; empty if it asks for none."""
+    asked = _ASKED.search(said)
+    if asked is None:
+        return ""
+    table = next((each for each in TABLES if each == asked["table"]), None)
+    alone = table is not None and request.said("ingest", table, "path") is None
+    path = said.partition(": found ")[0]  # a setting of a table needs the name of its file
+    files = ("--set", f"ingest.{table}.path={path}") if alone else ()
+    return request.command(*files, "--set", f"{asked[0]}=VALUE")
+
+
+def named(config: Config, table: Table) -> dict[str, str]:
+    """Return field -> column, of those that the user named."""
+    own: dict[str, str] = getattr(config.columns, table).model_dump(exclude_none=True)
+    section = getattr(config, table)
+    return own | (section.columns.model_dump(exclude_none=True) if section else {})
+
+
+def rows(group: Sequence[Source]) -> Iterator[Row]:
+    """Yield the rows of sources that can be read."""
+    return (row for source in group for row in source.rows() if isinstance(row, Row))
+
+
+def chosen(found: DataSources, table: Table) -> dict[str, str]:
+    """Return field -> column; DataError, with a command that names a column, if a field has none."""
+    look = found.tables[table]
+    if look.guess is None:
+        field = "doc_id" if table == "qrels" else "text"
+        remedy = found.request.command("--column", f"{table}.{field}=NAME")
+        raise DataError(f"{look.trouble}\nor say here which column it is: {remedy}")
+    return {**look.guess.usual, **look.guess.columns}
+
+
+def _first(found: DataSources, table: Table) -> Iterator[str]:
+    names = {each: (column,) for each, column in {**chosen(found, table), "id": LINE}.items()}  # whatever its id is
+    for row in islice(rows(found.sources.tables[table]), LOOKED):
+        read = item(row, names)
+        if isinstance(read, Item) and not read.empty():
+            yield records.shown(read.title, read.text)

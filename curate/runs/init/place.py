@@ -1,0 +1,107 @@
+"""What to type where a user pointed at one file, or at a folder that lacks a table."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from curate.core.errors import ConfigError, CurateError
+from curate.formats.readers import Table
+from curate.formats.readers.file import File
+from curate.formats.readers.guess import guess
+from curate.formats.readers.layout import find, readable
+from curate.formats.readers.settings import Input, Sources, sources
+from curate.runs.init.request import InitRequest
+from curate.system.resources import DEMOS
+
+_WORDS = {
+    "queries": re.compile(r"quer|question|topic|ask|问|查询|提问", re.IGNORECASE),
+    "corpus": re.compile(r"corpus|doc|passage|answer|article|collection|答|文档|语料|文章", re.IGNORECASE),
+}
+"""Words in the name of a file that holds a table."""
+_LISTED = 8
+
+
+def need_two_tables(request: InitRequest, config: Input) -> None:
+    """Raise ConfigError if the source is one file, or a folder without queries or corpus, saying what to type."""
+    if config.source is None or config.source in DEMOS:
+        return
+    place = Path(config.source).expanduser()
+    if place.is_file():
+        raise ConfigError(_one_file(place, request))
+    needed: list[Table] = [table for table in ("queries", "corpus") if getattr(config, table) is None]
+    if not place.is_dir():
+        return
+    parts = find(place, config.split)
+    absent = [table for table in needed if not parts.of(table)]
+    if absent:
+        raise ConfigError(_lacking(place, absent, request))
+
+
+def _lacking(place: Path, absent: Sequence[Table], request: InitRequest) -> str:
+    """Return what a folder holds, what it lacks, and the command that names its files."""
+    files = readable(place)
+    names = [path.name for path in files]
+    held = ", ".join([*names[:_LISTED], *(["..."] if len(names) > _LISTED else [])]) or "no file that can be read"
+    words = [word for table in absent for word in (f"--{table}", _likely(files, table))]
+    rest = replace(request, source=None) if len(absent) > 1 else request
+    return (
+        f"{place}: found {held}, expected {' and '.join(absent)} (such as {absent[0]}.jsonl, .csv or .xlsx, or a "
+        f"folder {absent[0]}); name the files: {rest.command(*words)}"
+    )
+
+
+def _likely(files: Sequence[Path], table: Table) -> str:
+    """Return the one file whose name speaks for a table; FILE if there is none, or several."""
+    likely = [path for path in files if _WORDS[table].search(path.stem)]
+    return str(likely[0]) if len(likely) == 1 else "FILE"
+
+
+def _one_file(path: Path, request: InitRequest) -> str:
+    """Return what a single file seems to hold, and the commands that take it for that."""
+    asked, told = (_named_column(path, table) for table in ("queries", "corpus"))
+    as_queries = replace(request, source=None, queries=str(path), corpus="FILE").command()
+    as_corpus = replace(request, source=None, queries="FILE", corpus=str(path)).command()
+    both = replace(request, source=None, queries=str(path), corpus=str(path)).command()
+    if len(sheets := _sheets(path)) > 1:
+        return f"{path}: found a workbook with the sheets {' and '.join(sheets)}; name it as both tables: {both}"
+    if asked and told and asked != told:
+        return (
+            f"{path}: found one file with queries ({asked}) and documents ({told}) side by side, expected a table of "
+            f"each; {both} reads it as both. Which document stands beside which query is not taken over: known pairs "
+            "need a file of their own (--qrels)"
+        )
+    if bool(asked) != bool(told):
+        what, other, command = ("queries", "documents", as_queries) if asked else ("documents", "queries", as_corpus)
+        return f"{path}: found one file, of {what} ({asked or told}), expected {other} as well; name both: {command}"
+    return (
+        f"{path}: found a file, expected a folder or two files; if it holds queries: {as_queries}; if it holds "
+        f"documents: {as_corpus}"
+    )
+
+
+def _sheets(path: Path) -> list[str]:
+    """Return the sheets of a workbook that are named like queries and corpus; none of any other file."""
+    if path.suffix.lower() != ".xlsx":
+        return []
+    try:
+        found = [source for group in _both(path).tables.values() for source in group]
+        return list(dict.fromkeys(each.workbook.name for each in found if isinstance(each, File)))
+    except CurateError:  # which sheets are meant is asked once the file is named
+        return []
+
+
+def _named_column(path: Path, table: Table) -> str | None:
+    """Return the column of a file that is named like the text of one table, or that the file's own name speaks for."""
+    words = next((each for each, pattern in _WORDS.items() if pattern.search(path.stem)), None)
+    try:
+        found = guess(_both(path).tables[table][0], table)
+    except (CurateError, OSError):  # that it cannot be read is said once it is named
+        return None
+    column = {**found.usual, **found.columns}["text"]
+    return column if _WORDS[table].search(column) or words == table else None
+
+
+def _both(path: Path) -> Sources:
+    """Return a file as queries and as corpus."""
+    return sources(Input.model_validate({table: {"path": [str(path)]} for table in ("queries", "corpus")}))

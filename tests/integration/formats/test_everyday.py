@@ -1,0 +1,71 @@
+"""Everyday files, messy as people have them: each goes from ingest to an export, or stops with what to type next."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+
+from curate.system import files
+from tests.support import everyday
+from tests.support.everyday import DOCUMENTS, QUERIES, SOURCES, Everyday
+from tests.support.runs import curate
+
+PIPELINE = {
+    "version": 1,
+    "name": "everyday",
+    "language": "zh",
+    "stages": ["ingest", "mask", "diversify", "pool", "judge", "consensus", "resolve", "export"],
+    "mask": {"recognisers": ["mobile"]},
+    "diversify": {"enabled": False},
+    "pool": {"retrievers": ["words"], "depth": 4, "size": 4},
+    "retrievers": {"words": {"kind": "bm25", "tokens": "bigrams"}},
+    "judge": {"models": ["lexical"]},
+    "export": {"rerank": {"negatives": 1}},
+}
+
+
+@pytest.fixture(autouse=True)
+def package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a module with ir_datasets' documented functions in the place of the package."""
+    monkeypatch.setitem(sys.modules, "ir_datasets", everyday.ir_datasets())
+
+
+def pipeline(folder: Path, source: Everyday, on_error: str) -> str:
+    settings = PIPELINE | {"ingest": {**source.ingest, "on_error": on_error, "keep_raw": True}}
+    (folder / "everyday.yaml").write_text(yaml.safe_dump(settings, allow_unicode=True), encoding="utf-8")
+    return "everyday.yaml"
+
+
+@pytest.mark.parametrize("make", SOURCES, ids=lambda make: make.__name__)
+def test_a_source_goes_through_to_an_export(make: Callable[[Path], Everyday], tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    source = make(tmp_path / "data")
+    done = curate(tmp_path, "run", pipeline(tmp_path, source, "drop"))
+    assert done.returncode == 0, done.stderr
+    run = tmp_path / "runs" / "everyday"
+    asked, answers = (files.read_table(run / "ingest", name) for name in ("queries", "corpus"))
+    assert asked["query_id"].to_list() == [str(100 + n) for n in range(QUERIES)]
+    assert (asked.height, answers.height) == (source.queries, source.documents)
+    assert files.read_table(run / "ingest", "qrels").height == source.qrels
+    assert sorted(answers["doc_id"]) == sorted(map(str, range(DOCUMENTS)))
+    assert answers["text"].str.len_chars().max() == source.longest
+    html = answers.filter(pl.col("doc_id") == "4")["text"].item()
+    assert ("10^9 个" in html and "<" not in html.replace("p<0.05", "")) == (source.ingest.get("html") == "strip")
+    reasons = files.read_table(run / "ingest", "dropped")["reason"]
+    assert reasons.str.contains("the id '7' again").any()
+    assert (reasons == "empty text").sum() == 2
+    for note in source.notes:
+        assert note in done.stdout + done.stderr
+    assert (run / "export" / "mteb").is_dir()
+
+
+@pytest.mark.parametrize("make", SOURCES, ids=lambda make: make.__name__)
+def test_a_source_stops_at_a_bad_row_with_what_to_do(make: Callable[[Path], Everyday], tmp_path: Path) -> None:
+    done = curate(tmp_path, "ingest", "--pipeline", pipeline(tmp_path, make(tmp_path), "stop"))
+    assert done.returncode == 2
+    assert ": found the id '100' again, expected one row per id; correct the line" in done.stderr
+    assert "or set ingest.on_error: drop" in done.stderr
+    assert "又是" not in done.stderr
