@@ -1,7 +1,7 @@
 """Texts with personal data masked, and where it stood."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,7 +19,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, repr=False)
 class AnonymisedTexts:
-    """Texts after masking."""
+    """Texts after masking: a sequence of them, with what was masked."""
 
     texts: list[str]
     """In the order that they were given in."""
@@ -32,6 +32,15 @@ class AnonymisedTexts:
     def kinds(self) -> dict[str, int]:
         """Return kind of personal data -> how many spans were masked."""
         return dict(sorted(Counter(self.spans["kind"]).items()))
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def __getitem__(self, number: int) -> str:
+        return self.texts[number]
 
     def _said(self) -> str:
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in self.kinds.items())

@@ -99,9 +99,11 @@ def agree(
 
 
 def _of_file(file: Path, layout: "Layout", seed: int, *, as_json: bool) -> None:
+    from curate.cli.progress import bars
     from curate.evaluation.agreement.ratings_file import measure
 
-    figures = measure(file, layout, seed)
+    with bars() as (progress, _):
+        figures = measure(file, layout, seed, progress)
     warnings = [*figures["notes"], *agree_lines.caveats(figures["ratings"], figures["dependence"], "raters")]
     answer(figures, agree_lines.of_file(file, layout, figures), as_json=as_json, warnings=warnings)
 
@@ -109,10 +111,12 @@ def _of_file(file: Path, layout: "Layout", seed: int, *, as_json: bool) -> None:
 def _of_run(
     run: Path | None, truth: Path | None, seed: int | None, run_files: Sequence[Path], *, as_json: bool
 ) -> None:
+    from curate.cli.progress import bars
     from curate.evaluation.agreement.compare import compared
 
     work = open_run(None, run)
-    figures: Mapping[str, Any] = compared(work, seed, truth, run_files)
+    with bars() as (progress, _):
+        figures: Mapping[str, Any] = compared(work, seed, truth, run_files, progress)
     warnings = agree_lines.caveats(figures["agreement"]["all_grades"], figures["dependence"], "judges")
     warnings += [agree_lines.HEURISTICS] if figures["only_heuristics"] else []
     answer(figures, agree_lines.of_run(work.folder, figures), as_json=as_json, warnings=warnings)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from curate.cli import output_mode
 from curate.cli.envelope import answer
 from curate.cli.group import Stopped
 from curate.cli.options import AsJson
+from curate.cli.output_mode import reporting
 
 if TYPE_CHECKING:
     from curate.pii.files import Done, MaskRequest
@@ -49,6 +51,7 @@ Processes = Annotated[
 ]
 
 
+@reporting
 def anonymise(
     source: Annotated[str, typer.Argument(metavar="IN", help="The file to mask; - for standard input.")],
     target: Annotated[str, typer.Argument(metavar="OUT", help="Where to write it; - for standard output.")],
@@ -76,6 +79,8 @@ def anonymise(
     from curate.pii.files import Fields, MaskRequest
     from curate.pii.files.request import Format, listed, masking
 
+    if output_mode.json_lines() and target == "-":
+        raise ConfigError("--json-lines: both the events and OUT would go to standard output; give a file for OUT")
     if on_error not in ("stop", "drop"):
         raise ConfigError(f"--on-error: found {on_error!r}, expected stop or drop")
     order = MaskRequest(
@@ -123,7 +128,9 @@ def _mask(order: "MaskRequest", *, context: bool) -> None:
     except KeyboardInterrupt:
         raise Stopped("stopped; nothing was written" if order.target != "-" else "stopped half-way") from None
     _list(done, context=context)
-    typer.echo(_said(done), err=True)
+    counts = {name: getattr(done, name) for name in ("texts", "changed", "numbers", "dropped", "spared")}
+    result = {"out": order.target, **counts, "spans": dict(done.spans), "residual": done.reasons.total()}
+    output_mode.put(result, _said(done), err=True)
 
 
 def _list(done: "Done", *, context: bool) -> None:

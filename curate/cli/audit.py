@@ -23,6 +23,7 @@ from curate.cli.options import (
     Source,
     Yes,
 )
+from curate.cli.output_mode import reporting
 from curate.cli.running import allowed, assigned, carry_out, listed, of_source, open_run
 from curate.cli.tables import as_table, caveats, too_few
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from curate.runs.run import Run
 
 
+@reporting
 def audit(
     source: Source = None,
     retrievers: Retrievers = None,

@@ -7,10 +7,12 @@ import typer
 
 from curate.cli.envelope import answer
 from curate.cli.options import AsJson, Assign, File, Folder
+from curate.cli.output_mode import reporting
 from curate.cli.running import open_run
 from curate.cli.tables import as_table
 
 
+@reporting
 def embed(
     pipeline: File = None,
     run: Folder = None,

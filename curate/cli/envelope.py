@@ -13,6 +13,8 @@ from typing import IO, Any
 
 import typer
 
+from curate.cli import output_mode
+
 PACKAGE = "curate-ir"
 CODES = Path(__file__).with_name("error_codes.yaml")
 OURS = {"curate", "typer", "builtins"}
@@ -75,6 +77,8 @@ def answer(
     if as_json:
         _call.warnings += tuple(warnings)
         _print(data, None if failed is None else failure(failed))
+    elif output_mode.json_lines():
+        output_mode.put({"data": plain(data)}, "")
     else:
         typer.echo("\n".join(lines))
     if failed is not None:
@@ -120,7 +124,7 @@ def codes() -> dict[str, str]:
 
 
 def plain(value: object) -> Any:  # noqa: ANN401 - any JSON value
-    """Return a value in JSON's types: no number is None, a path or a time is text, a key is text."""
+    """Return a value in JSON's types: NaN and infinity are None; paths, times and keys are text."""
     if isinstance(value, Mapping):
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -159,7 +163,7 @@ def _print(data: object, error: Failure | None) -> None:
         "warnings": list(_call.warnings),
         "error": error,
     }
-    write(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1))
+    write(json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1, default=str))
 
 
 def write(text: str) -> None:

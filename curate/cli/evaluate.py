@@ -8,6 +8,7 @@ import typer
 
 from curate.cli.envelope import answer
 from curate.cli.options import AsJson
+from curate.cli.output_mode import reporting
 from curate.cli.tables import as_table
 
 Figures = Mapping[str, Any]
@@ -17,6 +18,7 @@ Several = Annotated[
 ]
 
 
+@reporting
 def evaluate(
     folder: Annotated[Path, typer.Argument(help="A run folder, an export, its folder mteb, or one task's folder.")],
     others: Annotated[
@@ -42,8 +44,8 @@ def evaluate(
     named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]
     old = [name for each in legacy or [] for name in each.split(",") if name]
     order = evaluating.EvaluationOptions(folder, named, old, baselines, device, out)
-    with bars() as (_, tell):
-        found = evaluating.evaluate(order, tell)
+    with bars() as (progress, tell):
+        found = evaluating.evaluate(order, tell, progress)
     answer(found, _text(found), as_json=as_json, warnings=found["notes"])
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from curate.cli import output_mode
 from curate.cli.envelope import answer
 from curate.cli.tables import as_table
 
@@ -63,18 +64,24 @@ def go(
         work.consent = consent
     with bars() as (work.progress, work.tell):
         work.execute(names, force=force)
-    typer.echo(f"run folder: {work.folder}")
-    last = (names or work.pipeline.head.stages)[-1]
-    for label, place in (("benchmark", work.folder / "export"), ("report", work.folder / "report.html")):
-        if last in ("export", "report") and place.exists():
-            typer.echo(f"{label}: {place}")
-    if last in ("export", "report"):
-        from curate.runs.summary import summary
-
-        typer.echo("\n".join(summary(work)))
-    if last == "audit":
-        typer.echo(f"report: {work.folder / 'audit.html'}")
+    made = results(work, names)
+    lines = [f"{label.replace('_', ' ')}: {place}" for label, place in made.items() if isinstance(place, str)]
+    output_mode.put(made, "\n".join([*lines, *made.get("summary", ())]))
     return work.folder
+
+
+def results(work: "Run", names: Sequence[str] | None) -> dict[str, Any]:
+    """Return what stages, or all, made: the run folder, and behind the last stages benchmark, report and summary."""
+    from curate.runs.summary import summary
+
+    last = (names or work.pipeline.head.stages)[-1]
+    places = {"benchmark": work.folder / "export", "report": work.folder / "report.html"}
+    if last == "audit":
+        places = {"report": work.folder / "audit.html"}
+    found: dict[str, Any] = {"run_folder": str(work.folder)}
+    if last in ("export", "report", "audit"):
+        found |= {label: str(place) for label, place in places.items() if place.exists()}
+    return {**found, "summary": summary(work)} if last in ("export", "report") else found
 
 
 def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = (), *, detect: bool = True) -> "Run":
@@ -133,6 +140,8 @@ def carry_out(work: "Run", consent: "Consent", *, plan: bool, force: bool, as_js
             work.consent = consent
             with newest_when_done(work.folder):
                 work.execute(None, force=force)
+            if output_mode.json_lines():
+                output_mode.put(results(work, None), "")
             return True
         work.consent = consent
         rows = quoted(work)

@@ -1,13 +1,14 @@
 """`curate run` and one command per stage."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curate.cli import completing
+from curate.cli import completing, output_mode
 from curate.cli.envelope import answer, only_plans
 from curate.cli.options import (
     AllowWeak,
@@ -25,6 +26,7 @@ from curate.cli.options import (
     Retry,
     Yes,
 )
+from curate.cli.output_mode import reporting
 from curate.cli.running import allowed, assigned, go, listed, open_run, print_plan
 from curate.cli.tables import as_table
 
@@ -42,15 +44,15 @@ HELP = {
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands to the program."""
-    app.command("run")(run)
+    app.command("run")(reporting(run))
     for name, text in HELP.items():
-        app.command(name, help=text)(_plain(name))
+        app.command(name, help=text)(reporting(_plain(name)))
         if name == "ingest":  # keep `--help` in the order of the pipeline
             for command in (mask, diversify, pool, judge):
-                app.command(command.__name__)(command)
+                app.command(command.__name__)(reporting(command))
         if name == "resolve":
-            app.command("sts")(sts)
-            app.command("export")(export)
+            app.command("sts")(reporting(sts))
+            app.command("export")(reporting(export))
 
 
 def run(
@@ -183,7 +185,8 @@ def judge(
     if record is not None:
         from curate.panel.judges.recording import record as write
 
-        typer.echo(f"ratings: {write(folder, record):,} in {record}")
+        count = write(folder, record)
+        output_mode.put({"ratings": count, "record": str(record)}, f"ratings: {count:,} in {record}")
 
 
 def sts(
@@ -250,10 +253,10 @@ def _secrets(folder: Path) -> dict[str, str]:
 
 
 def _uploaded(sent: "Upload") -> None:
-    for path, size in sent.files.items():
-        typer.echo(f"{size:>12,}  {path}")
+    lines = [f"{size:>12,}  {path}" for path, size in sent.files.items()]
     whole = f"{'private' if sent.private else 'public'}, {len(sent.files)} files, {sum(sent.files.values()):,} bytes"
-    typer.echo(f"sent: {sent.url}, {whole}" if sent.url else f"would send to {sent.repository}: {whole}")
+    lines.append(f"sent: {sent.url}, {whole}" if sent.url else f"would send to {sent.repository}: {whole}")
+    output_mode.put({"upload": asdict(sent)}, "\n".join(lines))
 
 
 def _plain(name: str) -> Callable[..., None]:

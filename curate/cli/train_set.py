@@ -21,6 +21,7 @@ from curate.cli.options import (
     Source,
     Yes,
 )
+from curate.cli.output_mode import reporting
 from curate.cli.running import allowed, assigned, carry_out, listed, of_source, open_run
 from curate.cli.tables import as_table, caveats, too_few
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 UNCHECKED = "NOT CHECKED FOR LEAKS: name the test set with --test"
 
 
+@reporting
 def train_set(
     source: Source = None,
     test: Annotated[

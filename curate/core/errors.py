@@ -32,7 +32,11 @@ class UserError(CurateError):
 
 
 class ConfigError(UserError):
-    """A pipeline file, an option or a name is wrong."""
+    """A pipeline file, an option or a name is wrong; `choices` are the values that would do, where they are known."""
+
+    def __init__(self, message: str, choices: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.choices = choices
 
 
 class DataError(UserError):

@@ -24,7 +24,11 @@ Result = TypeVar("Result")
 
 
 class Progress(Protocol):
-    """Show how far a long step is; the CLI draws a bar, tests and libraries use `quiet`."""
+    """Show how far a long step is; the CLI draws a bar, tests and libraries use `quiet`.
+
+    Call it as often as is convenient, and with 0 when the step begins: what is done at the first call, as units that a
+    cache held, is in no rate. A step ends when `done` reaches `total`. A `StepLabel` also names the unit.
+    """
 
     def __call__(self, label: str, total: int, done: int, /) -> None:
         """Say that `done` of `total` units of `label` are finished."""
@@ -46,7 +50,8 @@ def quiet(_label: str, _total: int, _done: int, _money: str = "") -> None:
 class Encoder(Protocol):
     """Turn texts into vectors whose inner product is their similarity.
 
-    One that several threads may use at once, as with several GPUs, says how many in an attribute `lanes`.
+    One that several threads may use at once, as with several GPUs, says how many in an attribute `lanes`. One whose
+    weights take seconds to load has a method `load`, which is called, perhaps more than once, before texts are encoded.
     """
 
     name: str

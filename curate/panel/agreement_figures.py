@@ -15,6 +15,8 @@ import numpy.typing as npt
 import polars as pl
 
 from curate.core.config import Json
+from curate.core.progress import StepLabel
+from curate.core.protocols import Progress, quiet
 from curate.core.scale import Scale
 from curate.panel import voting
 from curate.stats import agreement
@@ -59,7 +61,12 @@ class Kind:
 
 
 def measure(
-    ratings: pl.DataFrame, panel: Sequence[str], seed: int, scale: Scale, replicates: int = 1000
+    ratings: pl.DataFrame,
+    panel: Sequence[str],
+    seed: int,
+    scale: Scale,
+    replicates: int = 1000,
+    progress: Progress = quiet,
 ) -> dict[str, Json]:
     """Return the panel's agreement on the grades of a scale and on its cut, as `figures` has it; nominal has no cut.
 
@@ -67,11 +74,17 @@ def measure(
     """
     table = voting.votes(ratings, panel, scale)
     grades, queries = voting.coded(table, panel, scale), table["query_id"].rank("dense").to_numpy()
-    return on_grades(grades, panel, queries, scale, seed=seed, replicates=replicates)
+    return on_grades(grades, panel, queries, scale, seed=seed, replicates=replicates, progress=progress)
 
 
 def on_parts(
-    ratings: pl.DataFrame, panel: Sequence[str], sample: pl.DataFrame, pool: pl.DataFrame, seed: int, scale: Scale
+    ratings: pl.DataFrame,
+    panel: Sequence[str],
+    sample: pl.DataFrame,
+    pool: pl.DataFrame,
+    seed: int,
+    scale: Scale,
+    progress: Progress = quiet,
 ) -> dict[str, Json]:
     """Return what `measure` does on all pairs, and under `top_50` on the first positions of the pool.
 
@@ -82,20 +95,30 @@ def on_parts(
     top = pool.filter(pl.col("position") <= TOP)
     deeper = len(top) < len(pool)
     return {
-        **measure(rated, panel, seed, scale),
-        "top_50": measure(rated.join(top, on=voting.PAIR, how="semi"), panel, seed, scale) if deeper else None,
+        **measure(rated, panel, seed, scale, progress=progress),
+        "top_50": measure(rated.join(top, on=voting.PAIR, how="semi"), panel, seed, scale, progress=progress)
+        if deeper
+        else None,
     }
 
 
 def on_grades(
-    grades: Codes, panel: Sequence[str], queries: npt.ArrayLike, scale: Scale, *, seed: int, replicates: int = 1000
+    grades: Codes,
+    panel: Sequence[str],
+    queries: npt.ArrayLike,
+    scale: Scale,
+    *,
+    seed: int,
+    replicates: int = 1000,
+    progress: Progress = quiet,
 ) -> dict[str, Json]:
     """Return what `measure` does, from codes of grades (0 for the best, see `voting.codes`), pairs x judges."""
     counted = compress(grades, len(scale.labels), queries)
-    found: dict[str, Json] = {"all_grades": _figures(counted, kind_of(scale), panel, seed, replicates), "cut": None}
+    whole = _figures(counted, kind_of(scale), panel, seed, replicates, progress)
+    found: dict[str, Json] = {"all_grades": whole, "cut": None}
     if scale.relevant:
         cut = replace(counted, codes=voting.sides(counted.codes, scale))
-        found["cut"] = _figures(cut, Kind(2), panel, seed, replicates)
+        found["cut"] = _figures(cut, Kind(2), panel, seed, replicates, progress)
     return found
 
 
@@ -114,6 +137,7 @@ def figures(
     *,
     seed: int,
     replicates: int = 1000,
+    progress: Progress = quiet,
 ) -> dict[str, Json]:
     """Return the agreement in a matrix of codes, items x raters, as plain values.
 
@@ -123,14 +147,21 @@ def figures(
     no intervals. Figures are rounded to six digits, so that a last bit cannot make two runs differ.
     """
     counted = compress(codes, kind.categories, clusters)
-    return _figures(counted, kind, raters, seed, replicates, single=clusters is None)
+    return _figures(counted, kind, raters, seed, replicates, progress, single=clusters is None)
 
 
 def _figures(
-    counted: Compressed, kind: Kind, raters: Sequence[str], seed: int, replicates: int, *, single: bool = False
+    counted: Compressed,
+    kind: Kind,
+    raters: Sequence[str],
+    seed: int,
+    replicates: int,
+    progress: Progress,
+    *,
+    single: bool = False,
 ) -> dict[str, Json]:
     pairs = list(combinations(range(len(raters)), 2)) if len(raters) <= PAIRED else []
-    drawn = _drawn(counted, kind, pairs, seed, replicates, single=single) if replicates else {}
+    drawn = _drawn(counted, kind, pairs, seed, replicates, progress, single=single) if replicates else {}
     found = asdict(agreement.summary(tally(counted.codes, kind.categories, counted.times), kind.missing, kind.steps))
     unfit = {name for names in SCALES.values() for name in names} - set(kind.measures)
     by_pair = [
@@ -159,7 +190,14 @@ class _Stack:
 
 
 def _drawn(
-    counted: Compressed, kind: Kind, pairs: Sequence[tuple[int, int]], seed: int, replicates: int, *, single: bool
+    counted: Compressed,
+    kind: Kind,
+    pairs: Sequence[tuple[int, int]],
+    seed: int,
+    replicates: int,
+    progress: Progress,
+    *,
+    single: bool,
 ) -> dict[str, Interval | None]:
     """Return the intervals by name, those of a pair of raters as `scheme one other`.
 
@@ -175,7 +213,9 @@ def _drawn(
     for place, (one, other) in enumerate(pairs):
         for scheme in kind.schemes:
             wanted[f"{scheme} {one} {other}"] = partial(_of_pair, place, scheme, kind.steps)
-    return intervals(stack, wanted, seed=seed, replicates=replicates, alike=counted.times if single else None)
+    drawn = partial(progress, StepLabel("resampling for intervals of agreement", "samples"), replicates)
+    alike = counted.times if single else None
+    return intervals(stack, wanted, seed=seed, replicates=replicates, alike=alike, drawn=drawn)
 
 
 def _of_all(statistic: Callable[[Sums], Floats], stack: _Stack) -> Floats:

@@ -12,6 +12,7 @@ import polars as pl
 from curate.core.config import text_digest
 from curate.core.errors import ProviderError, RunFailed
 from curate.core.messages import Reply
+from curate.core.progress import StepLabel
 from curate.core.protocols import Judge, Progress, quiet
 from curate.core.records import Document, Outcome, Query
 from curate.core.sampling import chunks, halves
@@ -98,13 +99,16 @@ def rate(
     judge: Judge, work: Sequence[Work], ledger: Ledger, key: Key, scale: Scale, progress: Progress = quiet
 ) -> None:
     """Have an offline judge rate all work; each query is one transaction. RunFailed unless grades are of the scale."""
-    for number, each in enumerate(work, start=1):
+    label, total, done = StepLabel(f"rating, {judge.name}", "pairs"), sum(len(each.passages) for each in work), 0
+    progress(label, total, 0)
+    for each in work:
         slots = [shown_digest(passage.shown()) for passage in each.passages]
         said = judge.rate(each.query, each.passages)
         if odd := next((one.grade for one in said if one.grade not in (None, *scale.labels)), None):
             raise RunFailed(f"{judge.name} gave the grade {odd!r}, and the rubric has {', '.join(scale.labels)}")
         ledger.append(ratings(key, shown_digest(each.query.text), slots, said))
-        progress(f"judge, {judge.name}", len(work), number)
+        done += len(each.passages)
+        progress(label, total, done)
 
 
 def prompts(query: Query, passages: Passages, batch: int, left: Container[str]) -> list[Work]:

@@ -4,13 +4,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from curate import stages
 from curate.core.config import Settings
 from curate.core.errors import ConfigError, CurateError, RunFailed
+from curate.core.progress import WORKING, StepLabel, in_stage, waiting
 from curate.core.protocols import PaidProgress, quiet
 from curate.llm.exchange_rates import Rates
 from curate.llm.providers.presets import rates
@@ -55,7 +56,8 @@ class Run:
         (docs/decisions/0026).
         """
         names = self.pipeline.head.stages if names is None else names
-        first = self._check(names, force=force)
+        with waiting(self.progress, StepLabel("checking settings and files")):
+            first = self._check(names, force=force)
         with self._attempt():
             self._before = self._standing() if first is not None else {}
             last = max((at for at, name in enumerate(names) if name in self._before), default=0)
@@ -185,6 +187,7 @@ class Run:
         self.tell(f"{name}: started{self._why(stage)}")
         out = self._made.begin(name, private=name == "ingest")
         made_from, started = self._states.made_from(stage), time.monotonic()
+        progress = in_stage(self.progress, name)
 
         def keep(report: Report) -> None:
             """Let a stage's tables wait for the commit, with their done-mark."""
@@ -194,7 +197,9 @@ class Run:
 
         written: list[Report] = []
         try:
-            report = stage.run(self.pipeline.sections[name], self._context(out, written.append))
+            context = replace(self._context(out, written.append), progress=progress)
+            with waiting(progress, WORKING):
+                report = stage.run(self.pipeline.sections[name], context)
         except CurateError:
             if written and self._before.get(name) in ("done", "unchecked"):  # what is whole gives way to nothing less
                 self.tell(f"{self.folder} is left as it was; what was paid lies in the ledger")

@@ -19,6 +19,7 @@ from curate import stages
 from curate.core.config import Json, check
 from curate.core.duplicates import same_text
 from curate.core.errors import ConfigError, DataError
+from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Benchmark
 from curate.core.records import Query
 from curate.formats.exporters import EXPORTERS, manifest
@@ -71,20 +72,21 @@ def run(config: Config, context: Context) -> Report:
     positives = repaired.filter(pl.col("score") >= cut)
     depth = _depth(config, context)
     rankings = _rankings(config, context, depth)
-    found: dict[str, Any] = {
-        **_set(context, counts),
-        **({} if context.relevant_from is None else {"relevant_from": cut}),
-        "dependence": card_facts.dependence(context),
-        "measures": audit.measures(counts, context.seed),
-        "patch": audit.sizes(patches),
-        "masking": _masking(context, patches),
-        "corrected": [
-            correct(desk, audit.strata(verdicts, labels), queries["query_id"].to_list()) for desk in _desks(context)
-        ],
-        "systems": effects.compare(
-            rankings, labels, positives, verdicts, depth=depth, seed=context.seed, judges=_encoders(context)
-        ),
-    }
+    with waiting(context.progress, StepLabel("measuring labels and systems")):
+        found: dict[str, Any] = {
+            **_set(context, counts),
+            **({} if context.relevant_from is None else {"relevant_from": cut}),
+            "dependence": card_facts.dependence(context),
+            "measures": audit.measures(counts, context.seed),
+            "patch": audit.sizes(patches),
+            "masking": _masking(context, patches),
+            "corrected": [
+                correct(desk, audit.strata(verdicts, labels), queries["query_id"].to_list()) for desk in _desks(context)
+            ],
+            "systems": effects.compare(
+                rankings, labels, positives, verdicts, depth=depth, seed=context.seed, judges=_encoders(context)
+            ),
+        }
     _write(context, compared, counts, patches, repaired)
     _export(context, repaired, positives, found)
     write_json(context.out / "audit.json", found)

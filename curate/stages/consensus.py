@@ -51,7 +51,7 @@ def run(config: Config, context: Context) -> Report:
     if removed:
         facts["ndcg_at_10"] = _effect(context.read("pool", "rankings"), qrels, set(removed))
     sample, pool = context.read("judge", "samples"), context.read("pool", "pool")
-    agreed = agreement_figures.on_parts(ratings, panel, sample, pool, context.seed, context.scale)
+    agreed = agreement_figures.on_parts(ratings, panel, sample, pool, context.seed, context.scale, context.progress)
     figures = {
         "panel": panel,
         "policy": voting.name_of(config.policy),

@@ -18,6 +18,7 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import DataError
+from curate.core.progress import StepLabel
 from curate.core.protocols import Corpus, Progress, Retriever
 from curate.core.records import Query
 from curate.retrieval import fusion
@@ -104,12 +105,16 @@ def write(
         asked = pl.Series([query.query_id for query in queries], dtype=pl.String)
         names = Names(asked.sort(), pl.Series(sorted(found)), ids.names)
         with TableWriter(out, "rankings") as rankings, TableWriter(out, "pool") as pools:
+            label = StepLabel("choosing pools", "queries")
+            progress(label, len(queries), 0)
             for lists in _blocks([found[name] for name in names.retrievers], asked.arg_sort().to_numpy()):
                 rankings.extend(names.rankings(lists))
                 chosen, pairs = names.chosen(lists, config.size, config.method)
                 pools.extend(chosen)
                 written.pairs += pairs
                 written.queries.update(chosen["query_id"].unique())
+                progress(label, len(queries), int(lists.queries.max(initial=0)) + 1)
+            progress(label, len(queries), len(queries))
         written.rows = pools.rows
     return written
 

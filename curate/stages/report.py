@@ -14,6 +14,7 @@ import polars as pl
 import yaml
 
 from curate.core.config import Json
+from curate.core.progress import StepLabel, waiting
 from curate.core.records import VERDICTS
 from curate.core.sampling import generator
 from curate.formats.kinds.lengths import tokeniser
@@ -54,11 +55,16 @@ def portable(value: Json) -> Json:
 def run(config: Config, context: Context) -> Report:
     """Gather the figures and write the page."""
     shown = gather(config, context)
+    with waiting(context.progress, StepLabel("writing the page")):
+        _write(shown, config, context)
+    rows = shown.steps["consensus"].rows_in
+    return Report(rows, rows, facts={"sample_pairs": len(shown.pairs)})
+
+
+def _write(shown: Shown, config: Config, context: Context) -> None:
     language = config.language or context.language
     other = "en" if language.partition("-")[0] == "zh" else "zh"
     write_text(context.out / "report.html", page(shown, language, other))
-    rows = shown.steps["consensus"].rows_in
-    return Report(rows, rows, facts={"sample_pairs": len(shown.pairs)})
 
 
 def gather(config: Config, context: Context) -> Shown:
@@ -162,12 +168,14 @@ def _documents(config: Config, context: Context, wanted: set[str]) -> tuple[dict
     chosen = set(generator(context.seed, "report", "corpus").sample(range(len(corpus)), size))
     passages: dict[str, str] = {}
     counts: list[int] = []
+    label = StepLabel("counting lengths", "documents")
+    context.progress(label, size, 0)
     for place, document in enumerate(document for batch in corpus.batches() for document in batch):
         if document.doc_id in wanted:
             passages[document.doc_id] = run_figures.excerpt(document.shown(), config.excerpt)
         if place in chosen:
             counts.append(tokens(document.shown()))
-            context.progress("report lengths", size, len(counts))
+            context.progress(label, size, len(counts))
     return passages, spread(counts)
 
 

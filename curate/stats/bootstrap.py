@@ -83,10 +83,12 @@ def intervals(
     replicates: int = 1000,
     level: float = 0.95,
     alike: Ints | None = None,
+    drawn: Callable[[int], None] = lambda _replicates: None,
 ) -> dict[str, Interval | None]:
     """Return the interval of every statistic, as `interval` does, from the same samples.
 
-    `alike` says of how many equal clusters each entry of `clusters` is one; one if it is None.
+    `alike` says of how many equal clusters each entry of `clusters` is one; one if it is None. `drawn` is told how many
+    replicates' work is done.
     """
     if replicates < 1 or not 0 < level < 1:
         raise ConfigError(
@@ -97,10 +99,14 @@ def intervals(
     if count < 2:
         return dict.fromkeys(statistics)
     found: dict[str, list[Floats]] = {name: [] for name in statistics}
+    before = 0
+    drawn(before)
     for weights in resamples(len(clusters) if alike is None else alike, replicates, seed):
         sums = clusters.weighted(weights)
-        for name, statistic in statistics.items():
+        for place, (name, statistic) in enumerate(statistics.items(), start=1):
             found[name].append(np.asarray(statistic(sums)))
+            drawn(before + len(weights) * place // len(statistics))
+        before += len(weights)
     return {name: _percentiles(np.concatenate(figures), level, count) for name, figures in found.items()}
 
 

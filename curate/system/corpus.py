@@ -1,13 +1,13 @@
 """Corpora as tables on disk, read in batches; no corpus is held in memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
 from curate.core.config import digest
-from curate.core.protocols import Corpus
+from curate.core.protocols import Corpus, Progress
 from curate.core.records import Document
 from curate.system.files import batches, sha256
 
@@ -57,6 +57,31 @@ class KeptCorpus:
         """Yield the documents that are left, in order."""
         for batch in self.corpus.batches():
             yield [document for document in batch if document.doc_id not in self.removed]
+
+
+class CountedCorpus:
+    """A corpus that says how far it is read, each time that it is."""
+
+    def __init__(self, corpus: Corpus, progress: Progress, label: str) -> None:
+        self.corpus, self._progress, self._label = corpus, progress, label
+
+    @property
+    def digest(self) -> str:
+        """Return what identifies ids and texts."""
+        return self.corpus.digest
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        return len(self.corpus)
+
+    def batches(self) -> Iterator[Sequence[Document]]:
+        """Yield the documents in order."""
+        done, total = 0, len(self)
+        self._progress(self._label, total, done)
+        for batch in self.corpus.batches():
+            yield batch
+            done += len(batch)
+            self._progress(self._label, total, done)
 
 
 class PrefixedCorpus:

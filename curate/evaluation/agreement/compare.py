@@ -10,6 +10,7 @@ import polars as pl
 from curate.checks.run_files import rankings
 from curate.core.config import Json
 from curate.core.errors import DataError
+from curate.core.protocols import Progress, quiet
 from curate.core.scale import Scale
 from curate.evaluation.agreement.ratings_file import checked_rows
 from curate.formats.exporters.graded import Gain, gains
@@ -28,11 +29,13 @@ GRADED = "graded, lower median"
 """Labels that are the gain of the lower median of the judges' grades, contested pairs among them."""
 
 
-def compared(work: Run, seed: int | None, truth: Path | None, run_files: Sequence[Path] = ()) -> dict[str, Json]:
+def compared(
+    work: Run, seed: int | None, truth: Path | None, run_files: Sequence[Path] = (), progress: Progress = quiet
+) -> dict[str, Json]:
     """Return what `compare` does of a run under its own settings; `run_files` are rankings of further systems."""
     head, policy = work.pipeline.head, cast("ConsensusConfig", work.pipeline.sections["consensus"]).policy
     others = rankings(work.beside("consensus"), run_files) if run_files else None
-    return compare(work.folder, head.seed if seed is None else seed, truth, head.judges, policy, others)
+    return compare(work.folder, head.seed if seed is None else seed, truth, head.judges, policy, others, progress)
 
 
 def compare(
@@ -42,6 +45,7 @@ def compare(
     definitions: Mapping[str, Mapping[str, Any]] | None = None,
     policy: Policy | ConsensusRule = "unanimous",
     others: pl.DataFrame | None = None,
+    progress: Progress = quiet,
 ) -> dict[str, Json]:
     """Return the agreement in a finished `judge` stage and what each policy makes of it, as plain values.
 
@@ -66,7 +70,7 @@ def compare(
     return {
         "panel": panel,
         "only_heuristics": only_heuristics(panel, _heuristics(run)),
-        "agreement": agreement_figures.on_parts(ratings, panel, sample, pool, seed, scale),
+        "agreement": agreement_figures.on_parts(ratings, panel, sample, pool, seed, scale, progress),
         "sampled": len(sample) or None,
         "dependence": dependence(run, seed, definitions or {}, people if truth else None),
         "truth": None

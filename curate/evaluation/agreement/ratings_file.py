@@ -11,9 +11,10 @@ import numpy as np
 
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError, suggestion
+from curate.core.protocols import Progress, quiet
 from curate.evaluation.agreement import suspect_ratings
 from curate.formats.readers import counts, raters
-from curate.formats.readers.cells import opened, texts
+from curate.formats.readers.cells import header, opened, texts
 from curate.formats.readers.raters import Layout, RaterGroups, RatingsLayout
 from curate.panel import judge_dependence
 from curate.panel.agreement_figures import Kind, Level, figures
@@ -60,7 +61,7 @@ class _Cells:
     said: dict[tuple[int, int], int] = field(default_factory=dict)
 
 
-def measure(path: Path, layout: Layout, seed: int) -> dict[str, Any]:
+def measure(path: Path, layout: Layout, seed: int, progress: Progress = quiet) -> dict[str, Any]:
     """Return the agreement in a file, as `measures.figures` has it: of its `ratings`, and at the `cut` if one is named.
 
     Beside them stand what was read: `form` (wide, long, counts), `item` (columns), `raters` (none of counts), `truth`,
@@ -74,7 +75,7 @@ def measure(path: Path, layout: Layout, seed: int) -> dict[str, Any]:
     sides = np.array([*(_at(label, layout.positive) is None for label in found.labels), -1], dtype=np.int64)
     two, cut = Kind(2, found.kind.scale, missing=layout.missing), None
     if layout.positive:
-        cut = figures(sides[found.codes], two, found.raters, found.clusters, seed=seed)
+        cut = figures(sides[found.codes], two, found.raters, found.clusters, seed=seed, progress=progress)
     return {
         "form": found.plan.form,
         "item": list(found.plan.item),
@@ -83,7 +84,7 @@ def measure(path: Path, layout: Layout, seed: int) -> dict[str, Any]:
         "scale": found.kind.scale,
         "labels": list(found.labels),
         "notes": list(found.notes),
-        "ratings": figures(found.codes, found.kind, found.raters, found.clusters, seed=seed),
+        "ratings": figures(found.codes, found.kind, found.raters, found.clusters, seed=seed, progress=progress),
         "cut": cut,
         "dependence": _dependence(found, sides if layout.positive else None, seed) if found.raters else None,
     }
@@ -115,7 +116,7 @@ def _dependence(found: Ratings, sides: Ints | None, seed: int) -> dict[str, Json
 def read(path: Path, layout: Layout) -> Ratings:
     """Return the ratings of a file; DataError names the line, what was found there and what was expected."""
     source = opened(path, layout.delimiter, layout.sheet)
-    plan = raters.planned(str(path), source.header() or [], layout)
+    plan = raters.planned(str(path), header(source), layout)
     cells, notes = _Cells(), list(plan.notes)
     if plan.form == "wide" and not layout.raters:
         counts.ask(source, plan)
@@ -147,8 +148,8 @@ def read(path: Path, layout: Layout) -> Ratings:
 def checked_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """Yield line and the cells of some columns, as text, of every row of a file; DataError as `read` raises it."""
     source = opened(path)
-    header = source.header() or []
-    found = [raters.column(str(path), header, name) for name in columns]
+    names = header(source)
+    found = [raters.column(str(path), names, name) for name in columns]
     for line, row in texts(source, found):
         yield line, [row[name] for name in found]
 

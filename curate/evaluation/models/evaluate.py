@@ -11,11 +11,13 @@ from typing import Any
 
 from curate.core.config import Json
 from curate.core.errors import UserError
+from curate.core.progress import StepLabel, counting, waiting
+from curate.core.protocols import Progress, quiet
 from curate.evaluation.models import figures, origin, page, tasks
 from curate.evaluation.models.figures import Board
 from curate.evaluation.models.mteb_models import BASELINES, EvaluatedModel, named
 from curate.evaluation.models.scoring import scored
-from curate.evaluation.models.tasks import EvaluationTask
+from curate.evaluation.models.tasks import EvaluationTask, imported
 from curate.stages.context import home
 from curate.stats.bootstrap import FEW
 from curate.system.files import write_json, write_text
@@ -37,7 +39,9 @@ class EvaluationOptions:
     seed: int = 7
 
 
-def evaluate(order: EvaluationOptions, tell: Callable[[str], None] = lambda _line: None) -> dict[str, Any]:
+def evaluate(
+    order: EvaluationOptions, tell: Callable[[str], None] = lambda _line: None, progress: Progress = quiet
+) -> dict[str, Any]:
     """Return all figures as plain values, and write them; `tell` hears of every model and task that is scored.
 
     What was scored before is taken from `evaluations` in the home folder: the same content, model, precision and mteb.
@@ -46,24 +50,27 @@ def evaluate(order: EvaluationOptions, tell: Callable[[str], None] = lambda _lin
     names = [*order.models, *(BASELINES if order.baselines else ())]
     if not names:
         raise UserError("evaluate: found no model; name some with --models, or leave out --no-baselines")
-    models = named(names, origin.definitions(run), order.device)
+    with waiting(progress, StepLabel("loading mteb")):
+        imported()
+    models = named(names, origin.definitions(run), order.device, progress)
     new = tasks.in_folder(order.folder)
     old = [task for source in order.legacy for task in tasks.legacy(source)]
     kinds = {task.kind.mteb.type for task in new}
-    boards = [_board(task, models, tell) for task in new]
-    before = [_board(task, models, tell) for task in old if task.kind.mteb.type in kinds]
+    boards = [_board(task, models, tell, progress) for task in new]
+    before = [_board(task, models, tell, progress) for task in old if task.kind.mteb.type in kinds]
     known = [board for board in boards if board.scored]
-    found: dict[str, Any] = {
-        "models": _made_by(models, new),
-        "tasks": [figures.of_task(board, order.seed) for board in known],
-        "legacy": [
-            figures.of_legacy(_only(one, other), _only(other, one), order.seed)
-            for one in known
-            for other in before
-            if other.task.kind.mteb.type == one.task.kind.mteb.type
-        ],
-        "missed": origin.missed(run),
-    }
+    with waiting(progress, StepLabel("testing differences")):
+        found: dict[str, Any] = {
+            "models": _made_by(models, new),
+            "tasks": [figures.of_task(board, order.seed) for board in known],
+            "legacy": [
+                figures.of_legacy(_only(one, other), _only(other, one), order.seed)
+                for one in known
+                for other in before
+                if other.task.kind.mteb.type == one.task.kind.mteb.type
+            ],
+            "missed": origin.missed(run),
+        }
     found["notes"] = _notes(found, sorted({task.source for task in old if task.kind.mteb.type not in kinds}))
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
     out.mkdir(parents=True, exist_ok=True)
@@ -74,10 +81,12 @@ def evaluate(order: EvaluationOptions, tell: Callable[[str], None] = lambda _lin
     return {**found, "folder": str(out)}
 
 
-def _board(task: EvaluationTask, models: Sequence[EvaluatedModel], tell: Callable[[str], None]) -> Board:
+def _board(
+    task: EvaluationTask, models: Sequence[EvaluatedModel], tell: Callable[[str], None], progress: Progress
+) -> Board:
     """Score every model that can do a task's kind."""
     done = []
-    for model in models:
+    for model in counting(models, progress, StepLabel(f"scoring {task.name}", "models"), len(models)):
         if task.scorer.vectors and not model.has_vectors:
             continue
         found, kept = scored(model, task, home() / "evaluations")

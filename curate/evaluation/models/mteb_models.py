@@ -11,7 +11,8 @@ import numpy as np
 
 from curate.core.config import Settings, check, digest
 from curate.core.errors import ConfigError
-from curate.core.protocols import Encoder, Kit, quiet
+from curate.core.progress import StepLabel, waiting
+from curate.core.protocols import Encoder, Kit, Progress, quiet
 from curate.core.records import Document, Query
 from curate.evaluation.models.batches import Growing
 from curate.evaluation.models.tasks import Foreign, imported
@@ -53,29 +54,32 @@ class EvaluatedModel:
 
 
 def named(
-    names: Sequence[str], definitions: Mapping[str, Settings] | None = None, device: str | None = None
+    names: Sequence[str],
+    definitions: Mapping[str, Settings] | None = None,
+    device: str | None = None,
+    progress: Progress = quiet,
 ) -> list[EvaluatedModel]:
     """Return the models of these names, each once: bm25, an encoder, a folder of sentence-transformers, or mteb's name.
 
     `definitions` are the encoders that a pipeline defines. ConfigError names the nearest known one.
     """
     _need(device)
-    found = [_model(name, definitions or {}, device) for name in dict.fromkeys(names)]
+    found = [_model(name, definitions or {}, device, progress) for name in dict.fromkeys(names)]
     shown = [each.name for each in found]
     if twice := sorted({name for name in shown if shown.count(name) > 1}):
         raise ConfigError(f"--models: found several models named {', '.join(twice)}; rename their folders")
     return found
 
 
-def _model(name: str, definitions: Mapping[str, Settings], device: str | None) -> EvaluatedModel:
+def _model(name: str, definitions: Mapping[str, Settings], device: str | None, progress: Progress) -> EvaluatedModel:
     if name == BM25:
         bm25 = Bm25(BM25, Config(), Kit(_no_encoder, home() / "cache"))
-        return EvaluatedModel(BM25, digest(bm25.identity)[:16], lambda: Searcher(bm25), has_vectors=False)
+        return EvaluatedModel(BM25, digest(bm25.identity)[:16], lambda: Searcher(bm25, progress), has_vectors=False)
     if name in definitions or name in {*ENCODERS.names()} - {"dense", "api"}:
         settings = dict(definitions.get(name, {}))
         make = ENCODERS.load(str(settings.pop("kind", name)))
         encoder = make(name, check(import_module(make.__module__).Config, settings, f"encoders.{name}"))
-        return EvaluatedModel(name, encoder.revision, lambda: _encoder(encoder))
+        return EvaluatedModel(name, encoder.revision, lambda: _encoder(encoder, progress))
     if Path(name).expanduser().is_dir():
         revision = DenseEncoder(name, DenseConfig(model=name)).revision
         return EvaluatedModel(Path(name).expanduser().name, revision, lambda: _from_folder(name, device), device=device)
@@ -118,23 +122,29 @@ def _fitted(model: Foreign, device: str | None) -> Foreign:
     return Growing(model)
 
 
-def _encoder(encoder: Encoder) -> Foreign:
+def _encoder(encoder: Encoder, progress: Progress) -> Foreign:
     """Return an encoder of ours for mteb; sentences of STS are encoded as queries, which e5's authors advise.
 
     Documents come from the cache of embeddings where they are in it. Queries never do, so that their speed is measured.
     """
     from mteb.models.abs_encoder import AbsEncoder
 
-    cached = CachedEncoder(encoder, default_folder(home()))
+    cached = CachedEncoder(encoder, default_folder(home()), progress)
+    label = StepLabel(f"encoding queries, {encoder.name}", "texts")
 
     def encode(_self: object, inputs: Foreign, *, prompt_type: Foreign = None, **_named: Foreign) -> Foreign:
         texts = [text for batch in inputs for text in batch["text"]]
         if getattr(prompt_type, "value", None) == "document":
             return cached.encode(texts, "document")
-        parts = [encoder.encode(texts[start : start + BATCH], "query") for start in range(0, len(texts), BATCH)]
+        parts = []
+        for start in range(0, len(texts), BATCH):
+            progress(label, len(texts), start)
+            parts.append(encoder.encode(texts[start : start + BATCH], "query"))
+        progress(label, len(texts), len(texts))
         return np.concatenate(parts)
 
-    encoder.encode(["."], "query")  # loads the weights, which is no part of its speed
+    with waiting(progress, StepLabel(f"loading {encoder.name}")):
+        encoder.encode(["."], "query")  # loads the weights, which is no part of its speed
     made = type("Ours", (AbsEncoder,), {"encode": encode, "__init__": lambda _self: None})()
     made.mteb_model_meta = _meta(encoder.name)
     return made
@@ -149,8 +159,8 @@ def _meta(name: str) -> Foreign:
 class Searcher:
     """BM25 as mteb's search protocol has it: it indexes a corpus, then answers queries or reranks candidates."""
 
-    def __init__(self, bm25: Bm25) -> None:
-        self.mteb_model_meta = _meta(BM25)
+    def __init__(self, bm25: Bm25, progress: Progress) -> None:
+        self.mteb_model_meta, self._progress = _meta(BM25), progress
         self._bm25, self._corpus = bm25, _Listed([])
 
     def index(self, corpus: Foreign, **_named: Foreign) -> None:
@@ -158,7 +168,7 @@ class Searcher:
         titles = corpus["title"] if "title" in corpus.column_names else [""] * len(corpus)
         rows = zip(corpus["id"], titles, corpus["text"], strict=True)
         self._corpus = _Listed([Document(key, title or "", text) for key, title, text in rows])
-        list(self._bm25.search(self._corpus, [Query("", "a")], 1, quiet))  # also reads the dictionary of words
+        list(self._bm25.search(self._corpus, [Query("", "a")], 1, self._progress))  # also reads the dictionary of words
 
     def search(
         self, queries: Foreign, *, top_k: int, top_ranked: Mapping[str, Sequence[str]] | None = None, **_named: Foreign
@@ -167,7 +177,7 @@ class Searcher:
         asked = [Query(key, text) for key, text in zip(queries["id"], queries["text"], strict=True)]
         depth = len(self._corpus) if top_ranked else min(top_k, len(self._corpus))
         found: dict[str, dict[str, float]] = {}
-        for hits in self._bm25.search(self._corpus, asked, depth, quiet):
+        for hits in self._bm25.search(self._corpus, asked, depth, self._progress):
             ends = np.cumsum(hits.counts)
             for end, count in zip(ends, hits.counts, strict=True):
                 rows = slice(end - count, end)

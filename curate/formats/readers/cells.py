@@ -1,6 +1,7 @@
-"""The cells of any table of ratings, as text: CSV, TSV, Excel, Parquet or Arrow, packed or not."""
+"""The cells of any table of ratings, as text: CSV, TSV, Excel, JSON, Parquet or Arrow, packed or not."""
 
 from collections.abc import Collection, Iterator
+from itertools import islice
 from math import isnan
 from pathlib import Path
 
@@ -9,8 +10,9 @@ from curate.formats.readers import Problem, packed
 from curate.formats.readers.delimiter import named
 from curate.formats.readers.file import BINARY, ENDINGS, File
 
-FORMATS = ("csv", "tsv", "xlsx", "parquet", "arrow")
-"""Those of tables with one header."""
+FORMATS = ("csv", "tsv", "xlsx", "parquet", "arrow", "jsonl")
+"""Those of tables; the columns of JSON are the keys of its first rows."""
+_FIRST = 200
 
 
 def opened(path: Path, delimiter: str | None = None, sheet: str | None = None) -> File:
@@ -29,12 +31,21 @@ def opened(path: Path, delimiter: str | None = None, sheet: str | None = None) -
     return File(path, found, option=None, delimiter=sign, sheet=sheet)
 
 
+def header(source: File) -> list[str]:
+    """Return the names of the columns: of a header, else the keys of the first objects, in their order."""
+    named = source.header()
+    if named is not None:
+        return named
+    found = (row for row in islice(source.rows(), _FIRST) if not isinstance(row, Problem))
+    return list(dict.fromkeys(key for row in found for key in row.values))
+
+
 def texts(source: File, wanted: Collection[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line and cells of every row, by column; DataError at the first that cannot be read."""
     for row in source.rows(wanted):
         if isinstance(row, Problem):
             raise DataError(f"{source.place}:{row.line}: found {row.found}, expected {row.expected}; correct the line")
-        yield row.line, {name: _text(row.values[name]) for name in wanted}
+        yield row.line, {name: _text(row.values.get(name)) for name in wanted}
 
 
 def _text(value: object) -> str:

@@ -14,7 +14,7 @@ from itertools import islice
 import numpy as np
 
 from curate.core.errors import DataError
-from curate.formats.readers.cells import texts
+from curate.formats.readers.cells import header, texts
 from curate.formats.readers.file import File
 from curate.formats.readers.raters import Layout, RatingsLayout, column, is_named, kin, shown
 from curate.stats.tally import Ints
@@ -99,8 +99,8 @@ def ask(source: File, plan: RatingsLayout) -> None:
 def categories(source: File, plan: RatingsLayout, layout: Layout) -> tuple[RatingsLayout, list[str]]:
     """Return which columns of a table of counts are categories: without ids and sums; and what was left out."""
     if layout.order:
-        header = source.header() or []
-        return replace(plan, columns=tuple(column(source.place, header, name) for name in layout.order)), []
+        names = header(source)
+        return replace(plan, columns=tuple(column(source.place, names, name) for name in layout.order)), []
     if not layout.item and _first(source, plan):
         plan = replace(plan, item=(), columns=(*plan.item, *plan.columns))
     sums = [name for name in plan.columns if len(plan.columns) > 2 and is_named(name, "total")][:1]

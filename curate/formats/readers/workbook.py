@@ -78,7 +78,8 @@ class Worksheet:
         if len(full) > 1 and len(known) != 1:
             raise ConfigError(
                 f"{self.path}: found data in the sheets {', '.join(full)}, expected to be told which; name one with "
-                f"{self.option}"
+                f"{self.option}",
+                choices=full,
             )
         if not full:
             raise DataError(f"{self.path}: found no sheet with data, expected one; check the file")

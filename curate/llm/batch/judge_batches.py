@@ -10,6 +10,7 @@ from typing import Any
 from curate.core.config import digest
 from curate.core.errors import BatchGone, ProviderError, RunFailed
 from curate.core.messages import BatchState, Reply
+from curate.core.progress import StepLabel
 from curate.llm.batch.records import BatchDraft, BatchItem, BatchJob, Flight
 from curate.llm.batch.session import Session
 from curate.llm.budget import Hold
@@ -145,7 +146,8 @@ class JudgeBatches:
                     self._lose(flight, gone)
                 over = self.over + sum(each.done for each in self.flights)
                 money = shown(self.bill.spent / self.rate, self.price.currency) if self.price else ""
-                self.session.progress(f"batch {self.provider.name}", self.total, min(over, self.total), money)
+                label = StepLabel(f"waiting for batches, {self.provider.name}", "requests")
+                self.session.progress(label, self.total, min(over, self.total), money)
             if self.flights:
                 await self.session.pause(pause)
                 pause = min(1.5 * pause, self.session.pace.longest_s)

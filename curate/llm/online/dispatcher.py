@@ -8,6 +8,7 @@ from itertools import islice
 
 from curate.core.errors import ProviderError
 from curate.core.messages import Reply, Usage
+from curate.core.progress import StepLabel
 from curate.core.protocols import PaidProgress
 from curate.ledger import Ledger
 from curate.llm.budget import Hold
@@ -47,6 +48,7 @@ class JudgeDispatcher(Haltable):
         )
         self.meter, self.bill = self.tally.meter, self.tally.bill
         self.done = self.failed = 0
+        self.label = StepLabel(f"asking {job.name}", job.unit)
         self.running: set[asyncio.Task[None]] = set()
         self.metered = purse.budget.policy.amount is not None or limits.tokens_per_minute is not None
 
@@ -54,6 +56,7 @@ class JudgeDispatcher(Haltable):
         """Settle every task; `stop` says why if not all could be."""
         try:
             self.tally.check()
+            self._progress()
             async for task in self._tasks():
                 entry = await self.gate.enter()
                 if self.stop is not None:
@@ -97,8 +100,11 @@ class JudgeDispatcher(Haltable):
         for each in reading.again:
             self._start(self._later(each))
         self.done += task.weight - sum(each.weight for each in reading.again)
+        self._progress()
+
+    def _progress(self) -> None:
         if self.job.total is not None:
-            self.progress(f"ask {self.job.name}", self.job.total, self.done, self._money())
+            self.progress(self.label, self.job.total, self.done, self._money())
 
     def _money(self) -> str:
         """Return what was spent on this judge in its own currency, and under a cap on all of them together."""

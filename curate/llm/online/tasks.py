@@ -121,6 +121,8 @@ class Job:
     """Counts requests and tokens per minute, where an earlier asking has sent some; None begins from the ledger."""
     ours: Callable[[Task], Awaitable[bool]] = always
     """Whether a task may still be sent, asked in front of every try; one that may not is dropped."""
+    unit: str = "questions"
+    """What `total` counts."""
 
 
 @dataclass

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
 from curate.core.errors import DataError, RunFailed, UserError
+from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
 from curate.formats.readers import Problem
 from curate.pii import residual
@@ -85,7 +86,8 @@ def anonymise(order: MaskRequest, key: bytes, progress: Progress = quiet) -> Don
     WithheldError if something that looks like personal data is left, unless that is allowed; only then what goes to
     standard output is on its way before the end.
     """
-    masker(order.masking, "zh", key)  # complains of names and patterns before anything is read
+    with waiting(progress, StepLabel("loading the recognisers")):
+        masker(order.masking, "zh", key)  # complains of names and patterns before anything is read
     try:
         with ExitStack() as stack:
             source = stack.enter_context(_source(order))
@@ -118,6 +120,12 @@ class _Told:
     done: Done = field(default_factory=Done)
     read: int = 0
     total: int = 0
+    unit: str = "bytes"
+
+    def begin(self, total: int, unit: str = "bytes") -> None:
+        """Take note of how much there is to read; 0 where nobody knows."""
+        self.total, self.unit = total, unit
+        self.progress(StepLabel("masking", unit), total or 1, 0)
 
     def of(self, part: Chunk, masked: Sequence[Masked]) -> None:
         """Note what was found in a part."""
@@ -135,7 +143,7 @@ class _Told:
         self.done.numbers += part.numbers
         self.read += part.size
         if self.total:
-            self.progress("anonymise", self.total, self.read)
+            self.progress(StepLabel("masking", self.unit), self.total, self.read)
 
     def _look_over(self, unit: str, part: Chunk, masked: Sequence[Masked]) -> None:
         """Note what still looks like personal data in a part."""
@@ -147,7 +155,7 @@ class _Told:
 def _text(order: MaskRequest, key: bytes, source: BinaryIO, target: BinaryIO, told: _Told) -> Done:
     script, stream, long = opened(source, order.encoding, order.place)
     target.write(script.bom)
-    told.total = 0 if order.source == PIPE else Path(order.source).stat().st_size - len(script.bom)
+    told.begin(0 if order.source == PIPE else Path(order.source).stat().st_size - len(script.bom))
     write = _masked(order, key, script.language, long=long)
     for part, masked in write(_grouped(_pieces(order, script, stream), order, told.done)):
         target.write(part.masked(masked, told=bool(order.keys)))
@@ -157,7 +165,7 @@ def _text(order: MaskRequest, key: bytes, source: BinaryIO, target: BinaryIO, to
 
 def _parquet(order: MaskRequest, key: bytes, source: BinaryIO, target: BinaryIO, told: _Told) -> Done:
     file = ParquetFile(source, order.fields, order.place)
-    told.total = file.rows
+    told.begin(file.rows, "rows")
     long = order.source != PIPE and Path(order.source).stat().st_size > HEAD
     with file.writer(target) as writer:
         for part, masked in _masked(order, key, "zh", long=long)(file.parts()):

@@ -90,6 +90,10 @@ class DenseEncoder:
         with self._borrowed() as model:
             return int(model.get_embedding_dimension())
 
+    def load(self) -> None:
+        """Load the model, once per device."""
+        _ = self._models
+
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
         """Return one normalised row per text, shape (len(texts), dim)."""
         if not texts:

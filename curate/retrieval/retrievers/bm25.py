@@ -1,7 +1,6 @@
 """BM25 over jieba words or character bigrams."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from importlib.metadata import version
 from typing import ClassVar
 
@@ -11,6 +10,7 @@ import polars as pl
 from pydantic import Field
 
 from curate.core.config import Json, Section
+from curate.core.progress import StepLabel
 from curate.core.protocols import Corpus, Hits, Kit, Progress
 from curate.core.records import Query
 from curate.retrieval.ranking import Numbers, Scores, best_first
@@ -46,16 +46,17 @@ class Bm25:
     def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[Hits]:
         """Yield each query's best `depth` documents with a score above 0, ties by document id."""
         weights = {"k1": self.config.k1, "b": self.config.b}
-        cut = partial(progress, f"tokens, {self.name}", len(corpus))
-        found = index(self._cache, self.identity, corpus, self.config.tokens, weights, cut)
+        found = index(self._cache, self.identity, corpus, self.config.tokens, weights, progress, self.name)
         cutting = cutter(self.config.tokens, self._cache)
         places = pl.Series(found.ids, dtype=pl.String).rank("ordinal").to_numpy().astype(np.int64)
+        label = StepLabel(f"searching, {self.name}", "queries")
+        progress(label, len(queries), 0)
         for start in range(0, len(queries), BLOCK):
             part = queries[start : start + BLOCK]
             best = [best_scores(places, found.scores(cutting(query.text)), depth) for query in part]
             rows, scores = (np.concatenate(each) for each in zip(*best, strict=True))
             yield Hits(found.ids, rows, scores, np.array([len(each) for each, _ in best]))
-            progress(f"search, {self.name}", len(queries), start + len(part))
+            progress(label, len(queries), start + len(part))
 
 
 def best_scores(places: Numbers, scores: npt.NDArray[np.float32], depth: int) -> tuple[Numbers, Scores]:

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,8 @@ import polars as pl
 
 from curate.core.config import Json, digest
 from curate.core.errors import DataError
-from curate.core.protocols import Corpus
+from curate.core.progress import StepLabel, waiting
+from curate.core.protocols import Corpus, Progress
 from curate.retrieval.retrievers.tokens import Kind, Numbers, cut_all
 from curate.system.files import digests, read_json, write_json
 from curate.system.processes import cores
@@ -43,20 +44,27 @@ class Index:
 
 
 def index(
-    folder: Path, identity: Json, corpus: Corpus, kind: Kind, weights: Mapping[str, float], done: Callable[[int], None]
+    folder: Path,
+    identity: Json,
+    corpus: Corpus,
+    kind: Kind,
+    weights: Mapping[str, float],
+    progress: Progress,
+    name: str,
 ) -> Index:
     """Return the index of a corpus: from `folder` if it is there and whole, else it is made and kept there.
 
-    Its place is named by the digests of `identity` (settings and versions) and of the corpus. `done` is told how many
-    documents were cut.
+    Its place is named by the digests of `identity` (settings and versions) and of the corpus. `name` is that
+    of the retriever, for the progress.
     """
     place = folder / "bm25" / digest([identity, corpus.digest])
     if not _whole(place):
         shutil.rmtree(place, ignore_errors=True)
-        made = _made(corpus, kind, weights, folder, done)
-        if made.bm25 is None:
-            return made
-        _keep(made, place)
+        tokens = _cut(corpus, kind, folder, progress, StepLabel(f"indexing documents, {name}", "documents"))
+        if not tokens.vocab:  # bm25s cannot index nothing
+            return Index(tokens.doc_ids, None)
+        with waiting(progress, StepLabel(f"writing the index, {name}")):
+            _keep(_made(tokens, weights), place)
     return _load(place)
 
 
@@ -96,9 +104,8 @@ def _keep(made: Index, place: Path) -> None:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _made(corpus: Corpus, kind: Kind, weights: Mapping[str, float], cache: Path, done: Callable[[int], None]) -> Index:
-    import bm25s
-
+def _cut(corpus: Corpus, kind: Kind, cache: Path, progress: Progress, label: str) -> "_Tokens":
+    """Return the tokens of all documents, cut on all cores where there are many."""
     ids: list[str] = []
     vocabulary: dict[str, int] = {}
     tokens, counts = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
@@ -108,25 +115,33 @@ def _made(corpus: Corpus, kind: Kind, weights: Mapping[str, float], cache: Path,
             ids.extend(doc.doc_id for doc in batch)
             yield [doc.shown() for doc in batch]
 
-    for words, numbers, lengths in cut_all(kind, cache, texts(), cores() if len(corpus) >= SPREAD else 1):
+    total, done = len(corpus), 0
+    progress(label, total, 0)
+    for words, numbers, lengths in cut_all(kind, cache, texts(), cores() if total >= SPREAD else 1):
         # in the order in which tokens come, not in that of processes
         known = np.array([vocabulary.setdefault(word, len(vocabulary)) for word in words], dtype=np.int32)
         tokens.append(known[numbers])
         counts.append(lengths)
-        done(sum(map(len, counts)))
-    if not vocabulary:  # bm25s cannot index nothing
-        return Index(ids, None)
+        done += len(lengths)
+        progress(label, total, done)
+    return _Tokens(np.concatenate(tokens), np.cumsum(np.concatenate(counts)), vocabulary, ids)
+
+
+def _made(tokens: "_Tokens", weights: Mapping[str, float]) -> Index:
+    import bm25s
+
     found = bm25s.BM25(**weights)
-    all_tokens = _Tokens(np.concatenate(tokens), np.cumsum(np.concatenate(counts)), vocabulary)
-    found.index(all_tokens, create_empty_token=False, show_progress=False)
-    return Index(ids, found)
+    found.index(tokens, create_empty_token=False, show_progress=False)
+    return Index(tokens.doc_ids, found)
 
 
 class _Tokens:
     """The tokens of all documents as bm25s asks for them, held as numbers of four bytes."""
 
-    def __init__(self, tokens: Numbers, ends: npt.NDArray[np.int64], vocab: Mapping[str, int]) -> None:
-        self.vocab, self.ids, self._tokens, self._ends = vocab, self, tokens, ends
+    def __init__(
+        self, tokens: Numbers, ends: npt.NDArray[np.int64], vocab: Mapping[str, int], doc_ids: list[str]
+    ) -> None:
+        self.vocab, self.ids, self._tokens, self._ends, self.doc_ids = vocab, self, tokens, ends, doc_ids
 
     def __len__(self) -> int:
         return len(self._ends)

@@ -1,13 +1,13 @@
 """Dense retrieval: exact inner product between an encoder's vectors."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import chain, islice
 from typing import ClassVar
 
 import numpy as np
 
 from curate.core.config import Json, Section
+from curate.core.progress import StepLabel, furthest
 from curate.core.protocols import Corpus, Hits, Kit, Progress
 from curate.core.records import Hit, Query
 from curate.retrieval.retrievers import sharded_search
@@ -44,16 +44,18 @@ class DenseRetriever:
         if not queries:
             return
         texts = [query.text for query in queries]
+        looked = furthest(progress, StepLabel(f"searching, {self.name}", "queries"), len(queries))
         if self._engine is not None and isinstance(self.encoder, CachedEncoder):
             found = sharded_search.search(self._engine, self.encoder, corpus, texts, depth, self._device, progress)
             for number, best in enumerate(found, start=1):
                 yield [Hit(doc_id, rank, score) for rank, (doc_id, score) in enumerate(best, start=1)]
-                progress(f"search, {self.name}", len(queries), number)
+                looked(number)
             return
         ids, documents = of_corpus(self.encoder, corpus, progress)
         asked = self.encoder.encode(texts, "query")
-        rows = top_k(asked, documents, ids, depth, screen_on(self._device))
-        yield from in_columns(rows, ids, partial(progress, f"search, {self.name}", len(queries)))
+        looked(0)
+        rows = top_k(asked, documents, ids, depth, screen_on(self._device), looked)
+        yield from in_columns(rows, ids, looked)
 
 
 def in_columns(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 
 from curate.core.config import Json, digest
 from curate.core.errors import AccessError, ConfigError, DataError, ProviderError
+from curate.core.progress import StepLabel
 from curate.core.protocols import Corpus, Kit, Progress, Vectors
 from curate.core.records import Hit, Query
 from curate.retrieval.retrievers.collection import About, Collection, Config, opened
@@ -74,9 +75,11 @@ class Qdrant:
                     f"expected {about.dim}; name the encoder that {self.config.collection} was made with"
                 )
             reading = _Reading(found, about.points, here, depth, max(self.config.most, depth), self._named)
+            label = StepLabel(f"searching, {self.name}", "queries")
+            progress(label, len(queries), 0)
             for start in range(0, len(queries), self.config.batch_size):
                 yield from map(tally.ranked, reading.read(vectors[start : start + self.config.batch_size]))
-                progress(f"search, {self.name}", len(queries), min(start + self.config.batch_size, len(queries)))
+                progress(label, len(queries), min(start + self.config.batch_size, len(queries)))
         self._tell(tally, about, reading.cut)
 
     def _tell(self, tally: "_Tally", about: About, cut: int) -> None:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from curate.core.config import Json, Section, kind_of
 from curate.core.errors import DataError
+from curate.core.progress import StepLabel, counting
 from curate.core.protocols import Corpus, Kit, Progress
 from curate.core.records import Hit, Query
 from curate.system.egress import Egress
@@ -60,10 +61,9 @@ class RunFile:
         is_json = self.config.path.suffix == ".json"
         found = _predictions(self.name, self.config, wanted) if is_json else _trec(self.config.path, wanted)
         run = {named(query): {named(doc): score for doc, score in each.items()} for query, each in found.items()}
-        for number, query in enumerate(queries, start=1):
+        for query in counting(queries, progress, StepLabel(f"reading, {self.name}", "queries"), len(queries)):
             ranked = sorted(run.get(query.query_id, {}).items(), key=lambda item: (-item[1], item[0]))
             yield [Hit(doc_id, rank, score) for rank, (doc_id, score) in enumerate(ranked, start=1)]
-            progress(f"read, {self.name}", len(queries), number)
 
 
 def _predictions(name: str, config: Config, wanted: Callable[[str], bool]) -> Run:

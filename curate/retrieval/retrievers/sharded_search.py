@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from curate.core.progress import StepLabel, counting
 from curate.core.protocols import Corpus, Encoder, Engine, Progress, Vectors, quiet
 from curate.retrieval.similarity.approximate import Rows, Scores
 from curate.retrieval.similarity.devices import screen_on
@@ -30,17 +31,18 @@ def search(
 ) -> Iterator[list[tuple[str, float]]]:
     """Yield each query's `depth` best documents and their products, best first, ties by document id."""
     parts = [(number, engine.shards) for number in range(engine.shards)]
-    for done, _ in enumerate(engine.map(partial(_encoded, encoder, corpus, queries), parts), start=1):
-        progress(f"encode parts, {encoder.name}", len(parts), done)
+    encoding = engine.map(partial(_encoded, encoder, corpus, queries), parts)
+    for _ in counting(encoding, progress, StepLabel(f"encoding in parts, {encoder.name}", "parts"), len(parts)):
+        pass
     asked = encoder.encode(queries, "query")
     ids = [doc.doc_id for batch in corpus.batches() for doc in batch]
     order = places(ids)
     best: Best = np.empty((len(queries), 0), np.int64), np.empty((len(queries), 0))
     filled = [part for part in parts if ids[span(len(ids), *part)]]
     search_part = partial(_searched, encoder, corpus, asked, depth, device)
-    for done, hits in enumerate(engine.map(search_part, filled), start=1):
+    searching = engine.map(search_part, filled)
+    for hits in counting(searching, progress, StepLabel(f"searching parts, {encoder.name}", "parts"), len(filled)):
         best = merged(best, hits, order, depth)
-        progress(f"search parts, {encoder.name}", len(filled), done)
     for rows, scores in zip(*best, strict=True):
         yield [(ids[row], score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
 

@@ -1,6 +1,6 @@
 """The diversity rule: keep a text unless too many kept texts already resemble it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +18,8 @@ CALIBRATION = 20_000
 """Items on which `t: auto` is found."""
 DECISION = np.dtype([("kept", "?"), ("nearest", "<i8"), ("similarity", "<f8")])
 """What was decided on an item; see Diversity."""
+TRIES = 11
+"""Thresholds that `t: auto` tries at most: there are fewer than 2 ** 11 between -1 and 1."""
 Kept = npt.NDArray[np.bool_]
 Decisions = npt.NDArray[np.void]
 
@@ -62,6 +64,7 @@ def diversify(
     screen: Screen = FLOAT32,
     journal: Journal | None = None,
     approximate: int = 0,
+    looked: Callable[[int], None] = lambda _items: None,
 ) -> Diversity:
     """Keep each item, in order, unless more than n of the items kept before it have a similarity above t.
 
@@ -71,13 +74,15 @@ def diversify(
     product, and it and t are rounded to 5 digits. A rough product screens: what lies within its error of the
     threshold is rescored, so no block or machine can change a decision. Blocks that the journal knows are not decided
     again. `approximate`, if it is not 0, is how many neighbours are looked up in a graph that may miss some (see
-    `Graph`). DataError if a vector holds NaN or infinity.
+    `Graph`). `looked` is told how many items are decided, first of those that the journal knows. DataError if a vector
+    holds NaN or infinity.
     """
     order, seed_size = _order(len(vectors), seeds)
     rule = Graph(vectors, t, approximate) if approximate else Alike(vectors, t, screen)
     decided = np.empty(len(vectors), DECISION)
     decided[:] = (True, -1, np.nan)
     known = journal.known(BLOCK)[: len(vectors)] if journal else decided[:0]
+    looked(len(known))
     for start in range(0, len(vectors), BLOCK):
         items = order[start : start + BLOCK]
         if start < len(known):
@@ -91,6 +96,7 @@ def diversify(
             if journal:
                 journal.add(decided[items])
         rule.keep(items[decided["kept"][items]])
+        looked(max(start + len(items), len(known)))
     return Diversity(decided["kept"], decided["nearest"], decided["similarity"], t)
 
 
@@ -119,18 +125,27 @@ def _order(size: int, seeds: int | Rows) -> tuple[Rows, int]:
     return np.concatenate([first, np.setdiff1d(np.arange(size), first)]), len(first)
 
 
-def threshold(vectors: Vectors, n: int, target_drop: float, screen: Screen = FLOAT32) -> float:
+def threshold(
+    vectors: Vectors,
+    n: int,
+    target_drop: float,
+    screen: Screen = FLOAT32,
+    tried: Callable[[int], None] = lambda _tries: None,
+) -> float:
     """Return a t, to 3 digits, at which the rule drops at most `target_drop` of the first 20,000 items.
 
     It is found by bisection: 0.001 less would drop more than that. Of a longer list a larger share has a near
-    neighbour, so more is dropped of it.
+    neighbour, so more is dropped of it. `tried` is told how many of TRIES thresholds were tried, in the end all.
     """
     sample = vectors[:CALIBRATION]
-    low, high = -1000, 1000  # nothing is more similar than 1, so `high` drops nothing
+    low, high, tries = -1000, 1000, 0  # nothing is more similar than 1, so `high` drops nothing
     while low < high:
+        tried(tries)
         middle = (low + high) // 2
         kept = diversify(sample, middle / 1000, n, screen=screen).kept
         low, high = (middle + 1, high) if len(kept) - kept.sum() > target_drop * len(kept) else (low, middle)
+        tries += 1
+    tried(TRIES)
     return low / 1000
 
 

@@ -1,6 +1,6 @@
 """Exact nearest neighbours by inner product, in an order that no block size, thread or machine can change."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,13 +19,19 @@ LONGEST = 1e18
 
 
 def top_k(
-    queries: Vectors, documents: Vectors, ids: Sequence[str], k: int, screen: Screen = FLOAT32
+    queries: Vectors,
+    documents: Vectors,
+    ids: Sequence[str],
+    k: int,
+    screen: Screen = FLOAT32,
+    looked: Callable[[int], None] = lambda _queries: None,
 ) -> Iterator[list[tuple[int, float]]]:
     """Yield, for each query, the min(k, documents) best (row of the document, inner product), best first.
 
     The order is by the float64 product of the stored vectors, then by document id. A rough product screens, block by
     block: what lies within its error of the k-th best so far is rescored in the end. `documents` may be a
     memory-mapped file larger than memory: it is read once for each 1,024 queries, front to back.
+    `looked` is told to how many queries' work what is done comes to: always less than all of it.
     Raises DataError if a vector holds NaN or infinity or is longer than 1e18, or if the shapes do not fit.
     """
     check(queries, documents, ids)
@@ -33,13 +39,19 @@ def top_k(
     place = places(ids)
     for start in range(0, len(queries), QUERIES):
         block = np.ascontiguousarray(queries[start : start + QUERIES])
-        for query, rows in zip(block, _screened(block, documents, k, screen), strict=True):
+
+        def told(share: float, before: int = start, queries: int = len(block)) -> None:
+            looked(before + int(share * queries))
+
+        for query, rows in zip(block, _screened(block, documents, k, screen, told), strict=True):
             exact = products(query, documents, rows)
             order = np.lexsort((place[rows], -exact))[:k]
             yield list(zip(rows[order].tolist(), exact[order].tolist(), strict=True))
 
 
-def _screened(queries: Vectors, documents: Vectors, k: int, screen: Screen) -> list[Rows]:
+def _screened(
+    queries: Vectors, documents: Vectors, k: int, screen: Screen, looked: Callable[[float], None]
+) -> list[Rows]:
     """Return for each query the rows of all documents that may be among its k best."""
     kept = [_Kept(k) for _ in queries]
     asked = screen.load(queries, float(lengths(queries, "query").max(initial=0.0)))
@@ -54,6 +66,7 @@ def _screened(queries: Vectors, documents: Vectors, k: int, screen: Screen) -> l
         for (rows, found), best in zip(screen.at_least(scores, floors - error), kept, strict=True):
             best.add(rows + start, found, error)
         floors = np.maximum(floors, [best.floor for best in kept])
+        looked(start / len(documents))
     return [best.rows() for best in kept]
 
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from curate.core.config import digest, text_digest
 from curate.core.errors import RunFailed
+from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Encoder, Progress, Vectors, quiet
 from curate.core.records import Role
 from curate.core.sampling import chunks
@@ -32,6 +33,8 @@ LAYOUT = 2
 """Part of the folder's name: rows of an older layout are left alone, never misread."""
 TRIES = 3
 """How often rows are encoded that are gone or damaged when they are read."""
+
+MANY: dict[Role, str] = {"query": "queries", "document": "documents"}
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -109,16 +112,26 @@ class CachedEncoder:
         return total
 
     def _encode(self, keys: Keys, groups: Iterable[Group], role: Role, total: int) -> None:
+        self._load()
         done, empty, lanes = 0, 0, int(getattr(self.encoder, "lanes", 1))
+        label = StepLabel(f"encoding {MANY[role]}, {self.name}", "texts")
+        self._progress(label, total, 0)
         with ThreadPoolExecutor(lanes) as pool, self._store.writing() as keep:
             for (places, _), rows in _ahead(pool, lanes, lambda group: self._new(group[1], role), groups):
                 keep(keys[places], rows)
                 empty += int((~rows.any(axis=1)).sum())
                 self.encoded += len(places)
                 done += len(places)
-                self._progress(f"encode {role} texts, {self.name}", total, done)
+                self._progress(label, total, done)
         if empty:
             self._tell(f"encoders.{self.name}: {empty:,} of {total:,} texts have a vector of length 0: alike to none")
+
+    def _load(self) -> None:
+        """Load the encoder's model ahead of the texts, so that they are not counted as slow."""
+        load: Callable[[], object] | None = getattr(self.encoder, "load", None)
+        if load is not None:
+            with waiting(self._progress, StepLabel(f"loading {self.name}")):
+                load()
 
     def _filled(self, keys: Keys, texts: Texts, role: Role, read: Callable[[], Vectors]) -> Vectors:
         for _ in range(TRIES):

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from curate.core.progress import StepLabel
 from curate.core.protocols import Corpus, Encoder, Progress, Vectors, quiet
 from curate.core.records import Role
 from curate.retrieval.vectors.cache import BLOCK, CachedEncoder, key_of, keys_of
@@ -49,10 +50,13 @@ def _listed(encoder: Encoder, corpus: Corpus, progress: Progress) -> tuple[list[
     """Return all ids and cache keys, in order."""
     ids: list[str] = []
     keys = bytearray()
+    label = StepLabel(f"reading documents, {encoder.name}", "documents")
+    total = len(corpus)
+    progress(label, total, 0)
     for batch in corpus.batches():
         ids.extend(doc.doc_id for doc in batch)
         keys += b"".join(key_of(doc.shown(), "document") for doc in batch)
-        progress(f"read documents, {encoder.name}", len(corpus), len(ids))
+        progress(label, total, len(ids))
     return ids, np.frombuffer(keys, f"S{KEY}")
 
 

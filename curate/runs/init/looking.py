@@ -1,5 +1,6 @@
 """Data as `curate init` finds them: sources, columns and why, languages, and whether anything is to be asked."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from itertools import islice
 
 from curate.core import records
 from curate.core.config import check
-from curate.core.errors import DataError, UserError
+from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Progress, quiet
 from curate.formats.readers import TABLES, Row, Source, Table
 from curate.formats.readers.items import LINE, Item, item
@@ -67,22 +68,25 @@ def look(request: InitRequest, progress: Progress = quiet) -> DataSources:
         tables: list[Table] = [table for table in TABLES if found.tables[table]]
         looks = {table: table_look(found.tables[table], table, named(config, table), progress) for table in tables}
     except UserError as error:
-        if remedy := _setting(str(error), request):
-            raise type(error)(f"{error}\nhere: {remedy}") from error
+        if remedies := _settings(error, request):
+            raise type(error)("\n".join([str(error), *(f"here: {each}" for each in remedies)])) from error
         raise
     return DataSources(request, config, found, looks)
 
 
-def _setting(said: str, request: InitRequest) -> str:
-    """Return the command that gives the setting which an error asks for; empty if it asks for none."""
+def _settings(error: UserError, request: InitRequest) -> list[str]:
+    """Return the commands that give the setting which an error asks for, one per choice; none if it asks for none."""
+    said = str(error)
     asked = _ASKED.search(said)
     if asked is None:
-        return ""
+        return []
+    choices = error.choices if isinstance(error, ConfigError) else ()
     table = next((each for each in TABLES if each == asked["table"]), None)
     alone = table is not None and request.said("ingest", table, "path") is None
     path = said.partition(": found ")[0]  # a setting of a table needs the name of its file
     files = ("--set", f"ingest.{table}.path={path}") if alone else ()
-    return request.command(*files, "--set", f"{asked[0]}=VALUE")
+    values = [json.dumps(each, ensure_ascii=False) for each in choices] or ["VALUE"]
+    return [request.command(*files, "--set", f"{asked[0]}={value}") for value in values]
 
 
 def named(config: Config, table: Table) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 
 from curate.core.errors import ConfigError, CurateError
@@ -15,10 +16,16 @@ from curate.runs.init.request import InitRequest
 from curate.system.resources import DEMOS
 
 _WORDS = {
-    "queries": re.compile(r"quer|question|topic|ask|问|查询|提问", re.IGNORECASE),
-    "corpus": re.compile(r"corpus|doc|passage|answer|article|collection|答|文档|语料|文章", re.IGNORECASE),
+    "queries": re.compile(
+        r"quer|question|topic|ask|frage|pregunta|consulta|domand|問|问|查询|查詢|質問|질문", re.IGNORECASE
+    ),
+    "corpus": re.compile(
+        r"corpus|korpus|do[ck]|passage|answer|article|artikel|collection|antwort|r[eé]ponse|respuest|rispost|"
+        r"答|文档|文檔|語料|语料|文章|回答|답변|문서",
+        re.IGNORECASE,
+    ),
 }
-"""Words in the name of a file that holds a table."""
+"""Words in the name of a file that holds a table, in the languages of its users."""
 _LISTED = 8
 
 
@@ -43,12 +50,23 @@ def _lacking(place: Path, absent: Sequence[Table], request: InitRequest) -> str:
     files = readable(place)
     names = [path.name for path in files]
     held = ", ".join([*names[:_LISTED], *(["..."] if len(names) > _LISTED else [])]) or "no file that can be read"
-    words = [word for table in absent for word in (f"--{table}", _likely(files, table))]
     rest = replace(request, source=None) if len(absent) > 1 else request
+    commands = [
+        rest.command(*(word for table, file in zip(absent, chosen, strict=True) for word in (f"--{table}", file)))
+        for chosen in _assigned(files, absent)
+    ]
     return (
         f"{place}: found {held}, expected {' and '.join(absent)} (such as {absent[0]}.jsonl, .csv or .xlsx, or a "
-        f"folder {absent[0]}); name the files: {rest.command(*words)}"
+        f"folder {absent[0]}); name the files: {', or '.join(commands)}"
     )
+
+
+def _assigned(files: Sequence[Path], absent: Sequence[Table]) -> list[tuple[str, ...]]:
+    """Return which files may be the tables that are lacking: by their names, else of as many files in every order."""
+    likely = tuple(_likely(files, table) for table in absent)
+    if "FILE" in likely and len(files) == len(absent):
+        return [tuple(map(str, order)) for order in permutations(files)]
+    return [likely]
 
 
 def _likely(files: Sequence[Path], table: Table) -> str:

@@ -77,6 +77,7 @@ def _job(run: PanelRun, seat: LlmState, share: Share, pace: RateLimit) -> online
         total=sum(len(each.passages) for each in share.work),
         pace=pace,
         ours=share.keeps,
+        unit="pairs",
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from curate.core.config import read_yaml
+from curate.core.progress import StepLabel, waiting
 from curate.core.records import Document, Query
 from curate.ledger import Ledger
 from curate.ledger.ids import TimeOrderedIds
@@ -27,7 +28,8 @@ def seated(config: Config, context: Context, ledger: Ledger) -> PanelRun:
     pairs = context.read("pool", "pool").select("query_id", "doc_id")
     rubric = load_rubric(config, context)
     table = PanelState(shown(pairs, config, context), ledger, rubric, config.batch, context.seed, since)
-    seats = [table.seat(name, context) for name in config.models]
+    with waiting(context.progress, StepLabel("reading what was rated before")):
+        seats = [table.seat(name, context) for name in config.models]
     return PanelRun(table, seats, config, context)
 
 
@@ -46,12 +48,15 @@ def load_rubric(config: Config, context: Context) -> Rubric:
 def shown(pairs: pl.DataFrame, config: Config, context: Context) -> Pool:
     """Return pairs (query_id, doc_id) with their texts as the whole panel is shown them."""
     queries = context.read("diversify", "queries")
-    asked = dict(zip(queries["query_id"], passages.bounded_all([*queries["text"]], config.query_tokens), strict=True))
     wanted, corpus = set(pairs["doc_id"]), TableCorpus(context.folder("diversify"))
+    label, total = StepLabel("looking over queries and passages", "texts"), len(queries) + len(wanted)
+    context.progress(label, total, 0)
+    asked = dict(zip(queries["query_id"], passages.bounded_all([*queries["text"]], config.query_tokens), strict=True))
     texts: dict[str, ShownText] = {}
     for batch in corpus.batches():
         docs = {doc.doc_id: doc.shown() for doc in batch if doc.doc_id in wanted}
         texts |= dict(zip(docs, passages.bounded_all([*docs.values()], config.passage_tokens), strict=True))
+        context.progress(label, total, len(asked) + len(texts))
     pairs = pairs.with_columns(
         query_digest=pl.col("query_id").replace_strict(_digests(asked), return_dtype=pl.String),
         passage_digest=pl.col("doc_id").replace_strict(_digests(texts), return_dtype=pl.String),

@@ -17,10 +17,12 @@ from curate.core import sampling
 from curate.core.config import Json, digest
 from curate.core.duplicates import follow_qrels, same_text
 from curate.core.errors import ConfigError, DataError, UserError
-from curate.core.protocols import Vectors
+from curate.core.progress import StepLabel, waiting
+from curate.core.protocols import Progress, Vectors, quiet
 from curate.retrieval.similarity.approximate import FLOAT32, Rows, Screen
 from curate.retrieval.similarity.devices import screen_on
 from curate.retrieval.similarity.diversity import (
+    TRIES,
     Diversity,
     Journal,
     disagreement,
@@ -55,18 +57,27 @@ def decide(
     journal: Callable[[float], Journal | None] = lambda _t: None,
     *,
     approximate: bool = False,
+    progress: Progress = quiet,
+    table: str = "texts",
 ) -> Diversity:
     """Apply one side's settings to `size` items; without `seeds` the first ones are kept untested.
 
-    `journal` gives, for a threshold, what remembers the decisions under it.
+    `journal` gives, for a threshold, what remembers the decisions under it; `table` is what progress calls the items.
     """
     if not side.enabled:
         return everything(size)
     vectors = encode()
-    t = side.t if isinstance(side.t, float) else threshold(vectors, side.n, side.target_drop, screen)
+    t = side.t
+    if not isinstance(t, float):
+        trying = partial(progress, StepLabel(f"trying thresholds, {table}", "thresholds"), TRIES)
+        t = threshold(vectors, side.n, side.target_drop, screen, trying)
     first, k = seed_size(side, size) if seeds is None else seeds, side.k if approximate else 0
-    decided = diversify(vectors, t, side.n, first, screen, journal(t), k)
-    return replace(decided, disagreement=disagreement(vectors, decided, side.n, first, SAMPLE)) if k else decided
+    looked = partial(progress, StepLabel(f"comparing {table}", "texts"), size)
+    decided = diversify(vectors, t, side.n, first, screen, journal(t), k, looked)
+    if not k:
+        return decided
+    with waiting(progress, StepLabel(f"comparing a sample of {table} exactly")):
+        return replace(decided, disagreement=disagreement(vectors, decided, side.n, first, SAMPLE))
 
 
 def seed_size(side: DiversityRule, size: int) -> int:
@@ -113,7 +124,17 @@ def _decided(texts: MaskedTexts, side: DiversityRule, approximate: bool) -> Dive
     seeds = _seeds(texts, side) if side.enabled else None
     screen = screen_on(build.device(texts.context), len(texts))
     journal = partial(_journal, texts, side, seeds, approximate)
-    return decide(side, len(texts), texts.vectors, seeds, screen, journal, approximate=approximate)
+    return decide(
+        side,
+        len(texts),
+        texts.vectors,
+        seeds,
+        screen,
+        journal,
+        approximate=approximate,
+        progress=texts.context.progress,
+        table=texts.table,
+    )
 
 
 def _seeds(texts: MaskedTexts, side: DiversityRule) -> Rows | None:

@@ -7,12 +7,14 @@ written while `mask` lists places that still look like personal data in a text t
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
 from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError
+from curate.core.progress import StepLabel
 from curate.core.protocols import Benchmark
 from curate.core.scale import Scale
 from curate.formats.exporters import EXPORTERS, integrity, manifest
@@ -31,7 +33,7 @@ from curate.stages.export.provenance import made_from
 from curate.stages.facts import card_facts
 from curate.stages.facts.reckoning import NO_POSITIVE, nothing_left
 from curate.stages.judge.config import Config as JudgeConfig
-from curate.system.corpus import KeptCorpus, TableCorpus
+from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus
 from curate.system.files import frame, read_json, write_table
 
 NO_GAIN = "no graded label gains anything"
@@ -78,7 +80,7 @@ def run(config: Config, context: Context) -> Report:
         replaced=config.labels == "graded",
     )
     benchmark, renamed = prefixed(benchmark)
-    integrity.check(benchmark)
+    integrity.check(_counted(benchmark, context, "checking the corpus"))
     labels = made_from(context, benchmark, judged, config, prefixed=renamed is not None)
     _write(config, context, benchmark, renamed, {"labels": labels, "dependence": common})
     left_out = _left_out(context, queries, short)
@@ -160,7 +162,7 @@ def _write(
     for name in config.formats:
         folder = context.out / name
         folder.mkdir()
-        EXPORTERS.load(name)(benchmark, folder)
+        EXPORTERS.load(name)(_counted(benchmark, context, f"writing {name}"), folder)
         write_table(folder, "verdicts", benchmark.verdicts.sort(PAIR))
         body: dict[str, Json] = {"name": benchmark.name, "language": benchmark.language, "format": name, "rows": rows}
         if name == "mteb":
@@ -168,6 +170,11 @@ def _write(
         manifest.write(folder, {**body, **made})
     if renamed is not None:
         renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
+
+
+def _counted(benchmark: Benchmark, context: Context, label: str) -> Benchmark:
+    """Return a benchmark that says how far its corpus is read."""
+    return replace(benchmark, corpus=CountedCorpus(benchmark.corpus, context.progress, StepLabel(label, "documents")))
 
 
 def _of_graded(benchmark: Benchmark) -> list[str]:
@@ -247,7 +254,11 @@ def _on_candidates(context: Context, chosen: pl.DataFrame, panel: list[str]) -> 
     if chosen.is_empty():
         return None
     return measure(
-        context.read("judge", "ratings").join(chosen, on=PAIR, how="semi"), panel, context.seed, context.scale
+        context.read("judge", "ratings").join(chosen, on=PAIR, how="semi"),
+        panel,
+        context.seed,
+        context.scale,
+        progress=context.progress,
     )
 
 

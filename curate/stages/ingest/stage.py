@@ -18,6 +18,7 @@ from curate.core import records
 from curate.core.config import Json
 from curate.core.duplicates import Firsts, follow_aliases, follow_qrels
 from curate.core.errors import ConfigError, DataError
+from curate.core.progress import StepLabel
 from curate.core.sampling import shuffled
 from curate.formats.readers import Problem, Row, Source, Table
 from curate.formats.readers.items import Item, LabelledPair, check_header, item, pair, plain, shown, wanted
@@ -162,7 +163,7 @@ class _Reading:
         names = self.config.names(table)
         for source in self.sources.tables[table]:
             check_header(source, table, names)
-            size, label = source.size(), f"ingest {table}"
+            size, label = source.size(), StepLabel(f"reading {table}", _unit(source))
             for number, row in enumerate(source.rows(wanted(names))):
                 if isinstance(row, Row) and number % _EVERY == 0:
                     self.context.progress(label, size, min(row.at, size - 1))
@@ -186,6 +187,11 @@ class _Reading:
 
     def _drop(self, table: Table, name: str, reason: str) -> None:
         self.dropped.append({"table": table, "id": name, "stage": "ingest", "reason": reason})
+
+
+def _unit(source: Source) -> str:
+    """Return the unit of a source's size: bytes of a text file, or rows."""
+    return "bytes" if getattr(source, "format", "parquet") in ("jsonl", "csv", "tsv") else "rows"
 
 
 def run(config: Config, context: Context) -> Report:

@@ -13,6 +13,7 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import ConfigError, CurateError
+from curate.core.progress import StepLabel, waiting
 from curate.core.records import STATUSES, STOPPED
 from curate.core.scale import FIVE
 from curate.ledger import Ledger, default_path
@@ -69,7 +70,8 @@ def _snapshot(
 ) -> Report:
     """Write the tables by what the ledger holds now, and return the report; `stopped` says why there is not more."""
     pool, ledger, config, context = panel.table.pool, panel.table.ledger, panel.config, panel.context
-    ratings = pl.concat([_said(panel.table, seat, wanted) for seat in panel.seats])
+    with waiting(context.progress, StepLabel("gathering the ratings")):
+        ratings = pl.concat([_said(panel.table, seat, wanted) for seat in panel.seats])
     digests = {seat.name: (seat.key.judge_digest, seat.settings.price) for seat in panel.paid()}
     bills = billing.bills(ledger, context, digests)
     total = billing.total(bills, context)

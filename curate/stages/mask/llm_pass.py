@@ -222,6 +222,7 @@ class _Spotter:
             account,
             consent.limits(self.settings, mixed_models=True),  # a place is right or wrong for any model
             len(left),
+            unit="texts",
         )
         budget, progress, tell = self.context.consent.budget, self.context.progress, self.context.tell
         return online.ask([job], self.ledger, budget=budget, progress=progress, tell=tell)[job.name].spent

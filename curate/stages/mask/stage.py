@@ -17,6 +17,7 @@ import polars as pl
 from curate.core import records
 from curate.core.config import Json
 from curate.core.duplicates import follow_aliases, follow_qrels, same_text
+from curate.core.progress import StepLabel
 from curate.core.records import Span
 from curate.pii.naming import FIELD
 from curate.pii.secret import secret
@@ -86,13 +87,15 @@ def _mask(
     done = MaskedTable(table, key, same_text(context.read("ingest", "classes"), table))
     keep_all = context.duplicates == "keep"
     closed, batches = untouched(settings), _batches(table, context, spots, decided, ids=config.ids == "mask")
+    label = StepLabel(f"masking {table}", "texts")
+    context.progress(label, total, 0)
     with files.TableWriter(context.out, table) as writer:
         for batch, masked in mask_batches(settings, context.language, key, batches, processes):
             kept = list(done.take(batch, masked, keep_all=keep_all))
             for each in kept:
                 writer.add(each.written)
             done.look_over(kept, closed)
-            context.progress(f"mask {table}", total, len(done.masked))
+            context.progress(label, total, len(done.masked))
             del batch, masked, kept  # or they would be held while the next batch is masked
     done.ids.refuse(done.classes["id"])
     done.classes = done.classes.with_columns(done.ids.of("id"))

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from curate.core.progress import StepLabel, counting
+from curate.core.protocols import Progress, quiet
 from curate.core.sampling import shuffled
 from curate.llm import questions
 from curate.llm.questions import Question, Said
@@ -192,10 +194,11 @@ class SentenceWriter:
     taken: set[str]
     """What no sentence may repeat: the queries, and every sentence so far, as `bare` has them."""
     draft: Draft = field(default_factory=Draft)
+    progress: Progress = quiet
 
     def offline(self, tasks: Sequence[RewritingTask], kinds: Sequence[Kind], *, templates: bool) -> None:
         """Write what needs no model: the first try that keeps to the rules; templates only where they are wanted."""
-        for task in tasks:
+        for task in counting(tasks, self.progress, StepLabel("writing sentences", "queries"), len(tasks)):
             for kind in kinds:
                 for way, text in self._tries(task, kind, templates=templates):
                     if not self._take(task, kind, text, way):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curate.core.protocols import Kit
+from curate.core.protocols import Kit, quiet
 from curate.retrieval.retrievers import bm25_index
 from curate.retrieval.retrievers.bm25 import Bm25, Config, best_scores
 from curate.retrieval.retrievers.tokens import Kind, bigrams, cut_all
@@ -38,7 +38,7 @@ def search(cache: Path, texts: Mapping[str, str] = TEXTS, **settings: Any) -> tu
     heard = Heard()
     found = Bm25("mine", Config(**settings), Kit(nobody, cache)).search(ListCorpus(texts), asked(QUERIES), 5, heard)
     hits = [([each.ids[row] for row in each.rows], each.scores.tolist(), each.counts.tolist()) for each in found]
-    return hits, "tokens, mine" in heard.labels
+    return hits, "indexing documents, mine" in heard.labels
 
 
 def places(cache: Path) -> list[Path]:
@@ -100,7 +100,7 @@ def test_a_damaged_index_is_made_again(damage: Callable[[Path], object], tmp_pat
 def test_whoever_is_slower_takes_what_is_there(tmp_path: Path) -> None:
     search(tmp_path)
     [place] = places(tmp_path)
-    made = bm25_index.index(tmp_path / "other", None, ListCorpus(TEXTS), "words", {}, lambda _: None)
+    made = bm25_index.index(tmp_path / "other", None, ListCorpus(TEXTS), "words", {}, quiet, "mine")
     bm25_index._keep(made, place)
     assert places(tmp_path) == [place]
     shorten(place / "ids.parquet")

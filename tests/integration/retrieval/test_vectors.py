@@ -367,7 +367,7 @@ def test_a_corpus_is_encoded_as_it_is_shown_and_needs_no_model_twice(tmp_path: P
     ids, rows = of_corpus(cached(tmp_path)[0], corpus, lambda *seen: progress.append(seen))
     assert ids == ["d2", "d1", "d3"]
     assert (rows == letters(["糖尿病", "高血压", "fever"])).all()
-    assert progress == [("read documents, letters", 3, 2), ("read documents, letters", 3, 3)]
+    assert progress == [("reading documents, letters", 3, done) for done in (0, 2, 3)]
     again = of_corpus(cached(tmp_path, Unloadable())[0], corpus)
     assert (again[1] == rows).all()
     assert of_corpus(Letters(), ListCorpus({}))[1].shape == (0, DIM)
@@ -376,8 +376,12 @@ def test_a_corpus_is_encoded_as_it_is_shown_and_needs_no_model_twice(tmp_path: P
 def test_progress_counts_what_is_missing(tmp_path: Path) -> None:
     seen: list[tuple[str, int, int]] = []
     CachedEncoder(Letters(), tmp_path, lambda *step: seen.append(step)).encode(TEXTS, "query")
-    assert seen[0] == ("encode query texts, letters", len(TEXTS), GROUP)
-    assert seen[-1] == ("encode query texts, letters", len(TEXTS), len(TEXTS))
+    label = "encoding queries, letters"
+    assert seen[:2] == [(label, len(TEXTS), 0), (label, len(TEXTS), GROUP)]
+    assert seen[-1] == (label, len(TEXTS), len(TEXTS))
+    again: list[tuple[str, int, int]] = []
+    CachedEncoder(Letters(), tmp_path, lambda *step: again.append(step)).encode([*TEXTS, "one more"], "query")
+    assert again == [(label, 1, 0), (label, 1, 1)], "what the cache holds is in no count, so in no rate"
 
 
 def test_the_folder_can_be_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

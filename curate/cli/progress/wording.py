@@ -1,0 +1,68 @@
+"""Counts, rates and times as people read them; pure functions."""
+
+from collections.abc import Sequence
+
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
+MB = 1e6
+ELLIPSIS = "…"
+
+
+def rate(units_per_s: float, unit: str = "") -> str:
+    """Return a rate with two or three digits that mean something: `1,234/s`, `4.1/s`, `12/min`, `3/h`."""
+    if unit == "bytes":
+        return f"{units_per_s / MB:,.1f} MB/s"
+    if units_per_s >= 9.95:
+        return f"{units_per_s:,.0f}/s"
+    if units_per_s >= 0.95:
+        return f"{units_per_s:.1f}/s"
+    if units_per_s * MINUTE >= 0.95:
+        return f"{units_per_s * MINUTE:.0f}/min"
+    return f"{units_per_s * HOUR:.0f}/h"
+
+
+def left(seconds: float) -> str:
+    """Return the time that is left, no more exactly than it is known: `about 3 min left`."""
+    if seconds < 10:
+        return "a few seconds left"
+    if seconds < 55:
+        return f"about {round(seconds / 10) * 10} s left"
+    if (minutes := max(1, round(seconds / MINUTE))) < 60:
+        return f"about {minutes} min left"
+    if seconds < 23.75 * HOUR:
+        hours, tens = divmod(round(seconds / HOUR * 6), 6)
+        return f"about {hours} h {tens * 10} min left" if tens else f"about {hours} h left"
+    days = max(1, round(seconds / DAY))
+    return f"about {days} {'day' if days == 1 else 'days'} left"
+
+
+def elapsed(seconds: float) -> str:
+    """Return a time that has passed: `12 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = int(seconds)
+    if whole < MINUTE:
+        return f"{whole} s"
+    if whole < HOUR:
+        return f"{whole // MINUTE} min {whole % MINUTE} s"
+    return f"{whole // HOUR} h {whole % HOUR // MINUTE} min"
+
+
+def count(done: int, total: int, unit: str = "", *, aligned: bool = False) -> str:
+    """Return `3,200 of 20,000 pairs`; aligned, it keeps its width while `done` grows."""
+    if unit == "bytes":
+        shown, whole, unit = f"{done / MB:,.1f}", f"{total / MB:,.1f}", "MB"
+    else:
+        shown, whole = f"{done:,}", f"{total:,}"
+    return f"{shown.rjust(len(whole)) if aligned else shown} of {whole}{f' {unit}' if unit else ''}"
+
+
+def shortened(text: str, width: int) -> str:
+    """Return a text in at most so many cells of a terminal; Chinese takes two cells per character."""
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= width else set_cell_size(text, max(width - 1, 0)).rstrip() + ELLIPSIS[:width]
+
+
+def fitting(forms: Sequence[Sequence[str]], width: int) -> Sequence[str]:
+    """Return the first form whose parts, two spaces between them, fit into a line; else the last."""
+    from rich.cells import cell_len
+
+    return next((form for form in forms if cell_len("  ".join(form)) <= width), forms[-1])
