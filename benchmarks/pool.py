@@ -51,7 +51,7 @@ class Mapped:
         asked = np.array(documents[draw.integers(0, len(ids), len(queries))])
         asked += draw.standard_normal(asked.shape, dtype=np.float32) / 50
         asked /= np.linalg.norm(asked, axis=1, keepdims=True)
-        done = partial(progress, f"search, {self.name}", len(queries))
+        done = partial(progress, f"searching, {self.name}", len(queries))
         yield from in_columns(top_k(asked, documents, ids, depth), ids, done)
 
 

@@ -7,8 +7,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-import yaml
-
+from curate.core import safe_yaml
 from curate.core.errors import MissingExtra
 
 NAME = "curate-ir"
@@ -38,7 +37,7 @@ class Extra:
 @cache
 def extras() -> Mapping[str, Extra]:
     """Return extra by name, from `extras.yaml`."""
-    table = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+    table = safe_yaml.parse(safe_yaml.read(Path(__file__).with_suffix(".yaml")))
     return {name: Extra(name, each["for"], each["modules"]) for name, each in table.items()}
 
 

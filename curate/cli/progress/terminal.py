@@ -80,7 +80,8 @@ class Bars:
     def __init__(self, console: "Console") -> None:
         self._console = console
         self._live: Live | None = None
-        self._plain_signs = not console.encoding.startswith("utf")
+        # Without colour the two parts of a bar need different signs.
+        self._plain_signs = console.no_color or not console.color_system or not console.encoding.startswith("utf")
 
     def draw(self, steps: Sequence[ShownStep], now: float) -> None:
         """Draw the steps that have lasted for a second."""

@@ -4,12 +4,9 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import Any, BinaryIO
 
 from curate.core.errors import DataError
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
 
 CODECS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}
 """Ending -> pyarrow's name of the codec."""
@@ -39,7 +36,7 @@ class _Archive(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: "Buffer") -> int:
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a buffer, which has no type before Python 3.12
         view = memoryview(buffer)
         try:
             part: bytes = self._bytes.read(len(view))

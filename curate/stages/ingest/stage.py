@@ -21,6 +21,7 @@ from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel
 from curate.core.sampling import shuffled
 from curate.formats.readers import Problem, Row, Source, Table
+from curate.formats.readers.file import BINARY, File
 from curate.formats.readers.items import Item, LabelledPair, check_header, item, pair, plain, shown, wanted
 from curate.formats.readers.language import spoken
 from curate.formats.readers.settings import Sources, sources
@@ -191,7 +192,7 @@ class _Reading:
 
 def _unit(source: Source) -> str:
     """Return the unit of a source's size: bytes of a text file, or rows."""
-    return "bytes" if getattr(source, "format", "parquet") in ("jsonl", "csv", "tsv") else "rows"
+    return "bytes" if isinstance(source, File) and source.format not in BINARY else "rows"
 
 
 def run(config: Config, context: Context) -> Report:

@@ -189,14 +189,14 @@ def test_a_stage_says_why_it_runs_again(work: Path) -> None:
     assert "pool: started again, changed: settings" in again
 
 
-def test_every_pipeline_in_the_readme_loads() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL)
+def test_every_pipeline_in_the_guide_loads() -> None:
+    guide = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
     assert blocks
     for block in blocks:
         settings = parse_yaml(block)
         assert isinstance(settings, dict)
-        pipeline = Pipeline.check(settings, "README.md")
+        pipeline = Pipeline.check(settings, "guide.md")
         context = Context(run=Path(), out=Path(), home=Path(), definitions=settings)
         for name in pipeline.head.judges:
             build.judge(context, name, load_rubric(Config(), context))

@@ -317,7 +317,12 @@ def test_bad_options(said: str) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "layout", "said"),
     [
-        ("f.xls", b"", Layout(), r"found the ending '.xls', expected one of .csv, .tsv, .tab, .xlsx, .parquet"),
+        (
+            "f.xls",
+            b"",
+            Layout(),
+            r"found the ending ..xls., expected one of .jsonl, .ndjson, .*.xlsx, .parquet",
+        ),
         ("f.csv", None, Layout(), "no such file"),
         ("l.csv", b"what,who,said\nx,a,1\n", Layout(rater="who", rating="said"), "expected --item with --rater"),
         ("f.csv", b"item,r0,r1\n0,1,2\n", Layout(positive=("7",)), "--positive: no rating '7'"),

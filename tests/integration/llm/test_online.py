@@ -312,7 +312,7 @@ def test_progress_counts_items_up_to_the_total(ledger: Ledger) -> None:
         tasks = rating.tasks(judge, work("SABC"), key(server))
         progress = lambda _label, total, done, _money="": seen.append((total, done))  # noqa: E731 - one expression
         online.ask([Job("m", tasks, asked, Account("j"), ONE, total=4)], ledger, progress=progress)
-    assert seen == [(4, 2), (4, 4)]
+    assert seen == [(4, 0), (4, 2), (4, 4)]
 
 
 # Money

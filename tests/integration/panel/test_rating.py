@@ -197,6 +197,6 @@ def test_an_offline_judge_writes_query_by_query(ledger: Ledger) -> None:
     seen: list[tuple[int, int]] = []
     with pytest.raises(RunFailed, match="broke"):
         rate(LastLetter(fail_at=3), jobs, ledger, KEY, FIVE, lambda _label, total, done: seen.append((total, done)))
-    assert seen == [(3, 1), (3, 2)]
+    assert seen == [(6, 0), (6, 2), (6, 5)]
     assert sorted(ledger.ratings("judge", "rubric")["grade"]) == list("ABCDS")
     assert ledger.count("calls") == 0

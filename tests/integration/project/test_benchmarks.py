@@ -25,7 +25,7 @@ def test_pools_and_growth_end_with_a_row_for_every_step(tmp_path: Path) -> None:
     growth = ["benchmarks.growth", "--sizes", "300", "600", "--queries=5", f"--picture={drawing}"]
     for module, last in (
         (["benchmarks.pool", "--documents=300", "--queries=5"], "| together | "),
-        (growth, "| search, a dense retriever | "),
+        (growth, "| searching, a dense retriever | "),
     ):
         done = subprocess.run([sys.executable, "-m", *module], cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr

@@ -1,6 +1,7 @@
 """Wheel and sdist as a user gets them: built, installed outside the checkout, and used in an empty folder."""
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from curate.system.extras import extras
 from tests import ROOT
 from tests.conftest import need
 from tests.support.runs import Done, tiny
@@ -138,3 +140,20 @@ def test_real_data_from_init_to_report(installed: Path, tmp_path: Path, shared_d
     done = typed(installed, tmp_path, "run", "legacy.yaml")
     assert done.returncode == 0, done.stderr
     assert typed(installed, tmp_path, "report", "--force").returncode == 0
+
+
+@pytest.mark.accept
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("name", [*extras(), "all"])
+def test_an_extra_brings_what_it_names_and_no_more(name: str, wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = str(tmp_path / "venv" / "bin" / "python")
+    constraints = ("--constraint", str(ROOT / "constraints.txt"))
+    install = [python, "-m", "pip", "install", "--quiet", *constraints, f"{wheel}[{name}]"]
+    subprocess.run(install, check=True, env=alone(), cwd=tmp_path)
+    code = "from curate.system.extras import extras, installed; import json\n"
+    code += "print(json.dumps([[n for n, e in extras().items() if not e.absent], installed('torch')]))"
+    done = subprocess.run([python, "-c", code], cwd=tmp_path, env=alone(), capture_output=True, text=True, check=True)
+    there, torch = json.loads(done.stdout)
+    assert set(there) >= (set(extras()) if name == "all" else {name})
+    assert torch == (name in ("dense", "eval", "all"))

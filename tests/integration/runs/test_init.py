@@ -341,10 +341,13 @@ def test_a_sheet_that_is_not_told_is_asked_with_the_command(tmp_path: Path) -> N
     book.save(tmp_path / "b.xlsx")
     said = complaint(tmp_path, "init", "--queries", "b.xlsx", "--corpus", "b.xlsx", "--name", "m")
     assert "found data in the sheets Fragen, Antworten" in said
-    command = said.splitlines()[-1].partition("here: ")[2]
-    assert command.endswith("--set ingest.queries.sheet=VALUE")
+    commands = [line.partition("here: ")[2] for line in said.splitlines() if "here: " in line]
+    assert [each.partition("--set ")[2] for each in commands] == [
+        "'ingest.queries.sheet=\"Fragen\"'",
+        "'ingest.queries.sheet=\"Antworten\"'",
+    ]
     more = ("--set", "ingest.corpus.sheet=Antworten")
-    ran(tmp_path, *shlex.split(command.replace("VALUE", "Fragen"))[1:], *more)
+    ran(tmp_path, *shlex.split(commands[0])[1:], *more)
     section = yaml.safe_load((tmp_path / "m.yaml").read_text())["ingest"]
     assert section["queries"] == {"path": "b.xlsx", "sheet": "Fragen"}
     assert section["corpus"] == {"path": "b.xlsx", "sheet": "Antworten"}

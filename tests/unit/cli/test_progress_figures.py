@@ -1,9 +1,10 @@
 """Rates, times and lines of progress: pure functions, and steps under a clock that tests set."""
 
 import json
+import re
 from collections.abc import Callable
 from io import StringIO
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from curate.cli.progress import ProgressReporter, wording
 from curate.cli.progress.board import StepBoard
 from curate.cli.progress.lines import JsonLines, PlainLines, plain
 from curate.cli.progress.meter import WINDOW_S, RateMeter
-from curate.cli.progress.terminal import line
+from curate.cli.progress.terminal import Bars, line
 from curate.core.progress import WORKING, StepLabel, counting, furthest, in_stage, waiting
 
 
@@ -253,10 +254,15 @@ def test_a_label_is_its_text_and_keeps_its_unit_in_a_stage() -> None:
     assert hash(label) == hash("encoding")
 
 
-def test_no_colour_means_none() -> None:
-    board = StepBoard(Clock())
-    board.report("step", 10, 0)
-    [step] = board.steps()
-    shown = StringIO()
-    Console(file=shown, force_terminal=True, no_color=True, width=80).print(line(step, 9.0, 79))
-    assert "\x1b[3" not in shown.getvalue()
+@pytest.mark.parametrize(("colour", "bar"), [(True, "━" * 24), (False, "#" * 12 + "-" * 12)])
+def test_without_colour_a_bar_is_made_of_two_signs(colour: bool, bar: str) -> None:
+    clock, shown = Clock(), StringIO()
+    board = StepBoard(clock)
+    board.report("step", 10, 5)
+    clock.now = 9.0
+    system: Literal["256"] | None = "256" if colour else None
+    screen = Bars(Console(file=shown, force_terminal=True, no_color=not colour, color_system=system, width=80))
+    screen.draw(board.steps(), clock.now)
+    screen.close()
+    assert bar in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.getvalue())
+    assert ("\x1b[38;" in shown.getvalue()) == colour
