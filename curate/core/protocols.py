@@ -4,7 +4,7 @@ Stages build plugins by name and hand them down; plugins never know one another,
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol, TypeVar
 
@@ -252,8 +252,8 @@ class Benchmark:
     """Figures for the card: agreement, counts, judges, settings; no times and no paths."""
     duplicates: Literal["merge", "keep"] = "merge"
     """Whether one text may stand under several ids: `keep` says that it was asked for."""
-    pairs: pl.DataFrame | None = None
-    """Pairs of sentences with label 0 or 1: columns of the table `pairs`; None where none were made."""
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    """Tables of the kinds that stages of their own make, such as `pairs` of sts, by name: those that were made."""
     scale: Scale = FIVE
     """Of the grades in `verdicts`."""
     graded: pl.DataFrame | None = None

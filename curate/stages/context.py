@@ -12,6 +12,7 @@ import polars as pl
 from curate.core.config import Json, Section, Settings, check
 from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import PaidProgress, quiet
+from curate.core.records import Columns
 from curate.core.scale import Scale
 from curate.ledger import default_path
 from curate.llm.budget import Budget
@@ -91,9 +92,9 @@ class Context:
         """Return the folder of a finished stage."""
         return self.made.get(stage, self.run / stage)
 
-    def read(self, stage: str, table: str) -> pl.DataFrame:
-        """Return a table of a finished stage."""
-        return read_table(self.folder(stage), table)
+    def read(self, stage: str, table: str, columns: Columns | None = None) -> pl.DataFrame:
+        """Return a table of a finished stage, of the given columns if it is none of `TABLES`."""
+        return read_table(self.folder(stage), table, columns)
 
     def report(self, stage: str) -> "Report | None":
         """Return what a stage reported; None if it has not run, or its done-mark cannot be read."""

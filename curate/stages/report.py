@@ -17,7 +17,7 @@ from curate.core.config import Json
 from curate.core.progress import StepLabel, waiting
 from curate.core.records import VERDICTS
 from curate.core.sampling import generator
-from curate.formats.exporters.lengths import tokeniser
+from curate.formats.kinds.lengths import tokeniser
 from curate.panel.confusion import confusions
 from curate.panel.voting import PAIR
 from curate.report import run_figures

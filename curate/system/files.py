@@ -13,7 +13,7 @@ from typing import Any, Self
 import polars as pl
 
 from curate.core.errors import DataError
-from curate.core.records import TABLES
+from curate.core.records import TABLES, Columns
 from curate.core.scale import FIVE, Scale
 
 LABELS = "labels.json"
@@ -138,13 +138,16 @@ def write_table(folder: Path, name: str, table: pl.DataFrame) -> None:
         pq.write_table(whole.to_arrow(), beside, compression="zstd", write_statistics=False)
 
 
-def read_table(folder: Path, name: str) -> pl.DataFrame:
-    """Return the table `<name>.parquet` of a folder; DataError if it is missing or has other columns."""
+def read_table(folder: Path, name: str, columns: Columns | None = None) -> pl.DataFrame:
+    """Return the table `<name>.parquet` of a folder; DataError if it is missing or has other columns.
+
+    A table that is none of `TABLES` has the `columns` that are given.
+    """
     path = folder / f"{name}.parquet"
     if not path.is_file():
         raise DataError(f"{path}: no such table; run the stage `{folder.name}` first")
     table = pl.read_parquet(path)
-    if dict(table.schema) != dict(pl.Schema(TABLES[name])):
+    if dict(table.schema) != dict(pl.Schema(columns or TABLES[name])):
         raise DataError(f"{path}: its columns are not those of a {name} table; run `{folder.name}` again with --force")
     return table
 

@@ -14,13 +14,14 @@ from curate.core.scale import FIVE, Scale
 from curate.formats.exporters import candidates as reranking
 from curate.formats.exporters.candidates import Rerank
 from curate.formats.exporters.graded import Gain, gains
+from curate.formats.kinds.checks import listed
 from curate.ledger import Ledger
 from curate.panel import voting
 from curate.panel.judges.replay import Config as Recorded
 from curate.panel.judges.replay import Replay
 from curate.panel.rating import TEXTS
 from curate.panel.voting import EXPERTS, PAIR
-from curate.verify.differences import listed, names
+from curate.verify.differences import names
 
 _GRADED = ("graded", "graded judged", "qrels", "judged")
 """Kinds of tables that may hold graded labels, those that hold nothing else first."""

@@ -5,10 +5,8 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from curate.core.config import text_digest
+from curate.formats.kinds.checks import SHOWN, listed
 from curate.panel.voting import PAIR
-
-SHOWN = 3
-"""How many ids a sentence gives as examples."""
 
 
 def differences(place: str, found: pl.DataFrame, wanted: pl.DataFrame) -> Iterator[str]:
@@ -45,25 +43,9 @@ def _comparable(table: pl.DataFrame) -> pl.DataFrame:
     return table
 
 
-def contradictions(place: str, pairs: pl.DataFrame) -> Iterator[str]:
-    """Yield what contradicts itself in pairs of sentences: their labels follow from their kind."""
-    wrong = pl.col("score").ne_missing((pl.col("kind") == "positive").cast(pl.Int32))
-    for rows, what in (
-        (pairs.filter(wrong), "labels contradict their kind"),
-        (pairs.filter(pl.col("pair-id").is_duplicated()), "pairs stand there more than once"),
-    ):
-        if rows.height:
-            yield f"{place}: {rows.height:,} {what}, for example {listed(rows['pair-id'].to_list())}"
-
-
 def names(rows: pl.DataFrame, keys: Sequence[str] = PAIR) -> list[str]:
     """Return the keys of the first rows."""
     return [" ".join(row) for row in rows.select(keys).head(SHOWN).iter_rows()]
-
-
-def listed(ids: Sequence[str]) -> str:
-    """Return the first ids as a sentence gives examples."""
-    return ", ".join(repr(each) for each in ids[:SHOWN])
 
 
 def content(title: str, text: str) -> str:

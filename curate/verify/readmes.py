@@ -14,10 +14,10 @@ from curate.core.records import Document
 from curate.formats.exporters.card import form, told
 from curate.formats.exporters.mteb import readmes
 from curate.formats.exporters.reading import ExportContents
+from curate.formats.kinds import kind
 from curate.panel.voting import PAIR
 from curate.verify.derive import replaced, scale_of
 
-_PAIRS = {"score": "label", "pair-id": "pair_id", "query-id": "query_id"}
 _TOLD = "what the READMEs say of the run, which stands in MANIFEST.json and in no table"
 
 
@@ -61,11 +61,6 @@ def compared(
         return [], ["the READMEs, for another version of curate wrote them; export again with this one"]
     try:
         facts = json.loads(card["facts"])
-        splits = [
-            table.rename(_PAIRS).with_columns(split=pl.lit("train" if "pairs-train-" in place else "test"))
-            for place, (kind, table) in written.tables.items()
-            if kind == "pairs"
-        ]
         exported = Benchmark(
             name=body["name"],
             language=body["language"],
@@ -75,7 +70,7 @@ def compared(
             candidates=chosen,
             verdicts=verdicts,
             facts=facts,
-            pairs=pl.concat(splits) if splits else None,
+            tables={kind(name).table: kind(name).read(tables) for name, tables in written.kinds.items()},
             scale=scale_of(body["labels"]),
             graded=grades,
             replaced=replaced(body["labels"]),

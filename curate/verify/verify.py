@@ -14,13 +14,15 @@ from curate.core.records import shown
 from curate.formats.exporters import EXPORTERS, FILES, READERS, manifest
 from curate.formats.exporters.layout import foreign
 from curate.formats.exporters.reading import ExportContents
+from curate.formats.kinds import kind
+from curate.formats.kinds.checks import listed
 from curate.ledger import Ledger
 from curate.llm import passages
 from curate.panel.voting import EXPERTS, PAIR
 from curate.system.files import read_table
 from curate.verify import readmes
 from curate.verify.derive import Votes, candidates, expected, graded
-from curate.verify.differences import content, contradictions, differences, listed
+from curate.verify.differences import content, differences
 
 _UNREADABLE = (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError, pl.exceptions.PolarsError)
 """What is raised where a file holds something else than its name says."""
@@ -134,7 +136,7 @@ def _labels(
         )
     if people:
         found.unchecked.append(f"{people:,} labels of experts, which no ledger holds")
-    given = next((table for kind, table in written.tables.values() if kind == "reranking qrels"), None)
+    given = next((table for labels, table in written.tables.values() if labels == "reranking qrels"), None)
     chosen = verdicts.select(PAIR).clear()
     if written.reranks:
         chosen = candidates(derived.verdicts, chosen if given is None else given, made)
@@ -142,11 +144,10 @@ def _labels(
         say.append(f"reranking: {chosen.height:,} candidates should be there, and the whole folder is missing")
     grades = graded(derived.verdicts, dict(written.tables.values()), made)
     wanted = expected(derived.verdicts, written.queries, texts.contents, chosen, made, grades)
-    for place, (kind, table) in {"verdicts.parquet": ("verdicts", verdicts), **written.tables}.items():
-        say += differences(place, table, wanted[kind]) if kind in wanted else contradictions(place, table)
-        if kind not in wanted:
-            found.unchecked.append(f"{place}: {table.height:,} labels of pairs of sentences, but for their kind")
+    for place, (labels, table) in {"verdicts.parquet": ("verdicts", verdicts), **written.tables}.items():
+        say += differences(place, table, wanted[labels])
         found.labels += table.height
+    _of_kinds(found, written, body, votes.ledger)
     if written.reranks:
         rerank = made["rerank"]
         if chosen.height and rerank["draw"] == "by_rank":
@@ -156,6 +157,15 @@ def _labels(
         )
         found.differences += wrong
         found.unchecked += unchecked
+
+
+def _of_kinds(found: Verified, written: ExportContents, body: Mapping[str, Any], ledger: Ledger) -> None:
+    """Add what differs in the tables of kinds that have their own."""
+    for name, tables in written.kinds.items():
+        checked = kind(name).verify(kind(name).read(tables), body.get("kinds", {}).get(name, {}), ledger)
+        found.differences += checked.differences
+        found.unchecked += checked.unchecked
+        found.labels += checked.labels
 
 
 def _texts(
@@ -193,8 +203,8 @@ def _frame(rows: list[Any], *columns: str) -> pl.DataFrame:
 
 
 def _unknown(pairs: pl.DataFrame) -> Iterator[str]:
-    for column, kind in (("query_id", "query"), ("doc_id", "document")):
-        digest = "query_digest" if kind == "query" else "passage_digest"
+    for column, what in (("query_id", "query"), ("doc_id", "document")):
+        digest = "query_digest" if what == "query" else "passage_digest"
         lost = pairs.filter(pl.col(digest).is_null())[column].unique(maintain_order=True).to_list()
         if lost:
-            yield f"{kind} ids: {len(lost):,} were judged and have no text, for example {listed(lost)}"
+            yield f"{what} ids: {len(lost):,} were judged and have no text, for example {listed(lost)}"

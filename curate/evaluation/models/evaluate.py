@@ -55,9 +55,9 @@ def evaluate(
     models = named(names, origin.definitions(run), order.device, progress)
     new = tasks.in_folder(order.folder)
     old = [task for source in order.legacy for task in tasks.legacy(source)]
-    kinds = {task.kind for task in new}
+    kinds = {task.kind.mteb.type for task in new}
     boards = [_board(task, models, tell, progress) for task in new]
-    before = [_board(task, models, tell, progress) for task in old if task.kind in kinds]
+    before = [_board(task, models, tell, progress) for task in old if task.kind.mteb.type in kinds]
     known = [board for board in boards if board.scored]
     with waiting(progress, StepLabel("testing differences")):
         found: dict[str, Any] = {
@@ -67,11 +67,11 @@ def evaluate(
                 figures.of_legacy(_only(one, other), _only(other, one), order.seed)
                 for one in known
                 for other in before
-                if other.task.kind == one.task.kind
+                if other.task.kind.mteb.type == one.task.kind.mteb.type
             ],
             "missed": origin.missed(run),
         }
-    found["notes"] = _notes(found, sorted({task.source for task in old if task.kind not in kinds}))
+    found["notes"] = _notes(found, sorted({task.source for task in old if task.kind.mteb.type not in kinds}))
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "evaluation.json", found)
@@ -87,7 +87,7 @@ def _board(
     """Score every model that can do a task's kind."""
     done = []
     for model in counting(models, progress, StepLabel(f"scoring {task.name}", "models"), len(models)):
-        if task.kind == "STS" and not model.scores_pairs:
+        if task.scorer.vectors and not model.has_vectors:
             continue
         found, kept = scored(model, task, home() / "evaluations")
         tell(f"{task.name}: {model.name} {found.main:.5f}" + (" (scored before)" if kept else ""))

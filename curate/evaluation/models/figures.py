@@ -20,6 +20,7 @@ from curate.stages.context import home
 from curate.stats import difficulty, significance
 from curate.stats.bootstrap import Figure, measured
 from curate.stats.difficulty import Measured
+from curate.stats.tally import Floats
 
 DIGITS = 6
 CLEAR = 0.05
@@ -38,6 +39,11 @@ class Board:
         """Return the best first."""
         return sorted(self.scored, key=lambda each: (-each.main, each.model))
 
+    @property
+    def sums(self) -> list[Floats]:
+        """Return of every model one row per item, in the reading that stock mteb has."""
+        return [self.task.scorer.sums(each.values, READINGS[0]) for each in self.scored]
+
 
 def of_task(board: Board, seed: int) -> dict[str, Json]:
     """Return the figures of one task."""
@@ -45,8 +51,10 @@ def of_task(board: Board, seed: int) -> dict[str, Json]:
     pairs = _pairs(board, seed)
     return {
         "name": task.name,
-        "kind": task.kind,
+        "kind": task.kind.mteb.type,
+        "unit": task.scorer.unit,
         "measure": task.measure,
+        "shown": task.kind.mteb.shown,
         "queries": len(first.queries),
         "verdicts": bool(task.verdicts),
         "graded": bool(task.gains),
@@ -61,7 +69,7 @@ def of_task(board: Board, seed: int) -> dict[str, Json]:
 def _rows(board: Board, seed: int) -> list[Json]:
     """Return every model's line, best first; readings of doubt where a panel's verdicts are known."""
     known = board.task.readings if board.task.verdicts or board.task.gains else READINGS[:1]
-    by_reading = {reading: _intervals(board.ranked, reading, seed) for reading in known}
+    by_reading = {reading: _intervals(board, reading, seed) for reading in known}
     rows: list[Json] = []
     for place, scored in enumerate(board.ranked):
         at_ten = {"holes_at_10": scored.holes, "doubtful_at_10": scored.doubtful}
@@ -84,16 +92,17 @@ def _rows(board: Board, seed: int) -> list[Json]:
     return rows
 
 
-def _intervals(models: Sequence[Scored], reading: str, seed: int) -> list[Figure]:
-    sums = np.concatenate([each.sums(reading) for each in models], axis=1)
-    return measured(sums, significance.side_by_side(models[0].statistic, len(models)), seed)
+def _intervals(board: Board, reading: str, seed: int) -> list[Figure]:
+    scorer, models = board.task.scorer, board.ranked
+    sums = np.concatenate([scorer.sums(each.values, reading) for each in models], axis=1)
+    return measured(sums, significance.side_by_side(scorer.statistic, len(models)), seed)
 
 
 def _pairs(board: Board, seed: int) -> list[dict[str, Any]]:
     found = significance.compare(
         [each.model for each in board.scored],
-        [each.sums() for each in board.scored],
-        board.scored[0].statistic,
+        board.sums,
+        board.task.scorer.statistic,
         seed,
     )
     return [{name: _rounded(value) for name, value in asdict(pair).items()} for pair in found]
@@ -124,7 +133,7 @@ def _headroom(board: Board) -> dict[str, Json]:
     Only the former for pairs of sentences, which have no score of their own.
     """
     found: dict[str, Json] = {"best": board.ranked[0].main, "left": round(1 - board.ranked[0].main, DIGITS)}
-    if board.task.kind == "STS":
+    if not board.task.scorer.single:
         return found
     table = np.array([each.values["stock"] for each in board.scored])
     return {
@@ -141,7 +150,7 @@ def _hardness(board: Board, seed: int) -> list[Json] | None:
     None where BM25 was not evaluated, or nothing is retrieved.
     """
     baseline = next((each for each in board.scored if each.model == BM25), None)
-    if baseline is None or board.task.kind != "Retrieval":
+    if baseline is None or not board.task.scorer.searched:
         return None
     counted = _measured(board.task, baseline)
     bands = difficulty.bands(counted)
@@ -189,7 +198,7 @@ def _measured(task: EvaluationTask, baseline: Scored) -> list[Measured]:
 
 def of_legacy(new: Board, old: Board, seed: int) -> dict[str, Json]:
     """Return how alike two tasks of one kind order the models, and every model's two scores."""
-    sides = [BenchmarkScores([each.sums() for each in board.scored], board.scored[0].statistic) for board in (new, old)]
+    sides = [BenchmarkScores(board.sums, board.task.scorer.statistic) for board in (new, old)]
     same = new.scored[0].queries == old.scored[0].queries
     found = distinctness.compare(sides[0], sides[1], seed, same_queries=same)
     both = zip(new.scored, old.scored, strict=True)
@@ -197,7 +206,7 @@ def of_legacy(new: Board, old: Board, seed: int) -> dict[str, Json]:
         "new": new.task.name,
         "old": old.task.name,
         "source": old.task.source,
-        "kind": new.task.kind,
+        "kind": new.task.kind.mteb.type,
         "same_queries": same,
         **asdict(found),
         "fewest": distinctness.FEWEST,
@@ -210,7 +219,7 @@ def per_query(boards: Sequence[Board]) -> pl.DataFrame:
     parts = []
     for board in boards:
         for each in board.scored:
-            if board.task.kind == "STS":
+            if not board.task.scorer.single:
                 continue
             columns: Mapping[str, object] = {
                 "task": [board.task.name] * len(each.queries),

@@ -38,7 +38,7 @@ class EvaluatedModel:
     revision: str
     """Identity of everything that changes its scores."""
     load: Callable[[], Foreign]
-    scores_pairs: bool = True
+    has_vectors: bool = True
     """Whether it can say how similar two sentences are: BM25 cannot."""
     device: str | None = None
 
@@ -74,7 +74,7 @@ def named(
 def _model(name: str, definitions: Mapping[str, Settings], device: str | None, progress: Progress) -> EvaluatedModel:
     if name == BM25:
         bm25 = Bm25(BM25, Config(), Kit(_no_encoder, home() / "cache"))
-        return EvaluatedModel(BM25, digest(bm25.identity)[:16], lambda: Searcher(bm25, progress), scores_pairs=False)
+        return EvaluatedModel(BM25, digest(bm25.identity)[:16], lambda: Searcher(bm25, progress), has_vectors=False)
     if name in definitions or name in {*ENCODERS.names()} - {"dense", "api"}:
         settings = dict(definitions.get(name, {}))
         make = ENCODERS.load(str(settings.pop("kind", name)))

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from curate.evaluation.models.tasks import SHOWN
 from curate.report import charts
 
 Figures = Mapping[str, Any]
@@ -41,7 +40,7 @@ def _line(model: Figures, tasks: Sequence[Figures], bold: str) -> dict[str, obje
     line: dict[str, object] = {"model": model["model"] + (" (circular)" if model["circular"] else "")}
     for task, row in zip(tasks, mine, strict=True):
         mark = bold if row and row["best"] else ""
-        line[f"{task['name']}, {SHOWN[task['measure']]}"] = f"{mark}{100 * row['main']:.2f}{mark}" if row else None
+        line[f"{task['name']}, {task['shown']}"] = f"{mark}{100 * row['main']:.2f}{mark}" if row else None
     scores = [row["main"] for row in mine if row]
     line["mean"] = f"{100 * sum(scores) / len(scores):.2f}" if len(scores) == len(tasks) else None
     speed = mine[0]["queries_a_second"] if mine and mine[0] else None
@@ -75,8 +74,8 @@ def _head(found: Figures) -> Iterator[str]:
 
 
 def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
-    what = "pairs" if task["kind"] == "STS" else "queries"
-    yield f"\n## {task['name']}\n\n{SHOWN[task['measure']]}, {task['queries']:,} {what}.\n"
+    what = task["unit"]
+    yield f"\n## {task['name']}\n\n{task['shown']}, {task['queries']:,} {what}.\n"
     yield table(list(_scores(task)))
     if task["graded"]:
         yield (
@@ -224,13 +223,13 @@ def _pictures(found: Figures) -> Iterator[tuple[str, str]]:
     """Yield name and text of a bar chart per task, and of a scatter: against legacy tasks, else against speed."""
     for task in found["tasks"]:
         rows = [(row["model"], row["main"], row["stock"]["low"], row["stock"]["high"]) for row in task["scores"]]
-        title = f"{SHOWN[task['measure']]}, {task['name']}"
+        title = f"{task['shown']}, {task['name']}"
         yield f"{plain(task['name'])}-scores.svg", charts.alone(charts.scores(title, rows), STYLE)
         points = [
             (row["model"], row["queries_a_second"], row["main"]) for row in task["scores"] if row["queries_a_second"]
         ]
         if len(points) > 1:
-            chart = charts.scatter(f"{title}, and speed", points, SPEED, SHOWN[task["measure"]])
+            chart = charts.scatter(f"{title}, and speed", points, SPEED, task["shown"])
             yield f"{plain(task['name'])}-speed.svg", charts.alone(chart, STYLE)
     for each in found["legacy"]:
         both = [(row["model"], row["old"], row["new"]) for row in each["scores"]]

@@ -6,18 +6,12 @@ from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from curate.core.config import Json, digest
 from curate.core.errors import RunFailed
-from curate.evaluation.models import perquery
 from curate.evaluation.models.mteb_models import EvaluatedModel
 from curate.evaluation.models.perquery import READINGS
-from curate.evaluation.models.tasks import EvaluationTask, Foreign, imported
-from curate.stats.significance import Statistic, mean, means, pearson, products
-from curate.stats.tally import Floats
+from curate.evaluation.models.tasks import EvaluationTask, imported
 from curate.system.files import read_json, write_json
 
 VERSION = 1
@@ -55,17 +49,6 @@ class Scored:
     doubtful: int = 0
     """Documents among the first ten of all queries, and those of them never judged, and in doubt."""
 
-    def sums(self, reading: str = READINGS[0]) -> Floats:
-        """Return what `statistic` makes a score of, one row per query."""
-        if "similarity" in self.values:
-            return products(np.array(self.values["similarity"]), np.array(self.values["label"]))
-        return means(np.array(self.values[reading]))
-
-    @property
-    def statistic(self) -> Statistic:
-        """Return what makes a score of sums."""
-        return pearson if "similarity" in self.values else mean
-
 
 def scored(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> tuple[Scored, bool]:
     """Return what a model did on a task, and whether that was kept from before.
@@ -73,7 +56,9 @@ def scored(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> tuple[S
     `folder` holds what was scored before, by the digest of the task's content, the model, its precision, and mteb's
     version. RunFailed if the scores of single queries do not add up to mteb's.
     """
-    key = digest([VERSION, task.content, task.kind, model.name, model.revision, model.precision, version("mteb")])
+    key = digest(
+        [VERSION, task.content, task.kind.mteb.type, model.name, model.revision, model.precision, version("mteb")]
+    )
     path = folder / f"{key}.json"
     if path.is_file():
         kept = read_json(path)
@@ -103,10 +88,10 @@ def _score(model: EvaluatedModel, task: EvaluationTask) -> Scored:
     split = task.made.metadata.eval_splits[0]
     whole = result.task_results[0]
     scores = next(row for row in whole.scores[split] if row["hf_subset"] == task.subset)
-    found = _of_pairs(saved, task, data) if task.kind == "STS" else _of_rankings(saved, task, data)
+    found = task.scorer.items(saved[task.subset][split], task, data)
     asked = sum(each["end"] - each["start"] for each in whole.evaluation_phases or () if each["name"] in ASKED)
     asked -= getattr(loaded, "trying", 0.0) - trying
-    answered = 2 * len(found["queries"]) if task.kind == "STS" else len(found["queries"])
+    answered = task.scorer.texts * len(found["queries"])
     made = Scored(
         model=model.name,
         revision=model.revision,
@@ -121,36 +106,8 @@ def _score(model: EvaluatedModel, task: EvaluationTask) -> Scored:
     return made
 
 
-def _of_rankings(saved: Mapping[str, Any], task: EvaluationTask, data: Foreign) -> dict[str, Any]:
-    """Return the fields of `Scored` that come from rankings; a query without a ranking scores 0, as mteb has it."""
-    rankings = saved[task.subset][task.made.metadata.eval_splits[0]]
-    labels = {query: gains for query, gains in data["relevant_docs"].items() if any(g > 0 for g in gains.values())}
-    queries, known = sorted(labels), task.verdicts
-    ranked = {query: perquery.ordered(rankings.get(query, {})) for query in queries}
-    if task.gains:
-        mean = task.mean_gains
-        looked = [perquery.look_graded(ranked[q], labels[q], known.get(q, {}), mean.get(q, {})) for q in queries]
-    else:
-        looked = [perquery.look(ranked[q], labels[q], known.get(q, {}), task.measure) for q in queries]
-    return {
-        "queries": queries,
-        "values": {reading: [each.scores[reading] for each in looked] for reading in task.readings},
-        "first": [each.first for each in looked],
-        "shown": sum(each.shown for each in looked) if known else 0,
-        "holes": sum(each.holes for each in looked) if known else 0,
-        "doubtful": sum(each.doubtful for each in looked),
-    }
-
-
-def _of_pairs(saved: Mapping[str, Any], task: EvaluationTask, data: Foreign) -> dict[str, Any]:
-    """Return the fields of `Scored` that come from similarities of sentences."""
-    cosines = [float(each) for each in saved[task.subset][task.made.metadata.eval_splits[0]]["cosine_scores"]]
-    values = {"similarity": cosines, "label": [float(each) for each in data["score"]]}
-    return {"queries": [str(place) for place in range(len(cosines))], "values": values, "first": []}
-
-
 def _agree(found: Scored, task: EvaluationTask) -> None:
-    ours = float(found.statistic(found.sums().sum(axis=0)))
+    ours = float(task.scorer.statistic(task.scorer.sums(found.values, READINGS[0]).sum(axis=0)))
     if not abs(ours - found.main) <= NEAR:
         raise RunFailed(
             f"{task.name}, {found.model}: mteb says {task.measure} {found.main:.5f}, and the scores of single queries "

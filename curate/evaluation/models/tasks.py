@@ -4,17 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
 from curate.core.config import digest
 from curate.core.errors import DataError, UserError
 from curate.evaluation.models.perquery import GRADED, READINGS
+from curate.evaluation.models.scorers import Scorer, scorer_of
 from curate.formats.exporters import mteb_tasks
 from curate.formats.exporters.contributors import ROLES
 from curate.formats.exporters.graded import LABELLED
 from curate.formats.exporters.loading import load_task
+from curate.formats.kinds import kinds, of_type
+from curate.formats.kinds.kind import BenchmarkKind
 from curate.system.extras import needed
 from curate.system.files import sha256
 
@@ -23,10 +26,6 @@ if TYPE_CHECKING:
 
 Foreign: TypeAlias = Any
 """A thing of mteb, `datasets` or torch, which have no types for us."""
-Kind = Literal["Retrieval", "Reranking", "STS"]
-MAIN: Mapping[Kind, str] = {"Retrieval": "ndcg_at_10", "Reranking": "map_at_10", "STS": "cosine_pearson"}
-"""Kind of a task -> the measure that counts, by mteb's name."""
-SHOWN = {"ndcg_at_10": "nDCG@10", "map_at_10": "MAP@10", "cosine_pearson": "Pearson"}
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class EvaluationTask:
     """One task; its texts are read when they are first needed."""
 
     name: str
-    kind: Kind
+    kind: BenchmarkKind
     source: str
     """Folder, or mteb's name, as it was given."""
     content: str
@@ -45,7 +44,12 @@ class EvaluationTask:
     @property
     def measure(self) -> str:
         """Return mteb's name of the measure that counts."""
-        return MAIN[self.kind]
+        return self.kind.mteb.main_score
+
+    @property
+    def scorer(self) -> Scorer:
+        """Return what scores its items."""
+        return scorer_of(self.kind)
 
     @cached_property
     def data(self) -> Foreign:
@@ -74,7 +78,7 @@ class EvaluationTask:
 
         What a reranker is given was decided by all, so of these pairs no verdict says more than the qrels.
         """
-        if (grades := self._grades()) is None or self.kind != "Retrieval":
+        if (grades := self._grades()) is None or not self.scorer.searched:
             return {}
         columns = grades.select("query-id", "corpus-id", "verdict")
         found: dict[str, dict[str, str]] = {}
@@ -135,11 +139,11 @@ def in_folder(folder: Path) -> list[EvaluationTask]:
     DataError if a file is missing or its content is not the one in its name, because it was edited.
     """
     for place in (folder, folder / "mteb", folder / "export" / "mteb"):
-        if found := [each for each in (place, *(place / name for name in mteb_tasks.KINDS)) if _front(each)]:
+        if found := [*([place] if _front(place) else ()), *mteb_tasks.task_folders(place)]:
             return [_task(each, str(folder)) for each in found]
     raise UserError(
         f"{folder}: found no task; give a run folder that was exported as `mteb`, or a folder that holds "
-        f"{', '.join(mteb_tasks.KINDS)}, each with a README.md"
+        f"{', '.join(kind.name for kind in kinds())}, each with a README.md"
     )
 
 
@@ -152,11 +156,11 @@ def legacy(source: str) -> list[EvaluationTask]:
         made = mteb.get_task(source)
     except KeyError as error:
         raise UserError(f"--legacy {source}: neither a folder nor a task of mteb ({error.args[0]})") from None
-    kind = made.metadata.type
-    if kind not in MAIN:
-        raise UserError(f"--legacy {source}: a task of the kind {kind}; expected {', '.join(MAIN)}")
+    kind = of_type(made.metadata.type)
+    if kind is None:
+        raise UserError(f"--legacy {source}: a task of the type {made.metadata.type}; expected {_types()}")
     content = digest([made.metadata.name, dict(made.metadata.dataset)])
-    return [EvaluationTask(made.metadata.name, cast("Kind", kind), source, content, made)]
+    return [EvaluationTask(made.metadata.name, kind, source, content, made)]
 
 
 def imported() -> Foreign:
@@ -169,11 +173,15 @@ def imported() -> Foreign:
 def _task(folder: Path, source: str) -> EvaluationTask:
     imported()
     block = _front(folder)["mteb"]
-    kind = block["type"]
-    if kind not in MAIN:
-        raise DataError(f"{folder}: a task of the kind {kind!r}; expected {', '.join(MAIN)}")
+    kind = next((each for each in kinds() if each.name == folder.name), None) or of_type(block["type"])
+    if kind is None or kind.mteb.type != block["type"]:
+        raise DataError(f"{folder}: a task of the type {block['type']!r}; expected {_types()}")
     made = load_task(folder)
     return EvaluationTask(block["name"], kind, source, _content(folder), made, folder)
+
+
+def _types() -> str:
+    return ", ".join(dict.fromkeys(kind.mteb.type for kind in kinds()))
 
 
 def _content(folder: Path) -> str:

@@ -24,18 +24,16 @@ READERS: Mapping[str, str] = {
     "trec": "curate.formats.exporters.reading:trec",
 }
 """Format -> function from a folder to `reading.ExportContents`, by which `curate verify` compares labels and texts."""
-_MTEB = (
-    "tasks.py",
-    "(retrieval|graded|reranking|sts)/README.md",
-    "(retrieval|graded|reranking)/(corpus|queries|qrels|grades|contested)-HASH.parquet",
-    "reranking/top_ranked-HASH.parquet",
-    "sts/pairs(-train)?-HASH.parquet",
-)
 FILES: Mapping[str, tuple[str, ...]] = {
     "beir": ("(corpus|queries).jsonl", "qrels/(test|graded).tsv"),
-    "mteb": _MTEB,
-    "repaired": _MTEB,
+    "mteb": ("tasks.py",),
+    "repaired": ("tasks.py",),
     "trec": ("qrels(-graded)?.txt", "topics.(tsv|jsonl)", "docs.jsonl"),
     "triples": ("triples.jsonl", "(train|queries|documents)-HASH.parquet"),
 }
-"""Format that a manifest names -> patterns of its files beside README.md and verdicts.parquet; HASH is of content."""
+"""Format that a manifest names -> patterns of its files beside README.md and verdicts.parquet; HASH is of content.
+
+Those of the formats of FOLDERS have the files of every kind's folder, too.
+"""
+FOLDERS = ("mteb", "repaired")
+"""Formats with a folder per kind of benchmark."""

@@ -26,43 +26,23 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from curate.core.config import Json, digest, parse_yaml
+from curate.core.config import Json, digest
 from curate.core.protocols import Benchmark
+from curate.formats.kinds import kinds, words
+from curate.formats.kinds.kind import BenchmarkKind
 from curate.panel.voting import EXPERTS
 from curate.system.resources import template
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-CARD, OVERVIEW = (f"formats/exporters/templates/{name}.md.j2" for name in ("card", "overview"))
-TASKS = "formats/exporters/tasks.yaml"
+BASE = ("formats/kinds/templates/card.md.j2", "formats/kinds/templates/judged.md.j2")
+OVERVIEW = "formats/exporters/templates/overview.md.j2"
 _SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
 _OWN = frozenset((*_SAID, "parts", "dependence", "experts", "privacy", "sts", "counts"))
 _MADE = "how it was made"
 _SIZES = {"1K": 10**3, "10K": 10**4, "100K": 10**5, "1M": 10**6, "10M": 10**7, "100M": 10**8}
 """Bounds of the hub's classes of size."""
-_CATEGORIES = {"Retrieval": "text-retrieval", "Reranking": "text-ranking", "STS": "sentence-similarity"}
-
-
-@dataclass(frozen=True)
-class TaskMetadata:
-    """What mteb must know of a folder: its kind is Retrieval, Reranking or STS, `language` a code such as cmn-Hans."""
-
-    name: str
-    kind: str
-    language: str
-    main_score: str
-    graded: bool = False
-    """Its labels are gains, and not positives."""
-    beside: bool = False
-    """The same queries and documents stand in `retrieval`, with binary labels."""
-
-    @property
-    def folder(self) -> str:
-        """Return the folder of the task."""
-        return "graded" if self.beside else self.kind.lower()
 
 
 @dataclass(frozen=True)
@@ -74,27 +54,35 @@ class Table:
     rows: int
     columns: Sequence[str]
     split: str = "test"
+    counted: bool = False
+    """Whether its rows are the items by which a hub sorts data sets by size."""
 
 
-def card(benchmark: Benchmark, task: TaskMetadata, tables: Sequence[Table], counts: Json) -> str:
+def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[Table], counts: Json) -> str:
     """Return the README: YAML that `datasets` and mteb read, then the card for people; the same input, the same text.
 
-    `counts` are the figures of this folder, as shown in its first table: a mapping, or one per row.
+    `code` is mteb's code of the language. `counts` are the figures of this folder, as shown in its first table: a
+    mapping, or one per row.
     """
     facts = benchmark.facts
-    front = _front(benchmark, task, tables)
+    front = _front(benchmark, kind, code, tables)
     policies = benchmark.verdicts["policy"].unique().sort().to_list()
+    module, _, name = kind.mteb.abstask.rpartition(".")
     return (
         environment()
-        .from_string(template(CARD))
+        .get_template(kind.card)
         .render(
             front=front_matter(front),
             name=benchmark.name,
             language=benchmark.language,
             policies=[each for each in policies if each != EXPERTS],
             experts_decide=EXPERTS in policies,
-            task=task,
-            **_of_grades(benchmark, task),
+            kind=kind,
+            code=code,
+            task=front["mteb"]["name"],
+            module=module,
+            abstask=name,
+            **kind.of_card(benchmark),
             tables=tables,
             counts=counts,
             prompt=front["mteb"]["prompt"],
@@ -105,27 +93,9 @@ def card(benchmark: Benchmark, task: TaskMetadata, tables: Sequence[Table], coun
     )
 
 
-def _of_grades(benchmark: Benchmark, task: TaskMetadata) -> dict[str, Json]:
-    """Return what a card says of grades and gains."""
-    scale = benchmark.scale
-    others = [label for label in scale.labels if label not in scale.relevant]
-    said = str(benchmark.facts.get("graded labels") or "").partition(",")[0]
-    gains = ", ".join(f"{label} {scale.gain(label)}" for label in scale.labels)
-    choice = task.kind == "Retrieval" and not benchmark.facts.get("repaired")
-    binary = "Labels are binary; MTEB's retrieval scores take graded qrels as well, which `export.labels` writes."
-    return {
-        "grades_sentence": f"{', '.join(scale.positives)} (relevant), {', '.join(others)} (not relevant)",
-        "gains": gains,
-        "own_scores": benchmark.qrels.filter(pl.col("score") > 0)["score"].n_unique() > 1,
-        "chosen_grade": {"minimum": "the minimum"}.get(said, "the lower median"),
-        "below": task.graded and bool((benchmark.gains["score"] < scale.gain(scale.relevant_from)).any()),
-        "labels_note": binary if choice else "",
-    }
-
-
 def form() -> str:
     """Return what stands for how cards are written: as long as it is the same, so is a card of the same facts."""
-    return digest([version("curate-ir"), *map(template, (CARD, OVERVIEW, TASKS))])
+    return digest([version("curate-ir"), *map(template, (*BASE, OVERVIEW, words.WORDS, *(k.card for k in kinds())))])
 
 
 def told(facts: Mapping[str, Json]) -> list[str]:
@@ -139,12 +109,21 @@ def _facts(benchmark: Benchmark) -> dict[str, Json]:
 
 def environment() -> "Environment":
     """Return what fills the templates of cards."""
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     made = Environment(  # noqa: S701 - Markdown, not HTML; `_cell` escapes what a cell must not hold
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
+        loader=FunctionLoader(template),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
     )
-    made.filters |= {"cell": _cell, "quoted": partial(json.dumps, ensure_ascii=False), "table": markdown}
+    made.filters |= {
+        "cell": _cell,
+        "quoted": partial(json.dumps, ensure_ascii=False),
+        "table": markdown,
+        "python": repr,
+    }
     return made
 
 
@@ -156,34 +135,30 @@ def front_matter(front: Mapping[str, Any]) -> str:
     return text
 
 
-def _front(benchmark: Benchmark, task: TaskMetadata, tables: Sequence[Table]) -> dict[str, Any]:
-    """Return the YAML block; `mteb` and `curate` (who had a part, what grades gain) are keys of our own."""
-    words = _words(benchmark.language)
-    asked: Any = words["similar"]
-    if task.kind != "STS":
-        asked = {"query": str(benchmark.facts.get("instruction") or words["instruction"])}
-    parts: Any = benchmark.facts.get("parts") or {}
-    if task.graded:
-        parts = {**parts, "gains": dict(zip(benchmark.scale.labels, benchmark.scale.gains, strict=True))}
+def _front(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[Table]) -> dict[str, Any]:
+    """Return the YAML block; `mteb` and `curate` (who had a part, what scoring has to know) are keys of our own."""
+    description, prompt = kind.words(benchmark.language, benchmark.facts)
+    own = kind.front(benchmark)
     return {
-        **_head(benchmark, f"{benchmark.name} ({task.folder})", {task: tables}),
-        **({"curate": parts} if parts and task.kind != "STS" else {}),
-        "configs": _configs(tables, default="pairs" if task.kind == "STS" else "qrels"),
+        **_head(benchmark, f"{benchmark.name} ({kind.name})", {kind: tables}),
+        **({"curate": dict(own)} if own else {}),
+        "configs": _configs(tables, default=kind.default),
         "mteb": {
-            "name": task.name,
-            "type": task.kind,
-            "eval_langs": [task.language],
-            "main_score": task.main_score,
-            "description": words["description"][task.kind],
-            "prompt": asked,
+            "name": f"{benchmark.name}-{kind.name}",
+            "type": kind.mteb.type,
+            "eval_langs": [code],
+            "main_score": kind.mteb.main_score,
+            "description": description,
+            "prompt": prompt,
         },
+        "abstask": {"class": kind.mteb.abstask, "attributes": dict(kind.mteb.attributes)},
     }
 
 
-def _head(benchmark: Benchmark, title: str, tasks: Mapping[TaskMetadata, Sequence[Table]]) -> dict[str, Any]:
+def _head(benchmark: Benchmark, title: str, tasks: Mapping[BenchmarkKind, Sequence[Table]]) -> dict[str, Any]:
     """Return the keys by which a hub files a data set."""
     licence, experts = benchmark.facts.get("license"), benchmark.facts.get("experts")
-    rows = max(table.rows for tables in tasks.values() for table in tables if table.config in ("corpus", "pairs"))
+    rows = max(table.rows for tables in tasks.values() for table in tables if table.counted)
     return {
         "pretty_name": title,
         "language": [benchmark.language.partition("-")[0]],
@@ -191,7 +166,7 @@ def _head(benchmark: Benchmark, title: str, tasks: Mapping[TaskMetadata, Sequenc
         "annotations_creators": ["machine-generated", *(["expert-generated"] if experts else [])],
         "multilinguality": ["monolingual"],
         "size_categories": [_size(rows)],
-        "task_categories": [_CATEGORIES[task.kind] for task in tasks],
+        "task_categories": list(dict.fromkeys(kind.mteb.category for kind in tasks)),
         "tags": ["mteb", "text"],
     }
 
@@ -217,21 +192,17 @@ def _configs(tables: Sequence[Table], folder: str = "", default: str = "") -> li
     ]
 
 
-def overview(benchmark: Benchmark, tasks: Mapping[TaskMetadata, Sequence[Table]]) -> str:
+def overview(benchmark: Benchmark, tasks: Mapping[BenchmarkKind, Sequence[Table]]) -> str:
     """Return the README above the folders of the tasks: every table as a configuration, and where the cards are."""
-    configs = [each for task, tables in tasks.items() for each in _configs(tables, task.folder, "retrieval-qrels")]
+    first = next(iter(tasks))
+    default = f"{first.name}-{first.default}"
+    configs = [each for kind, tables in tasks.items() for each in _configs(tables, kind.name, default)]
     front = {**_head(benchmark, benchmark.name, tasks), "configs": configs}
     return (
         environment()
         .from_string(template(OVERVIEW))
-        .render(front=front_matter(front), name=benchmark.name, tasks=tasks, facts=_facts(benchmark))
+        .render(front=front_matter(front), name=benchmark.name, tasks=tasks, default=default, facts=_facts(benchmark))
     )
-
-
-def _words(language: str) -> dict[str, Any]:
-    """Return what a task says of itself in a language where the facts say nothing; in English where there is none."""
-    known: dict[str, dict[str, Any]] = parse_yaml(template(TASKS))
-    return known.get(language.partition("-")[0], known["en"])
 
 
 def markdown(value: Json) -> str:

@@ -1,11 +1,13 @@
 """Ids of queries and documents that cannot be taken for one another."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 
 import polars as pl
 
 from curate.core.protocols import Benchmark
+from curate.formats.kinds import kinds
 from curate.system.corpus import PrefixedCorpus
 
 
@@ -28,7 +30,12 @@ def prefixed(benchmark: Benchmark) -> tuple[Benchmark, pl.DataFrame | None]:
         candidates=benchmark.candidates.with_columns(**new),
         verdicts=benchmark.verdicts.with_columns(**new),
         graded=None if benchmark.graded is None else benchmark.graded.with_columns(**new),
-        pairs=None if benchmark.pairs is None else benchmark.pairs.with_columns(query_id=new["query_id"]),
+        tables=_renamed(benchmark.tables, new),
     )
     rows = [("queries", key, f"q-{key}") for key in queries] + [("corpus", key, f"d-{key}") for key in documents]
     return renamed, pl.DataFrame(rows, schema=["table", "old_id", "new_id"], orient="row")
+
+
+def _renamed(tables: Mapping[str, pl.DataFrame], new: Mapping[str, pl.Expr]) -> dict[str, pl.DataFrame]:
+    """Return the tables of kinds under the new ids."""
+    return {kind.table: kind.renamed(tables[kind.table], new) for kind in kinds() if kind.table in tables}

@@ -11,9 +11,8 @@ import polars as pl
 from curate.core.config import text_digest
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
-
-SHOWN = 3
-"""How many ids a sentence gives as examples."""
+from curate.formats.kinds import kinds
+from curate.formats.kinds.checks import sentence
 
 _KEYS = ["query_id", "doc_id"]
 
@@ -44,14 +43,14 @@ def problems(benchmark: Benchmark) -> list[str]:
     return [
         *_texts("queries", queries, benchmark.duplicates),
         *_texts("corpus", documents, benchmark.duplicates),
-        *_say("queries", both, "ids are document ids too", "export with prefixed ids"),
+        *sentence("queries", both, "ids are document ids too", "export with prefixed ids"),
         *_pairs("qrels", benchmark.qrels, known, [1]),
         *_against("qrels", benchmark.qrels, benchmark.verdicts),
         *_pairs("candidates", benchmark.candidates, known, [0, 1]),
         *_against("candidates", benchmark.candidates, benchmark.verdicts),
-        *_say("queries", without["query_id"].to_list(), "queries have no positive in the qrels", "leave them out"),
+        *sentence("queries", without["query_id"].to_list(), "queries have no positive in the qrels", "leave them out"),
         *([] if benchmark.graded is None else _pairs("graded", benchmark.graded, known, benchmark.scale.gains)),
-        *([] if benchmark.pairs is None else _sentences(benchmark.pairs)),
+        *(line for kind in kinds() if kind.present(benchmark) for line in kind.problems(benchmark)),
     ]
 
 
@@ -82,11 +81,13 @@ def _scan(rows: Iterable[tuple[str, str]]) -> _Scan:
 
 
 def _texts(table: str, found: _Scan, duplicates: Literal["merge", "keep"]) -> Iterator[str]:
-    yield from _say(table, found.malformed, "ids are empty or hold white space or control characters", "rename them")
-    yield from _say(table, found.repeated, "ids stand there twice", "give every row an id of its own")
-    yield from _say(table, found.empty, "texts are empty", "drop them")
+    yield from sentence(
+        table, found.malformed, "ids are empty or hold white space or control characters", "rename them"
+    )
+    yield from sentence(table, found.repeated, "ids stand there twice", "give every row an id of its own")
+    yield from sentence(table, found.empty, "texts are empty", "drop them")
     if duplicates == "merge":
-        yield from _say(table, found.same, "texts stand there again under another id", "merge them")
+        yield from sentence(table, found.same, "texts stand there again under another id", "merge them")
 
 
 def _pairs(
@@ -95,12 +96,14 @@ def _pairs(
     """Yield what is wrong with the ids and scores of a table of query_id, doc_id, score."""
     for column, kind in (("query_id", "query"), ("doc_id", "document")):
         unknown = [key for key in pairs[column].unique(maintain_order=True) if key not in known[column]]
-        yield from _say(table, unknown, f"{kind} ids are unknown", f"add the missing {kind} texts or drop the pairs")
+        yield from sentence(
+            table, unknown, f"{kind} ids are unknown", f"add the missing {kind} texts or drop the pairs"
+        )
     twice = pairs.filter(pl.struct(_KEYS).is_duplicated()).unique(_KEYS, maintain_order=True)
-    yield from _say(table, _names(twice), "pairs stand there twice", "keep one row per pair")
+    yield from sentence(table, _names(twice), "pairs stand there twice", "keep one row per pair")
     odd = pairs.filter(~pl.col("score").is_in(scores).fill_null(value=False))
     allowed = " or ".join(map(str, scores))
-    yield from _say(table, _names(odd), f"scores are not {allowed}", "labels are binary; grades stand apart")
+    yield from sentence(table, _names(odd), f"scores are not {allowed}", "labels are binary; grades stand apart")
 
 
 def _against(table: str, pairs: pl.DataFrame, verdicts: pl.DataFrame) -> Iterator[str]:
@@ -114,26 +117,8 @@ def _against(table: str, pairs: pl.DataFrame, verdicts: pl.DataFrame) -> Iterato
     )
     kinds = ", ".join(f"{verdict} {count}" for verdict, count in sorted(Counter(wrong["verdict"]).items()))
     remedy = "label only pairs that the panel decided so"
-    yield from _say(table, _names(wrong), f"pairs contradict their verdict ({kinds})", remedy)
-
-
-def _sentences(pairs: pl.DataFrame) -> Iterator[str]:
-    """Yield what is wrong with pairs of sentences."""
-    shorter = pl.min_horizontal(pl.col("sentence1", "sentence2").str.strip_chars())
-    found = _scan(pairs.select("pair_id", shorter).iter_rows())
-    yield from _say("pairs", found.repeated, "ids stand there twice", "give every pair an id of its own")
-    yield from _say("pairs", found.empty, "pairs have an empty sentence", "drop them")
-    odd = pairs.filter(pl.col("label").ne_missing((pl.col("kind") == "positive").cast(pl.Int32)))
-    yield from _say("pairs", odd["pair_id"].to_list(), "labels are not their kind's", "1 is for positives alone")
-    train, test = (set(pairs.filter(pl.col("split") == split)["query_id"]) for split in ("train", "test"))
-    yield from _say("pairs", sorted(train & test), "queries are in both splits", "split by query")
+    yield from sentence(table, _names(wrong), f"pairs contradict their verdict ({kinds})", remedy)
 
 
 def _names(pairs: pl.DataFrame) -> list[str]:
     return [f"{query} {document}" for query, document in pairs.select(_KEYS).iter_rows()]
-
-
-def _say(table: str, ids: Sequence[str], what: str, remedy: str) -> Iterator[str]:
-    if ids:
-        examples = ", ".join(repr(key) for key in ids[:SHOWN])
-        yield f"{table}: {len(ids)} {what}, for example {examples}; {remedy}"

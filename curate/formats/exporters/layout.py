@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from curate.formats.exporters import FILES, mteb_tasks
+from curate.formats.exporters import FILES, FOLDERS, mteb_tasks
+from curate.formats.kinds import kinds
+from curate.formats.kinds.kind import TEST
 from curate.system.files import sha256
 
 TASKS = "tasks.py"
@@ -15,7 +17,7 @@ _HASH = re.compile(r"-([0-9a-f]{16})\.parquet$")
 
 def foreign(folder: Path, name: str, paths: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence for each of the files that a manifest lists (path -> SHA-256) and that is not of the format."""
-    own = "|".join(("README.md", "verdicts.parquet", *FILES.get(name, ())))
+    own = "|".join(("README.md", "verdicts.parquet", *FILES.get(name, ()), *(_of_kinds() if name in FOLDERS else ())))
     known = re.compile(own.replace(".", r"\.").replace("HASH", "[0-9a-f]{16}")) if name in FILES else None
     for path, digest in paths.items():
         if known and not known.fullmatch(path):
@@ -25,6 +27,14 @@ def foreign(folder: Path, name: str, paths: Mapping[str, str]) -> Iterator[str]:
     code = folder / TASKS
     if known and TASKS in paths and code.is_file() and not _ours(code):
         yield f"{TASKS}: it is not the program that curate writes; do not run it"
+
+
+def _of_kinds() -> Iterator[str]:
+    """Yield the patterns of the files in the folders of all kinds."""
+    for kind in kinds():
+        yield f"{kind.name}/README.md"
+        splits = "".join(f"|-{split}" for split in kind.splits if split != TEST)
+        yield f"{kind.name}/({'|'.join(kind.configs)})({splits})-HASH.parquet"
 
 
 def _ours(code: Path) -> bool:

@@ -5,6 +5,7 @@ returns them. What mteb must know of a task stands in the README.md of its folde
 """
 
 import hashlib
+import importlib
 import io
 import re
 from collections.abc import Sequence
@@ -12,9 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
-KINDS = ("retrieval", "graded", "reranking", "sts")
-"""Folders of tasks."""
 
 LARGEST = 1_000_000
 """Bytes of a README that are read."""
@@ -29,8 +27,24 @@ def load(folder: str | Path | None = None) -> list[Any]:
 
     ValueError if a file's content is not what its name says: `datasets` would load an edited file from its cache.
     """
-    folder = Path(folder or Path(__file__).parent)
-    return [task_class(folder / kind)() for kind in KINDS if (folder / kind / "README.md").is_file()]
+    return [task_class(each)() for each in task_folders(Path(folder or Path(__file__).parent))]
+
+
+def task_folders(folder: Path) -> list[Path]:
+    """Return the folders of tasks below a folder, in the order in which its README names them, then by name."""
+    there = [each.parent for each in sorted(folder.glob("*/README.md")) if _is_task(each.parent)]
+    readme = folder / "README.md"
+    named = readme.read_text(encoding="utf-8", errors="replace") if readme.is_file() else ""
+    places = {each: named.find(f"]({each.name}/README.md)") for each in there}
+    return sorted(there, key=lambda each: (places[each] < 0, places[each]))
+
+
+def _is_task(folder: Path) -> bool:
+    try:
+        front_matter(folder)
+    except ValueError:
+        return False
+    return True
 
 
 def register(folder: str | Path | None = None) -> list[str]:
@@ -44,8 +58,6 @@ def register(folder: str | Path | None = None) -> list[str]:
 
 def task_class(folder: Path) -> Any:  # noqa: ANN401 - mteb has no types
     """Return the class of one task's folder. Its revision is the README's digest, which names every file's content."""
-    from mteb.abstasks.retrieval import AbsTaskRetrieval
-    from mteb.abstasks.sts import AbsTaskSTS
     from mteb.abstasks.task_metadata import TaskMetadata
 
     front = front_matter(folder)
@@ -53,9 +65,25 @@ def task_class(folder: Path) -> Any:  # noqa: ANN401 - mteb has no types
     revision = hashlib.sha256((folder / "README.md").read_bytes()).hexdigest()
     dataset = {"path": str(folder.resolve()), "revision": revision}
     metadata = TaskMetadata(dataset=dataset, eval_splits=["test"], **front["mteb"])
-    if metadata.type == "STS":
-        return type("Exported", (AbsTaskSTS,), {"metadata": metadata, "min_score": 0, "max_score": 1})
-    return type("Exported", (AbsTaskRetrieval,), {"metadata": metadata})
+    base, attributes = _abstask(folder, front)
+    return type("Exported", (base,), {**attributes, "metadata": metadata})
+
+
+OLD = {"Retrieval": "retrieval.AbsTaskRetrieval", "Reranking": "retrieval.AbsTaskRetrieval", "STS": "sts.AbsTaskSTS"}
+"""mteb's class by type of task, of READMEs that do not name one: those of version 0.1."""
+
+
+def _abstask(folder: Path, front: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return mteb's class of a task and the attributes that it gets; ValueError unless the class is one of mteb's."""
+    said = front.get("abstask") or {"class": OLD.get(front["mteb"].get("type", ""), ""), "attributes": {}}
+    named = str(said["class"]) if isinstance(said, dict) and "class" in said else ""
+    if not re.fullmatch(r"[a-z_]+(\.[a-z_]+)*\.AbsTask[A-Za-z]+", named):
+        raise ValueError(f"{folder / 'README.md'}: abstask.class: found {named!r}, expected a class of mteb.abstasks")
+    module, _, name = named.rpartition(".")
+    attributes = {str(key): value for key, value in (said.get("attributes") or {}).items()}
+    if wrong := [key for key in attributes if not re.fullmatch(r"[a-z][a-z_]*", key) or key == "metadata"]:
+        raise ValueError(f"{folder / 'README.md'}: abstask.attributes: {wrong[0]!r} is no attribute of a task")
+    return getattr(importlib.import_module(f"mteb.abstasks.{module}"), name), attributes
 
 
 def front_matter(folder: Path) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
 
 from curate.core.errors import DataError
+from curate.formats.kinds import kinds
 from curate.system.files import BATCH, frame
 
 Frames = Iterator[pl.DataFrame]
@@ -25,12 +26,14 @@ class ExportContents:
     """doc_id, title, text, in batches."""
     tables: Mapping[str, tuple[str, pl.DataFrame]]
     """File -> which labels it must hold (see `deriving.expected`), and those it holds."""
+    kinds: Mapping[str, Mapping[str, pl.DataFrame]] = field(default_factory=dict)
+    """Kind with tables of its own -> name (configuration and split) -> table."""
     reranks: bool = False
     """Whether the format has a reranker's candidates, where there are any."""
 
 
 def mteb(folder: Path) -> ExportContents:
-    """Read the folders of the tasks; the pairs of sentences are no labels of documents, and stand in `pairs`."""
+    """Read the folders of the tasks; the tables of kinds whose labels are not the verdicts on documents stand apart."""
     tables: dict[str, tuple[str, pl.DataFrame]] = {}
     one, two = folder / "retrieval", folder / "reranking"
     for config, kind in (("qrels", "qrels"), ("grades", "grades"), ("contested", "contested")):
@@ -45,10 +48,20 @@ def mteb(folder: Path) -> ExportContents:
         _add(tables, three, "queries", "graded queries")
         if (corpus := _only(three, "corpus").name) != _only(one, "corpus").name:  # the names tell the content
             raise DataError(f"graded/{corpus}: it is another corpus than that of retrieval")
-    for path in sorted((folder / "sts").glob("pairs-*.parquet")):
-        tables[f"sts/{path.name}"] = ("pairs", pl.read_parquet(path))
+    own = {kind.name: written for kind in kinds() if not kind.judged and (written := _own(folder / kind.name))}
     queries = pl.read_parquet(_only(one, "queries")).select(query_id="id", text="text")
-    return ExportContents(queries, lambda: _batches(_only(one, "corpus")), tables, reranks=True)
+    return ExportContents(queries, lambda: _batches(_only(one, "corpus")), tables, own, reranks=True)
+
+
+def _own(folder: Path) -> dict[str, pl.DataFrame]:
+    """Return the tables of a kind that has its own, by configuration and split, such as `pairs` and `pairs-train`."""
+    found: dict[str, pl.DataFrame] = {}
+    for path in sorted(folder.glob("*-*.parquet")):
+        name = path.stem.rpartition("-")[0]
+        if name in found:
+            raise DataError(f"{folder.name}: expected one file {name}-HASH.parquet, found more")
+        found[name] = pl.read_parquet(path)
+    return found
 
 
 def beir(folder: Path) -> ExportContents:

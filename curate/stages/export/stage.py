@@ -22,6 +22,7 @@ from curate.formats.exporters.candidates import candidates
 from curate.formats.exporters.card import form
 from curate.formats.exporters.graded import Gain, gains
 from curate.formats.exporters.ids import prefixed
+from curate.formats.kinds import kinds
 from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
 from curate.review import relevance_desks
@@ -51,8 +52,8 @@ def run(config: Config, context: Context) -> Report:
         positives = positives.join(graded.filter(pl.col("score") > 0), on="query_id", how="semi")
     queries = _with_a_positive(context, positives)
     verdicts = verdicts.join(queries, on="query_id", how="semi")
-    pairs = context.read("sts", "pairs") if context.report("sts") else None
-    asked = queries["query_id"] if pairs is None else pl.concat([queries["query_id"], pairs["query_id"]])
+    tables = _of_kinds(context)
+    asked = pl.concat([queries["query_id"], *(each["query_id"] for each in tables.values() if "query_id" in each)])
     suspicious = _suspicious(context, asked, removed)
     chosen, short = (
         candidates(verdicts, context.read("pool", "pool"), config.rerank, context.seed, context.scale)
@@ -73,7 +74,7 @@ def run(config: Config, context: Context) -> Report:
         verdicts=verdicts,
         facts={**card_facts.facts(context, agreed, common, suspicious), **_chosen(config, mix)},
         duplicates=context.duplicates,
-        pairs=pairs,
+        tables=tables,
         scale=context.scale,
         graded=None if graded is None else graded.join(queries, on="query_id", how="semi"),
         replaced=config.labels == "graded",
@@ -94,6 +95,15 @@ def run(config: Config, context: Context) -> Report:
     }
     notes = [*_notes(config, common, short, renamed, suspicious), *_of_graded(benchmark)]
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
+
+
+def _of_kinds(context: Context) -> dict[str, pl.DataFrame]:
+    """Return the tables of the kinds whose stage has run, by name."""
+    return {
+        kind.table: context.read(kind.stage, kind.table, kind.columns)
+        for kind in kinds()
+        if kind.stage and kind.table and context.report(kind.stage)
+    }
 
 
 def _graded(config: Config, context: Context, verdicts: pl.DataFrame) -> pl.DataFrame | None:
@@ -262,5 +272,7 @@ def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.D
     return frame("dropped", rows)
 
 
-AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", "sts")
-STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=("sts",), version=8)
+OF_KINDS = tuple(dict.fromkeys(kind.stage for kind in kinds() if kind.stage))
+"""Stages that make a kind's table: each is exported where it has run."""
+AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", *OF_KINDS)
+STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=OF_KINDS, version=8)

@@ -76,7 +76,7 @@ def with_pairs(benchmark: Benchmark) -> Benchmark:
         }
         for row in reversed(SENTENCES)
     ]
-    made = replace(benchmark, pairs=pl.DataFrame(rows))
+    made = replace(benchmark, tables={"pairs": pl.DataFrame(rows)})
     check(made)
     return made
 

@@ -227,7 +227,7 @@ def test_clashing_ids_get_prefixes_everywhere_and_a_map(sound: Benchmark) -> Non
     ("row", "problem"),
     [
         (("p1", "另一句", "又一句", 0, "hard", "test", "3"), "pairs: 1 ids stand there twice, for example 'p1'"),
-        (("p3", "一句", " ", 0, "easy", "test", "3"), "pairs: 1 pairs have an empty sentence, for example 'p3'"),
+        (("p3", "一句", " ", 0, "easy", "test", "3"), "pairs: 1 rows have an empty text, for example 'p3'"),
         (("p3", "一句", "二句", 1, "hard", "test", "3"), "pairs: 1 labels are not their kind's, for example 'p3'"),
         (("p3", "一句", "二句", 1, "positive", "train", "1"), "pairs: 1 queries are in both splits, for example '1'"),
     ],
@@ -237,6 +237,6 @@ def test_pairs_of_sentences_are_checked(
 ) -> None:
     names = ("pair_id", "sentence1", "sentence2", "label", "kind", "split", "query_id")
     rows = [("p1", "发热", "发烧", 1, "positive", "test", "1"), ("p2", "咳嗽", "咳痰", 0, "hard", "train", "2")]
-    assert problems(replace(sound, pairs=pl.DataFrame(rows, names, orient="row"))) == []
-    [line] = problems(replace(sound, pairs=pl.DataFrame([*rows, row], names, orient="row")))
+    assert problems(replace(sound, tables={"pairs": pl.DataFrame(rows, names, orient="row")})) == []
+    [line] = problems(replace(sound, tables={"pairs": pl.DataFrame([*rows, row], names, orient="row")}))
     assert line.startswith(problem)

@@ -51,3 +51,8 @@ class Lengths:
     def mean(self) -> float | None:
         """Return the mean length of the documents that were counted; None if none was."""
         return fmean(self.counts) if self.counts else None
+
+
+def rounded(figure: float | None) -> float | None:
+    """Return a figure to two digits; None stays None."""
+    return None if figure is None else round(figure, 2)

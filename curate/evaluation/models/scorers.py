@@ -1,0 +1,128 @@
+"""Scorers: what a kind of benchmark makes of a model's saved predictions, item by item."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+
+from curate.evaluation.models import perquery
+from curate.formats.kinds.kind import BenchmarkKind
+from curate.stats.significance import Statistic, mean, means, pearson, products
+from curate.stats.tally import Floats
+
+Values = Mapping[str, list[float]]
+
+
+class ScoredTask(Protocol):
+    """What a scorer asks of the task."""
+
+    @property
+    def measure(self) -> str:
+        """Return mteb's name of the measure that counts."""
+        ...
+
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """Return by what readings of doubt, or of grades, an item is scored."""
+        ...
+
+    @property
+    def verdicts(self) -> Mapping[str, Mapping[str, str]]:
+        """Return query -> document -> what the panel said."""
+        ...
+
+    @property
+    def gains(self) -> Mapping[str, int]:
+        """Return grade -> gain of graded labels; empty for binary ones."""
+        ...
+
+    @property
+    def mean_gains(self) -> Mapping[str, Mapping[str, float]]:
+        """Return query -> document -> mean gain of the judges' grades."""
+        ...
+
+
+class Scorer(Protocol):
+    """How the items of a kind are scored, and how a score is made of them."""
+
+    unit: str
+    """What an item is, in the plural."""
+    texts: int = 1
+    """Texts of an item that a model encodes for it."""
+    vectors: bool = False
+    """Whether a model must have vectors: BM25 has none."""
+    single: bool = True
+    """Whether an item has a score of its own."""
+    searched: bool = False
+    """Whether a whole corpus was searched: documents may be unjudged or in doubt, and BM25's rank says how hard."""
+    statistic: Statistic = staticmethod(mean)
+    """Makes a score of the sum of rows of `sums`."""
+
+    def items(self, saved: Mapping[str, Any], task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Return the fields of `Scored` that come from what mteb saved: ids, values, first relevant ranks, doubt."""
+        ...
+
+    def sums(self, values: Values, reading: str) -> Floats:
+        """Return one row per item, of which `statistic` makes a score when they are added."""
+        return means(np.array(values[reading]))
+
+
+class RetrievalScorer(Scorer):
+    """nDCG@10 of every query, under three readings of doubt."""
+
+    unit = "queries"
+    searched = True
+
+    def items(self, saved: Mapping[str, Any], task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Return scores per query; a query without a ranking scores 0, as mteb has it."""
+        rankings = saved
+        labels = {query: gains for query, gains in data["relevant_docs"].items() if any(g > 0 for g in gains.values())}
+        queries, known = sorted(labels), task.verdicts
+        ranked = {query: perquery.ordered(rankings.get(query, {})) for query in queries}
+        if task.gains:
+            mean = task.mean_gains
+            looked = [perquery.look_graded(ranked[q], labels[q], known.get(q, {}), mean.get(q, {})) for q in queries]
+        else:
+            looked = [perquery.look(ranked[q], labels[q], known.get(q, {}), task.measure) for q in queries]
+        return {
+            "queries": queries,
+            "values": {reading: [each.scores[reading] for each in looked] for reading in task.readings},
+            "first": [each.first for each in looked],
+            "shown": sum(each.shown for each in looked) if known else 0,
+            "holes": sum(each.holes for each in looked) if known else 0,
+            "doubtful": sum(each.doubtful for each in looked),
+        }
+
+
+class RerankingScorer(RetrievalScorer):
+    """MAP@10 of every query's candidates, all of which were decided."""
+
+    searched = False
+
+
+class PairScorer(Scorer):
+    """Pearson's correlation of the cosines of pairs with their labels."""
+
+    unit = "pairs"
+    texts = 2
+    vectors = True
+    single = False
+    statistic = staticmethod(pearson)
+
+    def items(self, saved: Mapping[str, Any], _task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Return the cosine and the label of every pair."""
+        cosines = [float(each) for each in saved["cosine_scores"]]
+        values = {"similarity": cosines, "label": [float(each) for each in data["score"]]}
+        return {"queries": [str(place) for place in range(len(cosines))], "values": values, "first": []}
+
+    def sums(self, values: Values, _reading: str) -> Floats:
+        """Return the products of which a correlation is made."""
+        return products(np.array(values["similarity"]), np.array(values["label"]))
+
+
+def scorer_of(kind: BenchmarkKind) -> Scorer:
+    """Return the scorer that a kind names."""
+    module, _, name = kind.scorer.partition(":")
+    found: Scorer = getattr(import_module(module), name)()
+    return found

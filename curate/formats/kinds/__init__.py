@@ -1,0 +1,34 @@
+"""Kinds of benchmark: each a module that says how its tables are written, derived again, scored and shown."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from curate.core.registry import Registry
+from curate.formats.kinds.kind import BenchmarkKind
+
+KINDS: Registry[Callable[[], BenchmarkKind]] = Registry(
+    "kind",
+    {
+        "retrieval": "curate.formats.kinds.retrieval:Retrieval",
+        "graded": "curate.formats.kinds.retrieval:Graded",
+        "reranking": "curate.formats.kinds.reranking:Reranking",
+        "sts": "curate.formats.kinds.sts:Sts",
+    },
+)
+"""Kinds by name; other packages add theirs under the entry-point group `curate.kinds`."""
+
+
+@cache
+def kind(name: str) -> BenchmarkKind:
+    """Return a kind by its name; ConfigError if nobody knows it."""
+    return KINDS.load(name)()
+
+
+def of_type(name: str) -> BenchmarkKind | None:
+    """Return the first kind of a type of mteb's; None if none is of it."""
+    return next((each for each in kinds() if each.mteb.type == name), None)
+
+
+def kinds() -> Sequence[BenchmarkKind]:
+    """Return all kinds, ours first, each in its place: the order of folders and of tables on a page."""
+    return [kind(name) for name in [*KINDS.builtin, *sorted(KINDS.others())]]

@@ -1,0 +1,70 @@
+"""A kind of benchmark of a stranger's: whole in one file, from its table to mteb."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from curate.core.config import Json
+from curate.core.protocols import Benchmark
+from curate.core.records import Columns
+from curate.formats.kinds.checks import empty, listed
+from curate.formats.kinds.kind import BenchmarkKind, ExportTable, KindCheck, MtebClass, TaskContent, configured
+from curate.ledger import Ledger
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Fever(BenchmarkKind):
+    """Texts, labelled 1 where they speak of fever, for mteb's classification."""
+
+    name = title = "fever"
+    mteb = MtebClass(
+        "Classification",
+        "classification.AbsTaskClassification",
+        "f1",
+        "F1",
+        "text-classification",
+        {"n_experiments": 3},
+    )
+    splits = ("test", "train")
+    default = "texts"
+    items = ("texts",)
+    card = "formats/kinds/templates/card.md.j2"
+    scorer = "nobody:asks"
+    stage = "fever"
+    table = "fevers"
+
+    @property
+    def columns(self) -> Columns:
+        return {"id": pl.String, "text": pl.String, "label": pl.Int64, "split": pl.String}
+
+    @property
+    def configs(self) -> "Mapping[str, pa.Schema]":
+        import pyarrow as pa
+
+        return {"texts": pa.schema({"id": pa.string(), "text": pa.string(), "label": pa.int64()})}
+
+    def content(self, benchmark: Benchmark) -> TaskContent:
+        parts = {split: self._rows(benchmark.tables[self.table], split) for split in self.splits}
+        counts: dict[str, Json] = {split: part.height for split, part in parts.items()}
+        return TaskContent([ExportTable("texts", [part], split) for split, part in parts.items()], lambda: counts)
+
+    def _rows(self, table: pl.DataFrame, split: str) -> pl.DataFrame:
+        return table.filter(pl.col("split") == split).sort("id").select("id", "text", "label")
+
+    def words(self, _language: str, _facts: Mapping[str, Json]) -> tuple[str, Json]:
+        return "Does a text speak of fever?", "Classify by fever"
+
+    def problems(self, benchmark: Benchmark) -> Iterable[str]:
+        yield from empty("fevers", benchmark.tables[self.table], "id", "text")
+
+    def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        parts = (tables[configured("texts", split)].with_columns(split=pl.lit(split)) for split in self.splits)
+        return pl.concat(parts)
+
+    def verify(self, table: pl.DataFrame, _made: Mapping[str, Any], _ledger: Ledger) -> KindCheck:
+        wrong = table.filter(pl.col("text").str.contains("热").cast(pl.Int64) != pl.col("label"))["id"].to_list()
+        said = [f"fever: {len(wrong)} labels are not what the texts say, for example {listed(wrong)}"] if wrong else []
+        return KindCheck(said, [], table.height)
