@@ -1,5 +1,6 @@
 """Kinds whose labels are the panel's verdicts on documents: what they have in common."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -63,9 +64,9 @@ class OfDocuments(BenchmarkKind):
         }
         return {name: pa.schema(each) for name, each in columns.items()}
 
+    @abstractmethod
     def chosen(self, benchmark: Benchmark) -> Content:
         """Return the queries, documents and labels of the task."""
-        raise NotImplementedError
 
     def is_graded(self, _benchmark: Benchmark) -> bool:
         """Return whether the labels are gains, and not positives."""
