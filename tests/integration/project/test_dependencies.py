@@ -45,12 +45,13 @@ def imports() -> dict[str, set[str]]:
 
 IMPORTED = imports()
 OF_EXTRAS = {module for extra in extras().values() for module in extra.modules}
+PACKAGES = packages_distributions()
 BASE = names(PROJECT["dependencies"])
 
 
 def distributions(module: str) -> set[str]:
     """Return the canonical names of the distributions that a top-level module comes from."""
-    return {str(canonicalize_name(name)) for name in packages_distributions().get(module, [])}
+    return {str(canonicalize_name(name)) for name in PACKAGES.get(module, [])}
 
 
 @pytest.mark.parametrize("module", sorted(IMPORTED))
