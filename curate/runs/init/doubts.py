@@ -96,7 +96,7 @@ def _lacks_id(found: DataSources, look: TableLook) -> bool:
 
 
 def _no_id(found: DataSources, look: TableLook) -> Doubt:
-    choices = [*_others(found, look.table, LINE)]
+    choices = [*_others(found, look.table, LINE)] or _like_ids(found, look.table)
     choices.append(_lines(found, look.table))
     paths = _paths(found, look)
     if look.format in TABULAR and look.header and paths is not None and not has_known_name(look.columns, look.table):
@@ -108,6 +108,24 @@ def _others(found: DataSources, table: Table, but: str) -> list[DoubtChoice]:
     return [
         DoubtChoice((("--column", f"{table}.id={name}"),), f"take {name} for the id, which differs in every row")
         for name in _unique(found, table, but)
+    ]
+
+
+def _like_ids(found: DataSources, table: Table) -> list[DoubtChoice]:
+    """Return the columns that look like ids in the first rows though some rows repeat one or have none; short first."""
+    columns = _columns(found, table)
+    length = {name: sum(map(len, values)) / len(values) for name, values in columns.items()}
+    text = max(length, key=lambda name: length[name], default="")
+    fitting = [
+        name
+        for name, values in columns.items()
+        if name != text
+        and 2 * len(set(values)) > len(values)
+        and sum(map(bool, map(_name, values))) > 0.9 * len(values)
+    ]
+    return [
+        DoubtChoice((("--column", f"{table}.id={name}"),), f"take {name} for the id, though rows repeat one or lack it")
+        for name in sorted(fitting, key=lambda name: length[name])[:OFFERED]
     ]
 
 

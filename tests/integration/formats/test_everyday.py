@@ -1,5 +1,7 @@
 """Everyday files, messy as people have them: each goes from ingest to an export, or stops with what to type next."""
 
+import re
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -69,3 +71,45 @@ def test_a_source_stops_at_a_bad_row_with_what_to_do(make: Callable[[Path], Ever
     assert ": found the id '100' again, expected one row per id; correct the line" in done.stderr
     assert "or set ingest.on_error: drop" in done.stderr
     assert "又是" not in done.stderr
+
+
+QUICK = (
+    "ingest.keep_raw=true",
+    "mask.recognisers=[mobile]",
+    "diversify.enabled=false",
+    "pool.retrievers=[bm25]",
+    "pool.depth=4",
+    "pool.size=4",
+    "judge.models=[lexical]",
+    "export.rerank.negatives=1",
+)
+COMMAND = re.compile(r"(curate init .*?)(?=$|; |, or )", re.MULTILINE)
+
+
+@pytest.mark.parametrize("make", SOURCES, ids=lambda make: make.__name__)
+def test_init_leads_to_an_export_by_the_commands_that_it_prints(
+    make: Callable[[Path], Everyday], tmp_path: Path
+) -> None:
+    """Type the source alone, then what is printed: of several commands that which drops bad rows, else the first."""
+    (tmp_path / "data").mkdir()
+    source = make(tmp_path / "data")
+    paths = [
+        (f"--{name}", source.ingest[name]["path"]) for name in ("queries", "corpus", "qrels") if name in source.ingest
+    ]
+    given = [source.ingest["source"]] if "source" in source.ingest else [word for pair in paths for word in pair]
+    done = curate(tmp_path, "init", *given, "--name", "mine")
+    for _ in range(6):
+        if done.returncode == 0:
+            break
+        printed = [shlex.split(command)[1:] for command in COMMAND.findall(done.stderr)]
+        assert printed, done.stderr
+        dropping = [words for words in printed if "ingest.on_error=drop" in words]
+        done = curate(tmp_path, *(dropping or printed)[0])
+    assert done.returncode == 0, done.stderr
+    ran = curate(tmp_path, "run", "mine.yaml", *(word for each in QUICK for word in ("--set", each)))
+    assert ran.returncode == 0, ran.stderr
+    run = tmp_path / "runs" / "mine"
+    held = {name: files.read_table(run / "ingest", name) for name in ("queries", "corpus", "qrels")}
+    assert held["queries"]["query_id"].to_list() == [str(100 + n) for n in range(QUERIES)]
+    assert [held[name].height for name in ("corpus", "qrels")] == [source.documents, source.qrels]
+    assert (run / "export" / "mteb").is_dir()
