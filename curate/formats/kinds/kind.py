@@ -76,6 +76,18 @@ class KindCheck:
     """Rows that were compared."""
 
 
+@dataclass(frozen=True)
+class ReviewItems:
+    """What people are shown of a kind to check it by hand, and what is published of it."""
+
+    rows: pl.DataFrame
+    """item_id, text1, text2 (null for a single text), label (published, one of `answers`), stratum."""
+    answers: tuple[str, ...]
+    """What a person can say of an item."""
+    question: Mapping[str, str]
+    """Language -> the question that stands above an item."""
+
+
 class BenchmarkKind(Protocol):
     """One kind of benchmark; a class of its own inherits the answers for what it has nothing to say to."""
 
@@ -99,6 +111,10 @@ class BenchmarkKind(Protocol):
     """Stage that makes its table; None for a kind that is made of the pool's verdicts."""
     table: str = ""
     """The stage's table, in `Benchmark.tables` under this name."""
+    section: str = ""
+    """Path, below the package, of the template of its section of the report page; without one it has none."""
+    section_words: str = ""
+    """Path, below the package, of the words of that section: language -> words."""
 
     @property
     def configs(self) -> Mapping[str, "pa.Schema"]:
@@ -137,6 +153,10 @@ class BenchmarkKind(Protocol):
     def front(self, _benchmark: Benchmark, /) -> Mapping[str, Json]:
         """Return what stands under `curate` in the card's YAML: contributors, and what scoring has to know."""
         return {}
+
+    def to_review(self, _table: pl.DataFrame, /) -> ReviewItems | None:
+        """Return what people can check of its table; None for a kind whose labels are checked by `review` itself."""
+        return None
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Return its table from the written ones, by names such as `pairs` and `pairs-train`: `content` backwards."""

@@ -18,6 +18,7 @@ from curate.core.errors import ConfigError, RunFailed
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
+from curate.stages.asking.panel import refuse_one_family
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import billing
 from curate.stages.sts import figures, materials, quotas, synonyms
@@ -217,21 +218,12 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 def _refuse(config: Config, models: Sequence[AskedModel], context: Context) -> None:
     """Raise ConfigError unless the panel can judge what the generator writes."""
-    if len(set(config.panel)) < len(config.panel):
-        raise ConfigError("sts.panel: found a name twice; a panel needs different judges")
+    templates = config.generator == TEMPLATES
+    refuse_one_family("sts.panel", models if templates else models[1:], None if templates else models[0])
     if config.confirm_dictionary and not config.panel:
         raise ConfigError("sts.confirm_dictionary: nobody can confirm; name judges in sts.panel")
-    if materials.wording(context) is None and (config.generator == TEMPLATES or config.edits):
+    if materials.wording(context) is None and (templates or config.edits):
         raise ConfigError(f"sts.generator: there are no templates for {context.language}; name a language model")
-    if config.generator == TEMPLATES:
-        return
-    if not config.panel:
-        raise ConfigError("sts.panel: found nobody; name judges of another family than the generator's")
-    if models[0].family in {model.family for model in models[1:]} and len({model.family for model in models}) == 1:
-        raise ConfigError(
-            f"sts.panel: all judges are of the generator's family ({models[0].family}), and what it writes must not "
-            "be judged by it alone; add one of another, or say judges.NAME.family"
-        )
 
 
 def preflight(config: Config, context: Context) -> None:
