@@ -11,7 +11,8 @@ from curate.core.config import Json, digest
 from curate.core.errors import ConfigError
 from curate.llm import questions
 from curate.llm.questions import Question, Said
-from curate.stages.asking.llm_questions import NONE, Ask, AskedModel, QuestionClient, Talk
+from curate.llm.recorded_votes import NONE
+from curate.stages.asking.llm_questions import Ask, AskedModel, QuestionClient, Talk
 
 Answers = Mapping[str, str]
 """Judge -> the label that it chose, or the status of what is no answer: failed, refused, unparsed."""
