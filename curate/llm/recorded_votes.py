@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar, get_args
 
+from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.messages import Reply
 from curate.ledger import Ledger
@@ -18,6 +19,9 @@ from curate.llm.questions import Question, Said
 Missing = Literal["failed", "refused", "unparsed"]
 NONE: tuple[Missing, ...] = get_args(Missing)
 """Statuses of what is no answer."""
+Answers = Mapping[str, str]
+"""Judge -> the label that it chose, or the status of what is no answer: failed, refused, unparsed."""
+Verdict = Literal["confirmed", "rejected", "contested", "incomplete", "unconfirmed"]
 Calls = Iterable[tuple[str, str, str]]
 """Request digest, finish and raw reply of a model's calls, oldest first: `Ledger.generations`."""
 Texts = Mapping[str, tuple[str, str]]
@@ -68,13 +72,22 @@ def _reader(kind: str) -> Reader:
     return read
 
 
+def written(question: Question) -> dict[str, Json]:
+    """Return a question as `votes` reads it: its answers as a list, for files of JSON are sorted and order is sent."""
+    return {**question.model_dump(mode="json"), "labels": [list(each) for each in question.labels.items()]}
+
+
+def _read(data: Mapping[str, Any]) -> dict[str, Json]:
+    return {**data, "labels": dict(data["labels"])}
+
+
 def votes(asked: Mapping[str, Any], texts: Texts, ledger: Ledger) -> dict[str, dict[str, str]]:
     """Return name -> judge -> its label, or the status of what is none, of every pair of texts that a panel was shown.
 
-    `asked` is what a manifest says of one question: `question`, its words, and `panel`, the identity of every judge.
+    `asked` is what a manifest says of one question: `question`, as `written`, and `panel`, the identity of every judge.
     A judge is missing where the ledger has no reply of it to exactly these texts.
     """
-    question = questions.question(asked["question"], "MANIFEST.json: question")
+    question = questions.question(_read(asked["question"]), "MANIFEST.json: question")
     found: dict[str, dict[str, str]] = {name: {} for name in texts}
     for name, judge in asked["panel"].items():
         for text, said in _said(question, judge, texts, ledger).items():
@@ -89,3 +102,19 @@ def _said(question: Question, judge: Mapping[str, Any], texts: Texts, ledger: Le
     calls = ledger.generations(ledger.current(judge["judge"]), question.digest)
     known = answers(calls, judge["provider"], dict.fromkeys(keys.values(), partial(questions.read, question)), Said)
     return {name: known[key] for name, key in keys.items() if key in known}
+
+
+def verdict(answers: Answers, wanted: str) -> Verdict:
+    """Return what a panel's answers say of an item that should get the answer `wanted`.
+
+    confirmed: all say so; rejected: none says so; contested: some do and some do not; incomplete: one has given no
+    answer; unconfirmed: nobody was asked.
+    """
+    said = set(answers.values())
+    if not said:
+        return "unconfirmed"
+    if said & set(NONE):
+        return "incomplete"
+    if said == {wanted}:
+        return "confirmed"
+    return "contested" if wanted in said else "rejected"

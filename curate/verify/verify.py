@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from curate.core.config import text_digest
-from curate.core.errors import DataError
+from curate.core.errors import DataError, UserError
 from curate.core.records import shown
 from curate.formats.exporters import EXPORTERS, FILES, READERS, manifest
 from curate.formats.exporters.layout import foreign
@@ -93,7 +93,7 @@ def _verified(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str
         return found
     try:
         _compare(found, body, votes, seen)
-    except DataError as error:
+    except UserError as error:
         found.differences.append(f"cannot be read as an export any more: {error}")
     except _UNREADABLE as error:  # whose words may quote a text
         found.differences.append(f"cannot be read as an export any more ({type(error).__name__})")

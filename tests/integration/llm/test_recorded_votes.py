@@ -11,7 +11,7 @@ from curate.core.config import read_yaml
 from curate.core.errors import ConfigError
 from curate.ledger import Ledger
 from curate.llm import questions
-from curate.llm.recorded_votes import votes
+from curate.llm.recorded_votes import votes, written
 from tests import ROOT
 from tests.support.rows import CALL
 
@@ -25,9 +25,9 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def asked(**judges: int) -> dict[str, Any]:
-    """Return what a manifest says of the question, as it comes back from JSON: judge -> tokens to think with."""
+    """Return what a manifest says of the question, as it comes back from a file: judge -> tokens to think with."""
     panel = {name: {"judge": name, "provider": "openai", "thinking_tokens": more} for name, more in judges.items()}
-    found: dict[str, Any] = json.loads(json.dumps({"question": QUESTION.model_dump(mode="json"), "panel": panel}))
+    found: dict[str, Any] = json.loads(json.dumps({"question": written(QUESTION), "panel": panel}, sort_keys=True))
     return found
 
 
@@ -79,7 +79,7 @@ def test_a_manifest_in_another_form_is_refused_in_a_sentence(ledger: Ledger) -> 
     made = asked(a=0)
     with pytest.raises(ConfigError, match="provider"):
         votes({**made, "panel": {"a": {**made["panel"]["a"], "provider": "nobody"}}}, TEXTS, ledger)
-    with pytest.raises(ConfigError, match="question.rules: is missing"):
+    with pytest.raises(ConfigError, match=r"question\.rules: is missing"):
         votes(
             {**made, "question": {key: made["question"][key] for key in made["question"] if key != "rules"}}, {}, ledger
         )
