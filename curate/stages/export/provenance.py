@@ -43,14 +43,14 @@ def made_from(
     }
 
 
-def made_of_kinds(context: Context) -> dict[str, Json]:
+def made_of_kinds(context: Context, benchmark: Benchmark) -> dict[str, Json]:
     """Return `kinds`, kind -> `asked`: which questions its stage has put to which judges; empty if none has asked.
 
     Judges are named as the pipeline names them. Addresses, keys and prices are in no question and in no digest.
     """
     found: dict[str, Json] = {}
     for each in kinds():
-        path = context.folder(each.stage) / ASKED if each.stage and context.report(each.stage) else None
+        path = context.folder(each.stage) / ASKED if each.stage and each.present(benchmark) else None
         if path is not None and path.is_file() and (asked := read_json(path)):
             found[each.name] = {"asked": asked}
     return {"kinds": found} if found else {}

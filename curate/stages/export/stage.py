@@ -82,7 +82,8 @@ def run(config: Config, context: Context) -> Report:
     benchmark, renamed = prefixed(benchmark)
     integrity.check(_counted(benchmark, context, "checking the corpus"))
     labels = made_from(context, benchmark, judged, config, prefixed=renamed is not None)
-    _write(config, context, benchmark, renamed, {"labels": labels, "dependence": common, **made_of_kinds(context)})
+    made: dict[str, Json] = {"labels": labels, "dependence": common, **made_of_kinds(context, benchmark)}
+    _write(config, context, benchmark, renamed, made)
     left_out = _left_out(context, queries, short)
     write_table(context.out, "dropped", left_out)
     counts: dict[str, Json] = {
