@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 BASE = ("formats/kinds/templates/card.md.j2", "formats/kinds/templates/judged.md.j2")
 OVERVIEW = "formats/exporters/templates/overview.md.j2"
+TRIPLES = "formats/exporters/templates/triples.md.j2"
 _SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
 _OWN = frozenset((*_SAID, "parts", "dependence", "experts", "privacy", "sts", "counts"))
 _MADE = "how it was made"
@@ -95,7 +96,8 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
 
 def form() -> str:
     """Return what stands for how cards are written: as long as it is the same, so is a card of the same facts."""
-    return digest([version("curate-ir"), *map(template, (*BASE, OVERVIEW, words.WORDS, *(k.card for k in kinds())))])
+    shared = (*BASE, OVERVIEW, TRIPLES, words.WORDS)
+    return digest([version("curate-ir"), *map(template, (*shared, *(kind.card for kind in kinds())))])
 
 
 def told(facts: Mapping[str, Json]) -> list[str]:
