@@ -55,7 +55,7 @@ def run(config: Config, context: Context) -> Report:
     left_out = {**made.choice.left_out, **figures.lost(made), **undrawn}
     write_table(context.out, "dropped", figures.dropped(left_out, made))
     told: dict[str, Json] = {"generator": config.generator, "models": models, "prompts": _prompts(config, context)}
-    facts = {**told, **figures.facts(made, pairs, config.panel, context.seed), **billing.facts(paid)}
+    facts = {**told, **figures.facts(made, pairs, left_out, config.panel, context.seed), **billing.facts(paid)}
     failed = made.draft.failed
     return Report(
         len(queries),
