@@ -26,7 +26,6 @@ from curate.report.grade_colours import STATUSES
 from curate.report.page import page
 from curate.report.run_figures import Drop
 from curate.report.shown import Labels, Shown, ShownKind, ShownPair, Step
-from curate.review import relevance_desks
 from curate.review.showing import columns
 from curate.stages.asking import privacy_guard
 from curate.stages.configs import ReportConfig as Config
@@ -101,7 +100,7 @@ def gather(config: Config, context: Context) -> Shown:
         published=_published(context, queries, pool) if labels else None,
         experts=columns(context.run, context.folder("resolve")),
         scale=context.scale,
-        kinds=_kinds(steps),
+        kinds=_kinds(context, steps),
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
         decided=privacy_guard.decided(context),
     )
@@ -114,7 +113,7 @@ def fingerprint(_config: Config, context: Context) -> Json:
         "settings": context.settings,
         "allowed": privacy_guard.allowed(context),
         "steps": {name: asdict(_step(report)) for name, report in done.items()},
-        "experts": {desk.sample.design.name: desk.digest for desk in relevance_desks(context.run)},
+        "experts": card_facts.experts(context),
         "families": card_facts.families(context),
     }
 
@@ -126,10 +125,13 @@ def _published(context: Context, queries: pl.DataFrame, pool: pl.DataFrame) -> L
     return Labels(counts, run_figures.overlap(pool, verdicts), run_figures.per_query(queries, pool, verdicts))
 
 
-def _kinds(steps: Mapping[str, Step]) -> list[ShownKind]:
+def _kinds(context: Context, steps: Mapping[str, Step]) -> list[ShownKind]:
     """Return the kinds of benchmark that have a section of the page and whose stage has run."""
+    checked = card_facts.checked(context)
     return [
-        ShownKind(each.name, each.stage, each.section, each.section_words, steps[each.stage].facts)
+        ShownKind(
+            each.name, each.stage, each.section, each.section_words, steps[each.stage].facts, checked.get(each.name)
+        )
         for each in kinds.kinds()
         if each.section and each.stage and each.stage in steps
     ]
