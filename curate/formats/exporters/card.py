@@ -106,11 +106,12 @@ def _made(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
     people: Any = benchmark.facts.get("checked") or {}
     facts = of_stages.get(kind.stage) or {}
     made = {name: fact for name, fact in facts.items() if name not in _FATE}
+    checked = people.get(kind.name, []) if kind.checkable else None
     if len(facts) - len(made) < len(_FATE):
-        return {"made": made, "fate": None, "checked": people.get(kind.name)}
+        return {"made": made, "fate": None, "checked": checked}
     dropped = {f"dropped: {reason}": count for reason, count in facts["dropped"].items()}
     fate = {"planned": facts["planned"], "built": facts["built"], **dropped}
-    return {"made": made, "fate": fate, "checked": people.get(kind.name)}
+    return {"made": made, "fate": fate, "checked": checked}
 
 
 def form() -> str:
