@@ -388,8 +388,8 @@ def test_what_is_wrong_with_labels_is_said_by_line(tmp_path: Path) -> None:
     assert "labels.jsonl:2: found a mapping as label, expected a name" in two
     with pytest.raises(DataError, match=r"found no label of any query in the column 'klass'; name the column in ing"):
         labelled(tmp_path / "2", [{"id": "q1", "label": "x"}], columns={"label": "klass"})
-    with pytest.raises(DataError, match="no such file; set ingest.labels.path"):
+    with pytest.raises(DataError, match=r"no such file; set ingest.labels.path"):
         ingest(tmp_path / "3", tmp_path / "1" / "data", labels={"path": "nowhere.csv"})
     (tmp_path / "odd.csv").write_text("id,department\nq1,x\n", encoding="utf-8")
-    with pytest.raises(DataError, match="name it with ingest.labels.columns.label"):
+    with pytest.raises(DataError, match=r"name it with ingest.labels.columns.label"):
         ingest(tmp_path / "4", tmp_path / "1" / "data", labels={"path": str(tmp_path / "odd.csv")})
