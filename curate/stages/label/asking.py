@@ -6,12 +6,13 @@ from curate.core.config import read_yaml
 from curate.core.errors import ConfigError
 from curate.core.scale import plain
 from curate.llm.questions import Question, question
-from curate.stages.asking.llm_questions import NONE, AskedModel
+from curate.llm.recorded_votes import NONE
+from curate.stages.asking.llm_questions import AskedModel
 from curate.stages.asking.panel import refuse_one_family
 from curate.stages.context import Context
 from curate.system import resources
 
-PURPOSE, ASKED = "label", "class"
+PURPOSE = "label"
 LANGUAGES = ("zh", "en")
 """Languages that there are prompts in; texts of others are asked about in English."""
 

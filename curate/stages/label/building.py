@@ -6,7 +6,7 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import DataError
-from curate.formats.kinds.labelled import TEST, TRAIN, divisible
+from curate.formats.kinds.labelled import TEST_TEXTS, TRAIN_TEXTS, divisible
 from curate.stages.label.config import Config
 from curate.stages.label.groups import draw, grouped
 from curate.stages.label.leaking import LeakWords, figures, learned
@@ -83,8 +83,8 @@ def _indivisible(texts: LabelledTexts, found: int) -> None:
     )
     for label, tests, count in short.iter_rows():
         texts.left_out[label] = (
-            f"{count - tests:,} texts to train on and {tests:,} to test, and {TRAIN} and {TEST} are needed: raise or "
-            "lower label.test, or give smaller groups"
+            f"{count - tests:,} texts to train on and {tests:,} to test, {TRAIN_TEXTS} and {TEST_TEXTS} are needed: "
+            "change label.test, or give smaller groups"
         )
     _leave_out(texts, found)
 

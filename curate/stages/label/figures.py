@@ -75,7 +75,9 @@ def positive_agreement(table: pl.DataFrame, panel: Sequence[str]) -> dict[str, f
     """
     if len(panel) < 2:
         return {}
-    votes: list[Mapping[str, str]] = [{vote["judge"]: vote["answer"] for vote in each if vote["answer"] not in NONE} for each in table["votes"]]
+    votes: list[Mapping[str, str]] = [
+        {vote["judge"]: vote["answer"] for vote in each if vote["answer"] not in NONE} for each in table["votes"]
+    ]
     names = sorted({*table["label"], *(answer for each in votes for answer in each.values())})
     place = {name: at for at, name in enumerate(names)}
     codes = [[place.get(each.get(judge, ""), -1) for judge in panel] for each in votes]

@@ -12,11 +12,12 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.progress import StepLabel, waiting
+from curate.formats.kinds.labelled import QUESTION
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.llm.questions import Question
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
-from curate.stages.asking.panel import ask_panel, asked_facts, verdict
+from curate.stages.asking.panel import ASKED, ask_panel, asked_facts, verdict
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import billing
 from curate.stages.label import asking, figures, texts
@@ -42,7 +43,7 @@ def run(config: Config, context: Context) -> Report:
     table = classified(made, votes)
     write_table(context.out, "classified", table)
     write_table(context.out, "dropped", figures.dropped(made))
-    write_json(context.out / "asked.json", asked_facts({asking.ASKED: (question, panel)} if panel else {}))
+    write_json(context.out / ASKED, asked_facts({QUESTION: (question, panel)} if panel else {}))
     prompts: list[Json] = [f"{question.name} ({question.digest[:12]})"] if panel else []
     facts = {**figures.facts(made, table, config.panel), "models": models, "prompts": prompts, **billing.facts(paid)}
     failed = sum(list(each.values()).count("failed") for each in votes.values())

@@ -26,6 +26,9 @@ TEXTS = {
 }
 
 
+LABELLED = ("classification", "clustering")
+
+
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Register the toy kind, as an entry point would."""
@@ -84,7 +87,8 @@ def test_a_stranger_s_kind_that_must_not_be_exported_is_refused(export: Path) ->
 
 
 def test_every_kind_answers() -> None:
-    assert [each.name for each in kinds()] == ["retrieval", "graded", "reranking", "sts"]
+    ours = ["retrieval", "graded", "reranking", "sts", *(f"{name}{end}" for name in LABELLED for end in ("", "-confirmed"))]
+    assert [each.name for each in kinds()] == ours
     for each in kinds():
         assert kind(each.name) is each
         assert set(each.items) | {each.default} <= set(each.configs)
