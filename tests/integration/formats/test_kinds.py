@@ -87,8 +87,8 @@ def test_a_stranger_s_kind_that_must_not_be_exported_is_refused(export: Path) ->
 
 
 def test_every_kind_answers() -> None:
-    ours = ["retrieval", "graded", "reranking", "sts", *(f"{name}{end}" for name in LABELLED for end in ("", "-confirmed"))]
-    assert [each.name for each in kinds()] == ours
+    labelled = [f"{name}{end}" for name in LABELLED for end in ("", "-confirmed")]
+    assert [each.name for each in kinds()] == ["retrieval", "graded", "reranking", "sts", *labelled]
     for each in kinds():
         assert kind(each.name) is each
         assert set(each.items) | {each.default} <= set(each.configs)

@@ -269,17 +269,17 @@ def test_contested_and_unanswered_texts_stand_apart(tmp_path: Path, serve: Calla
 
 
 def test_what_failed_is_asked_again_and_nothing_else(tmp_path: Path, serve: Callable[[Behaviour], Vendor]) -> None:
-    down = {"消化科"}
+    down = {text for _, text, *_ in texts()[::20]}
 
     def shaky(call: Call) -> Fault:
-        return error(400, "bad", "no") if any(WORDS[name] in shown(call) for name in down) else honest(call)
+        return error(400, "bad", "no") if shown(call) in down else honest(call)
 
     server, run = serve(shaky), prepared(tmp_path, texts())
-    assert label(run, server).unfinished == "36 questions failed; run `curate label` again to retry them"
+    assert label(run, server).unfinished == "6 questions failed; run `curate label` again to retry them"
     down.clear()
     before = len(server.calls)
     assert label(run, server).unfinished == ""
-    assert len(server.calls) == before + 36
+    assert len(server.calls) == before + 6
 
 
 def test_nothing_is_sent_without_permission(tmp_path: Path, serve: Callable[[Behaviour], Vendor]) -> None:
