@@ -56,9 +56,15 @@ def learned(rows: pl.DataFrame) -> LeakWords:
     train = rows.filter(pl.col("split") == "train")
     names = sorted(rows["label"].unique())
     codes = [names.index(label) for label in train["label"]]
-    rule = keyword_rule(grams(train["text"].to_list()), codes, commonest(codes))
+    held = [_lettered(each) for each in grams(train["text"].to_list())]
+    rule = keyword_rule(held, codes, commonest(codes))
     best = {names[code]: word for word, code in rule.keywords}
     return LeakWords({name: tuple(dict.fromkeys([name, *([best[name]] if name in best else [])])) for name in names})
+
+
+def _lettered(held: frozenset[str]) -> frozenset[str]:
+    """Return n-grams with a letter or digit: to hide a comma everywhere would hide nothing of a class."""
+    return frozenset(gram for gram in held if any(sign.isalnum() for sign in gram))
 
 
 def figures(rows: pl.DataFrame, words: LeakWords) -> dict[str, Json]:
