@@ -94,8 +94,8 @@ class QrelsFile(FileSection):
 class LabelColumns(Section):
     """Columns of the labels of texts."""
 
-    id: str | None = None
-    label: str | None = None
+    id: str | None = Field(default=None, description="of the query or document")
+    label: str | None = Field(default=None, description="a name, a number, or a list of them; empty is no label")
     group: str | None = Field(
         default=None, description="what texts belong to, such as a person or a page: one split holds all texts of it"
     )
