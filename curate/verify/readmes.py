@@ -72,7 +72,7 @@ def compared(
             candidates=chosen,
             verdicts=verdicts,
             facts=facts,
-            tables={kind(name).table: kind(name).read(tables) for name, tables in written.kinds.items()},
+            tables=_tables(written),
             scale=scale_of(body["labels"]),
             graded=grades,
             replaced=replaced(body["labels"]),
@@ -82,6 +82,18 @@ def compared(
         return [f"README.md: cannot be made again ({type(error).__name__}: {error})"], []
     parts = ", ".join(told(facts))
     return list(otherwise(folder, wanted)), [f"{TOLD} ({parts})"] if parts else []
+
+
+def _tables(written: ExportContents) -> dict[str, pl.DataFrame]:
+    """Return the tables of kinds by name; kinds that hold parts of one table give it together, else the first does."""
+    found: dict[str, pl.DataFrame] = {}
+    for name, tables in written.kinds.items():
+        own, table = kind(name).read(tables), kind(name).table
+        if table not in found:
+            found[table] = own
+        elif kind(name).part:
+            found[table] = pl.concat([found[table], own])
+    return found
 
 
 def otherwise(folder: Path, wanted: Mapping[str, str]) -> Iterator[str]:

@@ -85,6 +85,7 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
             task=front["mteb"]["name"],
             module=module,
             abstask=name,
+            attributes=kind.attributes(benchmark),
             **_made(benchmark, kind),
             **kind.of_card(benchmark),
             tables=tables,
@@ -174,7 +175,7 @@ def _front(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequenc
             "description": description,
             "prompt": prompt,
         },
-        "abstask": {"class": kind.mteb.abstask, "attributes": dict(kind.mteb.attributes)},
+        "abstask": {"class": kind.mteb.abstask, "attributes": dict(kind.attributes(benchmark))},
     }
 
 

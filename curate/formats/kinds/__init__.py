@@ -13,6 +13,10 @@ KINDS: Registry[Callable[[], BenchmarkKind]] = Registry(
         "graded": "curate.formats.kinds.retrieval:Graded",
         "reranking": "curate.formats.kinds.reranking:Reranking",
         "sts": "curate.formats.kinds.sts:Sts",
+        "classification": "curate.formats.kinds.classification:Classification",
+        "classification-confirmed": "curate.formats.kinds.classification:ConfirmedClassification",
+        "clustering": "curate.formats.kinds.clustering:Clustering",
+        "clustering-confirmed": "curate.formats.kinds.clustering:ConfirmedClustering",
     },
 )
 """Kinds by name; other packages add theirs under the entry-point group `curate.kinds`."""

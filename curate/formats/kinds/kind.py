@@ -148,6 +148,10 @@ class BenchmarkKind(Protocol):
         """Return the description of its task and the prompt of its texts, in a language where there are words of it."""
         ...
 
+    def attributes(self, _benchmark: Benchmark, /) -> Mapping[str, Json]:
+        """Return what is set on mteb's class for this benchmark: of most kinds the same for all."""
+        return self.mteb.attributes
+
     def problems(self, _benchmark: Benchmark, /) -> Iterable[str]:
         """Yield what must not be exported, a sentence each with counts and ids, and no text."""
         return ()

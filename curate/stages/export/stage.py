@@ -51,8 +51,8 @@ def run(config: Config, context: Context) -> Report:
         positives = positives.join(graded.filter(pl.col("score") > 0), on="query_id", how="semi")
     queries = _with_a_positive(context, positives)
     verdicts = verdicts.join(queries, on="query_id", how="semi")
-    tables = _of_kinds(context)
-    asked = pl.concat([queries["query_id"], *(each["query_id"] for each in tables.values() if "query_id" in each)])
+    tables = _of_kinds(context, removed)
+    asked = pl.concat([queries["query_id"], *(ids for each in tables.values() for ids in _queries_of(each))])
     suspicious = _suspicious(context, asked, removed)
     chosen, short = (
         candidates(verdicts, context.read("pool", "pool"), config.rerank, context.seed, context.scale)
@@ -95,13 +95,22 @@ def run(config: Config, context: Context) -> Report:
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
-def _of_kinds(context: Context) -> dict[str, pl.DataFrame]:
-    """Return the tables of the kinds whose stage has run, by name."""
-    return {
+def _of_kinds(context: Context, removed: frozenset[str]) -> dict[str, pl.DataFrame]:
+    """Return the tables of the kinds whose stage has run, by name; of items that are documents only the corpus's."""
+    found = {
         kind.table: context.read(kind.stage, kind.table, kind.columns)
         for kind in kinds()
         if kind.stage and kind.table and context.report(kind.stage)
     }
+    gone = (pl.col("side") == "corpus") & pl.col("item_id").is_in(sorted(removed))
+    return {name: each.filter(~gone) if "side" in each else each for name, each in found.items()}
+
+
+def _queries_of(table: pl.DataFrame) -> list[pl.Series]:
+    """Return the ids of the queries whose texts a kind's table holds."""
+    if "side" in table:
+        return [table.filter(pl.col("side") == "queries")["item_id"]]
+    return [table["query_id"]] if "query_id" in table else []
 
 
 def _graded(config: Config, context: Context, verdicts: pl.DataFrame) -> pl.DataFrame | None:

@@ -36,6 +36,9 @@ TEXTS = {
 }
 
 
+LABELLED = ("classification", "clustering")
+
+
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Register the toy kind, as an entry point would."""
@@ -176,7 +179,8 @@ def test_a_stranger_s_kind_that_must_not_be_exported_is_refused(export: Path) ->
 
 
 def test_every_kind_answers() -> None:
-    assert [each.name for each in kinds()] == ["retrieval", "graded", "reranking", "sts"]
+    labelled = [f"{name}{end}" for name in LABELLED for end in ("", "-confirmed")]
+    assert [each.name for each in kinds()] == ["retrieval", "graded", "reranking", "sts", *labelled]
     for each in kinds():
         assert kind(each.name) is each
         assert set(each.items) | {each.default} <= set(each.configs)
