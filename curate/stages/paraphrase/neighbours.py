@@ -4,7 +4,7 @@ Negatives that one encoder has mined are the pairs which it takes to be alike, s
 every other one too well (KINDS: mined by one encoder alone, that encoder scores below the overlap of characters).
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -108,14 +108,13 @@ def draw(
     side: Mapping[str, str],
     window: RankWindow,
     number: int,
-    equal: Collection[frozenset[str]],
     seed: int,
 ) -> list[Neighbour]:
     """Return `number` neighbours per source at most, the retrievers taking turns, each by chance from its window.
 
-    A neighbour is on its source's `side` (query -> split); no two queries meet twice, and no pair of `equal` is drawn.
+    A neighbour is on its source's `side` (query -> split); no two queries meet twice.
     """
-    names, met, drawn = list(lists), set(equal), list[Neighbour]()
+    names, met, drawn = list(lists), set[frozenset[str]](), list[Neighbour]()
     for at, source in enumerate(sources):
         for turn in range(number):
             name = names[(at + turn) % len(names)]

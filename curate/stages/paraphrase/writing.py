@@ -3,11 +3,11 @@
 Rules see length and equal texts; whether the meaning is the same they cannot see, a panel can.
 """
 
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from curate.retrieval.similarity.leaks import form
 from curate.stages.asking.llm_questions import Ask, AskedModel, QuestionClient, Talk
 from curate.stages.paraphrase.prompts import ParaphrasePrompt, ParaphraseReply, ParaphraseRule, read
 
@@ -31,7 +31,7 @@ class ParaphraseWriter:
     length: float
     """Share of the query's code points by which a sentence may be longer or shorter."""
     taken: set[str]
-    """What no sentence may repeat, as `bare` has it: all queries, and every sentence so far."""
+    """What no sentence may repeat, as `form` has it: all queries, and every sentence so far."""
     written: dict[str, WrittenSentence] = field(default_factory=dict)
     broken: Counter[ParaphraseRule] = field(default_factory=Counter)
     """How often a model's sentence broke a rule."""
@@ -94,8 +94,8 @@ class ParaphraseWriter:
 
     def _take(self, query_id: str, query: str, sentence: WrittenSentence) -> ParaphraseRule | None:
         """Take a sentence, or return the rule that it breaks."""
-        plain = bare(sentence.text)
-        if plain == bare(query):
+        plain = form(sentence.text)
+        if plain == form(query):
             return "same"
         if plain in self.taken or not plain:
             return "duplicate"
@@ -109,7 +109,3 @@ class ParaphraseWriter:
         """Put the query in the place of sentences that nobody has written yet, so that the panel can be planned."""
         self.written |= {query_id: WrittenSentence(f"{text} ?", "open") for query_id, text in sources.items()}
 
-
-def bare(text: str) -> str:
-    """Return a text as it is compared: half-width, lower case, letters and digits alone."""
-    return "".join(char for char in unicodedata.normalize("NFKC", text).lower() if char.isalnum())
