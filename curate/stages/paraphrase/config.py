@@ -1,6 +1,7 @@
 """Settings of the stage `paraphrase`."""
 
-from typing import Self
+from pathlib import Path
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -35,6 +36,11 @@ class Config(Section):
     """Ranks from which a neighbour is drawn by seed."""
     neighbours: int = Field(default=2, ge=0, le=8, description="neighbours that are judged per query")
     edits: int = Field(default=1, ge=0, le=6, description="small edits that change the meaning, judged per query")
+    dictionary: str | None = Field(
+        default=None, description="file of synonyms, in annotations/ or by path; by default synonyms-LANGUAGE.tsv"
+    )
+    lexicon: Path | None = Field(default=None, description="words that are known to be words, one per line")
+    faults: Literal["stop", "drop"] = Field(default="stop", description="what becomes of faulty rows of it")
     again: int = Field(default=2, ge=0, le=9, description="how often a sentence that breaks a rule is asked for again")
     length: float = Field(default=0.5, gt=0, lt=1, description="by what share a paraphrase may differ in length")
     queries: int | None = Field(

@@ -139,9 +139,7 @@ def _originals(made: ParaphraseResult) -> dict[str, Json]:
     }
 
 
-def _agreement(
-    pairs: Sequence[CandidatePair], answers: tuple[str, str], panel: Sequence[str], seed: int
-) -> Json:
+def _agreement(pairs: Sequence[CandidatePair], answers: tuple[str, str], panel: Sequence[str], seed: int) -> Json:
     """Return the panel's agreement, queries resampled; None with fewer than two judges or without pairs.
 
     The last answer stands against all others; no answer is none.

@@ -32,7 +32,9 @@ def floors(pairs: Sequence[CandidatePair]) -> dict[str, float | None]:
     queries.
     """
     one, two = (grams([getattr(each, name) for each in pairs]) for name in ("sentence1", "sentence2"))
-    changed = [frozenset(f"+{gram}" for gram in b - a) | {f"-{gram}" for gram in a - b} for a, b in zip(one, two, strict=True)]
+    changed = [
+        frozenset(f"+{gram}" for gram in b - a) | {f"-{gram}" for gram in a - b} for a, b in zip(one, two, strict=True)
+    ]
     return {
         "overlap": overlap_alone(pairs),
         "length": _precision([alike_in_length(each.sentence1, each.sentence2) for each in pairs], pairs),
@@ -55,7 +57,9 @@ def _learnt(marks: Marks, pairs: Sequence[CandidatePair]) -> float | None:
         return None
     fold = [int(text_digest(each.query_id)[:8], 16) % FOLDS for each in pairs]
     rules = {
-        held: _bayes([(mark, each.label) for at, (mark, each) in enumerate(zip(marks, pairs, strict=True)) if fold[at] != held])
+        held: _bayes(
+            [(mark, each.label) for at, (mark, each) in enumerate(zip(marks, pairs, strict=True)) if fold[at] != held]
+        )
         for held in set(fold)
     }
     return _precision([rules[at](mark) for at, mark in zip(fold, marks, strict=True)], pairs)

@@ -61,9 +61,7 @@ def draw(config: Config, context: Context, queries: Sequence[tuple[str, str]]) -
     sources = order[:most]
     miners, wanted = neighbours.chosen(config, context), {"test": config.test, "train": config.train}
     asked = {query_id: texts[query_id] for query_id in (order if all(wanted.values()) else sources)}
-    lists = {
-        each.name: neighbours.nearest(each, texts, asked, config.window.last, context.progress) for each in miners
-    }
+    lists = {each.name: neighbours.nearest(each, texts, asked, config.window.last, context.progress) for each in miners}
     group = splits.grouped(texts, splits.near_duplicates(texts, lists.values()))
     side = splits.sides(group, wanted, context.seed)
     found = neighbours.draw(lists, sources, side, config.window, config.neighbours, context.seed)
@@ -109,7 +107,7 @@ def _write(config: Config, context: Context, drawn: DrawnQueries, desk: Question
     sources = {query_id: drawn.texts[query_id] for query_id in drawn.sources}
     writer = ParaphraseWriter(config.length, {form(text) for text in drawn.texts.values()})
     if config.generator == TEMPLATES:
-        words, wording = templates.lexer(context), templates.needed(context)
+        words, wording = templates.lexer(config, context), templates.needed(context)
         writer.offline(sources, lambda text: templates.rewordings(text, words, wording, context.seed))
     else:
         model = AskedModel.named(context, config.generator, "paraphrase.generator", PURPOSE)
@@ -120,10 +118,12 @@ def _write(config: Config, context: Context, drawn: DrawnQueries, desk: Question
 def _edits(config: Config, context: Context, drawn: DrawnQueries, taken: set[str]) -> list[CandidatePair]:
     """Return the edits of every source, as many as are wanted; none is a query or a sentence that is there already."""
     known, found = taken | {form(text) for text in drawn.texts.values()}, list[CandidatePair]()
-    words = templates.lexer(context) if config.edits else None
+    words = templates.lexer(config, context) if config.edits else None
     for query_id in drawn.sources if config.edits else ():
         text = drawn.texts[query_id]
-        free = (each for each in edits(text, context.language, context.seed, lexer=words) if form(each.text) not in known)
+        free = (
+            each for each in edits(text, context.language, context.seed, lexer=words) if form(each.text) not in known
+        )
         chosen = list(islice(free, config.edits))
         known |= {form(each.text) for each in chosen}
         found += edited(query_id, text, chosen)
@@ -141,9 +141,7 @@ def _retrieve(
     """Judge which originals the confirmed paraphrases of the test split mean."""
     drawn = made.drawn
     paraphrases = [
-        each
-        for each in made.pairs
-        if each.kind == PARAPHRASE and each.usable and drawn.side[each.query_id] == "test"
+        each for each in made.pairs if each.kind == PARAPHRASE and each.usable and drawn.side[each.query_id] == "test"
     ]
     made.originals = originals.own(paraphrases)
     if panel and paraphrases:

@@ -76,9 +76,7 @@ def _in_turn(items: Sequence[MatchItem]) -> list[MatchItem]:
     return [each for each in chain.from_iterable(rounds) if each is not None]
 
 
-def _taken(
-    side: Mapping[int, Sequence[MatchItem]], wanted: Mapping[int, int], sources: set[str]
-) -> list[MatchItem]:
+def _taken(side: Mapping[int, Sequence[MatchItem]], wanted: Mapping[int, int], sources: set[str]) -> list[MatchItem]:
     """Return so many of each class, those of some sources first, and in the order given among them."""
     found: list[MatchItem] = []
     for at, number in wanted.items():

@@ -75,8 +75,8 @@ def chosen(config: Config, context: Context) -> list[Retriever]:
     if len(found) < FEWEST:
         there = ", ".join(each.name for each in found.values()) or "none"
         raise ConfigError(
-            f"paraphrase.retrievers: found {there} of {', '.join(names)} to search the queries with, and negatives that "
-            "one family mines alone are unfair to it; name two families, such as [bm25, use]"
+            f"paraphrase.retrievers: found {there} of {', '.join(names)} that can search the queries, and negatives of "
+            "one family alone are unfair to it; name two families, such as [bm25, use]"
         )
     return list(found.values())
 

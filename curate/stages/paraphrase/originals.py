@@ -86,7 +86,7 @@ def rows(
 ) -> list[dict[str, object]]:
     """Return the rows of the table `originals`: every original, once per paraphrase that it was judged with."""
     sentence = {each.pair_id: each.sentence2 for each in paraphrases if each.kind == PARAPHRASE}
-    found = [
+    found: list[dict[str, object]] = [
         {
             "query_id": each.query_id,
             "text": texts[each.query_id],
@@ -98,5 +98,5 @@ def rows(
         for each in judged
     ]
     alone = sorted(set(texts) - {each.query_id for each in judged})
-    none = {"pair_id": None, "paraphrase": None, "verdict": None, "votes": []}
-    return [*found, *({"query_id": query_id, "text": texts[query_id], **none} for query_id in alone)]
+    found += [{"query_id": query_id, "text": texts[query_id], "votes": []} for query_id in alone]
+    return found

@@ -8,25 +8,23 @@ positives are chosen of every class of overlap, so that shared characters do not
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
 from curate.core.config import Json
+from curate.core.errors import ConfigError
 from curate.formats.exporters.contributors import parts
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
 from curate.stages.asking.panel import asked_facts, refuse_one_family
 from curate.stages.context import Context, Report, Stage
-from curate.stages.edits.confirmation import edit_questions
 from curate.stages.facts import billing
 from curate.stages.paraphrase import figures, neighbours, originals, prompts, templates
 from curate.stages.paraphrase.config import TEMPLATES, Config
 from curate.stages.paraphrase.figures import SPLITS
 from curate.stages.paraphrase.making import PURPOSE, ParaphraseResult, draw, make, questions
-from curate.stages.paraphrase.pairs import EDIT
 from curate.system.files import frame, write_json, write_table
 
 ASKED = "asked.json"
@@ -122,26 +120,31 @@ def _notes(config: Config, pairs: pl.DataFrame) -> list[str]:
     sizes = Counter(pairs["split"])
     short = [f"{name}: {sizes[name]:,} of {most:,}" for name in SPLITS if sizes[name] < (most := getattr(config, name))]
     if short:
-        notes.append(f"fewer pairs than wanted ({', '.join(short)}); more queries or edits, or fewer deciles, give more")
+        notes.append(
+            f"fewer pairs than wanted ({', '.join(short)}); more queries or edits, or fewer deciles, give more"
+        )
     return notes
 
 
 def fingerprint(config: Config, context: Context) -> Json:
     """Check names and who may judge; return what identifies retrievers, models, prompts and packaged words."""
+    if config.lexicon is not None and not config.lexicon.is_file():
+        raise ConfigError(f"paraphrase.lexicon: {config.lexicon}: no such file; give a list of words, one per line")
     models, by_template = _models(config, context), config.generator == TEMPLATES
     refuse_one_family("paraphrase.panel", models if by_template else models[1:], None if by_template else models[0])
     if by_template:
         templates.needed(context)
     return {
         "retrievers": {each.name: each.identity for each in neighbours.chosen(config, context)},
-        "words": templates.digests(context),
+        "words": templates.digests(config, context),
         "models": [model.identity for model in models],
         "prompts": [prompts.writing(context).digest, *(each.digest for each in questions(context).values())],
     }
 
 
 def preflight(config: Config, context: Context) -> None:
-    """Check the keys of the models."""
+    """Check the dictionary, and the keys of the models."""
+    templates.lexer(config, context)
     for model in () if context.consent.offline else _models(config, context):
         provider(model.settings)
 

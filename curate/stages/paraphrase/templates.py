@@ -4,39 +4,28 @@ Right as often as the patterns are: enough to show a pipeline, no replacement fo
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
 
 from curate.core.errors import ConfigError
 from curate.core.sampling import shuffled
 from curate.stages.context import Context
-from curate.stages.edits.dictionary import dictionary
-from curate.stages.edits.question_templates import Wording, wording
+from curate.stages.edits.dictionary import DictionarySettings, dictionary, longer, path
+from curate.stages.edits.question_templates import TEMPLATES, Wording, wording
+from curate.stages.edits.rewriting import RULES
 from curate.stages.edits.synonym_matcher import Lexer
+from curate.system import resources
+from curate.system.files import sha256
 
 
-@dataclass(frozen=True)
-class PackagedWords:
-    """The packaged dictionary of the language, without what may be wrong in it."""
-
-    dictionary: str | None = None
-    lexicon: Path | None = None
-    faults: Literal["stop", "drop"] = "drop"
-
-
-def lexer(context: Context) -> Lexer:
-    """Return what finds the words of the packaged dictionary."""
-    return Lexer(dictionary(PackagedWords(), context, "paraphrase").entries)
+def lexer(config: DictionarySettings, context: Context) -> Lexer:
+    """Return what finds the words of the dictionary."""
+    return Lexer(dictionary(config, context, "paraphrase").entries)
 
 
 def needed(context: Context) -> Wording:
     """Return the wording of the language; ConfigError for a language that has none."""
     found = wording(context)
     if found is None:
-        raise ConfigError(
-            f"paraphrase.generator: there are no templates for {context.language}; name a language model"
-        )
+        raise ConfigError(f"paraphrase.generator: there are no templates for {context.language}; name a language model")
     return found
 
 
@@ -47,3 +36,10 @@ def rewordings(text: str, words: Lexer, wording: Wording, seed: int) -> Iterator
     for word, synonym in shuffled(pairs, seed, "paraphrase", text):
         yield from wording.positives(words.apart(text, word), words.spelled[synonym], seed)
     yield from wording.positives([text], "", seed)
+
+
+def digests(config: DictionarySettings, context: Context) -> list[str]:
+    """Return what identifies the words that paraphrases and edits are made of."""
+    files = [path(config, context), *map(resources.data_file, (TEMPLATES, RULES))]
+    files += filter(None, (config.lexicon, longer(context)))
+    return [sha256(file) for file in files]

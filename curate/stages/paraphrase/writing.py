@@ -39,9 +39,7 @@ class ParaphraseWriter:
     failed: int = 0
     """Questions that got no reply: the stage is not finished."""
 
-    def offline(
-        self, sources: Mapping[str, str], rewordings: Callable[[str], Iterable[tuple[str, str]]]
-    ) -> None:
+    def offline(self, sources: Mapping[str, str], rewordings: Callable[[str], Iterable[tuple[str, str]]]) -> None:
         """Write without a model: the first rewording that keeps to the rules."""
         for query_id, text in sources.items():
             for way, sentence in rewordings(text):
@@ -108,4 +106,3 @@ class ParaphraseWriter:
     def _stand_in(self, sources: Mapping[str, str]) -> None:
         """Put the query in the place of sentences that nobody has written yet, so that the panel can be planned."""
         self.written |= {query_id: WrittenSentence(f"{text} ?", "open") for query_id, text in sources.items()}
-
