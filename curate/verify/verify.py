@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 
 from curate.core.config import text_digest
-from curate.core.errors import DataError
+from curate.core.errors import DataError, UserError
 from curate.core.records import shown
-from curate.formats.exporters import EXPORTERS, FILES, READERS, manifest
+from curate.formats.exporters import EXPORTERS, FILES, FOLDERS, READERS, manifest
 from curate.formats.exporters.layout import foreign
 from curate.formats.exporters.reading import ExportContents
 from curate.formats.kinds import kind
@@ -93,7 +93,7 @@ def _verified(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str
         return found
     try:
         _compare(found, body, votes, seen)
-    except DataError as error:
+    except UserError as error:
         found.differences.append(f"cannot be read as an export any more: {error}")
     except _UNREADABLE as error:  # whose words may quote a text
         found.differences.append(f"cannot be read as an export any more ({type(error).__name__})")
@@ -161,8 +161,10 @@ def _labels(
 
 def _of_kinds(found: Verified, written: ExportContents, body: Mapping[str, Any], ledger: Ledger) -> None:
     """Add what differs in the tables of kinds that have their own."""
+    made = body.get("kinds", {}) if body["format"] in FOLDERS else {}
+    found.differences += [f"{name}: the whole folder is missing" for name in sorted({*made} - {*written.kinds})]
     for name, tables in written.kinds.items():
-        checked = kind(name).verify(kind(name).read(tables), body.get("kinds", {}).get(name, {}), ledger)
+        checked = kind(name).verify(kind(name).read(tables), made.get(name, {}), ledger)
         found.differences += checked.differences
         found.unchecked += checked.unchecked
         found.labels += checked.labels

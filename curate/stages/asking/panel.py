@@ -5,17 +5,18 @@ A stage asks twice with equal texts: the ledger knows the first answer, so nothi
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Literal
 
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError
-from curate.llm import questions
+from curate.llm import questions, recorded_votes
 from curate.llm.questions import Question, Said
-from curate.stages.asking.llm_questions import NONE, Ask, AskedModel, QuestionClient, Talk
+from curate.llm.recorded_votes import Answers, Verdict, verdict
+from curate.stages.asking.llm_questions import Ask, AskedModel, QuestionClient, Talk
 
-Answers = Mapping[str, str]
-"""Judge -> the label that it chose, or the status of what is no answer: failed, refused, unparsed."""
-Verdict = Literal["confirmed", "rejected", "contested", "incomplete", "unconfirmed"]
+__all__ = ["ASKED", "Answers", "Verdict", "ask_panel", "asked_facts", "refuse_one_family", "verdict"]
+
+ASKED = "asked.json"
+"""What a stage writes beside its tables of whom it has asked what, for the manifest of an export."""
 
 
 def ask_panel(
@@ -52,22 +53,6 @@ def ask_panel(
     return {name: votes for name, votes in found.items() if len(votes) == len(panel)}
 
 
-def verdict(answers: Answers, wanted: str) -> Verdict:
-    """Return what a panel's answers say of an item that should get the answer `wanted`.
-
-    confirmed: all say so; rejected: none says so; contested: some do and some do not; incomplete: one has given no
-    answer; unconfirmed: nobody was asked.
-    """
-    said = set(answers.values())
-    if not said:
-        return "unconfirmed"
-    if said & set(NONE):
-        return "incomplete"
-    if said == {wanted}:
-        return "confirmed"
-    return "contested" if wanted in said else "rejected"
-
-
 def refuse_one_family(place: str, panel: Sequence[AskedModel], writer: AskedModel | None) -> None:
     """Raise ConfigError if nobody, one judge twice, or the writer's family alone would judge; `place` is a setting."""
     names = [model.name for model in panel]
@@ -88,7 +73,7 @@ def asked_facts(asked: Mapping[str, tuple[Question, Sequence[AskedModel]]]) -> d
     """Return question name -> the question and who was asked, of which `curate verify` builds every request again."""
     return {
         name: {
-            "question": question.model_dump(mode="json"),
+            "question": recorded_votes.written(question),
             "panel": {
                 model.name: {
                     "judge": digest(model.identity),

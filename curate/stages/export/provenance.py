@@ -9,8 +9,10 @@ from curate.core.config import Json, digest
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.core.scale import FIVE
+from curate.formats.kinds import kinds
 from curate.panel import voting
 from curate.panel.voting import EXPERTS, FITTED, PAIR
+from curate.stages.asking.panel import ASKED
 from curate.stages.context import Context
 from curate.stages.export.config import Config
 from curate.system.files import read_json
@@ -39,6 +41,19 @@ def made_from(
         "seed": context.seed,
         "prefixed": prefixed,
     }
+
+
+def made_of_kinds(context: Context, benchmark: Benchmark) -> dict[str, Json]:
+    """Return `kinds`, kind -> `asked`: which questions its stage has put to which judges; empty if none has asked.
+
+    Judges are named as the pipeline names them. Addresses, keys and prices are in no question and in no digest.
+    """
+    found: dict[str, Json] = {}
+    for each in kinds():
+        path = context.folder(each.stage) / ASKED if each.stage and each.present(benchmark) else None
+        if path is not None and path.is_file() and (asked := read_json(path)):
+            found[each.name] = {"asked": asked}
+    return {"kinds": found} if found else {}
 
 
 def _key(identity: Mapping[str, Json]) -> dict[str, Json]:

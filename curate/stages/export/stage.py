@@ -29,7 +29,7 @@ from curate.review import relevance_desks
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
 from curate.stages.export.config import Config
-from curate.stages.export.provenance import made_from
+from curate.stages.export.provenance import made_from, made_of_kinds
 from curate.stages.facts import card_facts
 from curate.stages.facts.reckoning import NO_POSITIVE, nothing_left
 from curate.stages.judge.config import Config as JudgeConfig
@@ -82,7 +82,8 @@ def run(config: Config, context: Context) -> Report:
     benchmark, renamed = prefixed(benchmark)
     integrity.check(_counted(benchmark, context, "checking the corpus"))
     labels = made_from(context, benchmark, judged, config, prefixed=renamed is not None)
-    _write(config, context, benchmark, renamed, {"labels": labels, "dependence": common})
+    made: dict[str, Json] = {"labels": labels, "dependence": common, **made_of_kinds(context, benchmark)}
+    _write(config, context, benchmark, renamed, made)
     left_out = _left_out(context, queries, short)
     write_table(context.out, "dropped", left_out)
     counts: dict[str, Json] = {
@@ -275,4 +276,4 @@ def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.D
 OF_KINDS = tuple(dict.fromkeys(kind.stage for kind in kinds() if kind.stage))
 """Stages that make a kind's table: each is exported where it has run."""
 AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", *OF_KINDS)
-STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=OF_KINDS, version=8)
+STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=OF_KINDS, version=9)

@@ -17,8 +17,9 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, RunFailed
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
+from curate.llm.questions import Question
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
-from curate.stages.asking.panel import refuse_one_family
+from curate.stages.asking.panel import ASKED, asked_facts, refuse_one_family
 from curate.stages.context import Context, Report, Stage
 from curate.stages.edits import dictionary, synonyms
 from curate.stages.edits.rewriting import RULES
@@ -32,10 +33,10 @@ from curate.stages.sts.figures import SPLITS, StsResult
 from curate.stages.sts.llm_rewriting import KINDS, Rules, bare
 from curate.stages.sts.sentences import YES, Sentence, SentenceWriter, choose, confirm, confirmed
 from curate.system import resources
-from curate.system.files import frame, sha256, write_table
+from curate.system.files import frame, sha256, write_json, write_table
 
 PURPOSE = "sts"
-ASKED = ("words", "sentences")
+QUESTIONS = ("words", "sentences")
 """What the panel is asked about."""
 
 
@@ -56,6 +57,10 @@ def run(config: Config, context: Context) -> Report:
     write_table(context.out, "sentences", figures.sentences(made.draft.sentences, spelled))
     left_out = {**made.choice.left_out, **figures.lost(made), **undrawn}
     write_table(context.out, "dropped", figures.dropped(left_out, made))
+    panel = _panel(config, context)
+    write_json(
+        context.out / ASKED, asked_facts({name: (each, panel) for name, each in _questions(config, context).items()})
+    )
     told: dict[str, Json] = {"generator": config.generator, "models": models, "prompts": _prompts(config, context)}
     facts = {**told, **figures.facts(made, pairs, config.panel, context.seed), **billing.facts(paid)}
     failed = made.draft.failed
@@ -84,7 +89,7 @@ def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], d
     """Confirm the words, choose a word of each query, write the sentences and have them confirmed."""
     book, wording = dictionary.dictionary(config, context, "sts"), materials.wording(context)
     asks = wording.asks if wording else materials.ends_in_a_mark
-    panel = [AskedModel.named(context, name, "sts.panel", PURPOSE) for name in config.panel]
+    panel = _panel(config, context)
     votes, entries = dict[int, dict[str, str]](), book.entries
     if config.confirm_dictionary:
         rules = Rules(Lexer(entries), asks, config.length)
@@ -111,6 +116,10 @@ def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], d
         writer.draft.failed += confirm(writer.draft.sentences, panel, question, desk)
     rejected = [each for each in book.entries if each not in set(entries)]
     return StsResult(book, rejected, votes, choice, writer.draft)
+
+
+def _panel(config: Config, context: Context) -> list[AskedModel]:
+    return [AskedModel.named(context, name, "sts.panel", PURPOSE) for name in config.panel]
 
 
 def _refuse_failed(votes: Mapping[int, Mapping[str, str]]) -> None:
@@ -170,10 +179,15 @@ def _models(config: Config, context: Context) -> list[AskedModel]:
     return [AskedModel.named(context, name, key, PURPOSE) for name, key in names]
 
 
+def _questions(config: Config, context: Context) -> dict[str, Question]:
+    """Return what the panel was asked: `words`, `sentences`, or nothing where there is none."""
+    names = [name for name in QUESTIONS if config.panel and (name == "sentences" or config.confirm_dictionary)]
+    return {name: materials.panel_question(context, name) for name in names}
+
+
 def _prompts(config: Config, context: Context) -> list[Json]:
     """Return name and digest of every prompt that a model was asked with."""
-    names = [name for name in ASKED if config.panel and (name == "sentences" or config.confirm_dictionary)]
-    used = [(each.name, each.digest) for each in (materials.panel_question(context, name) for name in names)]
+    used = [(each.name, each.digest) for each in _questions(config, context).values()]
     if config.generator != TEMPLATES:
         writing = materials.generator_prompt(context)
         used.insert(0, (writing.name, writing.digest))
@@ -210,7 +224,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     longer = dictionary.longer(context)
     files = [dictionary.path(config, context), *map(resources.data_file, (materials.TEMPLATES, RULES))]
     files += filter(None, (config.lexicon, longer))
-    asked = [materials.panel_question(context, name).digest for name in ASKED]
+    asked = [materials.panel_question(context, name).digest for name in QUESTIONS]
     return {
         "files": [sha256(path) for path in files],
         "models": [model.identity for model in models],
@@ -235,4 +249,4 @@ def preflight(config: Config, context: Context) -> None:
         provider(model.settings)
 
 
-STAGE = Stage("sts", Config, ("diversify",), run, fingerprint, preflight, head=("language", "seed"))
+STAGE = Stage("sts", Config, ("diversify",), run, fingerprint, preflight, head=("language", "seed"), version=2)
