@@ -15,7 +15,7 @@ dependence    what the judges have in common: `warnings`, with which the card op
 agreement     figures by name, nested at will; None is shown as "not defined"
 experts       what samples that people read prove of the labels: a row per figure, a column per kind of labels
 privacy       what was done about personal data, a list of sentences
-sts           how the pairs of sentences were made
+kinds         stage that makes a kind of benchmark -> what it reported of the making; see `_made`
 counts        figures of the whole run, such as what each stage dropped
 """
 
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 BASE = ("formats/kinds/templates/card.md.j2", "formats/kinds/templates/judged.md.j2")
 OVERVIEW = "formats/exporters/templates/overview.md.j2"
 _SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
-_OWN = frozenset((*_SAID, "parts", "dependence", "experts", "privacy", "sts", "counts"))
+_OWN = frozenset((*_SAID, "parts", "dependence", "experts", "privacy", "kinds", "counts"))
 _MADE = "how it was made"
+_FATE = ("planned", "built", "dropped")
 _SIZES = {"1K": 10**3, "10K": 10**4, "100K": 10**5, "1M": 10**6, "10M": 10**7, "100M": 10**8}
 """Bounds of the hub's classes of size."""
 
@@ -82,6 +83,7 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
             task=front["mteb"]["name"],
             module=module,
             abstask=name,
+            **_made(benchmark, kind),
             **kind.of_card(benchmark),
             tables=tables,
             counts=counts,
@@ -91,6 +93,20 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
             construction={key: value for key, value in facts.items() if key not in _OWN},
         )
     )
+
+
+def _made(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
+    """Return what a kind's own stage reported: `made`, and as `fate` what became of its items.
+
+    `planned`, `built` and `dropped` (reason -> count) of those facts are the `fate`, a row each; None where they lack.
+    """
+    of_stages: Any = benchmark.facts.get("kinds") or {}
+    facts = of_stages.get(kind.stage) or {}
+    made = {name: fact for name, fact in facts.items() if name not in _FATE}
+    if len(facts) - len(made) < len(_FATE):
+        return {"made": made, "fate": None}
+    dropped = {f"dropped: {reason}": count for reason, count in facts["dropped"].items()}
+    return {"made": made, "fate": {"planned": facts["planned"], "built": facts["built"], **dropped}}
 
 
 def form() -> str:

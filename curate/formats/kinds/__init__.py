@@ -32,3 +32,8 @@ def of_type(name: str) -> BenchmarkKind | None:
 def kinds() -> Sequence[BenchmarkKind]:
     """Return all kinds, ours first, each in its place: the order of folders and of tables on a page."""
     return [kind(name) for name in [*KINDS.builtin, *sorted(KINDS.others())]]
+
+
+def stages() -> tuple[str, ...]:
+    """Return the stages that make tables of kinds, each once, in the order of the kinds."""
+    return tuple(dict.fromkeys(each.stage for each in kinds() if each.stage))

@@ -112,9 +112,17 @@ class BenchmarkKind(Protocol):
     table: str = ""
     """The stage's table, in `Benchmark.tables` under this name."""
     section: str = ""
-    """Path, below the package, of the template of its section of the report page; without one it has none."""
+    """Path, below the package or absolute, of the template of its section of the report page; without one it has none.
+
+    It is given `facts` (of its stage), `words` (of the page; `words.kind` are its own) and the page's macros, such as
+    `grid`. Heading, items planned, built and dropped, and what people said of them are the page's.
+    """
     section_words: str = ""
-    """Path, below the package, of the words of that section: language -> words."""
+    """Path, below the package or absolute, of the words of that section, a YAML file: language -> words.
+
+    `section` is its title, `stage` the name of its stage and `unit` what that counts; `tables` and `reasons`, which
+    may be left out, say what those of `dropped` are called. All others are the template's own.
+    """
 
     @property
     def configs(self) -> Mapping[str, "pa.Schema"]:

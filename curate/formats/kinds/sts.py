@@ -37,6 +37,8 @@ class Sts(BenchmarkKind):
     scorer = "curate.evaluation.models.scorers:PairScorer"
     stage = "sts"
     table = "pairs"
+    section = "formats/kinds/templates/sts_section.html.j2"
+    section_words = "formats/kinds/templates/sts.yaml"
 
     @property
     def configs(self) -> Mapping[str, "pa.Schema"]:

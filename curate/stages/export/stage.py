@@ -22,7 +22,7 @@ from curate.formats.exporters.candidates import candidates
 from curate.formats.exporters.card import form
 from curate.formats.exporters.graded import Gain, gains
 from curate.formats.exporters.ids import prefixed
-from curate.formats.kinds import kinds
+from curate.formats.kinds import kinds, stages
 from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
 from curate.review import relevance_desks
@@ -273,7 +273,5 @@ def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.D
     return frame("dropped", rows)
 
 
-OF_KINDS = tuple(dict.fromkeys(kind.stage for kind in kinds() if kind.stage))
-"""Stages that make a kind's table: each is exported where it has run."""
-AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", *OF_KINDS)
-STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=OF_KINDS, version=9)
+AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", *stages())
+STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=stages(), version=9)

@@ -6,6 +6,7 @@ from typing import Any, cast
 import polars as pl
 
 from curate.core.config import Json
+from curate.formats import kinds
 from curate.formats.exporters.contributors import parts
 from curate.llm.providers import presets
 from curate.panel import judge_dependence
@@ -65,7 +66,6 @@ def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]
     judged: dict[str, Any] = dict(context.done("judge").facts)
     resolved: dict[str, Any] = dict(context.done("resolve").facts)
     panel: list[str] = agreed["panel"]
-    sts = context.report("sts")
     return {
         "weak_judges": run_figures.only_heuristics(panel, judged["heuristic"]),
         "judges": _judges(context, judged, panel),
@@ -75,7 +75,7 @@ def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]
         "dependence": warned(common),
         "experts": _experts(context),
         "privacy": _privacy(context, suspicious),
-        "sts": dict(sts.facts) if sts else None,
+        "kinds": {stage: dict(did.facts) for stage in kinds.stages() if (did := context.report(stage))},
         "counts": _counts(agreed["counts"], resolved["counts"]),
         **settings(context),
         "labels": resolved["policy"],

@@ -74,12 +74,20 @@ def sentences(written: Sequence[Sentence], spelled: Mapping[str, str]) -> pl.Dat
     return frame("sentences", rows).sort("query_id", "kind")
 
 
-def facts(made: StsResult, pairs: pl.DataFrame, panel: Sequence[str], seed: int) -> dict[str, Json]:
-    """Return the figures of the set: how it was made, how far judges agree, and for each split what `balance` has."""
+def facts(
+    made: StsResult, pairs: pl.DataFrame, left_out: Mapping[str, str], panel: Sequence[str], seed: int
+) -> dict[str, Json]:
+    """Return the figures of the set: how it was made, how far judges agree, and for each split what `balance` has.
+
+    A pair is planned of each query; `left_out` is query -> why there is none.
+    """
     draft = made.draft
     votes = [(each.task.query_id, each.votes) for each in draft.sentences]
     outcomes = {kind: Counter(each.outcome for each in draft.sentences if each.kind == kind) for kind in KINDS}
     return {
+        "planned": len(pairs) + len(left_out),
+        "built": len(pairs),
+        "dropped": dict(Counter(left_out.values()).most_common()),
         "dictionary": {
             "rows": len(made.book.entries) + len({fault.line for fault in made.book.faults}),
             "faulty": dict(sorted(Counter(fault.reason for fault in made.book.faults).items())),

@@ -62,7 +62,7 @@ def run(config: Config, context: Context) -> Report:
         context.out / ASKED, asked_facts({name: (each, panel) for name, each in _questions(config, context).items()})
     )
     told: dict[str, Json] = {"generator": config.generator, "models": models, "prompts": _prompts(config, context)}
-    facts = {**told, **figures.facts(made, pairs, config.panel, context.seed), **billing.facts(paid)}
+    facts = {**told, **figures.facts(made, pairs, left_out, config.panel, context.seed), **billing.facts(paid)}
     failed = made.draft.failed
     return Report(
         len(queries),
