@@ -16,7 +16,7 @@ from curate.stages.paraphrase.pairs import EDIT, NO, PARAPHRASE, YES, CandidateP
 from curate.system.files import frame
 
 SPLITS = ("test", "train")
-UNMATCHED = "no pair of the other label has its overlap"
+UNMATCHED = "not drawn when overlap was matched"
 REASONS = {
     "rejected": "the panel says otherwise",
     "contested": "the panel does not agree",
