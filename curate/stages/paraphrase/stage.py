@@ -143,8 +143,7 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 
 def preflight(config: Config, context: Context) -> None:
-    """Check the dictionary, and the keys of the models."""
-    templates.lexer(config, context)
+    """Check the keys of the models."""
     for model in () if context.consent.offline else _models(config, context):
         provider(model.settings)
 

@@ -391,6 +391,12 @@ def test_a_language_without_templates_needs_a_model(tmp_path: Path) -> None:
     (tmp_path / "de.yaml").write_text(json.dumps(settings), encoding="utf-8")
     done = curate(tmp_path, "run", "de.yaml")
     assert "paraphrase.generator: there are no templates for de" in done.stderr
+    with vendor(lambda _query, _text: "S", lambda call: vote(False) if call.passages else write(call)) as server:
+        judges = {name: {"kind": "openai", "model": model, "base_url": server.url} for name, model in MODELS[:2]}
+        settings |= {"judges": judges, "paraphrase": {"retrievers": MINERS, "generator": "g", "panel": ["a"]}}
+        (tmp_path / "de.yaml").write_text(json.dumps(settings), encoding="utf-8")
+        done = curate(tmp_path, "run", "de.yaml", "--yes")
+    assert done.returncode == 0, done.stderr
 
 
 def test_who_was_asked_what_is_written_down(run: Path, serve: Callable[[Behaviour], Vendor]) -> None:
