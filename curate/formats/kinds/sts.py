@@ -10,7 +10,15 @@ from curate.core.protocols import Benchmark
 from curate.formats.kinds import words
 from curate.formats.kinds.checks import empty, listed, repeated, sentence
 from curate.formats.kinds.confirmed import PublishedItem, otherwise
-from curate.formats.kinds.kind import BenchmarkKind, ExportTable, KindCheck, MtebClass, TaskContent, configured
+from curate.formats.kinds.kind import (
+    BenchmarkKind,
+    ExportTable,
+    KindCheck,
+    MtebClass,
+    ReviewItems,
+    TaskContent,
+    configured,
+)
 from curate.formats.kinds.lengths import Lengths, rounded
 from curate.ledger import Ledger
 from curate.llm.recorded_votes import Answers, verdict, votes
@@ -78,6 +86,19 @@ class Sts(BenchmarkKind):
         """Return the description, and one prompt for both sentences."""
         said = words.of(language)
         return said["description"][self.name], said["similar"]
+
+    def to_review(self, table: pl.DataFrame) -> ReviewItems:
+        """Return the pairs, of which people say whether both sentences mean the same; a stratum per split and kind."""
+        label = pl.when(pl.col("label") == 1).then(pl.lit("yes")).otherwise(pl.lit("no"))
+        stratum = pl.concat_str("split", "kind", separator=", ")
+        rows = table.select(item_id="pair_id", text1="sentence1", text2="sentence2", label=label, stratum=stratum)
+        said = words.of("en")["same"], words.of("zh")["same"]
+        return ReviewItems(
+            rows,
+            ("yes", "no"),
+            {"en": said[0]["question"], "zh": said[1]["question"]},
+            {"en": said[0]["answers"], "zh": said[1]["answers"]},
+        )
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Return the pairs of both splits."""
