@@ -13,6 +13,8 @@ KINDS: Registry[Callable[[], BenchmarkKind]] = Registry(
         "graded": "curate.formats.kinds.retrieval:Graded",
         "reranking": "curate.formats.kinds.reranking:Reranking",
         "sts": "curate.formats.kinds.sts:Sts",
+        "gradient-edit": "curate.formats.kinds.gradient:GradientEdit",
+        "gradient-mix": "curate.formats.kinds.gradient:GradientMix",
     },
 )
 """Kinds by name; other packages add theirs under the entry-point group `curate.kinds`."""

@@ -175,7 +175,7 @@ def _facts(
         "planned_by_kind": planned_by_kind,
         "built_by_kind": built,
         "items": {kind: len(each) for kind, each in rows.items()},
-        "figures": {kind: made[kind](each, seed) if each else None for kind, each in rows.items()},
+        "figures": {kind: figure(rows[kind], seed) if rows.get(kind) else None for kind, figure in made.items()},
     }
 
 
