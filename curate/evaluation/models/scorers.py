@@ -6,8 +6,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from curate.core.config import Json
 from curate.evaluation.models import perquery
 from curate.formats.kinds.kind import BenchmarkKind
+from curate.stats.replicated import Replicated, of_sums
 from curate.stats.significance import Statistic, mean, means, pearson, products
 from curate.stats.tally import Floats
 
@@ -25,6 +27,16 @@ class ScoredTask(Protocol):
     @property
     def readings(self) -> tuple[str, ...]:
         """Return by what readings of doubt, or of grades, an item is scored."""
+        ...
+
+    @property
+    def made(self) -> Any:  # noqa: ANN401 - mteb has no types
+        """Return mteb's task, whose attributes say what was drawn and embedded."""
+        ...
+
+    @property
+    def training(self) -> Any:  # noqa: ANN401
+        """Return the split that classifiers are trained on."""
         ...
 
     @property
@@ -56,6 +68,8 @@ class Scorer(Protocol):
     """Whether an item has a score of its own."""
     searched: bool = False
     """Whether a whole corpus was searched: documents may be unjudged or in doubt, and BM25's rank says how hard."""
+    exchanged: bool = True
+    """Whether two models can exchange the results of an item, for the randomisation test; else items are resampled."""
     statistic: Statistic = staticmethod(mean)
     """Makes a score of the sum of rows of `sums`."""
 
@@ -66,6 +80,22 @@ class Scorer(Protocol):
     def sums(self, values: Values, reading: str) -> Floats:
         """Return one row per item, of which `statistic` makes a score when they are added."""
         return means(np.array(values[reading]))
+
+    def size(self, values: Values) -> int:
+        """Return how many items are resampled."""
+        return len(next(iter(values.values())))
+
+    def score(self, values: Values, reading: str) -> Replicated:
+        """Return the measure that counts, on resampled items."""
+        return of_sums(self.sums(values, reading), self.statistic)
+
+    def beside(self, _values: Values, /) -> Mapping[str, Replicated]:
+        """Return further measures by name, on the same resampled items."""
+        return {}
+
+    def counted(self, _values: Values, /) -> Mapping[str, Json]:
+        """Return further figures by name that have no interval, such as the spread over draws."""
+        return {}
 
 
 class RetrievalScorer(Scorer):
