@@ -33,4 +33,4 @@ def macro_f1(sums: Floats) -> Floats:
     true, said, right = columns[..., :1, :], columns[..., 1::2, :], columns[..., 2::2, :]
     there = (true + said) > 0
     f1 = np.where(there, divided(2 * right, true + said), 0.0).sum(axis=-1)
-    return divided(f1, there.sum(axis=-1)).mean(axis=-1)
+    return np.asarray(divided(f1, there.sum(axis=-1)).mean(axis=-1))

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -35,7 +36,7 @@ def alike_in_length(one: str, other: str) -> float:
 
 def _counts(text: str) -> Counter[str]:
     low = text.lower()
-    return Counter(low) + Counter(first + second for first, second in zip(low, low[1:], strict=False))
+    return Counter(low) + Counter(first + second for first, second in pairwise(low))
 
 
 def drawn(

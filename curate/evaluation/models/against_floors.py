@@ -1,5 +1,6 @@
 """Models against the best floor or shortcut of a task: one that is not above it has shown nothing."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from curate.evaluation.models.board import Board
 from curate.evaluation.models.scoring import point
 from curate.stats.bootstrap import DIGITS, from_replicates
 from curate.stats.significance import needed
+from curate.stats.tally import Floats
 
 
 def against_floors(board: Board) -> dict[str, Any] | None:
@@ -20,18 +22,23 @@ def against_floors(board: Board) -> dict[str, Any] | None:
         return None
     best = max(board.floors, key=lambda each: each.scored.main)
     column = len(board.scored) + list(board.floors).index(best)
-    bound, rows = point(board.task.scorer, best.scored.values), []
+    bound = point(board.task.scorer, best.scored.values)
+    rows: list[dict[str, Any]] = []
     for place, scored in enumerate(board.scored):
         apart = board.drawn[:, place] - board.drawn[:, column]
         found = from_replicates(point(board.task.scorer, scored.values) - bound, apart, board.items)
-        _, smallest = needed(0.0, float(np.nanstd(apart)) * np.sqrt(board.items), board.items)
         rows.append(
             {
                 "model": scored.model,
                 **found.shown(),
                 "above": found.low is not None and found.low > 0,
-                "smallest": round(float(smallest), DIGITS),
+                "smallest": _smallest(apart, board.items),
             }
         )
     rows.sort(key=lambda row: (-row["value"], row["model"]))
     return {"best": best.name, "sort": best.sort, "score": best.scored.main, "models": rows}
+
+
+def _smallest(apart: Floats, items: int) -> float | None:
+    defined = apart[~np.isnan(apart)]
+    return round(needed(0.0, float(defined.std()) * math.sqrt(items), items)[1], DIGITS) if len(defined) else None

@@ -68,6 +68,7 @@ class Board:
         for each in self.every:
             named = self.task.scorer.beside(each.values)
             shown = figures(list(named.values()), self.items, self.seed, self.replicates) if named else []
-            plain = self.task.scorer.counted(each.values)
-            found.append({**dict(zip(named, (figure.shown() for figure in shown), strict=True)), **plain})
+            plain = {name: Figure(value) for name, value in self.task.scorer.counted(each.values).items()}
+            both = {**dict(zip(named, shown, strict=True)), **plain}
+            found.append({name: figure.shown() for name, figure in both.items()})
         return found

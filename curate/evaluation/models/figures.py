@@ -38,7 +38,7 @@ def of_task(board: Board, seed: int) -> dict[str, Json]:
         "measure": task.measure,
         "shown": task.kind.mteb.shown,
         "queries": board.items,
-        "pairs_or_texts": len(first.queries),
+        "rows": len(first.queries),
         "verdicts": bool(task.verdicts),
         "graded": bool(task.gains),
         "scores": rows[: len(board.scored)],

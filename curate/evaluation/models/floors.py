@@ -8,6 +8,7 @@ a model's, so that the same scorer makes items of them. They are fitted on the t
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,8 @@ def floors(task: EvaluationTask, folder: Path) -> list[FloorScore]:
     used = [version(name) for name in ("mteb", "scikit-learn", "numpy")]
     path = folder / f"{digest(['floors', VERSION, task.content, task.kind.mteb.type, task.measure, *used])}.json"
     if not path.is_file():
-        found = [asdict(_scored(task, name, saved)) for name, saved in make(task)]
+        every = [_scored(task, name, saved) for name, saved in make(task)]
+        found = [asdict(each) for each in every if not isnan(each.main)]  # nothing varies: no correlation
         folder.mkdir(parents=True, exist_ok=True)
         write_json(path, {"floors": found})
     names = [each.name for each in fields(Scored)]

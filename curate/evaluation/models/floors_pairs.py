@@ -67,7 +67,7 @@ def _alone(one: Sequence[str], other: Sequence[str], labels: Sequence[float], so
 def _keyword(texts: Sequence[str], labels: Floats, fold: Ints) -> Floats:
     held, found = grams(texts), np.zeros(len(texts))
     for part in range(FOLDS):
-        known, asked = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
+        known, asked = (np.flatnonzero(each).tolist() for each in (fold != part, fold == part))
         rule = keyword_rule([held[i] for i in known], [int(labels[i]) for i in known], 0)
         found[asked] = rule([held[i] for i in asked])
     return found
@@ -78,7 +78,7 @@ def _linear(texts: Sequence[str], labels: Floats, fold: Ints) -> Floats:
 
     found = np.zeros(len(texts))
     for part in range(FOLDS):
-        known, asked = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
+        known, asked = (np.flatnonzero(each).tolist() for each in (fold != part, fold == part))
         learnt = [texts[i] for i in known]
         model = tfidf(learnt)
         fitted = LogisticRegression(max_iter=100).fit(model.transform(learnt), labels[known])

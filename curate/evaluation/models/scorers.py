@@ -6,7 +6,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from curate.core.config import Json
 from curate.evaluation.models import perquery
 from curate.formats.kinds.kind import BenchmarkKind
 from curate.stats.replicated import Replicated, of_sums
@@ -73,7 +72,7 @@ class Scorer(Protocol):
     statistic: Statistic = staticmethod(mean)
     """Makes a score of the sum of rows of `sums`."""
 
-    def items(self, saved: Mapping[str, Any], task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
+    def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return the fields of `Scored` that come from what mteb saved: ids, values, first relevant ranks, doubt."""
         ...
 
@@ -93,7 +92,7 @@ class Scorer(Protocol):
         """Return further measures by name, on the same resampled items."""
         return {}
 
-    def counted(self, _values: Values, /) -> Mapping[str, Json]:
+    def counted(self, _values: Values, /) -> Mapping[str, float]:
         """Return further figures by name that have no interval, such as the spread over draws."""
         return {}
 
@@ -104,7 +103,7 @@ class RetrievalScorer(Scorer):
     unit = "queries"
     searched = True
 
-    def items(self, saved: Mapping[str, Any], task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
+    def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return scores per query; a query without a ranking scores 0, as mteb has it."""
         rankings = saved
         labels = {query: gains for query, gains in data["relevant_docs"].items() if any(g > 0 for g in gains.values())}
@@ -140,7 +139,7 @@ class PairScorer(Scorer):
     single = False
     statistic = staticmethod(pearson)
 
-    def items(self, saved: Mapping[str, Any], _task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
+    def items(self, saved: Any, _task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return the cosine and the label of every pair."""
         cosines = [float(each) for each in saved["cosine_scores"]]
         values = {"similarity": cosines, "label": [float(each) for each in data["score"]]}

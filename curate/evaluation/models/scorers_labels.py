@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.evaluation.models.scorers import ScoredTask, Scorer, Values
 from curate.stats.bootstrap import DIGITS
@@ -27,7 +26,7 @@ class ClassificationScorer(Scorer):
     single = False
     statistic: Statistic = staticmethod(macro_f1)
 
-    def items(self, saved: Sequence[Sequence[Any]], task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
+    def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return the label of every test text, and what each classifier predicted."""
         column = task.made.label_column_name
         labels = list(data[column])
@@ -40,7 +39,7 @@ class ClassificationScorer(Scorer):
         """Return per text and class what every draw's precision and recall are made of."""
         return self._of(values, drawn(values, DRAW))
 
-    def counted(self, values: Values) -> Mapping[str, Json]:
+    def counted(self, values: Values) -> Mapping[str, float]:
         """Return the standard deviation of macro-F1 over draws, as numpy has it."""
         found = [float(macro_f1(self._of(values, [each]).sum(axis=0))) for each in drawn(values, DRAW)]
         return {"sd over draws": round(float(np.std(found)), DIGITS)}
@@ -60,7 +59,7 @@ class ClusteringScorer(Scorer):
     single = False
     exchanged = False
 
-    def items(self, saved: Mapping[str, Any], task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
+    def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return the label of every embedded text, and by draw its cluster and how often it was drawn."""
         labels = list(data[task.made.label_column_name])
         if any(isinstance(each, list) for each in labels) or len(saved) != 1:
@@ -79,7 +78,7 @@ class ClusteringScorer(Scorer):
         """Return the mean V-measure over draws."""
         return mean_of(self._each(values))
 
-    def counted(self, values: Values) -> Mapping[str, Json]:
+    def counted(self, values: Values) -> Mapping[str, float]:
         """Return mean AMI, as scikit-learn computes it, and the standard deviation of V over draws."""
         from sklearn.metrics import adjusted_mutual_info_score
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from curate.core.config import Json
 from curate.evaluation.models.scorers import ScoredTask, Scorer, Values
 from curate.stats.replicated import Replicated, average_precision, best, grouped, mean_value, spearman
 from curate.stats.tally import Floats, Ints
@@ -42,7 +41,7 @@ class _OfSources(Scorer):
 class PairClassificationScorer(_OfSources):
     """Average precision, by the best of mteb's similarities; beside it the share of sources whose pair is preferred."""
 
-    def items(self, saved: Mapping[str, Any], task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
+    def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return label, source and similarities of every pair, distances with their sign turned."""
         values = {LABEL: [float(each) for each in data[task.made.label_column_name]], SOURCE: sources(data)}
         values |= {name: _similar(name, saved[name]) for name in SIMILARITIES}
@@ -63,7 +62,7 @@ class PairClassificationScorer(_OfSources):
 class LevelScorer(_OfSources):
     """Spearman's rho of cosines and levels over all pairs; beside it the same within each source, and strict order."""
 
-    def items(self, saved: Mapping[str, Any], _task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
+    def items(self, saved: Any, _task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return the cosine, the level and the source of every pair."""
         values = {LABEL: [float(each) for each in data["score"]], SOURCE: sources(data), COSINE: list(saved[COSINE])}
         return {"queries": _places(values), "values": values, "first": []}
@@ -78,7 +77,7 @@ class LevelScorer(_OfSources):
         found = {"rho within source": within_rho(*args), "strict order": rising(*args)}
         return {name: mean_value(each) for name, each in found.items() if not np.isnan(each).all()}
 
-    def counted(self, values: Values) -> Mapping[str, Json]:
+    def counted(self, values: Values) -> Mapping[str, float]:
         """Return how many sources have several levels and equal scores: rho is not defined there."""
         args = np.array(values[COSINE]), np.array(values[LABEL]), _sources(values)
         undefined = np.isnan(within_rho(*args)) & ~np.isnan(rising(*args))

@@ -72,8 +72,7 @@ class EvaluationTask:
         return self._split(self.made.train_split)
 
     def _split(self, name: str) -> Foreign:
-        held = self.made.dataset[self.subset] if self.subset in self.made.dataset else self.made.dataset
-        return held[name]
+        return self.made.dataset.get(self.subset, self.made.dataset)[name]
 
     @property
     def subset(self) -> str:
