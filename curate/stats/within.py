@@ -1,6 +1,7 @@
 """Figures of a source from the scores of its pairs: right order of two labels, rank correlation and order of levels."""
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def rising(scores: Floats, levels: Floats, source: Ints) -> Floats:
     def strict(own: Floats, marks: Floats) -> float:
         steps = np.unique(marks)
         bounds = [(own[marks == step].min(), own[marks == step].max()) for step in steps]
-        return float(all(low[1] < high[0] for low, high in zip(bounds, bounds[1:], strict=False)))
+        return float(all(low[1] < high[0] for low, high in pairwise(bounds)))
 
     return _by_source(lambda own, marks: strict(own, marks) if len(set(marks)) > 1 else np.nan, scores, levels, source)
 

@@ -26,9 +26,10 @@ def kind(name: str) -> BenchmarkKind:
     return KINDS.load(name)()
 
 
-def of_type(name: str) -> BenchmarkKind | None:
-    """Return the first kind of a type of mteb's; None if none is of it."""
-    return next((each for each in kinds() if each.mteb.type == name), None)
+def of_type(name: str, main_score: str = "") -> BenchmarkKind | None:
+    """Return the first kind of a type of mteb's, one with this main score before others; None if none is of it."""
+    alike = [each for each in kinds() if each.mteb.type == name]
+    return next((each for each in alike if each.mteb.main_score == main_score), alike[0] if alike else None)
 
 
 def kinds() -> Sequence[BenchmarkKind]:
