@@ -98,8 +98,8 @@ Columns = dict[str, pl.DataType | type[pl.DataType]]
 _TEXT = pl.String
 _HITS = pl.List(pl.Struct({"retriever": pl.String, "rank": pl.Int32, "score": pl.Float64}))
 _VOTES = pl.List(pl.Struct({"judge": pl.String, "grade": pl.String}))
-_ANSWERS = pl.List(pl.Struct({"judge": pl.String, "answer": pl.String}))
 _TEXTS = pl.List(pl.String)
+_ANSWERS = pl.List(pl.Struct({"judge": pl.String, "answer": pl.String}))
 _VERDICTS: Columns = {"query_id": _TEXT, "doc_id": _TEXT, "verdict": _TEXT, "votes": _VOTES, "policy": _TEXT}
 
 TABLES: Mapping[str, Columns] = {
@@ -230,6 +230,29 @@ TABLES: Mapping[str, Columns] = {
         "attempt": pl.Int32,
         "outcome": _TEXT,
         "answers": _ANSWERS,
+    },
+    "paraphrases": {
+        "pair_id": _TEXT,
+        "query_id": _TEXT,
+        "sentence1": _TEXT,
+        "sentence2": _TEXT,
+        "label": pl.Int32,
+        "kind": _TEXT,
+        "retriever": _TEXT,
+        "rank": pl.Int32,
+        "overlap": pl.Float64,
+        "split": _TEXT,
+        "group": _TEXT,
+        "verdict": _TEXT,
+        "votes": _ANSWERS,
+    },
+    "originals": {
+        "query_id": _TEXT,
+        "text": _TEXT,
+        "pair_id": _TEXT,
+        "paraphrase": _TEXT,
+        "verdict": _TEXT,
+        "votes": _ANSWERS,
     },
     "gradients": {
         "item_id": _TEXT,

@@ -13,6 +13,8 @@ KINDS: Registry[Callable[[], BenchmarkKind]] = Registry(
         "graded": "curate.formats.kinds.retrieval:Graded",
         "reranking": "curate.formats.kinds.reranking:Reranking",
         "sts": "curate.formats.kinds.sts:Sts",
+        "paraphrase": "curate.formats.kinds.paraphrase:Paraphrase",
+        "sentence-retrieval": "curate.formats.kinds.sentence_retrieval:SentenceRetrieval",
         "gradient-edit": "curate.formats.kinds.gradient:GradientEdit",
         "gradient-mix": "curate.formats.kinds.gradient:GradientMix",
     },

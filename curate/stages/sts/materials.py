@@ -1,25 +1,16 @@
-"""What an STS set is made with and lies outside of the run: wording and prompts, by language."""
+"""What an STS set is made with and lies outside of the run: prompts, by language."""
 
 from pathlib import Path
 
-from curate.core.config import check, parse_yaml, read_yaml
+from curate.core.config import read_yaml
 from curate.llm.questions import Question, question
 from curate.stages.context import Context
 from curate.stages.edits.dictionary import base_language
 from curate.stages.sts.llm_rewriting import RewritingPrompt, prompt
-from curate.stages.sts.question_templates import Wording
 from curate.system import resources
 
 LANGUAGES = ("zh", "en")
 """Languages that there are prompts in; texts of others are asked about in English."""
-TEMPLATES = "stages/sts/question_templates.yaml"
-
-
-def wording(context: Context) -> Wording | None:
-    """Return what can be written without a model; None for a language without it."""
-    known: dict[str, object] = parse_yaml(resources.template(TEMPLATES))
-    words = known.get(base_language(context))
-    return None if words is None else check(Wording, words, f"question_templates.yaml: {base_language(context)}")
 
 
 def ends_in_a_mark(text: str) -> bool:

@@ -21,7 +21,7 @@ from curate.llm.questions import Question
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
 from curate.stages.asking.panel import ASKED, asked_facts, refuse_one_family
 from curate.stages.context import Context, Report, Stage
-from curate.stages.edits import dictionary, synonyms
+from curate.stages.edits import dictionary, question_templates, synonyms
 from curate.stages.edits.rewriting import RULES
 from curate.stages.edits.synonym_matcher import Lexer
 from curate.stages.edits.synonyms import Entry
@@ -87,7 +87,7 @@ def planned(config: Config, context: Context) -> list[dict[str, Json]]:
 
 def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], desk: QuestionClient) -> StsResult:
     """Confirm the words, choose a word of each query, write the sentences and have them confirmed."""
-    book, wording = dictionary.dictionary(config, context, "sts"), materials.wording(context)
+    book, wording = dictionary.dictionary(config, context, "sts"), question_templates.wording(context)
     asks = wording.asks if wording else materials.ends_in_a_mark
     panel = _panel(config, context)
     votes, entries = dict[int, dict[str, str]](), book.entries
@@ -222,7 +222,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     models = _models(config, context)
     _refuse(config, models, context)
     longer = dictionary.longer(context)
-    files = [dictionary.path(config, context), *map(resources.data_file, (materials.TEMPLATES, RULES))]
+    files = [dictionary.path(config, context), *map(resources.data_file, (question_templates.TEMPLATES, RULES))]
     files += filter(None, (config.lexicon, longer))
     asked = [materials.panel_question(context, name).digest for name in QUESTIONS]
     return {
@@ -238,7 +238,7 @@ def _refuse(config: Config, models: Sequence[AskedModel], context: Context) -> N
     refuse_one_family("sts.panel", models if templates else models[1:], None if templates else models[0])
     if config.confirm_dictionary and not config.panel:
         raise ConfigError("sts.confirm_dictionary: nobody can confirm; name judges in sts.panel")
-    if materials.wording(context) is None and (templates or config.edits):
+    if question_templates.wording(context) is None and (templates or config.edits):
         raise ConfigError(f"sts.generator: there are no templates for {context.language}; name a language model")
 
 

@@ -1,4 +1,4 @@
-"""Question templates: rewording, or another question, without a model; details are changed by `stages/edits`.
+"""Question templates: rewording, or another question, without a model; details are changed by `changes`.
 
 The words are data, `question_templates.yaml`, by language. Nothing here knows what a question means; it is right as
 often as its patterns are: enough to show a pipeline, no replacement for people or a panel.
@@ -10,12 +10,16 @@ from functools import cached_property
 from itertools import accumulate
 from re import Pattern
 
-from curate.core.config import Section
+from curate.core.config import Section, check, parse_yaml
 from curate.core.sampling import generator, shuffled
+from curate.stages.context import Context
 from curate.stages.edits.changes import BROADER, KINDS, edits
+from curate.stages.edits.dictionary import base_language
+from curate.system import resources
 
 EDITS = (*(kind for kind in KINDS if kind != "swap"), BROADER)
 """Kinds of small edits."""
+TEMPLATES = "stages/edits/question_templates.yaml"
 Rewrite = tuple[str, str]
 """A pattern and what takes its place."""
 
@@ -69,6 +73,13 @@ class Wording(Section):
         keep = [(end - len(word), end) for end in ends]
         for each in edits(word.join(pieces), self.language, seed, kinds=EDITS, keep=keep):
             yield each.kind, each.text
+
+
+def wording(context: Context) -> Wording | None:
+    """Return what can be written without a model; None for a language without it."""
+    known: dict[str, object] = parse_yaml(resources.template(TEMPLATES))
+    words = known.get(base_language(context))
+    return None if words is None else check(Wording, words, f"question_templates.yaml: {base_language(context)}")
 
 
 def _rewritten(pieces: Sequence[str], word: str, rewrites: Sequence[Rewrite]) -> Iterator[str]:
