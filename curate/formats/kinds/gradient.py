@@ -54,9 +54,10 @@ class _Gradient(BenchmarkKind):
     default = "items"
     items = ("items",)
     card = "formats/kinds/templates/gradient.md.j2"
-    scorer = "curate.evaluation.models.scorers:PairScorer"
+    scorer = "curate.evaluation.models.scorers_pairs:LevelScorer"
     stage = "gradient"
     table = "gradients"
+    part = True
     made: str
     """Kind of its rows in the stage's table."""
 

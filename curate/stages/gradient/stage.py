@@ -241,10 +241,10 @@ def preflight(config: Config, context: Context) -> None:
 STAGE = Stage(
     "gradient",
     Config,
-    ("diversify", "judge", "consensus", "resolve"),
+    ("diversify", "judge", "consensus", "resolve", PARAPHRASE),
     run,
     fingerprint,
     preflight,
     head=("language", "seed"),
-    optional=("resolve",),
+    optional=("resolve", PARAPHRASE),
 )
