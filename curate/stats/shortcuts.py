@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -35,7 +36,7 @@ def alike_in_length(one: str, other: str) -> float:
 
 def _counts(text: str) -> Counter[str]:
     low = text.lower()
-    return Counter(low) + Counter(first + second for first, second in zip(low, low[1:], strict=False))
+    return Counter(low) + Counter(first + second for first, second in pairwise(low))
 
 
 def drawn(
@@ -81,10 +82,15 @@ def grams(texts: Sequence[str]) -> list[frozenset[str]]:
 
     Characters where most letters of all texts are Chinese or Japanese.
     """
-    letters = [letter for text in texts for letter in text if letter.isalpha()]
-    if 2 * sum(any(low <= letter <= high for low, high in UNSPACED) for letter in letters) > len(letters):
+    if unspaced(texts):
         return [_of(text, CHARACTERS) for text in texts]
     return [_of(_WORD.findall(text.lower()), WORDS) for text in texts]
+
+
+def unspaced(texts: Sequence[str]) -> bool:
+    """Return whether most letters of these texts belong to a script without spaces."""
+    letters = [letter for text in texts for letter in text if letter.isalpha()]
+    return 2 * sum(any(low <= letter <= high for low, high in UNSPACED) for letter in letters) > len(letters)
 
 
 def _of(parts: Sequence[str], sizes: Sequence[int]) -> frozenset[str]:

@@ -82,9 +82,7 @@ def compare(
     return _compared(names, scores, chance, resampled(sums, statistic, seed), len(sums[0]))
 
 
-def compare_bootstrapped(
-    names: Sequence[str], scores: Sequence[float], drawn: Floats, items: int
-) -> list[ModelPair]:
+def compare_bootstrapped(names: Sequence[str], scores: Sequence[float], drawn: Floats, items: int) -> list[ModelPair]:
     """Return every pair of models, as `compare` does, for results that two models cannot exchange: clusters, ranks.
 
     `drawn` are their scores on the same resampled items, shape (replicates, models). p is the share of replicates, with

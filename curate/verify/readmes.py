@@ -70,7 +70,7 @@ def compared(
             candidates=chosen,
             verdicts=verdicts,
             facts=facts,
-            tables={kind(name).table: kind(name).read(tables) for name, tables in written.kinds.items()},
+            tables=_tables(written),
             scale=scale_of(body["labels"]),
             graded=grades,
             replaced=replaced(body["labels"]),
@@ -80,6 +80,15 @@ def compared(
         return [f"README.md: cannot be made again ({type(error).__name__}: {error})"], []
     parts = ", ".join(told(facts))
     return list(_otherwise(folder, wanted)), [f"{_TOLD} ({parts})"] if parts else []
+
+
+def _tables(written: ExportContents) -> dict[str, pl.DataFrame]:
+    """Return the tables of kinds by name; kinds that hold a part of one table give it together."""
+    found: dict[str, pl.DataFrame] = {}
+    for name, tables in written.kinds.items():
+        own, table = kind(name).read(tables), kind(name).table
+        found[table] = pl.concat([found[table], own]) if kind(name).part and table in found else own
+    return found
 
 
 def _otherwise(folder: Path, wanted: Mapping[str, str]) -> Iterator[str]:

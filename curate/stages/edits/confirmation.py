@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from curate.core.config import read_yaml
 from curate.llm.questions import Question, question
-from curate.stages.asking.llm_questions import NONE, AskedModel, QuestionClient
+from curate.llm.recorded_votes import NONE
+from curate.stages.asking.llm_questions import AskedModel, QuestionClient
 from curate.stages.asking.panel import ask_panel
 from curate.stages.context import Context
 from curate.stages.edits.dictionary import base_language
@@ -23,10 +24,14 @@ _LANGUAGES = ("zh", "en")
 
 def edit_questions(context: Context) -> dict[str, Question]:
     """Return name -> question of both that a panel is asked of edits; texts of other languages are asked in English."""
+    return {name: packaged_question(context, name) for name in (PLAUSIBLE, DIFFERENT)}
+
+
+def packaged_question(context: Context, name: str) -> Question:
+    """Return the question `name` in the language of the texts, in English where there is none in it."""
     language = base_language(context)
-    suffix = language if language in _LANGUAGES else "en"
-    paths = {name: resources.find("prompts", f"{name}-{suffix}.yaml") for name in (PLAUSIBLE, DIFFERENT)}
-    return {name: question(read_yaml(path), str(path)) for name, path in paths.items()}
+    path = resources.find("prompts", f"{name}-{language if language in _LANGUAGES else 'en'}.yaml")
+    return question(read_yaml(path), str(path))
 
 
 def confirm_edits(
