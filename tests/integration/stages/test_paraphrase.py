@@ -294,7 +294,8 @@ def test_a_kill_and_a_second_try_pay_nothing_twice(
     assert curate(tmp_path, "run", "killed.yaml").returncode == 2  # nothing is allowed yet
     environment = {**os.environ, "CURATE_HOME": str(tmp_path / "home")}
     words = ["run", "killed.yaml", "--yes"]
-    command = [sys.executable, ROOT / "tests/support/killer.py", "after", str(killed_after), *words]
+    killer = str(ROOT / "tests/support/killer.py")
+    command = [sys.executable, killer, "after", str(killed_after), *words]
     killed = subprocess.run(command, cwd=tmp_path, env=environment, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert 0 < len(server.calls) <= killed_after
