@@ -113,6 +113,8 @@ class BenchmarkKind(Protocol):
     """Stage that makes its table; None for a kind that is made of the pool's verdicts."""
     table: str = ""
     """The stage's table, in `Benchmark.tables` under this name."""
+    part: bool = False
+    """Whether its rows are a part of its table, of which other kinds hold the rest."""
     section: str = ""
     """Path, below the package or absolute, of the template of its section of the report page; without one it has none.
 

@@ -20,6 +20,7 @@ from curate.formats.kinds.kind import (
     configured,
 )
 from curate.formats.kinds.lengths import Lengths, rounded
+from curate.formats.kinds.reviewing import of_pairs
 from curate.ledger import Ledger
 from curate.llm.recorded_votes import Answers, verdict, votes
 
@@ -89,16 +90,7 @@ class Sts(BenchmarkKind):
 
     def to_review(self, table: pl.DataFrame) -> ReviewItems:
         """Return the pairs, of which people say whether both sentences mean the same; a stratum per split and kind."""
-        label = pl.when(pl.col("label") == 1).then(pl.lit("yes")).otherwise(pl.lit("no"))
-        stratum = pl.concat_str("split", "kind", separator=", ")
-        rows = table.select(item_id="pair_id", text1="sentence1", text2="sentence2", label=label, stratum=stratum)
-        said = words.of("en")["same"], words.of("zh")["same"]
-        return ReviewItems(
-            rows,
-            ("yes", "no"),
-            {"en": said[0]["question"], "zh": said[1]["question"]},
-            {"en": said[0]["answers"], "zh": said[1]["answers"]},
-        )
+        return of_pairs(table)
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Return the pairs of both splits."""

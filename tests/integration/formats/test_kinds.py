@@ -37,6 +37,7 @@ TEXTS = {
 
 
 LABELLED = ("classification", "clustering")
+PAIRED = ("paraphrase", "sentence-retrieval", "gradient-edit", "gradient-mix")
 
 
 @pytest.fixture
@@ -180,7 +181,7 @@ def test_a_stranger_s_kind_that_must_not_be_exported_is_refused(export: Path) ->
 
 def test_every_kind_answers() -> None:
     labelled = [f"{name}{end}" for name in LABELLED for end in ("", "-confirmed")]
-    assert [each.name for each in kinds()] == ["retrieval", "graded", "reranking", "sts", *labelled]
+    assert [each.name for each in kinds()] == ["retrieval", "graded", "reranking", "sts", *labelled, *PAIRED]
     for each in kinds():
         assert kind(each.name) is each
         assert set(each.items) | {each.default} <= set(each.configs)
