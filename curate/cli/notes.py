@@ -17,7 +17,7 @@ Column = Annotated[
         help="Column of id, title, text, group, order, label or style, such as group=patient_id; may be repeated.",
     ),
 ]
-Delimiter = Annotated[str | None, typer.Option(help="Between the cells of TABLE, such as ';' or tab; found without it.")]
+Delimiter = Annotated[str | None, typer.Option(help="Between the cells of TABLE, such as ';'; found without it.")]
 Models = Annotated[
     list[str] | None,
     typer.Option("--models", "-m", help="minilm, use, e5, a folder, or a model of the hub; separated by commas."),
@@ -39,7 +39,7 @@ def notes(
     out: Annotated[Path | None, typer.Option(help="Folder for figures.json and README.md.")] = None,
     export: Annotated[Path | None, typer.Option(help="Folder for two masked tasks that stock mteb scores.")] = None,
     language: Annotated[str | None, typer.Option(help="Language of the exported texts; default: detected.")] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Print how many texts each model encodes, and how long.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Print what each model has left to encode.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate embeddings of labelled texts, such as notes of patients: recall along chains, AUROC, silhouettes."""
@@ -76,7 +76,9 @@ def _text(found: Mapping[str, Any]) -> Iterator[str]:
 
     yield page.head(found)
     if found["figures"]:
-        yield "\nRecall, AUROC and silhouettes, with 95 % intervals over groups\n" + as_table(page.overview(found))
+        yield "\nRecall, AUROC and silhouettes, with 95 % intervals over groups\n" + as_table(
+            page.overview(found, floors=False)
+        )
     if found["differences"]:
         yield "\nDifferences between models\n" + as_table(page.apart(found))
     yield ""

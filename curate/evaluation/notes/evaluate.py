@@ -130,28 +130,29 @@ def _found(
         "differences": figures.differences(asked, chance, models),
         "against_floors": against,
         "undefined": dict(asked.undefined),
-        "notes": [*table.notes, *asked.notes, *_caveats(asked, rows, against)],
+        "notes": [*table.notes, *asked.notes, *_caveats(asked, models, rows, against)],
         "export": None,
     }
 
 
-def _caveats(asked: Question, rows: Sequence[dict[str, Any]], against: Sequence[dict[str, Any]]) -> list[str]:
+def _caveats(
+    asked: Question, models: Sequence[str], rows: Sequence[dict[str, Any]], against: Sequence[dict[str, Any]]
+) -> list[str]:
     """Return what must be known before a figure is used."""
     table, notes = asked.table, list[str]()
     if table.dropped:
         notes.append("left out: " + ", ".join(f"{count:,} rows {why}" for why, count in table.dropped.items()))
     if table.groups < FEW:
         notes.append(f"under {FEW} groups: these intervals are too narrow")
-    floors = {each["floor"] for each in against}
-    tied = [each for each in rows if each["by_chance"] is not None and each["model"] not in floors]
-    for name in dict.fromkeys(each["model"] for each in tied):
+    tied = [each for each in rows if each["by_chance"] is not None]
+    for name in models:
         most = max((each["value"] - each["by_chance"] for each in tied if each["model"] == name), default=0.0)
         if most > NOTED:
             notes.append(
                 f"{name}: vectors of different texts are equal (closer than {NEAR:g}); with ties by chance a recall "
                 f"falls by up to {most:.3f}"
             )
-    for name in dict.fromkeys(each["model"] for each in against):
+    for name in models:
         lost = [page.shown_name(each) for each in against if each["model"] == name and not each["beaten"]]
         if lost:
             notes.append(f"{name} is not shown to beat the best floor on {', '.join(lost)}")

@@ -14,7 +14,6 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
-from curate.core.progress import StepLabel
 from curate.core.protocols import Progress
 from curate.evaluation.notes.measuring import Question
 from curate.evaluation.notes.probing import ProbeSet, halves
@@ -59,15 +58,15 @@ def write(table: NotesTable, asked: Question, folder: Path, spoken: str | None, 
     else:
         frames = _retrieval(table, texts)
         counts = {config: frame.height for (config, _), frame in frames.items()}
-        tasks.append(_write(new / "retrieval", f"{folder.name}-retrieval", RETRIEVAL, frames, {**head, "counts": counts}))
+        tasks.append(_write(new, folder.name, RETRIEVAL, frames, {**head, "counts": counts}))
     if asked.probe is None:
         notes.append(f"no classification task: {asked.undefined['auroc_disjoint']}")
     else:
         frames, dropped = _classification(asked.probe, texts)
         notes += [f"classification: {count:,} texts left out: {why}" for why, count in sorted(dropped.items())]
         counts = {split: frame.height for (_, split), frame in frames.items()} | {"labels": len(asked.probe.names)}
-        named = _write(new / "classification", f"{folder.name}-classification", CLASSIFICATION, frames, {**head, "counts": counts})
-        tasks.append({**named, "labels": list(asked.probe.names)})
+        made = _write(new, folder.name, CLASSIFICATION, frames, {**head, "counts": counts})
+        tasks.append({**made, "labels": list(asked.probe.names)})
     if not tasks:
         remove(new)
         raise DataError(f"{table.place}: no task can be made: {'; '.join(notes)}")
@@ -85,13 +84,14 @@ RETRIEVAL: Mapping[str, Any] = {
     "description": "Texts of the same group, such as notes of one patient, for each text: it is itself in the corpus, "
     "under its own id, which is not counted. `hit_rate_at_k` is the recall that `curate notes` calls group.",
 }
+DRAWS = {"samples_per_label": 8, "n_experiments": 10}
 CLASSIFICATION: Mapping[str, Any] = {
     "type": "Classification",
     "main_score": "f1",
     "category": "text-classification",
-    "abstask": {"class": "classification.AbsTaskClassification", "attributes": {"samples_per_label": 8, "n_experiments": 10}},
+    "abstask": {"class": "classification.AbsTaskClassification", "attributes": DRAWS},
     "default": "default",
-    "description": "The label of a text. No group, such as a patient, has texts in both splits, and no text is in both.",
+    "description": "The label of a text. No group, such as a patient, has texts in both splits; no text is in both.",
 }
 
 
@@ -156,8 +156,10 @@ def _classification(probe: ProbeSet, texts: Sequence[str]) -> tuple[Frames, Coun
     return frames, dropped
 
 
-def _write(folder: Path, name: str, kind: Mapping[str, Any], frames: Frames, head: Mapping[str, Any]) -> dict[str, Json]:
+def _write(above: Path, name: str, kind: Mapping[str, Any], frames: Frames, head: Mapping[str, Any]) -> dict[str, Json]:
     """Write one task's Parquet files, named by their content, and its README."""
+    folder = above / kind["type"].lower()
+    name = f"{name}-{folder.name}"
     folder.mkdir()
     files: dict[str, list[dict[str, str]]] = {}
     for (config, split), frame in frames.items():

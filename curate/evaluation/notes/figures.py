@@ -37,10 +37,10 @@ def drawn(asked: Question, results: Mapping[str, Measured], seed: int) -> tuple[
     strict, chance = (
         {
             name: {
-                each: Drawn(float(once[side][name][each][0]), np.concatenate([part[side][name][each] for part in parts]))
+                each: Drawn(float(found[each][0]), np.concatenate([part[side][name][each] for part in parts]))
                 for each in asked.measures
             }
-            for name in results
+            for name, found in once[side].items()
         }
         for side in (0, 1)
     )

@@ -163,7 +163,7 @@ def _silhouettes(table: NotesTable, vectors: Vectors, labelling: str) -> PerGrou
 
 
 def _by_group(values: Floats, group: Ints, groups: int) -> PerGroup:
-    above = np.bincount(group, values, minlength=groups)
+    above = np.bincount(group, values, minlength=groups).astype(np.float64)
     return PerGroup(above, np.bincount(group, minlength=groups).astype(np.float64))
 
 

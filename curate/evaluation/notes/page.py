@@ -26,13 +26,19 @@ def shown_name(row: Figures) -> str:
     return name if row["at"] is None else f"{name} @{row['at']}"
 
 
-def overview(found: Figures) -> list[dict[str, object]]:
-    """Return one row per measure: its figure for every encoder, with the interval, and the ceiling of card."""
+def overview(found: Figures, *, floors: bool = True) -> list[dict[str, object]]:
+    """Return one row per measure: its figure for every encoder, with the interval, and the ceiling of card.
+
+    `floors` says whether floors have intervals too, unless nothing else is there.
+    """
+    bare = {each["model"] for each in found["models"] if each["floor"] and not floors}
+    if len(bare) == len(found["models"]):
+        bare = set()
     names = [each["model"] + (" (floor)" if each["floor"] else "") for each in found["models"]]
     rows: dict[str, dict[str, object]] = {}
     for each in found["figures"]:
         row = rows.setdefault(shown_name(each), {"measure": shown_name(each)})
-        row[names[len(row) - 1]] = _ranged(each)
+        row[names[len(row) - 1]] = _ranged(each, bare=each["model"] in bare)
     tops = {shown_name(each): each["ceiling"] for each in found["figures"] if each["ceiling"] not in (None, 1)}
     if not tops:
         return list(rows.values())
@@ -101,8 +107,8 @@ def _method(found: Figures) -> str:
     )
 
 
-def _ranged(row: Figures) -> str | None:
+def _ranged(row: Figures, *, bare: bool = False) -> str | None:
     if row["value"] is None:
         return None
     shown = f"{row['value']:.3f}"
-    return shown if row["low"] is None else f"{shown} ({row['low']:.3f} to {row['high']:.3f})"
+    return shown if bare or row["low"] is None else f"{shown} ({row['low']:.3f} to {row['high']:.3f})"

@@ -52,12 +52,16 @@ def chosen(names: Sequence[str], codes: Ints, group: Ints, folds: int) -> tuple[
     pairs = np.unique(np.stack([codes[with_label], group[with_label]]), axis=1)
     groups = np.bincount(pairs[0], minlength=len(names))
     kept = np.flatnonzero(groups >= folds)
-    few = [names[at] for at in np.flatnonzero(groups < folds)]
+    few = [names[int(at)] for at in np.flatnonzero(groups < folds)]
     if len(kept) < 2:
         found = "one label" if len(names) == 1 else f"{len(names)} labels, {len(kept)} of them in {folds} groups"
         return None, few, f"found {found}, expected two that stand in {folds} groups each"
     places = np.flatnonzero(np.isin(codes, kept))
-    return ProbeSet(places, np.searchsorted(kept, codes[places]), [names[at] for at in kept], group[places]), few, ""
+    return (
+        ProbeSet(places, np.searchsorted(kept, codes[places]), [names[int(at)] for at in kept], group[places]),
+        few,
+        "",
+    )
 
 
 def fitted(
@@ -94,7 +98,8 @@ def _folds(folding: str, probe: ProbeSet, folds: int, seed: int) -> list[tuple[I
     with needed("the probe of labels"):
         from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
     splitter = StratifiedGroupKFold if folding == "disjoint" else StratifiedKFold
-    found = list(splitter(folds, shuffle=True, random_state=seed).split(probe.labels, probe.labels, probe.group))
+    groups = probe.group if folding == "disjoint" else None
+    found = list(splitter(folds, shuffle=True, random_state=seed).split(probe.labels, probe.labels, groups))
     for train, _ in found:
         if len(np.unique(probe.labels[train])) < len(probe.names):
             raise DataError(
