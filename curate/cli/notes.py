@@ -31,8 +31,10 @@ def notes(
     floors: Annotated[bool, typer.Option(help="Measure text length, shared characters and chance too.")] = True,
     folds: Annotated[int, typer.Option(help="Parts that the probe of the label is fitted on in turn.")] = 2,
     seeds: Annotated[int, typer.Option(help="How often the texts are parted anew for the probe.")] = 3,
-    seed: Annotated[int, typer.Option(help="Seed of resamples and parts.")] = 7,
-    max_length: Annotated[int | None, typer.Option(min=1, help="Longest input of a model, in tokens.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of resamples and parts.")] = 0,
+    max_length: Annotated[
+        int | None, typer.Option(min=1, help="Longest input in tokens, of all models but use and e5.")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1.")] = None,
     delimiter: Delimiter = None,
     sheet: Annotated[str | None, typer.Option(help="Sheet of an .xlsx TABLE; default: the only one with data.")] = None,
@@ -76,9 +78,8 @@ def _text(found: Mapping[str, Any]) -> Iterator[str]:
 
     yield page.head(found)
     if found["figures"]:
-        yield "\nRecall, AUROC and silhouettes, with 95 % intervals over groups\n" + as_table(
-            page.overview(found, floors=False)
-        )
+        yield "\nRecall, AUROC and silhouettes, with 95 % intervals over groups; floors with ties by chance"
+        yield as_table(page.overview(found))
     if found["differences"]:
         yield "\nDifferences between models\n" + as_table(page.apart(found))
     yield ""

@@ -51,15 +51,16 @@ def named(
 ) -> list[NoteEncoder]:
     """Return the encoders of these names, each once; ConfigError for an unknown one.
 
-    A name is one of `OFFLINE` or `PACKAGED`, a folder of sentence-transformers, or a model of the hub.
+    A name is one of `OFFLINE` or `PACKAGED`, a folder of sentence-transformers, or a model of the hub. `max_length`
+    cuts the texts of the latter three, in tokens.
     """
+    if max_length is not None and all(name in OFFLINE for name in names):
+        raise ConfigError("--max-length: found no model that takes it: those offline have a length of their own")
     return [_cached(name, max_length, device, progress) for name in dict.fromkeys(names)]
 
 
 def _cached(name: str, max_length: int | None, device: str | None, progress: Progress) -> NoteEncoder:
     if name in OFFLINE:
-        if max_length is not None:
-            raise ConfigError(f"--max-length: {name} has a length of its own; leave the option out, or the model")
         make = ENCODERS.load(name)
         encoder = make(name, _config(make)())
     else:

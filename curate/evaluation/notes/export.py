@@ -63,7 +63,7 @@ def write(table: NotesTable, asked: Question, folder: Path, spoken: str | None, 
         notes.append(f"no classification task: {asked.undefined['auroc_disjoint']}")
     else:
         frames, dropped = _classification(asked.probe, texts)
-        notes += [f"classification: {count:,} texts left out: {why}" for why, count in sorted(dropped.items())]
+        notes += [f"classification: {count:,} texts left out: {why}" for why, count in dropped.most_common()]
         counts = {split: frame.height for (_, split), frame in frames.items()} | {"labels": len(asked.probe.names)}
         made = _write(new, folder.name, CLASSIFICATION, frames, {**head, "counts": counts})
         tasks.append({**made, "labels": list(asked.probe.names)})

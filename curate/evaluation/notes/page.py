@@ -26,23 +26,26 @@ def shown_name(row: Figures) -> str:
     return name if row["at"] is None else f"{name} @{row['at']}"
 
 
-def overview(found: Figures, *, floors: bool = True) -> list[dict[str, object]]:
-    """Return one row per measure: its figure for every encoder, with the interval, and the ceiling of card.
+def overview(found: Figures) -> list[dict[str, object]]:
+    """Return one row per measure: every model's figure with its interval, the floors', and the ceiling of card.
 
-    `floors` says whether floors have intervals too, unless nothing else is there.
+    Of floors, whose vectors often tie, recalls are those by chance.
     """
-    bare = {each["model"] for each in found["models"] if each["floor"] and not floors}
-    if len(bare) == len(found["models"]):
-        bare = set()
-    names = [each["model"] + (" (floor)" if each["floor"] else "") for each in found["models"]]
+    names = {each["model"]: each["model"] + (" (floor)" if each["floor"] else "") for each in found["models"]}
+    floors = {each["model"] for each in found["models"] if each["floor"]}
     rows: dict[str, dict[str, object]] = {}
     for each in found["figures"]:
         row = rows.setdefault(shown_name(each), {"measure": shown_name(each)})
-        row[names[len(row) - 1]] = _ranged(each, bare=each["model"] in bare)
+        row[names[each["model"]]] = _floor(each) if each["model"] in floors else _ranged(each)
     tops = {shown_name(each): each["ceiling"] for each in found["figures"] if each["ceiling"] not in (None, 1)}
     if not tops:
         return list(rows.values())
     return [{**row, "at most": f"{tops[name]:.3f}" if name in tops else None} for name, row in rows.items()]
+
+
+def _floor(row: Figures) -> str | None:
+    value = row["value"] if row["by_chance"] is None else row["by_chance"]
+    return None if value is None else f"{value:.3f}"
 
 
 def apart(found: Figures) -> list[dict[str, object]]:
@@ -103,12 +106,12 @@ def _method(found: Figures) -> str:
         "query's own text among them. *next*: its group is left out but for the true next. *group*: all texts but its "
         "own, and any of the group counts. AUROC: macro mean over labels of logistic regression, "
         f"{found['folds']} folds, {found['seeds']} seeds. Silhouettes by cosine distance; a text's own is kept in "
-        "every resample. Differences count ties by chance."
+        "every resample. Differences, and the recalls of floors, count ties by chance."
     )
 
 
-def _ranged(row: Figures, *, bare: bool = False) -> str | None:
+def _ranged(row: Figures) -> str | None:
     if row["value"] is None:
         return None
     shown = f"{row['value']:.3f}"
-    return shown if bare or row["low"] is None else f"{shown} ({row['low']:.3f} to {row['high']:.3f})"
+    return shown if row["low"] is None else f"{shown} ({row['low']:.3f} to {row['high']:.3f})"
