@@ -15,7 +15,7 @@ from curate.core.progress import StepLabel, counting, waiting
 from curate.core.protocols import Progress, quiet
 from curate.evaluation.notes import encoders, export, figures, page
 from curate.evaluation.notes.encoders import NoteEncoder
-from curate.evaluation.notes.measuring import Question, measured, question
+from curate.evaluation.notes.measuring import MeasurePlan, feasible, measured
 from curate.evaluation.notes.table import NotesLayout, NotesTable, read
 from curate.retrieval.vectors.cache import keys_of
 from curate.stats.bootstrap import FEW
@@ -59,7 +59,7 @@ def evaluate(order: NotesRequest, progress: Progress = quiet) -> dict[str, Any]:
         export.need_free(order.export)
     with waiting(progress, StepLabel(f"reading {order.file.name}")):
         table = read(order.file, order.layout)
-    asked = question(table, order.folds, [order.seed + at for at in range(order.seeds)])
+    asked = feasible(table, order.folds, [order.seed + at for at in range(order.seeds)])
     if not asked.measures and order.export is None:
         raise ConfigError(f"{order.file}: nothing can be measured: {next(iter(asked.undefined.values()))}")
     results = {}
@@ -107,7 +107,7 @@ def _contestants(order: NotesRequest, progress: Progress) -> list[NoteEncoder]:
 
 
 def _found(
-    asked: Question, contestants: Sequence[NoteEncoder], strict: figures.Board, chance: figures.Board
+    asked: MeasurePlan, contestants: Sequence[NoteEncoder], strict: figures.Board, chance: figures.Board
 ) -> dict[str, Any]:
     table, chains = asked.table, asked.table.chains
     models = [each.name for each in contestants if not each.is_floor]
@@ -136,7 +136,7 @@ def _found(
 
 
 def _caveats(
-    asked: Question, models: Sequence[str], rows: Sequence[dict[str, Any]], against: Sequence[dict[str, Any]]
+    asked: MeasurePlan, models: Sequence[str], rows: Sequence[dict[str, Any]], against: Sequence[dict[str, Any]]
 ) -> list[str]:
     """Return what must be known before a figure is used."""
     table, notes = asked.table, list[str]()

@@ -15,7 +15,7 @@ import polars as pl
 from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import Progress
-from curate.evaluation.notes.measuring import Question
+from curate.evaluation.notes.measuring import MeasurePlan
 from curate.evaluation.notes.probing import ProbeSet, halves
 from curate.evaluation.notes.table import NotesTable
 from curate.formats.exporters import mteb_tasks
@@ -43,7 +43,9 @@ def need_free(folder: Path) -> None:
         raise ConfigError(f"--export {folder}: found something else there, expected a new folder; name another one")
 
 
-def write(table: NotesTable, asked: Question, folder: Path, spoken: str | None, progress: Progress) -> dict[str, Any]:
+def write(
+    table: NotesTable, asked: MeasurePlan, folder: Path, spoken: str | None, progress: Progress
+) -> dict[str, Any]:
     """Write the tasks that the table allows, and return what was masked, written and left out."""
     spoken = spoken or language(table.texts[:SAMPLE])
     code = mteb_language(spoken)

@@ -8,7 +8,7 @@ import numpy as np
 
 from curate.core.config import Json
 from curate.evaluation.notes import probing
-from curate.evaluation.notes.measuring import Measure, Measured, Question
+from curate.evaluation.notes.measuring import EncoderResult, Measure, MeasurePlan
 from curate.stats.bootstrap import DIGITS, divided, resamples
 from curate.stats.tally import Floats
 
@@ -30,7 +30,7 @@ Board = Mapping[str, Mapping[Measure, Drawn]]
 """Encoder -> measure -> figure."""
 
 
-def drawn(asked: Question, results: Mapping[str, Measured], seed: int) -> tuple[Board, Board]:
+def drawn(asked: MeasurePlan, results: Mapping[str, EncoderResult], seed: int) -> tuple[Board, Board]:
     """Return every figure of every encoder, all from the same resamples: strict ones, and those by chance."""
     once = _both(asked, results, np.ones((1, asked.table.groups)))
     parts = [_both(asked, results, weights) for weights in _weights(asked, seed)]
@@ -47,7 +47,7 @@ def drawn(asked: Question, results: Mapping[str, Measured], seed: int) -> tuple[
     return strict, chance
 
 
-def _weights(asked: Question, seed: int) -> Iterator[Floats]:
+def _weights(asked: MeasurePlan, seed: int) -> Iterator[Floats]:
     """Yield blocks of how often every group is drawn; one of NaN, which defines nothing, if there is but one group."""
     if asked.table.groups < 2:
         yield np.full((1, asked.table.groups), np.nan)
@@ -57,7 +57,7 @@ def _weights(asked: Question, seed: int) -> Iterator[Floats]:
         yield from (block[start : start + size] for start in range(0, len(block), size))
 
 
-def _both(asked: Question, results: Mapping[str, Measured], weights: Floats) -> tuple[_Values, _Values]:
+def _both(asked: MeasurePlan, results: Mapping[str, EncoderResult], weights: Floats) -> tuple[_Values, _Values]:
     sides: tuple[_Values, _Values] = {}, {}
     for name, result in results.items():
         of_texts = weights[:, asked.table.chains.group] if result.probes else weights
@@ -77,7 +77,7 @@ _GAPS = {
 }
 
 
-def rows(asked: Question, strict: Board, chance: Board) -> list[dict[str, Json]]:
+def rows(asked: MeasurePlan, strict: Board, chance: Board) -> list[dict[str, Json]]:
     """Return a row per measure and encoder: the value with its interval, and what it is if chance orders ties."""
     return [
         {
@@ -92,7 +92,7 @@ def rows(asked: Question, strict: Board, chance: Board) -> list[dict[str, Json]]
     ]
 
 
-def differences(asked: Question, board: Board, models: Sequence[str]) -> list[dict[str, Json]]:
+def differences(asked: MeasurePlan, board: Board, models: Sequence[str]) -> list[dict[str, Json]]:
     """Return how far two models are apart on every measure, the better one first."""
     found = []
     for each in asked.measures:
@@ -103,7 +103,7 @@ def differences(asked: Question, board: Board, models: Sequence[str]) -> list[di
 
 
 def against_floors(
-    asked: Question, board: Board, models: Sequence[str], floors: Sequence[str]
+    asked: MeasurePlan, board: Board, models: Sequence[str], floors: Sequence[str]
 ) -> list[dict[str, Json]]:
     """Return how far every model is above the best floor of each measure of quality, and whether that is shown."""
     found = []

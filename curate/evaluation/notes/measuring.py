@@ -42,7 +42,7 @@ class PerGroup:
 
 
 @dataclass(frozen=True)
-class Measured:
+class EncoderResult:
     """What one encoder did."""
 
     strict: Mapping[Measure, PerGroup]
@@ -53,7 +53,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Question:
+class MeasurePlan:
     """What can be measured in a table, and why the rest cannot."""
 
     table: NotesTable
@@ -66,7 +66,7 @@ class Question:
     notes: Sequence[str]
 
 
-def question(table: NotesTable, folds: int, seeds: Sequence[int]) -> Question:
+def feasible(table: NotesTable, folds: int, seeds: Sequence[int]) -> MeasurePlan:
     """Return what can be measured in a table."""
     undefined, notes = _without_chains(table), list[str]()
     probe = None
@@ -88,7 +88,7 @@ def question(table: NotesTable, folds: int, seeds: Sequence[int]) -> Question:
     names += [Measure(f"auroc_{each}") for each in ("disjoint", "random", "leak")]
     names += [Measure(f"silhouette_{each}") for each in (*LABELLINGS, "delta")]
     defined = [each for each in names if each.name not in undefined]
-    return Question(table, defined, probe, folds, seeds, undefined, notes)
+    return MeasurePlan(table, defined, probe, folds, seeds, undefined, notes)
 
 
 def _absent(name: str) -> str:
@@ -122,7 +122,7 @@ def _without_clusters(table: NotesTable, name: str) -> str:
     return ""
 
 
-def measured(asked: Question, vectors: Vectors, name: str, progress: Progress) -> Measured:
+def measured(asked: MeasurePlan, vectors: Vectors, name: str, progress: Progress) -> EncoderResult:
     """Return what one encoder did."""
     strict, chance = _recalls(asked, vectors, name, progress)
     for labelling in LABELLINGS:
@@ -133,11 +133,11 @@ def measured(asked: Question, vectors: Vectors, name: str, progress: Progress) -
     if asked.probe is not None:
         told = _counted(progress, f"probing, {name}", "fits", len(probing.FOLDINGS) * asked.folds * len(asked.seeds))
         probes = probing.fitted(vectors, asked.probe, asked.folds, asked.seeds, told)
-    return Measured(strict, chance, probes)
+    return EncoderResult(strict, chance, probes)
 
 
 def _recalls(
-    asked: Question, vectors: Vectors, name: str, progress: Progress
+    asked: MeasurePlan, vectors: Vectors, name: str, progress: Progress
 ) -> tuple[dict[Measure, PerGroup], dict[Measure, PerGroup]]:
     chains, wanted = asked.table.chains, [each for each in asked.measures if each.at is not None]
     if not wanted:

@@ -12,11 +12,16 @@ from curate.core.errors import ConfigError, DataError, MissingExtra
 from curate.core.protocols import Vectors, quiet
 from curate.evaluation.notes import encoders, evaluate, figures, probing
 from curate.evaluation.notes.evaluate import NotesRequest
-from curate.evaluation.notes.measuring import Measure, measured, question
+from curate.evaluation.notes.measuring import Measure, feasible, measured
 from curate.evaluation.notes.table import NotesLayout, named, read
 from tests.support import machine
 from tests.support.noting import Rows, rows, written
 from tests.support.runs import curate
+
+ALL = {
+    *("card", "card_own_out", "next", "group", "auroc_disjoint", "auroc_random", "auroc_leak"),
+    *("silhouette_label", "silhouette_style", "silhouette_delta"),
+}
 
 
 def found(folder: Path, notes: Rows, **changes: Any) -> dict[str, Any]:
@@ -134,11 +139,10 @@ def test_a_model_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch)
 def test_what_a_missing_column_leaves_open_has_a_reason(
     tmp_path: Path, lacking: tuple[str, ...], undefined: set[str]
 ) -> None:
-    figures_ = found(tmp_path, without(rows(), *lacking))
-    assert set(figures_["undefined"]) == undefined
-    assert all("no column holds the" in why for why in figures_["undefined"].values())
-    assert not undefined & {row["figure"] for row in figures_["figures"]}
-    assert figures_["figures"], "the rest is measured"
+    asked = feasible(read(written(tmp_path / "n.csv", without(rows(), *lacking)), NotesLayout()), 2, [0])
+    assert set(asked.undefined) == undefined
+    assert all("no column holds the" in why for why in asked.undefined.values())
+    assert {each.name for each in asked.measures} == ALL - undefined
 
 
 @pytest.mark.parametrize(
@@ -154,9 +158,14 @@ def test_what_a_missing_column_leaves_open_has_a_reason(
     ],
 )
 def test_what_the_values_leave_open_has_a_reason(tmp_path: Path, change: Any, name: str, why: str) -> None:
-    figures_ = found(tmp_path, [row | change(row) for row in rows()])
-    assert why in figures_["undefined"][name]
-    assert name not in {row["figure"] for row in figures_["figures"]}
+    notes = [row | change(row) for row in rows()]
+    asked = feasible(read(written(tmp_path / "n.csv", notes), NotesLayout()), 2, [0])
+    assert why in asked.undefined[name]
+    assert {each.name for each in asked.measures} == ALL - set(asked.undefined)
+    if name in ("next", "auroc_disjoint"):  # the rest is measured
+        figures_ = found(tmp_path, notes, seeds=1)
+        assert {row["figure"] for row in figures_["figures"]} == ALL - set(asked.undefined)
+        assert all(row["value"] is not None for row in figures_["figures"])
 
 
 def test_a_single_group_has_no_interval(tmp_path: Path) -> None:
@@ -168,7 +177,8 @@ def test_a_single_group_has_no_interval(tmp_path: Path) -> None:
 def test_a_rare_label_is_left_out_and_named(tmp_path: Path) -> None:
     notes = rows()
     notes[0]["diagnosis"] = "rare"
-    assert "labels in fewer than 2 groups, left out of the AUROC: rare" in found(tmp_path, notes)["notes"]
+    asked = feasible(read(written(tmp_path / "n.csv", notes), NotesLayout()), 2, [0])
+    assert asked.notes == ["labels in fewer than 2 groups, left out of the AUROC: rare"]
 
 
 def test_no_group_lies_on_both_sides_of_a_fold(tmp_path: Path) -> None:
@@ -177,7 +187,7 @@ def test_no_group_lies_on_both_sides_of_a_fold(tmp_path: Path) -> None:
     lots = {f"p{at:02}": str(random.integers(2)) for at in range(40)}
     notes = [row | {"diagnosis": lots[row["patient_id"]]} for row in rows(40)]
     table = read(written(tmp_path / "n.csv", notes), NotesLayout())
-    asked = question(table, 2, range(3))
+    asked = feasible(table, 2, range(3))
     own = np.eye(40, dtype=np.float32)[table.chains.group]
     results = {"own": measured(asked, own, "own", quiet)}
     strict, _ = figures.drawn(asked, results, 0)
@@ -193,7 +203,7 @@ def test_no_group_lies_on_both_sides_of_a_fold(tmp_path: Path) -> None:
 
 def test_a_model_is_held_against_the_best_floor_on_the_same_resamples(tmp_path: Path) -> None:
     table = read(written(tmp_path / "n.csv", rows(60)), NotesLayout())
-    asked = question(table, 2, [0])
+    asked = feasible(table, 2, [0])
     noise = np.random.default_rng(0).standard_normal((len(table.texts), 8)).astype(np.float32)
     good = np.eye(60, dtype=np.float32)[table.chains.group]
     board = {

@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curate.stats import auroc, neighbour_recall, silhouette
@@ -79,6 +79,7 @@ def test_vectors_that_are_all_equal_are_right_strictly_and_at_chance_otherwise()
     assert NeighbourRanks(np.zeros(1), np.array([3]), np.array([0])).by_chance(4).tolist() == [1.0]
 
 
+@settings(max_examples=25)
 @given(texts=st.integers(4, 40), labels=st.integers(2, 3), seed=st.integers(0, 999))
 def test_silhouettes_are_those_of_scikit_learn(texts: int, labels: int, seed: int) -> None:
     from sklearn.metrics import silhouette_samples
@@ -92,6 +93,7 @@ def test_silhouettes_are_those_of_scikit_learn(texts: int, labels: int, seed: in
         assert silhouette.silhouettes(vectors, codes) == pytest.approx(theirs, abs=1e-5)
 
 
+@settings(max_examples=25)
 @given(texts=st.integers(6, 30), levels=st.integers(2, 30), seed=st.integers(0, 999))
 def test_the_weighted_auroc_is_that_of_texts_that_are_repeated(texts: int, levels: int, seed: int) -> None:
     from sklearn.metrics import roc_auc_score
