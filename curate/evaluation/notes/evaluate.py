@@ -102,6 +102,8 @@ def _contestants(order: NotesRequest, progress: Progress) -> list[NoteEncoder]:
     found = encoders.named(order.models, order.max_length, order.device, progress)
     if not found and not order.floors:
         raise ConfigError("notes: found no model, expected one; name some with --models, or leave out --no-floors")
+    if taken := {each.name for each in found} & set(encoders.FLOORS):
+        raise ConfigError(f"--models {min(taken)}: is the name of a floor, expected another; give ./{min(taken)}")
     require("sklearn", "curate notes")
     return [*found, *(encoders.floors() if order.floors else ())]
 

@@ -101,6 +101,7 @@ def test_a_row_that_cannot_be_is_named(tmp_path: Path, change: dict[str, str], s
             "found no column 'patient', expected it in the header; did",
         ),
         (["notes.csv", "--models", "minilmm"], "neither a folder nor one of e5, use, minilm"),
+        (["notes.csv", "--models", "random"], "--models random: is the name of a floor, expected another"),
         (["notes.csv", "--no-floors"], "notes: found no model, expected one; name some with --models"),
         (["notes.csv", "--folds", "1"], "--folds: found 1, expected 2 or more"),
         (["notes.csv", "--models", "use", "--max-length", "9"], "--max-length: found no model that takes it"),
@@ -115,6 +116,7 @@ def test_a_wrong_option_is_answered_in_a_sentence(tmp_path: Path, words: list[st
     (tmp_path / "bare.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     (tmp_path / "one.csv").write_text("text,group\nsome,1\n,2\n", encoding="utf-8")
     (tmp_path / "full").mkdir()
+    (tmp_path / "random").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine", encoding="utf-8")
     done = curate(tmp_path, "notes", *words)
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
@@ -225,7 +227,8 @@ def test_a_model_is_held_against_the_best_floor_on_the_same_resamples(tmp_path: 
 
 
 def _unit(vectors: Vectors) -> Vectors:
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    found: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return found
 
 
 def test_the_command_says_and_writes_all_of_it(tmp_path: Path) -> None:

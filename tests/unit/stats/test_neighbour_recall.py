@@ -22,7 +22,8 @@ def chains(sizes: list[int], unordered: int = 0) -> Chains:
 def rounded(texts: int, seed: int) -> Matrix:
     """Return vectors of few different values, so that many tie."""
     found = np.random.default_rng(seed).integers(-1, 2, size=(texts, 3)).astype(np.float32)
-    return (found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1)).astype(np.float32)
+    unit: Matrix = (found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1)).astype(np.float32)
+    return unit
 
 
 def naive(vectors: Matrix, found: Chains, protocol: str) -> list[tuple[int, int, int]]:
@@ -76,7 +77,7 @@ def test_vectors_that_are_all_equal_are_right_strictly_and_at_chance_otherwise()
     assert found["next"].hits(1).all()
     assert found["next"].by_chance(1) == pytest.approx(1 / 50)
     assert found["next"].by_chance(10) == pytest.approx(10 / 50)
-    assert NeighbourRanks(np.zeros(1), np.array([3]), np.array([0])).by_chance(4).tolist() == [1.0]
+    assert NeighbourRanks(np.array([0]), np.array([3]), np.array([0])).by_chance(4).tolist() == [1.0]
 
 
 @settings(max_examples=25)
