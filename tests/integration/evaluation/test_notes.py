@@ -91,8 +91,8 @@ def test_a_row_that_cannot_be_is_named(tmp_path: Path, change: dict[str, str], s
     ("words", "said"),
     [
         (
-            ["notes.csv", "--column", "grup=patient_id"],
-            "--column: found the field 'grup', expected another; did you",
+            ["notes.csv", "--column", "groups=patient_id"],
+            "--column: found the field 'groups', expected another; did you",
         ),
         (["notes.csv", "--column", "group"], "--column: found 'group', expected FIELD=NAME"),
         (["notes.csv", "--column", "text=a", "--column", "text=b"], "found text twice, expected one column"),
