@@ -92,7 +92,7 @@ def _plan(each: NoteEncoder, table: NotesTable) -> dict[str, Json]:
     each.cached.encoder.encode(tried[:1], encoders.ROLE)  # loads the weights
     start = monotonic()
     each.cached.encoder.encode(tried, encoders.ROLE)
-    return {**row, "to_encode": missing, "seconds": round((monotonic() - start) / len(tried) * missing, 1)}
+    return {**row, "to_encode": missing, "seconds": round((monotonic() - start) / len(tried) * missing, 3)}
 
 
 def _contestants(order: NotesRequest, progress: Progress) -> list[NoteEncoder]:
