@@ -23,6 +23,7 @@ import yaml
 from curate.core.config import read_yaml
 from curate.system import resources
 from tests import ROOT
+from tests.support import noting
 from tests.support.runs import Done, curate, started
 from tests.support.small import minilm
 
@@ -79,6 +80,7 @@ def library(folder: Path) -> None:
     shutil.copytree(folder / "runs" / "demo", folder / "runs" / "mine")
     (folder / "notes.jsonl").write_text(json.dumps(NOTES, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / "ratings.csv").write_text("item;ann;ben\n1;S;S\n2;A;B\n3;B;B\n4;D;D\n", encoding="utf-8")
+    noting.written(folder / "visits.csv")
     (folder / "in.csv").write_text("id,text\n1,电话13912345678\n", encoding="utf-8")
 
 
