@@ -30,6 +30,9 @@ def evaluate(
         typer.Option("--legacy", help="Folder or mteb task whose ranking of the models is compared with this one."),
     ] = None,
     baselines: Annotated[bool, typer.Option(help="Score BM25 and the offline encoders too.")] = True,
+    floors: Annotated[
+        bool, typer.Option(help="Score what needs no meaning too: length, shared characters, a keyword per class.")
+    ] = True,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1; a GPU computes in half precision.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder to write to; default: `evaluation` in the run.")] = None,
     as_json: AsJson = False,
@@ -43,7 +46,7 @@ def evaluate(
 
     named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]
     old = [name for each in legacy or [] for name in each.split(",") if name]
-    order = evaluating.EvaluationOptions(folder, named, old, baselines, device, out)
+    order = evaluating.EvaluationOptions(folder, named, old, baselines, device, out, floors=floors)
     with bars() as (progress, tell):
         found = evaluating.evaluate(order, tell, progress)
     answer(found, _text(found), as_json=as_json, warnings=found["notes"])
@@ -58,6 +61,12 @@ def _text(found: Figures) -> Iterator[str]:
         enough, left = task["enough"], task["headroom"]
         apart = f"{enough['told_apart']} of {len(enough['neighbours'])} neighbours in the order told apart"
         yield f"{task['name']}: {apart}; the best leaves {100 * left['left']:.2f} points"
+        if against := task["against_floors"]:
+            above = sum(each["above"] for each in against["models"])
+            yield (
+                f"{task['name']}: {above} of {len(against['models'])} models above the {against['sort']} "
+                f"{against['best']} ({100 * against['score']:.2f}), the best without meaning"
+            )
     for each in found["legacy"]:
         value = each["spearman"]
         shown = (

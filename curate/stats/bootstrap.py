@@ -128,14 +128,13 @@ def measured(
     if len(sums) < 2:
         return [Figure(_rounded(value)) for value in values]
     drawn = np.concatenate([statistic(weights @ sums) for weights in resamples(len(sums), replicates, seed)])
-    ends = [
-        None if np.isnan(value) else _percentiles(column, level, len(sums))
-        for value, column in zip(values, drawn.T, strict=True)
-    ]
-    return [
-        Figure(_rounded(value), _rounded(end.low), _rounded(end.high)) if end else Figure(_rounded(value))
-        for value, end in zip(values, ends, strict=True)
-    ]
+    return [from_replicates(value, column, len(sums), level) for value, column in zip(values, drawn.T, strict=True)]
+
+
+def from_replicates(value: float, drawn: Floats, clusters: int, level: float = 0.95) -> Figure:
+    """Return a figure with the percentiles of its replicates, those left out in which it is not defined."""
+    end = None if np.isnan(value) or clusters < 2 else _percentiles(drawn, level, clusters)
+    return Figure(_rounded(value), _rounded(end.low), _rounded(end.high)) if end else Figure(_rounded(value))
 
 
 def averages(columns: Sequence[Floats], seed: int) -> list[Figure]:

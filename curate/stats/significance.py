@@ -75,16 +75,41 @@ def compare(
     Carterette, CIKM 2007); p is (1 + draws at least as far apart) / (1 + draws). What the queries would show comes from
     the spread of the difference under resampled queries, at 5 % without Holm.
     """
-    pairs = list(combinations(range(len(names)), 2))
     scores = [float(statistic(each.sum(axis=0))) for each in sums]
-    chance = _chances(pairs, sums, scores, statistic, seed, draws)
-    drawn = resampled(sums, statistic, seed)
+    if len(sums) < 2:
+        return []
+    chance = _chances(_all(names), sums, scores, statistic, seed, draws)
+    return _compared(names, scores, chance, resampled(sums, statistic, seed), len(sums[0]))
+
+
+def compare_bootstrapped(names: Sequence[str], scores: Sequence[float], drawn: Floats, items: int) -> list[ModelPair]:
+    """Return every pair of models, as `compare` does, for results that two models cannot exchange: clusters, ranks.
+
+    `drawn` are their scores on the same resampled items, shape (replicates, models). p is the share of replicates, with
+    one added, in which the difference is as far from the one found as that is from 0 (paired bootstrap, centred).
+    """
+    chance = []
+    for one, other in _all(names):
+        difference, apart = scores[one] - scores[other], drawn[:, one] - drawn[:, other]
+        apart = apart[~np.isnan(apart)]
+        far = (np.abs(apart - difference) >= abs(difference) - 1e-12).sum()
+        chance.append(float((1 + far) / (1 + len(apart))))
+    return _compared(names, scores, chance, drawn, items)
+
+
+def _all(names: Sequence[str]) -> list[tuple[int, int]]:
+    return list(combinations(range(len(names)), 2))
+
+
+def _compared(
+    names: Sequence[str], scores: Sequence[float], chance: Sequence[float], drawn: Floats, items: int
+) -> list[ModelPair]:
     found = []
-    for (one, other), p, adjusted in zip(pairs, chance, holm(chance), strict=True):
+    for (one, other), p, adjusted in zip(_all(names), chance, holm(chance), strict=True):
         high, low = (one, other) if scores[one] >= scores[other] else (other, one)
         difference = scores[high] - scores[low]
-        spread = float(np.nanstd(drawn[:, high] - drawn[:, low])) * math.sqrt(len(sums[one]))
-        enough, smallest = needed(difference, spread, len(sums[one]))
+        spread = float(np.nanstd(drawn[:, high] - drawn[:, low])) * math.sqrt(items)
+        enough, smallest = needed(difference, spread, items)
         found.append(ModelPair(names[high], names[low], difference, p, adjusted, enough, smallest))
     return sorted(found, key=lambda pair: (pair.p, -pair.difference, pair.one, pair.other))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from curate.stats.bootstrap import DIGITS
 from curate.stats.rank_correlation import kendall, spearman
-from curate.stats.significance import Statistic, resampled
+from curate.stats.replicated import Replicated, replicas
 from curate.stats.tally import Floats
 
 FEWEST = 8
@@ -43,10 +43,11 @@ class Compared:
 
 @dataclass(frozen=True)
 class BenchmarkScores:
-    """One benchmark: the sums of every model, in the order of the models, and what makes a score of them."""
+    """One benchmark: what scores every model, in the order of the models, and its number of queries."""
 
-    sums: Sequence[Floats]
-    statistic: Statistic
+    scores: Sequence[Replicated]
+    """Every model's score on resampled queries."""
+    queries: int
 
 
 def compare(
@@ -58,11 +59,11 @@ def compare(
     `same_queries` says that their rows are the same queries, else independently. p is that of 9,999 random orders of
     the models, two-sided.
     """
-    models = len(new.sums)
+    models = len(new.scores)
     if models < FEWEST:
         return Compared(models, None, None)
     drawn = _drawn(new, old, seed, replicates, same_queries=same_queries)
-    points = [np.array([float(side.statistic(each.sum(axis=0))) for each in side.sums]) for side in (new, old)]
+    points = [np.array([float(each(np.ones((1, side.queries)))[0]) for each in side.scores]) for side in (new, old)]
     return Compared(models, *(_order(measure, points, drawn, seed) for measure in (spearman, kendall)))
 
 
@@ -86,11 +87,11 @@ def _drawn(
     new: BenchmarkScores, old: BenchmarkScores, seed: int, replicates: int, *, same_queries: bool
 ) -> tuple[Floats, Floats]:
     """Return the scores of resampled models on resampled queries; both of shape (replicates, models)."""
-    models = len(new.sums)
+    models = len(new.scores)
     chosen = np.random.default_rng([seed, 1]).integers(0, models, size=(replicates, models))
     salts = (seed, seed if same_queries else seed + 1)
     one, other = (
-        np.take_along_axis(resampled(side.sums, side.statistic, salt, replicates), chosen, axis=1)
+        np.take_along_axis(replicas(side.scores, side.queries, salt, replicates), chosen, axis=1)
         for side, salt in zip((new, old), salts, strict=True)
     )
     return one, other

@@ -4,8 +4,8 @@ Out, in a folder: `evaluation.json` (every figure), `README.md` (the tables), `q
 a bar chart per task and scatters.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from curate.core.errors import UserError
 from curate.core.progress import StepLabel, counting, waiting
 from curate.core.protocols import Progress, quiet
 from curate.evaluation.models import figures, origin, page, tasks
-from curate.evaluation.models.figures import Board
+from curate.evaluation.models.board import Board
+from curate.evaluation.models.floors import floors
 from curate.evaluation.models.mteb_models import BASELINES, EvaluatedModel, named
 from curate.evaluation.models.scoring import scored
 from curate.evaluation.models.tasks import EvaluationTask, imported
@@ -37,6 +38,8 @@ class EvaluationOptions:
     out: Path | None = None
     """Where it is written; `evaluation` in the run folder without it, else `evaluation/NAME`."""
     seed: int = 7
+    floors: bool = True
+    """Whether what a score is worth without meaning is scored too."""
 
 
 def evaluate(
@@ -56,7 +59,7 @@ def evaluate(
     new = tasks.in_folder(order.folder)
     old = [task for source in order.legacy for task in tasks.legacy(source)]
     kinds = {task.kind.mteb.type for task in new}
-    boards = [_board(task, models, tell, progress) for task in new]
+    boards = [_with_floors(_board(task, models, tell, progress), order, progress) for task in new]
     before = [_board(task, models, tell, progress) for task in old if task.kind.mteb.type in kinds]
     known = [board for board in boards if board.scored]
     with waiting(progress, StepLabel("testing differences")):
@@ -95,6 +98,14 @@ def _board(
     return Board(task, done)
 
 
+def _with_floors(board: Board, order: EvaluationOptions, progress: Progress) -> Board:
+    """Return a board with the floors and shortcuts of its task, if any model was scored."""
+    if not order.floors or not board.scored:
+        return board
+    with waiting(progress, StepLabel(f"scoring floors, {board.task.name}")):
+        return replace(board, floors=floors(board.task, home() / "evaluations"), seed=order.seed)
+
+
 def _only(board: Board, other: Board) -> Board:
     """Return a board with the models that the other has too; both hold them in the order they were named in."""
     there = {each.model for each in other.scored}
@@ -123,8 +134,9 @@ def _notes(found: dict[str, Any], unmatched: Sequence[str]) -> list[str]:
             f"circular: {', '.join(circular)} judged this benchmark: the labels are partly their own, and their "
             "scores prove nothing"
         )
+    notes += [each for task in found["tasks"] for each in _not_above(task)]
     notes += [
-        f"{task['name']}: {task['queries']} queries, under {FEW}: these intervals are too narrow"
+        f"{task['name']}: {task['queries']} {task['unit']}, under {FEW}: these intervals are too narrow"
         for task in found["tasks"]
         if task["queries"] < FEW
     ]
@@ -136,3 +148,13 @@ def _notes(found: dict[str, Any], unmatched: Sequence[str]) -> list[str]:
     ]
     notes += [f"{source}: no task of the same kind to compare with" for source in unmatched]
     return notes
+
+
+def _not_above(task: dict[str, Any]) -> Iterator[str]:
+    """Yield a sentence on the models that do not beat the best floor or shortcut of a task."""
+    against = task["against_floors"]
+    if against and (low := [each["model"] for each in against["models"] if not each["above"]]):
+        yield (
+            f"{task['name']}: {', '.join(low)} not above the {against['sort']} `{against['best']}` "
+            f"({100 * against['score']:.2f}) by a paired 95 % interval: such a score shows nothing"
+        )

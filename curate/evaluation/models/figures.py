@@ -1,7 +1,7 @@
 """What scores prove: intervals, pairs of models, how many queries are enough, headroom, difficulty, distinctness."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
@@ -10,55 +10,41 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.evaluation.models import distinctness
+from curate.evaluation.models.against_floors import against_floors
+from curate.evaluation.models.board import Board
 from curate.evaluation.models.distinctness import BenchmarkScores
 from curate.evaluation.models.mteb_models import BM25
 from curate.evaluation.models.perquery import READINGS
-from curate.evaluation.models.scoring import Scored
+from curate.evaluation.models.scoring import Scored, point
 from curate.evaluation.models.tasks import EvaluationTask
 from curate.retrieval.retrievers.tokens import cutter
 from curate.stages.context import home
 from curate.stats import difficulty, significance
-from curate.stats.bootstrap import Figure, measured
 from curate.stats.difficulty import Measured
-from curate.stats.tally import Floats
 
 DIGITS = 6
 CLEAR = 0.05
 """Adjusted p up to which two models are told apart."""
 
 
-@dataclass(frozen=True)
-class Board:
-    """One task and what every model did on it, in the order in which they were named."""
-
-    task: EvaluationTask
-    scored: Sequence[Scored]
-
-    @property
-    def ranked(self) -> list[Scored]:
-        """Return the best first."""
-        return sorted(self.scored, key=lambda each: (-each.main, each.model))
-
-    @property
-    def sums(self) -> list[Floats]:
-        """Return of every model one row per item, in the reading that stock mteb has."""
-        return [self.task.scorer.sums(each.values, READINGS[0]) for each in self.scored]
-
-
 def of_task(board: Board, seed: int) -> dict[str, Json]:
     """Return the figures of one task."""
     task, first = board.task, board.scored[0]
-    pairs = _pairs(board, seed)
+    pairs, rows = _pairs(board, seed), _rows(board)
     return {
         "name": task.name,
         "kind": task.kind.mteb.type,
         "unit": task.scorer.unit,
         "measure": task.measure,
         "shown": task.kind.mteb.shown,
-        "queries": len(first.queries),
+        "queries": board.items,
+        "rows": len(first.queries),
         "verdicts": bool(task.verdicts),
         "graded": bool(task.gains),
-        "scores": _rows(board, seed),
+        "scores": rows[: len(board.scored)],
+        "floors": rows[len(board.scored) :],
+        "against_floors": against_floors(board),
+        "exchanged": task.scorer.exchanged,
         "pairs": pairs,
         "enough": _enough(board, pairs),
         "headroom": _headroom(board),
@@ -66,45 +52,44 @@ def of_task(board: Board, seed: int) -> dict[str, Json]:
     }
 
 
-def _rows(board: Board, seed: int) -> list[Json]:
-    """Return every model's line, best first; readings of doubt where a panel's verdicts are known."""
+def _rows(board: Board) -> list[Json]:
+    """Return every model's line, best first, then every floor's; readings of doubt where verdicts are known."""
     known = board.task.readings if board.task.verdicts or board.task.gains else READINGS[:1]
-    by_reading = {reading: _intervals(board, reading, seed) for reading in known}
-    rows: list[Json] = []
-    for place, scored in enumerate(board.ranked):
-        at_ten = {"holes_at_10": scored.holes, "doubtful_at_10": scored.doubtful}
-        rows.append(
-            {
-                "model": scored.model,
-                "main": scored.main,
-                "best": scored.main == board.ranked[0].main,
-                **{reading: figures[place].shown() for reading, figures in by_reading.items()},
-                **{
-                    name: round(found / scored.shown, DIGITS) if scored.shown else None
-                    for name, found in at_ten.items()
-                },
-                "queries_a_second": scored.queries_a_second,
-                "precision": scored.precision,
-                "batch": scored.batch,
-                "metrics": dict(scored.metrics),
-            }
-        )
-    return rows
+    by_reading, beside = {reading: board.figures(reading) for reading in known}, board.beside()
+    places = {id(each): place for place, each in enumerate(board.every)}
+    floors = sorted(board.floors, key=lambda each: (-each.scored.main, each.name))
+    order = [*((each, None) for each in board.ranked), *((each.scored, each.sort) for each in floors)]
+    return [
+        {
+            "model": scored.model,
+            "main": scored.main,
+            "best": sort is None and scored.main == board.ranked[0].main,
+            **({} if sort is None else {"floor": sort}),
+            **{reading: figures[places[id(scored)]].shown() for reading, figures in by_reading.items()},
+            "beside": beside[places[id(scored)]],
+            **_at_ten(scored),
+            "queries_a_second": scored.queries_a_second,
+            "precision": scored.precision,
+            "batch": scored.batch,
+            "metrics": dict(scored.metrics),
+        }
+        for scored, sort in order
+    ]
 
 
-def _intervals(board: Board, reading: str, seed: int) -> list[Figure]:
-    scorer, models = board.task.scorer, board.ranked
-    sums = np.concatenate([scorer.sums(each.values, reading) for each in models], axis=1)
-    return measured(sums, significance.side_by_side(scorer.statistic, len(models)), seed)
+def _at_ten(scored: Scored) -> dict[str, Json]:
+    at_ten = {"holes_at_10": scored.holes, "doubtful_at_10": scored.doubtful}
+    return {name: round(found / scored.shown, DIGITS) if scored.shown else None for name, found in at_ten.items()}
 
 
 def _pairs(board: Board, seed: int) -> list[dict[str, Any]]:
-    found = significance.compare(
-        [each.model for each in board.scored],
-        board.sums,
-        board.task.scorer.statistic,
-        seed,
-    )
+    names, scorer = [each.model for each in board.scored], board.task.scorer
+    if scorer.exchanged:
+        sums = [scorer.sums(each.values, READINGS[0]) for each in board.scored]
+        found = significance.compare(names, sums, scorer.statistic, seed)
+    else:
+        points = [point(scorer, each.values) for each in board.scored]
+        found = significance.compare_bootstrapped(names, points, board.drawn[:, : len(names)], board.items)
     return [{name: _rounded(value) for name, value in asdict(pair).items()} for pair in found]
 
 
@@ -198,7 +183,7 @@ def _measured(task: EvaluationTask, baseline: Scored) -> list[Measured]:
 
 def of_legacy(new: Board, old: Board, seed: int) -> dict[str, Json]:
     """Return how alike two tasks of one kind order the models, and every model's two scores."""
-    sides = [BenchmarkScores(board.sums, board.task.scorer.statistic) for board in (new, old)]
+    sides = [BenchmarkScores(board.scores(board.scored), board.items) for board in (new, old)]
     same = new.scored[0].queries == old.scored[0].queries
     found = distinctness.compare(sides[0], sides[1], seed, same_queries=same)
     both = zip(new.scored, old.scored, strict=True)

@@ -2,16 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
+from curate.evaluation.models.page_tables import SPEED, Figures, against_floors, marked, ranged, scores, speed, table
 from curate.report import charts
 
-Figures = Mapping[str, Any]
 STYLE = (
     ".ground{fill:#fff} rect.bar{fill:#63b3a8} circle.bar{fill:#2b7f77} .axis{stroke:#1d2327} text{fill:#1d2327} "
     ".number{font-variant-numeric:tabular-nums}"
 )
-SPEED = "queries per second"
 
 
 def files(found: Figures) -> dict[str, str]:
@@ -22,48 +20,35 @@ def files(found: Figures) -> dict[str, str]:
     return {"README.md": f"{text}\n{rest}\n", **pictures}
 
 
-def table(rows: Sequence[Mapping[str, object]]) -> str:
-    """Return rows of the same columns as a Markdown table; None is shown as a dash."""
-    heads = list(rows[0])
-    cells = [["–" if row[head] is None else str(row[head]) for head in heads] for row in rows]
-    lines = [heads, ["---"] * len(heads), *cells]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
-
-
 def overview(found: Figures, bold: str = "**") -> list[dict[str, object]]:
     """Return one row per model, with its score on every task, the best of each between marks, and the mean."""
-    return [_line(model, found["tasks"], bold) for model in found["models"]]
+    floors = {row["model"]: row["floor"] for task in found["tasks"] for row in task["floors"]}
+    named = [(model["model"], "circular" if model["circular"] else "") for model in found["models"]]
+    return [
+        *(_line(name, mark, [task["scores"] for task in found["tasks"]], found["tasks"], bold) for name, mark in named),
+        *(
+            _line(name, mark, [task["floors"] for task in found["tasks"]], found["tasks"], bold)
+            for name, mark in floors.items()
+        ),
+    ]
 
 
-def _line(model: Figures, tasks: Sequence[Figures], bold: str) -> dict[str, object]:
-    mine = [next((row for row in task["scores"] if row["model"] == model["model"]), None) for task in tasks]
-    line: dict[str, object] = {"model": model["model"] + (" (circular)" if model["circular"] else "")}
+def _line(
+    name: str, mark: str, rows: Sequence[Sequence[Figures]], tasks: Sequence[Figures], bold: str
+) -> dict[str, object]:
+    mine = [next((row for row in some if row["model"] == name), None) for some in rows]
+    line: dict[str, object] = {"model": marked(name, mark)}
     for task, row in zip(tasks, mine, strict=True):
-        mark = bold if row and row["best"] else ""
-        line[f"{task['name']}, {task['shown']}"] = f"{mark}{100 * row['main']:.2f}{mark}" if row else None
+        ends = bold if row and row["best"] else ""
+        line[f"{task['name']}, {task['shown']}"] = f"{ends}{100 * row['main']:.2f}{ends}" if row else None
     scores = [row["main"] for row in mine if row]
     line["mean"] = f"{100 * sum(scores) / len(scores):.2f}" if len(scores) == len(tasks) else None
-    speed = mine[0]["queries_a_second"] if mine and mine[0] else None
-    return {**line, SPEED: _speed(speed)}
-
-
-def _speed(figure: float | None) -> str | None:
-    return None if figure is None else f"{figure:,.0f}"
-
-
-def ranged(figure: Mapping[str, Any] | None, factor: float = 100, digits: int = 2) -> str | None:
-    """Return a figure with its interval, such as `87.60 (80.12 to 93.40)`."""
-    if figure is None or figure["value"] is None:
-        return None
-    shown = f"{factor * figure['value']:.{digits}f}"
-    if figure["low"] is None:
-        return shown
-    return f"{shown} ({factor * figure['low']:.{digits}f} to {factor * figure['high']:.{digits}f})"
+    return {**line, SPEED: speed(mine[0]["queries_a_second"] if mine and mine[0] else None)}
 
 
 def _head(found: Figures) -> Iterator[str]:
     yield "# Evaluation\n"
-    yield "Scores are in points of 100, as stock mteb gives them; intervals are 95 % and resample queries.\n"
+    yield "Scores are in points of 100, as stock mteb gives them; intervals are 95 % and resample what a task counts.\n"
     yield table(overview(found))
     parts = [each for each in found["models"] if each["roles"]]
     if parts:
@@ -75,8 +60,9 @@ def _head(found: Figures) -> Iterator[str]:
 
 def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
     what = task["unit"]
-    yield f"\n## {task['name']}\n\n{task['shown']}, {task['queries']:,} {what}.\n"
-    yield table(list(_scores(task)))
+    pairs = f" with {task['rows']:,} pairs" if task["rows"] != task["queries"] else ""
+    yield f"\n## {task['name']}\n\n{task['shown']}, {task['queries']:,} {what}{pairs}.\n"
+    yield table(list(scores(task)))
     if task["graded"]:
         yield (
             "\nThe labels are graded: stock mteb's nDCG has linear gain, exponential gain is 2^gain - 1, and the mean "
@@ -93,34 +79,18 @@ def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
     ):
         if name in pictures:
             yield f"\n![{what_it_shows}]({name})"
+    yield from against_floors(task, what)
     yield "\n### Which differences are real\n"
     yield from _pairs(task, what)
     yield from _headroom(task)
     yield from _difficulty(task)
 
 
-def _scores(task: Figures) -> Iterator[dict[str, object]]:
-    for each in task["scores"]:
-        mark = "**" if each["best"] else ""
-        stock = "linear gain" if task["graded"] else "stock"
-        row: dict[str, object] = {
-            "model": each["model"],
-            stock: f"{mark}{ranged(each['stock']) or 'not defined'}{mark}",
-        }
-        if task["graded"]:
-            row |= {"exponential gain": ranged(each["exponential"]), "mean of grades": ranged(each["mean"])}
-        if task["verdicts"]:
-            row |= {} if task["graded"] else {name: ranged(each[name]) for name in ("condensed", "optimistic")}
-            shares = {"never judged @10": each["holes_at_10"], "in doubt @10": each["doubtful_at_10"]}
-            row |= {name: None if share is None else f"{100 * share:.1f} %" for name, share in shares.items()}
-        yield row | {SPEED: _speed(each["queries_a_second"])}
-
-
 def _pairs(task: Figures, what: str) -> Iterator[str]:
     if not task["pairs"]:
         yield "One model has nobody to be compared with."
         return
-    neighbours = task["enough"]["neighbours"]
+    neighbours, how = task["enough"]["neighbours"], f"paired {'randomisation' if task['exchanged'] else 'bootstrap'}"
     yield table(
         [
             {
@@ -137,7 +107,7 @@ def _pairs(task: Figures, what: str) -> Iterator[str]:
     )
     yield (
         f"\nNeighbours in the order. Of all {len(task['pairs'])} pairs of models {task['enough']['of_all']} are told "
-        "apart at 5 % (paired randomisation, Holm); how many would show it: 80 % power, two-sided 5 %, one pair alone."
+        f"apart at 5 % ({how}, Holm); how many would show it: 80 % power, two-sided 5 %, one pair alone."
     )
 
 
@@ -222,7 +192,10 @@ def _notes(found: Figures) -> Iterator[str]:
 def _pictures(found: Figures) -> Iterator[tuple[str, str]]:
     """Yield name and text of a bar chart per task, and of a scatter: against legacy tasks, else against speed."""
     for task in found["tasks"]:
-        rows = [(row["model"], row["main"], row["stock"]["low"], row["stock"]["high"]) for row in task["scores"]]
+        rows = [
+            (marked(row["model"], row.get("floor", "")), row["main"], row["stock"]["low"], row["stock"]["high"])
+            for row in sorted([*task["scores"], *task["floors"]], key=lambda row: -row["main"])
+        ]
         title = f"{task['shown']}, {task['name']}"
         yield f"{plain(task['name'])}-scores.svg", charts.alone(charts.scores(title, rows), STYLE)
         points = [

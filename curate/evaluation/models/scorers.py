@@ -8,6 +8,7 @@ import numpy as np
 
 from curate.evaluation.models import perquery
 from curate.formats.kinds.kind import BenchmarkKind
+from curate.stats.replicated import Replicated, of_sums
 from curate.stats.significance import Statistic, mean, means, pearson, products
 from curate.stats.tally import Floats
 
@@ -25,6 +26,16 @@ class ScoredTask(Protocol):
     @property
     def readings(self) -> tuple[str, ...]:
         """Return by what readings of doubt, or of grades, an item is scored."""
+        ...
+
+    @property
+    def made(self) -> Any:  # noqa: ANN401 - mteb has no types
+        """Return mteb's task, whose attributes say what was drawn and embedded."""
+        ...
+
+    @property
+    def training(self) -> Any:  # noqa: ANN401
+        """Return the split that classifiers are trained on."""
         ...
 
     @property
@@ -56,16 +67,34 @@ class Scorer(Protocol):
     """Whether an item has a score of its own."""
     searched: bool = False
     """Whether a whole corpus was searched: documents may be unjudged or in doubt, and BM25's rank says how hard."""
+    exchanged: bool = True
+    """Whether two models can exchange the results of an item, for the randomisation test; else items are resampled."""
     statistic: Statistic = staticmethod(mean)
     """Makes a score of the sum of rows of `sums`."""
 
-    def items(self, saved: Mapping[str, Any], task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
+    def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return the fields of `Scored` that come from what mteb saved: ids, values, first relevant ranks, doubt."""
         ...
 
     def sums(self, values: Values, reading: str) -> Floats:
         """Return one row per item, of which `statistic` makes a score when they are added."""
         return means(np.array(values[reading]))
+
+    def size(self, values: Values) -> int:
+        """Return how many items are resampled."""
+        return len(next(iter(values.values())))
+
+    def score(self, values: Values, reading: str) -> Replicated:
+        """Return the measure that counts, on resampled items."""
+        return of_sums(self.sums(values, reading), self.statistic)
+
+    def beside(self, _values: Values, /) -> Mapping[str, Replicated]:
+        """Return further measures by name, on the same resampled items."""
+        return {}
+
+    def counted(self, _values: Values, /) -> Mapping[str, float]:
+        """Return further figures by name that have no interval, such as the spread over draws."""
+        return {}
 
 
 class RetrievalScorer(Scorer):
@@ -74,7 +103,7 @@ class RetrievalScorer(Scorer):
     unit = "queries"
     searched = True
 
-    def items(self, saved: Mapping[str, Any], task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
+    def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return scores per query; a query without a ranking scores 0, as mteb has it."""
         rankings = saved
         labels = {query: gains for query, gains in data["relevant_docs"].items() if any(g > 0 for g in gains.values())}
@@ -110,7 +139,7 @@ class PairScorer(Scorer):
     single = False
     statistic = staticmethod(pearson)
 
-    def items(self, saved: Mapping[str, Any], _task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
+    def items(self, saved: Any, _task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return the cosine and the label of every pair."""
         cosines = [float(each) for each in saved["cosine_scores"]]
         values = {"similarity": cosines, "label": [float(each) for each in data["score"]]}

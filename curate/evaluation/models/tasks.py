@@ -64,8 +64,15 @@ class EvaluationTask:
                 f"{self.source}: found {len(self.made.hf_subsets)} subsets and {len(splits)} splits, expected one "
                 "of each; give a task of one language and one split"
             )
-        held = self.made.dataset[self.made.hf_subsets[0]] if self.subset in self.made.dataset else self.made.dataset
-        return held[splits[0]]
+        return self._split(splits[0])
+
+    @property
+    def training(self) -> Foreign:
+        """Return the split that classifiers are trained on."""
+        return self._split(self.made.train_split)
+
+    def _split(self, name: str) -> Foreign:
+        return self.made.dataset.get(self.subset, self.made.dataset)[name]
 
     @property
     def subset(self) -> str:
@@ -173,7 +180,8 @@ def imported() -> Foreign:
 def _task(folder: Path, source: str) -> EvaluationTask:
     imported()
     block = _front(folder)["mteb"]
-    kind = next((each for each in kinds() if each.name == folder.name), None) or of_type(block["type"])
+    named = next((each for each in kinds() if each.name == folder.name), None)
+    kind = named or of_type(block["type"], str(block.get("main_score", "")))
     if kind is None or kind.mteb.type != block["type"]:
         raise DataError(f"{folder}: a task of the type {block['type']!r}; expected {_types()}")
     made = load_task(folder)

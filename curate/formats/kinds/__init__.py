@@ -17,6 +17,10 @@ KINDS: Registry[Callable[[], BenchmarkKind]] = Registry(
         "classification-confirmed": "curate.formats.kinds.classification:ConfirmedClassification",
         "clustering": "curate.formats.kinds.clustering:Clustering",
         "clustering-confirmed": "curate.formats.kinds.clustering:ConfirmedClustering",
+        "paraphrase": "curate.formats.kinds.paraphrase:Paraphrase",
+        "sentence-retrieval": "curate.formats.kinds.sentence_retrieval:SentenceRetrieval",
+        "gradient-edit": "curate.formats.kinds.gradient:GradientEdit",
+        "gradient-mix": "curate.formats.kinds.gradient:GradientMix",
     },
 )
 """Kinds by name; other packages add theirs under the entry-point group `curate.kinds`."""
@@ -28,9 +32,10 @@ def kind(name: str) -> BenchmarkKind:
     return KINDS.load(name)()
 
 
-def of_type(name: str) -> BenchmarkKind | None:
-    """Return the first kind of a type of mteb's; None if none is of it."""
-    return next((each for each in kinds() if each.mteb.type == name), None)
+def of_type(name: str, main_score: str = "") -> BenchmarkKind | None:
+    """Return the first kind of a type of mteb's, one with this main score before others; None if none is of it."""
+    alike = [each for each in kinds() if each.mteb.type == name]
+    return next((each for each in alike if each.mteb.main_score == main_score), alike[0] if alike else None)
 
 
 def kinds() -> Sequence[BenchmarkKind]:

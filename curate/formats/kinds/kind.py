@@ -86,6 +86,8 @@ class ReviewItems:
     """What a person can say of an item."""
     question: Mapping[str, str]
     """Language -> the question that stands above an item."""
+    meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Language -> answer -> what it means; empty for answers that speak for themselves."""
 
 
 class BenchmarkKind(Protocol):
@@ -111,6 +113,8 @@ class BenchmarkKind(Protocol):
     """Stage that makes its table; None for a kind that is made of the pool's verdicts."""
     table: str = ""
     """The stage's table, in `Benchmark.tables` under this name."""
+    part: bool = False
+    """Whether its rows are a part of its table, of which other kinds hold the rest."""
     section: str = ""
     """Path, below the package or absolute, of the template of its section of the report page; without one it has none.
 
@@ -120,8 +124,8 @@ class BenchmarkKind(Protocol):
     section_words: str = ""
     """Path, below the package or absolute, of the words of that section, a YAML file: language -> words.
 
-    `section` is its title, `stage` the name of its stage and `unit` what that counts; `tables` and `reasons`, which
-    may be left out, say what those of `dropped` are called. All others are the template's own.
+    `section` is its title, `stage` the name of its stage and `unit` what that counts. `tables` and `reasons` of
+    `dropped`, and `strata` of `to_review`, may be named otherwise than in the tables. All others are the template's.
     """
 
     @property
@@ -169,6 +173,11 @@ class BenchmarkKind(Protocol):
     def to_review(self, _table: pl.DataFrame, /) -> ReviewItems | None:
         """Return what people can check of its table; None for a kind whose labels are checked by `review` itself."""
         return None
+
+    @property
+    def checkable(self) -> bool:
+        """Return whether people can check its items one by one."""
+        return type(self).to_review is not BenchmarkKind.to_review
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Return its table from the written ones, by names such as `pairs` and `pairs-train`: `content` backwards."""

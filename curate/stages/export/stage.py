@@ -5,9 +5,9 @@ and `dropped` (queries left out, with the reason). The same run gives the same b
 written while `mask` lists places that still look like personal data in a text that would be.
 """
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -17,15 +17,14 @@ from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel
 from curate.core.protocols import Benchmark
 from curate.core.scale import Scale
-from curate.formats.exporters import EXPORTERS, integrity, manifest
+from curate.formats.exporters import EXPORTERS, OF_CANDIDATES, integrity, manifest
 from curate.formats.exporters.candidates import candidates
-from curate.formats.exporters.card import form
 from curate.formats.exporters.graded import Gain, gains
 from curate.formats.exporters.ids import prefixed
+from curate.formats.exporters.triples import alone
 from curate.formats.kinds import kinds, stages
 from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
-from curate.review import relevance_desks
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
 from curate.stages.export.config import Config
@@ -81,9 +80,7 @@ def run(config: Config, context: Context) -> Report:
     )
     benchmark, renamed = prefixed(benchmark)
     integrity.check(_counted(benchmark, context, "checking the corpus"))
-    labels = made_from(context, benchmark, judged, config, prefixed=renamed is not None)
-    made: dict[str, Json] = {"labels": labels, "dependence": common, **made_of_kinds(context, benchmark)}
-    _write(config, context, benchmark, renamed, made)
+    _write(config, context, benchmark, renamed, partial(_made, config, context, judged, common))
     left_out = _left_out(context, queries, short)
     write_table(context.out, "dropped", left_out)
     counts: dict[str, Json] = {
@@ -164,20 +161,29 @@ def _counts(benchmark: Benchmark) -> dict[str, Json]:
     }
 
 
+def _made(
+    config: Config, context: Context, judged: pl.DataFrame, common: Json, held: Benchmark, *, prefixed: bool
+) -> dict[str, Json]:
+    """Return what the manifest says of how the labels that one format holds were made."""
+    labels = made_from(context, held, judged, config, prefixed=prefixed)
+    return {"labels": labels, "dependence": common, **made_of_kinds(context, held)}
+
+
 def _write(
-    config: Config, context: Context, benchmark: Benchmark, renamed: pl.DataFrame | None, made: dict[str, Json]
+    config: Config,
+    context: Context,
+    benchmark: Benchmark,
+    renamed: pl.DataFrame | None,
+    made: Callable[..., dict[str, Json]],
 ) -> None:
-    """Write every format with its verdicts and its manifest, `made` in it, and the map of the ids that were renamed."""
-    rows: dict[str, Json] = {"queries": len(benchmark.queries), "corpus": len(benchmark.corpus)}
+    """Write every format with its verdicts and its manifest, and the map of the ids that were renamed."""
     for name in config.formats:
         folder = context.out / name
         folder.mkdir()
-        EXPORTERS.load(name)(_counted(benchmark, context, f"writing {name}"), folder)
-        write_table(folder, "verdicts", benchmark.verdicts.sort(PAIR))
-        body: dict[str, Json] = {"name": benchmark.name, "language": benchmark.language, "format": name, "rows": rows}
-        if name == "mteb":
-            body["card"] = {"form": form(), "facts": json.dumps(benchmark.facts, ensure_ascii=False)}
-        manifest.write(folder, {**body, **made})
+        held = alone(benchmark) if name in OF_CANDIDATES else benchmark
+        EXPORTERS.load(name)(_counted(held, context, f"writing {name}"), folder)
+        write_table(folder, "verdicts", held.verdicts.sort(PAIR))
+        manifest.write(folder, {**manifest.described(held, name), **made(held, prefixed=renamed is not None)})
     if renamed is not None:
         renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
 
@@ -221,7 +227,7 @@ def fingerprint(config: Config, context: Context) -> Json:
         "duplicates": context.duplicates,
         "rubric": judged.facts.get("rubric") if judged else None,
         "residual": privacy_guard.allowed(context),
-        "experts": {desk.sample.design.name: desk.digest for desk in relevance_desks(context.run)},
+        "experts": card_facts.experts(context),
         "told": card_facts.settings(context),
         "families": card_facts.families(context),
     }

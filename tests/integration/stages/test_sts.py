@@ -20,10 +20,11 @@ from curate.core.errors import BudgetError, ConfigError, DataError, RunFailed, U
 from curate.ledger import Ledger
 from curate.runs.ledger_check import check as findings
 from curate.stages.context import Report
+from curate.stages.edits.question_templates import EDITS
+from curate.stages.edits.synonym_matcher import Lexer
+from curate.stages.edits.synonyms import groups
+from curate.stages.edits.synonyms import read as entries
 from curate.stages.sts.llm_rewriting import KINDS
-from curate.stages.sts.synonym_matcher import Lexer
-from curate.stages.sts.synonyms import groups
-from curate.stages.sts.synonyms import read as entries
 from curate.system import resources
 from curate.system.files import digests, frame, write_table
 from tests import ROOT
@@ -389,7 +390,7 @@ def test_small_edits_spare_a_model_its_negatives(run: Path, serve: Callable[[Beh
     found: Any = sts(run, server, edits=True).facts
     assert found["ways"]["model"] < 30
     assert sum(found["ways"].values()) == 30
-    assert {way for way in found["ways"] if way != "model"} <= {"negation", "laterality", "dose", "hypernym"}
+    assert {way for way in found["ways"] if way != "model"} <= {*EDITS}
     asked = [kind for call in server.calls if "term" in call.passages for kind in wanted(call)]
     assert len(asked) == found["ways"]["model"]
 

@@ -8,6 +8,7 @@ from scipy.stats import kendalltau, spearmanr
 
 from curate.evaluation.models.distinctness import BenchmarkScores, compare
 from curate.stats.rank_correlation import kendall, spearman
+from curate.stats.replicated import of_sums
 from curate.stats.significance import mean, means
 from curate.stats.tally import Floats
 from tests.support.defined import defined
@@ -19,7 +20,8 @@ def side(scores: Floats, queries: int, seed: int, noise: float = 0.2) -> Benchma
     """Return models whose queries scatter around these scores."""
     random = np.random.default_rng(seed)
     rows = [score + random.normal(0, noise, queries) for score in scores]
-    return BenchmarkScores([means(each - each.mean() + score) for each, score in zip(rows, scores, strict=True)], mean)
+    sums = [means(each - each.mean() + score) for each, score in zip(rows, scores, strict=True)]
+    return BenchmarkScores([of_sums(each, mean) for each in sums], queries)
 
 
 @given(COLUMNS)

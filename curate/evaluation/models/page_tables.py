@@ -1,0 +1,86 @@
+"""Tables of an evaluation in Markdown: scores with floors among them, and how far models are above the best floor."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+Figures = Mapping[str, Any]
+SPEED = "queries per second"
+
+
+def table(rows: Sequence[Mapping[str, object]]) -> str:
+    """Return rows of the same columns as a Markdown table; None is shown as a dash."""
+    heads = list(rows[0])
+    cells = [["–" if row[head] is None else str(row[head]) for head in heads] for row in rows]
+    lines = [heads, ["---"] * len(heads), *cells]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def marked(name: str, mark: str) -> str:
+    """Return a model's name with what must be known of it: circular, floor or shortcut."""
+    return f"{name} ({mark})" if mark else name
+
+
+def speed(figure: float | None) -> str | None:
+    """Return texts per second as a table shows them."""
+    return None if figure is None else f"{figure:,.0f}"
+
+
+def ranged(figure: Mapping[str, Any] | None, factor: float = 100, digits: int = 2) -> str | None:
+    """Return a figure with its interval, such as `87.60 (80.12 to 93.40)`."""
+    if figure is None or figure["value"] is None:
+        return None
+    shown = f"{factor * figure['value']:.{digits}f}"
+    if figure["low"] is None:
+        return shown
+    return f"{shown} ({factor * figure['low']:.{digits}f} to {factor * figure['high']:.{digits}f})"
+
+
+def scores(task: Figures) -> Iterator[dict[str, object]]:
+    """Yield a row per model and floor, best first."""
+    beside = list(dict.fromkeys(name for each in task["scores"] for name in each["beside"]))
+    for each in sorted([*task["scores"], *task["floors"]], key=lambda row: -row["main"]):
+        mark = "**" if each["best"] else ""
+        stock = "linear gain" if task["graded"] else "stock"
+        row: dict[str, object] = {
+            "model": marked(each["model"], each.get("floor", "")),
+            stock: f"{mark}{ranged(each['stock']) or 'not defined'}{mark}",
+        }
+        row |= {name: _beside(name, each["beside"].get(name)) for name in beside}
+        if task["graded"]:
+            row |= {"exponential gain": ranged(each["exponential"]), "mean of grades": ranged(each["mean"])}
+        if task["verdicts"]:
+            row |= {} if task["graded"] else {name: ranged(each[name]) for name in ("condensed", "optimistic")}
+            shares = {"never judged @10": each["holes_at_10"], "in doubt @10": each["doubtful_at_10"]}
+            row |= {name: None if share is None else f"{100 * share:.1f} %" for name, share in shares.items()}
+        yield row | {SPEED: speed(each["queries_a_second"])}
+
+
+def _beside(name: str, figure: Mapping[str, Any] | None) -> str | None:
+    """Return a further measure in points of 100, or a number of sources as it is."""
+    return ranged(figure, 1, 0) if name.startswith("sources") else ranged(figure)
+
+
+def against_floors(task: Figures, what: str) -> Iterator[str]:
+    """Yield the section on the best floor and every model's distance from it; nothing without floors."""
+    against = task["against_floors"]
+    if not against:
+        return
+    best = f"`{against['best']}` ({100 * against['score']:.2f})"
+    yield f"\n### Against floors and shortcuts\n\nThe best of them is the {against['sort']} {best}.\n"
+    yield table(
+        [
+            {
+                "model": each["model"],
+                "less it": ranged(each),
+                "above it": "yes" if each["above"] else "**no**",
+                f"what {task['queries']:,} {what} would show": f"{100 * each['smallest']:.2f}"
+                if each["smallest"] is not None
+                else None,
+            }
+            for each in against["models"]
+        ]
+    )
+    yield (
+        "\nA floor knows nothing of the texts, a shortcut only their surface. A model is above them where the paired "
+        "95 % interval lies above 0; the last column is the distance that would be shown in 80 of 100 cases."
+    )
