@@ -1,9 +1,9 @@
 """Figures of gradients against scipy and plain loops; and the published recipe on shared data, to the printed digit."""
 
-import json
 import math
 import random
-from collections.abc import Sequence
+from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from curate.core.scale import FIVE
-from curate.formats.kinds.mixing import LEVELS, level, mixed, partners, successors
-from curate.stages.gradient.grades import grade_level
+from benchmarks.kinds_gradient import Series, by, chinese, edited, english, panel, series
+from curate.formats.kinds.mixing import LEVELS, mixed, partners
 from curate.stats.gradients import ceiling, gradient_figures, paired_accuracy, pooled
 from curate.stats.shortcuts import overlap
 from tests import ROOT
@@ -36,7 +35,7 @@ def test_figures_against_plain_loops(groups: list[list[int]]) -> None:
     if expected is not None:
         assert found.within.value == pytest.approx(expected, abs=1e-5)
         assert found.pooled.value == pytest.approx(spearmanr(scores, levels).statistic, abs=1e-5)
-    rising = [all(one < other for one, other in zip(each, each[1:], strict=False)) for each in groups]
+    rising = [all(one < other for one, other in pairwise(each)) for each in groups]
     assert found.strict.value == pytest.approx(np.mean(rising), abs=1e-5)
 
 
@@ -81,103 +80,60 @@ def test_partners_follow_from_the_texts_alone(texts: set[str], order: random.Ran
         assert sorted(one.values()) == sorted(named)
 
 
-# The published recipe
-
-
-def recipe(pairs: Sequence[tuple[str, str]]) -> tuple[list[str], list[str], list[str]]:
-    """Return sources, destinations and foreign destinations of all levels, pair by pair."""
-    named = {str(place): pair for place, pair in enumerate(pairs)}
-    z, y = ({}, {})
-    for seed, found in ((14, z), (15, y)):
-        order = list(range(len(pairs)))
-        random.Random(seed).shuffle(order)
-        found.update(successors([str(each) for each in order]))
-    items = [level(name, share, named, z, y)[:2] for name in named for share in LEVELS]
-    strange = [named[y[name]][1] for name in named for _ in LEVELS]
-    return [one for one, _ in items], [other for _, other in items], strange
-
-
-def chinese() -> list[tuple[str, str]]:
-    rows = [json.loads(line) for line in (SHARED / "zh_legacy/queries.jsonl").read_text(encoding="utf-8").splitlines()]
-    seen: set[str] = set()
-    found = []
-    for row in sorted(rows, key=lambda each: each["_id"]):
-        ask, title = row["text"].strip(), row["metadata"]["title"].strip()
-        if len(ask) >= 20 and ask != title and not {ask, title} & seen:
-            seen |= {ask, title}
-            found.append((ask, title))
-    random.Random(13).shuffle(found)
-    return found
-
-
-def english() -> list[tuple[str, str]]:
-    folder = SHARED / "medquad_legacy_en"
-    texts = {
-        name: {row["_id"]: row["text"] for row in map(json.loads, (folder / name).read_text("utf-8").splitlines())}
-        for name in ("queries.jsonl", "corpus.jsonl")
-    }
-    seen: set[str] = set()
-    found = []
-    for line in (folder / "qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
-        query, doc, _ = line.split("\t")
-        words, question = texts["corpus.jsonl"][doc].split(), texts["queries.jsonl"][query]
-        answer = " ".join(words[:60])
-        if len(words) >= 60 and not {question, answer} & seen:
-            seen |= {question, answer}
-            found.append((answer, question))
-    random.Random(13).shuffle(found)
-    return found
-
-
-def figures(sources: Sequence[str], destinations: Sequence[str]) -> tuple[float | None, ...]:
-    scores = np.array([overlap(*pair) for pair in zip(sources, destinations, strict=True)])
-    group = np.repeat(np.arange(len(scores) // 5), 5)
-    found = gradient_figures(scores, np.array([float(each) for each in LEVELS] * (len(scores) // 5)), group, 1, 1)
-    return found.pooled.value, found.within.value, found.strict.value, found.undefined
-
+# The published figures
 
 needs_data = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data are not here")
 
 
+def figures(items: Series, destinations: list[str] | None = None) -> tuple[float, ...]:
+    """Return pooled, within, strict of shared characters, to three digits, and how many pairs have no rho."""
+    scores = by(overlap)(items.sources, destinations or items.destinations)
+    found = gradient_figures(scores, items.levels, items.group, 1, 1)
+    values = (found.pooled.value, found.within.value, found.strict.value)
+    return *(round(value or 0, 4) for value in values), found.undefined
+
+
 @needs_data
 def test_the_published_figures_of_overlap_on_chinese_mixes() -> None:
-    pairs = chinese()
+    pairs = chinese(SHARED)
     assert len(pairs) == 4_890
-    sources, destinations, strange = recipe(pairs[:2_000])
-    rho, within, strict, undefined = figures(sources, destinations)
-    assert (round(rho or 0, 3), round(within or 0, 3), strict, undefined) == (0.583, 0.697, 0.2975, 6)
-    first = figures(sources[:2_000], destinations[:2_000])  # of the first 400 pairs
-    assert [round(each or 0, 3) for each in first[:3]] == [0.573, 0.692, 0.292]
-    rho, within, *_ = figures(sources, strange)
-    assert abs(rho or 1) < 0.0035
-    assert abs(within or 1) < 0.015
+    items = series(pairs[:2_000])
+    assert figures(items) == (pytest.approx(0.583, abs=6e-4), pytest.approx(0.697, abs=6e-4), 0.2975, 6)
+    assert figures(items.first(400))[:2] == (pytest.approx(0.573, abs=6e-4), pytest.approx(0.692, abs=6e-4))
+    pooled_, within, *_ = figures(items, items.foreign)
+    assert abs(pooled_) < 0.0025
+    assert abs(within) < 0.0105
+    variants = {"zero": figures(series(pairs[:2_000], zero="source")), "x": figures(series(pairs[:2_000], x="end"))}
+    assert variants["zero"][:2] == (pytest.approx(0.591, abs=6e-4), pytest.approx(0.699, abs=6e-4))
+    assert variants["x"][:2] == (pytest.approx(0.520, abs=6e-4), pytest.approx(0.669, abs=6e-4))
 
 
 @needs_data
 def test_the_published_figures_of_overlap_on_english_mixes() -> None:
-    pairs = english()
+    pairs = english(SHARED)
     assert len(pairs) == 2_204
-    sources, destinations, _ = recipe(pairs[:2_000])
-    assert [round(each or 0, 3) for each in figures(sources, destinations)[:2]] == [0.261, 0.374]
+    assert figures(series(pairs[:2_000]))[:2] == (pytest.approx(0.261, abs=6e-4), pytest.approx(0.374, abs=6e-4))
+
+
+@needs_data
+def test_the_published_figures_of_overlap_on_edits() -> None:
+    items = edited(SHARED)
+    assert Counter(kind for kind, *_ in items) == {"swap": 120, "negation": 120, "dose": 57, "laterality": 3}
+    scores = np.array([overlap(title, text) for _, title, *both in items for text in both]).round(12)
+    levels, group = np.array([1.0, 0.0] * len(items)), np.repeat(np.arange(len(items)), 2)
+    found = paired_accuracy(scores, levels, group, [kind for kind, *_ in items], 1, 1)
+    assert {kind: round(each.value or 0, 3) for kind, each in found.items() if kind != "laterality"} == {
+        "": 0.803,
+        "negation": 0.692,
+        "dose": 0.746,
+        "swap": 0.954,
+    }
 
 
 @needs_data
 def test_the_published_figures_of_grades_as_levels() -> None:
-    folder = SHARED / "panel"
-    texts = {
-        row["_id"]: row["text"]
-        for name in ("queries.jsonl", "corpus.jsonl")
-        for row in map(json.loads, (folder / name).read_text(encoding="utf-8").splitlines())
-    }
-    votes: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for line in (folder / "ratings.tsv").read_text(encoding="utf-8").splitlines()[1:]:
-        query, doc, judge, grade, _ = line.split("\t")
-        votes.setdefault((query, doc), []).append({"judge": judge, "grade": grade})
-    levels = np.array([grade_level(each, FIVE) for each in votes.values()])
-    scores = np.array([overlap(texts[doc], texts[query]) for query, doc in votes])
-    places = {query: place for place, query in enumerate(dict.fromkeys(query for query, _ in votes))}
-    found = gradient_figures(scores, levels, np.array([places[query] for query, _ in votes]), 1, 1)
+    queries, answers, levels, group = panel(SHARED)
+    found = gradient_figures(by(overlap)(answers, queries), levels, group, 1, 1)
     assert len(levels) == 600
     assert (round(found.pooled.value or 0, 3), round(found.within.value or 0, 3)) == (0.378, 0.268)
-    lengths = np.array([float(len(texts[doc])) for _, doc in votes])
-    assert round(pooled(lengths, levels) or 0, 2) == -0.04
+    assert round(pooled(-np.array([float(len(text)) for text in answers]), levels) or 0, 2) == -0.04
