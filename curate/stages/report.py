@@ -26,7 +26,6 @@ from curate.report.grade_colours import STATUSES
 from curate.report.page import page
 from curate.report.run_figures import Drop
 from curate.report.shown import Labels, Shown, ShownKind, ShownPair, Step
-from curate.review import relevance_desks
 from curate.review.showing import columns
 from curate.stages.asking import privacy_guard
 from curate.stages.configs import ReportConfig as Config
@@ -36,10 +35,15 @@ from curate.stats.distribution import Spread, spread
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
 
+ALWAYS = ("mask", "diversify", "pool", "judge", "consensus")
 OPTIONAL = ("resolve", *kinds.stages(), "export")
-READ = ("mask", "diversify", "pool", "judge", "consensus", *OPTIONAL)
+READ = (*ALWAYS, *OPTIONAL)
 """Stages whose tables are read. Not `ingest`: its raw texts are gone by now, and `mask` hands on its `dropped`."""
-COUNTED = ("ingest", *READ)
+
+
+def counted() -> tuple[str, ...]:
+    """Return the stages that the page counts, those of kinds that another package added since among them."""
+    return ("ingest", *ALWAYS, "resolve", *kinds.stages(), "export")
 
 
 def portable(value: Json) -> Json:
@@ -70,8 +74,8 @@ def _write(shown: Shown, config: Config, context: Context) -> None:
 
 def gather(config: Config, context: Context) -> Shown:
     """Read what the page shows; corpus texts stream, and only the beginnings of those in sample pairs are kept."""
-    absent = [name for name in OPTIONAL if context.report(name) is None]
-    steps = {name: _step(context.done(name)) for name in COUNTED if name not in absent}
+    absent = [name for name in ("resolve", *kinds.stages(), "export") if context.report(name) is None]
+    steps = {name: _step(context.done(name)) for name in counted() if name not in absent}
     agreed = read_json(context.folder("consensus") / "agreement.json")
     queries, pool = context.read("diversify", "queries"), context.read("pool", "pool")
     verdicts = context.read("consensus", "verdicts")
@@ -101,7 +105,7 @@ def gather(config: Config, context: Context) -> Shown:
         published=_published(context, queries, pool) if labels else None,
         experts=columns(context.run, context.folder("resolve")),
         scale=context.scale,
-        kinds=_kinds(steps),
+        kinds=_kinds(context, steps),
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
         decided=privacy_guard.decided(context),
     )
@@ -109,12 +113,12 @@ def gather(config: Config, context: Context) -> Shown:
 
 def fingerprint(_config: Config, context: Context) -> Json:
     """Return the settings, what the stages counted and what people said: the page shows it, and no table holds it."""
-    done = {name: report for name in COUNTED if (report := context.report(name))}
+    done = {name: report for name in counted() if (report := context.report(name))}
     return {
         "settings": context.settings,
         "allowed": privacy_guard.allowed(context),
         "steps": {name: asdict(_step(report)) for name, report in done.items()},
-        "experts": {desk.sample.design.name: desk.digest for desk in relevance_desks(context.run)},
+        "experts": card_facts.experts(context),
         "families": card_facts.families(context),
     }
 
@@ -126,10 +130,13 @@ def _published(context: Context, queries: pl.DataFrame, pool: pl.DataFrame) -> L
     return Labels(counts, run_figures.overlap(pool, verdicts), run_figures.per_query(queries, pool, verdicts))
 
 
-def _kinds(steps: Mapping[str, Step]) -> list[ShownKind]:
+def _kinds(context: Context, steps: Mapping[str, Step]) -> list[ShownKind]:
     """Return the kinds of benchmark that have a section of the page and whose stage has run."""
+    checked = card_facts.checked(context)
     return [
-        ShownKind(each.name, each.stage, each.section, each.section_words, steps[each.stage].facts)
+        ShownKind(
+            each.name, each.stage, each.section, each.section_words, steps[each.stage].facts, checked.get(each.name)
+        )
         for each in kinds.kinds()
         if each.section and each.stage and each.stage in steps
     ]
@@ -146,7 +153,8 @@ def _drops(context: Context, steps: Mapping[str, Step]) -> list[Drop]:
     if "resolve" in steps and steps["resolve"].count("overridden"):
         tables.append(context.read("resolve", "dropped").with_columns(stage=pl.lit("resolve")))
     rows = run_figures.drops(tables) + _counted(steps)
-    return sorted(rows, key=lambda drop: COUNTED.index(drop.stage))
+    order = counted()
+    return sorted(rows, key=lambda drop: order.index(drop.stage))
 
 
 def _counted(steps: Mapping[str, Step]) -> list[Drop]:

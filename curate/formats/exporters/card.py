@@ -15,6 +15,7 @@ dependence    what the judges have in common: `warnings`, with which the card op
 agreement     figures by name, nested at will; None is shown as "not defined"
 experts       what samples that people read prove of the labels: a row per figure, a column per kind of labels
 privacy       what was done about personal data, a list of sentences
+checked       kind -> what people said of samples of its items, a row per figure
 kinds         stage that makes a kind of benchmark -> what it reported of the making; see `_made`
 counts        figures of the whole run, such as what each stage dropped
 """
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 BASE = ("formats/kinds/templates/card.md.j2", "formats/kinds/templates/judged.md.j2")
 OVERVIEW = "formats/exporters/templates/overview.md.j2"
 _SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
-_OWN = frozenset((*_SAID, "parts", "dependence", "experts", "privacy", "kinds", "counts"))
+_OWN = frozenset((*_SAID, "parts", "dependence", "experts", "privacy", "kinds", "checked", "counts"))
 _MADE = "how it was made"
 _FATE = ("planned", "built", "dropped")
 _SIZES = {"1K": 10**3, "10K": 10**4, "100K": 10**5, "1M": 10**6, "10M": 10**7, "100M": 10**8}
@@ -99,14 +100,17 @@ def _made(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
     """Return what a kind's own stage reported: `made`, and as `fate` what became of its items.
 
     `planned`, `built` and `dropped` (reason -> count) of those facts are the `fate`, a row each; None where they lack.
+    `checked` is what people said of them; None for a kind of whose items nobody can be asked.
     """
     of_stages: Any = benchmark.facts.get("kinds") or {}
+    people: Any = benchmark.facts.get("checked") or {}
     facts = of_stages.get(kind.stage) or {}
     made = {name: fact for name, fact in facts.items() if name not in _FATE}
     if len(facts) - len(made) < len(_FATE):
-        return {"made": made, "fate": None}
+        return {"made": made, "fate": None, "checked": people.get(kind.name)}
     dropped = {f"dropped: {reason}": count for reason, count in facts["dropped"].items()}
-    return {"made": made, "fate": {"planned": facts["planned"], "built": facts["built"], **dropped}}
+    fate = {"planned": facts["planned"], "built": facts["built"], **dropped}
+    return {"made": made, "fate": fate, "checked": people.get(kind.name)}
 
 
 def form() -> str:

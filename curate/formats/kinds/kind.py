@@ -86,6 +86,8 @@ class ReviewItems:
     """What a person can say of an item."""
     question: Mapping[str, str]
     """Language -> the question that stands above an item."""
+    meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Language -> answer -> what it means; empty for answers that speak for themselves."""
 
 
 class BenchmarkKind(Protocol):

@@ -16,10 +16,12 @@ from curate.formats.kinds.kind import (
     ExportTable,
     KindCheck,
     MtebClass,
+    ReviewItems,
     TaskContent,
     configured,
 )
 from curate.formats.kinds.lengths import Lengths, rounded
+from curate.formats.kinds.reviewing import of_pairs
 from curate.ledger import Ledger
 from curate.llm.recorded_votes import Verdict
 from curate.stats.shortcuts import overlap
@@ -118,6 +120,10 @@ class Paraphrase(BenchmarkKind):
     def of_card(self, benchmark: Benchmark) -> Mapping[str, Any]:
         """Return the contributors, by role."""
         return {"circular": contributors(benchmark)}
+
+    def to_review(self, table: pl.DataFrame) -> ReviewItems:
+        """Return the pairs of the set, of which people say whether both sentences mean the same."""
+        return of_pairs(table.drop_nulls("split"))
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Return the pairs of both splits."""

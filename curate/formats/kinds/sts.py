@@ -10,8 +10,17 @@ from curate.core.protocols import Benchmark
 from curate.formats.kinds import words
 from curate.formats.kinds.checks import empty, listed, repeated, sentence
 from curate.formats.kinds.confirmed import PublishedItem, otherwise
-from curate.formats.kinds.kind import BenchmarkKind, ExportTable, KindCheck, MtebClass, TaskContent, configured
+from curate.formats.kinds.kind import (
+    BenchmarkKind,
+    ExportTable,
+    KindCheck,
+    MtebClass,
+    ReviewItems,
+    TaskContent,
+    configured,
+)
 from curate.formats.kinds.lengths import Lengths, rounded
+from curate.formats.kinds.reviewing import of_pairs
 from curate.ledger import Ledger
 from curate.llm.recorded_votes import Answers, verdict, votes
 
@@ -78,6 +87,10 @@ class Sts(BenchmarkKind):
         """Return the description, and one prompt for both sentences."""
         said = words.of(language)
         return said["description"][self.name], said["similar"]
+
+    def to_review(self, table: pl.DataFrame) -> ReviewItems:
+        """Return the pairs, of which people say whether both sentences mean the same; a stratum per split and kind."""
+        return of_pairs(table)
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Return the pairs of both splits."""

@@ -25,7 +25,6 @@ from curate.formats.exporters.ids import prefixed
 from curate.formats.kinds import kinds, stages
 from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
-from curate.review import relevance_desks
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
 from curate.stages.export.config import Config
@@ -212,7 +211,7 @@ def fingerprint(config: Config, context: Context) -> Json:
         "duplicates": context.duplicates,
         "rubric": judged.facts.get("rubric") if judged else None,
         "residual": privacy_guard.allowed(context),
-        "experts": {desk.sample.design.name: desk.digest for desk in relevance_desks(context.run)},
+        "experts": card_facts.experts(context),
         "told": card_facts.settings(context),
         "families": card_facts.families(context),
     }

@@ -106,7 +106,7 @@ def facts(made: ParaphraseResult, in_set: set[str], panel: Sequence[str], seed: 
             "sentences": _agreement([each for each in made.pairs if each.family != EDIT], (NO, YES), panel, seed),
             "edits": _agreement([each for each in made.pairs if each.family == EDIT], ("", CHANGED), panel, seed),
         },
-        "splits": {split: _split(made, in_set, split) for split in SPLITS},
+        "splits": {split: _split(made, in_set, split) for split in SPLITS if split in made.drawn.side.values()},
         "originals": _originals(made),
     }
 

@@ -12,6 +12,7 @@ from curate.stages.asking.llm_questions import AskedModel, QuestionClient
 from curate.stages.context import Context
 from curate.stages.edits.changes import edits
 from curate.stages.edits.confirmation import edit_questions
+from curate.stages.edits.synonym_matcher import Lexer
 from curate.stages.paraphrase import neighbours, originals, prompts, splits, templates
 from curate.stages.paraphrase.config import TEMPLATES, Config
 from curate.stages.paraphrase.neighbours import Neighbour
@@ -40,6 +41,8 @@ class DrawnQueries:
     """Query -> split."""
     neighbours: Sequence[Neighbour]
     miners: Sequence[Retriever]
+    words: Lexer
+    """Of the dictionary."""
 
 
 @dataclass
@@ -66,7 +69,7 @@ def draw(config: Config, context: Context, queries: Sequence[tuple[str, str]]) -
     side = splits.sides(group, wanted, context.seed)
     found = neighbours.draw(lists, sources, side, config.window, config.neighbours, context.seed)
     left_out |= dict.fromkeys(order[most:], "beyond the number of queries")
-    return DrawnQueries(texts, left_out, sources, group, side, found, miners)
+    return DrawnQueries(texts, left_out, sources, group, side, found, miners, templates.lexer(config, context))
 
 
 def usable(queries: Sequence[tuple[str, str]]) -> tuple[dict[str, str], dict[str, str]]:
@@ -107,8 +110,8 @@ def _write(config: Config, context: Context, drawn: DrawnQueries, desk: Question
     sources = {query_id: drawn.texts[query_id] for query_id in drawn.sources}
     writer = ParaphraseWriter(config.length, {form(text) for text in drawn.texts.values()})
     if config.generator == TEMPLATES:
-        words, wording = templates.lexer(config, context), templates.needed(context)
-        writer.offline(sources, lambda text: templates.rewordings(text, words, wording, context.seed))
+        wording = templates.needed(context)
+        writer.offline(sources, lambda text: templates.rewordings(text, drawn.words, wording, context.seed))
     else:
         model = AskedModel.named(context, config.generator, "paraphrase.generator", PURPOSE)
         writer.by_model(sources, model, prompts.writing(context), desk, config.again)
@@ -118,11 +121,12 @@ def _write(config: Config, context: Context, drawn: DrawnQueries, desk: Question
 def _edits(config: Config, context: Context, drawn: DrawnQueries, taken: set[str]) -> list[CandidatePair]:
     """Return the edits of every source, as many as are wanted; none is a query or a sentence that is there already."""
     known, found = taken | {form(text) for text in drawn.texts.values()}, list[CandidatePair]()
-    words = templates.lexer(config, context) if config.edits else None
     for query_id in drawn.sources if config.edits else ():
         text = drawn.texts[query_id]
         free = (
-            each for each in edits(text, context.language, context.seed, lexer=words) if form(each.text) not in known
+            each
+            for each in edits(text, context.language, context.seed, lexer=drawn.words)
+            if form(each.text) not in known
         )
         chosen = list(islice(free, config.edits))
         known |= {form(each.text) for each in chosen}

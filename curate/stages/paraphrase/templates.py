@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from curate.core.errors import ConfigError
 from curate.core.sampling import shuffled
 from curate.stages.context import Context
-from curate.stages.edits.dictionary import DictionarySettings, dictionary, longer, path
+from curate.stages.edits.dictionary import DictionarySettings, base_language, dictionary, longer, path
 from curate.stages.edits.question_templates import TEMPLATES, Wording, wording
 from curate.stages.edits.rewriting import RULES
 from curate.stages.edits.synonym_matcher import Lexer
@@ -17,8 +17,15 @@ from curate.system.files import sha256
 
 
 def lexer(config: DictionarySettings, context: Context) -> Lexer:
-    """Return what finds the words of the dictionary."""
-    return Lexer(dictionary(config, context, "paraphrase").entries)
+    """Return what finds the words of the dictionary; nothing in a language that has none, where none is named."""
+    return Lexer(dictionary(config, context, "paraphrase").entries if _known(config, context) else [])
+
+
+def _known(config: DictionarySettings, context: Context) -> bool:
+    """Say whether there is a dictionary; ConfigError where one is named and is not there."""
+    packaged = f"synonyms-{base_language(context)}.tsv"
+    there = any((folder / packaged).is_file() for folder in resources.folders("annotations"))
+    return there or (config.dictionary is not None and path(config, context).is_file())
 
 
 def needed(context: Context) -> Wording:
@@ -40,6 +47,9 @@ def rewordings(text: str, words: Lexer, wording: Wording, seed: int) -> Iterator
 
 def digests(config: DictionarySettings, context: Context) -> list[str]:
     """Return what identifies the words that paraphrases and edits are made of."""
-    files = [path(config, context), *map(resources.data_file, (TEMPLATES, RULES))]
+    files = [
+        *([path(config, context)] if _known(config, context) else []),
+        *map(resources.data_file, (TEMPLATES, RULES)),
+    ]
     files += filter(None, (config.lexicon, longer(context)))
     return [sha256(file) for file in files]

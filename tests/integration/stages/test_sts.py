@@ -20,11 +20,11 @@ from curate.core.errors import BudgetError, ConfigError, DataError, RunFailed, U
 from curate.ledger import Ledger
 from curate.runs.ledger_check import check as findings
 from curate.stages.context import Report
+from curate.stages.edits.question_templates import EDITS
 from curate.stages.edits.synonym_matcher import Lexer
 from curate.stages.edits.synonyms import groups
 from curate.stages.edits.synonyms import read as entries
 from curate.stages.sts.llm_rewriting import KINDS
-from curate.stages.sts.question_templates import EDITS
 from curate.system import resources
 from curate.system.files import digests, frame, write_table
 from tests import ROOT
