@@ -137,9 +137,9 @@ def shared_words(one: str, other: str) -> float:
 
 
 def contained(one: str, other: str) -> float:
-    """Return the share of the second text's lower-case character 3-grams that the first one has."""
-    here, there = ([low[at : at + 3] for at in range(len(low) - 2)] for low in (one.lower(), other.lower()))
-    return sum(each in set(here) for each in there) / len(there) if there else 0.0
+    """Return the share of the second text's lower-case character 3-grams that the first one has, as often."""
+    here, there = (Counter(low[at : at + 3] for at in range(len(low) - 2)) for low in (one.lower(), other.lower()))
+    return (here & there).total() / there.total() if there else 0.0
 
 
 @cache
