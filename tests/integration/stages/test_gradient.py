@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -19,13 +20,18 @@ from curate.core.errors import BudgetError, ConfigError, UserError
 from curate.core.protocols import Benchmark
 from curate.formats.kinds import kind
 from curate.formats.kinds.mixing import LEVELS, mixed
+from curate.ledger import Ledger
 from curate.stages.context import Consent, Context, Report
 from curate.stages.gradient.config import Config
 from curate.stages.gradient.stage import planned
+from curate.stats.gradients import pooled as pooled_rho
 from curate.system.files import digests, frame, write_json, write_table
+from curate.verify.verify import verify
 from tests import ROOT
+from tests.integration.formats.test_exporters import counts, evaluate, load
+from tests.integration.stages.test_report import Read
 from tests.support.pools import pooled, step, table
-from tests.support.runs import curate, tiny
+from tests.support.runs import curate, ran, tiny
 from tests.vendor import Call, Fault, Vendor, error, says, vendor
 
 KILLER = ROOT / "tests/support/killer.py"
@@ -329,3 +335,38 @@ def test_people_are_shown_both_texts_and_a_lack_of_levels_is_no_export(run: Path
         assert list(kind(f"gradient-{made}").problems(whole({"gradients": own}))) == []
         said = list(kind(f"gradient-{made}").problems(whole({"gradients": own[1:]})))
         assert said[0].startswith("gradients: 1 pairs lack a level")
+
+
+# The whole way
+
+
+def test_from_a_pipeline_to_the_scores_of_stock_mteb_and_to_the_page(tmp_path: Path) -> None:
+    tiny(tmp_path)
+    stages = "stages=[ingest, mask, diversify, pool, judge, consensus, resolve, gradient, export, report]"
+    ran(tmp_path, "run", "tiny.yaml", "--set", stages, "--set", "gradient.shortest=5")
+    folder = tmp_path / "runs" / "tiny" / "export" / "mteb"
+    for name, most in (("gradient-edit", 1), ("gradient-mix", 100)):
+        rows = load(folder / name, "items")
+        assert {"sentence1", "sentence2", "score", "kind", "pair-id"} <= set(rows[0])
+        assert max(row["score"] for row in rows) == most
+        scores = evaluate(folder / name)
+        cosines = [counted_cosine(row["sentence1"], row["sentence2"]) for row in rows]
+        expected = pooled_rho(np.array(cosines), np.array([float(row["score"]) for row in rows]))
+        assert scores["cosine_spearman"] == pytest.approx(expected, abs=1e-5)
+        card = (folder / name / "README.md").read_text(encoding="utf-8")
+        assert ("Nobody confirmed these pairs" in card) == (name == "gradient-edit")
+        assert "## Planned, built and dropped" in card
+    assert not (folder / "gradient-consensus").exists()
+    page = Read((tmp_path / "runs" / "tiny" / "report" / "report.html").read_text(encoding="utf-8"))
+    for words in ("Nobody confirmed these edits", "Spliced texts, five levels", "改动一处", "评审等级作为分值"):
+        assert words in page.text
+    with Ledger(tmp_path / "home" / "ledger.db") as ledger:
+        [found] = verify(folder, ledger)
+    assert found.differences == []
+    assert any(line.startswith("gradient-edit:") for line in found.unchecked), "nobody was asked"
+    assert not any(line.startswith("gradient-mix:") for line in found.unchecked)
+
+
+def counted_cosine(one: str, other: str) -> float:
+    first, second = counts([one, other])
+    return float(first @ second)
