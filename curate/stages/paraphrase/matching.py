@@ -28,7 +28,7 @@ class MatchItem:
 def matched(items: Sequence[MatchItem], classes: int, most: int, seed: int, purpose: str) -> set[str]:
     """Return the ids of at most `most` pairs, half of them positive in every class of overlap.
 
-    Classes are quantiles of the overlap of all items.
+    Classes lie between quantiles of the overlap of all items; a quantile that items have is a class of its own.
     """
     place = dict(zip((each.pair_id for each in items), _classes(items, classes), strict=True))
     mixed = shuffled(sorted(items, key=lambda each: each.pair_id), seed, "match", purpose)
@@ -37,8 +37,9 @@ def matched(items: Sequence[MatchItem], classes: int, most: int, seed: int, purp
     sizes = {at: min(len(found), len(sides[1][at])) for at, found in sides[0].items() if at in sides[1]}
     slots = shuffled([at for at, size in sorted(sizes.items()) for _ in range(size)], seed, "slots", purpose)
     wanted = {at: slots[: most // 2].count(at) for at in sizes}
-    first = _taken(sides[1], wanted, {each.source for each in positives})
-    chosen = _taken(sides[0], wanted, {each.source for each in first})
+    sources = [{each.source for each in side} for side in (positives, negatives)]
+    first = _taken(sides[1], wanted, sources[0])
+    chosen = _taken(sides[0], wanted, {each.source for each in first}, sources[1])
     second = _taken(sides[1], wanted, {each.source for each in chosen})
     return {each.pair_id for each in (*chosen, *second)}
 
@@ -56,7 +57,8 @@ def _classes(items: Sequence[MatchItem], classes: int) -> list[int]:
     if not len(overlaps):
         return []
     edges = np.quantile(overlaps, np.arange(1, classes) / classes)
-    found: list[int] = np.searchsorted(edges, overlaps, side="right").tolist()
+    below, at = (np.searchsorted(edges, overlaps, side=side) for side in ("left", "right"))
+    found: list[int] = (below + at).tolist()
     return found
 
 
@@ -76,9 +78,9 @@ def _in_turn(items: Sequence[MatchItem]) -> list[MatchItem]:
     return [each for each in chain.from_iterable(rounds) if each is not None]
 
 
-def _taken(side: Mapping[int, Sequence[MatchItem]], wanted: Mapping[int, int], sources: set[str]) -> list[MatchItem]:
-    """Return so many of each class, those of some sources first, and in the order given among them."""
+def _taken(side: Mapping[int, Sequence[MatchItem]], wanted: Mapping[int, int], *preferred: set[str]) -> list[MatchItem]:
+    """Return so many of each class, those of the most preferred sources first, and in the order given among equals."""
     found: list[MatchItem] = []
     for at, number in wanted.items():
-        found += sorted(side[at], key=lambda each: each.source not in sources)[:number]
+        found += sorted(side[at], key=lambda each: [each.source not in sources for sources in preferred])[:number]
     return found

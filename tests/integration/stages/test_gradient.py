@@ -185,7 +185,7 @@ def test_nothing_is_sent_without_permission_and_the_plan_is_what_is_sent(
     with pytest.raises(BudgetError):
         gradient(run, server, {"max_cost": 0.000001})
     assert server.calls == []
-    judges = {"a": {"kind": "openai", "model": "beta-1", "base_url": server.url, "price": PRICE}}
+    judges: dict[str, Settings] = {"a": {"kind": "openai", "model": "beta-1", "base_url": server.url, "price": PRICE}}
     context = Context(run, run / "gradient", run / "home", definitions={"judges": judges}, consent=Consent())
     settings = {"panel": ["a"], "dictionary": str(run.parent / "words.tsv"), "faults": "drop"}
     rows = planned(check(Config, settings, "gradient"), context)

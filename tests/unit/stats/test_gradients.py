@@ -85,12 +85,12 @@ def test_partners_follow_from_the_texts_alone(texts: set[str], order: random.Ran
 needs_data = pytest.mark.skipif(not SHARED.is_dir(), reason="the shared data are not here")
 
 
-def figures(items: Series, destinations: list[str] | None = None) -> tuple[float, ...]:
+def figures(items: Series, destinations: list[str] | None = None) -> list[float]:
     """Return pooled, within, strict of shared characters, to three digits, and how many pairs have no rho."""
     scores = by(overlap)(items.sources, destinations or items.destinations)
     found = gradient_figures(scores, items.levels, items.group, 1, 1)
     values = (found.pooled.value, found.within.value, found.strict.value)
-    return *(round(value or 0, 4) for value in values), found.undefined
+    return [*(round(value or 0, 3) for value in values), found.undefined]
 
 
 @needs_data
@@ -98,21 +98,21 @@ def test_the_published_figures_of_overlap_on_chinese_mixes() -> None:
     pairs = chinese(SHARED)
     assert len(pairs) == 4_890
     items = series(pairs[:2_000])
-    assert figures(items) == (pytest.approx(0.583, abs=5e-4), pytest.approx(0.697, abs=5e-4), 0.2975, 6)
-    assert figures(items.first(400))[:2] == (pytest.approx(0.573, abs=5e-4), pytest.approx(0.692, abs=5e-4))
+    assert figures(items) == [0.583, 0.697, 0.297, 6]
+    assert figures(items.first(400))[:2] == [0.573, 0.692]
     pooled_, within, *_ = figures(items, items.foreign)
     assert abs(pooled_) < 0.0025
     assert abs(within) < 0.0105
     variants = {"zero": figures(series(pairs[:2_000], zero="source")), "x": figures(series(pairs[:2_000], x="end"))}
-    assert variants["zero"][:2] == (pytest.approx(0.591, abs=5e-4), pytest.approx(0.699, abs=5e-4))
-    assert variants["x"][:2] == (pytest.approx(0.520, abs=5e-4), pytest.approx(0.669, abs=5e-4))
+    assert variants["zero"][:2] == [0.591, 0.699]
+    assert variants["x"][:2] == [0.520, 0.669]
 
 
 @needs_data
 def test_the_published_figures_of_overlap_on_english_mixes() -> None:
     pairs = english(SHARED)
     assert len(pairs) == 2_204
-    assert figures(series(pairs[:2_000]))[:2] == (pytest.approx(0.261, abs=5e-4), pytest.approx(0.374, abs=5e-4))
+    assert figures(series(pairs[:2_000]))[:2] == [0.261, 0.374]
 
 
 @needs_data
