@@ -24,8 +24,8 @@ Answers = Mapping[str, str]
 Verdict = Literal["confirmed", "rejected", "contested", "incomplete", "unconfirmed"]
 Calls = Iterable[tuple[str, str, str]]
 """Request digest, finish and raw reply of a model's calls, oldest first: `Ledger.generations`."""
-Texts = Mapping[str, tuple[str, str]]
-"""Name -> the two texts that a question shows as query and passage."""
+Texts = Mapping[str, tuple[str, ...]]
+"""Name -> the texts that a question shows: query and passage, or one alone."""
 
 
 class Answered(Protocol):
@@ -82,7 +82,7 @@ def _read(data: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def votes(asked: Mapping[str, Any], texts: Texts, ledger: Ledger) -> dict[str, dict[str, str]]:
-    """Return name -> judge -> its label, or the status of what is none, of every pair of texts that a panel was shown.
+    """Return name -> judge -> its label, or the status of what is none, of all texts that a panel was shown.
 
     `asked` is what a manifest says of one question: `question`, as `written`, and `panel`, the identity of every judge.
     A judge is missing where the ledger has no reply of it to exactly these texts.

@@ -14,7 +14,7 @@ NAMES = ("ingest", "mask", "diversify", "pool", "judge", "consensus", "resolve",
 """What a pipeline runs, unless it lists its stages."""
 _MODULES = {"pool", "consensus", "resolve", "report", "audit"}
 """Stages of one module; the others are packages, whose module `stage` holds them."""
-KNOWN = (*NAMES[:-2], "sts", "paraphrase", "gradient", *NAMES[-2:], "audit", "train_set")
+KNOWN = (*NAMES[:-2], "sts", "label", "paraphrase", "gradient", *NAMES[-2:], "audit", "train_set")
 """All stages, each behind those whose tables it reads."""
 
 

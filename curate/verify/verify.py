@@ -11,7 +11,7 @@ import polars as pl
 from curate.core.config import text_digest
 from curate.core.errors import DataError, UserError
 from curate.core.records import shown
-from curate.formats.exporters import EXPORTERS, FILES, FOLDERS, READERS, manifest
+from curate.formats.exporters import EXPORTERS, FILES, FOLDERS, OF_CANDIDATES, READERS, manifest
 from curate.formats.exporters.layout import foreign
 from curate.formats.exporters.reading import ExportContents
 from curate.formats.kinds import kind
@@ -20,7 +20,7 @@ from curate.ledger import Ledger
 from curate.llm import passages
 from curate.panel.voting import EXPERTS, PAIR
 from curate.system.files import read_table
-from curate.verify import readmes
+from curate.verify import readmes, triples
 from curate.verify.derive import Votes, candidates, expected, graded
 from curate.verify.differences import content, differences
 
@@ -89,6 +89,11 @@ def _verified(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str
         )
     elif body["format"] not in READERS:
         found.unchecked.append(f"labels and texts, for those of the format {body['format']} are not read")
+    elif body["format"] in OF_CANDIDATES and "labels" not in body:  # as 0.1 wrote it
+        found.unchecked.append(
+            "labels and texts, for this manifest says nothing of how labels were made; write it again"
+        )
+        return found
     if body["format"] not in READERS:
         return found
     try:
@@ -148,6 +153,11 @@ def _labels(
         say += differences(place, table, wanted[labels])
         found.labels += table.height
     _of_kinds(found, written, body, votes.ledger)
+    if written.triples is not None:
+        wrong, unchecked = triples.compared(found.folder, body, written, written.triples, derived.verdicts)
+        found.differences += wrong
+        found.unchecked += unchecked
+        found.labels += written.triples.height
     if written.reranks:
         rerank = made["rerank"]
         if chosen.height and rerank["draw"] == "by_rank":

@@ -56,6 +56,8 @@ def library(folder: Path) -> None:
     """Write the data, run the demo's pipeline on it, and lay out every file that a page takes for granted."""
     answers = data(folder / "data", resources.demo())
     answers.select(doc=pl.struct("title", id="_id", body="text")).write_ndjson(folder / "answers.jsonl")
+    wards = [("north", "south")[at % 2] for at in range(answers.height)]  # departments of these few are too small
+    answers.select(id="_id", label=pl.Series(wards)).write_csv(folder / "labels.csv")
     asked = pl.read_ndjson(folder / "data" / "queries.jsonl")
     asked.select(qid="_id", question="text").write_csv(folder / "queries.csv")
     data(folder / "data-en", resources.demo() / "en")
@@ -63,7 +65,8 @@ def library(folder: Path) -> None:
     for name, source in (("demo", "data"), ("demo-en", "data-en")):
         packaged = (ROOT / "pipelines" / f"{name}.yaml").read_text(encoding="utf-8")
         place = folder / "pipelines" / f"{name}.yaml"
-        place.write_text(packaged.replace(f"source: {name}\n", f"source: {source}\n"), encoding="utf-8")
+        here = packaged.replace(f"source: {name}\n", f"source: {source}\n")
+        place.write_text(here.replace("columns: {label: metadata.department}", "path: labels.csv"), encoding="utf-8")
     done = curate(folder, "run", "demo")
     assert done.returncode == 0, done.stderr
     export = folder / "runs" / "demo" / "export"

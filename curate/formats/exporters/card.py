@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 BASE = ("formats/kinds/templates/card.md.j2", "formats/kinds/templates/judged.md.j2")
 OVERVIEW = "formats/exporters/templates/overview.md.j2"
+TRIPLES = "formats/exporters/templates/triples.md.j2"
 _SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
 _OWN = frozenset((*_SAID, "parts", "dependence", "experts", "privacy", "kinds", "checked", "counts"))
 _MADE = "how it was made"
@@ -84,6 +85,7 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
             task=front["mteb"]["name"],
             module=module,
             abstask=name,
+            attributes=kind.attributes(benchmark),
             **_made(benchmark, kind),
             **kind.of_card(benchmark),
             tables=tables,
@@ -106,16 +108,18 @@ def _made(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
     people: Any = benchmark.facts.get("checked") or {}
     facts = of_stages.get(kind.stage) or {}
     made = {name: fact for name, fact in facts.items() if name not in _FATE}
+    checked = people.get(kind.name, []) if kind.checkable else None
     if len(facts) - len(made) < len(_FATE):
-        return {"made": made, "fate": None, "checked": people.get(kind.name)}
+        return {"made": made, "fate": None, "checked": checked}
     dropped = {f"dropped: {reason}": count for reason, count in facts["dropped"].items()}
     fate = {"planned": facts["planned"], "built": facts["built"], **dropped}
-    return {"made": made, "fate": fate, "checked": people.get(kind.name)}
+    return {"made": made, "fate": fate, "checked": checked}
 
 
 def form() -> str:
     """Return what stands for how cards are written: as long as it is the same, so is a card of the same facts."""
-    return digest([version("curate-ir"), *map(template, (*BASE, OVERVIEW, words.WORDS, *(k.card for k in kinds())))])
+    shared = (*BASE, OVERVIEW, TRIPLES, words.WORDS)
+    return digest([version("curate-ir"), *map(template, (*shared, *(kind.card for kind in kinds())))])
 
 
 def told(facts: Mapping[str, Json]) -> list[str]:
@@ -171,7 +175,7 @@ def _front(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequenc
             "description": description,
             "prompt": prompt,
         },
-        "abstask": {"class": kind.mteb.abstask, "attributes": dict(kind.mteb.attributes)},
+        "abstask": {"class": kind.mteb.abstask, "attributes": dict(kind.attributes(benchmark))},
     }
 
 

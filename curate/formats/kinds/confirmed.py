@@ -14,9 +14,8 @@ from curate.llm.recorded_votes import NONE, Answers, Verdict, verdict, votes
 class PublishedItem:
     """One item as an export has it."""
 
-    query: str
-    """What the panel's question showed as query, and as passage."""
-    passage: str
+    texts: tuple[str, ...]
+    """What the panel's question showed: query and passage, or one text."""
     wanted: str
     """The answer that the published label needs."""
     verdict: Verdict = "confirmed"
@@ -33,7 +32,7 @@ def otherwise(
     verdicts. A vote that was published as no answer stays one, also if the ledger has learnt it since.
     """
     panel: Any = asked["panel"]
-    said = votes(asked, {name: (item.query, item.passage) for name, item in items.items()}, ledger)
+    said = votes(asked, {name: item.texts for name, item in items.items()}, ledger)
     for judge in panel:
         lacking = [name for name, each in said.items() if judge not in each]
         if lacking:

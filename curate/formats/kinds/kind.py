@@ -124,8 +124,8 @@ class BenchmarkKind(Protocol):
     section_words: str = ""
     """Path, below the package or absolute, of the words of that section, a YAML file: language -> words.
 
-    `section` is its title, `stage` the name of its stage and `unit` what that counts; `tables` and `reasons`, which
-    may be left out, say what those of `dropped` are called. All others are the template's own.
+    `section` is its title, `stage` the name of its stage and `unit` what that counts. `tables` and `reasons` of
+    `dropped`, and `strata` of `to_review`, may be named otherwise than in the tables. All others are the template's.
     """
 
     @property
@@ -150,6 +150,10 @@ class BenchmarkKind(Protocol):
         """Return the description of its task and the prompt of its texts, in a language where there are words of it."""
         ...
 
+    def attributes(self, _benchmark: Benchmark, /) -> Mapping[str, Json]:
+        """Return what is set on mteb's class for this benchmark: of most kinds the same for all."""
+        return self.mteb.attributes
+
     def problems(self, _benchmark: Benchmark, /) -> Iterable[str]:
         """Yield what must not be exported, a sentence each with counts and ids, and no text."""
         return ()
@@ -169,6 +173,11 @@ class BenchmarkKind(Protocol):
     def to_review(self, _table: pl.DataFrame, /) -> ReviewItems | None:
         """Return what people can check of its table; None for a kind whose labels are checked by `review` itself."""
         return None
+
+    @property
+    def checkable(self) -> bool:
+        """Return whether people can check its items one by one."""
+        return type(self).to_review is not BenchmarkKind.to_review
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Return its table from the written ones, by names such as `pairs` and `pairs-train`: `content` backwards."""

@@ -123,7 +123,7 @@ class Sts(BenchmarkKind):
 def _sentences(pairs: pl.DataFrame) -> dict[str, PublishedItem]:
     """Return what a panel was shown of each pair, and what it must have said."""
     columns = pairs.select("pair_id", "sentence1", "sentence2", "label")
-    return {name: PublishedItem(one, two, "yes" if label else "no") for name, one, two, label in columns.iter_rows()}
+    return {name: PublishedItem((one, two), "yes" if label else "no") for name, one, two, label in columns.iter_rows()}
 
 
 def _words(pairs: pl.DataFrame, asked: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:

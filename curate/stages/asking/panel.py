@@ -20,7 +20,7 @@ ASKED = "asked.json"
 
 
 def ask_panel(
-    texts: Mapping[str, tuple[str, str]],
+    texts: Mapping[str, tuple[str, ...]],
     panel: Sequence[AskedModel],
     question: Question,
     desk: QuestionClient,
@@ -28,7 +28,7 @@ def ask_panel(
 ) -> dict[str, dict[str, str]]:
     """Return name -> judge -> label, or the status of what is none; what a dry desk left open is not there.
 
-    `texts` are what the question shows as query and passage; `what` names them in plans, in the plural.
+    `texts` are what the question shows: query and passage, or one text; `what` names them in plans, in the plural.
     """
     talks = [
         Talk(

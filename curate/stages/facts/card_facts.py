@@ -91,7 +91,7 @@ def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]
         "dependence": warned(common),
         "experts": _experts(context),
         "privacy": _privacy(context, suspicious),
-        "checked": {name: item_proof.on_card(found) for name, found in checked(context).items()},
+        "checked": {name: item_proof.on_card(found) for name, found in checked(context).items() if found},
         "kinds": {stage: dict(did.facts) for stage in kinds.stages() if (did := context.report(stage))},
         "counts": _counts(agreed["counts"], resolved["counts"]),
         **settings(context),

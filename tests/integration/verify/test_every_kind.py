@@ -21,7 +21,7 @@ from curate.verify.verify import Verified, verify
 from tests.integration.stages import test_paraphrase
 from tests.integration.stages.test_sts import WORDS, honest, rows_of
 from tests.support.runs import ran, tiny
-from tests.vendor import Call, Fault, vendor
+from tests.vendor import Call, Fault, says, vendor
 
 ROLES = ("g", "a", "b")
 """Models of every stage: a generator and two judges, of three families."""
@@ -42,12 +42,33 @@ def _sts(folder: Path) -> Sequence[str]:
     return [f"sts={{{settings}, test: 2, train: 1}}"]
 
 
+def _label(folder: Path) -> Sequence[str]:
+    """Label the documents by whether they speak of coffee: half of them do."""
+    lines = (folder / "data" / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = "".join(f"{row['_id']},{_class(row['text'])}\n" for row in map(json.loads, lines))
+    (folder / "labels.csv").write_text(f"id,label\n{rows}", encoding="utf-8")
+    sizes = "min_texts: 2, min_groups: 2, near: 1.0, test: 0.2"
+    return ["ingest.labels={path: labels.csv, side: corpus}", f"label={{panel: [label_a, label_b], {sizes}}}"]
+
+
+def _class(text: str) -> str:
+    return "coffee" if "咖啡" in text else "other"
+
+
+def _labels(call: Call) -> Fault | None:
+    return says(json.dumps({"label": _class(call.passages["text"]), "reason": "因为如此。"}, ensure_ascii=False))
+
+
 def _paraphrase(_folder: Path) -> Sequence[str]:
     settings = "generator: paraphrase_g, panel: [paraphrase_a, paraphrase_b], retrievers: [words, use]"
     return [f"paraphrase={{{settings}, test: 8, deciles: 1, edits: 2, pool: 2}}"]
 
 
-PANELS = {"sts": StagePanel(_sts, honest), "paraphrase": StagePanel(_paraphrase, test_paraphrase.honest)}
+PANELS = {
+    "sts": StagePanel(_sts, honest),
+    "label": StagePanel(_label, _labels),
+    "paraphrase": StagePanel(_paraphrase, test_paraphrase.honest),
+}
 """Stage -> its panel."""
 STAGES = tuple(dict.fromkeys(each.stage for each in kinds() if each.stage))
 OWN = [each.name for each in kinds() if each.stage]
