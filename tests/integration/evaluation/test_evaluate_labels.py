@@ -27,10 +27,9 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Register the kinds of these folders, as entry points would."""
     for name, path in written.KINDS.items():
         monkeypatch.setitem(registry.KINDS.builtin, name, path)
+    registry.kind.cache_clear()
     yield
-    for name in written.KINDS:
-        registry.kind.cache_clear()
-        registry.KINDS.builtin.pop(name, None)
+    registry.kind.cache_clear()
 
 
 def letters(name: str = "letters", dim: int = 40) -> EvaluatedModel:
