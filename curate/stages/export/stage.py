@@ -28,6 +28,7 @@ from curate.panel.voting import PAIR
 from curate.review import relevance_desks
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
+from curate.stages.export import shortcuts
 from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from
 from curate.stages.facts import card_facts
@@ -81,6 +82,7 @@ def run(config: Config, context: Context) -> Report:
     )
     benchmark, renamed = prefixed(benchmark)
     integrity.check(_counted(benchmark, context, "checking the corpus"))
+    tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
     labels = made_from(context, benchmark, judged, config, prefixed=renamed is not None)
     _write(config, context, benchmark, renamed, {"labels": labels, "dependence": common})
     left_out = _left_out(context, queries, short)
@@ -92,8 +94,9 @@ def run(config: Config, context: Context) -> Report:
         "formats": list(config.formats),
         "residual": suspicious,
         "overridden": context.done("resolve").facts["overridden"],
+        "shortcuts": tried,
     }
-    notes = [*_notes(config, common, short, renamed, suspicious), *_of_graded(benchmark)]
+    notes = [*_notes(config, common, short, renamed, suspicious), *_of_graded(benchmark), *warned]
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
@@ -206,6 +209,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     for name in config.formats:
         EXPORTERS.load(name)
     _refuse_graded(config, context)
+    shortcuts.refuse_sending(config.shortcuts, context)
     judged = context.report("judge")
     return {
         "duplicates": context.duplicates,

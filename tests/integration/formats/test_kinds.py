@@ -2,18 +2,21 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+import yaml
 
-from curate.core.config import Json
+from curate.core.config import Json, parse_yaml
+from curate.core.errors import DataError
 from curate.formats import kinds as registry
 from curate.formats.exporters import manifest
 from curate.formats.kinds import KINDS, kind, kinds
 from curate.ledger import Ledger
 from curate.runs.pipeline import Pipeline
 from curate.runs.run import Run
-from curate.system.files import write_json
+from curate.system.files import read_json, write_json
 from curate.verify.verify import verify
 from tests.integration.formats.test_exporters import evaluate
 from tests.support.runs import ran, tiny
@@ -73,6 +76,31 @@ def test_a_kind_of_a_stranger_goes_all_the_way(export: Path) -> None:
     [path] = (export / "mteb" / "fever").glob("texts-train-*.parquet")
     pl.read_parquet(path).with_columns(label=1 - pl.col("label")).write_parquet(path)
     assert any(line.startswith("fever: 24 labels are not what the texts say") for line in said(export))
+
+
+def again(export: Path, **shortcuts: Json) -> dict[str, Any]:
+    """Export again with these settings of `export.shortcuts`, and return what the stage reported."""
+    path = export.parent / "pipeline.yaml"
+    body = {**parse_yaml(path.read_text(encoding="utf-8")), "export": {"shortcuts": shortcuts}}
+    path.write_text(yaml.safe_dump(body), encoding="utf-8")
+    Run(export.parent, Pipeline.load(path)).execute(["export"], force=True)
+    found: dict[str, Any] = read_json(export / "stage.json")["report"]
+    return found
+
+
+def test_a_shortcut_that_solves_a_stranger_s_kind_is_told_and_strict_stops(export: Path) -> None:
+    [unknown] = [each for each in read_json(export / "stage.json")["report"]["notes"] if "shortcuts" in each]
+    assert "not checked, for the run pools with no encoder" in unknown
+    report = again(export, models=["use"])
+    tried = report["facts"]["shortcuts"]["fever"]
+    assert (tried["shortcuts"]["keyword"], tried["floor"]) == (1, pytest.approx(1 / 3, abs=1e-6))
+    assert tried["models"].keys() == {"use"}
+    [note] = [each for each in report["notes"] if "shortcuts: fever" in each]
+    assert note.startswith("WARNING: shortcuts: fever: keyword takes 1.")
+    assert not any("keyword takes" in each for each in again(export, models=["use"], limit=2)["notes"])
+    assert any("has 24 texts" in each for each in again(export, models=["use"], texts=10)["notes"])
+    with pytest.raises(DataError, match=r"keyword takes 1.*more than 0\.9"):
+        again(export, models=["use"], strict=True)
 
 
 def test_a_stranger_s_kind_that_must_not_be_exported_is_refused(export: Path) -> None:
