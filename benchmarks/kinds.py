@@ -71,7 +71,9 @@ def english(folder: Path) -> Pairs:
         if len(answers[document]) >= 60 and question not in questions and answer not in seen:
             questions.add(question)
             seen.add(answer)
-            rows.append((answer, question, next((each for each in TYPES if question.startswith(each)), "")))
+            rows.append(
+                (answer, question, next((each for each in TYPES if question.lower().startswith(each.lower())), ""))
+            )
     random.Random(13).shuffle(rows)
     return rows
 
@@ -137,14 +139,11 @@ def of_chinese(pairs: Pairs, encode: Callable[[Sequence[str]], Any] | None) -> R
     yield "zh majority class", ".157", shown([task.f1([commonest(task.known)] * len(task.test))])
     yield "zh one keyword, all training data", ".953", shown(task.keyword(few=False))
     yield "zh one keyword, 8 per class", ".931 (.018)", shown(task.keyword(few=True))
-    rows = (
-        TfidfVectorizer(analyzer="char", ngram_range=(1, 2), sublinear_tf=True, min_df=2)
-        .fit([task.texts[i] for i in task.train])
-        .transform(task.texts)
-    )
+    weights = TfidfVectorizer(analyzer="char", ngram_range=(1, 2), sublinear_tf=True, min_df=2)
+    rows = weights.fit([task.texts[i] for i in task.train]).transform(task.texts)
     yield "zh tf-idf, 8 per class", ".883", shown(task.classified(rows, few=True))
     yield "zh tf-idf, all", ".963", shown(task.classified(rows, few=False, strength=10))
-    reduced = TruncatedSVD(100, random_state=42).fit_transform(rows)
+    reduced = TruncatedSVD(100, random_state=42).fit_transform(weights.fit_transform(task.texts))
     yield "zh tf-idf to SVD 100, V", ".595", shown(task.clustered(reduced))
     if encode:
         vectors = encode(task.texts)
