@@ -35,7 +35,7 @@ TYPES = (
     "How to diagnose",
     "What causes",
     "Who is at risk for",
-    "what research (or clinical trials) is being done for",
+    "what research",
     "How to prevent",
     "What to do for",
     "What is the outlook for",
