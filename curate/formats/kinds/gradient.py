@@ -163,7 +163,7 @@ class GradientEdit(_Gradient):
         asked = made.get("asked", {})
         for question, wanted in (("sts-sentences", 1), ("edit-plausible", 0), ("edit-different", 0)):
             rows = table.filter(pl.col("level") == wanted).select("pair_id", "source", "destination").iter_rows()
-            items = {name: PublishedItem(one, other, "yes") for name, one, other in rows}
+            items = {name: PublishedItem((one, other), "yes") for name, one, other in rows}
             if question in asked:
                 yield from otherwise(self.name, asked[question], items, ledger)
 

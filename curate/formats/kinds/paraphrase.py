@@ -191,10 +191,10 @@ def _items(table: pl.DataFrame) -> dict[str, dict[str, PublishedItem]]:
     for name, one, two, kind, label, votes, said in columns.iter_rows():
         verdict: Verdict = said
         if kind in (_POSITIVE, _NEIGHBOUR):
-            item = PublishedItem(one, two, "yes" if label else "no", verdict, answers(votes))
+            item = PublishedItem((one, two), "yes" if label else "no", verdict, answers(votes))
             found[_SENTENCES][name] = item
         else:
-            found[_PLAUSIBLE][name] = found[_DIFFERENT][name] = PublishedItem(one, two, "yes", verdict)
+            found[_PLAUSIBLE][name] = found[_DIFFERENT][name] = PublishedItem((one, two), "yes", verdict)
     return found
 
 

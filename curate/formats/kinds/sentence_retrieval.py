@@ -156,7 +156,7 @@ def _items(judged: pl.DataFrame) -> dict[str, PublishedItem]:
     found: dict[str, PublishedItem] = {}
     for query_id, pair_id, original, paraphrase, said, votes in columns.iter_rows():
         published: Verdict = said
-        found[f"{pair_id} {query_id}"] = PublishedItem(original, paraphrase, "yes", published, answers(votes))
+        found[f"{pair_id} {query_id}"] = PublishedItem((original, paraphrase), "yes", published, answers(votes))
     return found
 
 
