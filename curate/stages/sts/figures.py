@@ -9,11 +9,11 @@ import polars as pl
 from curate.core.config import Json
 from curate.panel import agreement_figures
 from curate.panel.agreement_figures import Kind as Scale
+from curate.stages.edits.dictionary import Book
+from curate.stages.edits.synonyms import Entry
 from curate.stages.sts import balance
 from curate.stages.sts.llm_rewriting import KINDS
-from curate.stages.sts.materials import Book
 from curate.stages.sts.sentences import NO, YES, Choice, Draft, Sentence
-from curate.stages.sts.synonyms import Entry
 from curate.system.files import frame
 
 SPLITS = ("test", "train")

@@ -16,6 +16,8 @@ from curate.core.sampling import shuffled
 from curate.llm.questions import Question
 from curate.stages.asking.llm_questions import Ask, AskedModel, QuestionClient, Talk
 from curate.stages.asking.panel import ask_panel
+from curate.stages.edits.synonym_matcher import Lexer
+from curate.stages.edits.synonyms import Entry
 from curate.stages.sts.llm_rewriting import (
     KINDS,
     Kind,
@@ -28,8 +30,6 @@ from curate.stages.sts.llm_rewriting import (
     read,
 )
 from curate.stages.sts.question_templates import Wording
-from curate.stages.sts.synonym_matcher import Lexer
-from curate.stages.sts.synonyms import Entry
 
 YES, NO = "yes", "no"
 MODEL = "model"

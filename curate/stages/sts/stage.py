@@ -20,15 +20,17 @@ from curate.llm.providers import provider
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
 from curate.stages.asking.panel import refuse_one_family
 from curate.stages.context import Context, Report, Stage
+from curate.stages.edits import dictionary, synonyms
+from curate.stages.edits.rewriting import RULES
+from curate.stages.edits.synonym_matcher import Lexer
+from curate.stages.edits.synonyms import Entry
 from curate.stages.facts import billing
-from curate.stages.sts import figures, materials, quotas, synonyms
+from curate.stages.sts import figures, materials, quotas
 from curate.stages.sts import sentences as making
 from curate.stages.sts.config import TEMPLATES, Config
 from curate.stages.sts.figures import SPLITS, StsResult
 from curate.stages.sts.llm_rewriting import KINDS, Rules, bare
 from curate.stages.sts.sentences import YES, Sentence, SentenceWriter, choose, confirm, confirmed
-from curate.stages.sts.synonym_matcher import Lexer
-from curate.stages.sts.synonyms import Entry
 from curate.system import resources
 from curate.system.files import frame, sha256, write_table
 
@@ -80,7 +82,7 @@ def planned(config: Config, context: Context) -> list[dict[str, Json]]:
 
 def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], desk: QuestionClient) -> StsResult:
     """Confirm the words, choose a word of each query, write the sentences and have them confirmed."""
-    book, wording = materials.dictionary(config, context), materials.wording(context)
+    book, wording = dictionary.dictionary(config, context, "sts"), materials.wording(context)
     asks = wording.asks if wording else materials.ends_in_a_mark
     panel = [AskedModel.named(context, name, "sts.panel", PURPOSE) for name in config.panel]
     votes, entries = dict[int, dict[str, str]](), book.entries
@@ -205,8 +207,8 @@ def fingerprint(config: Config, context: Context) -> Json:
         raise ConfigError(f"sts.lexicon: {config.lexicon}: no such file; give a list of words, one per line")
     models = _models(config, context)
     _refuse(config, models, context)
-    longer = materials.longer(context)
-    files = [materials.path(config, context), resources.data_file(materials.TEMPLATES)]
+    longer = dictionary.longer(context)
+    files = [dictionary.path(config, context), *map(resources.data_file, (materials.TEMPLATES, RULES))]
     files += filter(None, (config.lexicon, longer))
     asked = [materials.panel_question(context, name).digest for name in ASKED]
     return {
@@ -228,7 +230,7 @@ def _refuse(config: Config, models: Sequence[AskedModel], context: Context) -> N
 
 def preflight(config: Config, context: Context) -> None:
     """Check the dictionary, and the keys of the models."""
-    materials.dictionary(config, context)
+    dictionary.dictionary(config, context, "sts")
     for model in () if context.consent.offline else _models(config, context):
         provider(model.settings)
 

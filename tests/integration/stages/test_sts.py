@@ -21,10 +21,10 @@ from curate.ledger import Ledger
 from curate.report.page import strings
 from curate.runs.ledger_check import check as findings
 from curate.stages.context import Report
+from curate.stages.edits.synonym_matcher import Lexer
+from curate.stages.edits.synonyms import groups
+from curate.stages.edits.synonyms import read as entries
 from curate.stages.sts.llm_rewriting import KINDS
-from curate.stages.sts.synonym_matcher import Lexer
-from curate.stages.sts.synonyms import groups
-from curate.stages.sts.synonyms import read as entries
 from curate.system import resources
 from curate.system.files import digests, frame, write_table
 from tests import ROOT
