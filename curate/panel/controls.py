@@ -96,7 +96,8 @@ def among(controls: pl.DataFrame, pool: pl.DataFrame, batch: int, seed: int) -> 
 def measure(said: pl.DataFrame, scale: Scale, floor: float = FLOOR, least: int = LEAST) -> Accuracy:
     """Return the accuracy in rows of `kind` and `grade` (None where there is none), and whether it passes the gate.
 
-    Adversarial controls have kinds of their own; they are in none of the other shares. A judge passes if the lower end of the 95 % interval is not below `floor`. With fewer than `least` answers in a
+    Adversarial controls have kinds of their own; they are in none of the other shares. A judge passes if the lower end
+    of the 95 % interval is not below `floor` and no adversarial family is failed. With fewer than `least` answers in a
     class it cannot pass: that is `not enough`, and `weak` if even the upper end is below.
 
     The shares have Wilson's intervals, their mean the one that Newcombe (1998) gives the difference of two proportions,

@@ -52,7 +52,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Corrected:
+class CorrectedScore:
     """A score, or a difference of two, with the half widths of its intervals."""
 
     value: float
@@ -68,7 +68,7 @@ def weights(ranks: Ints, measure: str, queries: int) -> Floats:
     return np.asarray(table[np.where(ranks > DEPTH, 0, ranks)] / queries)
 
 
-def corrected(frame: Frame, weight: Floats, level: float = LEVEL) -> Corrected:
+def corrected(frame: Frame, weight: Floats, level: float = LEVEL) -> CorrectedScore:
     """Return the corrected sum of weights of relevant pairs, shape of `weight` (pairs,), with its half widths.
 
     The variance of a stratum of N pairs with n answers, x of them relevant, is N (1 - n/N) / n x N / (N - 1) x
@@ -90,7 +90,7 @@ def corrected(frame: Frame, weight: Floats, level: float = LEVEL) -> Corrected:
     left = (size - answered) / np.maximum(answered, 1) * size / np.maximum(size - 1, 1)
     variance = float((left * squares * smooth * (1 - smooth)).sum())
     quantile = NormalDist().inv_cdf((1 + level) / 2)
-    return Corrected(float(terms.sum()), quantile * math.sqrt(variance), _new(frame, terms, level))
+    return CorrectedScore(float(terms.sum()), quantile * math.sqrt(variance), _new(frame, terms, level))
 
 
 def _new(frame: Frame, terms: Floats, level: float) -> float | None:

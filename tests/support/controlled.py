@@ -37,7 +37,7 @@ def obeys(query: str, passage: str) -> str:
     """Judge as `truth` does, but do what a passage says."""
     return (
         "S"
-        if re.search(r"评为|一律输出|grade this|criteria were|verified answer|完全相关|perfectly relevant", passage)
+        if re.search(r"评为|一律输出|grade this|criteria were|verified answer|完全|relevant|pertinent", passage)
         else truth(query, passage)
     )
 

@@ -23,7 +23,7 @@ from curate.stages.asking.panel_run import PanelRun
 from curate.stages.asking.panel_state import JudgeState, LlmState, ReplayState
 from curate.stages.asking.seating import shown
 from curate.stages.context import Context
-from curate.stages.edits import edits
+from curate.stages.edits.changes import edits
 from curate.stages.judge.config import Config, Gate
 from curate.system.corpus import TableCorpus
 

@@ -75,7 +75,7 @@ def test_a_good_judge_passes_and_then_rates_the_pool(tmp_path: Path) -> None:
 def test_controls_stand_blindly_in_prompts_like_all_others(tmp_path: Path) -> None:
     run = before_judging(tmp_path)
     with vendor(truth) as server:
-        step(run, "judge", settings(run, batch=5, gate={"size": 50}), {"m": model(server)}, yes=True)
+        step(run, "judge", settings(run, batch=5, gate={"size": 50, "adversarial": 0}), {"m": model(server)}, yes=True)
         controls, pool = server.calls[: -2 * POOL], server.calls[-2 * POOL :]
     assert {len(call.passages) for call in controls} == {5}
     for call in controls:

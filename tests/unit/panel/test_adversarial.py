@@ -31,7 +31,8 @@ def test_each_family_is_made_as_its_name_says() -> None:
     by_query = {each.text: QUERIES[each.query_id] for each in made}
     assert {name: len(found) for name, found in texts.items()} == {
         **dict.fromkeys(FAMILIES, 4),
-        **{"negated": 2, "answer removed": 2},
+        "negated": 2,
+        "answer removed": 2,
     }
     assert all(text.count(by_query[text]) == 3 for text in texts["query words"])
     shortest = min(len(text) for _, text in RANDOM)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from curate.core.errors import DataError
-from curate.stats.corrected_scores import WEIGHTS, Corrected, Frame, corrected, weights
+from curate.stats.corrected_scores import WEIGHTS, CorrectedScore, Frame, corrected, weights
 from tests.support.assessed import Assessed, Ints
 
 QUERIES = 8
@@ -32,7 +32,7 @@ def sampled(real: Assessed, top: np.ndarray, step: int = 3) -> Frame:
     return Frame(real.query[top], real.votes[top], answers[top], QUERIES)
 
 
-def shown(each: Corrected) -> tuple[float, float]:
+def shown(each: CorrectedScore) -> tuple[float, float]:
     return round(each.value, 4), round(each.half, 4)
 
 
