@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from curate.evaluation.models.board import Board
-from curate.evaluation.models.scoring import point
 from curate.stats.bootstrap import DIGITS, from_replicates
 from curate.stats.significance import needed
 from curate.stats.tally import Floats
@@ -22,11 +21,11 @@ def against_floors(board: Board) -> dict[str, Any] | None:
         return None
     best = max(board.floors, key=lambda each: each.scored.main)
     column = len(board.scored) + list(board.floors).index(best)
-    bound = point(board.task.scorer, best.scored.values)
+    points = board.points
     rows: list[dict[str, Any]] = []
     for place, scored in enumerate(board.scored):
         apart = board.drawn[:, place] - board.drawn[:, column]
-        found = from_replicates(point(board.task.scorer, scored.values) - bound, apart, board.items)
+        found = from_replicates(float(points[place] - points[column]), apart, board.items)
         rows.append(
             {
                 "model": scored.model,

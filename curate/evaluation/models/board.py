@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from curate.core.config import Json
 from curate.evaluation.models.floors import FloorScore
 from curate.evaluation.models.perquery import READINGS
@@ -53,14 +55,19 @@ class Board:
     @cached_property
     def drawn(self) -> Floats:
         """Return what stock mteb's reading scores on resampled items, shape (replicates, models and then floors)."""
-        return replicas(self.scores(self.every), self.items, self.seed, self.replicates)
+        found = replicas(self.scores(self.every), self.items, self.seed, self.replicates)
+        return found - np.nanmean(found, axis=0) + self.points if self.task.scorer.centred else found
+
+    @property
+    def points(self) -> Floats:
+        """Return the scores on the items themselves, in the same order."""
+        return np.array([point(self.task.scorer, each.values) for each in self.every])
 
     def figures(self, reading: str) -> list[Figure]:
         """Return the score of every model and then of every floor, with its interval, in one reading of doubt."""
         if reading != READINGS[0]:
             return figures(self.scores(self.every, reading), self.items, self.seed, self.replicates)
-        points = [point(self.task.scorer, each.values) for each in self.every]
-        return [from_replicates(*each, self.items) for each in zip(points, self.drawn.T, strict=True)]
+        return [from_replicates(*each, self.items) for each in zip(self.points.tolist(), self.drawn.T, strict=True)]
 
     def beside(self) -> list[dict[str, Json]]:
         """Return by model and then floor the further figures of its scorer, with intervals where they have some."""

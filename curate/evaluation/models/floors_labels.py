@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from curate.evaluation.models.floor_vectors import random_vectors, reduced, tfidf
 from curate.evaluation.models.scorers_labels import clustered
 from curate.evaluation.models.tasks import EvaluationTask, Foreign
+from curate.stats.shortcut_scores import lengths
 from curate.stats.shortcuts import commonest, drawn, grams, keyword_rule
 from curate.stats.tally import Floats
 
@@ -25,7 +24,7 @@ def of_classification(task: EvaluationTask) -> Iterator[tuple[str, list[list[Any
     yield "keyword", [rule(seen) for rule in rules]
     rows = tfidf(learnt)
     vectors: Mapping[str, tuple[Foreign, Foreign]] = {
-        "length": (_lengths(learnt), _lengths(texts)),
+        "length": (lengths(learnt), lengths(texts)),
         "random encoder": (random_vectors(learnt), random_vectors(texts)),
         "tf-idf": (rows.transform(learnt), rows.transform(texts)),
     }
@@ -40,14 +39,9 @@ def of_clustering(task: EvaluationTask) -> Iterator[tuple[str, dict[str, list[li
     column, labels = list(task.data[made.input_column_name]), list(task.data[made.label_column_name])
     texts, classes = [column[i] for i in embedded], len({labels[i] for i in embedded})
     yield "all-equal", {"Level 0": [[0] * len(draw) for draw in draws]}
-    vectors = {"length": _lengths(texts), "random encoder": random_vectors(texts), "tf-idf": reduced(texts)}
+    vectors = {"length": lengths(texts), "random encoder": random_vectors(texts), "tf-idf": reduced(texts)}
     for name, rows in vectors.items():
         yield name, {"Level 0": [_clusters(made, rows[draw], classes) for draw in draws]}
-
-
-def _lengths(texts: Sequence[str]) -> Floats:
-    found = np.log1p([[len(text)] for text in texts])
-    return np.asarray((found - found.mean()) / (found.std() or 1.0), dtype=np.float64)
 
 
 def _predicted(made: Foreign, known: Foreign, labels: Sequence[int], asked: Foreign) -> list[int]:

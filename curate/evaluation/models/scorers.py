@@ -69,6 +69,8 @@ class Scorer(Protocol):
     """Whether a whole corpus was searched: documents may be unjudged or in doubt, and BM25's rank says how hard."""
     exchanged: bool = True
     """Whether two models can exchange the results of an item, for the randomisation test; else items are resampled."""
+    centred: bool = False
+    """Whether scores of resamples are moved to the score itself: a measure that rises when items repeat needs it."""
     statistic: Statistic = staticmethod(mean)
     """Makes a score of the sum of rows of `sums`."""
 

@@ -18,12 +18,21 @@ LABEL, CLASSES, DRAW, TIMES = "label", "classes", "draw", "times"
 """Names of values: labels, their number, and by draw the class or cluster that was found and how often it was drawn."""
 
 
-class ClassificationScorer(Scorer):
-    """Mean macro-F1 of the classifiers that mteb trains on a few texts per class; an item is a test text."""
+class _OfTexts(Scorer):
+    """What scorers of labelled texts have in common."""
 
     unit = "texts"
     vectors = True
     single = False
+
+    def size(self, values: Values) -> int:
+        """Return the number of texts that are scored."""
+        return len(values[LABEL])
+
+
+class ClassificationScorer(_OfTexts):
+    """Mean macro-F1 of the classifiers that mteb trains on a few texts per class; an item is a test text."""
+
     statistic: Statistic = staticmethod(macro_f1)
 
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -48,16 +57,15 @@ class ClassificationScorer(Scorer):
         return confusions(codes(values[LABEL]), [codes(each) for each in draws], int(values[CLASSES][0]))
 
 
-class ClusteringScorer(Scorer):
+class ClusteringScorer(_OfTexts):
     """Mean V-measure of mteb's mini-batch k-means on drawn texts; an item is a text that was embedded.
 
-    The draws of mteb, with replacement, are made again from its seed. Resampling leaves clusters as they are.
+    The draws of mteb, with replacement, are made again from its seed. Resampling leaves clusters as they are, and is
+    centred: fewer different texts fit any clusters better.
     """
 
-    unit = "texts"
-    vectors = True
-    single = False
     exchanged = False
+    centred = True
 
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return the label of every embedded text, and by draw its cluster and how often it was drawn."""

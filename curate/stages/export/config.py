@@ -9,6 +9,19 @@ from curate.formats.exporters.candidates import Rerank
 from curate.formats.exporters.graded import Gain, Labels
 
 
+class Shortcuts(Section):
+    """When to warn that a shortcut nearly solves a task: length, shared characters, a keyword per class."""
+
+    models: tuple[str, ...] = Field(
+        default=(), description="encoders that send nothing; without any one that the run pools with, USE first"
+    )
+    limit: float = Field(
+        default=0.9, gt=0, description="of the best encoder's distance from equal scores; a shortcut above it warns"
+    )
+    texts: int = Field(default=5_000, ge=0, description="a task with more is not checked; 0 checks none")
+    strict: bool = Field(default=False, description="stop instead of warning")
+
+
 class Config(Section):
     """What is written."""
 
@@ -24,6 +37,7 @@ class Config(Section):
     license: str | None = None
     source: str = Field(default="", description="one sentence for the card: where queries and documents come from")
     instruction: str | None = Field(default=None, description="how instruction-following models are asked")
+    shortcuts: Shortcuts = Shortcuts()
     citation: str | None = Field(default=None, description="how the set is cited, in Markdown")
 
     @property

@@ -27,6 +27,7 @@ from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
+from curate.stages.export import shortcuts
 from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from, made_of_kinds
 from curate.stages.facts import card_facts
@@ -80,6 +81,7 @@ def run(config: Config, context: Context) -> Report:
     )
     benchmark, renamed = prefixed(benchmark)
     integrity.check(_counted(benchmark, context, "checking the corpus"))
+    tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
     _write(config, context, benchmark, renamed, partial(_made, config, context, judged, common))
     left_out = _left_out(context, queries, short)
     write_table(context.out, "dropped", left_out)
@@ -90,8 +92,9 @@ def run(config: Config, context: Context) -> Report:
         "formats": list(config.formats),
         "residual": suspicious,
         "overridden": context.done("resolve").facts["overridden"],
+        "shortcuts": tried,
     }
-    notes = [*_notes(config, common, short, renamed, suspicious), *_of_graded(benchmark)]
+    notes = [*_notes(config, common, short, renamed, suspicious), *_of_graded(benchmark), *warned]
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
@@ -222,6 +225,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     for name in config.formats:
         EXPORTERS.load(name)
     _refuse_graded(config, context)
+    shortcuts.refuse_sending(config.shortcuts, context)
     judged = context.report("judge")
     return {
         "duplicates": context.duplicates,
