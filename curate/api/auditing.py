@@ -151,7 +151,8 @@ def evaluate(
     `run` is an opened run, its folder, an export or one task's folder; `models` are bm25, encoders, folders or names of
     models, beside BM25 and the offline encoders unless `baselines` is false; `legacy` are folders or mteb tasks whose
     ranking of the models is compared. `floors` scores what needs no meaning beside them, such as length. Tables and
-    charts are written to `out`, by default `evaluation` in the run. Needs the extra `eval`. The figures are those of `curate evaluate --json`.
+    charts are written to `out`, by default `evaluation` in the run. Needs the extra `eval`. The figures are those
+    of `curate evaluate --json`.
     """
     from curate.evaluation.models import evaluate as evaluating
 

@@ -88,6 +88,12 @@ class RunView:
     """Sentence pairs: sentence1, sentence2, label 0 or 1, kind, split and more."""
     sentences = StageTable("sts")
     """Sentences that were written for pairs, with the answers of the panel."""
+    classified = StageTable("label")
+    """Labelled texts: text, label, label_id, split, group, verdict, votes and more."""
+    paraphrases = StageTable("paraphrase")
+    """Pairs of a query and a sentence: sentence1, sentence2, label 0 or 1, kind, split (or null), votes and more."""
+    originals = StageTable("paraphrase")
+    """Original queries, each with the paraphrases that it was judged with: query_id, pair_id, verdict, votes."""
     compared = StageTable("audit")
     """An audit's pairs: query_id, doc_id, legacy, verdict, kind, same_as, votes."""
     audited = StageTable("audit")

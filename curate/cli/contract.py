@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from curate import stages
 from curate.cli.envelope import listed
 from curate.core import safe_yaml
 from curate.core.errors import NotFound, suggestion
@@ -24,6 +25,8 @@ SCHEMAS = Path(__file__).with_name("schemas")
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 ENVELOPE = "envelope"
 SHARED = "shared"
+MAKING = "making"
+"""The file of all commands of stages that make a kind of benchmark: `--plan` of each answers the same."""
 _PLAIN = {name: {"type": name} for name in ("string", "integer", "number", "boolean", "null", "object")}
 
 Schema = dict[str, Any]
@@ -31,7 +34,8 @@ Schema = dict[str, Any]
 
 def names() -> list[str]:
     """Return every command whose answer has a schema, and `envelope`, what all answers come in."""
-    return sorted(path.stem.replace(".", " ") for path in SCHEMAS.glob("*.yaml") if path.stem != SHARED)
+    own = {path.stem.replace(".", " ") for path in SCHEMAS.glob("*.yaml")} - {SHARED, MAKING}
+    return sorted(own | stages.KIND_COMMANDS.keys() & set(stages.KNOWN))
 
 
 def about(name: str) -> str:
@@ -114,5 +118,6 @@ def _references(value: object) -> Iterator[str]:
 
 
 def _file(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = safe_yaml.parse(safe_yaml.read(SCHEMAS / f"{name.replace(' ', '.')}.yaml"))
+    file = MAKING if name in stages.KIND_COMMANDS else name.replace(" ", ".")
+    found: dict[str, Any] = safe_yaml.parse(safe_yaml.read(SCHEMAS / f"{file}.yaml"))
     return found

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from curate.review import Desk
+    from curate.review.drawing import SampleOptions
     from curate.review.paper import Kind
     from curate.review.planning import SamplePlan
+    from curate.runs.run import Run
 
 Controls = Annotated[
     int | None, typer.Option(help="Number of random documents planted as controls; default: 2 % of the size.")
@@ -32,11 +34,19 @@ Margin = Annotated[
     ),
 ]
 Named = Annotated[str | None, typer.Option("--sample", help="Name of the sample; default: the newest of the run.")]
-NewName = Annotated[str | None, typer.Option("--sample", help="Name of the new sample; default: expert, or audit.")]
-Of = Annotated[str, typer.Option(help="labels; or audit, for the four cells of an audit of legacy labels.")]
+NewName = Annotated[
+    str | None, typer.Option("--sample", help="Name of the new sample; default: expert, or what --of names.")
+]
+Of = Annotated[
+    str,
+    typer.Option(
+        help="labels; audit, for the four cells of an audit of legacy labels; or a kind of benchmark such as sts, for "
+        "its published items."
+    ),
+]
 Out = Annotated[Path | None, typer.Option(help="Folder to write to; default: the sample's own.")]
 Overlap = Annotated[float, typer.Option(help="Share of the rows that a second person reads too.")]
-Size = Annotated[int | None, typer.Option(min=1, help="Number of pairs to check.")]
+Size = Annotated[int | None, typer.Option(min=1, help="Number of pairs, or items, to check.")]
 Target = Annotated[
     str | None,
     typer.Option(
@@ -76,19 +86,18 @@ def export(
     plan: Widths = False,
     as_json: AsJson = False,
 ) -> None:
-    """Draw a stratified sample of the judged pairs and write one file per assessor.
+    """Draw a stratified sample of judged pairs, or of a kind's items, and write one file per assessor.
 
     Without --size and --margin the sheets of a sample that was drawn before are written again.
     """
-    from curate.review import Desk, Sample, drawing, paper
+    from curate.review import Desk, Sample, drawing, items, paper
     from curate.review.aims import purpose
 
     work, kinds = open_run(None, run), paper.kinds(formats)
-    name = sample or ("audit" if of == "audit" else "expert")
+    name = sample or ("expert" if of == "labels" else of)
     if size is None and not margin and target is None and (work.folder / "reviews" / name / "design.json").is_file():
         _hand_out(Desk(Sample.find(work.folder, name)), out, kinds, as_json=as_json)
         return
-    work.need_ancestors("resolve")
     order = drawing.SampleOptions(
         name=name,
         size=size,
@@ -100,16 +109,28 @@ def export(
         known=known,
         seed=work.pipeline.head.seed if seed is None else seed,
         language=work.pipeline.head.language,
-        of=cast("Literal['labels', 'audit']", of),  # checked by the order
+        of=of,
     )
+    _need(work, order)
     if plan:
-        design = drawing.plan(work.folder, order)[1]
-        answer(asdict(design), _widths(design), as_json=as_json)
+        design = items.plan(work.folder, order) if order.of_items else drawing.plan(work.folder, order)[1]
+        answer(asdict(design), _widths(design, "items" if order.of_items else "pairs"), as_json=as_json)
         return
-    frozen = drawing.draw(work.folder, order)
-    if order.aims:
+    frozen = (items if order.of_items else drawing).draw(work.folder, order)
+    if order.aims and not order.of_items:
         typer.echo(f"drawn for: {purpose(order.aims)}", err=True)
     _hand_out(Desk(frozen), out, kinds, as_json=as_json)
+
+
+def _need(work: "Run", order: "SampleOptions") -> None:
+    """Refuse a sample of what is not up to date."""
+    from curate import stages
+    from curate.review import items
+
+    if not order.of_items:
+        work.need_ancestors("resolve")
+    elif (stage := str(items.chosen(order.of).stage)) in stages.KNOWN:  # a kind of others has a stage of others
+        work.need(stage)
 
 
 @app.command("import")
@@ -154,12 +175,25 @@ def report(run: Folder = None, sample: Named = None, as_json: AsJson = False) ->
     from curate.review import proof, published, showing
 
     desk = _desk(run, sample)
+    if desk.sample.of_items:
+        _of_items(desk, as_json=as_json)
+        return
     figures: dict[str, Any] = proof.prove(desk)
     final = published.prove(desk.sample.folder.parents[1])
     lines = [*proof.heading(figures), as_table(list(showing.lines(figures, final)), digits=3)]
     lines += [showing.note(final)] if final else []
     few = [f"alpha: {line}" for line in too_few(figures["alpha"]["queries"])] if figures["alpha"] else []
     answer({**figures, "published": final}, [*lines, *few], as_json=as_json, warnings=few)
+
+
+def _of_items(desk: "Desk", *, as_json: bool) -> None:
+    """Print the precision of a kind's published labels as far as the sample was read."""
+    from curate.review import item_proof, items
+
+    folder = desk.sample.folder.parents[1]
+    kind = items.chosen(str(desk.sample.design.facts["of"]))
+    found: dict[str, Any] = item_proof.prove(desk, items.of_run(folder, kind))
+    answer(found, [*item_proof.heading(found), as_table(list(item_proof.lines(found)), digits=3)], as_json=as_json)
 
 
 @app.command("adjudicate")
@@ -172,7 +206,7 @@ def adjudicate(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the rows on which people differ from the panel or from each other, or read the final answers to them."""
+    """Write the rows on which people differ from the labels or from each other, or read the final answers to them."""
     from curate.review import ADJUDICATED, paper
 
     desk = _desk(run, sample)
@@ -185,12 +219,12 @@ def adjudicate(
     answer([asdict(each) for each in taken], lines, as_json=as_json)
 
 
-def _widths(planned: "SamplePlan") -> "Iterator[str]":
-    """Yield how many pairs are drawn of each stratum, and the half widths of the intervals that follow."""
+def _widths(planned: "SamplePlan", unit: str) -> "Iterator[str]":
+    """Yield how many pairs, or items, are drawn of each stratum, and the half widths of the intervals that follow."""
     from curate.review.aims import purpose
 
     drawn, pairs = (sum(getattr(each, field) for each in planned.strata) for field in ("drawn", "size"))
-    yield f"{drawn:,} of {pairs:,} pairs; half widths are those of {planned.level:.0%} intervals"
+    yield f"{drawn:,} of {pairs:,} {unit}; half widths are those of {planned.level:.0%} intervals"
     if planned.aims:
         yield f"drawn for: {purpose(planned.aims)}"
     yield as_table(planned.rows(), digits=4)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curate.cli import completing, output_mode
+from curate.cli import completing, making, output_mode
 from curate.cli.envelope import answer, only_plans
 from curate.cli.options import (
     AllowWeak,
@@ -51,7 +51,7 @@ def add_to(app: typer.Typer) -> None:
             for command in (mask, diversify, pool, judge):
                 app.command(command.__name__)(reporting(command))
         if name == "resolve":
-            app.command("sts")(reporting(sts))
+            making.add_to(app)
             app.command("export")(reporting(export))
 
 
@@ -187,35 +187,6 @@ def judge(
 
         count = write(folder, record)
         output_mode.put({"ratings": count, "record": str(record)}, f"ratings: {count:,} in {record}")
-
-
-def sts(
-    pipeline: File = None,
-    run: Folder = None,
-    assign: Assign = None,
-    force: Force = False,
-    generator: Annotated[
-        str | None, typer.Option(help="Language model that writes the sentences, or `templates`.")
-    ] = None,
-    panel: Annotated[str | None, typer.Option(help="Models that confirm the pairs, separated by commas.")] = None,
-    plan: Plan = False,
-    retry: Retry = False,
-    max_cost: MaxCost = None,
-    yes: Yes = False,
-    offline: Offline = False,
-    as_json: PlanAsJson = False,
-) -> None:
-    """Write an STS set: sentence pairs around synonyms, of the same meaning or of another."""
-    changes = [*(assign or []), *listed("sts.panel", panel)]
-    changes += [] if generator is None else [f"sts.generator={generator}"]
-    if plan:
-        from curate.stages.sts.stage import planned
-
-        work = open_run(pipeline, run, changes)
-        print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look("sts", planned), 4, as_json)
-        return
-    only_plans(as_json)
-    go(["sts"], pipeline, run, changes, force or retry, allowed(max_cost, yes, retry=retry, offline=offline))
 
 
 def export(

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
-from curate.core.config import Json
+from curate.core.config import Json, digest, text_digest
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,12 @@ class Request:
     """JSON schema of the reply, where the provider can enforce one."""
     private: bool = False
     """Whether no error may repeat a vendor's words about it, which may be a name or a number out of it."""
+
+    @cached_property
+    def digest(self) -> str:
+        """Return what the ledger knows it by: the same prompt, answer's bound and schema have the same one."""
+        turns = [[turn.role, text_digest(turn.content)] for turn in self.messages]
+        return digest([turns, self.max_tokens, self.schema])
 
 
 @dataclass(frozen=True)

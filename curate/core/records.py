@@ -99,6 +99,7 @@ _TEXT = pl.String
 _HITS = pl.List(pl.Struct({"retriever": pl.String, "rank": pl.Int32, "score": pl.Float64}))
 _VOTES = pl.List(pl.Struct({"judge": pl.String, "grade": pl.String}))
 _TEXTS = pl.List(pl.String)
+_ANSWERS = pl.List(pl.Struct({"judge": pl.String, "answer": pl.String}))
 _VERDICTS: Columns = {"query_id": _TEXT, "doc_id": _TEXT, "verdict": _TEXT, "votes": _VOTES, "policy": _TEXT}
 
 TABLES: Mapping[str, Columns] = {
@@ -107,6 +108,7 @@ TABLES: Mapping[str, Columns] = {
     "qrels": {"query_id": _TEXT, "doc_id": _TEXT, "score": pl.Int32},
     "aliases": {"table": _TEXT, "old_id": _TEXT, "kept_id": _TEXT},
     "classes": {"table": _TEXT, "id": _TEXT, "class": pl.Int64},
+    "labels": {"item_id": _TEXT, "side": _TEXT, "label": _TEXT, "origin": _TEXT, "group": _TEXT},
     "altered": {"table": _TEXT, "id": _TEXT, "lost": pl.Float64, "equal_to": _TEXT},
     "dropped": {
         "table": _TEXT,
@@ -228,7 +230,64 @@ TABLES: Mapping[str, Columns] = {
         "way": _TEXT,
         "attempt": pl.Int32,
         "outcome": _TEXT,
-        "answers": pl.List(pl.Struct({"judge": pl.String, "answer": pl.String})),
+        "answers": _ANSWERS,
+    },
+    "paraphrases": {
+        "pair_id": _TEXT,
+        "query_id": _TEXT,
+        "sentence1": _TEXT,
+        "sentence2": _TEXT,
+        "label": pl.Int32,
+        "kind": _TEXT,
+        "retriever": _TEXT,
+        "rank": pl.Int32,
+        "overlap": pl.Float64,
+        "split": _TEXT,
+        "group": _TEXT,
+        "verdict": _TEXT,
+        "votes": _ANSWERS,
+    },
+    "originals": {
+        "query_id": _TEXT,
+        "text": _TEXT,
+        "pair_id": _TEXT,
+        "paraphrase": _TEXT,
+        "verdict": _TEXT,
+        "votes": _ANSWERS,
+    },
+    "gradients": {
+        "item_id": _TEXT,
+        "kind": _TEXT,
+        "variant": _TEXT,
+        "level": pl.Float64,
+        "source": _TEXT,
+        "destination": _TEXT,
+        "query_id": _TEXT,
+        "source_id": _TEXT,
+        "alternate_id": _TEXT,
+        "pair_id": _TEXT,
+        "verdict": _TEXT,
+        "votes": _ANSWERS,
+    },
+    "edited": {
+        "item_id": _TEXT,
+        "query_id": _TEXT,
+        "variant": _TEXT,
+        "source": _TEXT,
+        "text": _TEXT,
+        "verdict": _TEXT,
+        "votes": _ANSWERS,
+    },
+    "classified": {
+        "item_id": _TEXT,
+        "side": _TEXT,
+        "text": _TEXT,
+        "label": _TEXT,
+        "label_id": pl.Int32,
+        "split": _TEXT,
+        "group": _TEXT,
+        "verdict": _TEXT,
+        "votes": pl.List(pl.Struct({"judge": pl.String, "answer": pl.String})),
     },
     "verdicts": _VERDICTS,
     "contested": _VERDICTS,

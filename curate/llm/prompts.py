@@ -60,8 +60,13 @@ class PromptTemplate(Section):
     def _placeholders(self) -> Self:
         stable = frozenset({self.subject, "rules", "reply"})
         _check_template("system", self.system, stable, stable)
-        _check_template("user", self.user, self.texts, self.texts | self.optional)
+        _check_template("user", self.user, self.needed, self.needed | self.optional)
         return self
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """Return the placeholders that the user template needs."""
+        return self.texts
 
     @abstractmethod
     def meanings(self) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Questions with named answers about a query and a passage, put to a language model: prompt and strict parser.
+"""Questions with named answers about a query and a passage, or about one text: prompt and strict parser.
 
 Texts stand between the markers of `prompts`. A reply is one JSON object with exactly two keys: `label`, one of the
 named answers, and `reason`, one sentence. A reply in any other form is no answer.
@@ -37,6 +37,16 @@ class Question(PromptTemplate):
     labels: Mapping[str, str] = Field(min_length=2)
     """The named answers, and what each of them means."""
 
+    @property
+    def shows(self) -> tuple[str, ...]:
+        """Return the placeholders of the texts that are shown, in order."""
+        return ("text",) if "{text}" in self.user else ("query", "passage")
+
+    @property
+    def needed(self) -> frozenset[str]:
+        """Return what the user template needs: two texts, or one alone."""
+        return frozenset(self.shows)
+
     @field_validator("labels")
     @classmethod
     def _plain_labels(cls, labels: Mapping[str, str]) -> Mapping[str, str]:
@@ -72,15 +82,11 @@ def question(data: Mapping[str, Json], where: str) -> Question:
     return check(Question, data, where)
 
 
-def build(asked: Question, query: str, passage: str, grades: Sequence[str] = (), thinking_tokens: int = 0) -> Request:
-    """Return the request about a query and a passage, as they are shown; `grades` are what judges gave."""
-    code = fence([query, passage])
-    values = {
-        "query": block("query", code, query),
-        "passage": block("passage", code, passage),
-        "grades": ", ".join(grades),
-    }
-    return Request(asked.turns(values), ANSWER_TOKENS + thinking_tokens, schema(asked))
+def build(asked: Question, *texts: str, grades: Sequence[str] = (), thinking_tokens: int = 0) -> Request:
+    """Return the request about a query and a passage, or one text, as shown; `grades` are what judges gave."""
+    code = fence(texts)
+    values = {name: block(name, code, text) for name, text in zip(asked.shows, texts, strict=True)}
+    return Request(asked.turns({**values, "grades": ", ".join(grades)}), ANSWER_TOKENS + thinking_tokens, schema(asked))
 
 
 def schema(asked: Question) -> dict[str, Json]:

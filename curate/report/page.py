@@ -16,6 +16,7 @@ from curate.core.config import Json, parse_yaml
 from curate.panel import judge_dependence
 from curate.report import grade_colours, run_figures, scale_words
 from curate.report.grade_colours import NOT_ASKED, STATUSES
+from curate.report.kind_sections import sections, with_kinds
 from curate.report.page_charts import Levels, drawn, labelled, sets, tallies, verdict_classes, verdicts
 from curate.report.run_figures import QueryCounts
 from curate.report.shown import Shown
@@ -45,7 +46,7 @@ def page(shown: Shown, language: str, other: str | None = None) -> str:
     With another language a button turns the page into it: what holds words is there twice, queries and pairs once.
     """
     tags = {name: "zh-CN" if name == "zh" else name for name in (language, other) if name is not None}
-    words = {name: scale_words.fitted(strings(name), shown.scale) for name in tags}
+    words = {name: with_kinds(scale_words.fitted(strings(name), shown.scale), shown, name) for name in tags}
     script = resources.template("report/templates/report.js")
     return (
         environment(words[language])
@@ -56,7 +57,11 @@ def page(shown: Shown, language: str, other: str | None = None) -> str:
                     lang=tag,
                     title=f"{shown.name} · {words[name]['title']}",
                     html=_body(
-                        shown, words[name], [each for each in tags.values() if each != tag], whole=name == language
+                        shown,
+                        words[name],
+                        name,
+                        [each for each in tags.values() if each != tag],
+                        whole=name == language,
                     ),
                 )
                 for name, tag in tags.items()
@@ -71,10 +76,11 @@ def page(shown: Shown, language: str, other: str | None = None) -> str:
 
 def environment(words: Mapping[str, Any]) -> "Environment":
     """Return a template engine that escapes every text and shows None as "not defined", in the words of a language."""
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     undefined = words["undefined"]
-    made = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    loader = FunctionLoader(resources.template)  # of sections that kinds of benchmark bring with them
+    made = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined, loader=loader)
     made.filters |= {
         "number": lambda value: undefined if value is None else f"{value:,}",
         "figure": lambda value: undefined if value is None else f"{value:,.3f}",
@@ -88,7 +94,7 @@ def environment(words: Mapping[str, Any]) -> "Environment":
     return made
 
 
-def _body(shown: Shown, words: Mapping[str, Any], others: list[str], *, whole: bool) -> str:
+def _body(shown: Shown, words: Mapping[str, Any], language: str, others: list[str], *, whole: bool) -> str:
     """Return what holds words; the rows of queries, which hold none, stand only in a `whole` one."""
     counts = {name: [row.verdicts[0] for row in each.queries] for name, each in sets(shown).items()}
     positives = {name: spread(each) for name, each in counts.items()}
@@ -101,6 +107,7 @@ def _body(shown: Shown, words: Mapping[str, Any], others: list[str], *, whole: b
             words=words,
             other=others[0] if others else None,
             with_queries=whole,
+            sections=sections(shown, words, language),
             shown=shown,
             panel=shown.agreed["panel"],
             weak=run_figures.only_heuristics(shown.agreed["panel"], _heuristics(shown)),

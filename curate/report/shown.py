@@ -53,6 +53,28 @@ class ShownPair:
 
 
 @dataclass(frozen=True)
+class ShownKind:
+    """A kind of benchmark whose stage has run, and that has a section of its own."""
+
+    name: str
+    stage: str
+    template: str
+    """Of its section."""
+    words: str
+    """Path of its words."""
+    facts: Mapping[str, Any]
+    """Of its stage; `planned`, `built` and `dropped`, reason -> count, say what became of its items."""
+    checked: Sequence[Mapping[str, Any]] | None = None
+    """What people said of samples of its items; None for a kind of whose items nobody can be asked."""
+
+    @property
+    def fate(self) -> Mapping[str, Any] | None:
+        """Return how many items were planned, built, and dropped for which reason; None if the stage does not say."""
+        names = ("planned", "built", "dropped")
+        return {name: self.facts[name] for name in names} if set(names) <= self.facts.keys() else None
+
+
+@dataclass(frozen=True)
 class Shown:
     """Everything that the page shows."""
 
@@ -86,5 +108,6 @@ class Shown:
     """None where the published labels are the panel's; all other counts of labels are the panel's."""
     experts: Sequence[Any] = ()
     """What people's check of samples proves: columns of `review.showing`."""
+    kinds: Sequence[ShownKind] = ()
     decided: Mapping[str, int] = field(default_factory=dict)
     """accepted, masked -> places of the residual scan on which people decided so."""

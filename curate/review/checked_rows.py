@@ -11,7 +11,7 @@ from curate.stats.sample_estimates import Estimate, StratumCounts
 
 @dataclass(frozen=True)
 class CheckedRow:
-    """A drawn row: what the panel said, and what every person did."""
+    """A drawn row: what the panel said (of an item, what is published), and what every person did."""
 
     row_id: str
     ids: Sequence[str]
@@ -23,6 +23,8 @@ class CheckedRow:
     settled: str | None
     """The grade that counts; None if nobody has given one."""
     scale: Scale
+    of_items: bool = False
+    """Whether it is an item of a kind: its `verdict` is the published label."""
 
     @property
     def relevant(self) -> bool | None:
@@ -31,7 +33,12 @@ class CheckedRow:
 
     @property
     def confirmed(self) -> bool | None:
-        """Say whether people and a panel that decided are on the same side; None on a scale without a cut."""
+        """Say whether people and a panel that decided are on the same side; None on a scale without a cut.
+
+        Of an item: whether people give it the published label.
+        """
+        if self.of_items:
+            return self.settled == self.verdict
         return None if self.relevant is None else self.relevant == (self.verdict == "relevant")
 
 
@@ -47,6 +54,7 @@ def checked(desk: Desk) -> list[CheckedRow]:
             given,
             settled,
             desk.sample.scale,
+            desk.sample.of_items,
         )
         for row, given, settled in desk.answered()
         if row["expected"] is None

@@ -6,7 +6,7 @@ A row shows no judge, grade, verdict or stratum, and a planted control looks lik
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
@@ -50,14 +50,16 @@ class SampleOptions:
     """A table of pairs whose grade is known (query_id, doc_id, grade), which are planted too."""
     seed: int = 0
     language: str = "zh"
-    of: Literal["labels", "audit"] = "labels"
-    """What is checked: the run's own labels, or what its audit says of legacy ones."""
+    of: str = "labels"
+    """What is checked: the run's own `labels`, what its `audit` says of legacy ones, or the items of a kind."""
 
     def __post_init__(self) -> None:
         if (self.size is None) == (not self.margins):
             raise ConfigError("review: expected either --size N or --margin M, such as --size 5000 or --margin 0.01")
-        if self.of not in ("labels", "audit") or (self.of == "audit" and self.size is None):
-            raise ConfigError(f"--of: found {self.of!r}, expected labels, or audit with --size")
+        if self.of == "audit" and self.size is None:
+            raise ConfigError("--of: found 'audit' without --size, expected both; give --size N")
+        if self.of_items:
+            self._check_items()
         if self.of == "audit" and self.target is not None:
             raise ConfigError(
                 f"--target: found {self.target!r} with --of audit, whose sample goes in quarters to its four cells; "
@@ -81,9 +83,30 @@ class SampleOptions:
             raise ConfigError(f"--controls: expected 0 or more, found {self.controls}")
 
     @property
+    def of_items(self) -> bool:
+        """Say whether the items of a kind are checked, and not judged pairs."""
+        return self.of not in ("labels", "audit")
+
+    def _check_items(self) -> None:
+        """Refuse what is for judged pairs: of items the precision alone can be estimated."""
+        given = {"--controls": self.controls is not None, "--known": self.known is not None}
+        if odd := next((option for option, there in given.items() if there), None):
+            raise ConfigError(
+                f"{odd}: pairs of query and document are planted, but --of {self.of} has none; leave it out"
+            )
+        named = [margin.rpartition("=")[0].strip() for margin in self.margins]
+        for figure in (*named, self.target):
+            if figure not in (None, "", "precision"):
+                raise ConfigError(
+                    f"--of {self.of}: found {figure!r}, but only precision can be estimated; leave it out"
+                )
+
+    @property
     def aims(self) -> dict[str, float | None]:
         """Return the figures that the sample is drawn for, with their margins; none for an audit's, which has cells."""
-        return {} if self.of == "audit" else wanted(self.target, self.margins)
+        if self.of == "audit":
+            return {}
+        return wanted("precision" if self.of_items else self.target, self.margins)
 
 
 def plan(run: Path, order: SampleOptions) -> tuple[pl.DataFrame, planning.SamplePlan]:
@@ -173,11 +196,11 @@ def _placed(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
     keys = placed.select("ids", "texts").iter_rows()
     return placed.with_columns(
         row_id=pl.Series([name_row(order.name, at, *key) for at, key in enumerate(keys, start=1)], dtype=pl.String),
-        assessors=pl.Series(list(_readers(placed["expected"].to_list(), order)), dtype=pl.List(pl.String)),
+        assessors=pl.Series(list(readers(placed["expected"].to_list(), order)), dtype=pl.List(pl.String)),
     ).select(*TABLES["survey"])
 
 
-def _readers(expected: Sequence[str | None], order: SampleOptions) -> Iterator[list[str]]:
+def readers(expected: Sequence[str | None], order: SampleOptions) -> Iterator[list[str]]:
     """Yield who reads each row, first whose answer counts: equal shares by chance, a second one for the overlap.
 
     Everybody reads the controls, which are the rows with an expected answer.

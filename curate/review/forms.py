@@ -9,6 +9,8 @@ from curate.core.errors import ConfigError, suggestion
 from curate.core.scale import FIVE, Scale
 from curate.system.resources import template
 
+_LISTED = 10
+"""Answers that the header of a sheet lists behind a question, at most: a page of the workbook lists all."""
 FIXED = ("row_id", "answer", "note", "assessor")
 """Columns that every form has besides its texts."""
 
@@ -38,6 +40,8 @@ class Form:
     """Whether a cell that was filled in may hold personal data, so that no complaint repeats one."""
     meaning: str = ""
     """Header of what the answers mean."""
+    question: str = ""
+    """What is asked of every row; empty where the texts say it, as query and passage do."""
     meanings: Mapping[str, str] = field(default_factory=dict)
     """Answer -> what it means, which a sheet shows; empty where the guide alone explains the answers."""
 
@@ -49,7 +53,9 @@ class Form:
     @property
     def header(self) -> list[str]:
         """Return the first row of a sheet; where a sheet explains the answers they stand behind the name of theirs."""
-        answer = f"{self.headers['answer']} ({' / '.join(self.answers)})"
+        answer = self.question or self.headers["answer"]
+        if len(self.answers) <= _LISTED or not self.question:
+            answer = f"{answer} ({' / '.join(self.answers)})"
         return [answer if column == "answer" and self.meanings else self.headers[column] for column in self.columns]
 
 

@@ -22,13 +22,19 @@ def html(text: str) -> "Markup":
     return Markup(MarkdownIt("commonmark", {"html": False}).enable("table").render(text))  # noqa: S704 - escaped there
 
 
-def of_scale(text: str, scale: Scale, meanings: Mapping[str, Mapping[str, str]]) -> str:
+def of_items(text: str, question: Mapping[str, str], scale: Scale, meanings: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the guide for items of a kind: its question in every language, and its answers in a table."""
+    asked = "\n".join(f"**{_plain(said)}**  " for said in question.values())
+    return of_scale(text, scale, meanings, "answer").replace("{question}", asked)
+
+
+def of_scale(text: str, scale: Scale, meanings: Mapping[str, Mapping[str, str]], head: str = "grade") -> str:
     """Return the guide for a scale: its grades in a table, with what they mean per language, and the relevant ones.
 
     Without a cut the paragraph on relevant grades is left out.
     """
     heads = [_HEADS.get(language, language) for language in meanings]
-    rows = [["grade", *heads], ["---"] * (1 + len(heads))]
+    rows = [[head, *heads], ["---"] * (1 + len(heads))]
     rows += [
         [f"**{_plain(label)}**", *(_plain(said.get(label, "")) for said in meanings.values())] for label in scale.labels
     ]

@@ -36,12 +36,18 @@ def with_people(desk: Desk, read: Sequence[CheckedRow], sizes: Mapping[str, int]
     for judge in sorted({name for row in read for name in row.votes}):
         judges[judge] = _both([(row.stratum, row.votes.get(judge), row.settled) for row in read], sizes, scale)
     ranked = dict(sorted(judges.items(), key=lambda each: _value(each[1]["cut"]), reverse=True))
-    between: dict[str, Json] = {}
+    said = between(desk, read, sum(sizes.values()))
+    return {"panel": _kappa(panel, ruled, 2), "judges": cast("Json", ranked), "people": said}
+
+
+def between(desk: Desk, read: Sequence[CheckedRow], size: int) -> dict[str, Json]:
+    """Return two people -> their Cohen's kappas on the rows that both read, of `size` in all; not weighted."""
+    found: dict[str, Json] = {}
     for one, other in combinations(desk.assessors, 2):
         both = [("all", row.said[one], row.said[other]) for row in read if one in row.said and other in row.said]
         if both:
-            between[f"{one}, {other}"] = _both(both, {"all": sum(sizes.values())}, scale)
-    return {"panel": _kappa(panel, ruled, 2), "judges": cast("Json", ranked), "people": between}
+            found[f"{one}, {other}"] = _both(both, {"all": size}, desk.sample.scale)
+    return found
 
 
 def alpha(desk: Desk, read: Sequence[CheckedRow]) -> Json:
@@ -67,9 +73,14 @@ def alpha(desk: Desk, read: Sequence[CheckedRow]) -> Json:
 
 def _both(pairs: _Pairs, sizes: Mapping[str, int], scale: Scale) -> dict[str, Json]:
     """Return the kappa of two on the grades and, where there is one, at the cut."""
-    grades = [(stratum, _place(one, scale), _place(other, scale)) for stratum, one, other in pairs]
     cut = [(stratum, _side(one, scale), _side(other, scale)) for stratum, one, other in pairs] if scale.relevant else []
-    return {"grades": _kappa(grades, sizes, len(scale.labels), scale), "cut": _kappa(cut, sizes, 2)}
+    return {"grades": of_grades(pairs, sizes, scale), "cut": _kappa(cut, sizes, 2)}
+
+
+def of_grades(pairs: _Pairs, sizes: Mapping[str, int], scale: Scale) -> Json:
+    """Return Cohen's kappa of two on the labels of a scale, from their grades of rows of a stratum each."""
+    grades = [(stratum, _place(one, scale), _place(other, scale)) for stratum, one, other in pairs]
+    return _kappa(grades, sizes, len(scale.labels), scale)
 
 
 def _kappa(

@@ -88,7 +88,12 @@ def dispute(desk: Desk, path: Path) -> tuple[Path, int]:
     """
     rows = disagreements(desk)
     said = {
-        row.row_id: "; ".join([*(f"{who}: {grade}" for who, grade in row.said.items()), f"panel: {row.verdict}"])
+        row.row_id: "; ".join(
+            [
+                *(f"{who}: {grade}" for who, grade in row.said.items()),
+                f"{'published' if row.of_items else 'panel'}: {row.verdict}",
+            ]
+        )
         for row in rows
     }
     texts = {row.row_id: desk.sample.rows[row.row_id].texts for row in rows}

@@ -58,7 +58,7 @@ def prove(desk: Desk) -> dict[str, Json]:
         "scale": scale.to_json(),
         "kappa": kappas.with_people(desk, read, sizes),
         "alpha": kappas.alpha(desk, read),
-        "people": _people(desk),
+        "people": people(desk),
         "adjudicated": sum(ADJUDICATED in row.said for row in rows),
         "disagreements": len(open_rows := disagreements(desk)),
         "disagreements_with_panel": sum(with_panel(row) for row in open_rows),
@@ -73,8 +73,8 @@ def disagreements(desk: Desk) -> list[CheckedRow]:
 
 
 def with_panel(row: CheckedRow) -> bool:
-    """Say whether the grade that counts is on the other side than a panel that decided."""
-    return row.verdict in DECIDED and row.confirmed is False
+    """Say whether the grade that counts is on the other side than a panel that decided, or than a published label."""
+    return row.confirmed is False and (row.of_items or row.verdict in DECIDED)
 
 
 def between_people(row: CheckedRow) -> bool:
@@ -94,12 +94,12 @@ def _strata(
         yield row, sample_estimates.share([mine])
 
 
-def _people(desk: Desk) -> dict[str, Json]:
+def people(desk: Desk) -> dict[str, Json]:
     """Return what each person has read, and the share of planted controls on whose right side they are."""
     planted = {
         row_id: answer for row_id, answer in desk.sample.survey.select("row_id", "expected").iter_rows() if answer
     }
-    people: dict[str, Json] = {}
+    found: dict[str, Json] = {}
     relevant = desk.sample.scale.relevant
 
     def side(grade: str) -> str | bool:
@@ -108,12 +108,12 @@ def _people(desk: Desk) -> dict[str, Json]:
     for person in desk.assessors:
         said = {row_id: kept.answer for row_id, kept in desk.said(person).items() if kept.answer}
         right = [side(said[row_id]) == side(planted[row_id]) for row_id in said if row_id in planted]
-        people[person] = {
+        found[person] = {
             "rows": len(desk.rows(person)),
             "read": len(said),
             "controls": shown(sample_estimates.wilson(sum(right), len(right))),
         }
-    return people
+    return found
 
 
 def heading(proof: Mapping[str, Json]) -> Iterator[str]:

@@ -2,9 +2,10 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 
@@ -17,6 +18,8 @@ from curate.system import resources
 from curate.system.files import read_json, read_table, write_json, write_table
 
 VERSION = 1
+ITEM_FORMS = ("item", "item-pair")
+"""Forms of samples of items of a kind of benchmark, by one text or two; what is said there grades no document."""
 _LETTERS = "abcdfghjkmnpqrstvwxyz"
 """No e, so that no program takes a row's name for a number such as 1E5; no i, l, o or u, which are misread."""
 
@@ -117,7 +120,20 @@ class Sample:
     def form(self) -> Form:
         """Return what is asked, in the sample's language."""
         asked = form(self.design.form, self.design.language, self.scale)
+        if self.of_items:
+            meanings = {answer: self.meanings.get(answer, "") for answer in asked.answers}
+            return explained(replace(asked, question=self.question(asked.language)), meanings)
         return explained(asked, self.meanings) if self.design.meanings else asked
+
+    @property
+    def of_items(self) -> bool:
+        """Say whether its rows are items of a kind of benchmark."""
+        return self.design.form in ITEM_FORMS
+
+    def question(self, language: str) -> str:
+        """Return what is asked of an item, in a language, English, or the first that there is."""
+        known = cast("Mapping[str, str]", self.design.facts["question"])
+        return known.get(language) or known.get("en") or next(iter(known.values()))
 
     @cached_property
     def scale(self) -> Scale:
@@ -137,6 +153,9 @@ class Sample:
     @cached_property
     def guide(self) -> str:
         """Return the guide for those who answer, in Markdown."""
+        if self.of_items:
+            known = cast("Mapping[str, str]", self.design.facts["question"])
+            return guide.of_items(resources.guide("ITEMS.md"), known, self.scale, self.design.meanings)
         if not self.design.meanings:
             return resources.guide(self.form.guide)
         return guide.of_scale(resources.guide("GUIDE-SCALE.md"), self.scale, self.design.meanings)

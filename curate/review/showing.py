@@ -104,11 +104,12 @@ def lines(proof: Proof, final: Proof | None = None) -> Iterator[dict[str, Json]]
         named.append((f"alpha of all people, grades, {order}", proof["alpha"], None))
     named += [(f"controls right: {person}", done["controls"], None) for person, done in proof["people"].items()]
     for what, one, other in named:
-        yield _row(what, one, other, beside=final is not None)
+        yield row(what, one, other, beside=final is not None)
 
 
-def _row(what: str, one: Json, other: Json, *, beside: bool) -> dict[str, Json]:
+def row(what: str, one: Json, other: Json = None, *, beside: bool = False) -> dict[str, Json]:
+    """Return a figure with its bounds as a row; `beside` it that of the published labels."""
     shown, also = (cast("Mapping[str, Json]", each or {}) for each in (one, other))
-    row = {"figure": what, "panel" if beside else "value": shown.get("value")}
-    row |= {"low": shown.get("low"), "high": shown.get("high"), "answered": shown.get("answered")}
-    return row | ({"published": also.get("value"), "from": also.get("low"), "to": also.get("high")} if beside else {})
+    cells = {"figure": what, "panel" if beside else "value": shown.get("value")}
+    cells |= {"low": shown.get("low"), "high": shown.get("high"), "answered": shown.get("answered")}
+    return cells | ({"published": also.get("value"), "from": also.get("low"), "to": also.get("high")} if beside else {})

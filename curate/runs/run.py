@@ -169,6 +169,10 @@ class Run:
         """Raise UserError unless every stage whose tables go into this one is up to date."""
         self._states.need_ancestors(name, self.folder)
 
+    def need(self, name: str) -> None:
+        """Raise UserError unless a stage and all that goes into it are up to date."""
+        self._states.need(name, self.folder)
+
     def _ensure(self, name: str, *, force: bool, alone: bool) -> None:
         if self._states.of(name) == "done" and not force:
             self.tell(f"{name}: up to date, skipped")

@@ -65,6 +65,12 @@ class StageStates:
             if _lacking(name, before, self.of(before)):
                 raise UserError(f"{name}: the stage {before!r} is not up to date in {folder}; run `curate {before}`")
 
+    def need(self, name: str, folder: Path) -> None:
+        """Raise UserError unless a stage and all that goes into it are up to date."""
+        self.need_ancestors(name, folder)
+        if self.of(name) in ("missing", "stale"):
+            raise UserError(f"{folder}: the stage {name!r} is not up to date; run `curate {name}` first")
+
     def made_from(self, stage: Stage[Any]) -> dict[str, Json]:
         """Return all that the stage's tables depend on, in JSON's types; the same again means nothing to do."""
         marks: Mapping[str, Mark | None] = {name: self.mark(name) for name in stage.after}

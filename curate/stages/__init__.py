@@ -1,5 +1,6 @@
 """The stages of a run, in order: one file per verb, imported when it is needed."""
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,31 @@ NAMES = ("ingest", "mask", "diversify", "pool", "judge", "consensus", "resolve",
 """What a pipeline runs, unless it lists its stages."""
 _MODULES = {"pool", "consensus", "resolve", "report", "audit"}
 """Stages of one module; the others are packages, whose module `stage` holds them."""
-KNOWN = (*NAMES[:-2], "sts", *NAMES[-2:], "audit", "train_set")
+KNOWN = (*NAMES[:-2], "sts", "label", "paraphrase", "gradient", *NAMES[-2:], "audit", "train_set")
 """All stages, each behind those whose tables it reads."""
+
+
+@dataclass(frozen=True)
+class KindCommand:
+    """The command of a stage that makes a kind of benchmark and asks a panel: its section has `panel`."""
+
+    help: str
+    generator: str = ""
+    """Help of `--generator`, for a section that has `generator`; empty for one without."""
+
+
+WRITER = "Language model that writes the sentences, or `templates`."
+KIND_COMMANDS = {
+    "label": KindCommand("Have a panel pick the label of each text: classification and clustering tasks."),
+    "paraphrase": KindCommand("Write paraphrases, have a panel confirm them, and set neighbours against them.", WRITER),
+    "gradient": KindCommand(
+        "Make series of texts with falling agreement to a query: mixes, edits, and the panel's grades.",
+        "Who writes counterparts of the same meaning: `templates`, or `paraphrase`, the stage of that name.",
+    ),
+    "sts": KindCommand("Write an STS set: sentence pairs around synonyms, of the same meaning or of another.", WRITER),
+}
+"""Stage -> its command. A stage has the command once `KNOWN` names it; its module `stage` has `planned` for `--plan`,
+which returns what would be sent."""
 
 
 def config(name: str) -> "type[Section]":

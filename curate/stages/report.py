@@ -1,8 +1,8 @@
 """Report: one HTML file that shows a whole run and asks nothing of any network.
 
-In: the tables and figures of every stage from `mask` on (those of `resolve`, `sts` and `export` if they have run), what
-`ingest` counted, and what people said of samples. Out: report.html. Nothing is dropped. The same run gives the same
-bytes: the page holds no times and no paths of a machine. Full rows stay in the tables.
+In: the tables and figures of every stage from `mask` on (of `resolve`, `export` and stages that make kinds of benchmark
+if they have run), what `ingest` counted, and what people said of samples. Out: report.html. Nothing is dropped. The
+same run gives the same bytes: the page holds no times and no paths of a machine. Full rows stay in the tables.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +17,7 @@ from curate.core.config import Json
 from curate.core.progress import StepLabel, waiting
 from curate.core.records import VERDICTS
 from curate.core.sampling import generator
+from curate.formats import kinds
 from curate.formats.kinds.lengths import tokeniser
 from curate.panel.confusion import confusions
 from curate.panel.voting import PAIR
@@ -24,8 +25,7 @@ from curate.report import run_figures
 from curate.report.grade_colours import STATUSES
 from curate.report.page import page
 from curate.report.run_figures import Drop
-from curate.report.shown import Labels, Shown, ShownPair, Step
-from curate.review import relevance_desks
+from curate.report.shown import Labels, Shown, ShownKind, ShownPair, Step
 from curate.review.showing import columns
 from curate.stages.asking import privacy_guard
 from curate.stages.configs import ReportConfig as Config
@@ -35,10 +35,15 @@ from curate.stats.distribution import Spread, spread
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
 
-READ = ("mask", "diversify", "pool", "judge", "consensus", "resolve", "sts", "export")
+ALWAYS = ("mask", "diversify", "pool", "judge", "consensus")
+OPTIONAL = ("resolve", *kinds.stages(), "export")
+READ = (*ALWAYS, *OPTIONAL)
 """Stages whose tables are read. Not `ingest`: its raw texts are gone by now, and `mask` hands on its `dropped`."""
-OPTIONAL = ("resolve", "sts", "export")
-COUNTED = ("ingest", *READ)
+
+
+def counted() -> tuple[str, ...]:
+    """Return the stages that the page counts, those of kinds that another package added since among them."""
+    return ("ingest", *ALWAYS, "resolve", *kinds.stages(), "export")
 
 
 def portable(value: Json) -> Json:
@@ -69,8 +74,8 @@ def _write(shown: Shown, config: Config, context: Context) -> None:
 
 def gather(config: Config, context: Context) -> Shown:
     """Read what the page shows; corpus texts stream, and only the beginnings of those in sample pairs are kept."""
-    absent = [name for name in OPTIONAL if context.report(name) is None]
-    steps = {name: _step(context.done(name)) for name in COUNTED if name not in absent}
+    absent = [name for name in ("resolve", *kinds.stages(), "export") if context.report(name) is None]
+    steps = {name: _step(context.done(name)) for name in counted() if name not in absent}
     agreed = read_json(context.folder("consensus") / "agreement.json")
     queries, pool = context.read("diversify", "queries"), context.read("pool", "pool")
     verdicts = context.read("consensus", "verdicts")
@@ -100,6 +105,7 @@ def gather(config: Config, context: Context) -> Shown:
         published=_published(context, queries, pool) if labels else None,
         experts=columns(context.run, context.folder("resolve")),
         scale=context.scale,
+        kinds=_kinds(context, steps),
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
         decided=privacy_guard.decided(context),
     )
@@ -107,12 +113,12 @@ def gather(config: Config, context: Context) -> Shown:
 
 def fingerprint(_config: Config, context: Context) -> Json:
     """Return the settings, what the stages counted and what people said: the page shows it, and no table holds it."""
-    done = {name: report for name in COUNTED if (report := context.report(name))}
+    done = {name: report for name in counted() if (report := context.report(name))}
     return {
         "settings": context.settings,
         "allowed": privacy_guard.allowed(context),
         "steps": {name: asdict(_step(report)) for name, report in done.items()},
-        "experts": {desk.sample.design.name: desk.digest for desk in relevance_desks(context.run)},
+        "experts": card_facts.experts(context),
         "families": card_facts.families(context),
     }
 
@@ -124,18 +130,31 @@ def _published(context: Context, queries: pl.DataFrame, pool: pl.DataFrame) -> L
     return Labels(counts, run_figures.overlap(pool, verdicts), run_figures.per_query(queries, pool, verdicts))
 
 
+def _kinds(context: Context, steps: Mapping[str, Step]) -> list[ShownKind]:
+    """Return the kinds of benchmark that have a section of the page and whose stage has run."""
+    checked = card_facts.checked(context)
+    return [
+        ShownKind(
+            each.name, each.stage, each.section, each.section_words, steps[each.stage].facts, checked.get(each.name)
+        )
+        for each in kinds.kinds()
+        if each.section and each.stage and each.stage in steps
+    ]
+
+
 def _step(did: Report) -> Step:
     return Step(did.rows_in, did.rows_out, did.dropped, did.facts, did.unfinished)
 
 
 def _drops(context: Context, steps: Mapping[str, Step]) -> list[Drop]:
     """Return what every stage left behind and why, in the order of the stages."""
-    keeping = ("mask", "diversify", "consensus", "sts", "export")
+    keeping = ("mask", "diversify", "consensus", *kinds.stages(), "export")
     tables = [context.read(name, "dropped") for name in keeping if name in steps]
     if "resolve" in steps and steps["resolve"].count("overridden"):
         tables.append(context.read("resolve", "dropped").with_columns(stage=pl.lit("resolve")))
     rows = run_figures.drops(tables) + _counted(steps)
-    return sorted(rows, key=lambda drop: COUNTED.index(drop.stage))
+    order = counted()
+    return sorted(rows, key=lambda drop: order.index(drop.stage))
 
 
 def _counted(steps: Mapping[str, Step]) -> list[Drop]:
@@ -207,4 +226,4 @@ def _pairs(
     ]
 
 
-STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, version=5)
+STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, version=6)

@@ -133,6 +133,12 @@ def _desks(config: Config, context: Context) -> list[Desk]:
         if name not in known:
             raise ConfigError(f"resolve.samples: no sample {name!r} in {folder}; {suggestion(name, known)}")
     samples = [Sample.load(folder / name) for name in config.samples or known]
+    for sample in samples:
+        if config.samples and sample.of_items:
+            raise ConfigError(
+                f"resolve.samples: {sample.design.name!r} is a sample of items of the kind "
+                f"{sample.design.facts['of']!r}, which says nothing of documents; leave it out"
+            )
     return [Desk(sample) for sample in samples if sample.design.form == "relevance"]
 
 

@@ -138,6 +138,11 @@ def write_table(folder: Path, name: str, table: pl.DataFrame) -> None:
         pq.write_table(whole.to_arrow(), beside, compression="zstd", write_statistics=False)
 
 
+def there(folder: Path, name: str) -> bool:
+    """Return whether a folder has a table of that name."""
+    return (folder / f"{name}.parquet").is_file()
+
+
 def read_table(folder: Path, name: str, columns: Columns | None = None) -> pl.DataFrame:
     """Return the table `<name>.parquet` of a folder; DataError if it is missing or has other columns.
 

@@ -171,11 +171,11 @@ def replaced(made: Made) -> bool:
 
 
 def graded(verdicts: pl.DataFrame, written: Mapping[str, pl.DataFrame], made: Made) -> pl.DataFrame | None:
-    """Return the graded labels that follow from verdicts; None where the manifest says that there are none.
+    """Return the graded labels that follow from verdicts; None where the manifest, or the format, has none.
 
     Of pairs that experts decided, whose grades no export holds, those of the tables that were `written` stay.
     """
-    if "graded" not in made:
+    if "graded" not in made or written.keys().isdisjoint(_GRADED):
         return None
     gain = check(
         Gain, {key: value for key, value in made["graded"].items() if key != "labels"}, "MANIFEST.json: graded"

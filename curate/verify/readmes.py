@@ -18,11 +18,11 @@ from curate.formats.kinds import kind
 from curate.panel.voting import PAIR
 from curate.verify.derive import replaced, scale_of
 
-_TOLD = "what the READMEs say of the run, which stands in MANIFEST.json and in no table"
+TOLD = "what the READMEs say of the run, which stands in MANIFEST.json and in no table"
 
 
 @dataclass(frozen=True)
-class _Corpus:
+class WrittenCorpus:
     """The documents of an export, as an exporter is given them."""
 
     written: ExportContents
@@ -30,12 +30,14 @@ class _Corpus:
 
     @property
     def digest(self) -> str:
-        return ""  # nothing is kept of them
+        """Return nothing: none of them is kept."""
+        return ""
 
     def __len__(self) -> int:
         return self.size
 
     def batches(self) -> Iterator[list[Document]]:
+        """Yield the documents as they were written."""
         for batch in self.written.documents():
             yield [Document(*row) for row in batch.iter_rows()]
 
@@ -65,12 +67,12 @@ def compared(
             name=body["name"],
             language=body["language"],
             queries=written.queries,
-            corpus=_Corpus(written, size),
+            corpus=WrittenCorpus(written, size),
             qrels=verdicts.filter(pl.col("verdict") == "relevant").select(*PAIR, score=pl.lit(1, pl.Int32)),
             candidates=chosen,
             verdicts=verdicts,
             facts=facts,
-            tables={kind(name).table: kind(name).read(tables) for name, tables in written.kinds.items()},
+            tables=_tables(written),
             scale=scale_of(body["labels"]),
             graded=grades,
             replaced=replaced(body["labels"]),
@@ -79,11 +81,23 @@ def compared(
     except (DataError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         return [f"README.md: cannot be made again ({type(error).__name__}: {error})"], []
     parts = ", ".join(told(facts))
-    return list(_otherwise(folder, wanted)), [f"{_TOLD} ({parts})"] if parts else []
+    return list(otherwise(folder, wanted)), [f"{TOLD} ({parts})"] if parts else []
 
 
-def _otherwise(folder: Path, wanted: Mapping[str, str]) -> Iterator[str]:
-    """Yield where a README is another one; one that is missing was named before."""
+def _tables(written: ExportContents) -> dict[str, pl.DataFrame]:
+    """Return the tables of kinds by name; kinds that hold parts of one table give it together, else the first does."""
+    found: dict[str, pl.DataFrame] = {}
+    for name, tables in written.kinds.items():
+        own, table = kind(name).read(tables), kind(name).table
+        if table not in found:
+            found[table] = own
+        elif kind(name).part:
+            found[table] = pl.concat([found[table], own])
+    return found
+
+
+def otherwise(folder: Path, wanted: Mapping[str, str]) -> Iterator[str]:
+    """Yield where a file of text is another one; one that is missing was named before."""
     for path, text in wanted.items():
         if (folder / path).is_file():
             found, lines = (folder / path).read_bytes().decode("utf-8", "replace").split("\n"), text.split("\n")

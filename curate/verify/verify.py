@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 
 from curate.core.config import text_digest
-from curate.core.errors import DataError
+from curate.core.errors import DataError, UserError
 from curate.core.records import shown
-from curate.formats.exporters import EXPORTERS, FILES, READERS, manifest
+from curate.formats.exporters import EXPORTERS, FILES, FOLDERS, OF_CANDIDATES, READERS, manifest
 from curate.formats.exporters.layout import foreign
 from curate.formats.exporters.reading import ExportContents
 from curate.formats.kinds import kind
@@ -20,7 +20,7 @@ from curate.ledger import Ledger
 from curate.llm import passages
 from curate.panel.voting import EXPERTS, PAIR
 from curate.system.files import read_table
-from curate.verify import readmes
+from curate.verify import readmes, triples
 from curate.verify.derive import Votes, candidates, expected, graded
 from curate.verify.differences import content, differences
 
@@ -89,11 +89,16 @@ def _verified(folder: Path, votes: Votes, seen: dict[tuple[str, int | None], str
         )
     elif body["format"] not in READERS:
         found.unchecked.append(f"labels and texts, for those of the format {body['format']} are not read")
+    elif body["format"] in OF_CANDIDATES and "labels" not in body:  # as 0.1 wrote it
+        found.unchecked.append(
+            "labels and texts, for this manifest says nothing of how labels were made; write it again"
+        )
+        return found
     if body["format"] not in READERS:
         return found
     try:
         _compare(found, body, votes, seen)
-    except DataError as error:
+    except UserError as error:
         found.differences.append(f"cannot be read as an export any more: {error}")
     except _UNREADABLE as error:  # whose words may quote a text
         found.differences.append(f"cannot be read as an export any more ({type(error).__name__})")
@@ -148,6 +153,11 @@ def _labels(
         say += differences(place, table, wanted[labels])
         found.labels += table.height
     _of_kinds(found, written, body, votes.ledger)
+    if written.triples is not None:
+        wrong, unchecked = triples.compared(found.folder, body, written, written.triples, derived.verdicts)
+        found.differences += wrong
+        found.unchecked += unchecked
+        found.labels += written.triples.height
     if written.reranks:
         rerank = made["rerank"]
         if chosen.height and rerank["draw"] == "by_rank":
@@ -161,8 +171,10 @@ def _labels(
 
 def _of_kinds(found: Verified, written: ExportContents, body: Mapping[str, Any], ledger: Ledger) -> None:
     """Add what differs in the tables of kinds that have their own."""
+    made = body.get("kinds", {}) if body["format"] in FOLDERS else {}
+    found.differences += [f"{name}: the whole folder is missing" for name in sorted({*made} - {*written.kinds})]
     for name, tables in written.kinds.items():
-        checked = kind(name).verify(kind(name).read(tables), body.get("kinds", {}).get(name, {}), ledger)
+        checked = kind(name).verify(kind(name).read(tables), made.get(name, {}), ledger)
         found.differences += checked.differences
         found.unchecked += checked.unchecked
         found.labels += checked.labels

@@ -23,6 +23,7 @@ import yaml
 from curate.core.config import read_yaml
 from curate.system import resources
 from tests import ROOT
+from tests.support import noting
 from tests.support.runs import Done, curate, started
 from tests.support.small import minilm
 
@@ -56,6 +57,8 @@ def library(folder: Path) -> None:
     """Write the data, run the demo's pipeline on it, and lay out every file that a page takes for granted."""
     answers = data(folder / "data", resources.demo())
     answers.select(doc=pl.struct("title", id="_id", body="text")).write_ndjson(folder / "answers.jsonl")
+    wards = [("north", "south")[at % 2] for at in range(answers.height)]  # departments of these few are too small
+    answers.select(id="_id", label=pl.Series(wards)).write_csv(folder / "labels.csv")
     asked = pl.read_ndjson(folder / "data" / "queries.jsonl")
     asked.select(qid="_id", question="text").write_csv(folder / "queries.csv")
     data(folder / "data-en", resources.demo() / "en")
@@ -63,7 +66,8 @@ def library(folder: Path) -> None:
     for name, source in (("demo", "data"), ("demo-en", "data-en")):
         packaged = (ROOT / "pipelines" / f"{name}.yaml").read_text(encoding="utf-8")
         place = folder / "pipelines" / f"{name}.yaml"
-        place.write_text(packaged.replace(f"source: {name}\n", f"source: {source}\n"), encoding="utf-8")
+        here = packaged.replace(f"source: {name}\n", f"source: {source}\n")
+        place.write_text(here.replace("columns: {label: metadata.department}", "path: labels.csv"), encoding="utf-8")
     done = curate(folder, "run", "demo")
     assert done.returncode == 0, done.stderr
     export = folder / "runs" / "demo" / "export"
@@ -76,6 +80,7 @@ def library(folder: Path) -> None:
     shutil.copytree(folder / "runs" / "demo", folder / "runs" / "mine")
     (folder / "notes.jsonl").write_text(json.dumps(NOTES, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / "ratings.csv").write_text("item;ann;ben\n1;S;S\n2;A;B\n3;B;B\n4;D;D\n", encoding="utf-8")
+    noting.written(folder / "visits.csv")
     (folder / "in.csv").write_text("id,text\n1,电话13912345678\n", encoding="utf-8")
 
 

@@ -39,7 +39,9 @@ class Inquiry:
         return Talk(self.question.name, model, self.question.digest, asks, Said)
 
     def _ask(self, item: SampledPair, thinking_tokens: int) -> Ask[Said]:
-        request = questions.build(self.question, item.query, item.passage, item.grades, thinking_tokens)
+        request = questions.build(
+            self.question, item.query, item.passage, grades=item.grades, thinking_tokens=thinking_tokens
+        )
         slots = (text_digest(item.passage),)
         return Ask(request, partial(questions.read, self.question), text_digest(item.query), slots)
 

@@ -22,6 +22,7 @@ READERS: Mapping[str, str] = {
     "beir": "curate.formats.exporters.reading:beir",
     "mteb": "curate.formats.exporters.reading:mteb",
     "trec": "curate.formats.exporters.reading:trec",
+    "triples": "curate.formats.exporters.reading:triples",
 }
 """Format -> function from a folder to `reading.ExportContents`, by which `curate verify` compares labels and texts."""
 FILES: Mapping[str, tuple[str, ...]] = {
@@ -35,5 +36,7 @@ FILES: Mapping[str, tuple[str, ...]] = {
 
 Those of the formats of FOLDERS have the files of every kind's folder, too.
 """
+OF_CANDIDATES = ("triples",)
+"""Formats that hold the candidates alone, with their texts and verdicts."""
 FOLDERS = ("mteb", "repaired")
 """Formats with a folder per kind of benchmark."""

@@ -15,7 +15,8 @@ dependence    what the judges have in common: `warnings`, with which the card op
 agreement     figures by name, nested at will; None is shown as "not defined"
 experts       what samples that people read prove of the labels: a row per figure, a column per kind of labels
 privacy       what was done about personal data, a list of sentences
-sts           how the pairs of sentences were made
+checked       kind -> what people said of samples of its items, a row per figure
+kinds         stage that makes a kind of benchmark -> what it reported of the making; see `_made`
 counts        figures of the whole run, such as what each stage dropped
 """
 
@@ -38,9 +39,11 @@ if TYPE_CHECKING:
 
 BASE = ("formats/kinds/templates/card.md.j2", "formats/kinds/templates/judged.md.j2")
 OVERVIEW = "formats/exporters/templates/overview.md.j2"
+TRIPLES = "formats/exporters/templates/triples.md.j2"
 _SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
-_OWN = frozenset((*_SAID, "parts", "dependence", "experts", "privacy", "sts", "counts"))
+_OWN = frozenset((*_SAID, "parts", "dependence", "experts", "privacy", "kinds", "checked", "counts"))
 _MADE = "how it was made"
+_FATE = ("planned", "built", "dropped")
 _SIZES = {"1K": 10**3, "10K": 10**4, "100K": 10**5, "1M": 10**6, "10M": 10**7, "100M": 10**8}
 """Bounds of the hub's classes of size."""
 
@@ -82,6 +85,8 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
             task=front["mteb"]["name"],
             module=module,
             abstask=name,
+            attributes=kind.attributes(benchmark),
+            **_made(benchmark, kind),
             **kind.of_card(benchmark),
             tables=tables,
             counts=counts,
@@ -93,9 +98,28 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
     )
 
 
+def _made(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
+    """Return what a kind's own stage reported: `made`, and as `fate` what became of its items.
+
+    `planned`, `built` and `dropped` (reason -> count) of those facts are the `fate`, a row each; None where they lack.
+    `checked` is what people said of them; None for a kind of whose items nobody can be asked.
+    """
+    of_stages: Any = benchmark.facts.get("kinds") or {}
+    people: Any = benchmark.facts.get("checked") or {}
+    facts = of_stages.get(kind.stage) or {}
+    made = {name: fact for name, fact in facts.items() if name not in _FATE}
+    checked = people.get(kind.name, []) if kind.checkable else None
+    if len(facts) - len(made) < len(_FATE):
+        return {"made": made, "fate": None, "checked": checked}
+    dropped = {f"dropped: {reason}": count for reason, count in facts["dropped"].items()}
+    fate = {"planned": facts["planned"], "built": facts["built"], **dropped}
+    return {"made": made, "fate": fate, "checked": checked}
+
+
 def form() -> str:
     """Return what stands for how cards are written: as long as it is the same, so is a card of the same facts."""
-    return digest([version("curate-ir"), *map(template, (*BASE, OVERVIEW, words.WORDS, *(k.card for k in kinds())))])
+    shared = (*BASE, OVERVIEW, TRIPLES, words.WORDS)
+    return digest([version("curate-ir"), *map(template, (*shared, *(kind.card for kind in kinds())))])
 
 
 def told(facts: Mapping[str, Json]) -> list[str]:
@@ -151,7 +175,7 @@ def _front(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequenc
             "description": description,
             "prompt": prompt,
         },
-        "abstask": {"class": kind.mteb.abstask, "attributes": dict(kind.mteb.attributes)},
+        "abstask": {"class": kind.mteb.abstask, "attributes": dict(kind.attributes(benchmark))},
     }
 
 

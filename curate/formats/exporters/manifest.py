@@ -1,11 +1,15 @@
 """MANIFEST.json of an export: the SHA-256 of every file, and what its labels were made from."""
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from curate.core.config import Json
 from curate.core.errors import DataError
+from curate.core.protocols import Benchmark
+from curate.formats.exporters import OF_CANDIDATES
+from curate.formats.exporters.card import form
 from curate.system.files import digests, read_json, sha256, write_json
 
 NAME = "MANIFEST.json"
@@ -17,6 +21,19 @@ def write(folder: Path, body: Mapping[str, Json]) -> None:
     """Write the manifest of a folder whose other files are all there; `body` says what its labels were made from."""
     files = {path: digest for path, digest in digests(folder).items() if path != NAME}
     write_json(folder / NAME, {"version": VERSION, **body, "files": files})
+
+
+def described(benchmark: Benchmark, name: str) -> dict[str, Json]:
+    """Return what the manifest says of a benchmark in the format of that name: its rows, and the facts of its cards."""
+    corpus = benchmark.candidates["doc_id"].n_unique() if name in OF_CANDIDATES else len(benchmark.corpus)
+    facts = json.dumps(benchmark.facts, ensure_ascii=False)
+    return {
+        "name": benchmark.name,
+        "language": benchmark.language,
+        "format": name,
+        "rows": {"queries": benchmark.queries.height, "corpus": corpus},
+        **({"card": {"form": form(), "facts": facts}} if name in ("mteb", *OF_CANDIDATES) else {}),
+    }
 
 
 def read(folder: Path) -> dict[str, Any]:

@@ -30,6 +30,8 @@ class ExportContents:
     """Kind with tables of its own -> name (configuration and split) -> table."""
     reranks: bool = False
     """Whether the format has a reranker's candidates, where there are any."""
+    triples: pl.DataFrame | None = None
+    """query_id, positive_id, negative_id of a set to train on."""
 
 
 def mteb(folder: Path) -> ExportContents:
@@ -95,6 +97,17 @@ def trec(folder: Path) -> ExportContents:
             **tables,
             "topics.tsv": ("topics", pl.DataFrame(topics, {"query_id": pl.String, "text": pl.String}, orient="row")),
         },
+    )
+
+
+def triples(folder: Path) -> ExportContents:
+    """Read the tables of a set to train on; `triples.jsonl` follows from them."""
+    documents = pl.read_parquet(_only(folder, "documents"))
+    return ExportContents(
+        pl.read_parquet(_only(folder, "queries")),
+        lambda: iter([documents.select("doc_id", "text", title=pl.lit("")).select("doc_id", "title", "text")]),
+        {},
+        triples=pl.read_parquet(_only(folder, "train")),
     )
 
 

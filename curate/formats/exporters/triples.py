@@ -4,7 +4,8 @@ The candidates of a benchmark are taken: those with the score 1 as positives, th
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -12,12 +13,23 @@ import polars as pl
 from curate.core.config import Json
 from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
-from curate.formats.exporters.card import Table, environment, front_matter, markdown
+from curate.formats.exporters.card import TRIPLES, Table, environment, front_matter, markdown
 from curate.system.files import sha256, write_text
 from curate.system.resources import template
 
 LISTS = "triples.jsonl"
 _OWN = ("license", "source", "instruction", "judges", "weak_judges", "scores", "mined")
+
+
+@dataclass(frozen=True)
+class TriplesContent:
+    """What a folder of triples holds: a line per query, and the tables by name."""
+
+    lists: pl.DataFrame
+    """query_id, and the lists pos and neg of {doc_id, worth}, best grades first."""
+    lines: Iterable[str]
+    """Read once: texts of a large set are not held twice."""
+    tables: Mapping[str, pl.DataFrame]
 
 
 def export(benchmark: Benchmark, folder: Path) -> None:
@@ -29,19 +41,35 @@ def export(benchmark: Benchmark, folder: Path) -> None:
     and the shorter list begins again until the longer one is used up. Best grades stand first. DataError if a query
     lacks either.
     """
+    found = content(benchmark)
+    with (folder / LISTS).open("w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(found.lines)
+    tables = [_write(folder, name, table) for name, table in found.tables.items()]
+    write_text(folder / "README.md", readme(benchmark, found, tables))
+
+
+def content(benchmark: Benchmark) -> TriplesContent:
+    """Return what `export` writes."""
     lists, wanted = _lists(benchmark), set(benchmark.candidates["doc_id"])
     texts = {doc.doc_id: doc.shown() for batch in benchmark.corpus.batches() for doc in batch if doc.doc_id in wanted}
     asked = benchmark.queries.join(lists, on="query_id", how="semi", maintain_order="left")
-    with (folder / LISTS).open("w", encoding="utf-8", newline="\n") as stream:
-        for row in _lines(benchmark, lists, dict(asked.select("query_id", "text").iter_rows()), texts):
-            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
-    documents = pl.DataFrame(list(texts.items()), {"doc_id": pl.String, "text": pl.String}, orient="row")
-    tables = [
-        _write(folder, "train", _triples(lists)),
-        _write(folder, "queries", asked.select("query_id", "text")),
-        _write(folder, "documents", documents),
-    ]
-    write_text(folder / "README.md", _card(benchmark, lists, tables))
+    rows = _lines(benchmark, lists, dict(asked.select("query_id", "text").iter_rows()), texts)
+    tables = {
+        "train": _triples(lists),
+        "queries": asked.select("query_id", "text"),
+        "documents": pl.DataFrame(list(texts.items()), {"doc_id": pl.String, "text": pl.String}, orient="row"),
+    }
+    return TriplesContent(lists, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows), tables)
+
+
+def alone(benchmark: Benchmark) -> Benchmark:
+    """Return a benchmark with the queries and verdicts of its candidates alone: those whose texts a folder holds."""
+    chosen = benchmark.candidates
+    return replace(
+        benchmark,
+        queries=benchmark.queries.join(chosen, on="query_id", how="semi", maintain_order="left"),
+        verdicts=benchmark.verdicts.join(chosen, on=["query_id", "doc_id"], how="semi", maintain_order="left"),
+    )
 
 
 def _lists(benchmark: Benchmark) -> pl.DataFrame:
@@ -106,8 +134,9 @@ def _write(folder: Path, config: str, table: pl.DataFrame) -> Table:
     return Table(config, path.name, len(table), table.columns)
 
 
-def _card(benchmark: Benchmark, lists: pl.DataFrame, tables: list[Table]) -> str:
-    """Return the README."""
+def readme(benchmark: Benchmark, found: TriplesContent, tables: Sequence[Table]) -> str:
+    """Return the README of what a folder holds."""
+    lists = found.lists
     facts = benchmark.facts
     front = {
         "pretty_name": f"{benchmark.name} (triples)",
@@ -128,7 +157,7 @@ def _card(benchmark: Benchmark, lists: pl.DataFrame, tables: list[Table]) -> str
     }
     return (
         environment()
-        .from_string(template("formats/exporters/templates/triples.md.j2"))
+        .from_string(template(TRIPLES))
         .render(
             front=front_matter(front),
             name=markdown(benchmark.name),

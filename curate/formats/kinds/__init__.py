@@ -13,6 +13,14 @@ KINDS: Registry[Callable[[], BenchmarkKind]] = Registry(
         "graded": "curate.formats.kinds.retrieval:Graded",
         "reranking": "curate.formats.kinds.reranking:Reranking",
         "sts": "curate.formats.kinds.sts:Sts",
+        "classification": "curate.formats.kinds.classification:Classification",
+        "classification-confirmed": "curate.formats.kinds.classification:ConfirmedClassification",
+        "clustering": "curate.formats.kinds.clustering:Clustering",
+        "clustering-confirmed": "curate.formats.kinds.clustering:ConfirmedClustering",
+        "paraphrase": "curate.formats.kinds.paraphrase:Paraphrase",
+        "sentence-retrieval": "curate.formats.kinds.sentence_retrieval:SentenceRetrieval",
+        "gradient-edit": "curate.formats.kinds.gradient:GradientEdit",
+        "gradient-mix": "curate.formats.kinds.gradient:GradientMix",
     },
 )
 """Kinds by name; other packages add theirs under the entry-point group `curate.kinds`."""
@@ -33,3 +41,8 @@ def of_type(name: str, main_score: str = "") -> BenchmarkKind | None:
 def kinds() -> Sequence[BenchmarkKind]:
     """Return all kinds, ours first, each in its place: the order of folders and of tables on a page."""
     return [kind(name) for name in [*KINDS.builtin, *sorted(KINDS.others())]]
+
+
+def stages() -> tuple[str, ...]:
+    """Return the stages that make tables of kinds, each once, in the order of the kinds."""
+    return tuple(dict.fromkeys(each.stage for each in kinds() if each.stage))

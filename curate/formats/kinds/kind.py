@@ -76,6 +76,20 @@ class KindCheck:
     """Rows that were compared."""
 
 
+@dataclass(frozen=True)
+class ReviewItems:
+    """What people are shown of a kind to check it by hand, and what is published of it."""
+
+    rows: pl.DataFrame
+    """item_id, text1, text2 (null for a single text), label (published, one of `answers`), stratum."""
+    answers: tuple[str, ...]
+    """What a person can say of an item."""
+    question: Mapping[str, str]
+    """Language -> the question that stands above an item."""
+    meanings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Language -> answer -> what it means; empty for answers that speak for themselves."""
+
+
 class BenchmarkKind(Protocol):
     """One kind of benchmark; a class of its own inherits the answers for what it has nothing to say to."""
 
@@ -99,6 +113,20 @@ class BenchmarkKind(Protocol):
     """Stage that makes its table; None for a kind that is made of the pool's verdicts."""
     table: str = ""
     """The stage's table, in `Benchmark.tables` under this name."""
+    part: bool = False
+    """Whether its rows are a part of its table, of which other kinds hold the rest."""
+    section: str = ""
+    """Path, below the package or absolute, of the template of its section of the report page; without one it has none.
+
+    It is given `facts` (of its stage), `words` (of the page; `words.kind` are its own) and the page's macros, such as
+    `grid`. Heading, items planned, built and dropped, and what people said of them are the page's.
+    """
+    section_words: str = ""
+    """Path, below the package or absolute, of the words of that section, a YAML file: language -> words.
+
+    `section` is its title, `stage` the name of its stage and `unit` what that counts. `tables` and `reasons` of
+    `dropped`, and `strata` of `to_review`, may be named otherwise than in the tables. All others are the template's.
+    """
 
     @property
     def configs(self) -> Mapping[str, "pa.Schema"]:
@@ -122,6 +150,10 @@ class BenchmarkKind(Protocol):
         """Return the description of its task and the prompt of its texts, in a language where there are words of it."""
         ...
 
+    def attributes(self, _benchmark: Benchmark, /) -> Mapping[str, Json]:
+        """Return what is set on mteb's class for this benchmark: of most kinds the same for all."""
+        return self.mteb.attributes
+
     def problems(self, _benchmark: Benchmark, /) -> Iterable[str]:
         """Yield what must not be exported, a sentence each with counts and ids, and no text."""
         return ()
@@ -137,6 +169,15 @@ class BenchmarkKind(Protocol):
     def front(self, _benchmark: Benchmark, /) -> Mapping[str, Json]:
         """Return what stands under `curate` in the card's YAML: contributors, and what scoring has to know."""
         return {}
+
+    def to_review(self, _table: pl.DataFrame, /) -> ReviewItems | None:
+        """Return what people can check of its table; None for a kind whose labels are checked by `review` itself."""
+        return None
+
+    @property
+    def checkable(self) -> bool:
+        """Return whether people can check its items one by one."""
+        return type(self).to_review is not BenchmarkKind.to_review
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Return its table from the written ones, by names such as `pairs` and `pairs-train`: `content` backwards."""

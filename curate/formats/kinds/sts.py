@@ -1,6 +1,6 @@
 """STS: pairs of a query and a sentence made from it, of the same meaning or of another."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -9,9 +9,20 @@ from curate.core.config import Json
 from curate.core.protocols import Benchmark
 from curate.formats.kinds import words
 from curate.formats.kinds.checks import empty, listed, repeated, sentence
-from curate.formats.kinds.kind import BenchmarkKind, ExportTable, KindCheck, MtebClass, TaskContent, configured
+from curate.formats.kinds.confirmed import PublishedItem, otherwise
+from curate.formats.kinds.kind import (
+    BenchmarkKind,
+    ExportTable,
+    KindCheck,
+    MtebClass,
+    ReviewItems,
+    TaskContent,
+    configured,
+)
 from curate.formats.kinds.lengths import Lengths, rounded
+from curate.formats.kinds.reviewing import of_pairs
 from curate.ledger import Ledger
+from curate.llm.recorded_votes import Answers, verdict, votes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +46,8 @@ class Sts(BenchmarkKind):
     scorer = "curate.evaluation.models.scorers:PairScorer"
     stage = "sts"
     table = "pairs"
+    section = "formats/kinds/templates/sts_section.html.j2"
+    section_words = "formats/kinds/templates/sts.yaml"
 
     @property
     def configs(self) -> Mapping[str, "pa.Schema"]:
@@ -75,6 +88,10 @@ class Sts(BenchmarkKind):
         said = words.of(language)
         return said["description"][self.name], said["similar"]
 
+    def to_review(self, table: pl.DataFrame) -> ReviewItems:
+        """Return the pairs, of which people say whether both sentences mean the same; a stratum per split and kind."""
+        return of_pairs(table)
+
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Return the pairs of both splits."""
         named = {"score": "label", "pair-id": "pair_id", "query-id": "query_id"}
@@ -83,8 +100,8 @@ class Sts(BenchmarkKind):
             each.rename(named).with_columns(split=pl.lit(split)) for split, each in parts.items() if each is not None
         )
 
-    def verify(self, table: pl.DataFrame, _made: Mapping[str, Any], _ledger: Ledger) -> KindCheck:
-        """Compare labels with the kind of each pair; what a model wrote and the panel said is not looked up."""
+    def verify(self, table: pl.DataFrame, made: Mapping[str, Any], ledger: Ledger) -> KindCheck:
+        """Compare labels with the kind of each pair, and with what the panel said of its sentences and words."""
         wrong = pl.col("label").ne_missing((pl.col("kind") == "positive").cast(pl.Int32))
         differences = [
             f"sts: {rows.height:,} {what}, for example {listed(rows['pair_id'].to_list())}"
@@ -94,8 +111,37 @@ class Sts(BenchmarkKind):
             )
             if rows.height
         ]
-        unchecked = f"sts: {table.height:,} labels of pairs of sentences, but for their kind"
-        return KindCheck(differences, [unchecked], table.height)
+        asked = made.get("asked", {})
+        unchecked = f"sts: {table.height:,} labels of pairs of sentences that no panel confirmed, but for their kind"
+        if "sentences" in asked:
+            differences += otherwise(self.name, asked["sentences"], _sentences(table), ledger)
+        if "words" in asked:
+            differences += _words(table, asked["words"], ledger)
+        return KindCheck(differences, [] if "sentences" in asked else [unchecked], table.height)
+
+
+def _sentences(pairs: pl.DataFrame) -> dict[str, PublishedItem]:
+    """Return what a panel was shown of each pair, and what it must have said."""
+    columns = pairs.select("pair_id", "sentence1", "sentence2", "label")
+    return {name: PublishedItem((one, two), "yes" if label else "no") for name, one, two, label in columns.iter_rows()}
+
+
+def _words(pairs: pl.DataFrame, asked: Mapping[str, Any], ledger: Ledger) -> Iterator[str]:
+    """Yield what is wrong with the words of pairs: a panel confirmed them in the order of the dictionary, or turned."""
+    words = pairs.select("term", "synonym").unique(maintain_order=True).rows()
+    both = [words, [pair[::-1] for pair in words]]
+    said = [votes(asked, {str(at): pair for at, pair in enumerate(each)}, ledger) for each in both]
+    odd = [pair for at, pair in enumerate(words) if not any(_agreed(each[str(at)], asked) for each in said)]
+    rows = pairs.filter(pl.struct("term", "synonym").is_in([{"term": one, "synonym": two} for one, two in odd]))
+    if odd:
+        yield (
+            f"sts: the words of {rows.height:,} pairs are not confirmed in the ledger, for example "
+            f"{listed(rows['pair_id'].to_list())}"
+        )
+
+
+def _agreed(answers: Answers, asked: Mapping[str, Any]) -> bool:
+    return answers.keys() == asked["panel"].keys() and verdict(answers, "yes") == "confirmed"
 
 
 def _counts(split: str, pairs: pl.DataFrame) -> dict[str, Json]:

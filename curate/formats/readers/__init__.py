@@ -4,8 +4,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-Table = Literal["queries", "corpus", "qrels"]
+Table = Literal["queries", "corpus", "qrels", "labels"]
 TABLES: tuple[Table, ...] = ("queries", "corpus", "qrels")
+"""Those that every source has; `labels` (classes of texts) are read where they are named."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,10 @@ NAMES: Mapping[Table, Names] = {
         "doc_id": ("corpus-id", "corpus_id", "doc_id", "docid"),
         "score": ("score", "relevance"),
     },
+    "labels": {
+        "id": ("_id", "id", "query_id", "query-id", "qid", "doc_id", "corpus-id", "corpus_id", "docid"),
+        "label": ("label", "class", "category"),
+    },
 }
 """The names that are tried where a pipeline names none: those of BEIR and MTEB, and our own tables'."""
 
@@ -57,11 +61,22 @@ class LabelledPair:
     score: int
 
 
+@dataclass(frozen=True, slots=True)
+class ItemLabels:
+    """The labels that a row gives to a query or a document: none, one, or several in a list."""
+
+    line: int
+    id: str
+    labels: tuple[str, ...]
+    group: str | None
+    """What the text belongs to, such as a person; None where nothing says so."""
+
+
 class _UnfitError(Exception):
     """Leaves a row's conversion with what was found, what was expected and what to do."""
 
 
-Thing = TypeVar("Thing", Item, LabelledPair)
+Thing = TypeVar("Thing", Item, LabelledPair, ItemLabels)
 
 
 def item(row: Row | Problem, names: Names) -> Item | Problem:
@@ -81,6 +96,17 @@ def pair(row: Row | Problem, names: Names) -> LabelledPair | Problem:
         return row
     try:
         return LabelledPair(row.line, _id(row, "query_id", names), _id(row, "doc_id", names), _score(row, names))
+    except _UnfitError as unfit:
+        return Problem(row.line, *unfit.args)
+
+
+def item_labels(row: Row | Problem, names: Names) -> ItemLabels | Problem:
+    """Return the labels in a row, as texts with single blanks; an absent or empty cell is no label."""
+    if isinstance(row, Problem):
+        return row
+    try:
+        groups = _cells(row, "group", names) if "group" in names else ()
+        return ItemLabels(row.line, _id(row, "id", names), _cells(row, "label", names), groups[0] if groups else None)
     except _UnfitError as unfit:
         return Problem(row.line, *unfit.args)
 
@@ -142,6 +168,17 @@ def _value(row: Row, field: str, names: Names) -> object:
         return None
     wanted = " or ".join(repr(name) for name in names[field])
     raise _UnfitError(f"no {field}", f"{wanted}", f"name the column with ingest.columns ({field}: NAME)")
+
+
+def _cells(row: Row, field: str, names: Names) -> tuple[str, ...]:
+    """Return the different values of a cell, which may be a list, as texts."""
+    found = next((found[0] for name in names[field] if (found := reached(row.values, name))), None)
+    values = found if isinstance(found, list | tuple) else [found]
+    if odd := next((each for each in values if not isinstance(each, str | int | float | None)), None):
+        raise _UnfitError(f"{kind_of(odd)} as {field}", "a name (text or a number), or a list of names", FIX)
+    whole = [int(each) if isinstance(each, float) and each.is_integer() else each for each in values]
+    texts = (" ".join(str(each).split()) for each in whole if each is not None and each == each)  # noqa: PLR0124 - NaN
+    return tuple(dict.fromkeys(filter(None, texts)))
 
 
 def _text(row: Row, field: str, names: Names) -> str:

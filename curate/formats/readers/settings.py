@@ -91,6 +91,32 @@ class QrelsFile(FileSection):
     columns: QrelsColumns = QrelsColumns()
 
 
+class LabelColumns(Section):
+    """Columns of the labels of texts."""
+
+    id: str | None = Field(default=None, description="of the query or document")
+    label: str | None = Field(default=None, description="a name, a number, or a list of them; empty is no label")
+    group: str | None = Field(
+        default=None, description="what texts belong to, such as a person or a page: one split holds all texts of it"
+    )
+
+
+class LabelsFile(FileSection):
+    """Where the classes of texts come from: files, or a column of the queries or documents themselves."""
+
+    path: Paths = Field(
+        default=[],
+        description="a file, a folder or a list; without it `columns.label` is a column of the texts' own files",
+    )
+    side: Literal["queries", "corpus"] = Field(default="queries", description="whose labels these are")
+    origin: Literal["given", "keyword", "category", "search"] = Field(
+        default="given",
+        description="how they came about: given by people, an author's keyword, a category above it, or the words "
+        "that the texts were searched by",
+    )
+    columns: LabelColumns = LabelColumns()
+
+
 class Input(Section):
     """Where queries, corpus and qrels come from."""
 
@@ -135,7 +161,7 @@ def sources(config: Input) -> Sources:
 
     ConfigError, DataError or MissingExtra if one is missing, saying what to type; nothing but a README is read.
     """
-    own = {table: _files(config, table) for table in TABLES if getattr(config, table) is not None}
+    own = {table: files_of(config, table) for table in TABLES if getattr(config, table) is not None}
     found = Sources({}) if config.source is None else _of(config.source, config)
     tables = {table: own[table].tables[table] if table in own else found.tables.get(table, []) for table in TABLES}
     for table in ("queries", "corpus"):
@@ -160,7 +186,7 @@ def _held(source: str | None) -> str:
     return f"; {source} holds {', '.join(names[:SHOWN])}{more}" if names else ""
 
 
-def _files(config: Input, table: Table) -> Sources:
+def files_of(config: Input, table: Table) -> Sources:
     """Return the sources of one table, of the files and folders that the settings name."""
     section: FileSection = getattr(config, table)
     paths: list[Path] = []

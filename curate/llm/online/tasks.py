@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from curate.core.config import digest, text_digest
 from curate.core.errors import ProviderError
 from curate.core.messages import Reply, Request
 from curate.core.protocols import Provider
@@ -50,11 +49,7 @@ class Task:
     @cached_property
     def key(self) -> str:
         """Return the digest of the request, or what it is named: the same prompt has the same one."""
-        if self.named:
-            return self.named
-        request = self.request
-        turns = [[turn.role, text_digest(turn.content)] for turn in request.messages]
-        return digest([turns, request.max_tokens, request.schema])
+        return self.named or self.request.digest
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def alike(left: SplitTexts, right: SplitTexts, t: float, overlap: float, run: in
     """
     by_vector = pl.DataFrame(_above(left.vectors, right.vectors, t), {"l": pl.Int64, "r": pl.Int64})
     by_signs = pl.DataFrame(
-        _overlapping(left.forms, right.forms, overlap, run), {"l": pl.Int64, "r": pl.Int64, "overlap": pl.Float64}
+        overlapping(left.forms, right.forms, overlap, run), {"l": pl.Int64, "r": pl.Int64, "overlap": pl.Float64}
     )
     found = by_vector.join(by_signs, on=["l", "r"], how="full", coalesce=True).sort("l", "r")
     near = pair_products(left.vectors, found["l"].to_numpy(), right.vectors, found["r"].to_numpy())
@@ -129,7 +129,7 @@ def alike(left: SplitTexts, right: SplitTexts, t: float, overlap: float, run: in
     )
 
 
-def _overlapping(left: Sequence[str], right: Sequence[str], least: float, run: int) -> tuple[Rows, Rows, Scores]:
+def overlapping(left: Sequence[str], right: Sequence[str], least: float, run: int) -> tuple[Rows, Rows, Scores]:
     """Return the rows of all pairs whose runs of signs overlap by `least` or more, and by how much.
 
     Only the runs of `right` are kept in memory.

@@ -200,12 +200,13 @@ def _renderer(desk: Desk) -> Callable[[str, dict[str, Any]], str]:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
+    words: Any = known.get(form.language, known["en"])
     environment.globals.update(
         form=form,
-        words=known.get(form.language, known["en"]),
+        words={**words, **words["items"]} if form.question else words,
         language=form.language,
         name=desk.sample.design.name,
-        coloured=desk.sample.scale != FIVE,
+        coloured=desk.sample.scale != FIVE and not form.question,  # answers to a question have no order
     )
     return lambda name, values: environment.get_template(f"{name}.html.j2").render(values)
 

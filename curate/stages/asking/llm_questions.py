@@ -5,37 +5,22 @@ Answers are kept nowhere but in the replies, so a killed or repeated stage reads
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Generic, Literal, Protocol, TypeVar, get_args
+from typing import Generic
 
 from curate.core.config import Json, digest
 from curate.core.errors import ConfigError, ProviderError
 from curate.core.messages import Reply, Request
 from curate.core.model_family import family
 from curate.ledger import Ledger
-from curate.llm import online
+from curate.llm import online, recorded_votes
 from curate.llm.budget import CostEstimate, plan
 from curate.llm.exchange_rates import Total
 from curate.llm.providers import identity, provider, reader
 from curate.llm.providers.presets import LanguageModel
+from curate.llm.recorded_votes import NONE, Answer, Missing
 from curate.stages.asking import build, consent, privacy_guard
 from curate.stages.context import Context
 from curate.stages.facts import billing
-
-Missing = Literal["failed", "refused", "unparsed"]
-NONE: tuple[Missing, ...] = get_args(Missing)
-"""Statuses of what is no answer."""
-
-
-class Answered(Protocol):
-    """What a reply came to."""
-
-    @property
-    def status(self) -> str:
-        """Return failed, refused, unparsed, or a word of its own for an answer."""
-        ...
-
-
-Answer = TypeVar("Answer", bound=Answered)
 
 
 @dataclass(frozen=True)
@@ -186,13 +171,10 @@ class QuestionClient:
 
     def _known(self, talk: Talk[Answer], named: Mapping[str, str]) -> dict[str, Answer]:
         """Return request digest -> what the ledger has of it: the first answer, else what came last."""
-        asked = {key: talk.asks[name] for name, key in named.items()}
-        found: dict[str, Answer] = {}
+        reads = {key: talk.asks[name].read for name, key in named.items()}
         judge = self.ledger.register(talk.model.identity)
-        for key, finish, raw in self.ledger.generations(judge, talk.digest, talk.replicate):
-            if key in asked and (key not in found or found[key].status in NONE):
-                found[key] = _read(talk, asked[key], finish, raw)
-        return found
+        calls = self.ledger.generations(judge, talk.digest, talk.replicate)
+        return recorded_votes.answers(calls, talk.model.settings.kind, reads, talk.none)
 
     def _left(self, talk: Talk[Answer], named: Mapping[str, str], known: Mapping[str, Answer]) -> list[online.Task]:
         again = NONE if self.context.consent.retry else NONE[:1]
@@ -220,15 +202,3 @@ class QuestionClient:
         account = online.Account(judge, talk.digest, talk.replicate, self.context.run_id, model.purpose)
         limits = consent.limits(model.settings, mixed_models=self.mixed_models)
         return online.Job(talk.label, tasks, provider(model.settings), account, limits, len(tasks))
-
-
-def _read(talk: Talk[Answer], asked: Ask[Answer], finish: str, raw: str) -> Answer:
-    """Return what a call of the ledger came to."""
-    if finish == "error":
-        return talk.none("failed")
-    read = reader(talk.model.settings.kind)
-    assert read is not None  # `named` takes no other model
-    reply = read(raw)
-    if reply is None:  # a content filter's words are in no form of replies
-        return talk.none("refused" if finish == "refusal" else "unparsed")
-    return asked.read(reply)

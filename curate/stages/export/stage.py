@@ -5,9 +5,9 @@ and `dropped` (queries left out, with the reason). The same run gives the same b
 written while `mask` lists places that still look like personal data in a text that would be.
 """
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -17,20 +17,19 @@ from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel
 from curate.core.protocols import Benchmark
 from curate.core.scale import Scale
-from curate.formats.exporters import EXPORTERS, integrity, manifest
+from curate.formats.exporters import EXPORTERS, OF_CANDIDATES, integrity, manifest
 from curate.formats.exporters.candidates import candidates
-from curate.formats.exporters.card import form
 from curate.formats.exporters.graded import Gain, gains
 from curate.formats.exporters.ids import prefixed
-from curate.formats.kinds import kinds
+from curate.formats.exporters.triples import alone
+from curate.formats.kinds import kinds, stages
 from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
-from curate.review import relevance_desks
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
 from curate.stages.export import shortcuts
 from curate.stages.export.config import Config
-from curate.stages.export.provenance import made_from
+from curate.stages.export.provenance import made_from, made_of_kinds
 from curate.stages.facts import card_facts
 from curate.stages.facts.reckoning import NO_POSITIVE, nothing_left
 from curate.stages.judge.config import Config as JudgeConfig
@@ -53,8 +52,8 @@ def run(config: Config, context: Context) -> Report:
         positives = positives.join(graded.filter(pl.col("score") > 0), on="query_id", how="semi")
     queries = _with_a_positive(context, positives)
     verdicts = verdicts.join(queries, on="query_id", how="semi")
-    tables = _of_kinds(context)
-    asked = pl.concat([queries["query_id"], *(each["query_id"] for each in tables.values() if "query_id" in each)])
+    tables = _of_kinds(context, removed)
+    asked = pl.concat([queries["query_id"], *(ids for each in tables.values() for ids in _queries_of(each))])
     suspicious = _suspicious(context, asked, removed)
     chosen, short = (
         candidates(verdicts, context.read("pool", "pool"), config.rerank, context.seed, context.scale)
@@ -83,8 +82,7 @@ def run(config: Config, context: Context) -> Report:
     benchmark, renamed = prefixed(benchmark)
     integrity.check(_counted(benchmark, context, "checking the corpus"))
     tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
-    labels = made_from(context, benchmark, judged, config, prefixed=renamed is not None)
-    _write(config, context, benchmark, renamed, {"labels": labels, "dependence": common})
+    _write(config, context, benchmark, renamed, partial(_made, config, context, judged, common))
     left_out = _left_out(context, queries, short)
     write_table(context.out, "dropped", left_out)
     counts: dict[str, Json] = {
@@ -100,13 +98,22 @@ def run(config: Config, context: Context) -> Report:
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
-def _of_kinds(context: Context) -> dict[str, pl.DataFrame]:
-    """Return the tables of the kinds whose stage has run, by name."""
-    return {
+def _of_kinds(context: Context, removed: frozenset[str]) -> dict[str, pl.DataFrame]:
+    """Return the tables of the kinds whose stage has run, by name; of items that are documents only the corpus's."""
+    found = {
         kind.table: context.read(kind.stage, kind.table, kind.columns)
         for kind in kinds()
         if kind.stage and kind.table and context.report(kind.stage)
     }
+    gone = (pl.col("side") == "corpus") & pl.col("item_id").is_in(sorted(removed))
+    return {name: each.filter(~gone) if "side" in each else each for name, each in found.items()}
+
+
+def _queries_of(table: pl.DataFrame) -> list[pl.Series]:
+    """Return the ids of the queries whose texts a kind's table holds."""
+    if "side" in table:
+        return [table.filter(pl.col("side") == "queries")["item_id"]]
+    return [table["query_id"]] if "query_id" in table else []
 
 
 def _graded(config: Config, context: Context, verdicts: pl.DataFrame) -> pl.DataFrame | None:
@@ -157,20 +164,29 @@ def _counts(benchmark: Benchmark) -> dict[str, Json]:
     }
 
 
+def _made(
+    config: Config, context: Context, judged: pl.DataFrame, common: Json, held: Benchmark, *, prefixed: bool
+) -> dict[str, Json]:
+    """Return what the manifest says of how the labels that one format holds were made."""
+    labels = made_from(context, held, judged, config, prefixed=prefixed)
+    return {"labels": labels, "dependence": common, **made_of_kinds(context, held)}
+
+
 def _write(
-    config: Config, context: Context, benchmark: Benchmark, renamed: pl.DataFrame | None, made: dict[str, Json]
+    config: Config,
+    context: Context,
+    benchmark: Benchmark,
+    renamed: pl.DataFrame | None,
+    made: Callable[..., dict[str, Json]],
 ) -> None:
-    """Write every format with its verdicts and its manifest, `made` in it, and the map of the ids that were renamed."""
-    rows: dict[str, Json] = {"queries": len(benchmark.queries), "corpus": len(benchmark.corpus)}
+    """Write every format with its verdicts and its manifest, and the map of the ids that were renamed."""
     for name in config.formats:
         folder = context.out / name
         folder.mkdir()
-        EXPORTERS.load(name)(_counted(benchmark, context, f"writing {name}"), folder)
-        write_table(folder, "verdicts", benchmark.verdicts.sort(PAIR))
-        body: dict[str, Json] = {"name": benchmark.name, "language": benchmark.language, "format": name, "rows": rows}
-        if name == "mteb":
-            body["card"] = {"form": form(), "facts": json.dumps(benchmark.facts, ensure_ascii=False)}
-        manifest.write(folder, {**body, **made})
+        held = alone(benchmark) if name in OF_CANDIDATES else benchmark
+        EXPORTERS.load(name)(_counted(held, context, f"writing {name}"), folder)
+        write_table(folder, "verdicts", held.verdicts.sort(PAIR))
+        manifest.write(folder, {**manifest.described(held, name), **made(held, prefixed=renamed is not None)})
     if renamed is not None:
         renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
 
@@ -215,7 +231,7 @@ def fingerprint(config: Config, context: Context) -> Json:
         "duplicates": context.duplicates,
         "rubric": judged.facts.get("rubric") if judged else None,
         "residual": privacy_guard.allowed(context),
-        "experts": {desk.sample.design.name: desk.digest for desk in relevance_desks(context.run)},
+        "experts": card_facts.experts(context),
         "told": card_facts.settings(context),
         "families": card_facts.families(context),
     }
@@ -276,7 +292,5 @@ def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.D
     return frame("dropped", rows)
 
 
-OF_KINDS = tuple(dict.fromkeys(kind.stage for kind in kinds() if kind.stage))
-"""Stages that make a kind's table: each is exported where it has run."""
-AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", *OF_KINDS)
-STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=OF_KINDS, version=8)
+AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", *stages())
+STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=stages(), version=9)

@@ -1,17 +1,18 @@
 """Facts for the card of an export: judges, agreement, experts, settings, personal data."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import polars as pl
 
 from curate.core.config import Json
+from curate.formats import kinds
 from curate.formats.exporters.contributors import parts
 from curate.llm.providers import presets
 from curate.panel import judge_dependence
 from curate.report import run_figures
 from curate.report.page import strings
-from curate.review import judge_errors
+from curate.review import item_proof, items, judge_errors, relevance_desks
 from curate.review.showing import columns
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context
@@ -51,6 +52,22 @@ def warned(common: Mapping[str, Any]) -> dict[str, Json]:
     return {"warnings": common["warnings"], "effective": judge_dependence.worth(common, strings("en")["dependence"])}
 
 
+def checked(context: Context) -> dict[str, Sequence[item_proof.Proof]]:
+    """Return kind -> what people said of samples of its items; of kinds that can be checked and whose stage has run."""
+    found: dict[str, Sequence[item_proof.Proof]] = {}
+    for name, kind in items.checkable().items():
+        if kind.stage and context.report(kind.stage):
+            published = kind.to_review(context.read(kind.stage, kind.table, kind.columns))
+            found[name] = item_proof.of_kind(context.run, kind, published) if published else []
+    return found
+
+
+def experts(context: Context) -> dict[str, Json]:
+    """Return what identifies all that people said of this run's labels and items."""
+    desks = [*relevance_desks(context.run), *items.item_desks(context.run)]
+    return {desk.sample.design.name: desk.digest for desk in desks}
+
+
 def families(context: Context) -> dict[str, Json]:
     """Return judge -> its family; empty before the panel has judged."""
     path = context.folder("judge") / "panel.json"
@@ -65,7 +82,6 @@ def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]
     judged: dict[str, Any] = dict(context.done("judge").facts)
     resolved: dict[str, Any] = dict(context.done("resolve").facts)
     panel: list[str] = agreed["panel"]
-    sts = context.report("sts")
     return {
         "weak_judges": run_figures.only_heuristics(panel, judged["heuristic"]),
         "judges": _judges(context, judged, panel),
@@ -75,7 +91,8 @@ def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]
         "dependence": warned(common),
         "experts": _experts(context),
         "privacy": _privacy(context, suspicious),
-        "sts": dict(sts.facts) if sts else None,
+        "checked": {name: item_proof.on_card(found) for name, found in checked(context).items() if found},
+        "kinds": {stage: dict(did.facts) for stage in kinds.stages() if (did := context.report(stage))},
         "counts": _counts(agreed["counts"], resolved["counts"]),
         **settings(context),
         "labels": resolved["policy"],

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from curate.core.config import Section
 from curate.core.sampling import generator
-from curate.formats.readers.settings import Input
+from curate.formats.readers.settings import Input, LabelsFile
 from curate.retrieval.similarity.leaks import form
 
 
@@ -25,6 +25,7 @@ class SampledSplit(Section):
 class Config(Input):
     """Where the input is, and what to do about duplicates and mistakes in it."""
 
+    labels: LabelsFile | None = Field(default=None, description="classes of queries or of documents, for `label`")
     ids: list[str] | None = Field(default=None, description="ids of the queries to take; all without it")
     part: SampledSplit | None = Field(default=None, description="take the queries of one split; all without it")
     sample: int | None = Field(default=None, ge=1, description="take so many queries, drawn by `sample_seed`")

@@ -1,15 +1,17 @@
 """Ingest: raw queries, corpus and qrels of many formats become tables.
 
 In: the files, the folder or the task that the settings name. Out: `queries` and `corpus` in the order of their source,
-`classes` (the equality class of each text), `qrels`, `aliases` (merged id -> kept id) and `dropped`. Texts that are
+`classes` (the equality class of each text), `qrels`, `aliases` (merged id -> kept id), `dropped`, and `labels` where
+classes of texts are named. Texts that are
 equal but for white space at their ends are one item under the first id, and qrels follow, unless duplicates are kept;
 empty texts are dropped with their qrels. What is wrong in a file stops the run, ten problems at a time, or is dropped
 with its reason. Rows stream: memory holds ids and digests, never the texts.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Literal
 
 import polars as pl
@@ -27,7 +29,7 @@ from curate.formats.readers.language import spoken
 from curate.formats.readers.settings import Sources, sources
 from curate.formats.readers.text import FIX
 from curate.stages.context import Context, Report, Stage
-from curate.stages.ingest import scores
+from curate.stages.ingest import labels, scores
 from curate.stages.ingest.config import Config
 from curate.stages.ingest.html import HtmlTexts
 from curate.system import files
@@ -159,6 +161,13 @@ class _Reading:
                 return False
         return True
 
+    def labels(self) -> dict[str, Json]:
+        """Write the labels of texts and return how many there are; nothing where no setting names any."""
+        known = {"queries": self.queries, "corpus": self.corpus}
+        found = labels.read(self.config, self.sources, known, partial(self._bad, "labels"))
+        self._stop_if_bad()
+        return labels.write(self.context.out, found, self.config)
+
     def _rows(self, table: Table) -> Iterator[tuple[Source, Row | Problem]]:
         """Yield the rows of a table's sources; at the end of each, raise what was wrong in it."""
         names = self.config.names(table)
@@ -208,14 +217,15 @@ def run(config: Config, context: Context) -> Report:
     if config.relevant_from is not None:
         files.write_json(context.out / files.LABELS, {"relevant_from": config.relevant_from})
     files.write_table(context.out, "aliases", _aliases(reading))
+    labelled = reading.labels()
     dropped = files.frame("dropped", reading.dropped).sort("table", "id", "reason")
     files.write_table(context.out, "dropped", dropped)
     notes = [*reading.sources.notes, *reading.html.notes(), *([note] if note else [])]
-    return _report(reading, qrels.height, notes)
+    return _report(reading, qrels.height, labelled, notes)
 
 
-def _report(reading: _Reading, qrels: int, notes: list[str]) -> Report:
-    lost_qrels = sum(row["table"] == "qrels" for row in reading.dropped)
+def _report(reading: _Reading, qrels: int, labelled: Mapping[str, Json], notes: list[str]) -> Report:
+    lost_qrels, lost_labels = (sum(row["table"] == name for row in reading.dropped) for name in ("qrels", "labels"))
     facts: dict[str, Json] = {
         "queries": reading.queries.kept,
         "documents": reading.corpus.kept,
@@ -225,9 +235,10 @@ def _report(reading: _Reading, qrels: int, notes: list[str]) -> Report:
         "dropped_qrels": lost_qrels,
         "queries_left_out": len(reading.queries.left_out),
         "languages": asdict(spoken(reading.config, reading.sources)),
+        **labelled,
     }
-    kept = reading.queries.kept + reading.corpus.kept
-    return Report(reading.read, kept, len(reading.dropped) - lost_qrels, facts=facts, notes=notes)
+    kept, lost = reading.queries.kept + reading.corpus.kept, len(reading.dropped) - lost_qrels - lost_labels
+    return Report(reading.read, kept, lost, facts=facts, notes=notes)
 
 
 def _aliases(reading: _Reading) -> pl.DataFrame:
@@ -237,9 +248,8 @@ def _aliases(reading: _Reading) -> pl.DataFrame:
 
 
 def _row(table: Table, found: Item, source: str) -> dict[str, str]:
-    if table == "queries":
-        return {"query_id": found.id, "text": found.text, "source": source}
-    return {"doc_id": found.id, "title": found.title, "text": found.text, "source": source}
+    own = {"query_id": found.id} if table == "queries" else {"doc_id": found.id, "title": found.title}
+    return {**own, "text": found.text, "source": source}
 
 
 def _choice(config: Config, found: Sources) -> Callable[[str], bool]:
@@ -282,7 +292,8 @@ def _check_ids(config: Config, queries: _Texts) -> None:
 
 def fingerprint(config: Config, _context: Context) -> Json:
     """Return the digests of everything that is read; a missing file is an error before anything runs."""
-    return sources(config).digests()
+    found = sources(config)
+    return {**found.digests(), **labels.digests(config, found)}
 
 
 STAGE = Stage("ingest", Config, (), run, fingerprint, head=(), version=2)

@@ -19,9 +19,11 @@ from curate.core.config import Json
 from curate.core.duplicates import follow_aliases, follow_qrels, same_text
 from curate.core.progress import StepLabel
 from curate.core.records import Span
+from curate.pii.masking import Masker
 from curate.pii.naming import FIELD
 from curate.pii.secret import secret
 from curate.pii.settings import Masking, checked, masker, untouched
+from curate.pii.sieve import mask_all
 from curate.pii.workers import Batch, mask_batches
 from curate.pii.writing import link
 from curate.report.run_figures import counted_texts
@@ -35,6 +37,7 @@ from curate.stages.mask.masked import FIELDS, KEYS, MOST, MaskedTable
 from curate.system import files
 from curate.system.processes import cores
 
+LABELS = "labels"
 TABLES = ("queries", "corpus", "classes", "qrels", "aliases", "dropped")
 _SMALL = 20_000
 """Rows up to which one process is done before others have started."""
@@ -55,6 +58,7 @@ def run(config: Config, context: Context) -> Report:
     aliases = renaming.aliases(context.read("ingest", "aliases"), ids, looker)
     followed = [follow_aliases(aliases, table, masked[table].merged) for table in sorted(FIELDS)]
     files.write_table(context.out, "aliases", pl.concat(followed))
+    odd = _labels(context, masked, looker)
     lost = renaming.dropped(context.read("ingest", "dropped"), ids, looker)
     files.write_table(context.out, "dropped", lost.sort("table", "id", "reason"))
     spans = files.frame("spans", [span for table in FIELDS for span in masked[table].spans])
@@ -65,7 +69,24 @@ def run(config: Config, context: Context) -> Report:
     files.write_table(context.out, "altered", altered)
     classes = [_kept(masked[table]) for table in FIELDS]
     files.write_table(context.out, "classes", pl.concat(classes))
-    return _report(masked, altered, len(left), spots, decided)
+    return _report(masked, altered, len(left), spots, decided, odd)
+
+
+def _labels(context: Context, masked: Mapping[str, MaskedTable], looker: Masker | None) -> int:
+    """Let labels follow their texts; return how many names of classes look like personal data."""
+    if not files.there(context.folder("ingest"), LABELS):
+        return 0
+    found = context.read("ingest", LABELS)
+    parts = [
+        found.filter(pl.col("side") == table).with_columns(
+            item_id=part.ids.of("item_id").replace(part.merged) if part.merged else part.ids.of("item_id")
+        )
+        for table, part in masked.items()
+    ]
+    followed = pl.concat(parts).unique(["item_id", "label"], keep="first", maintain_order=True)
+    files.write_table(context.out, LABELS, followed.sort("item_id", "label"))
+    named = found["label"].unique().sort().to_list()
+    return sum(bool(each.spans) for each in mask_all(looker, named)) if looker else 0
 
 
 def _settings(config: Config) -> Masking:
@@ -140,6 +161,7 @@ def _report(
     left: int,
     spots: Spots | None,
     decided: residual_decisions.ToMask,
+    odd: int,
 ) -> Report:
     kinds = Counter(str(span["kind"]) for part in masked.values() for span in part.spans)
     facts: dict[str, Json] = {f"spans_{kind}": count for kind, count in sorted(kinds.items())}
@@ -158,6 +180,8 @@ def _report(
     notes = [f"{left:,} places still look like personal data, and {stopped}"] if left else []
     if gone := decided.decided - decided.applied:
         notes.append(f"{gone:,} decisions to mask a place belong to texts that have changed, so they were dropped")
+    if odd:
+        notes.append(f"{odd:,} classes have names that look like personal data and stay; rename them in the input")
     notes += [*renaming.notes(facts), *_altering(facts)]
     parts = masked.values()
     return Report(
@@ -182,7 +206,7 @@ def _altering(facts: Mapping[str, Json]) -> Iterator[str]:
 
 
 def _copy(context: Context) -> Report:
-    for table in TABLES:
+    for table in (*TABLES, *([LABELS] if files.there(context.folder("ingest"), LABELS) else [])):
         shutil.copyfile(context.folder("ingest") / f"{table}.parquet", context.out / f"{table}.parquet")
     for table in ("spans", "residual", "altered"):
         files.write_table(context.out, table, files.frame(table))

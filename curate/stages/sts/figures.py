@@ -9,11 +9,11 @@ import polars as pl
 from curate.core.config import Json
 from curate.panel import agreement_figures
 from curate.panel.agreement_figures import Kind as Scale
+from curate.stages.edits.dictionary import Book
+from curate.stages.edits.synonyms import Entry
 from curate.stages.sts import balance
 from curate.stages.sts.llm_rewriting import KINDS
-from curate.stages.sts.materials import Book
 from curate.stages.sts.sentences import NO, YES, Choice, Draft, Sentence
-from curate.stages.sts.synonyms import Entry
 from curate.system.files import frame
 
 SPLITS = ("test", "train")
@@ -74,12 +74,20 @@ def sentences(written: Sequence[Sentence], spelled: Mapping[str, str]) -> pl.Dat
     return frame("sentences", rows).sort("query_id", "kind")
 
 
-def facts(made: StsResult, pairs: pl.DataFrame, panel: Sequence[str], seed: int) -> dict[str, Json]:
-    """Return the figures of the set: how it was made, how far judges agree, and for each split what `balance` has."""
+def facts(
+    made: StsResult, pairs: pl.DataFrame, left_out: Mapping[str, str], panel: Sequence[str], seed: int
+) -> dict[str, Json]:
+    """Return the figures of the set: how it was made, how far judges agree, and for each split what `balance` has.
+
+    A pair is planned of each query; `left_out` is query -> why there is none.
+    """
     draft = made.draft
     votes = [(each.task.query_id, each.votes) for each in draft.sentences]
     outcomes = {kind: Counter(each.outcome for each in draft.sentences if each.kind == kind) for kind in KINDS}
     return {
+        "planned": len(pairs) + len(left_out),
+        "built": len(pairs),
+        "dropped": dict(Counter(left_out.values()).most_common()),
         "dictionary": {
             "rows": len(made.book.entries) + len({fault.line for fault in made.book.faults}),
             "faulty": dict(sorted(Counter(fault.reason for fault in made.book.faults).items())),

@@ -16,7 +16,7 @@ from curate.core.config import Json, check, digest
 from curate.core.messages import Reply, Request
 from curate.llm import parse
 from curate.llm.prompts import PromptTemplate, block, fence, json_object
-from curate.stages.sts.synonym_matcher import Lexer
+from curate.stages.edits.synonym_matcher import Lexer
 
 Kind = Literal["positive", "hard", "easy"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

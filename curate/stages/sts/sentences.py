@@ -13,9 +13,12 @@ from typing import Protocol
 from curate.core.progress import StepLabel, counting
 from curate.core.protocols import Progress, quiet
 from curate.core.sampling import shuffled
-from curate.llm import questions
-from curate.llm.questions import Question, Said
+from curate.llm.questions import Question
 from curate.stages.asking.llm_questions import Ask, AskedModel, QuestionClient, Talk
+from curate.stages.asking.panel import ask_panel
+from curate.stages.edits.question_templates import Wording
+from curate.stages.edits.synonym_matcher import Lexer
+from curate.stages.edits.synonyms import Entry
 from curate.stages.sts.llm_rewriting import (
     KINDS,
     Kind,
@@ -27,9 +30,6 @@ from curate.stages.sts.llm_rewriting import (
     bare,
     read,
 )
-from curate.stages.sts.question_templates import Wording
-from curate.stages.sts.synonym_matcher import Lexer
-from curate.stages.sts.synonyms import Entry
 
 YES, NO = "yes", "no"
 MODEL = "model"
@@ -134,7 +134,7 @@ def confirmed(
     Rows that a dry desk left open are not there.
     """
     pairs = {str(entry.line): entry.spelled for entry in entries}
-    votes = _asked(pairs, panel, question, desk, "words")
+    votes = ask_panel(pairs, panel, question, desk, "words")
     return {int(line): each for line, each in votes.items()}
 
 
@@ -146,41 +146,10 @@ def confirm(
     for each in sentences:
         each.votes = {model.name: None for model in panel}
     failed = 0
-    for name, votes in _asked(pairs, panel, question, desk, "sentences").items():
+    for name, votes in ask_panel(pairs, panel, question, desk, "sentences").items():
         failed += list(votes.values()).count("failed")
         sentences[int(name)].votes = {judge: said if said in (YES, NO) else None for judge, said in votes.items()}
     return failed
-
-
-def _asked(
-    pairs: Mapping[str, tuple[str, str]],
-    panel: Sequence[AskedModel],
-    question: Question,
-    desk: QuestionClient,
-    what: str,
-) -> dict[str, dict[str, str]]:
-    """Return name -> judge -> label, or the status of what is none; pairs that a dry desk left open are not there."""
-    talks = [
-        Talk(
-            f"judges.{model.name}, {what}",
-            model,
-            question.digest,
-            {
-                name: Ask(
-                    questions.build(question, *texts, thinking_tokens=model.settings.thinking_tokens),
-                    partial(questions.read, question),
-                )
-                for name, texts in pairs.items()
-            },
-            Said,
-        )
-        for model in panel
-    ]
-    found: dict[str, dict[str, str]] = {name: {} for name in pairs}
-    for model, answers in zip(panel, desk.answers(talks), strict=True):
-        for name, said in answers.items():
-            found[name][model.name] = said.label or said.status
-    return {name: votes for name, votes in found.items() if len(votes) == len(panel)}
 
 
 @dataclass

@@ -17,22 +17,26 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, RunFailed
 from curate.ledger import Ledger, default_path
 from curate.llm.providers import provider
+from curate.llm.questions import Question
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
+from curate.stages.asking.panel import ASKED, asked_facts, refuse_one_family
 from curate.stages.context import Context, Report, Stage
+from curate.stages.edits import dictionary, question_templates, synonyms
+from curate.stages.edits.rewriting import RULES
+from curate.stages.edits.synonym_matcher import Lexer
+from curate.stages.edits.synonyms import Entry
 from curate.stages.facts import billing
-from curate.stages.sts import figures, materials, quotas, synonyms
+from curate.stages.sts import figures, materials, quotas
 from curate.stages.sts import sentences as making
 from curate.stages.sts.config import TEMPLATES, Config
 from curate.stages.sts.figures import SPLITS, StsResult
 from curate.stages.sts.llm_rewriting import KINDS, Rules, bare
 from curate.stages.sts.sentences import YES, Sentence, SentenceWriter, choose, confirm, confirmed
-from curate.stages.sts.synonym_matcher import Lexer
-from curate.stages.sts.synonyms import Entry
 from curate.system import resources
-from curate.system.files import frame, sha256, write_table
+from curate.system.files import frame, sha256, write_json, write_table
 
 PURPOSE = "sts"
-ASKED = ("words", "sentences")
+QUESTIONS = ("words", "sentences")
 """What the panel is asked about."""
 
 
@@ -53,8 +57,12 @@ def run(config: Config, context: Context) -> Report:
     write_table(context.out, "sentences", figures.sentences(made.draft.sentences, spelled))
     left_out = {**made.choice.left_out, **figures.lost(made), **undrawn}
     write_table(context.out, "dropped", figures.dropped(left_out, made))
+    panel = _panel(config, context)
+    write_json(
+        context.out / ASKED, asked_facts({name: (each, panel) for name, each in _questions(config, context).items()})
+    )
     told: dict[str, Json] = {"generator": config.generator, "models": models, "prompts": _prompts(config, context)}
-    facts = {**told, **figures.facts(made, pairs, config.panel, context.seed), **billing.facts(paid)}
+    facts = {**told, **figures.facts(made, pairs, left_out, config.panel, context.seed), **billing.facts(paid)}
     failed = made.draft.failed
     return Report(
         len(queries),
@@ -79,9 +87,9 @@ def planned(config: Config, context: Context) -> list[dict[str, Json]]:
 
 def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], desk: QuestionClient) -> StsResult:
     """Confirm the words, choose a word of each query, write the sentences and have them confirmed."""
-    book, wording = materials.dictionary(config, context), materials.wording(context)
+    book, wording = dictionary.dictionary(config, context, "sts"), question_templates.wording(context)
     asks = wording.asks if wording else materials.ends_in_a_mark
-    panel = [AskedModel.named(context, name, "sts.panel", PURPOSE) for name in config.panel]
+    panel = _panel(config, context)
     votes, entries = dict[int, dict[str, str]](), book.entries
     if config.confirm_dictionary:
         rules = Rules(Lexer(entries), asks, config.length)
@@ -108,6 +116,10 @@ def make(config: Config, context: Context, queries: Sequence[tuple[str, str]], d
         writer.draft.failed += confirm(writer.draft.sentences, panel, question, desk)
     rejected = [each for each in book.entries if each not in set(entries)]
     return StsResult(book, rejected, votes, choice, writer.draft)
+
+
+def _panel(config: Config, context: Context) -> list[AskedModel]:
+    return [AskedModel.named(context, name, "sts.panel", PURPOSE) for name in config.panel]
 
 
 def _refuse_failed(votes: Mapping[int, Mapping[str, str]]) -> None:
@@ -167,10 +179,15 @@ def _models(config: Config, context: Context) -> list[AskedModel]:
     return [AskedModel.named(context, name, key, PURPOSE) for name, key in names]
 
 
+def _questions(config: Config, context: Context) -> dict[str, Question]:
+    """Return what the panel was asked: `words`, `sentences`, or nothing where there is none."""
+    names = [name for name in QUESTIONS if config.panel and (name == "sentences" or config.confirm_dictionary)]
+    return {name: materials.panel_question(context, name) for name in names}
+
+
 def _prompts(config: Config, context: Context) -> list[Json]:
     """Return name and digest of every prompt that a model was asked with."""
-    names = [name for name in ASKED if config.panel and (name == "sentences" or config.confirm_dictionary)]
-    used = [(each.name, each.digest) for each in (materials.panel_question(context, name) for name in names)]
+    used = [(each.name, each.digest) for each in _questions(config, context).values()]
     if config.generator != TEMPLATES:
         writing = materials.generator_prompt(context)
         used.insert(0, (writing.name, writing.digest))
@@ -204,10 +221,10 @@ def fingerprint(config: Config, context: Context) -> Json:
         raise ConfigError(f"sts.lexicon: {config.lexicon}: no such file; give a list of words, one per line")
     models = _models(config, context)
     _refuse(config, models, context)
-    longer = materials.longer(context)
-    files = [materials.path(config, context), resources.data_file(materials.TEMPLATES)]
+    longer = dictionary.longer(context)
+    files = [dictionary.path(config, context), *map(resources.data_file, (question_templates.TEMPLATES, RULES))]
     files += filter(None, (config.lexicon, longer))
-    asked = [materials.panel_question(context, name).digest for name in ASKED]
+    asked = [materials.panel_question(context, name).digest for name in QUESTIONS]
     return {
         "files": [sha256(path) for path in files],
         "models": [model.identity for model in models],
@@ -217,28 +234,19 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 def _refuse(config: Config, models: Sequence[AskedModel], context: Context) -> None:
     """Raise ConfigError unless the panel can judge what the generator writes."""
-    if len(set(config.panel)) < len(config.panel):
-        raise ConfigError("sts.panel: found a name twice; a panel needs different judges")
+    templates = config.generator == TEMPLATES
+    refuse_one_family("sts.panel", models if templates else models[1:], None if templates else models[0])
     if config.confirm_dictionary and not config.panel:
         raise ConfigError("sts.confirm_dictionary: nobody can confirm; name judges in sts.panel")
-    if materials.wording(context) is None and (config.generator == TEMPLATES or config.edits):
+    if question_templates.wording(context) is None and (templates or config.edits):
         raise ConfigError(f"sts.generator: there are no templates for {context.language}; name a language model")
-    if config.generator == TEMPLATES:
-        return
-    if not config.panel:
-        raise ConfigError("sts.panel: found nobody; name judges of another family than the generator's")
-    if models[0].family in {model.family for model in models[1:]} and len({model.family for model in models}) == 1:
-        raise ConfigError(
-            f"sts.panel: all judges are of the generator's family ({models[0].family}), and what it writes must not "
-            "be judged by it alone; add one of another, or say judges.NAME.family"
-        )
 
 
 def preflight(config: Config, context: Context) -> None:
     """Check the dictionary, and the keys of the models."""
-    materials.dictionary(config, context)
+    dictionary.dictionary(config, context, "sts")
     for model in () if context.consent.offline else _models(config, context):
         provider(model.settings)
 
 
-STAGE = Stage("sts", Config, ("diversify",), run, fingerprint, preflight, head=("language", "seed"))
+STAGE = Stage("sts", Config, ("diversify",), run, fingerprint, preflight, head=("language", "seed"), version=2)

@@ -17,7 +17,7 @@ from curate.core.config import Json, check
 from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Benchmark
 from curate.core.scale import Scale
-from curate.formats.exporters import EXPORTERS, manifest
+from curate.formats.exporters import manifest, triples
 from curate.panel import voting
 from curate.panel.voting import PAIR
 from curate.report import run_figures
@@ -25,6 +25,7 @@ from curate.retrieval.similarity import leaks
 from curate.stages.asking import build, privacy_guard
 from curate.stages.asking.seating import load_rubric
 from curate.stages.context import Context, Report, Stage
+from curate.stages.facts.judged_labels import made_by_panel
 from curate.stages.judge.config import Config as JudgeConfig
 from curate.stages.train_set import mining, splits
 from curate.stages.train_set.config import Config, Leaks, Negatives
@@ -186,7 +187,7 @@ def _export(
         corpus=TableCorpus(context.folder("diversify")),
         qrels=chosen.filter(pl.col("score") == 1),
         candidates=chosen,
-        verdicts=verdicts.join(kept, on="query_id", how="semi"),
+        verdicts=verdicts,
         facts={
             **{name: getattr(config, name) for name in ("license", "source", "instruction", "scores")},
             "judges": found["panel"],
@@ -195,8 +196,11 @@ def _export(
         },
         duplicates=context.duplicates,
     )
-    EXPORTERS.load("triples")(benchmark, folder)
-    manifest.write(folder, {"name": benchmark.name, "language": benchmark.language, "format": "triples"})
+    held = triples.alone(benchmark)
+    triples.export(held, folder)
+    write_table(folder, "verdicts", held.verdicts.sort(PAIR))
+    labels = made_by_panel(context, held, verdicts)
+    manifest.write(folder, {**manifest.described(held, "triples"), "labels": labels})
 
 
 def _notes(found: Mapping[str, Any], suspicious: int) -> list[str]:
@@ -244,4 +248,4 @@ def below_cut(scale: Scale) -> list[str]:
     return [label for label in scale.labels if label not in scale.relevant]
 
 
-STAGE = Stage("train_set", Config, ("mask", "diversify", "pool", "judge"), run, fingerprint, version=2)
+STAGE = Stage("train_set", Config, ("mask", "diversify", "pool", "judge"), run, fingerprint, version=3)

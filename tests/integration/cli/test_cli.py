@@ -7,16 +7,20 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+import typer
 from typer.testing import CliRunner
 
+from curate import stages
+from curate.cli import contract, making
 from curate.cli.app import app
 from curate.cli.main import complain
 from curate.core.config import parse_yaml
 from curate.runs.pipeline import Pipeline, find
-from curate.stages import NAMES
+from curate.stages import KIND_COMMANDS, KNOWN, NAMES, KindCommand
 from curate.stages.asking import build
 from curate.stages.asking.seating import load_rubric
 from curate.stages.context import Context
@@ -26,7 +30,7 @@ from tests import ROOT
 from tests.support import machine
 from tests.support.runs import curate, tiny
 
-COMMANDS = ["run", *NAMES, "status", "show"]
+COMMANDS = ["run", *NAMES, *(name for name in KIND_COMMANDS if name in KNOWN), "status", "show"]
 HEAVY = {"torch", "sentence_transformers", "polars", "numpy", "statsmodels", "openai", "anthropic", "mteb", "faiss"}
 
 
@@ -53,8 +57,24 @@ def test_every_command_has_help(command: str) -> None:
 
 def test_help_lists_the_stages_in_order() -> None:
     output = CliRunner().invoke(app, ["--help"]).output
-    places = [output.index(f" {name} ") for name in NAMES]
+    places = [output.index(f"\n  {name} ") for name in KNOWN if name not in ("audit", "train_set")]
     assert places == sorted(places)
+
+
+def test_a_stage_that_makes_a_kind_has_a_command_by_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"fever": KindCommand("Label fevers."), "absent": KindCommand("Of no stage."), "sts": KIND_COMMANDS["sts"]}
+    monkeypatch.setattr(stages, "KNOWN", ("ingest", "fever", "sts"))
+    monkeypatch.setattr(stages, "KIND_COMMANDS", rows)
+    program = typer.Typer()
+    making.add_to(program)
+    group: Any = typer.main.get_command(program)
+    assert list(group.commands) == ["fever", "sts"], "in the order of the pipeline, of stages that there are"
+    options = {name: {each.name for each in command.params} for name, command in group.commands.items()}
+    shared = {"pipeline", "run", "assign", "force", "panel", "plan", "retry", "max_cost", "yes", "offline", "as_json"}
+    assert options["sts"] >= shared | {"generator"}
+    assert options["fever"] >= shared
+    assert "generator" not in options["fever"]
+    assert contract.schema("fever")["type"] == "array", "what --plan answers is the same for all of them"
 
 
 def test_help_says_whole_sentences(monkeypatch: pytest.MonkeyPatch) -> None:

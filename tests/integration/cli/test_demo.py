@@ -100,6 +100,13 @@ def test_stock_mteb_scores_a_real_encoder(demo: Path, task: str, score: str, low
     assert low < found <= 1.0  # circular on purpose: USE retrieved and judged here
 
 
+def test_its_documents_are_labelled_by_department(demo: Path) -> None:
+    texts = table(demo, "label", "classified")
+    assert texts["label"].n_unique() == 12
+    assert dict(texts.group_by("split").len().iter_rows()) == {"test": 122, "train": 262}
+    assert {path.name for path in (demo / "export" / "mteb").iterdir()} >= {"classification", "clustering"}
+
+
 def test_sentence_pairs_are_made_of_it(demo: Path) -> None:
     pairs = table(demo, "sts", "pairs")
     assert dict(pairs.group_by("split").len().iter_rows()) == {"test": 30, "train": 10}

@@ -54,7 +54,7 @@ PURE = {
 A folder speaks for its own modules; a subfolder is pure if it is named.
 """
 OUTSIDE = {"os", "time", "socket", "httpx", "httpx2", "subprocess", "pathlib", "random"}
-SHARED_STAGES = {"asking", "facts", "configs", "context", "mark"}
+SHARED_STAGES = {"asking", "edits", "facts", "configs", "context", "mark"}
 """What stages have in common; besides it a stage imports only the settings of another (`NAME/config.py`)."""
 LONGEST_FILE, LONGEST_FUNCTION = 300, 60
 HOMONYMS = {"Config"}

@@ -279,3 +279,21 @@ def test_no_id_of_a_real_set_is_renamed(folder: str, shared_data: Path) -> None:
         for line in (shared_data / folder / f"{table}.jsonl").read_text("utf-8").splitlines()
     ]
     assert not [row for row in mask_all(masker(Masking(), "zh", b"0" * 16), rows) if row.spans]
+
+
+def test_labels_follow_ids_that_are_renamed_and_texts_that_masking_made_equal(tmp_path: Path) -> None:
+    texts = {PHONE: "电话13812345678，多喝水。", OTHER: "电话13987654321，多喝水。", "d3": "少吃盐。"}
+    corpus = [{"_id": doc_id, "title": "", "text": text, "ward": "内科"} for doc_id, text in texts.items()]
+    run = tmp_path / "run"
+    source = str(beir(tmp_path / "data", [{"_id": "q1", "text": "发热怎么办"}], corpus))
+    step(run, "ingest", {"source": source, "labels": {"side": "corpus", "columns": {"label": "ward", "group": "_id"}}})
+    step(run, "mask", {})
+    labels = pl.read_parquet(run / "mask" / "labels.parquet")
+    kept = pl.read_parquet(run / "mask" / "corpus.parquet")["doc_id"].to_list()
+    assert labels["item_id"].to_list() == sorted(kept)
+    assert len(kept) == 2
+    assert not any(value in str(labels.to_dicts()) for value in RAW)
+    again = tmp_path / "again"
+    step(again, "ingest", {"source": source, "labels": {"side": "corpus", "columns": {"label": "ward"}}})
+    step(again, "mask", {"enabled": False})
+    assert pl.read_parquet(again / "mask" / "labels.parquet").height == 3

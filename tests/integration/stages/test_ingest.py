@@ -343,3 +343,53 @@ def test_a_title_that_is_part_of_the_text_makes_no_difference(tmp_path: Path) ->
     report = ingest(tmp_path, beir(tmp_path / "b", QUERIES, rows))
     assert report.facts["merged_corpus"] == 1
     assert table(tmp_path, "aliases") == [("corpus", "d2", "d1")]
+
+
+# labels of texts
+
+
+def labelled(tmp_path: Path, rows: list[Any], **more: Any) -> Any:
+    data = beir(tmp_path / "data", [*QUERIES, {"_id": "q3", "text": " 头痛怎么办"}], CORPUS)
+    jsonl(tmp_path / "labels.jsonl", rows)
+    section = {"path": str(tmp_path / "labels.jsonl"), **more}
+    return ingest(tmp_path, data, labels=section)
+
+
+def test_labels_follow_merged_texts_and_a_group_is_a_number(tmp_path: Path) -> None:
+    rows = [
+        {"id": "q1", "label": "心血管科", "person": SECRET},
+        {"id": "q3", "label": ["神经科", "神经科 "], "person": SECRET},
+        {"id": "q2", "label": 7},
+        {"id": "q2", "label": None},
+    ]
+    report = labelled(tmp_path, rows, origin="keyword", columns={"group": "person"})
+    assert table(tmp_path, "labels") == [
+        ("q1", "queries", "心血管科", "keyword", "1"),
+        ("q2", "queries", "7", "keyword", None),
+        ("q2", "queries", "神经科", "keyword", "1"),
+    ]
+    assert report.facts["labels"] == 3
+    assert "labels" not in ingest(tmp_path / "without", tmp_path / "data").facts
+
+
+def test_a_column_of_the_documents_can_hold_their_labels(tmp_path: Path) -> None:
+    corpus = [{**row, "metadata": {"ward": name}} for row, name in zip(CORPUS, ("内科", "外科"), strict=True)]
+    data = beir(tmp_path / "data", QUERIES, [*corpus, {"_id": "d3", "title": "", "text": "多喝水"}])
+    ingest(tmp_path, data, labels={"side": "corpus", "columns": {"label": "metadata.ward"}})
+    assert [row[:3] for row in table(tmp_path, "labels")] == [("d1", "corpus", "内科"), ("d2", "corpus", "外科")]
+
+
+def test_what_is_wrong_with_labels_is_said_by_line(tmp_path: Path) -> None:
+    said = [{"id": "q9", "label": "x"}, {"id": "q1", "label": {"SECRET": 1}}]
+    with pytest.raises(DataError) as caught:
+        labelled(tmp_path / "1", said)
+    one, two = str(caught.value).splitlines()
+    assert "labels.jsonl:1: found the unknown query 'q9', expected the id of a query" in one
+    assert "labels.jsonl:2: found a mapping as label, expected a name" in two
+    with pytest.raises(DataError, match=r"found no label of any query in the column 'klass'; name the column in ing"):
+        labelled(tmp_path / "2", [{"id": "q1", "label": "x"}], columns={"label": "klass"})
+    with pytest.raises(DataError, match=r"no such file; set ingest.labels.path"):
+        ingest(tmp_path / "3", tmp_path / "1" / "data", labels={"path": "nowhere.csv"})
+    (tmp_path / "odd.csv").write_text("id,department\nq1,x\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"name it with ingest.labels.columns.label"):
+        ingest(tmp_path / "4", tmp_path / "1" / "data", labels={"path": str(tmp_path / "odd.csv")})

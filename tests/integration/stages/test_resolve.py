@@ -9,7 +9,8 @@ import pytest
 from curate.core.errors import ConfigError
 from curate.core.records import TABLES
 from curate.core.scale import FIVE, Scale
-from curate.review import ADJUDICATED, Answer, Desk, Sample
+from curate.review import ADJUDICATED, Answer, Desk, Sample, items
+from curate.review.drawing import SampleOptions
 from curate.review.sample import Design, Stratum, name_row
 from curate.review.texts import texts
 from curate.stages.resolve import opinions, resolve
@@ -165,6 +166,19 @@ def test_the_stage_reads_only_the_samples_that_it_is_told_to(tmp_path: Path) -> 
 def test_an_unknown_sample_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"resolve.samples: no sample 'exprt'"):
         step(tmp_path, "resolve", {"policy": "expert-over-panel", "samples": ["exprt"]})
+
+
+def test_what_people_said_of_items_of_a_kind_changes_no_label(tmp_path: Path) -> None:
+    decided_run(tmp_path)
+    pair = {"pair_id": "p1", "query_id": "q1", "sentence1": "a", "sentence2": "b", "label": 1, "kind": "positive"}
+    (tmp_path / "sts").mkdir()
+    write_table(tmp_path / "sts", "pairs", frame("pairs", [{**pair, "split": "test"}]))
+    desk = Desk(items.draw(tmp_path, SampleOptions(name="sts", of="sts", size=1)))
+    desk.record("assessor", [Answer(row.row_id, "no") for row in desk.rows("assessor")])
+    report = step(tmp_path, "resolve", {"policy": "expert-over-panel"})
+    assert (report.facts["samples"], report.facts["reviewed"]) == ([], 0)
+    with pytest.raises(ConfigError, match=r"'sts' is a sample of items of the kind 'sts', which says nothing of doc"):
+        step(tmp_path, "resolve", {"policy": "expert-over-panel", "samples": ["sts"]})
 
 
 def test_an_answer_makes_the_labels_stale_and_the_export_says_how_many_changed(tiny_run: Path, tmp_path: Path) -> None:

@@ -18,13 +18,13 @@ import pytest
 from curate.core.config import Settings, read_yaml
 from curate.core.errors import BudgetError, ConfigError, DataError, RunFailed, UserError
 from curate.ledger import Ledger
-from curate.report.page import strings
 from curate.runs.ledger_check import check as findings
 from curate.stages.context import Report
+from curate.stages.edits.question_templates import EDITS
+from curate.stages.edits.synonym_matcher import Lexer
+from curate.stages.edits.synonyms import groups
+from curate.stages.edits.synonyms import read as entries
 from curate.stages.sts.llm_rewriting import KINDS
-from curate.stages.sts.synonym_matcher import Lexer
-from curate.stages.sts.synonyms import groups
-from curate.stages.sts.synonyms import read as entries
 from curate.system import resources
 from curate.system.files import digests, frame, write_table
 from tests import ROOT
@@ -390,7 +390,7 @@ def test_small_edits_spare_a_model_its_negatives(run: Path, serve: Callable[[Beh
     found: Any = sts(run, server, edits=True).facts
     assert found["ways"]["model"] < 30
     assert sum(found["ways"].values()) == 30
-    assert {way for way in found["ways"] if way != "model"} <= {"negation", "laterality", "dose", "hypernym"}
+    assert {way for way in found["ways"] if way != "model"} <= {*EDITS}
     asked = [kind for call in server.calls if "term" in call.passages for kind in wanted(call)]
     assert len(asked) == found["ways"]["model"]
 
@@ -563,10 +563,18 @@ def test_the_command_runs_plans_and_is_skipped(tmp_path: Path, serve: Callable[[
     shown = curate(tmp_path, "show", "pairs", "--run", "runs/tiny")
     assert shown.returncode == 0, shown.stderr
     page = (tmp_path / "runs/tiny/report.html").read_text(encoding="utf-8")
-    read, words = Read(page), strings("zh")["sts"]
+    words: Any = read_yaml(resources.data_file("formats/kinds/templates/sts.yaml"))["zh"]
+    read = Read(page)
     assert read.row("测试集：正例")[0] == "1"
     assert [read.row(words[name])[0] for name in ("pairs", "positive_share")] == ["2", "0.500"]
     assert words["unconfirmed"] in read.text
+    assert [read.row(name) for name in ("计划", "完成", f"舍弃：{words['reasons']['not drawn']}")] == [
+        ["5"],
+        ["3"],
+        ["1"],
+    ]
+    card = (tmp_path / "runs/tiny/export/mteb/sts/README.md").read_text(encoding="utf-8")
+    assert "| planned | 5 |\n| built | 3 |\n| dropped: no word of the dictionary | 1 |" in card
     again = curate(tmp_path, "sts", "--run", "runs/tiny")
     assert "sts: up to date, skipped" in again.stderr
     judges = [

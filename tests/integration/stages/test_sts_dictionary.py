@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from curate.core import config
 from curate.core.errors import ConfigError, DataError
 from curate.stages.context import Context
+from curate.stages.edits.dictionary import dictionary
+from curate.stages.edits.synonym_matcher import Lexer
+from curate.stages.edits.synonyms import KINDS, Entry, faults, groups, plain, read
 from curate.stages.sts.config import Config
-from curate.stages.sts.materials import dictionary
-from curate.stages.sts.synonym_matcher import Lexer
-from curate.stages.sts.synonyms import KINDS, Entry, faults, groups, plain, read
 from curate.system import resources
 
 HEAD = "term\tsynonym\tkind\tsource\tmeaning\tnot_in\tunseen\n"
@@ -205,7 +205,7 @@ def test_without_its_faulty_rows_a_dictionary_has_no_repeated_or_empty_pair(pair
 
 def book(language: str, **settings: Any) -> Any:
     context = Context(run=Path(), out=Path(), home=Path(), language=language)
-    return dictionary(config.check(Config, settings, "sts"), context)
+    return dictionary(config.check(Config, settings, "sts"), context, "sts")
 
 
 def test_the_packaged_dictionaries_are_without_fault() -> None:

@@ -140,7 +140,8 @@ def test_the_triples_have_a_manifest_that_notices_an_edit(folder: Path) -> None:
     assert machine.envelope(curate(folder, "verify", str(triples), "--json").stdout)["error"]["code"] == "UNCHECKED"
     done = curate(folder, "verify", str(triples))
     assert done.returncode == 3, done.stdout + done.stderr
-    assert "not checked: labels and texts, for those of the format triples are not read" in done.stdout
+    assert "not checked: which of the judged pairs became triples" in done.stdout
+    assert "what the READMEs say of the run, which stands in MANIFEST.json and in no table" in done.stdout
     (triples / "triples.jsonl").write_text("", encoding="utf-8")
     edited = curate(folder, "verify", str(triples), "--json")
     assert edited.returncode == 1

@@ -30,7 +30,7 @@ def reply(text: str | None, finish: Any = "stop") -> Reply:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_packaged_questions_say_everything(name: str) -> None:
     asked = packaged(name)
-    system, user = build(asked, "喝茶吗 {passage}", "可以。{query}", ["A", "D"]).messages
+    system, user = build(asked, "喝茶吗 {passage}", "可以。{query}", grades=["A", "D"]).messages
     for text in [*asked.labels, *asked.labels.values(), *asked.rules, *asked.reply.splitlines()]:
         assert text.strip() in system.content
     blocks = {label: text for label, _, text in BLOCK.findall(user.content)}

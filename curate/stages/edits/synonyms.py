@@ -131,11 +131,11 @@ def faults(entries: Sequence[Entry], lexicon: Collection[str] | None, longer: Co
     return sorted(found, key=lambda fault: (fault.line, fault.reason))
 
 
-def complaint(found: Sequence[Fault], where: str) -> DataError:
-    """Return the error that lists what is wrong with a dictionary, the first twenty in full."""
+def complaint(found: Sequence[Fault], where: str, stage: str) -> DataError:
+    """Return the error that lists what is wrong with a dictionary of a stage, the first twenty in full."""
     lines = [f"{where}:{each.line}: {each.reason}: {each.detail}" for each in found[:_SHOWN]]
     more = [f"and {len(found) - _SHOWN:,} more"] if len(found) > _SHOWN else []
-    remedy = "mend these rows, or leave them out with --set sts.faults=drop"
+    remedy = f"mend these rows, or leave them out with --set {stage}.faults=drop"
     return DataError("\n".join([*lines, *more, remedy]))
 
 

@@ -1,23 +1,25 @@
-"""Question templates: rewording, another question or a changed detail, without a model.
+"""Question templates: rewording, or another question, without a model; details are changed by `changes`.
 
 The words are data, `question_templates.yaml`, by language. Nothing here knows what a question means; it is right as
 often as its patterns are: enough to show a pipeline, no replacement for people or a panel.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import accumulate
 from re import Pattern
 
-from pydantic import field_validator
-
-from curate.core.config import Section
+from curate.core.config import Section, check, parse_yaml
 from curate.core.sampling import generator, shuffled
+from curate.stages.context import Context
+from curate.stages.edits.changes import BROADER, KINDS, edits
+from curate.stages.edits.dictionary import base_language
+from curate.system import resources
 
-NUMBER = re.compile(r"(?<![A-Za-z0-9.])\d{1,4}(?:\.\d{1,2})?(?![\d.])")
-"""A dose, a degree, a count: no longer number and none within a word, which may be anything."""
-EDITS = ("negation", "laterality", "dose", "hypernym")
-"""Kinds of small edits; `negation` has opposites too (before and after a meal)."""
+EDITS = (*(kind for kind in KINDS if kind != "swap"), BROADER)
+"""Kinds of small edits."""
+TEMPLATES = "stages/edits/question_templates.yaml"
 Rewrite = tuple[str, str]
 """A pattern and what takes its place."""
 
@@ -33,20 +35,11 @@ class Intent(Section):
 class Wording(Section):
     """The words of one language."""
 
+    language: str
     question: str
     """Pattern that stands in every question."""
     same: tuple[Rewrite, ...]
     intents: tuple[Intent, ...]
-    edits: Mapping[str, tuple[Rewrite, ...]]
-    ranks: str
-    """Characters behind a number that make it a rank, such as the 型 of 2型: it moves by one and is not doubled."""
-
-    @field_validator("edits")
-    @classmethod
-    def _known(cls, edits: Mapping[str, tuple[Rewrite, ...]]) -> Mapping[str, tuple[Rewrite, ...]]:
-        if unknown := set(edits) - set(EDITS):
-            raise ValueError(f"unknown edits {sorted(unknown)}; known: {', '.join(EDITS)}")
-        return edits
 
     @cached_property
     def _question(self) -> Pattern[str]:
@@ -72,25 +65,21 @@ class Wording(Section):
             yield "template", template.replace("{x}", word)
 
     def edited(self, pieces: Sequence[str], word: str, seed: int) -> Iterator[tuple[str, str]]:
-        """Yield what was done and the text of the pieces around `word` with one detail changed, by seed."""
-        found = [(kind, text) for kind in EDITS for text in self._edits(kind, pieces, word)]
-        yield from shuffled(found, seed, "edit", *pieces, word)
+        """Yield what was done and the text of the pieces around `word` with one detail changed, by seed.
 
-    def _edits(self, kind: str, pieces: Sequence[str], word: str) -> Iterator[str]:
-        if kind != "dose":
-            yield from _rewritten(pieces, word, self.edits.get(kind, ()))
-            return
-        for at, piece in enumerate(pieces):
-            for number in NUMBER.finditer(piece):
-                changed = piece[: number.start()] + self._other(number, piece) + piece[number.end() :]
-                yield word.join([*pieces[:at], changed, *pieces[at + 1 :]])
+        The word itself is never looked into, so that a dose in its name stays.
+        """
+        ends = list(accumulate(len(piece) + len(word) for piece in pieces[:-1]))
+        keep = [(end - len(word), end) for end in ends]
+        for each in edits(word.join(pieces), self.language, seed, kinds=EDITS, keep=keep):
+            yield each.kind, each.text
 
-    def _other(self, number: re.Match[str], piece: str) -> str:
-        behind = piece[number.end() : number.end() + 1]
-        if behind and behind in self.ranks:
-            rank = float(number[0])
-            return f"{rank - 1 if rank > 1 else rank + 1:g}"
-        return f"{float(number[0]) * 2:g}" if float(number[0]) else "1"
+
+def wording(context: Context) -> Wording | None:
+    """Return what can be written without a model; None for a language without it."""
+    known: dict[str, object] = parse_yaml(resources.template(TEMPLATES))
+    words = known.get(base_language(context))
+    return None if words is None else check(Wording, words, f"question_templates.yaml: {base_language(context)}")
 
 
 def _rewritten(pieces: Sequence[str], word: str, rewrites: Sequence[Rewrite]) -> Iterator[str]:

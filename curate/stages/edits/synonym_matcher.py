@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from curate.stages.sts.synonyms import Entry
+from curate.stages.edits.synonyms import Entry, groups
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,11 @@ class Lexer:
             found[entry.term].append((entry.synonym, entry))
             found[entry.synonym].append((entry.term, entry))
         return dict(found)
+
+    @cached_property
+    def groups(self) -> Mapping[str, str]:
+        """Return word -> the first word of all that rows join it to."""
+        return groups(self.entries)
 
     @cached_property
     def _words(self) -> Mapping[str, Sequence[str]]:

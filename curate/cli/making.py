@@ -1,0 +1,72 @@
+"""One command per stage that makes a kind of benchmark and asks a panel, such as `curate sts`."""
+
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from curate import stages
+from curate.cli.envelope import only_plans
+from curate.cli.options import Assign, File, Folder, Force, MaxCost, Offline, Plan, PlanAsJson, Retry, Yes
+from curate.cli.output_mode import reporting
+from curate.cli.running import allowed, assigned, go, listed, open_run, print_plan
+
+Confirming = Annotated[
+    str | None, typer.Option("--panel", help="Models that confirm what was made, separated by commas.")
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands to the program, in the order of the pipeline."""
+    for name in stages.KNOWN:
+        if name in stages.KIND_COMMANDS:
+            app.command(name, help=stages.KIND_COMMANDS[name].help)(reporting(_command(name)))
+
+
+def _command(name: str) -> Callable[..., None]:
+    """Return the command of a stage; its option `--generator` only where the stage has such a setting."""
+
+    def command(
+        pipeline: File = None,
+        run: Folder = None,
+        assign: Assign = None,
+        force: Force = False,
+        generator: str | None = None,
+        panel: Confirming = None,
+        plan: Plan = False,
+        retry: Retry = False,
+        max_cost: MaxCost = None,
+        yes: Yes = False,
+        offline: Offline = False,
+        as_json: PlanAsJson = False,
+    ) -> None:
+        changes = [
+            *(assign or []),
+            *listed(f"{name}.panel", panel),
+            *assigned({f"{name}.generator": generator}),
+        ]
+        if plan:
+            planned = import_module(f"curate.stages.{name}.stage").planned
+            work = open_run(pipeline, run, changes)
+            print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look(name, planned), 4, as_json)
+            return
+        only_plans(as_json)
+        go([name], pipeline, run, changes, force or retry, allowed(max_cost, yes, retry=retry, offline=offline))
+
+    _fit(command, stages.KIND_COMMANDS[name].generator)
+    return command
+
+
+def _fit(command: Callable[..., None], generator: str) -> None:
+    """Give `--generator` its help, or take the option from a command without."""
+    signature = inspect.signature(command)
+    parameters = dict(signature.parameters)
+    if generator:
+        kind = Annotated[str | None, typer.Option(help=generator)]
+        parameters["generator"] = parameters["generator"].replace(annotation=kind)
+        command.__annotations__["generator"] = kind
+    else:
+        del parameters["generator"], command.__annotations__["generator"]
+    command.__signature__ = signature.replace(parameters=list(parameters.values()))  # type: ignore[attr-defined]

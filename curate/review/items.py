@@ -1,0 +1,169 @@
+"""Draw a sample of the items of a kind of benchmark, such as pairs of sentences, for people to check.
+
+A row shows the texts of an item and the kind's question; it shows neither the published label nor the stratum. The
+sample is frozen with texts and labels, so that figures are of what people read.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from curate.core.config import Json, digest
+from curate.core.errors import ConfigError, DataError, suggestion
+from curate.core.records import TABLES
+from curate.core.sampling import shuffled
+from curate.core.scale import Scale
+from curate.formats.kinds import kinds
+from curate.formats.kinds.kind import BenchmarkKind, ReviewItems
+from curate.panel import sampling_design
+from curate.review.desk import Desk, desks
+from curate.review.drawing import SampleOptions, readers
+from curate.review.planning import Planned, SamplePlan
+from curate.review.sample import ITEM_FORMS, Design, Sample, Stratum, name_row
+from curate.stats.sample_estimates import LEVEL, StratumCounts, share
+from curate.system.files import read_table
+
+GUESS = 0.1
+"""Anticipated share of items whose published label people do not confirm."""
+PRECISION = "published labels that people confirm (precision)"
+
+
+def checkable() -> dict[str, BenchmarkKind]:
+    """Return the kinds of whose items people can be asked, by name."""
+    return {each.name: each for each in kinds() if each.checkable}
+
+
+def chosen(name: str) -> BenchmarkKind:
+    """Return the kind that is named, by its name or that of its table; ConfigError if its items cannot be checked."""
+    known = checkable()
+    named = known | {each.table: each for each in reversed(known.values())}
+    if name not in named:
+        raise ConfigError(
+            f"--of: found {name!r}, expected labels, audit, or a kind of benchmark; {suggestion(name, known)}"
+        )
+    return named[name]
+
+
+def of_run(run: Path, kind: BenchmarkKind) -> ReviewItems:
+    """Return the items of a finished run; DataError if its stage has made none."""
+    folder = run / str(kind.stage)
+    if not (folder / f"{kind.table}.parquet").is_file():
+        raise DataError(
+            f"{run}: the stage {kind.stage!r} has not run, so there is no item of the kind {kind.name!r} to check; "
+            f"run `curate {kind.stage}` first"
+        )
+    items = kind.to_review(read_table(folder, kind.table, kind.columns))
+    if items is None or items.rows.is_empty():
+        raise DataError(f"{folder}: {kind.table} has no row, so there is nothing to check; see `curate show dropped`")
+    return items
+
+
+def plan(run: Path, order: SampleOptions) -> SamplePlan:
+    """Return the design of a sample of items, and the interval that its size gives; nothing is written."""
+    return _planned(of_run(run, chosen(order.of)), order)
+
+
+def draw(run: Path, order: SampleOptions) -> Sample:
+    """Draw a sample of items and freeze it in `reviews/NAME`; the same order of the same run draws the same rows."""
+    folder, kind = run / "reviews" / order.name, chosen(order.of)
+    Sample.refuse(folder)
+    items = of_run(run, kind)
+    planned = _planned(items, order)
+    rows = sampling_design.draw(_keyed(items), {each.stratum: each.drawn for each in planned.strata}, order.seed)
+    facts: dict[str, Json] = {
+        "of": kind.name,
+        "table": kind.table,
+        "items": state(items),
+        "question": dict(items.question),
+    }
+    design = Design(
+        order.name,
+        ITEM_FORMS[_texts(items) - 1],
+        order.language,
+        order.seed,
+        tuple(order.assessors),
+        [Stratum(each.stratum, each.size, each.drawn) for each in planned.strata],
+        order.overlap,
+        facts,
+        _scale(kind, items).to_json(),
+        items.meanings,
+    )
+    sample = Sample(folder, design, _placed(rows, _texts(items), order))
+    sample.freeze()
+    return sample
+
+
+def state(items: ReviewItems) -> str:
+    """Return what changes when other items, texts or labels are published."""
+    return digest([list(row) for row in items.rows.select("item_id", "text1", "text2", "label").sort("item_id").rows()])
+
+
+def item_desks(run: Path, table: str | None = None) -> list[Desk]:
+    """Return the samples of items of a run, of the kinds of one table or of all, by name."""
+    found = [desk for desk in desks(run) if desk.sample.of_items]
+    return [desk for desk in found if table in (None, desk.sample.design.facts["table"])]
+
+
+def _planned(items: ReviewItems, order: SampleOptions) -> SamplePlan:
+    sizes = sampling_design.counts(items.rows)
+    margin = order.aims.get("precision")
+    size = order.size or _needed(sizes, margin or 0)
+    drawn = _allocated(sizes, size)
+    strata = [Planned(name, n, drawn[name], drawn[name] / n, GUESS) for name, n in sorted(sizes.items())]
+    return SamplePlan(tuple(strata), LEVEL, {}, {}, {PRECISION: _half_width(sizes, drawn)})
+
+
+def _allocated(sizes: Mapping[str, int], size: int) -> dict[str, int]:
+    return sampling_design.allocate(sizes, dict.fromkeys(sizes, GUESS), size)
+
+
+def _half_width(sizes: Mapping[str, int], drawn: Mapping[str, int]) -> float | None:
+    found = share([StratumCounts(n, drawn[name], drawn[name] * (1 - GUESS)) for name, n in sizes.items()])
+    return None if found is None else (found.high - found.low) / 2
+
+
+def _needed(sizes: Mapping[str, int], margin: float) -> int:
+    """Return the smallest sample whose interval is as narrow as is wanted, by bisection."""
+    low, high = sum(min(sampling_design.LEAST, n) for n in sizes.values()), sum(sizes.values())
+    while low < high:
+        middle = (low + high) // 2
+        width = _half_width(sizes, _allocated(sizes, middle))
+        low, high = (low, middle) if width is not None and width <= margin else (middle + 1, high)
+    return low
+
+
+def _scale(kind: BenchmarkKind, items: ReviewItems) -> Scale:
+    """Return the answers as a nominal scale; DataError if they are none, or a label is no answer."""
+    strange = sorted(set(items.rows["label"].to_list()) - set(items.answers))
+    if strange:
+        raise DataError(f"{kind.table}: found the label {strange[0]!r}, expected one of {', '.join(items.answers)}")
+    try:
+        return Scale(tuple(items.answers), order="nominal")
+    except ValueError as error:
+        raise DataError(f"{kind.table}: its labels cannot be the answers of a sheet: {error}") from error
+
+
+def _texts(items: ReviewItems) -> int:
+    """Return how many texts an item has: 1 or 2."""
+    return 1 if items.rows["text2"].null_count() == items.rows.height else 2
+
+
+def _keyed(items: ReviewItems) -> pl.DataFrame:
+    """Return the items under the names of keys that `sampling_design.draw` sorts by."""
+    return items.rows.with_columns(query_id="item_id", doc_id=pl.lit(""))
+
+
+def _placed(rows: pl.DataFrame, texts: int, order: SampleOptions) -> pl.DataFrame:
+    """Return the survey in reading order, which is by chance."""
+    mixed = rows[shuffled(range(len(rows)), order.seed, "review", "items")]
+    shown = [pl.col(f"text{number}").fill_null("") for number in range(1, texts + 1)]
+    placed = mixed.with_columns(ids=pl.concat_list("item_id"), texts=pl.concat_list(shown))
+    keys: Sequence[tuple[list[str], list[str]]] = placed.select("ids", "texts").rows()
+    return placed.with_columns(
+        row_id=pl.Series([name_row(order.name, at, *key) for at, key in enumerate(keys, start=1)], dtype=pl.String),
+        assessors=pl.Series(list(readers([None] * len(placed), order)), dtype=pl.List(pl.String)),
+        expected=pl.lit(None, pl.String),
+        verdict=pl.col("label"),
+        votes=pl.lit([], TABLES["survey"]["votes"]),
+    ).select(*TABLES["survey"])

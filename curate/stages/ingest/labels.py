@@ -1,0 +1,127 @@
+"""Labels of texts: read from a file of their own or from a column of the texts, and kept under the ids of the texts."""
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Literal, Protocol
+
+import polars as pl
+
+from curate.core.config import Json
+from curate.core.errors import DataError
+from curate.formats.readers import Problem, Source
+from curate.formats.readers.items import NAMES, ItemLabels, Names, item_labels, shown, wanted
+from curate.formats.readers.settings import LabelsFile, Sources, files_of
+from curate.formats.readers.text import FIX, shown_names
+from curate.stages.ingest.config import Config
+from curate.system.files import frame, write_table
+
+WORDS: Mapping[Literal["queries", "corpus"], str] = {"queries": "query", "corpus": "document"}
+
+
+class ReadTexts(Protocol):
+    """What is known of the texts that are labelled."""
+
+    @property
+    def known(self) -> AbstractSet[str]:
+        """Return the ids that were read."""
+        ...
+
+    @property
+    def left_out(self) -> AbstractSet[str]:
+        """Return the ids that are not taken."""
+        ...
+
+    @property
+    def empty(self) -> AbstractSet[str]:
+        """Return the ids of texts with nothing to read in them."""
+        ...
+
+    @property
+    def merged(self) -> Mapping[str, str]:
+        """Return merged ids, each with the id that was kept."""
+        ...
+
+
+def sources(section: LabelsFile, config: Config, texts: Sources) -> list[Source]:
+    """Return where labels are read: their own files, or those of the texts; a missing file is an error."""
+    return list(files_of(config, "labels").tables["labels"] if section.path else texts.tables[section.side])
+
+
+def digests(config: Config, texts: Sources) -> dict[str, Json]:
+    """Return name and digest of every file of labels; nothing where there are none, or where the texts have them."""
+    if config.labels is None or not config.labels.path:
+        return {}
+    return {"labels": [[each.name, each.digest()] for each in sources(config.labels, config, texts)]}
+
+
+def read(
+    config: Config, texts: Sources, sides: Mapping[str, ReadTexts], bad: Callable[[Source, Problem, str], None]
+) -> pl.DataFrame | None:
+    """Return the table `labels`, every label of a text once, under the id of the text that was kept; None without any.
+
+    A text may have several here; a group is a running number, for its name may be that of a person.
+    """
+    section = config.labels
+    if section is None:
+        return None
+    known = sides[section.side]
+    names, groups = _names(section, config), dict[str, str]()
+    found: dict[tuple[str, str], str | None] = {}
+    for source in sources(section, config, texts):
+        _check_header(source, names)
+        for row in source.rows(wanted(names)):
+            each = item_labels(row, names)
+            if isinstance(each, Problem):
+                bad(source, each, "")
+            elif each.id not in known.known | known.left_out:
+                bad(source, _unknown(section, each), each.id)
+            elif each.id not in known.empty and each.id not in known.left_out:
+                group = None if each.group is None else groups.setdefault(each.group, str(len(groups) + 1))
+                item = known.merged.get(each.id, each.id)
+                for label in each.labels:
+                    found.setdefault((item, label), group)
+    rows = (
+        {"item_id": item, "side": section.side, "label": label, "origin": section.origin, "group": group}
+        for (item, label), group in found.items()
+    )
+    return frame("labels", rows).sort("item_id", "label")
+
+
+def write(folder: Path, table: pl.DataFrame | None, config: Config) -> dict[str, Json]:
+    """Write the table if there is one, and return how many labels it has; DataError for none at all."""
+    section = config.labels
+    if table is None or section is None:
+        return {}
+    if table.is_empty():
+        column = " or ".join(map(repr, _names(section, config)["label"]))
+        raise DataError(
+            f"ingest.labels: found no label of any {WORDS[section.side]} in the column {column}; name the column in "
+            "ingest.labels.columns.label"
+        )
+    write_table(folder, "labels", table)
+    return {"labels": table.height}
+
+
+def _unknown(section: LabelsFile, found: ItemLabels) -> Problem:
+    word = WORDS[section.side]
+    return Problem(found.line, f"the unknown {word} {shown(found.id)}", f"the id of a {word}", FIX)
+
+
+def _names(section: LabelsFile, config: Config) -> Names:
+    """Return field -> column names to try; ids of a column of the texts are the texts' own."""
+    own = section.columns.model_dump(exclude_none=True)
+    usual = {**NAMES["labels"], **({} if section.path else {"id": config.names(section.side)["id"]})}
+    return {field: (own[field],) if field in own else names for field, names in (usual | own).items()}
+
+
+def _check_header(source: Source, names: Names) -> None:
+    header = source.header()
+    if header is None:
+        return
+    for field, choices in names.items():
+        if not any(choice in header or choice.split(".")[0] in header for choice in choices):
+            raise DataError(
+                f"{source.place}:1: found the columns {shown_names(header)}, expected {' or '.join(choices)}; "
+                f"name it with ingest.labels.columns.{field}"
+            )

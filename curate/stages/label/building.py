@@ -1,0 +1,107 @@
+"""From labelled texts to a set: groups, classes that are large enough, a split, and what gives classes away."""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from curate.core.config import Json
+from curate.core.errors import DataError
+from curate.formats.kinds.labelled import TEST_TEXTS, TRAIN_TEXTS, divisible
+from curate.stages.label.config import Config
+from curate.stages.label.groups import draw, grouped
+from curate.stages.label.leaking import LeakWords, figures, learned
+from curate.stages.label.texts import LabelledTexts
+
+BEYOND = "beyond label.texts"
+LEAKING = "it holds a word that gives a class away"
+SMALL = "its class is too small"
+
+
+@dataclass(frozen=True)
+class LabelSet:
+    """The texts that are published, before anybody was asked."""
+
+    texts: LabelledTexts
+    """`rows` have group and split too."""
+    words: LeakWords
+    leak: dict[str, Json]
+    """Figures of what gives classes away, before and after."""
+
+    @property
+    def classes(self) -> list[str]:
+        """Return the classes by name; the place of each is its number."""
+        return sorted(self.texts.rows["label"].unique())
+
+
+def build(texts: LabelledTexts, config: Config, seed: int) -> LabelSet:
+    """Group, leave small classes out, cut to size, split, and treat words that give classes away.
+
+    DataError with what to do where fewer than two classes are left.
+    """
+    found = len(texts.rows["label"].unique())
+    texts.rows = grouped(texts.rows, config.near)
+    _without_small(texts, config, found)
+    if config.texts is not None and texts.rows.height > config.texts:
+        taken = draw(texts.rows, config.texts / texts.rows.height, seed, "texts")
+        texts.keep(pl.col("group").is_in(sorted(taken)), BEYOND)
+        _without_small(texts, config, found)
+    tests = draw(texts.rows, config.test, seed, "split")
+    split = pl.when(pl.col("group").is_in(sorted(tests))).then(pl.lit("test")).otherwise(pl.lit("train"))
+    texts.rows = texts.rows.with_columns(split=split)
+    _indivisible(texts, found)
+    words = learned(texts.rows)
+    leak: dict[str, Json] = {"mode": config.leak, "words": {name: list(each) for name, each in words.words.items()}}
+    masked = texts.rows.with_columns(text=pl.col("text").map_elements(words.masked, pl.String))
+    leak |= {"kept": figures(texts.rows, words), "masked": figures(masked, words)}
+    if config.leak == "mask":
+        texts.rows = masked
+        texts.unequal()
+    elif config.leak == "drop":
+        texts.keep(~pl.col("text").map_elements(words.any, pl.Boolean), LEAKING)
+    if config.leak != "keep":
+        _without_small(texts, config, found)
+        _indivisible(texts, found)
+        leak["published"] = figures(texts.rows, words)
+    return LabelSet(texts, words, leak)
+
+
+def _without_small(texts: LabelledTexts, config: Config, found: int) -> None:
+    """Leave out classes with too few texts or groups."""
+    sizes = texts.rows.group_by("label").agg(texts=pl.len(), groups=pl.col("group").n_unique())
+    for label, count, groups in sizes.sort("label").iter_rows():
+        if count < config.min_texts:
+            texts.left_out[label] = f"{count:,} texts, and label.min_texts is {config.min_texts}"
+        elif groups < config.min_groups:
+            texts.left_out[label] = f"{groups:,} groups, and label.min_groups is {config.min_groups}"
+    _leave_out(texts, found)
+
+
+def _indivisible(texts: LabelledTexts, found: int) -> None:
+    """Leave out classes of which a split has too few texts, as where one group holds most of them."""
+    short = (
+        texts.rows.filter(~divisible()).group_by("label").agg((pl.col("split") == "test").sum(), pl.len()).sort("label")
+    )
+    for label, tests, count in short.iter_rows():
+        texts.left_out[label] = (
+            f"{count - tests:,} texts to train on and {tests:,} to test, {TRAIN_TEXTS} and {TEST_TEXTS} are needed: "
+            "change label.test, or give smaller groups"
+        )
+    _leave_out(texts, found)
+
+
+def _leave_out(texts: LabelledTexts, found: int) -> None:
+    texts.keep(~pl.col("label").is_in(sorted(texts.left_out)), SMALL)
+    left = sorted(texts.rows["label"].unique())
+    if len(left) > 1:
+        return
+    why = "; ".join(f"{name!r}: {reason}" for name, reason in list(texts.left_out.items())[:5])
+    raise DataError(
+        f"label: {len(left)} of {found:,} classes left, expected two or more ({why or 'all texts have one label'}); "
+        "give more texts per class, join classes in the file of labels, or lower label.min_texts and label.min_groups"
+        + _lost(texts)
+    )
+
+
+def _lost(texts: LabelledTexts) -> str:
+    reasons = [f"{count:,} x {reason}" for reason, count in texts.reasons.items()]
+    return f"\ntexts that are not there: {', '.join(reasons)}" if reasons else ""
