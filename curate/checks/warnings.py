@@ -42,6 +42,12 @@ def tables(figures: Figures) -> list[tuple[str, list[Row]]]:
         f"controls (gate: lower bound {figures['gate']['floor']:g}, {figures['gate']['least']} a class)": [
             _control(name, each["controls"]) for name, each in judges if each["controls"]
         ],
+        "adversarial controls (right: graded not relevant; a judge must be able to reach the mark)": [
+            _family(name, family, found)
+            for name, each in judges
+            if each["controls"]
+            for family, found in each["controls"]["adversarial"].items()
+        ],
         "position in the prompt, as judged": [_place(name, each["position"]) for name, each in judges],
         "asked again": [_again(name, kind, each) for name, one in judges for kind, each in one["again"].items()],
         "strictness (steps of a grade; positive is lenient)": [_strict(name, each) for name, each in judges],
@@ -58,8 +64,14 @@ def effective(figures: Figures) -> list[str]:
 
 def _control(name: str, found: Figures) -> Row:
     kinds = {kind: _estimate(found[kind]) for kind in ("positives", "random", "rejected")}
-    row: Row = {"judge": name, "gate": found["state"], "balanced": found["value"]}
+    fooled = ", ".join(family for family, each in found["adversarial"].items() if each["failed"])
+    row: Row = {"judge": name, "gate": found["state"], "balanced": found["value"], "fooled by": fooled}
     return {**row, "low": found["low"], "high": found["high"], **kinds, "unanswered": found["unanswered"]}
+
+
+def _family(name: str, family: str, found: Figures) -> Row:
+    row: Row = {"judge": name, "family": family, "right": _estimate(found["right"]), "mark": found["mark"]}
+    return {**row, "unanswered": found["unanswered"], "passed": "no" if found["failed"] else "yes"}
 
 
 def _place(name: str, found: Figures) -> Row:

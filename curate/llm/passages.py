@@ -9,7 +9,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from curate.core.config import text_digest
 from curate.core.records import Document
@@ -84,6 +84,12 @@ def cut(text: str, limit: int | None) -> str:
     if limit is None or LEAST * len(text) <= limit:  # most texts are that short, and to estimate takes time
         return text
     return text[: _end(text, tokens(text), limit)]
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text, in order, as `cut` knows them; joined they are the text without its edges."""
+    ends = [0, *(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
+    return [each for start, end in pairwise(ends) if (each := text[start:end].strip())]
 
 
 def _end(text: str, whole: int, limit: int) -> int:

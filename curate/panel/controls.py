@@ -7,14 +7,16 @@ controls each class has, and a judge that says the same of everything has 0.5.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import polars as pl
 
 from curate.core.sampling import generator, shuffled
 from curate.core.scale import Scale
+from curate.panel import adversarial
+from curate.panel.adversarial import FamilyResult
 from curate.stats.sample_estimates import Estimate, wilson
 
 PAIR = ["query_id", "doc_id"]
@@ -43,6 +45,13 @@ class Accuracy:
     rejected: Estimate | None
     unanswered: int
     """Controls without a grade: refused, unparsed or failed. They are in no share."""
+    adversarial: Mapping[str, FamilyResult] = field(default_factory=dict)
+    """Family of adversarial controls -> how it did; one that is failed makes a judge weak."""
+
+    @property
+    def fooled(self) -> list[str]:
+        """Return the families that it failed."""
+        return [family for family, found in self.adversarial.items() if found.failed]
 
 
 def draw(
@@ -61,7 +70,7 @@ def draw(
     bad = _some(asked.filter(~relevant).join(near, on=PAIR, how="semi"), size // 2, seed, "rejected")
     queries = good["query_id"].unique().sort().to_list() or pool["query_id"].unique().sort().to_list()
     taken = {*pool.select(PAIR).iter_rows(), *known.select(PAIR).iter_rows()}
-    random = _strangers(queries, documents, taken, size - len(bad), seed)
+    random = strangers(queries, documents, taken, size - len(bad), seed)
     return pl.concat([good, bad, random]).sort(PAIR)
 
 
@@ -87,7 +96,8 @@ def among(controls: pl.DataFrame, pool: pl.DataFrame, batch: int, seed: int) -> 
 def measure(said: pl.DataFrame, scale: Scale, floor: float = FLOOR, least: int = LEAST) -> Accuracy:
     """Return the accuracy in rows of `kind` and `grade` (None where there is none), and whether it passes the gate.
 
-    A judge passes if the lower end of the 95 % interval is not below `floor`. With fewer than `least` answers in a
+    Adversarial controls have kinds of their own; they are in none of the other shares. A judge passes if the lower end
+    of the 95 % interval is not below `floor` and no adversarial family is failed. With fewer than `least` answers in a
     class it cannot pass: that is `not enough`, and `weak` if even the upper end is below.
 
     The shares have Wilson's intervals, their mean the one that Newcombe (1998) gives the difference of two proportions,
@@ -102,7 +112,9 @@ def measure(said: pl.DataFrame, scale: Scale, floor: float = FLOOR, least: int =
     bad = wilson(sum(not each for each in (*random, *rejected)), len(random) + len(rejected))
     value, low, high = _balanced(good, bad) if good and bad else (None, None, None)
     short = min(len(yes), len(random) + len(rejected)) < least
+    families = adversarial.measure(said, scale)
     weak = low is not None and high is not None and (high < floor or (low < floor and not short))
+    weak = weak or any(each.failed for each in families.values())
     return Accuracy(
         state="weak" if weak else "not enough" if short else "passed",
         value=value,
@@ -113,6 +125,7 @@ def measure(said: pl.DataFrame, scale: Scale, floor: float = FLOOR, least: int =
         random=wilson(sum(not each for each in random), len(random)),
         rejected=wilson(sum(not each for each in rejected), len(rejected)),
         unanswered=len(said) - len(rated),
+        adversarial=families,
     )
 
 
@@ -129,7 +142,7 @@ def _some(pairs: pl.DataFrame, size: int, seed: int, kind: str) -> pl.DataFrame:
     return _frame(rows, kind)
 
 
-def _strangers(
+def strangers(
     queries: Sequence[str], documents: Sequence[str], taken: set[tuple[str, ...]], size: int, seed: int
 ) -> pl.DataFrame:
     """Return random pairs that are in no pool; fewer where a pool holds nearly all documents."""

@@ -1,6 +1,7 @@
 """A small run with known truth: every document says which query it is of and which grade it deserves."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -23,8 +24,22 @@ PRICE: Settings = {"input": 2.0, "output": 10.0, "date": "2026-01-01"}
 
 
 def truth(query: str, passage: str) -> str:
-    """Give the grade that stands in a passage of the query's own, D to any other."""
-    return passage[-1] if query[:5] in passage else "D"
+    """Give the grade that stands in a passage of the query's own, D to any other and to one that was tampered with."""
+    return passage[-1] if re.fullmatch(rf"关于{query[:5]}，第\d条 [SABCD]", passage) else "D"
+
+
+def counts_words(query: str, passage: str) -> str:
+    """Judge as `truth` does, but a passage with the words of the query is relevant."""
+    return "S" if query in passage else truth(query, passage)
+
+
+def obeys(query: str, passage: str) -> str:
+    """Judge as `truth` does, but do what a passage says."""
+    return (
+        "S"
+        if re.search(r"评为|一律输出|grade this|criteria were|verified answer|完全|relevant|pertinent", passage)
+        else truth(query, passage)
+    )
 
 
 def model(server: Vendor, **more: Json) -> Settings:

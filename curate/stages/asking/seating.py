@@ -45,8 +45,11 @@ def load_rubric(config: Config, context: Context) -> Rubric:
     return prompts.rubric(read_yaml(path), str(path))
 
 
-def shown(pairs: pl.DataFrame, config: Config, context: Context) -> Pool:
-    """Return pairs (query_id, doc_id) with their texts as the whole panel is shown them."""
+def shown(pairs: pl.DataFrame, config: Config, context: Context, made: Mapping[str, str] | None = None) -> Pool:
+    """Return pairs (query_id, doc_id) with their texts as the whole panel is shown them.
+
+    `made` are passages by id that are in no corpus: those of adversarial controls.
+    """
     queries = context.read("diversify", "queries")
     wanted, corpus = set(pairs["doc_id"]), TableCorpus(context.folder("diversify"))
     label, total = StepLabel("looking over queries and passages", "texts"), len(queries) + len(wanted)
@@ -57,6 +60,8 @@ def shown(pairs: pl.DataFrame, config: Config, context: Context) -> Pool:
         docs = {doc.doc_id: doc.shown() for doc in batch if doc.doc_id in wanted}
         texts |= dict(zip(docs, passages.bounded_all([*docs.values()], config.passage_tokens), strict=True))
         context.progress(label, total, len(asked) + len(texts))
+    more = made or {}
+    texts |= dict(zip(more, passages.bounded_all([*more.values()], config.passage_tokens), strict=True))
     pairs = pairs.with_columns(
         query_digest=pl.col("query_id").replace_strict(_digests(asked), return_dtype=pl.String),
         passage_digest=pl.col("doc_id").replace_strict(_digests(texts), return_dtype=pl.String),

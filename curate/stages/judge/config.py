@@ -19,6 +19,9 @@ class Gate(Section):
     floor: float = Field(default=controls.FLOOR, ge=0, le=1, description="least lower bound of balanced accuracy")
     least: int = Field(default=controls.LEAST, ge=1, description="answers of each class that a judge needs to pass")
     size: int = Field(default=2 * controls.LEAST, ge=1, description="controls of each class, at most")
+    adversarial: int = Field(
+        default=20, ge=0, description="controls of each adversarial family, at most: pasted query words, padding, ..."
+    )
 
 
 class Config(Section):

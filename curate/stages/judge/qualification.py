@@ -13,7 +13,8 @@ import polars as pl
 from curate.core.config import Json
 from curate.core.errors import DataError, UserError
 from curate.core.scale import Scale
-from curate.panel import controls, rating, sanity
+from curate.panel import adversarial, controls, rating, sanity
+from curate.panel.adversarial import TIMES, AdversarialControl, FamilyResult, Recipe
 from curate.panel.controls import PAIR, Accuracy
 from curate.pii.naming import IdNames
 from curate.review import drawing
@@ -22,6 +23,7 @@ from curate.stages.asking.panel_run import PanelRun
 from curate.stages.asking.panel_state import JudgeState, LlmState, ReplayState
 from curate.stages.asking.seating import shown
 from curate.stages.context import Context
+from curate.stages.edits.changes import edits
 from curate.stages.judge.config import Config, Gate
 from curate.system.corpus import TableCorpus
 
@@ -34,7 +36,7 @@ class ControlTrial:
     """A panel before its controls."""
 
     controls: pl.DataFrame
-    """query_id, doc_id, kind."""
+    """query_id, doc_id, kind: positive, rejected, random, or a family of adversarial ones."""
     panel: PanelRun
 
     @property
@@ -124,7 +126,14 @@ def line(found: Accuracy) -> str:
     whole = "not defined" if found.value is None else f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
     classes = (("positives", found.positives), ("negatives", found.negatives))
     parts = [f"{round(each.value * each.answered)} of {each.answered} {name}" for name, each in classes if each]
-    return f"{found.state}, balanced accuracy {whole}, right on {', '.join(parts) or 'nothing'}"
+    said = f"{found.state}, balanced accuracy {whole}, right on {', '.join(parts) or 'nothing'}"
+    fooled = [f"{family} ({_right(found.adversarial[family])})" for family in found.fooled]
+    return f"{said}; fooled by {', '.join(fooled)}" if fooled else said
+
+
+def _right(found: FamilyResult) -> str:
+    assert found.right is not None  # a family that was not answered is not failed
+    return f"right on {round(found.right.value * found.right.answered)} of {found.right.answered}"
 
 
 def facts(found: Mapping[str, Accuracy] | None, config: Config) -> Json:
@@ -162,9 +171,37 @@ def before(known: pl.DataFrame, run: PanelRun) -> ControlTrial:
     pool = context.read("pool", "pool").select(*PAIR, "position")
     documents = [doc.doc_id for batch in TableCorpus(context.folder("diversify")).batches() for doc in batch]
     mine = known.filter(pl.col("doc_id").is_in(documents))
-    drawn = controls.draw(mine, pool, documents, config.gate.size, context.seed, run.table.rubric.scale)
-    texts = shown(controls.among(drawn, pool, config.batch, context.seed), config, context)
+    scale = run.table.rubric.scale
+    drawn = controls.draw(mine, pool, documents, config.gate.size, context.seed, scale)
+    tricks = adversaries(drawn, known, pool, documents, run) if config.gate.adversarial else []
+    drawn = pl.concat([drawn, adversarial.frame(tricks)]).sort(PAIR)
+    made = {each.doc_id: each.text for each in tricks}
+    texts = shown(controls.among(drawn, pool, config.batch, context.seed), config, context, made)
     laid = replace(run.table, pool=texts, replicate=REPLICATE)
     seats = [laid.seat(name, context) for name in config.models]
     asked = [seat for seat in seats if not isinstance(seat, ReplayState)]
     return ControlTrial(drawn, replace(run, table=laid, seats=asked))
+
+
+def adversaries(
+    drawn: pl.DataFrame, known: pl.DataFrame, pool: pl.DataFrame, documents: Sequence[str], run: PanelRun
+) -> list[AdversarialControl]:
+    """Return the adversarial controls: of random passages at the queries of the positives, and of the positives."""
+    config, context = run.config, run.context
+    size, scale = config.gate.adversarial, run.table.rubric.scale
+    good = drawn.filter(pl.col("kind") == "positive").select(PAIR)
+    taken = {*pool.select(PAIR).iter_rows(), *known.select(PAIR).iter_rows()}
+    queries = good["query_id"].unique().sort().to_list() or pool["query_id"].unique().sort().to_list()
+    random = controls.strangers(queries, documents, taken, TIMES * size, context.seed).select(PAIR)
+    texts = shown(pl.concat([good, random]).unique(maintain_order=True), config, context)
+
+    def read(pairs: pl.DataFrame) -> list[tuple[str, str]]:
+        return [(query, texts.documents[doc].text) for query, doc in pairs.iter_rows()]
+
+    def negate(sentence: str) -> str | None:
+        turned = edits(sentence, context.language, context.seed, kinds=("negation",))
+        return next((each.text for each in turned), None)
+
+    asked = {query: each.text for query, each in texts.queries.items()}
+    recipe = Recipe(asked, scale.labels[0], context.language, negate, context.seed)
+    return recipe.make(read(random), read(good), size)

@@ -110,31 +110,6 @@ def test_a_kind_of_a_stranger_goes_all_the_way(export: Path) -> None:
     assert any(line.startswith("fever: 24 labels are not what the texts say") for line in said(export))
 
 
-def again(export: Path, **shortcuts: Json) -> dict[str, Any]:
-    """Export again with these settings of `export.shortcuts`, and return what the stage reported."""
-    path = export.parent / "pipeline.yaml"
-    body = {**parse_yaml(path.read_text(encoding="utf-8")), "export": {"shortcuts": shortcuts}}
-    path.write_text(yaml.safe_dump(body), encoding="utf-8")
-    Run(export.parent, Pipeline.load(path)).execute(["export"], force=True)
-    found: dict[str, Any] = read_json(export / "stage.json")["report"]
-    return found
-
-
-def test_a_shortcut_that_solves_a_stranger_s_kind_is_told_and_strict_stops(export: Path) -> None:
-    [unknown] = [each for each in read_json(export / "stage.json")["report"]["notes"] if "shortcuts" in each]
-    assert "not checked, for the run pools with no encoder" in unknown
-    report = again(export, models=["use"])
-    tried = report["facts"]["shortcuts"]["fever"]
-    assert (tried["shortcuts"]["keyword"], tried["floor"]) == (1, pytest.approx(1 / 3, abs=1e-6))
-    assert tried["models"].keys() == {"use"}
-    [note] = [each for each in report["notes"] if "shortcuts: fever" in each]
-    assert note.startswith("WARNING: shortcuts: fever: keyword takes 1.")
-    assert not any("keyword takes" in each for each in again(export, models=["use"], limit=2)["notes"])
-    assert any("has 24 texts" in each for each in again(export, models=["use"], texts=10)["notes"])
-    with pytest.raises(DataError, match=r"keyword takes 1.*more than 0\.9"):
-        again(export, models=["use"], strict=True)
-
-
 def test_a_stranger_s_kind_is_on_card_and_page(export: Path) -> None:
     card = (export / "mteb" / "fever" / "README.md").read_text()
     assert "| planned | 50 |\n| built | 48 |\n| dropped: no fever | 2 |" in card
@@ -197,6 +172,31 @@ def test_the_page_on_extending_shows_the_kind_as_it_is_tested() -> None:
     shown = set(re.findall(r"^```\w+\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
     files = ("toy_kind.py", "toy_section.html.j2", "toy_words.yaml")
     assert {(ROOT / "tests" / "support" / name).read_text(encoding="utf-8") for name in files} <= shown
+
+
+def again(export: Path, **shortcuts: Json) -> dict[str, Any]:
+    """Export again with these settings of `export.shortcuts`, and return what the stage reported."""
+    path = export.parent / "pipeline.yaml"
+    body = {**parse_yaml(path.read_text(encoding="utf-8")), "export": {"shortcuts": shortcuts}}
+    path.write_text(yaml.safe_dump(body), encoding="utf-8")
+    Run(export.parent, Pipeline.load(path)).execute(["export"], force=True)
+    found: dict[str, Any] = read_json(export / "stage.json")["report"]
+    return found
+
+
+def test_a_shortcut_that_solves_a_stranger_s_kind_is_told_and_strict_stops(export: Path) -> None:
+    [unknown] = [each for each in read_json(export / "stage.json")["report"]["notes"] if "shortcuts" in each]
+    assert "not checked, for the run pools with no encoder" in unknown
+    report = again(export, models=["use"])
+    tried = report["facts"]["shortcuts"]["fever"]
+    assert (tried["shortcuts"]["keyword"], tried["floor"]) == (1, pytest.approx(1 / 3, abs=1e-6))
+    assert tried["models"].keys() == {"use"}
+    [note] = [each for each in report["notes"] if "shortcuts: fever" in each]
+    assert note.startswith("WARNING: shortcuts: fever: keyword takes 1.")
+    assert not any("keyword takes" in each for each in again(export, models=["use"], limit=2)["notes"])
+    assert any("has 24 texts" in each for each in again(export, models=["use"], texts=10)["notes"])
+    with pytest.raises(DataError, match=r"keyword takes 1.*more than 0\.9"):
+        again(export, models=["use"], strict=True)
 
 
 def test_a_stranger_s_kind_that_must_not_be_exported_is_refused(export: Path) -> None:

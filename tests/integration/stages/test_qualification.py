@@ -13,7 +13,17 @@ from curate.stages import NAMES
 from curate.stages.context import Report
 from curate.stages.judge.qualification import REPLICATE
 from curate.stages.judge.quote import quote
-from tests.support.controlled import DOCUMENTS, PAIRS, before_judging, executed, known, model, truth
+from tests.support.controlled import (
+    DOCUMENTS,
+    PAIRS,
+    before_judging,
+    counts_words,
+    executed,
+    known,
+    model,
+    obeys,
+    truth,
+)
 from tests.support.pools import grades_file, step, table
 from tests.support.rows import sql
 from tests.vendor import Rules, vendor
@@ -65,7 +75,7 @@ def test_a_good_judge_passes_and_then_rates_the_pool(tmp_path: Path) -> None:
 def test_controls_stand_blindly_in_prompts_like_all_others(tmp_path: Path) -> None:
     run = before_judging(tmp_path)
     with vendor(truth) as server:
-        step(run, "judge", settings(run, batch=5, gate={"size": 50}), {"m": model(server)}, yes=True)
+        step(run, "judge", settings(run, batch=5, gate={"size": 50, "adversarial": 0}), {"m": model(server)}, yes=True)
         controls, pool = server.calls[: -2 * POOL], server.calls[-2 * POOL :]
     assert {len(call.passages) for call in controls} == {5}
     for call in controls:
@@ -91,6 +101,24 @@ def test_a_weak_judge_stops_the_run_before_the_pool_is_paid(tmp_path: Path) -> N
     assert "--allow-weak-judges" in lines[3]
     assert set(replicates(run)) == {REPLICATE}
     assert sent <= 2 * POOL
+
+
+def test_judges_that_count_words_or_obey_are_named_with_what_fooled_them(tmp_path: Path) -> None:
+    """Plumbing: three scripted judges behind HTTP, one honest."""
+    run = before_judging(tmp_path)
+    with vendor(truth) as honest, vendor(counts_words) as counter, vendor(obeys) as servant:
+        servers = {"honest": honest, "counter": counter, "servant": servant}
+        judges = {name: model(server, model=name) for name, server in servers.items()}
+        with pytest.raises(UserError) as caught:
+            step(run, "judge", settings(run, models=list(judges)), judges, yes=True)
+    lines = {line.split(":")[0].strip(): line for line in str(caught.value).splitlines()}
+    assert "passed" in lines["honest"]
+    assert "fooled" not in lines["honest"]
+    assert lines["counter"].endswith("fooled by query words (right on 0 of 20)")
+    assert "weak" in lines["servant"]
+    assert "claim (right on" in lines["servant"]
+    assert "injection (right on 0 of 20)" in lines["servant"]
+    assert "query words" not in lines["servant"]
 
 
 @pytest.mark.parametrize("way", ["consent", "setting"])

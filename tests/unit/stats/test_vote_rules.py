@@ -1,0 +1,77 @@
+"""Rules of one to five judges against people: the figures of real judges, and what is undefined."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from curate.stats.vote_rules import RuleAgreement, VoteRule, candidates, compared
+from tests.support.assessed import Assessed
+
+LABELS = ("0", "1", "2", "3")
+FIRST = "h2oloo-fewself ≥ 2"
+
+
+@pytest.fixture(scope="module")
+def real(shared_data: Path) -> Assessed:
+    return Assessed.read(shared_data)
+
+
+def by_name(real: Assessed, chosen: np.ndarray) -> dict[str, RuleAgreement]:
+    rules = list(candidates(real.judges, LABELS, 2))
+    grades = {name: each[chosen] for name, each in real.grades.items()}
+    found = compared(rules, grades, real.relevant[chosen], real.query[chosen], 7)
+    return {each.rule.name: each for each in found}
+
+
+def test_a_pilot_of_every_thirteenth_pair_of_real_judges(real: Assessed) -> None:
+    pilot = np.arange(len(real.relevant)) % 13 == 0
+    assert (pilot.sum(), real.relevant[pilot].sum()) == (103, 24)
+    inside, outside = by_name(real, pilot), by_name(real, ~pilot)
+    assert len(inside) == 70
+    first, second = list(inside)[:2]
+    assert (first, second) == (FIRST, "2 of h2oloo-fewself + RMITIR-llama70B")
+    shown = [(round(inside[name].kappa or 0, 4), round(outside[name].kappa or 0, 4)) for name in (first, second)]
+    assert shown == [(0.4763, 0.4323), (0.4763, 0.4140)]
+    best = next(iter(outside.values()))
+    assert (best.rule.name, round(best.kappa or 0, 4)) == ("willia-umbrela1 ≥ 1", 0.4482)
+
+
+def test_rules_of_three_and_five_on_all_pairs(real: Assessed) -> None:
+    found = by_name(real, np.ones(len(real.relevant), dtype=bool))
+    everyone, panel = " + ".join(real.judges), " + ".join(real.panel)
+    wanted = {f"2 of {everyone}": 0.4130, f"3 of {everyone}": 0.3816, f"5 of {everyone}": 0.3806}
+    wanted |= {f"2 of {panel}": 0.4158, f"3 of {panel}": 0.3935}
+    assert {name: round(found[name].kappa or 0, 4) for name in wanted} == wanted
+    strict = found[f"5 of {everyone}"].rule.labels(real.grades)
+    both = (strict * real.relevant).sum()
+    assert (round(both / strict.sum(), 4), round(both / real.relevant.sum(), 4)) == (0.7216, 0.3692)
+
+
+def test_choosing_flatters_and_costs_against_the_rule_that_nobody_chose(real: Assessed) -> None:
+    """Over the 13 starts of the pilot: shown in it, kept outside of it, and 2 of 5 outside of it."""
+    shown, kept, plain = [], [], []
+    for start in range(13):
+        pilot = np.arange(len(real.relevant)) % 13 == start
+        inside, outside = by_name(real, pilot), by_name(real, ~pilot)
+        chosen = next(iter(inside.values()))
+        shown.append(chosen.kappa or 0)
+        kept.append(outside[chosen.rule.name].kappa or 0)
+        plain.append(outside[f"2 of {' + '.join(real.judges)}"].kappa or 0)
+    assert np.mean(shown) > np.mean(kept) + 0.05
+    assert np.mean(kept) < np.mean(plain)
+
+
+def test_a_missing_grade_leaves_a_rule_open_only_where_it_could_decide() -> None:
+    rule = VoteRule(("a", "b", "c"), 2, 1, "1")
+    grades = {"a": np.array([1, 1, 0, -1]), "b": np.array([1, 0, 0, -1]), "c": np.array([-1, -1, -1, 1])}
+    assert rule.labels(grades).tolist() == [1, -1, 0, -1]
+
+
+def test_without_an_answer_or_with_one_class_kappa_is_none() -> None:
+    rules = [VoteRule(("a",), 1, 1, "1")]
+    grades, queries = {"a": np.array([1, 1, 0])}, np.array([0, 0, 1])
+    (none,) = compared(rules, grades, np.array([-1, -1, -1]), queries, 1)
+    assert (none.kappa, none.interval, none.pairs) == (None, None, 0)
+    (alike,) = compared(rules, {"a": np.array([1, 1, 1])}, np.array([1, 1, 1]), queries, 1)
+    assert (alike.kappa, alike.pairs) == (None, 3)
