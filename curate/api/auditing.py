@@ -144,19 +144,21 @@ def evaluate(
     device: str | None = None,
     out: PathLike | None = None,
     tell: Callable[[str], None] | None = None,
+    floors: bool = True,
 ) -> EvaluationResult:
     """Score models on a benchmark with mteb, and test which differences between them are significant.
 
     `run` is an opened run, its folder, an export or one task's folder; `models` are bm25, encoders, folders or names of
     models, beside BM25 and the offline encoders unless `baselines` is false; `legacy` are folders or mteb tasks whose
-    ranking of the models is compared. Tables and charts are written to `out`, by default `evaluation` in the run.
-    Needs the extra `eval`. The figures are those of `curate evaluate --json`.
+    ranking of the models is compared. `floors` scores what needs no meaning beside them, such as length. Tables and
+    charts are written to `out`, by default `evaluation` in the run. Needs the extra `eval`. The figures are those
+    of `curate evaluate --json`.
     """
     from curate.evaluation.models import evaluate as evaluating
 
     folder = run.folder if isinstance(run, RunView) else Path(run)
     order = evaluating.EvaluationOptions(
-        folder, list(models), list(legacy), baselines, device, Path(out) if out else None
+        folder, list(models), list(legacy), baselines, device, Path(out) if out else None, floors=floors
     )
     return EvaluationResult(evaluating.evaluate(order, tell or _silent))
 

@@ -14,7 +14,7 @@ from curate.stats.replicated import Replicated, average_precision, best, grouped
 from curate.stats.tally import Floats, Ints
 from curate.stats.within import correct, rising, within_rho
 
-GROUPS = ("source-id", "pair-id", "query-id", "sentence1")
+GROUPS = ("pair-id", "query-id", "source-id", "sentence1")
 """Columns that name the source of a pair, the first that is there and whose values repeat."""
 LABEL, SOURCE, COSINE = "label", "source", "cosine_scores"
 SIMILARITIES = (COSINE, "similarity_scores", "dot_scores", "manhattan_distances", "euclidean_distances")

@@ -137,6 +137,7 @@ class GradientEdit(_Gradient):
     title = "meaning under edits"
     mteb = _mteb(1)
     made = "edit"
+    scorer = "curate.evaluation.models.scorers_gradients:EditScorer"
     section = "formats/kinds/templates/gradient_section.html.j2"
     section_words = "formats/kinds/templates/gradient.yaml"
 

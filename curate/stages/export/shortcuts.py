@@ -49,6 +49,9 @@ def check(config: Shortcuts, context: Context, benchmark: Benchmark) -> tuple[di
         if len(texts := _texts(parts)) > config.texts:
             notes.append(f"shortcuts: {name} not checked, for it has {len(texts):,} texts; see export.shortcuts.texts")
             continue
+        if lacking := sorted({TEST, *((TRAIN,) if kind.mteb.type == "Classification" else ())} - parts.keys()):
+            notes.append(f"shortcuts: {name} not checked, for it has no split {' or '.join(lacking)}")
+            continue
         found = _scores(kind, parts, models)
         facts[name] = _shown(found)
         if found.share is None or found.share > config.limit:

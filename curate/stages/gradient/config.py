@@ -24,6 +24,7 @@ class Config(Section):
     )
     mix: int = Field(default=2_000, ge=3, description="pairs of source and destination that are mixed, at most")
     edit: int = Field(default=700, ge=1, description="queries that are edited, one edit per query, at most")
+    per_kind: int = Field(default=150, ge=1, description="edits of one kind, at most: swaps apply to most queries")
     consensus: int | None = Field(default=None, ge=1, description="judged queries whose grades are levels, at most")
     pairs: Literal["answers", "titles"] = Field(
         default="answers", description="mixed are relevant documents against their query, or bodies against their title"

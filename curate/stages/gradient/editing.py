@@ -121,6 +121,9 @@ def _proposed(
             options.setdefault(each.kind, each.text)
     if not options:
         return None, "no edit that applies"
+    options = {kind: changed for kind, changed in options.items() if counts[kind] < config.per_kind}
+    if not options:
+        return None, "beyond gradient.per_kind"
     variant = min(options, key=lambda kind: (counts[kind], config.edits.index(kind)))
     way = PARAPHRASE if config.generator == PARAPHRASE else "synonym"
     return EditPair(query_id, text, positive, way, variant, options[variant], dict(votes)), ""

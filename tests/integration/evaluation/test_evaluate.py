@@ -55,6 +55,21 @@ def test_scores_are_those_of_stock_mteb(folder: Path) -> None:
         assert mine["queries_a_second"] > 0
 
 
+def test_what_needs_no_meaning_stands_beside_the_models(folder: Path) -> None:
+    retrieval, reranking = evaluate(asked(folder))["tasks"]
+    assert [each["model"] for each in retrieval["floors"]] == ["random encoder"], "BM25 is a model"
+    assert retrieval["floors"][0]["main"] < min(each["main"] for each in retrieval["scores"])
+    assert {each["model"]: each["floor"] for each in reranking["floors"]} == {
+        "all-equal": "floor",
+        "random encoder": "floor",
+        "length": "shortcut",
+        "alike in length": "shortcut",
+        "overlap": "shortcut",
+    }
+    assert {each["model"] for each in reranking["against_floors"]["models"]} == set(FAST)
+    assert evaluate(asked(folder, floors=False))["tasks"][0]["against_floors"] is None
+
+
 def test_doubt_is_read_in_three_ways_where_it_can_be(folder: Path) -> None:
     found = evaluate(asked(folder))
     for model in FAST:

@@ -286,6 +286,12 @@ def test_titles_can_be_the_destinations(run: Path) -> None:
     assert reasons(run, "mix") == {"beyond gradient.mix": 1}
 
 
+def test_no_kind_of_edit_is_made_more_often_than_it_may(run: Path) -> None:
+    gradient(run, kind=["edit"], edits=["swap", "dose"], per_kind=1)
+    assert sorted(items(run, "edit").filter(pl.col("level") == 0)["variant"]) == ["dose", "swap"]
+    assert reasons(run, "edit") == {"beyond gradient.per_kind": 3, "no word with a synonym": 1}
+
+
 def test_mix_is_never_alone() -> None:
     with pytest.raises(ConfigError, match="mix alone says little of meaning"):
         check(Config, {"kind": ["mix"]}, "gradient")
