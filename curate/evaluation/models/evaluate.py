@@ -74,7 +74,8 @@ def evaluate(
             ],
             "missed": origin.missed(run),
         }
-    found["notes"] = _notes(found, sorted({task.source for task in old if task.kind.mteb.type not in kinds}))
+    unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
+    found["notes"] = [*_circular(models, new), *_notes(found, unmatched)]
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "evaluation.json", found)
@@ -120,18 +121,32 @@ def _made_by(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) ->
             "revision": model.revision,
             "baseline": model.name in BASELINES,
             "roles": parts[model.name],
-            "circular": "judge" in parts[model.name],
+            "circular": any(origin.circular(model.name, task) for task in new),
         }
         for model in models
+    ]
+
+
+def _circular(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) -> list[str]:
+    """Return who mined or wrote what a task holds, a sentence per task; those who judged are told of all tasks."""
+    parts = {task.name: {each.name: origin.circular(each.name, task) for each in models} for task in new}
+    told = {
+        task: [f"{name} ({' and '.join(roles)})" for name, roles in some.items() if set(roles) - {"judge"}]
+        for task, some in parts.items()
+    }
+    return [
+        f"circular: {task}: {', '.join(names)} had a part in its making; such a model scores otherwise than it deserves"
+        for task, names in told.items()
+        if names
     ]
 
 
 def _notes(found: dict[str, Any], unmatched: Sequence[str]) -> list[str]:
     """Return what must be known before a figure is used."""
     notes = []
-    if circular := [each["model"] for each in found["models"] if each["circular"]]:
+    if judged := [each["model"] for each in found["models"] if "judge" in each["roles"]]:
         notes.append(
-            f"circular: {', '.join(circular)} judged this benchmark: the labels are partly their own, and their "
+            f"circular: {', '.join(judged)} judged this benchmark: the labels are partly their own, and their "
             "scores prove nothing"
         )
     notes += [each for task in found["tasks"] for each in _not_above(task)]

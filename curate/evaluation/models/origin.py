@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from curate.core.config import Json, Settings
-from curate.evaluation.models.tasks import EvaluationTask
-from curate.formats.exporters.contributors import ROLES
+from curate.evaluation.models.tasks import PARTS, EvaluationTask
 from curate.review import published, relevance_desks
 from curate.review.proof import prove
 from curate.runs.pipeline import Pipeline
@@ -25,8 +24,13 @@ def definitions(run: Path | None) -> Mapping[str, Settings]:
 
 
 def roles(models: Sequence[str], tasks: Sequence[EvaluationTask]) -> dict[str, list[str]]:
-    """Return model -> what part it had in making these tasks: `retriever`, `judge`, both or none."""
-    return {model: [role for role in ROLES if any(model in task.parts[role] for task in tasks)] for model in models}
+    """Return model -> what parts it had in making these tasks: `retriever`, `judge`, `generator`, some or none."""
+    return {model: [role for role in PARTS if any(model in task.parts[role] for task in tasks)] for model in models}
+
+
+def circular(model: str, task: EvaluationTask) -> list[str]:
+    """Return by which of its parts in making a task a model's score on it is partly its own doing."""
+    return [role for role in task.kind.circular if model in task.parts[role]]
 
 
 def missed(run: Path | None) -> dict[str, Json]:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Foreign: TypeAlias = Any
 """A thing of mteb, `datasets` or torch, which have no types for us."""
+PARTS = (*ROLES, "generator")
+"""Parts that a model may have had in making a task."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ class EvaluationTask:
         """Return role -> names of those who had it, by the README and the votes."""
         said = _front(self.folder).get("curate", {}) if self.folder else {}
         return {
-            role: frozenset(said.get(role, ())) | (self._voted if role == "judge" else frozenset()) for role in ROLES
+            role: frozenset(said.get(role, ())) | (self._voted if role == "judge" else frozenset()) for role in PARTS
         }
 
     @property

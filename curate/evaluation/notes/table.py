@@ -134,6 +134,7 @@ def _table(place: str, columns: Mapping[str, str], found: _Rows) -> NotesTable:
     keys = [cells.get("group") or line for line, cells in rows]
     group = [groups.setdefault(key, len(groups)) for key in keys]
     places = _places(place, [(line, cells.get("order", "")) for line, cells in rows])
+    notes += [*_alone(columns, group), *_equal([_shown(cells) for _, cells in rows])]
     if "order" in columns:
         notes += _odd_places(columns["order"], group, places)
     order = sorted(range(len(rows)), key=lambda at: (group[at], places[at] is None, places[at] or (), at))
@@ -142,12 +143,31 @@ def _table(place: str, columns: Mapping[str, str], found: _Rows) -> NotesTable:
         place,
         columns,
         [cells.get("id") or str(line) for line, cells in chosen],
-        ["\n".join(filter(None, (cells.get("title"), cells["text"]))) for _, cells in chosen],
+        [_shown(cells) for _, cells in chosen],
         Chains(np.array([group[at] for at in order]), np.array([places[at] is not None for at in order])),
         {name: [cells[name] for _, cells in chosen] for name in ("label", "style") if name in columns},
         dict(found.dropped),
         notes,
     )
+
+
+def _shown(cells: Mapping[str, str]) -> str:
+    return "\n".join(filter(None, (cells.get("title"), cells["text"])))
+
+
+def _alone(columns: Mapping[str, str], group: Sequence[int]) -> list[str]:
+    """Return how many groups of a table with groups have one text, which has nothing to be found."""
+    lone = sum(count == 1 for count in Counter(group).values())
+    if "group" not in columns or not lone:
+        return []
+    return [f"{lone:,} groups have one text alone: nothing is to be found for it, so it is a candidate and no query"]
+
+
+def _equal(shown_texts: Sequence[str]) -> list[str]:
+    """Return how many texts stand there several times: copies find one another, whatever they mean."""
+    copies = sum(count for count in Counter(shown_texts).values() if count > 1)
+    told = f"{copies:,} texts are equal to another: all stay, and each finds its copy first"
+    return [told] if copies else []
 
 
 def _odd_places(name: str, group: Sequence[int], places: Sequence[Place | None]) -> list[str]:

@@ -109,6 +109,8 @@ class BenchmarkKind(Protocol):
     """Where `curate evaluate` finds what scores it: a class of `curate.evaluation.models.scorers`, as `module:name`."""
     judged: bool = False
     """Whether the panel's verdicts on documents are its labels: the card speaks of judges, doubt and experts then."""
+    circular: Sequence[str] = ("judge",)
+    """Parts in its making by which a model's score is partly its own doing; `retriever` where it mined negatives."""
     stage: str | None = None
     """Stage that makes its table; None for a kind that is made of the pool's verdicts."""
     table: str = ""

@@ -56,6 +56,7 @@ class Paraphrase(BenchmarkKind):
     items = ("pairs",)
     card = "formats/kinds/templates/paraphrase.md.j2"
     scorer = "curate.evaluation.models.scorers_pairs:PairClassificationScorer"
+    circular = ("retriever", "judge", "generator")
     stage = "paraphrase"
     table = "paraphrases"
     section = "formats/kinds/templates/paraphrase_section.html.j2"

@@ -37,6 +37,7 @@ class SentenceRetrieval(BenchmarkKind):
     items = ("corpus",)
     card = "formats/kinds/templates/sentence_retrieval.md.j2"
     scorer = "curate.evaluation.models.scorers:RetrievalScorer"
+    circular = ("judge", "generator")
     stage = "paraphrase"
     table = "originals"
 

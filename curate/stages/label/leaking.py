@@ -1,4 +1,4 @@
-"""Words that give a class away: its name, and the one keyword by which its training texts are told best."""
+"""Words that give a class away: its name, and the one keyword by which its training texts are told best, if any are."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -52,14 +52,21 @@ def _pattern(words: Sequence[str]) -> re.Pattern[str]:
 
 
 def learned(rows: pl.DataFrame) -> LeakWords:
-    """Return the name of every class, and its best keyword on the training split."""
+    """Return the name of every class, and its best keyword on the training split where that tells anything of it."""
     train = rows.filter(pl.col("split") == "train")
     names = sorted(rows["label"].unique())
     codes = [names.index(label) for label in train["label"]]
     held = [_lettered(each) for each in grams(train["text"].to_list())]
     rule = keyword_rule(held, codes, commonest(codes))
-    best = {names[code]: word for word, code in rule.keywords}
+    best = {names[code]: word for word, code in rule.keywords if _tells(word, code, held, codes)}
     return LeakWords({name: tuple(dict.fromkeys([name, *([best[name]] if name in best else [])])) for name in names})
+
+
+def _tells(word: str, code: int, held: Sequence[frozenset[str]], codes: Sequence[int]) -> bool:
+    """Return whether a word tells a class better than to say it of every text, as a word of all texts does."""
+    own = codes.count(code)
+    having = [label for label, each in zip(codes, held, strict=True) if word in each]
+    return 2 * having.count(code) / (len(having) + own) > 2 * own / (len(codes) + own)
 
 
 def _lettered(held: frozenset[str]) -> frozenset[str]:

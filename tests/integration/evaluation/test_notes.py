@@ -72,6 +72,16 @@ def test_numbers_are_ordered_as_numbers_and_dates_as_dates(tmp_path: Path) -> No
     assert read(written(tmp_path / "d.csv", notes), NotesLayout()).texts == ["t3", "t1", "t2", "t0"]
 
 
+def test_groups_of_one_text_and_copied_texts_are_counted(tmp_path: Path) -> None:
+    notes = [{"text": f"t{at}", "group": group} for at, group in enumerate("aabcd")]
+    assert read(written(tmp_path / "n.csv", without(notes, "group")), NotesLayout()).notes == []
+    copied = [*notes, {"text": "t0", "group": "a"}]
+    assert read(written(tmp_path / "c.csv", copied), NotesLayout()).notes == [
+        "3 groups have one text alone: nothing is to be found for it, so it is a candidate and no query",
+        "2 texts are equal to another: all stay, and each finds its copy first",
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -184,10 +184,16 @@ def again(export: Path, **shortcuts: Json) -> dict[str, Any]:
     return found
 
 
-def test_a_shortcut_that_solves_a_stranger_s_kind_is_told_and_strict_stops(export: Path) -> None:
-    [unknown] = [each for each in read_json(export / "stage.json")["report"]["notes"] if "shortcuts" in each]
-    assert "not checked, for the run pools with no encoder" in unknown
-    report = again(export, models=["use"])
+def test_a_shortcut_that_solves_a_stranger_s_kind_is_told_and_strict_stops(
+    export: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as without:
+        without.setattr("curate.stages.export.shortcuts.installed", lambda _: False)
+        [unknown] = [each for each in again(export)["notes"] if "shortcuts" in each]
+        assert "fever not checked, for the run pools with no encoder of its own; pip install" in unknown
+        with pytest.raises(DataError, match="not checked"):
+            again(export, strict=True)
+    report = again(export)
     tried = report["facts"]["shortcuts"]["fever"]
     assert (tried["shortcuts"]["keyword"], tried["floor"]) == (1, pytest.approx(1 / 3, abs=1e-6))
     assert tried["models"].keys() == {"use"}

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from curate.core.protocols import Benchmark
+from curate.evaluation.models import origin, tasks
 from curate.formats.exporters.ids import prefixed
 from curate.formats.exporters.mteb import export
 from curate.formats.exporters.reading import mteb
@@ -99,6 +100,10 @@ def test_cards_name_the_circular_and_warn_where_nobody_confirmed(tmp_path: Path)
             assert ("all judges say" in card) == bool(panel)
             assert "*Circular:* as generator g had a part in this set" in card
             assert "generator:\n  - g\n" in card, "for `curate evaluate`"
+    told = {each.kind.name: each for each in tasks.in_folder(tmp_path / "one")}
+    flagged = {name: [who for who in ("use", "a", "g") if origin.circular(who, each)] for name, each in told.items()}
+    assert (flagged["paraphrase"], flagged["sentence-retrieval"]) == (["use", "a", "g"], ["a", "g"])
+    assert "use" not in flagged["retrieval"], "who retrieves documents is told of, and mined no negatives"
 
 
 def test_ids_follow_the_queries() -> None:

@@ -139,7 +139,7 @@ def test_every_labelled_text_is_built_or_dropped_with_a_reason(tmp_path: Path) -
         "it has several labels": 1,
         "its text is that of another one": 1,
         "its text is that of another one with another label": 2,
-        "its class is too small": 1,
+        "its class has too few texts": 1,
     }
     assert found["planned"] == 60 == found["built"] + sum(found["dropped"].values())
     assert found["left_out"] == {"皮肤科": "1 texts, and label.min_texts is 16"}
@@ -163,6 +163,7 @@ def test_a_class_in_too_few_groups_is_left_out_and_one_class_stops(tmp_path: Pat
     few = [(name, text, own, "g" if own == "骨科" else None) for name, text, own, _ in texts()]
     found: Any = label(prepared(tmp_path / "1", few)).facts
     assert found["left_out"] == {"骨科": "1 groups, and label.min_groups is 8"}
+    assert found["dropped"] == {"its class has too few groups": 18}
     alone = [row for row in few if row[2] != "消化科"]
     with pytest.raises(
         DataError, match=r"label: 1 of 2 classes left, expected two or more \('骨科': 1 groups[\s\S]*give mo"
@@ -182,6 +183,14 @@ def test_at_most_so_many_texts_by_whole_groups(tmp_path: Path) -> None:
 # what gives a class away
 
 
+def test_a_word_of_all_texts_gives_no_class_away(tmp_path: Path) -> None:
+    """Without a word that tells the classes, the best one by F1 is one that every text holds: nothing is hidden."""
+    mixed = [(name, text, ("甲", "乙")[int(name[1:]) % 2], None) for name, text, *_ in texts()]
+    found: Any = label(prepared(tmp_path, mixed), leak="drop").facts
+    assert found["leak"]["words"] == {"乙": ["乙"], "甲": ["甲"]}
+    assert (found["built"], found["dropped"]) == (54, {})
+
+
 def test_one_keyword_tells_the_classes_and_masking_takes_it(tmp_path: Path) -> None:
     run = prepared(tmp_path, texts())
     kept = label(run)
@@ -194,7 +203,7 @@ def test_one_keyword_tells_the_classes_and_masking_takes_it(tmp_path: Path) -> N
     words = {word for each in found["leak"]["words"].values() for word in each}
     assert not any(word in text for word in words for text in rows(run)["text"])
     assert rows(run)["text"].str.contains("[…]", literal=True).all()
-    with pytest.raises(DataError, match=r"0 of 3 classes left[\s\S]*54 x it"):
+    with pytest.raises(DataError, match=r"no text is left[\s\S]*label.leak: mask[\s\S]*54 x it"):
         label(run, leak="drop")
 
 
