@@ -25,7 +25,7 @@ from curate.formats.exporters.triples import alone
 from curate.formats.kinds import kinds, stages
 from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
-from curate.stages.asking import privacy_guard
+from curate.stages.asking import privacy_guard, settling
 from curate.stages.context import Context, Report, Stage
 from curate.stages.export import shortcuts
 from curate.stages.export.config import Config
@@ -240,6 +240,11 @@ def fingerprint(config: Config, context: Context) -> Json:
 def _refuse_graded(config: Config, context: Context) -> None:
     """Raise ConfigError for graded labels of a cascade that leaves out the votes which they need."""
     section = check(JudgeConfig, context.settings.get("judge") or {}, "judge")
+    if config.labels != "binary" and (name := settling.judge_of(context)):
+        raise ConfigError(
+            f"export.labels: {config.labels} keeps contested pairs with the panel's lower median, and consensus.settle "
+            f"has {name!r} decide them; leave consensus.settle out, or take `binary`"
+        )
     if config.labels != "binary" and section.cascade == "positives":
         raise ConfigError(
             f"export.labels: {config.labels} needs every judge's grade, and judge.cascade: positives leaves out those "
