@@ -3,9 +3,9 @@
 In: verdicts of `consensus`, and with `expert-over-panel` the answers in the run's `reviews` folder. With
 `consensus.accept` a threshold on the sum of grades, which a review proved, decides what is relevant; with
 `consensus.settle` a judge decides what is contested still after people. The column `policy` says who decided. Out:
-`verdicts` and `qrels` as they are exported, `overrides` (pairs whose verdict an expert changed), and `dropped` (documents that a
-refined corpus leaves out, less those that an expert found relevant). The verdicts of `consensus` stay as they are, so
-that a sample which was drawn from them stays a sample of them.
+`verdicts` and `qrels` as they are exported, `overrides` (pairs whose verdict an expert changed), and `dropped`
+(documents that a refined corpus leaves out, less those that became relevant). The verdicts of `consensus` stay as they
+are, so that a sample which was drawn from them stays a sample of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -139,8 +139,8 @@ def _other_notes(facts: Mapping[str, Any]) -> list[str]:
     notes = accepted_wording.sentences(facts["accept"]) if "accept" in facts else []
     if settled := facts.get("settle"):
         notes.append(
-            f"consensus.settle: {settled['judge']}, one judge, decided {settled['pairs']:,} pairs that were contested: "
-            f"{settled['relevant']:,} relevant, {settled['not relevant']:,} not; {settled['left']:,} are contested still"
+            f"consensus.settle: {settled['judge']}, one judge, decided {settled['pairs']:,} contested pairs: "
+            f"{settled['relevant']:,} relevant, {settled['not relevant']:,} not; {settled['left']:,} still are"
         )
     return notes
 
@@ -235,6 +235,4 @@ def planned(config: Config, context: Context) -> list[dict[str, Json]]:
     return settling.planned(name, verdicts.filter(pl.col("verdict") == "contested").select(PAIR), context)
 
 
-STAGE = Stage(
-    "resolve", Config, ("diversify", "pool", "judge", "consensus"), run, fingerprint, preflight, head=(), version=3
-)
+STAGE = Stage("resolve", Config, ("diversify", "consensus"), run, fingerprint, preflight, head=(), version=2)

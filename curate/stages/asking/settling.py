@@ -14,7 +14,7 @@ from curate.panel import grade_sums, rating
 from curate.panel.voting import PAIR
 from curate.stages.asking import batching, build, collection, consent, seating
 from curate.stages.asking.panel_run import PanelRun
-from curate.stages.asking.panel_state import ReplayState, described
+from curate.stages.asking.panel_state import described
 from curate.stages.configs import ConsensusConfig
 from curate.stages.context import Context
 from curate.stages.facts import billing
@@ -48,7 +48,7 @@ def judge_of(context: Context) -> str | None:
 
 
 def settings(name: str, context: Context) -> JudgeConfig:
-    """Return how a judge is asked: as the panel is, alone and without a cascade; ConfigError if it sits in the panel."""
+    """Return how a judge is asked: as the panel is, but alone; ConfigError if it is of the panel."""
     asked = check(JudgeConfig, context.settings.get("judge") or {}, "judge")
     if name in asked.models:
         raise ConfigError(

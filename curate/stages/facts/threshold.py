@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from curate.core.config import check
+from curate.core.config import Json, check
 from curate.core.errors import ConfigError, suggestion
 from curate.review import Desk, Sample, accepted, accepting, texts
 from curate.review.accepted import ProvedThreshold
@@ -41,7 +41,7 @@ def proved(context: Context) -> ProvedThreshold | None:
         return None
     desk = desk_of(context, asked)
     if desk is None or not any(answer for _, _, answer in desk.answered()):
-        facts = {"sample": asked.sample, "wrong": asked.wrong, "confidence": asked.confidence}
+        facts: dict[str, Json] = {"sample": asked.sample, "wrong": asked.wrong, "confidence": asked.confidence}
         return ProvedThreshold(None, {**facts, "answered": 0, "threshold": None})
     frame = accepting.frame_of(context.folder("judge"), context.folder("consensus"))
     old = frozenset(texts.outdated(desk.sample, context.folder("diversify")))
