@@ -42,9 +42,7 @@ def refuse(config: Config, context: Context) -> None:
             f"has {name!r} decide them; leave consensus.settle out, or take `binary`"
         )
     if section.cascade == "positives" and section.cascade_sample < 1:
-        raise ConfigError(
-            _lacking(config, "judge.cascade: positives leaves out some")
-        )
+        raise ConfigError(_lacking(config, "judge.cascade: positives leaves out some"))
 
 
 def _lacking(config: Config, why: str) -> str:

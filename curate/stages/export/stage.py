@@ -90,6 +90,7 @@ def run(config: Config, context: Context) -> Report:
         "formats": list(config.formats),
         "residual": suspicious,
         "overridden": context.done("resolve").facts["overridden"],
+        "beyond": {name: fact for name, fact in context.done("resolve").facts.items() if name in ("accept", "settle")},
         "shortcuts": tried,
     }
     notes = [*_notes(config, common, short, renamed, suspicious), *graded_labels.notes(benchmark), *warned]
