@@ -41,8 +41,8 @@ def _proved(facts: Facts) -> Iterator[str]:
     elif facts["threshold"] is None:
         yield (
             f"{PLACE}: no threshold keeps the wrong share at {facts['wrong']:.0%} or below; {_best(facts)}. The labels "
-            f"are the policy's. To go on: leave {PLACE} out; or draw a new sample, larger or for a larger {PLACE}.wrong; or "
-            "have people read the positives themselves (`curate review export --target precision`)"
+            f"are the policy's. To go on: leave {PLACE} out; draw a new sample, larger or for a larger {PLACE}.wrong; "
+            "or have people read the positives themselves (`curate review export --target precision`)"
         )
     else:
         yield f"{PLACE}: relevant are {headline(facts)}"

@@ -41,7 +41,6 @@ def step(
     judges: Mapping[str, Settings] | None = None,
     progress: PaidProgress = quiet,
     tell: Callable[[str], None] = lambda _line: None,
-    pipeline: Settings | None = None,
     **consent: Any,
 ) -> Report:
     """Run one stage into `run/<name>`, over what stands there; its home is `run/home`, its id the folder's path."""
@@ -57,7 +56,6 @@ def step(
         ledger=ledger_place() if "CURATE_LEDGER" in os.environ else None,
         run_id=str(run),
         definitions=definitions,
-        settings=pipeline or {},
         consent=allowed,
         progress=progress,
         tell=tell,

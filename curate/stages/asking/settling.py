@@ -58,12 +58,12 @@ def settings(name: str, context: Context) -> JudgeConfig:
     return asked.model_copy(update={"models": (name,), "cascade": None})
 
 
-def identity(name: str, context: Context) -> Json:
+def identity(name: str, context: Context) -> dict[str, Json]:
     """Return what changes what a judge says; ConfigError if there is no such judge."""
     config = settings(name, context)
     rubric = seating.load_rubric(config, context)
     judge, _ = build.judge(context, name, rubric)
-    return {"judge": judge.identity, "rubric": rubric.digest}
+    return {**judge.identity, "rubric": {"digest": rubric.digest}}
 
 
 def preflight(name: str, context: Context) -> None:

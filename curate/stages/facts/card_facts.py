@@ -14,7 +14,7 @@ from curate.report import run_figures
 from curate.report.page import strings
 from curate.review import accepted_wording, item_proof, items, judge_errors, relevance_desks
 from curate.review.showing import columns
-from curate.stages.asking import privacy_guard
+from curate.stages.asking import privacy_guard, settling
 from curate.stages.context import Context
 from curate.system.files import read_json
 
@@ -123,6 +123,8 @@ def had_a_part(context: Context) -> dict[str, Json]:
     rankings = pl.scan_parquet(context.folder("pool") / "rankings.parquet")
     retrievers = rankings.select(pl.col("retriever").unique()).collect()["retriever"]
     panel = read_json(context.folder("judge") / "panel.json")
+    if name := settling.judge_of(context):  # a model of its family is as circular as one of the panel's
+        panel[name] = settling.identity(name, context)
     return {**parts(retrievers, panel, context.definitions)}
 
 

@@ -69,6 +69,9 @@ def test_a_settling_judge_is_planned_then_paid_for_contested_pairs_alone(settled
     card = (folder / "runs/tiny/export/mteb/retrieval/README.md").read_text("utf-8")
     assert "decided by one judge more, third" in card
     assert "contested pairs decided by one judge, third" in card
+    body = json.loads((folder / "runs/tiny/export/mteb/MANIFEST.json").read_text("utf-8"))
+    assert body["labels"]["settle"]["pairs"] == own.height
+    assert "third" in body["parts"]["judge"], "models of its family are circular"
     assert "争议对中由评委 third 单独裁定" in (folder / "runs/tiny/report.html").read_text("utf-8")
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -151,10 +152,10 @@ def test_many_pairs_without_an_answer_are_a_warning_with_the_rates_by_sum(run: P
     assert "were all of those wrong" in warning
 
 
-def test_an_unread_tenth_lowers_the_planned_share_and_a_tiny_rest_announces_nothing(run: Path, truth: Truth) -> None:
+def test_where_few_reviews_were_expected_to_find_a_threshold_none_is_announced(run: Path, truth: Truth) -> None:
     desk = answer(drawn(run), truth)
-    plan = dict(desk.sample.design.facts)
-    accept = {**plan["accept"], "rates": dict.fromkeys(plan["accept"]["rates"], 0.6)}  # type: ignore[dict-item,index,call-overload]
+    plan: dict[str, Any] = dict(desk.sample.design.facts)
+    accept = {**plan["accept"], "rates": dict.fromkeys(plan["accept"]["rates"], 0.6)}
     doubtful = Desk(replace(desk.sample, design=replace(desk.sample.design, facts={**plan, "accept": accept})))
     found = proved(run, doubtful)
     assert found.least is None

@@ -66,7 +66,7 @@ def test_answers_that_lack_by_relevance_break_the_promise_and_are_always_warned_
     bad = np.rint(size * rates).astype(int)
     drawn = np.array([80, 80, 80])
     wrong = random.hypergeometric(bad, size.astype(int) - bad, drawn, size=(REVIEWS, 3))
-    answered_wrong = random.binomial(wrong, 0.6)
+    answered_wrong = random.binomial(wrong, 0.6).astype(float)
     answered = random.binomial(drawn - wrong, 0.98) + answered_wrong
     held = np.logical_and.accumulate(upper_bounds(size, answered, answered_wrong, 0.9) <= 0.35, axis=1)
     true = np.cumsum(bad) / np.cumsum(size)
