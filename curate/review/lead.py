@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from curate.core.config import Json
+from curate.core.records import VERDICTS
 from curate.review.desk import relevance_desks
 from curate.review.proof import prove
 
@@ -31,7 +32,7 @@ def lead(
     circular` found, `graded` whether the labels of retrieval are graded ones.
     """
     counts = agreed["counts"]
-    judged = sum(count for count in counts.values() if isinstance(count, int))
+    judged = sum(counts[verdict] for verdict in VERDICTS if verdict in counts)
     return {
         "effective": dependence["effective"],
         "not_measured": dependence["not_measured"],
@@ -74,4 +75,4 @@ def _for_scores(run: Path) -> bool:
 
 
 def _favour(each: Mapping[str, Any]) -> dict[str, Json]:
-    return {name: each[name] for name in ("judge", "effect", "ranks", "queries", "replaced_by", "warned")}
+    return {name: each[name] for name in ("judge", "family", "effect", "ranks", "queries", "replaced_by", "warned")}

@@ -131,6 +131,8 @@ def had_a_part(context: Context) -> dict[str, Json]:
 def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> list[Json]:
     """Return a row per judge: what it is, and of a language model how it was asked and what its replies call it."""
     identities, rows = read_json(context.folder("judge") / "panel.json"), list[Json]()
+    found = circularity.checked(context)
+    gains = {each["judge"]: run_figures.between(each["effect"]) for each in found["judges"]} if found else {}
     for name in panel:
         identity = identities[name]
         kind = (
@@ -139,7 +141,8 @@ def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> li
         asked = {key: identity[key] for key in ("model", "temperature") if key in identity}
         replied = (judged.get("models") or {}).get(name)
         names = {"in replies": ", ".join(replied)} if replied else {}
-        rows.append({"judge": _described(name, judged), "kind": kind, **asked, **names})
+        gained = {"nDCG@10 gained by judging itself": gains.get(name)} if gains else {}
+        rows.append({"judge": _described(name, judged), "kind": kind, **asked, **names, **gained})
     return rows
 
 

@@ -1,6 +1,5 @@
 """Circularity of a run's judges: what `curate check circular` wrote, as long as it is of today's grades and rule."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +31,14 @@ def checked(context: Context) -> dict[str, Any] | None:
 
 def of_judges(context: Context) -> dict[str, dict[str, Json]]:
     """Return judge -> `family`, and `favour`: what it gains by judging itself, None where that was not measured."""
-    figures = checked(context)
-    known: Mapping[str, Any] = {each["judge"]: each for each in figures["judges"]} if figures else {}
+    known = favours(context)
     panel = read_json(context.folder("judge") / "panel.json")
     kin = presets.families(panel, context.definitions.get("judges", {}))
+    return {judge: {"family": kin[judge], "favour": known.get(judge)} for judge in panel}
+
+
+def favours(context: Context) -> dict[str, Json]:
+    """Return judge -> what it gains by judging itself; empty where that was not measured."""
+    figures = checked(context)
     told = ("effect", "ranks", "queries", "replaced_by", "warned")
-    return {
-        judge: {
-            "family": kin[judge],
-            "favour": {name: known[judge][name] for name in told} if judge in known else None,
-        }
-        for judge in panel
-    }
+    return {each["judge"]: {name: each[name] for name in told} for each in figures["judges"]} if figures else {}
