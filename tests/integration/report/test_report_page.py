@@ -64,7 +64,7 @@ def test_a_button_turns_the_page_into_the_other_language_and_back(folder: Path, 
         browser.see("document.querySelector('#language').click()")
         assert browser.see("[document.documentElement.lang, document.title]") == [tag, f"tiny · {words['title']}"]
         assert browser.text("h2") == words["lead"]["title"]
-            assert browser.text("main h2") == words["sections"]["funnel"]
+        assert browser.text("main h2") == words["sections"]["funnel"]
         assert browser.text("#language") == button
         assert browser.see("document.activeElement.id") == "language"
         assert browser.see("document.querySelector('#search').value") == "q", "what was typed stays"
