@@ -155,7 +155,7 @@ def test_a_screen_reader_has_a_name_for_everything(folder: Path, browser: Page, 
     assert strings(language)["search"] in roles["searchbox"][0]
     assert len(roles["status"]) == 1, "how many queries match is said when it changes"
     levels = browser.see("[...document.querySelectorAll('h1, h2')].map(x => x.localName)")
-    assert levels == ["h1"] + ["h2"] * len(strings(language)["sections"])
+    assert levels == ["h1", "h2"] + ["h2"] * len(strings(language)["sections"]), "what comes first, and a section each"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
