@@ -10,7 +10,8 @@ from typing import Any
 
 from curate.core.config import Json
 from curate.core.records import VERDICTS
-from curate.review.desk import relevance_desks
+from curate.core.scale import Scale
+from curate.review.desk import graded_desks, relevance_desks
 from curate.review.proof import prove
 
 FOR_SCORES = "scores"
@@ -23,13 +24,13 @@ def lead(
     agreed: Mapping[str, Any],
     dependence: Mapping[str, Any],
     circular: Mapping[str, Any] | None,
-    *,
-    graded: bool,
+    scale: Scale,
 ) -> dict[str, Json]:
     """Return the figures; those from people are of the sample of all judged pairs of which most was read.
 
     `agreed` is the content of agreement.json, `dependence` what judges have in common, `circular` what `curate check
-    circular` found, `graded` whether the labels of retrieval are graded ones.
+    circular` found. Orders go by the gain of the median grade, or by condensed scores where the scale has no gains or a
+    cascade left out votes.
     """
     counts = agreed["counts"]
     judged = sum(counts[verdict] for verdict in VERDICTS if verdict in counts)
@@ -40,7 +41,7 @@ def lead(
         "judged": judged,
         "contested": counts["contested"],
         **_of_people(run, judged),
-        "orders": "median" if graded else "condensed",
+        "orders": "median" if scale.gains and not counts.get("not positive") else "condensed",
         "levels": "corrected" if _for_scores(run) else "none",
         "circular": None if circular is None else [_favour(each) for each in circular["judges"]],
     }
@@ -70,7 +71,7 @@ def _of_people(run: Path, judged: int) -> dict[str, Json]:
 
 def _for_scores(run: Path) -> bool:
     """Say whether people read some of a sample that was drawn for corrected scores."""
-    desks = [desk for desk in relevance_desks(run) if desk.sample.design.facts.get("of") == FOR_SCORES]
+    desks = [desk for desk in graded_desks(run) if desk.sample.design.facts.get("of") == FOR_SCORES]
     return any(grade for desk in desks for _, _, grade in desk.answered())
 
 

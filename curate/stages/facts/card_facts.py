@@ -57,9 +57,7 @@ def warned(common: Mapping[str, Any]) -> dict[str, Json]:
 
 def leading(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Json]:
     """Return what page and card begin with; see `review.lead`."""
-    section = context.settings.get("export")
-    graded = isinstance(section, Mapping) and section.get("labels") == "graded"
-    return lead(context.run, agreed, common, circularity.checked(context), graded=graded)
+    return lead(context.run, agreed, common, circularity.checked(context), context.scale)
 
 
 def _lead(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]) -> list[Json]:
