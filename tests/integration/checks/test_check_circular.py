@@ -44,7 +44,7 @@ def real(tmp_path_factory: pytest.TempPathFactory, shared_data: Path) -> Run:
     for name in known.judges:
         said = zip(pairs, table[name], strict=True)
         lines(folder / f"{name}.tsv", ["query_id\tdoc_id\tgrade", *("\t".join([*p, GRADES[g]]) for p, g in said)])
-    settings = {
+    settings: dict[str, Any] = {
         "version": 1,
         "name": "real",
         "language": "en",
