@@ -29,7 +29,7 @@ from curate.stages.context import Context, Report, Stage
 from curate.stages.export import graded_labels, shortcuts
 from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from, made_of_kinds
-from curate.stages.facts import card_facts
+from curate.stages.facts import card_facts, circularity
 from curate.stages.facts.reckoning import NO_POSITIVE, nothing_left
 from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus
 from curate.system.files import frame, read_json, write_table
@@ -158,7 +158,8 @@ def _made(
 ) -> dict[str, Json]:
     """Return what the manifest says of how the labels that one format holds were made."""
     labels = made_from(context, held, judged, config, prefixed=prefixed)
-    return {"labels": labels, "dependence": common, **made_of_kinds(context, held)}
+    judges: dict[str, Json] = {**circularity.of_judges(context)}
+    return {"labels": labels, "dependence": common, "judges": judges, **made_of_kinds(context, held)}
 
 
 def _write(
@@ -214,6 +215,7 @@ def fingerprint(config: Config, context: Context) -> Json:
         "experts": card_facts.experts(context),
         "told": card_facts.settings(context),
         "families": card_facts.families(context),
+        "circular": circularity.checked(context),
     }
 
 
@@ -259,4 +261,4 @@ def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.D
 
 
 AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", *stages())
-STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=stages(), version=9)
+STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=stages(), version=10)
