@@ -94,6 +94,10 @@ class RunView:
     """Pairs of a query and a sentence: sentence1, sentence2, label 0 or 1, kind, split (or null), votes and more."""
     originals = StageTable("paraphrase")
     """Original queries, each with the paraphrases that it was judged with: query_id, pair_id, verdict, votes."""
+    gradients = StageTable("gradient")
+    """Series of texts with falling agreement: item_id, kind, level, source, destination, pair_id, votes and more."""
+    edited = StageTable("gradient")
+    """Every edit that was proposed, with the answers of the panel."""
     compared = StageTable("audit")
     """An audit's pairs: query_id, doc_id, legacy, verdict, kind, same_as, votes."""
     audited = StageTable("audit")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from curate.cli import check_leaks, check_mask, check_pool
+from curate.cli import check_circular, check_leaks, check_mask, check_pool
 from curate.cli.envelope import answer
 from curate.cli.group import CommandGroup
 from curate.cli.options import AllowWeak, AsJson, Assign, File, Folder, MaxCost, Offline, Plan, Yes
@@ -24,6 +24,7 @@ app = typer.Typer(
 app.command("pool")(check_pool.pool)
 app.command("mask")(check_mask.mask)
 app.command("leaks")(check_leaks.leaks)
+app.command("circular")(check_circular.circular)
 
 
 def add_to(program: typer.Typer) -> None:

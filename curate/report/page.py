@@ -17,6 +17,7 @@ from curate.panel import judge_dependence
 from curate.report import grade_colours, run_figures, scale_words
 from curate.report.grade_colours import NOT_ASKED, STATUSES
 from curate.report.kind_sections import sections, with_kinds
+from curate.report.lead_lines import lead_rows
 from curate.report.page_charts import Levels, drawn, labelled, sets, tallies, verdict_classes, verdicts
 from curate.report.run_figures import QueryCounts
 from curate.report.shown import Shown
@@ -114,6 +115,7 @@ def _body(shown: Shown, words: Mapping[str, Any], language: str, others: list[st
             failed=run_figures.failed(shown.steps["judge"].facts),
             unfinished=[step.unfinished for step in shown.steps.values() if step.unfinished],
             alike=judge_dependence.warnings(shown.dependence, words["dependence"]),
+            leading=lead_rows(shown.lead, words),
             worth=judge_dependence.worth(shown.dependence, words["dependence"]),
             levels=levels,
             few=FEW,

@@ -90,6 +90,8 @@ class Shown:
     """The content of agreement.json."""
     dependence: Mapping[str, Any]
     """What the judges have in common, as `judge_dependence.dependence` has it."""
+    lead: Mapping[str, Any]
+    """What must be known before a score is read, as `review.lead` has it."""
     overlap: Overlap
     lengths: dict[str, Spread]
     """queries, corpus -> lengths in cl100k tokens, of all texts or of a sample."""

@@ -32,6 +32,11 @@ class CheckedRow:
         return self.settled in self.scale.relevant if self.scale.relevant else None
 
     @property
+    def irrelevant(self) -> bool | None:
+        """Say whether the grade that counts makes the passage not relevant; None on a scale without a cut."""
+        return None if self.relevant is None else not self.relevant
+
+    @property
     def confirmed(self) -> bool | None:
         """Say whether people and a panel that decided are on the same side; None on a scale without a cut.
 

@@ -5,7 +5,7 @@ who read it. Planted controls tell how far a person can be trusted, and are in n
 relevant is None on a scale without one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
 from curate.core.config import Json
@@ -24,7 +24,9 @@ def prove(desk: Desk) -> dict[str, Json]:
 
     `agreement`: share of decided pairs on whose side people are. `confirmed`: the same for one verdict. `relevant`:
     share of the pairs of a verdict that decides nothing which people find relevant. `recall`: share of all relevant
-    pairs of the pool that the panel found. `plain`: agreement among the read rows, unweighted, without contested ones.
+    pairs of the pool that the panel found, `negative_recall` the same of those that are not relevant, `held` the share
+    of all relevant pairs that is contested; the last two are None where there is no such verdict. `plain`: agreement
+    among the read rows, unweighted, without contested ones.
     """
     rows, scale = checked(desk), desk.sample.scale
     sizes = {stratum.name: stratum.size for stratum in desk.sample.design.strata}
@@ -53,6 +55,8 @@ def prove(desk: Desk) -> dict[str, Json]:
             name: figure(sample_estimates.share(parts([name], "relevant"))) for name in others if parts([name], "")
         },
         "recall": figure(sample_estimates.recall(found, missed)),
+        "negative_recall": figure(_among(parts, "not relevant", "irrelevant")),
+        "held": figure(_among(parts, "contested", "relevant")),
         "plain": figure(sample_estimates.wilson(agreeing, len(decided))),
         "strata": [each | {"share": figure(share)} for each, share in _strata(sizes, verdict_of, read)],
         "scale": scale.to_json(),
@@ -64,6 +68,12 @@ def prove(desk: Desk) -> dict[str, Json]:
         "disagreements_with_panel": sum(with_panel(row) for row in open_rows),
         "disagreements_between_people": sum(between_people(row) for row in open_rows),
     }
+
+
+def _among(parts: Callable[[Sequence[str], str], list[StratumCounts]], verdict: str, hit: str) -> Estimate | None:
+    """Return the share of all hits that lies in the strata of a verdict; None without such strata."""
+    mine = parts([verdict], hit)
+    return sample_estimates.recall(mine, parts([name for name in VERDICTS if name != verdict], hit)) if mine else None
 
 
 def disagreements(desk: Desk) -> list[CheckedRow]:

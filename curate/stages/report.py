@@ -30,7 +30,7 @@ from curate.review.showing import columns
 from curate.stages.asking import privacy_guard
 from curate.stages.configs import ReportConfig as Config
 from curate.stages.context import Context, Report, Stage
-from curate.stages.facts import card_facts
+from curate.stages.facts import card_facts, circularity
 from curate.stats.distribution import Spread, spread
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
@@ -94,7 +94,8 @@ def gather(config: Config, context: Context) -> Shown:
         drops=_drops(context, steps),
         left_out={str(key[0]): part["id"].to_list() for key, part in left_out.group_by("reason", maintain_order=True)},
         agreed=agreed,
-        dependence=card_facts.dependence(context),
+        dependence=(common := card_facts.dependence(context)),
+        lead=card_facts.leading(context, agreed, common),
         overlap=run_figures.overlap(pool, verdicts),
         lengths={"queries": _of_queries(config, context, queries["text"].to_list()), "corpus": of_documents},
         sizes={"queries": len(queries), "corpus": len(TableCorpus(context.folder("diversify")))},
@@ -120,6 +121,7 @@ def fingerprint(_config: Config, context: Context) -> Json:
         "steps": {name: asdict(_step(report)) for name, report in done.items()},
         "experts": card_facts.experts(context),
         "families": card_facts.families(context),
+        "circular": circularity.checked(context),
     }
 
 
@@ -226,4 +228,4 @@ def _pairs(
     ]
 
 
-STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, version=6)
+STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, version=7)

@@ -13,7 +13,7 @@ from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.progress import StepLabel, counting, waiting
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.models import figures, origin, page, tasks
+from curate.evaluation.models import circular, figures, origin, page, tasks
 from curate.evaluation.models.board import Board
 from curate.evaluation.models.floors import floors
 from curate.evaluation.models.mteb_models import BASELINES, EvaluatedModel, named
@@ -65,6 +65,7 @@ def evaluate(
     with waiting(progress, StepLabel("testing differences")):
         found: dict[str, Any] = {
             "models": _made_by(models, new),
+            "families": circular.of_family([model.name for model in models], new, run),
             "tasks": [figures.of_task(board, order.seed) for board in known],
             "legacy": [
                 figures.of_legacy(_only(one, other), _only(other, one), order.seed)
@@ -149,6 +150,7 @@ def _notes(found: dict[str, Any], unmatched: Sequence[str]) -> list[str]:
             f"circular: {', '.join(judged)} judged this benchmark: the labels are partly their own, and their "
             "scores prove nothing"
         )
+    notes += circular.notes(found["families"])
     notes += [each for task in found["tasks"] for each in _not_above(task)]
     notes += [
         f"{task['name']}: {task['queries']} {task['unit']}, under {FEW}: these intervals are too narrow"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from curate.evaluation.models import circular
 from curate.evaluation.models.page_tables import SPEED, Figures, against_floors, marked, ranged, scores, speed, table
 from curate.report import charts
 
@@ -56,6 +57,7 @@ def _head(found: Figures) -> Iterator[str]:
         yield table(
             [{"model": each["model"], "had a part in this benchmark as": " and ".join(each["roles"])} for each in parts]
         )
+    yield from circular.section(found["families"])
 
 
 def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ judges        the panel, as a list of mappings (name, kind, model, ...) or of na
 parts         role (`retriever`, `judge`) -> names of those who had it: a model of that name scores too well here
 prompts       the rubrics and templates, as a list of mappings (name, version, digest)
 dependence    what the judges have in common: `warnings`, with which the card opens, and `effective`, a sentence
+lead          what must be known before a score is read: rows of a title and what is known, with which the card opens
 agreement     figures by name, nested at will; None is shown as "not defined"
 experts       what samples that people read prove of the labels: a row per figure, a column per kind of labels
 privacy       what was done about personal data, a list of sentences
@@ -31,7 +32,7 @@ from curate.core.config import Json, digest
 from curate.core.protocols import Benchmark
 from curate.formats.kinds import kinds, words
 from curate.formats.kinds.kind import BenchmarkKind
-from curate.panel.voting import EXPERTS
+from curate.panel.voting import ACCEPTED, EXPERTS, SETTLED, by_policy
 from curate.system.resources import template
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ BASE = ("formats/kinds/templates/card.md.j2", "formats/kinds/templates/judged.md
 OVERVIEW = "formats/exporters/templates/overview.md.j2"
 TRIPLES = "formats/exporters/templates/triples.md.j2"
 _SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
-_OWN = frozenset((*_SAID, "parts", "dependence", "experts", "privacy", "kinds", "checked", "counts"))
+_OWN = frozenset((*_SAID, "parts", "dependence", "lead", "experts", "privacy", "kinds", "checked", "counts"))
 _MADE = "how it was made"
 _FATE = ("planned", "built", "dropped")
 _SIZES = {"1K": 10**3, "10K": 10**4, "100K": 10**5, "1M": 10**6, "10M": 10**7, "100M": 10**8}
@@ -78,8 +79,10 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
             front=front_matter(front),
             name=benchmark.name,
             language=benchmark.language,
-            policies=[each for each in policies if each != EXPERTS],
+            policies=benchmark.verdicts.filter(by_policy())["policy"].unique().sort().to_list(),
             experts_decide=EXPERTS in policies,
+            accepted=ACCEPTED in policies,
+            settled_by=", ".join(name.removeprefix(SETTLED) for name in policies if name.startswith(SETTLED)),
             kind=kind,
             code=code,
             task=front["mteb"]["name"],

@@ -10,12 +10,15 @@ from curate.formats import kinds
 from curate.formats.exporters.contributors import parts
 from curate.llm.providers import presets
 from curate.panel import judge_dependence
-from curate.report import run_figures
+from curate.report import run_figures, scale_words
+from curate.report.lead_lines import lead_rows
 from curate.report.page import strings
-from curate.review import item_proof, items, judge_errors, relevance_desks
+from curate.review import accepted_wording, item_proof, items, judge_errors, relevance_desks
+from curate.review.lead import lead
 from curate.review.showing import columns
-from curate.stages.asking import privacy_guard
+from curate.stages.asking import privacy_guard, settling
 from curate.stages.context import Context
+from curate.stages.facts import circularity
 from curate.system.files import read_json
 
 KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
@@ -36,6 +39,8 @@ TOLD = (
     "judge.cascade",
     "consensus.policy",
     "consensus.corpus",
+    "consensus.accept",
+    "consensus.settle",
 )
 """Settings that the card shows where the pipeline names them; none holds a path."""
 
@@ -50,6 +55,18 @@ def dependence(context: Context) -> dict[str, Json]:
 def warned(common: Mapping[str, Any]) -> dict[str, Json]:
     """Return what a card says of judges that have something in common, and what the panel is worth."""
     return {"warnings": common["warnings"], "effective": judge_dependence.worth(common, strings("en")["dependence"])}
+
+
+def leading(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Json]:
+    """Return what page and card begin with; see `review.lead`."""
+    return lead(context.run, agreed, common, circularity.checked(context), context.scale)
+
+
+def _lead(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]) -> list[Json]:
+    """Return the same for the card: rows of a title and what is known."""
+    words = scale_words.fitted(strings("en"), context.scale)
+    rows = lead_rows(leading(context, agreed, common), words)
+    return [{"": row.title, "here": ". ".join(each[:1].upper() + each[1:] for each in row.lines)} for row in rows]
 
 
 def checked(context: Context) -> dict[str, Sequence[item_proof.Proof]]:
@@ -89,6 +106,7 @@ def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]
         "prompts": [judged["rubric"]] if judged["rubric"] else [],
         "agreement": _agreement(agreed),
         "dependence": warned(common),
+        "lead": _lead(context, agreed, common),
         "experts": _experts(context),
         "privacy": _privacy(context, suspicious),
         "checked": {name: item_proof.on_card(found) for name, found in checked(context).items() if found},
@@ -98,8 +116,22 @@ def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]
         "labels": resolved["policy"],
         "pairs that experts read": resolved["reviewed"],
         "verdicts that experts changed": resolved["overridden"],
+        **_beyond(resolved),
         "equal texts": "kept under their own ids" if context.duplicates == "keep" else "merged",
     }
+
+
+def _beyond(resolved: Mapping[str, Any]) -> dict[str, Json]:
+    """Return what decided labels besides policy and experts: a threshold that a review proved, a judge that settled."""
+    found: dict[str, Json] = {}
+    if asked := resolved.get("accept"):
+        found["relevant by a reviewed threshold"] = accepted_wording.headline(asked)
+    if settled := resolved.get("settle"):
+        found[f"contested pairs decided by one judge, {settled['judge']}"] = (
+            f"{settled['pairs']:,}: {settled['relevant']:,} relevant, {settled['not relevant']:,} not; "
+            f"{settled['left']:,} are still contested"
+        )
+    return found
 
 
 def had_a_part(context: Context) -> dict[str, Json]:
@@ -107,12 +139,16 @@ def had_a_part(context: Context) -> dict[str, Json]:
     rankings = pl.scan_parquet(context.folder("pool") / "rankings.parquet")
     retrievers = rankings.select(pl.col("retriever").unique()).collect()["retriever"]
     panel = read_json(context.folder("judge") / "panel.json")
+    if name := settling.judge_of(context):  # a model of its family is as circular as one of the panel's
+        panel[name] = settling.identity(name, context)
     return {**parts(retrievers, panel, context.definitions)}
 
 
 def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> list[Json]:
     """Return a row per judge: what it is, and of a language model how it was asked and what its replies call it."""
     identities, rows = read_json(context.folder("judge") / "panel.json"), list[Json]()
+    found = circularity.checked(context)
+    gains = {each["judge"]: run_figures.between(each["effect"]) for each in found["judges"]} if found else {}
     for name in panel:
         identity = identities[name]
         kind = (
@@ -121,7 +157,8 @@ def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> li
         asked = {key: identity[key] for key in ("model", "temperature") if key in identity}
         replied = (judged.get("models") or {}).get(name)
         names = {"in replies": ", ".join(replied)} if replied else {}
-        rows.append({"judge": _described(name, judged), "kind": kind, **asked, **names})
+        gained = {"nDCG@10 gained by judging itself": gains.get(name)} if gains else {}
+        rows.append({"judge": _described(name, judged), "kind": kind, **asked, **names, **gained})
     return rows
 
 

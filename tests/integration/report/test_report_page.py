@@ -63,7 +63,8 @@ def test_a_button_turns_the_page_into_the_other_language_and_back(folder: Path, 
     for words, tag, button in ((en, "en", "中文"), (zh, "zh-CN", "English"), (en, "en", "中文")):
         browser.see("document.querySelector('#language').click()")
         assert browser.see("[document.documentElement.lang, document.title]") == [tag, f"tiny · {words['title']}"]
-        assert browser.text("h2") == words["sections"]["funnel"]
+        assert browser.text("h2") == words["lead"]["title"]
+        assert browser.text("main h2") == words["sections"]["funnel"]
         assert browser.text("#language") == button
         assert browser.see("document.activeElement.id") == "language"
         assert browser.see("document.querySelector('#search').value") == "q", "what was typed stays"
@@ -154,7 +155,7 @@ def test_a_screen_reader_has_a_name_for_everything(folder: Path, browser: Page, 
     assert strings(language)["search"] in roles["searchbox"][0]
     assert len(roles["status"]) == 1, "how many queries match is said when it changes"
     levels = browser.see("[...document.querySelectorAll('h1, h2')].map(x => x.localName)")
-    assert levels == ["h1"] + ["h2"] * len(strings(language)["sections"])
+    assert levels == ["h1", "h2"] + ["h2"] * len(strings(language)["sections"]), "what comes first, and a section each"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -209,6 +209,10 @@ def test_the_figures_are_those_of_the_pool_by_hand(pool: Pool) -> None:
     )
     everywhere = weight(*decided, "contested", yes=True)
     assert figures["recall"]["value"] == pytest.approx(weight("relevant", yes=True) / everywhere, abs=1e-4)
+    assert figures["held"]["value"] == pytest.approx(weight("contested", yes=True) / everywhere, abs=1e-4)
+    assert figures["negative_recall"]["value"] == pytest.approx(
+        weight("not relevant", yes=False) / weight(*decided, "contested", yes=False), abs=1e-4
+    )
     plain = [good == (verdict == "relevant") for verdict, good, _ in rows if verdict in decided]
     assert figures["plain"]["value"] == pytest.approx(np.mean(plain), abs=1e-4)
     assert figures["kappa"]["people"]["wang, li"]["cut"]["value"] == 1.0
