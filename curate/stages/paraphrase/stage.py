@@ -25,6 +25,7 @@ from curate.stages.paraphrase import figures, neighbours, originals, prompts, te
 from curate.stages.paraphrase.config import TEMPLATES, Config
 from curate.stages.paraphrase.figures import SPLITS
 from curate.stages.paraphrase.making import PURPOSE, ParaphraseResult, draw, make, questions
+from curate.stages.paraphrase.pairs import NEIGHBOUR
 from curate.system.files import frame, write_json, write_table
 
 ASKED = "asked.json"
@@ -32,6 +33,8 @@ ASKED = "asked.json"
 
 TARGET = 0.55
 """Average precision of the overlap of characters that matching should reach; .5 is chance."""
+FEWEST = 10
+"""Neighbours from which the share that a panel calls equal says something of the panel."""
 
 
 def run(config: Config, context: Context) -> Report:
@@ -121,6 +124,13 @@ def _notes(config: Config, pairs: pl.DataFrame, splits: Any) -> list[str]:  # no
         notes.append("nobody confirmed these pairs: neighbours and edits may mean the same, and paraphrases may not")
     if len(config.panel) == 1:
         notes.append(f"{config.panel[0]} alone confirmed these pairs, so nothing is known of how far judges agree")
+    near = pairs.filter(pl.col("kind") == NEIGHBOUR)
+    same = near.filter(pl.col("verdict") == "rejected").height
+    if near.height >= FEWEST and 2 * same > near.height:
+        notes.append(
+            f"the panel calls {same:,} of {near.height:,} neighbours equal to their query, where one in eight is "
+            "usual: it may say yes to anything; read some with `curate show paraphrases`"
+        )
     sizes = Counter(pairs["split"])
     short = [f"{name}: {sizes[name]:,} of {most:,}" for name in SPLITS if sizes[name] < (most := getattr(config, name))]
     if short:

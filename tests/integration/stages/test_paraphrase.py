@@ -201,6 +201,15 @@ def test_one_judge_against_it_is_enough(run: Path, serve: Callable[[Behaviour], 
     assert 0 < found["agreement"]["sentences"]["fleiss"] < 1
 
 
+def test_a_panel_that_says_yes_to_anything_is_noticed(
+    run: Path, serve: Callable[[Behaviour], Vendor], made: tuple[Path, Report]
+) -> None:
+    report = paraphrase(run, serve(lambda call: vote(True) if "passage" in call.passages else write(call)))
+    assert any("neighbours equal to their query" in note for note in report.notes)
+    assert not (in_set(run)["kind"] == "neighbour").any()
+    assert not any("neighbours equal to their query" in note for note in made[1].notes)
+
+
 def test_what_breaks_a_rule_is_asked_again_with_the_reason(run: Path, serve: Callable[[Behaviour], Vendor]) -> None:
     tries = Counter[str]()
 
