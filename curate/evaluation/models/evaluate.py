@@ -16,6 +16,7 @@ from curate.core.protocols import Progress, quiet
 from curate.evaluation.models import figures, origin, page, tasks
 from curate.evaluation.models.board import Board
 from curate.evaluation.models.floors import floors
+from curate.evaluation.models.leads import lead
 from curate.evaluation.models.mteb_models import BASELINES, EvaluatedModel, named
 from curate.evaluation.models.scoring import scored
 from curate.evaluation.models.tasks import EvaluationTask, imported
@@ -95,7 +96,7 @@ def _board(
         found, kept = scored(model, task, home() / "evaluations")
         tell(f"{task.name}: {model.name} {found.main:.5f}" + (" (scored before)" if kept else ""))
         done.append(found)
-    return Board(task, done)
+    return Board(task, done, lead=lead(task, [each.model for each in done]))
 
 
 def _with_floors(board: Board, order: EvaluationOptions, progress: Progress) -> Board:
@@ -109,7 +110,7 @@ def _with_floors(board: Board, order: EvaluationOptions, progress: Progress) -> 
 def _only(board: Board, other: Board) -> Board:
     """Return a board with the models that the other has too; both hold them in the order they were named in."""
     there = {each.model for each in other.scored}
-    return Board(board.task, [each for each in board.scored if each.model in there])
+    return replace(board, scored=[each for each in board.scored if each.model in there], floors=())
 
 
 def _made_by(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) -> list[Json]:
@@ -120,7 +121,7 @@ def _made_by(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) ->
             "revision": model.revision,
             "baseline": model.name in BASELINES,
             "roles": parts[model.name],
-            "circular": "judge" in parts[model.name],
+            "circular": any(model.name in task.circular for task in new),
         }
         for model in models
     ]
@@ -131,8 +132,8 @@ def _notes(found: dict[str, Any], unmatched: Sequence[str]) -> list[str]:
     notes = []
     if circular := [each["model"] for each in found["models"] if each["circular"]]:
         notes.append(
-            f"circular: {', '.join(circular)} judged this benchmark: the labels are partly their own, and their "
-            "scores prove nothing"
+            f"circular: {', '.join(circular)} judged this benchmark or wrote texts of it: the labels are partly "
+            "their own, and their scores prove nothing"
         )
     notes += [each for task in found["tasks"] for each in _not_above(task)]
     notes += [
