@@ -28,12 +28,21 @@ SIMPLE: Mapping[str, Callable[[Sequence[str]], VoteThresholds]] = {
 """Policies that are thresholds."""
 EXPERTS = "expert-over-panel"
 """Written in the place of a policy where people decided, over the panel."""
+ACCEPTED = "accepted-by-sum"
+"""Written in the place of a policy where a threshold on the sum of grades decided, which a review has proved."""
+SETTLED = "settled-by-"
+"""Written in the place of a policy, with the name of the judge, where it settled what the panel contested."""
 Codes = npt.NDArray[np.int64]
 
 
 def name_of(policy: Policy | ConsensusRule) -> str:
     """Return a policy in a few words, as tables and reports name it."""
     return policy.name if isinstance(policy, ConsensusRule) else policy
+
+
+def by_policy() -> pl.Expr:
+    """Return whether a row of `verdicts` has the policy's own verdict: neither experts, nor a threshold or a judge."""
+    return ~pl.col("policy").is_in([EXPERTS, ACCEPTED]) & ~pl.col("policy").str.starts_with(SETTLED)
 
 
 def dumped(policy: Policy | ConsensusRule) -> Json:

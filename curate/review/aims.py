@@ -12,6 +12,8 @@ TARGETS: Mapping[str, Sequence[str]] = {
     "agreement": ("agreement",),
 }
 """What a sample can be drawn for, by the name of `--target` -> its figures."""
+ACCEPT = "accept"
+"""The `--target` of a sample by which a threshold on the sum of grades is proved; it has a design of its own."""
 FIGURES = {
     "precision": "precision of the positives",
     "recall": "recall of relevant pairs in the pool",
@@ -25,7 +27,7 @@ def wanted(target: str | None, margins: Sequence[str]) -> dict[str, float | None
     A margin without a name is that of the agreement, or of every figure of the target where one is named.
     """
     if target is not None and target not in TARGETS:
-        raise ConfigError(f"--target: found {target!r}; {suggestion(target, TARGETS)}")
+        raise ConfigError(f"--target: found {target!r}; {suggestion(target, [*TARGETS, ACCEPT])}")
     if not margins:
         return dict.fromkeys(TARGETS[target or "both"])
     found: dict[str, float | None] = {}

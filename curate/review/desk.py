@@ -88,7 +88,7 @@ class Desk:
                 "assessor": person,
                 "grade": grade,
                 "note": said[person][row["row_id"]].note,
-                "sampled_weight": 1 / row["probability"],
+                "sampled_weight": 1 / row["probability"] if row["probability"] else None,
             }
             for row, given, _ in self.answered()
             if row["expected"] is None
@@ -112,8 +112,13 @@ def desks(run: Path) -> list[Desk]:
 
 
 def relevance_desks(run: Path) -> list[Desk]:
-    """Return the samples of a run in which people were asked what the panel was asked, by name."""
-    return [desk for desk in graded_desks(run) if desk.sample.design.facts.get("of") != "audit"]
+    """Return the samples of a run's labels from which figures of all judged pairs are estimated, by name."""
+    return [desk for desk in random_desks(run) if desk.sample.design.facts.get("of") != "audit"]
+
+
+def random_desks(run: Path) -> list[Desk]:
+    """Return the samples whose answers are grades and that were drawn at random of all judged pairs, by name."""
+    return [desk for desk in graded_desks(run) if not desk.sample.of_some]
 
 
 def graded_desks(run: Path) -> list[Desk]:
@@ -126,11 +131,11 @@ def graded_desks(run: Path) -> list[Desk]:
 def settled(run: Path) -> pl.DataFrame:
     """Return the pairs that people graded: query_id, doc_id, grade, and how many pairs of the pool the row stands for.
 
-    Only drawn rows of samples on relevance, not their controls. Of a pair in several samples the first counts, by name.
+    Only drawn rows of random samples of all judged pairs, not their controls. Of a pair in several samples the first counts, by name.
     """
     rows = [
         (*row["ids"], grade, 1 / row["probability"])
-        for desk in graded_desks(run)
+        for desk in random_desks(run)
         for row, _, grade in desk.answered()
         if grade and row["expected"] is None
     ]

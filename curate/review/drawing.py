@@ -3,7 +3,7 @@
 A row shows no judge, grade, verdict or stratum, and a planted control looks like any other row.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,12 +146,22 @@ def _strata(run: Path, order: SampleOptions) -> pl.DataFrame:
 
 def draw(run: Path, order: SampleOptions) -> Sample:
     """Draw a sample of a run and freeze it in `reviews/NAME`; the same order of the same run draws the same rows."""
-    folder = run / "reviews" / order.name
-    Sample.refuse(folder)
+    Sample.refuse(run / "reviews" / order.name)
     named, planned = plan(run, order)
+    drawn = sampling_design.draw(named, {each.stratum: each.drawn for each in planned.strata}, order.seed)
+    strata = [Stratum(each.stratum, each.size, each.drawn) for each in planned.strata]
+    return frozen(run, order, drawn, strata, {"aims": dict(planned.aims), "of": order.of})
+
+
+def frozen(
+    run: Path, order: SampleOptions, drawn: pl.DataFrame, strata: Sequence[Stratum], more: Mapping[str, Json]
+) -> Sample:
+    """Freeze drawn pairs (query_id, doc_id, stratum, probability) with planted controls as a sample.
+
+    `more` are facts of its design beside the number of controls.
+    """
     scale, meanings = read_scale(run / "judge"), read_meanings(run / "judge")
     verdicts = read_table(run / "consensus", "verdicts").select(*PAIR, "verdict", "votes")
-    drawn = sampling_design.draw(named, {each.stratum: each.drawn for each in planned.strata}, order.seed)
     count = round(CONTROLS * len(drawn)) if order.controls is None else order.controls
     strangers = _strangers(run, count, order.seed, scale.labels[-1])
     if order.controls is not None and len(strangers) < order.controls:
@@ -162,13 +172,7 @@ def draw(run: Path, order: SampleOptions) -> Sample:
     controls = controls.unique(PAIR, keep="last", maintain_order=True)  # a row that stands twice tells what it is
     controls = controls.join(drawn, on=PAIR, how="anti", maintain_order="left")
     rows = pl.concat([drawn.join(verdicts, on=PAIR, maintain_order="left"), controls], how="diagonal")
-    strata = [Stratum(each.stratum, each.size, each.drawn) for each in planned.strata]
-    facts: dict[str, Json] = {
-        "controls": len(controls),
-        "random": len(strangers),
-        "aims": dict(planned.aims),
-        "of": order.of,
-    }
+    facts: dict[str, Json] = {"controls": len(controls), "random": len(strangers), **more}
     asked: dict[str, Any] = {} if scale == FIVE else {"scale": scale.to_json(), "meanings": meanings}
     design = Design(
         order.name,
@@ -181,7 +185,7 @@ def draw(run: Path, order: SampleOptions) -> Sample:
         facts,
         **asked,
     )
-    sample = Sample(folder, design, _placed(_with_texts(run, rows), order))
+    sample = Sample(run / "reviews" / order.name, design, _placed(_with_texts(run, rows), order))
     sample.freeze()
     return sample
 
