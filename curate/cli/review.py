@@ -11,6 +11,7 @@ from curate.cli.group import CommandGroup
 from curate.cli.options import AsJson, Assessor, Assessors, Folder, Formats, Port, Seed
 from curate.cli.running import open_run
 from curate.cli.tables import as_table, too_few
+from curate.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,6 +45,15 @@ Of = Annotated[
         "its published items."
     ),
 ]
+ForScores = Annotated[
+    Path | None,
+    typer.Option(
+        "--for-scores",
+        metavar="RESULTS",
+        help="Folder of an evaluation: draw from the top tens of its models, so that `curate evaluate` can correct "
+        "their scores.",
+    ),
+]
 Out = Annotated[Path | None, typer.Option(help="Folder to write to; default: the sample's own.")]
 Overlap = Annotated[float, typer.Option(help="Share of the rows that a second person reads too.")]
 Size = Annotated[int | None, typer.Option(min=1, help="Number of pairs, or items, to check.")]
@@ -75,6 +85,7 @@ def export(
     target: Target = None,
     margin: Margin = None,
     of: Of = "labels",
+    for_scores: ForScores = None,
     sample: NewName = None,
     assessors: Assessors = "assessor",
     overlap: Overlap = 0.0,
@@ -90,10 +101,11 @@ def export(
 
     Without --size and --margin the sheets of a sample that was drawn before are written again.
     """
-    from curate.review import Desk, Sample, drawing, items, paper
+    from curate.review import Desk, Sample, drawing, items, paper, scores_sample
     from curate.review.aims import purpose
 
     work, kinds = open_run(None, run), paper.kinds(formats)
+    of = _chosen(of, for_scores)
     name = sample or ("expert" if of == "labels" else of)
     if size is None and not margin and target is None and (work.folder / "reviews" / name / "design.json").is_file():
         _hand_out(Desk(Sample.find(work.folder, name)), out, kinds, as_json=as_json)
@@ -110,16 +122,27 @@ def export(
         seed=work.pipeline.head.seed if seed is None else seed,
         language=work.pipeline.head.language,
         of=of,
+        results=for_scores,
     )
     _need(work, order)
+    module = scores_sample if order.results else items if order.of_items else drawing
     if plan:
-        design = items.plan(work.folder, order) if order.of_items else drawing.plan(work.folder, order)[1]
+        design = drawing.plan(work.folder, order)[1] if module is drawing else module.plan(work.folder, order)
         answer(asdict(design), _widths(design, "items" if order.of_items else "pairs"), as_json=as_json)
         return
-    frozen = (items if order.of_items else drawing).draw(work.folder, order)
+    frozen = module.draw(work.folder, order)
     if order.aims and not order.of_items:
         typer.echo(f"drawn for: {purpose(order.aims)}", err=True)
     _hand_out(Desk(frozen), out, kinds, as_json=as_json)
+
+
+def _chosen(of: str, for_scores: Path | None) -> str:
+    """Return what a sample is of, by --of and --for-scores."""
+    if for_scores is None:
+        return of
+    if of != "labels":
+        raise ConfigError(f"--for-scores: found --of {of} beside it, expected one of them; leave out --of")
+    return "scores"
 
 
 def _need(work: "Run", order: "SampleOptions") -> None:
@@ -229,6 +252,7 @@ def _widths(planned: "SamplePlan", unit: str) -> "Iterator[str]":
         yield f"drawn for: {purpose(planned.aims)}"
     yield as_table(planned.rows(), digits=4)
     yield as_table(planned.widths(), digits=4)
+    yield from planned.notes
 
 
 def _hand_out(desk: "Desk", out: Path | None, kinds: "Sequence[Kind]", *, as_json: bool) -> None:

@@ -115,7 +115,7 @@ class AnticipatedScore:
     @cached_property
     def _squares(self) -> Floats:
         """Return the sum of squared weights of every stratum."""
-        return np.bincount(self.frame.stratum, self.weight**2, minlength=len(self.guess))
+        return np.bincount(self.frame.stratum, self.weight**2, minlength=len(self.guess)).astype(float)
 
     @cached_property
     def _size(self) -> Floats:
