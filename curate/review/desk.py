@@ -131,7 +131,8 @@ def graded_desks(run: Path) -> list[Desk]:
 def settled(run: Path) -> pl.DataFrame:
     """Return the pairs that people graded: query_id, doc_id, grade, and how many pairs of the pool the row stands for.
 
-    Only drawn rows of random samples of all judged pairs, not their controls. Of a pair in several samples the first counts, by name.
+    Only drawn rows of random samples of all judged pairs, not their controls. Of a pair in several samples the first
+    counts, by name.
     """
     rows = [
         (*row["ids"], grade, 1 / row["probability"])

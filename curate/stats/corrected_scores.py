@@ -93,6 +93,22 @@ def corrected(frame: Frame, weight: Floats, level: float = LEVEL) -> CorrectedSc
     return CorrectedScore(float(terms.sum()), quantile * math.sqrt(variance), _new(frame, terms, level))
 
 
+def nonresponse(frame: Frame, weight: Floats, drawn: Floats) -> tuple[float, float] | None:
+    """Return by how much a corrected score would move if every drawn pair without an answer were not relevant, or were.
+
+    `drawn` are the pairs drawn per stratum. None where all are answered. What lies between is how wrong a score can be
+    because of who did not answer what, beside its interval.
+    """
+    read = frame.answers >= 0
+    answered = np.bincount(frame.stratum[read], minlength=len(drawn)).astype(float)
+    if (answered >= drawn).all():
+        return None
+    hits = np.bincount(frame.stratum[read], frame.answers[read], minlength=len(drawn))
+    total, rate = np.bincount(frame.stratum, weight, minlength=len(drawn)), hits / np.maximum(answered, 1)
+    low, high = ((hits + more) / np.maximum(drawn, 1) - rate for more in (0.0, drawn - answered))
+    return float((total * low).sum()), float((total * high).sum())
+
+
 @dataclass(frozen=True)
 class AnticipatedScore:
     """The half widths that a sample of a frame is going to give, if the share of relevant pairs is the guessed one."""

@@ -1,7 +1,7 @@
 """Evaluate: score models on a folder's tasks by mteb, compare them, and write what was found.
 
 Out, in a folder: `evaluation.json` (every figure), `README.md` (the tables), `queries.parquet` (every query and model),
-a bar chart per task and scatters.
+`tops.parquet` (the first ten documents), a bar chart per task and scatters.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.progress import StepLabel, counting, waiting
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.models import figures, origin, page, tasks
+from curate.evaluation.models import corrected, figures, origin, page, tasks
 from curate.evaluation.models.board import Board
 from curate.evaluation.models.floors import floors
 from curate.evaluation.models.leads import lead
@@ -22,7 +22,7 @@ from curate.evaluation.models.scoring import scored
 from curate.evaluation.models.tasks import EvaluationTask, imported
 from curate.stages.context import home
 from curate.stats.bootstrap import FEW
-from curate.system.files import write_json, write_text
+from curate.system.files import write_json, write_table, write_text
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class EvaluationOptions:
     device: str | None = None
     out: Path | None = None
     """Where it is written; `evaluation` in the run folder without it, else `evaluation/NAME`."""
+    reviews: Path | None = None
+    """Run whose samples correct the scores; without it that of the folder."""
     seed: int = 7
     floors: bool = True
     """Whether what a score is worth without meaning is scored too."""
@@ -56,6 +58,7 @@ def evaluate(
         raise UserError("evaluate: found no model; name some with --models, or leave out --no-baselines")
     with waiting(progress, StepLabel("loading mteb")):
         imported()
+    reviews = corrected.score_reviews(_reviewed(order.reviews) or run)
     models = named(names, origin.definitions(run), order.device, progress)
     new = tasks.in_folder(order.folder)
     old = [task for source in order.legacy for task in tasks.legacy(source)]
@@ -66,7 +69,7 @@ def evaluate(
     with waiting(progress, StepLabel("testing differences")):
         found: dict[str, Any] = {
             "models": _made_by(models, new),
-            "tasks": [figures.of_task(board, order.seed) for board in known],
+            "tasks": [figures.of_task(board, order.seed, reviews) for board in known],
             "legacy": [
                 figures.of_legacy(_only(one, other), _only(other, one), order.seed)
                 for one in known
@@ -76,10 +79,13 @@ def evaluate(
             "missed": origin.missed(run),
         }
     found["notes"] = _notes(found, sorted({task.source for task in old if task.kind.mteb.type not in kinds}))
+    found["notes"] += corrected.unread(reviews)
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "evaluation.json", found)
     figures.per_query(known).write_parquet(out / "queries.parquet")
+    if not (first := figures.tops(known)).is_empty():
+        write_table(out, "tops", first)
     for name, text in page.files(found).items():
         write_text(out / name, text)
     return {**found, "folder": str(out)}
@@ -97,6 +103,13 @@ def _board(
         tell(f"{task.name}: {model.name} {found.main:.5f}" + (" (scored before)" if kept else ""))
         done.append(found)
     return Board(task, done, lead=lead(task, [each.model for each in done]))
+
+
+def _reviewed(folder: Path | None) -> Path | None:
+    """Return the run of --reviews; UserError if it is none."""
+    if folder is not None and (run := origin.run_of(folder)) is None:
+        raise UserError(f"--reviews {folder}: found no run there, expected a run folder with a sample that people read")
+    return None if folder is None else run
 
 
 def _with_floors(board: Board, order: EvaluationOptions, progress: Progress) -> Board:
@@ -136,6 +149,7 @@ def _notes(found: dict[str, Any], unmatched: Sequence[str]) -> list[str]:
             "their own, and their scores prove nothing"
         )
     notes += [each for task in found["tasks"] for each in _not_above(task)]
+    notes += [each for task in found["tasks"] for each in corrected.warnings(task["name"], task["levels"])]
     notes += [
         f"{task['name']}: {task['queries']} {task['unit']}, under {FEW}: these intervals are too narrow"
         for task in found["tasks"]

@@ -9,9 +9,11 @@ import numpy as np
 import polars as pl
 
 from curate.core.config import Json
-from curate.evaluation.models import distinctness, leads
+from curate.core.records import TABLES
+from curate.evaluation.models import corrected, distinctness, leads
 from curate.evaluation.models.against_floors import against_floors
 from curate.evaluation.models.board import Board
+from curate.evaluation.models.corrected import ScoreReview
 from curate.evaluation.models.distinctness import BenchmarkScores
 from curate.evaluation.models.mteb_models import BM25
 from curate.evaluation.models.perquery import READINGS
@@ -27,7 +29,7 @@ CLEAR = 0.05
 """Adjusted p up to which two models are told apart."""
 
 
-def of_task(board: Board, seed: int) -> dict[str, Json]:
+def of_task(board: Board, seed: int, reviews: Sequence[ScoreReview] = ()) -> dict[str, Json]:
     """Return the figures of one task."""
     task, first = board.task, board.scored[0]
     pairs, rows = _pairs(board, seed), _rows(board)
@@ -43,6 +45,8 @@ def of_task(board: Board, seed: int) -> dict[str, Json]:
         "circular": [each.model for each in board.scored if each.model in task.circular],
         "orders": leads.orders(board),
         "undecided": task.undecided if task.verdicts else 0,
+        "contested": _contested(task),
+        "levels": corrected.levels(board, reviews),
         "verdicts": bool(task.verdicts),
         "graded": bool(task.gains),
         "scores": rows[: len(board.scored)],
@@ -54,6 +58,15 @@ def of_task(board: Board, seed: int) -> dict[str, Json]:
         "headroom": _headroom(board),
         "difficulty": _hardness(board, seed),
     }
+
+
+def _contested(task: EvaluationTask) -> dict[str, Json] | None:
+    """Return how many of a task's judged pairs are contested; None where no verdict is known."""
+    said = [verdict for row in task.verdicts.values() for verdict in row.values()]
+    if not said:
+        return None
+    count = said.count("contested")
+    return {"pairs": count, "judged": len(said), "share": round(count / len(said), DIGITS)}
 
 
 def _rows(board: Board) -> list[Json]:
@@ -226,6 +239,18 @@ def per_query(boards: Sequence[Board]) -> pl.DataFrame:
             }
             parts.append(pl.DataFrame(columns))
     return pl.concat(parts, how="diagonal").sort("task", "query_id", "model") if parts else pl.DataFrame()
+
+
+def tops(boards: Sequence[Board]) -> pl.DataFrame:
+    """Return the `tops` table: every model's first ten documents for every query, of tasks that search a corpus."""
+    rows = [
+        (board.task.name, query, each.model, rank, doc)
+        for board in boards
+        for each in board.scored
+        for query, top in zip(each.queries, each.top, strict=False)  # empty where nothing was searched
+        for rank, doc in enumerate(top, start=1)
+    ]
+    return pl.DataFrame(rows, TABLES["tops"], orient="row")
 
 
 def _rounded(value: Json) -> Json:
