@@ -37,8 +37,8 @@ def missed(run: Path | None) -> dict[str, Json]:
 
     `samples`: of every review sample the share of the panel's negatives and of contested pairs that people found
     relevant, and of all relevant pairs of the pool the share that the panel found and the one that it contests.
-    `published`: the same of the labels
-    that experts' answers made. `capture` and `below`: what lies outside the pool, by `curate check pool`.
+    `published`: the same of the labels that experts' answers made. `capture` and `below`: what lies outside the pool,
+    by `curate check pool`.
     """
     if run is None:
         return {}

@@ -107,8 +107,8 @@ def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
 def _readings(task: Figures) -> str:
     """Return what the columns of scores are, and why one of them leads."""
     median = (
-        " The first column takes the gain of the judges' median grade, contested pairs included: orders and differences "
-        "go by it."
+        " The first column takes the gain of the judges' median grade, contested pairs included; orders and "
+        "differences go by it."
     )
     return (
         "\nStock counts contested pairs as not relevant; condensed takes contested and incomplete ones out of the "
@@ -226,12 +226,9 @@ def _notes(found: Figures) -> Iterator[str]:
 def _pictures(found: Figures) -> Iterator[tuple[str, str]]:
     """Yield name and text of a bar chart per task, and of a scatter: against legacy tasks, else against speed."""
     for task in found["tasks"]:
+        by = task["lead"]
         rows = [
-            (
-                marked(row["model"], row.get("floor", "")),
-                row["lead"],
-                *(row[task["lead"]][end] for end in ("low", "high")),
-            )
+            (marked(row["model"], row.get("floor", "")), row["lead"], row[by]["low"], row[by]["high"])
             for row in sorted([*task["scores"], *task["floors"]], key=lambda row: -row["lead"])
         ]
         title = f"{task['shown']}, {task['name']}"
