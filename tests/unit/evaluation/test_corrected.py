@@ -13,7 +13,7 @@ import pytest
 from curate.core.errors import DataError
 from curate.evaluation.models import corrected, leads
 from curate.evaluation.models.board import Board
-from curate.evaluation.models.corrected import Pair, ScoreReview
+from curate.evaluation.models.corrected import ScoreReview
 from curate.evaluation.models.leads import lead
 from curate.evaluation.models.scorers import RerankingScorer, RetrievalScorer
 from curate.evaluation.models.scoring import Scored
