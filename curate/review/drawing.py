@@ -181,7 +181,7 @@ def frozen(
     controls = pl.concat([strangers, known(order.known, scale)])
     controls = controls.unique(PAIR, keep="last", maintain_order=True)  # a row that stands twice tells what it is
     controls = controls.join(drawn, on=PAIR, how="anti", maintain_order="left")
-    rows = pl.concat([drawn.join(verdicts, on=PAIR, maintain_order="left"), controls], how="diagonal")
+    rows = pl.concat([drawn.join(verdicts, on=PAIR, how="left", maintain_order="left"), controls], how="diagonal")
     facts: dict[str, Json] = {"controls": len(controls), "random": len(strangers), **more}
     asked: dict[str, Any] = {} if scale == FIVE else {"scale": scale.to_json(), "meanings": meanings}
     design = Design(

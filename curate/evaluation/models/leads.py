@@ -38,13 +38,14 @@ def orders(board: Board) -> list[Json]:
     if not board.task.verdicts or board.task.gains or len(board.scored) < 2:
         return []
     scores = {name: _scores(board, name) for name in known}
-    return [
-        {"one": one, "other": other, **{name: _round(tau(scores[one], scores[other])) for name, tau in TAUS.items()}}
-        for one, other in combinations(known, 2)
-    ]
+    return [_alike(one, other, scores[one], scores[other]) for one, other in combinations(known, 2)]
 
 
-TAUS = {"tau_b": tau_b, "tau_ap": tau_ap}
+def _alike(one: str, other: str, first: Mapping[str, float], second: Mapping[str, float]) -> Json:
+    """Return tau-b and tau_AP; neither where one of the two orders nothing, as all its scores are one."""
+    alike = tau_b(first, second)
+    above = None if alike is None else tau_ap(first, second)
+    return {"one": one, "other": other, "tau_b": _round(alike), "tau_ap": _round(above)}
 
 
 def _scores(board: Board, reading: str) -> Mapping[str, float]:
