@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from curate.review.planning import SamplePlan
     from curate.runs.run import Run
 
+Contested = Annotated[
+    bool,
+    typer.Option(
+        "--contested",
+        help="Have people settle contested pairs: those of the retrievers' top tens first (all of these without "
+        "--size), then the others by rank.",
+    ),
+]
 Controls = Annotated[
     int | None, typer.Option(help="Number of random documents planted as controls; default: 2 % of the size.")
 ]
@@ -36,7 +44,10 @@ Margin = Annotated[
 ]
 Named = Annotated[str | None, typer.Option("--sample", help="Name of the sample; default: the newest of the run.")]
 NewName = Annotated[
-    str | None, typer.Option("--sample", help="Name of the new sample; default: expert, or what --of names.")
+    str | None,
+    typer.Option(
+        "--sample", help="Name of the new sample; default: expert, or what is drawn: --of, accept, contested."
+    ),
 ]
 Of = Annotated[
     str,
@@ -61,7 +72,7 @@ Target = Annotated[
     str | None,
     typer.Option(
         help="Figure that the sample is drawn for: both (precision and recall of the positives; the default), "
-        "precision, recall, or agreement."
+        "precision, recall, or agreement; or accept, for the threshold that consensus.accept asks for."
     ),
 ]
 Widths = Annotated[bool, typer.Option("--plan", help="Print the intervals that the size will give; write nothing.")]
@@ -85,6 +96,7 @@ def export(
     target: Target = None,
     margin: Margin = None,
     of: Of = "labels",
+    contested: Contested = False,
     for_scores: ForScores = None,
     sample: NewName = None,
     assessors: Assessors = "assessor",
@@ -101,19 +113,25 @@ def export(
 
     Without --size and --margin the sheets of a sample that was drawn before are written again.
     """
+    from curate.cli import review_some
     from curate.review import Desk, Sample, drawing, items, paper, scores_sample
     from curate.review.aims import purpose
 
-    work, kinds = open_run(None, run), paper.kinds(formats)
-    of = _chosen(of, for_scores)
-    name = sample or ("expert" if of == "labels" else of)
-    if size is None and not margin and target is None and (work.folder / "reviews" / name / "design.json").is_file():
+    work, kinds, of = open_run(None, run), paper.kinds(formats), _chosen(of, for_scores)
+    some = review_some.chosen(of, target, margin, contested=contested)
+    name = sample or some or ("expert" if of == "labels" else of)
+    if (
+        size is None
+        and not margin
+        and target in (None, some)
+        and (work.folder / "reviews" / name / "design.json").is_file()
+    ):
         _hand_out(Desk(Sample.find(work.folder, name)), out, kinds, as_json=as_json)
         return
     order = drawing.SampleOptions(
         name=name,
-        size=size,
-        target=target,
+        size=review_some.size(work, size) if contested else size,
+        target=None if some else target,
         margins=margin or (),
         assessors=[name.strip() for name in assessors.split(",") if name.strip()],
         overlap=overlap,
@@ -125,6 +143,11 @@ def export(
         results=for_scores,
     )
     _need(work, order)
+    if some:
+        drawn = review_some.draw(work, order, some, plan=plan, as_json=as_json)
+        if drawn is not None:
+            _hand_out(Desk(drawn), out, kinds, as_json=as_json)
+        return
     module = scores_sample if order.results else items if order.of_items else drawing
     if plan:
         design = drawing.plan(work.folder, order)[1] if module is drawing else module.plan(work.folder, order)
@@ -200,6 +223,11 @@ def report(run: Folder = None, sample: Named = None, as_json: AsJson = False) ->
     desk = _desk(run, sample)
     if desk.sample.of_items:
         _of_items(desk, as_json=as_json)
+        return
+    if desk.sample.of_some:
+        from curate.cli import review_some
+
+        review_some.report(desk, as_json=as_json)
         return
     figures: dict[str, Any] = proof.prove(desk)
     final = published.prove(desk.sample.folder.parents[1])

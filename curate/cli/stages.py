@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 HELP = {
     "ingest": "Read queries, corpus and qrels; merge exact duplicates.",
     "consensus": "Turn ratings into verdicts and measure agreement.",
-    "resolve": "Write the final labels: those of the panel, or of experts where they checked a pair.",
+    "resolve": "",
     "report": "Write the run's report as one HTML file.",
 }
 
@@ -46,7 +46,7 @@ def add_to(app: typer.Typer) -> None:
     """Add the commands to the program."""
     app.command("run")(reporting(run))
     for name, text in HELP.items():
-        app.command(name, help=text)(reporting(_plain(name)))
+        app.command(name, help=text or None)(reporting(resolve if name == "resolve" else _plain(name)))
         if name == "ingest":  # keep `--help` in the order of the pipeline
             for command in (mask, diversify, pool, judge):
                 app.command(command.__name__)(reporting(command))
@@ -187,6 +187,36 @@ def judge(
 
         count = write(folder, record)
         output_mode.put({"ratings": count, "record": str(record)}, f"ratings: {count:,} in {record}")
+
+
+def resolve(
+    pipeline: File = None,
+    run: Folder = None,
+    assign: Assign = None,
+    force: Force = False,
+    plan: Plan = False,
+    retry: Retry = False,
+    max_cost: MaxCost = None,
+    yes: Yes = False,
+    offline: Offline = False,
+    as_json: PlanAsJson = False,
+) -> None:
+    """Write the final labels: those of the panel, of experts where they checked a pair, or of what consensus adds."""
+    if plan:
+        from curate.stages.resolve import planned
+
+        work = open_run(pipeline, run, assign or [])
+        print_plan(work, allowed(max_cost, yes, retry=retry), lambda: work.look("resolve", planned), 4, as_json)
+        return
+    only_plans(as_json)
+    go(
+        ["resolve"],
+        pipeline,
+        run,
+        assign or [],
+        force or retry,
+        allowed(max_cost, yes, retry=retry, offline=offline),
+    )
 
 
 def export(

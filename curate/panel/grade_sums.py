@@ -8,12 +8,14 @@ holds for the frame alone.
 import polars as pl
 
 from curate.core.errors import DataError
+from curate.core.records import Columns
 from curate.core.scale import Scale
 from curate.panel.voting import ACCEPTED, PAIR
 
+FRAME: Columns = {"query_id": pl.String, "doc_id": pl.String, "sum": pl.Int64}
+"""Columns of a frame."""
 MEAN = 1
 """Mean gain of a judge's grade at the lower end of the frame."""
-FRAME = {"query_id": pl.String, "doc_id": pl.String, "sum": pl.Int64}
 
 
 def with_sums(verdicts: pl.DataFrame, scale: Scale) -> pl.DataFrame:

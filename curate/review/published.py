@@ -9,7 +9,7 @@ panel's label, and the first reader's answer says whether that is right.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -33,14 +33,15 @@ def prove(run: Path, resolved: Path | None = None) -> dict[str, Json] | None:
     None where the labels are the panel's, and on a scale without a cut, whose labels are not relevant or not.
     `kappa` is that of the labels and people on the pairs that are decided, `counts` the pairs by verdict, of the panel
     and published, `samples` whose answers were labels. `outdated` says that other answers than those that there are now
-    made the labels, or that the samples were not drawn of one panel's verdicts; then no figure is defined.
+    made the labels, or that the samples were not drawn of one panel's verdicts; then no figure is defined. Nor is one
+    where something `beyond` the policy and random samples made labels: their errors are in no sample's strata.
     `resolved` is the folder of the stage `resolve`, if it is not in its place yet.
     """
     resolved = resolved or run / "resolve"
     facts = _facts(resolved)
     if facts.get("policy") != EXPERTS or not facts.get("reviewed") or not read_scale(run / "judge").relevant:
         return None
-    named = facts.get("samples")
+    named, beyond = facts.get("samples"), cast("Sequence[str]", facts.get("beyond") or ())
     desks = [desk for desk in relevance_desks(run) if named is None or desk.sample.design.name in named]
     sizes = [{each.name: each.size for each in desk.sample.design.strata} for desk in desks]
     verdicts = read_table(resolved, "verdicts").select(*PAIR, "verdict")
@@ -49,11 +50,13 @@ def prove(run: Path, resolved: Path | None = None) -> dict[str, Json] | None:
     labels = pairs.join(verdicts, on=PAIR, how="left", maintain_order="left")["verdict"].to_list()
     read = list(zip(rows.values(), labels, strict=True))
     counts = dict(verdicts.group_by("verdict").len().iter_rows())
-    fits = bool(sizes) and all(each == sizes[0] for each in sizes) and _explained(sizes[0], read) == counts
+    alike = bool(sizes) and all(each == sizes[0] for each in sizes)
+    fits = not beyond and alike and _explained(sizes[0], read) == counts
     return {
         "samples": [desk.sample.design.name for desk in desks],
         "read": len(read),
-        "outdated": not fits,
+        "outdated": not fits and not beyond,
+        "beyond": list(beyond),
         **_figures(sizes[0] if fits else {}, read if fits else []),
     }
 

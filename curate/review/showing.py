@@ -65,6 +65,11 @@ def people(proof: Proof) -> dict[str, Json]:
 
 def note(final: Proof) -> str:
     """Return what a reader must know of the figures of published labels."""
+    if final["beyond"]:
+        return (
+            f"nothing is said of the published labels, for {', and '.join(final['beyond'])}; draw a sample of its own "
+            "to measure them"
+        )
     if final["outdated"]:
         return (
             "the published labels come from other answers than those that there are, so nothing is said of them; "

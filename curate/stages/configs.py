@@ -6,7 +6,7 @@ They stand apart from the work, so that a pipeline file is checked without impor
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag, field_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from curate.core.config import Section
 from curate.panel.rules import ConsensusRule
@@ -35,6 +35,14 @@ def _form(policy: object) -> str:
     return "dict[rule]" if isinstance(policy, Mapping | ConsensusRule) else "literal[name]"
 
 
+class AcceptConfig(Section):
+    """A threshold on the sum of grades that people prove, in the place of the policy's positives."""
+
+    wrong: float = Field(gt=0, lt=1, description="share of the accepted pairs that people call wrong, at most")
+    confidence: float = Field(default=0.9, gt=0.5, lt=1, description="of that bound, one-sided")
+    sample: str = Field(default="accept", description="of `curate review export --target accept`, which proves it")
+
+
 class ConsensusConfig(Section):
     """How votes become verdicts."""
 
@@ -44,6 +52,21 @@ class ConsensusConfig(Section):
     """How votes decide, by name or by thresholds; `curate agree` shows what each makes of the run's ratings."""
     corpus: Literal["full", "refined"] = "full"
     """refined drops documents that are contested or incomplete somewhere and positive nowhere."""
+    accept: AcceptConfig | None = Field(
+        default=None,
+        description="publish as relevant all pairs from a sum of grades on for which a review proves the wrong share",
+    )
+    settle: str | None = Field(
+        default=None, description="judge outside of the panel that decides what people left contested, counted apart"
+    )
+
+    @model_validator(mode="after")
+    def _one_promise(self) -> "ConsensusConfig":
+        if self.accept is not None and self.settle is not None:
+            raise ValueError(
+                "accept and settle: what a judge settles is outside of what a review promises; leave one of them out"
+            )
+        return self
 
 
 class ResolveConfig(Section):

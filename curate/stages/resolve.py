@@ -1,12 +1,15 @@
 """Resolve: the final labels, which are the panel's, or experts' where they read a pair.
 
-In: verdicts of `consensus`, and with `expert-over-panel` the answers in the run's `reviews` folder. Out: `verdicts` and
-`qrels` as they are exported, `overrides` (pairs whose verdict an expert changed), and `dropped` (documents that a
-refined corpus leaves out, less those that an expert found relevant). The verdicts of `consensus` stay as they are, so
-that a sample which was drawn from them stays a sample of them.
+In: verdicts of `consensus`, and with `expert-over-panel` the answers in the run's `reviews` folder. With
+`consensus.accept` a threshold on the sum of grades, which a review proved, decides what is relevant; with
+`consensus.settle` a judge decides what is contested still after people. The column `policy` says who decided. Out:
+`verdicts` and `qrels` as they are exported, `overrides` (pairs whose verdict an expert changed), and `dropped`
+(documents that a refined corpus leaves out, less those that became relevant). The verdicts of `consensus` stay as they
+are, so that a sample which was drawn from them stays a sample of them.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -14,12 +17,16 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, suggestion
 from curate.core.records import TABLES, VERDICTS
 from curate.core.scale import Scale
-from curate.panel import voting
+from curate.panel import grade_sums, voting
 from curate.panel.sampling_design import DECIDED
-from curate.panel.voting import EXPERTS, PAIR
-from curate.review import ADJUDICATED, Desk, Sample, texts
+from curate.panel.voting import EXPERTS, PAIR, SETTLED
+from curate.review import ADJUDICATED, Desk, Sample, accepted_wording, texts
+from curate.review.accepted import ProvedThreshold
+from curate.stages.asking import settling
+from curate.stages.asking.settling import Settled
 from curate.stages.configs import ResolveConfig as Config
 from curate.stages.context import Context, Report, Stage
+from curate.stages.facts import billing, threshold
 from curate.system.files import frame, write_table
 
 
@@ -60,7 +67,12 @@ def run(config: Config, context: Context) -> Report:
     desks = [desk for desk in every if desk.sample.scale == context.scale]
     reviews, outdated = _reviews(desks, context)
     experts = opinions(reviews, context.scale).join(panel, on=PAIR, how="semi")
-    verdicts, overrides = resolve(panel, experts)
+    proved = threshold.proved(context)
+    accepted = grade_sums.publish(panel, context.scale, proved.least) if proved and proved.least is not None else panel
+    verdicts, overrides = resolve(accepted, experts)
+    settled = _settled(verdicts, context)
+    if settled is not None:
+        verdicts = grade_sums.settle(verdicts, settled.grades, context.scale, SETTLED + settled.judge)
     qrels = verdicts.filter(pl.col("verdict") == "relevant").select(*PAIR, score=pl.lit(1))
     wanted = (pl.col("table") == "corpus") & pl.col("id").is_in(qrels["doc_id"].unique().to_list())
     tables = {"verdicts": verdicts, "qrels": qrels, "overrides": overrides, "dropped": removed.filter(~wanted)}
@@ -75,10 +87,62 @@ def run(config: Config, context: Context) -> Report:
         "overridden": len(overrides),
         "disputed": experts["expert"].null_count(),
         "outdated": outdated,
+        **_beyond(proved, settled, verdicts, desks if len(experts) else ()),
     }
     decided = int(verdicts["verdict"].is_in(list(DECIDED)).sum())
-    notes = [*_foreign(every, desks), *_notes(config, desks, facts, _moved(panel, verdicts))]
-    return Report(len(panel), decided, len(verdicts) - decided, facts=facts, notes=notes)
+    moved = _moved(accepted, resolve(accepted, experts)[0])
+    notes = [*_foreign(every, desks), *_notes(config, desks, facts, moved), *_other_notes(facts)]
+    return Report(
+        len(panel),
+        decided,
+        len(verdicts) - decided,
+        cost=settled.paid.amount if settled else 0.0,
+        unfinished=settled.unfinished if settled else "",
+        facts=facts,
+        notes=notes,
+    )
+
+
+def _settled(verdicts: pl.DataFrame, context: Context) -> Settled | None:
+    """Return what the judge of `consensus.settle` says of the contested pairs; None if it names none."""
+    name = settling.judge_of(context)
+    if name is None:
+        return None
+    settling.refuse_spared(verdicts)
+    return settling.settle(name, verdicts.filter(pl.col("verdict") == "contested").select(PAIR), context)
+
+
+def _beyond(
+    proved: ProvedThreshold | None, settled: Settled | None, verdicts: pl.DataFrame, desks: Sequence[Desk]
+) -> dict[str, Json]:
+    """Return what decided besides the policy, and as `beyond` why no sample measures the labels; empty for nothing."""
+    found: dict[str, Json] = {}
+    beyond: list[Json] = []
+    if proved is not None:
+        found["accept"] = proved.facts
+    if proved is not None and proved.least is not None:
+        beyond.append("a threshold on the sum of grades made them")
+    if settled is not None:
+        own = verdicts.filter(pl.col("policy") == SETTLED + settled.judge)
+        counts: dict[str, Json] = {name: int((own["verdict"] == name).sum()) for name in DECIDED}
+        left = int((verdicts["verdict"] == "contested").sum())
+        found["settle"] = {"judge": settled.judge, "key": settled.key, "pairs": len(own), **counts, "left": left}
+        found |= billing.facts(settled.paid)
+        beyond.append(f"{settled.judge} settled what was contested")
+    if some := [desk.sample.design.name for desk in desks if desk.sample.of_some]:
+        beyond.append(f"answers of samples that are not of all pairs are among them ({', '.join(some)})")
+    return {**found, "beyond": beyond} if beyond else found
+
+
+def _other_notes(facts: Mapping[str, Any]) -> list[str]:
+    """Return what a threshold or a settling judge made of the labels."""
+    notes = accepted_wording.sentences(facts["accept"]) if "accept" in facts else []
+    if settled := facts.get("settle"):
+        notes.append(
+            f"consensus.settle: {settled['judge']}, one judge, decided {settled['pairs']:,} contested pairs: "
+            f"{settled['relevant']:,} relevant, {settled['not relevant']:,} not; {settled['left']:,} still are"
+        )
+    return notes
 
 
 def _reviews(desks: Sequence[Desk], context: Context) -> tuple[pl.DataFrame, int]:
@@ -143,8 +207,32 @@ def _desks(config: Config, context: Context) -> list[Desk]:
 
 
 def fingerprint(config: Config, context: Context) -> Json:
-    """Return the digests of everything that experts said."""
-    return {desk.sample.folder.name: desk.digest for desk in _desks(config, context)}
+    """Return the digests of everything that experts said, and what identifies who else decides."""
+    found: dict[str, Json] = {desk.sample.folder.name: desk.digest for desk in _desks(config, context)}
+    if asked := threshold.wanted(context):
+        desk = threshold.desk_of(context, asked)
+        found["consensus.accept"] = {**asked.model_dump(), "answers": desk.digest if desk else None}
+    if name := settling.judge_of(context):
+        found["consensus.settle"] = {name: settling.identity(name, context)}
+    return found
 
 
-STAGE = Stage("resolve", Config, ("diversify", "consensus"), run, fingerprint, head=(), version=2)
+def preflight(_config: Config, context: Context) -> None:
+    """Check the key of a judge that settles; ConfigError says what to type."""
+    if name := settling.judge_of(context):
+        settling.preflight(name, context)
+
+
+def planned(config: Config, context: Context) -> list[dict[str, Json]]:
+    """Return a row for what a settling judge would be sent; none without one."""
+    name = settling.judge_of(context)
+    if name is None:
+        return []
+    panel = context.read("consensus", "verdicts")
+    settling.refuse_spared(panel)
+    reviews, _ = _reviews([desk for desk in _desks(config, context) if desk.sample.scale == context.scale], context)
+    verdicts, _ = resolve(panel, opinions(reviews, context.scale).join(panel, on=PAIR, how="semi"))
+    return settling.planned(name, verdicts.filter(pl.col("verdict") == "contested").select(PAIR), context)
+
+
+STAGE = Stage("resolve", Config, ("diversify", "consensus"), run, fingerprint, preflight, head=(), version=2)

@@ -52,10 +52,10 @@ def odds(
     reviews: int = REVIEWS,
 ) -> AcceptanceOdds:
     """Return how reviews of a pool end; strata stand strictest first, `rates` are their anticipated wrong shares."""
-    size, drawn = (np.array(each, dtype=np.int64) for each in (sizes, answered))
-    bad = np.rint(size * np.array(rates)).astype(np.int64)
-    random = np.random.default_rng(seed)
-    hits = random.hypergeometric(bad, size - bad, drawn, size=(reviews, len(size)))
+    size, drawn = (np.array(each, dtype=np.float64) for each in (sizes, answered))
+    bad: Floats = np.rint(size * np.array(rates))
+    good, evil, read = (each.astype(np.int64) for each in (size - bad, bad, drawn))
+    hits = np.random.default_rng(seed).hypergeometric(evil, good, read, size=(reviews, len(size))).astype(np.float64)
     bounds = upper_bounds(size, drawn, hits, confidence)
     tested = np.cumsum(drawn) >= least_answers(wrong, confidence)
     passed = np.logical_and.accumulate((bounds <= wrong) | ~tested, axis=1) & tested

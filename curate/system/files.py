@@ -129,11 +129,11 @@ def frame(name: str, rows: Iterable[Mapping[str, object]] = ()) -> pl.DataFrame:
     return pl.DataFrame([[row.get(column) for column in table] for row in rows], schema=table, orient="row")
 
 
-def write_table(folder: Path, name: str, table: pl.DataFrame) -> None:
-    """Write a table as `<name>.parquet`, columns and types as in `records.TABLES`."""
+def write_table(folder: Path, name: str, table: pl.DataFrame, columns: Columns | None = None) -> None:
+    """Write a table as `<name>.parquet`, columns and types as in `records.TABLES`, or the `columns` that are given."""
     import pyarrow.parquet as pq
 
-    whole = table.select(pl.col(column).cast(kind) for column, kind in TABLES[name].items())
+    whole = table.select(pl.col(column).cast(kind) for column, kind in (columns or TABLES[name]).items())
     with replacing(folder / f"{name}.parquet") as beside:  # pyarrow says "disk full" as OSError, polars does not
         pq.write_table(whole.to_arrow(), beside, compression="zstd", write_statistics=False)
 

@@ -16,11 +16,11 @@ from curate.formats.exporters.candidates import Rerank
 from curate.formats.exporters.graded import Gain, gains
 from curate.formats.kinds.checks import listed
 from curate.ledger import Ledger
-from curate.panel import voting
+from curate.panel import grade_sums, voting
 from curate.panel.judges.replay import Config as Recorded
 from curate.panel.judges.replay import Replay
 from curate.panel.rating import TEXTS
-from curate.panel.voting import EXPERTS, PAIR
+from curate.panel.voting import EXPERTS, PAIR, SETTLED
 from curate.verify.differences import names
 
 _GRADED = ("graded", "graded judged", "qrels", "judged")
@@ -66,7 +66,8 @@ class Votes:
         if self._last and self._last[2] == made and self._last[0].equals(pairs) and self._last[1].equals(verdicts):
             return self._last[3]
         both = _both(pairs, verdicts, made, self)
-        found = Derived(_decided(both, verdicts, made), list(_otherwise(both)))
+        settling = _settling(pairs, made, self)
+        found = Derived(_decided(both, verdicts, made, settling), [*_otherwise(both), *_unknown(settling, made)])
         self._last = pairs, verdicts, made, found
         return found
 
@@ -85,11 +86,19 @@ def _both(pairs: pl.DataFrame, verdicts: pl.DataFrame, made: Made, votes: Votes)
     return both.with_columns(grade=pl.when(~spared).then("said"), status=status)
 
 
-def _decided(both: pl.DataFrame, verdicts: pl.DataFrame, made: Made) -> pl.DataFrame:
-    """Return the verdicts that follow from the ledger; what experts decided stays theirs."""
-    decided = voting.decide(
-        _with_others(both, made), list(made["panel"]), voting.loaded(made["policy"]), scale_of(made)
-    )
+def _decided(both: pl.DataFrame, verdicts: pl.DataFrame, made: Made, settling: pl.DataFrame | None) -> pl.DataFrame:
+    """Return the verdicts that follow from the ledger; what experts decided stays theirs.
+
+    A threshold on the sum of grades, or a judge that settled what was contested, decides as the manifest says.
+    """
+    scale = scale_of(made)
+    decided = voting.decide(_with_others(both, made), list(made["panel"]), voting.loaded(made["policy"]), scale)
+    if "accept" in made:
+        decided = grade_sums.publish(decided, scale, made["accept"]["least"])
+    if settling is not None:
+        decided = grade_sums.settle(
+            decided, settling.rename({"said": "grade"}), scale, SETTLED + made["settle"]["name"]
+        )
     people = pl.col("by") == EXPERTS
     return (
         decided.join(verdicts.select(*PAIR, was="verdict", by="policy"), on=PAIR)
@@ -99,6 +108,21 @@ def _decided(both: pl.DataFrame, verdicts: pl.DataFrame, made: Made) -> pl.DataF
         )
         .select(*TABLES["verdicts"])
     )
+
+
+def _settling(pairs: pl.DataFrame, made: Made, votes: "Votes") -> pl.DataFrame | None:
+    """Return what the judge that settled contested pairs says of every pair; None where no judge did."""
+    return _said(pairs, made["settle"]["name"], made["settle"], votes, made) if "settle" in made else None
+
+
+def _unknown(settling: pl.DataFrame | None, made: Made) -> Iterator[str]:
+    """Yield that the ledger holds less of the settling judge than the manifest says it settled."""
+    known = 0 if settling is None else settling["said"].drop_nulls().len()
+    if settling is not None and known < made["settle"]["pairs"]:
+        yield (
+            f"verdicts.parquet: {made['settle']['pairs']:,} pairs are said to be settled by {made['settle']['name']}, "
+            f"and the ledger holds {known:,} grades of that judge"
+        )
 
 
 def _said(pairs: pl.DataFrame, name: str, judge: Made, votes: Votes, made: Made) -> pl.DataFrame:

@@ -31,7 +31,7 @@ from curate.core.config import Json, digest
 from curate.core.protocols import Benchmark
 from curate.formats.kinds import kinds, words
 from curate.formats.kinds.kind import BenchmarkKind
-from curate.panel.voting import EXPERTS
+from curate.panel.voting import ACCEPTED, EXPERTS, SETTLED, by_policy
 from curate.system.resources import template
 
 if TYPE_CHECKING:
@@ -78,8 +78,10 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
             front=front_matter(front),
             name=benchmark.name,
             language=benchmark.language,
-            policies=[each for each in policies if each != EXPERTS],
+            policies=benchmark.verdicts.filter(by_policy())["policy"].unique().sort().to_list(),
             experts_decide=EXPERTS in policies,
+            accepted=ACCEPTED in policies,
+            settled_by=", ".join(name.removeprefix(SETTLED) for name in policies if name.startswith(SETTLED)),
             kind=kind,
             code=code,
             task=front["mteb"]["name"],

@@ -55,6 +55,11 @@ def permit(
         raise BudgetError("\n".join([f"{verb} would send:", *_listed(found, context), remedy]), _rows(found, context))
 
 
+def planned_rows(run: PanelRun) -> list[billing.Row]:
+    """Return a row per language model that still has to be asked: calls, tokens, cost at most."""
+    return _rows(plans(run), run.context)
+
+
 def _listed(found: Mapping[str, CostEstimate], context: Context) -> list[str]:
     """Return plans as lines of text, of several also what they come to in all."""
     lines = [f"  {name}: {each.said()}" for name, each in found.items()]

@@ -1,11 +1,14 @@
 """What the manifest of an export says of how its labels were made, so that they can be derived again."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from curate.core.config import Json
 from curate.core.protocols import Benchmark
 from curate.formats.kinds import kinds
-from curate.panel.voting import EXPERTS
+from curate.panel.voting import EXPERTS, SETTLED
 from curate.stages.asking.panel import ASKED
 from curate.stages.context import Context
 from curate.stages.export.config import Config
@@ -21,10 +24,24 @@ def made_from(
     return {
         **made_by_panel(context, benchmark, judged, prefixed=prefixed),
         "experts": experts,
+        **_beyond(context, benchmark),
         "overridden": exported(context.read("resolve", "overrides"), benchmark, prefixed=prefixed).height,
         **({} if config.gain is None else {"graded": {"labels": config.labels, **config.gain.model_dump()}}),
         "rerank": config.rerank.model_dump(),
     }
+
+
+def _beyond(context: Context, benchmark: Benchmark) -> dict[str, Json]:
+    """Return what decided besides the policy: a threshold on the sum of grades (`accept`), a judge (`settle`)."""
+    resolved: Mapping[str, Any] = context.done("resolve").facts
+    found: dict[str, Json] = {}
+    if (accepted := resolved.get("accept")) and accepted["threshold"]:
+        found["accept"] = {**accepted["threshold"], "promised": accepted["wrong"], "confidence": accepted["confidence"]}
+    if settled := resolved.get("settle"):
+        by = pl.col("policy") == SETTLED + settled["judge"]
+        pairs = benchmark.verdicts.filter(by).height
+        found["settle"] = {"name": settled["judge"], **settled["key"], "pairs": pairs}
+    return found
 
 
 def made_of_kinds(context: Context, benchmark: Benchmark) -> dict[str, Json]:

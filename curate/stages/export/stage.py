@@ -12,14 +12,13 @@ from typing import Any
 
 import polars as pl
 
-from curate.core.config import Json, check
+from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel
 from curate.core.protocols import Benchmark
 from curate.core.scale import Scale
 from curate.formats.exporters import EXPORTERS, OF_CANDIDATES, integrity, manifest
 from curate.formats.exporters.candidates import candidates
-from curate.formats.exporters.graded import Gain, gains
 from curate.formats.exporters.ids import prefixed
 from curate.formats.exporters.triples import alone
 from curate.formats.kinds import kinds, stages
@@ -27,12 +26,11 @@ from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
-from curate.stages.export import shortcuts
+from curate.stages.export import graded_labels, shortcuts
 from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from, made_of_kinds
 from curate.stages.facts import card_facts
 from curate.stages.facts.reckoning import NO_POSITIVE, nothing_left
-from curate.stages.judge.config import Config as JudgeConfig
 from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus
 from curate.system.files import frame, read_json, write_table
 
@@ -47,7 +45,7 @@ def run(config: Config, context: Context) -> Report:
     removed = frozenset(dropped.filter(pl.col("table") == "corpus")["id"])
     # All that is made below knows only documents that the corpus still holds.
     verdicts = judged.filter(~pl.col("doc_id").is_in(sorted(removed)))
-    graded = _graded(config, context, verdicts)
+    graded = graded_labels.made(config, context, verdicts)
     if graded is not None:
         positives = positives.join(graded.filter(pl.col("score") > 0), on="query_id", how="semi")
     queries = _with_a_positive(context, positives)
@@ -92,9 +90,10 @@ def run(config: Config, context: Context) -> Report:
         "formats": list(config.formats),
         "residual": suspicious,
         "overridden": context.done("resolve").facts["overridden"],
+        "beyond": {name: fact for name, fact in context.done("resolve").facts.items() if name in ("accept", "settle")},
         "shortcuts": tried,
     }
-    notes = [*_notes(config, common, short, renamed, suspicious), *_of_graded(benchmark), *warned]
+    notes = [*_notes(config, common, short, renamed, suspicious), *graded_labels.notes(benchmark), *warned]
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
@@ -114,16 +113,6 @@ def _queries_of(table: pl.DataFrame) -> list[pl.Series]:
     if "side" in table:
         return [table.filter(pl.col("side") == "queries")["item_id"]]
     return [table["query_id"]] if "query_id" in table else []
-
-
-def _graded(config: Config, context: Context, verdicts: pl.DataFrame) -> pl.DataFrame | None:
-    """Return the graded labels of judged pairs; None where labels are binary alone."""
-    if config.gain is None:
-        return None
-    overrides = context.read("resolve", "overrides")
-    choose = context.scale.lower_median if config.grade == "lower-median" else context.scale.minimum
-    settled = overrides.with_columns(grade=pl.col("grades").map_elements(choose, pl.String, skip_nulls=False))
-    return gains(verdicts, context.scale, config.gain, settled)
 
 
 def _with_a_positive(context: Context, positives: pl.DataFrame) -> pl.DataFrame:
@@ -196,15 +185,6 @@ def _counted(benchmark: Benchmark, context: Context, label: str) -> Benchmark:
     return replace(benchmark, corpus=CountedCorpus(benchmark.corpus, context.progress, StepLabel(label, "documents")))
 
 
-def _of_graded(benchmark: Benchmark) -> list[str]:
-    """Return how many graded labels there are, as a sentence; none for binary labels alone."""
-    if benchmark.graded is None:
-        return []
-    gaining = benchmark.graded.filter(pl.col("score") > 0)
-    doubtful = gaining.filter("contested").height
-    return [f"graded labels: {gaining.height:,} pairs gain something, {doubtful:,} of them contested"]
-
-
 def _notes(
     config: Config, common: Mapping[str, Any], short: list[str], renamed: pl.DataFrame | None, suspicious: int
 ) -> list[str]:
@@ -224,7 +204,7 @@ def fingerprint(config: Config, context: Context) -> Json:
         raise ConfigError(f"export.formats: expected one or more of {', '.join(EXPORTERS.names())}")
     for name in config.formats:
         EXPORTERS.load(name)
-    _refuse_graded(config, context)
+    graded_labels.refuse(config, context)
     shortcuts.refuse_sending(config.shortcuts, context)
     judged = context.report("judge")
     return {
@@ -237,28 +217,14 @@ def fingerprint(config: Config, context: Context) -> Json:
     }
 
 
-def _refuse_graded(config: Config, context: Context) -> None:
-    """Raise ConfigError for graded labels of a cascade that leaves out the votes which they need."""
-    section = check(JudgeConfig, context.settings.get("judge") or {}, "judge")
-    if config.labels != "binary" and section.cascade == "positives":
-        raise ConfigError(
-            f"export.labels: {config.labels} needs every judge's grade, and judge.cascade: positives leaves out those "
-            "of pairs that cannot become relevant; leave the cascade out, or take `binary`"
-        )
-
-
 def _chosen(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]:
     """Return what the card says of the settings of this stage."""
     return {
         **{name: getattr(config, name) for name in ("license", "source", "citation", "instruction")},
-        **({} if config.gain is None else {"graded labels": _in_words(config.gain)}),
+        **({} if config.gain is None else {"graded labels": graded_labels.in_words(config.gain)}),
         "reranking negatives, drawn": config.rerank.draw,
         "reranking negatives, best grade of a vote": ", ".join(f"{grade} {count}" for grade, count in mix.items()),
     }
-
-
-def _in_words(gain: Gain) -> str:
-    return f"{gain.grade}, gains below the cut {'kept' if gain.gain_below_cut else 'are 0'}"
 
 
 def _mix(chosen: pl.DataFrame, verdicts: pl.DataFrame, scale: Scale) -> dict[str, Json]:

@@ -12,7 +12,7 @@ from curate.llm.providers import presets
 from curate.panel import judge_dependence
 from curate.report import run_figures
 from curate.report.page import strings
-from curate.review import item_proof, items, judge_errors, relevance_desks
+from curate.review import accepted_wording, item_proof, items, judge_errors, relevance_desks
 from curate.review.showing import columns
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context
@@ -36,6 +36,8 @@ TOLD = (
     "judge.cascade",
     "consensus.policy",
     "consensus.corpus",
+    "consensus.accept",
+    "consensus.settle",
 )
 """Settings that the card shows where the pipeline names them; none holds a path."""
 
@@ -98,8 +100,22 @@ def facts(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]
         "labels": resolved["policy"],
         "pairs that experts read": resolved["reviewed"],
         "verdicts that experts changed": resolved["overridden"],
+        **_beyond(resolved),
         "equal texts": "kept under their own ids" if context.duplicates == "keep" else "merged",
     }
+
+
+def _beyond(resolved: Mapping[str, Any]) -> dict[str, Json]:
+    """Return what decided labels besides policy and experts: a threshold that a review proved, a judge that settled."""
+    found: dict[str, Json] = {}
+    if asked := resolved.get("accept"):
+        found["relevant by a reviewed threshold"] = accepted_wording.headline(asked)
+    if settled := resolved.get("settle"):
+        found[f"contested pairs decided by one judge, {settled['judge']}"] = (
+            f"{settled['pairs']:,}: {settled['relevant']:,} relevant, {settled['not relevant']:,} not; "
+            f"{settled['left']:,} are still contested"
+        )
+    return found
 
 
 def had_a_part(context: Context) -> dict[str, Json]:

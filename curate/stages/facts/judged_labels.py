@@ -10,7 +10,7 @@ from curate.core.errors import DataError
 from curate.core.protocols import Benchmark
 from curate.core.scale import FIVE
 from curate.panel import voting
-from curate.panel.voting import EXPERTS, FITTED, PAIR
+from curate.panel.voting import FITTED, PAIR
 from curate.stages.context import Context
 from curate.system.files import read_json
 
@@ -20,11 +20,11 @@ def made_by_panel(
 ) -> dict[str, Json]:
     """Return who judged, what was shown and how votes became verdicts; `judged` are all verdicts of the run."""
     panel, facts = read_json(context.folder("judge") / "panel.json"), context.done("judge").facts
-    policies = judged.filter(pl.col("policy") != EXPERTS)["policy"].unique().sort().to_list()
+    policies = judged.filter(voting.by_policy())["policy"].unique().sort().to_list()
     if len(policies) > 1:
         raise DataError(f"export: found verdicts by the policies {', '.join(policies)}; run `curate consensus` again")
     return {
-        "panel": {name: _key(identity) for name, identity in panel.items()},
+        "panel": {name: ledger_key(identity) for name, identity in panel.items()},
         "shown": facts["shown"],
         "cascade": facts["cascade"] is not None,
         "policy": voting.dumped(context.policy),
@@ -36,7 +36,7 @@ def made_by_panel(
     }
 
 
-def _key(identity: Mapping[str, Json]) -> dict[str, Json]:
+def ledger_key(identity: Mapping[str, Json]) -> dict[str, Json]:
     """Return under what the ledger keeps a judge's ratings; recorded grades are in none."""
     read = identity.get("rubric")
     judge = digest({name: value for name, value in identity.items() if name != "rubric"})

@@ -1,0 +1,114 @@
+"""`curate review` of samples that are not of all judged pairs: for a threshold (accept), and of contested pairs."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from curate.cli.envelope import answer
+from curate.cli.tables import as_table
+from curate.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from curate.review import Desk, Sample
+    from curate.review.accepting import AcceptancePlan
+    from curate.review.drawing import SampleOptions
+    from curate.runs.run import Run
+
+
+def chosen(of: str, target: str | None, margins: Sequence[str] | None, *, contested: bool) -> str | None:
+    """Return what is drawn if not a sample of all pairs; ConfigError for options that do not go with it."""
+    from curate.review.accepting import OF as ACCEPT
+    from curate.review.contested import OF as CONTESTED
+
+    if not contested and target != ACCEPT:
+        return None
+    option = "--contested" if contested else f"--target {ACCEPT}"
+    odd = {"--target": contested and target is not None, "--margin": bool(margins), "--of": of != "labels"}
+    if wrong := next((name for name, there in odd.items() if there), None):
+        raise ConfigError(f"{wrong}: found together with {option}, which has a design of its own; leave it out")
+    return CONTESTED if contested else ACCEPT
+
+
+def size(work: "Run", size: int | None) -> int:
+    """Return the number of contested pairs that are wanted, without one those of the top tens."""
+    from curate.review import contested
+
+    work.need_ancestors("resolve")
+    return contested.in_top_tens(work.folder) if size is None else size
+
+
+def draw(work: "Run", order: "SampleOptions", of: str, *, plan: bool, as_json: bool) -> "Sample | None":
+    """Draw such a sample, or print its plan and return None."""
+    from curate.review import accepting, contested
+
+    if of == contested.OF:
+        if not plan:
+            return contested.draw(work.folder, order)
+        found = contested.plan(work.folder, order.size or 0)
+        strata = [{"stratum": each.name, "size": each.size, "drawn": each.drawn} for each in found]
+        answer({"strata": strata}, [as_table(strata)], as_json=as_json)
+        return None
+    wrong, confidence = _promise(work)
+    if not plan:
+        return accepting.draw(work.folder, order, wrong, confidence)
+    planned = accepting.plan(work.folder, order.size or 0, wrong, confidence, order.seed)
+    answer(asdict(planned), _planned(planned, order.size or 0), as_json=as_json)
+    return None
+
+
+def _promise(work: "Run") -> tuple[float, float]:
+    """Return the wrong share and the confidence that the run's settings ask for."""
+    asked: Any = getattr(work.pipeline.sections["consensus"], "accept", None)
+    if asked is None:
+        raise ConfigError(
+            "--target accept: found no consensus.accept in the run's settings, expected what is to be promised; set "
+            "it before the sample is drawn: `curate consensus --set consensus.accept.wrong=0.4`"
+        )
+    return asked.wrong, asked.confidence
+
+
+def _planned(found: "AcceptancePlan", size: int) -> Iterator[str]:
+    """Yield the strata, the share of reviews that find a threshold, both error rates, and the size that is needed."""
+    rows = [asdict(each) for each in found.strata]
+    drawn, pairs = (sum(getattr(each, field) for each in found.strata) for field in ("drawn", "size"))
+    yield f"{drawn:,} of {pairs:,} pairs; wrong share of {found.wrong:g} at most, confidence {found.confidence:g}"
+    yield as_table(rows, digits=4)
+    odds = found.odds
+    of_those = "-" if odds.broken_announced is None else f"{odds.broken_announced:.1%}"
+    yield f"find a threshold: {odds.found:.0%} of such reviews, if the anticipated shares are right"
+    yield f"announce one that does not hold: {odds.broken:.1%} of all reviews, {of_those} of those that announce one"
+    if found.needed != size:
+        least = f"--size {found.needed:,}".replace(",", "") if found.needed else "no size; raise consensus.accept.wrong"
+        yield f"a threshold is announced only where half of the reviews find one; that needs {least}"
+
+
+def report(desk: "Desk", *, as_json: bool) -> None:
+    """Print how far such a sample was read, and what people said by stratum; it tells nothing of other pairs."""
+    from curate.review.checked_rows import checked
+
+    rows = checked(desk)
+    read = [row for row in rows if row.settled]
+    strata = [
+        {
+            "stratum": each.name,
+            "pairs": each.size,
+            "drawn": each.drawn,
+            "read": sum(row.stratum == each.name for row in read),
+            "relevant": sum(row.stratum == each.name and bool(row.relevant) for row in read),
+        }
+        for each in desk.sample.design.strata
+    ]
+    of = str(desk.sample.design.facts["of"])
+    lines = [f"{len(read):,} of {len(rows):,} rows read", as_table(strata), *_AFTER.get(of, ())]
+    found: dict[str, Any] = {"sample": desk.sample.design.name, "of": of, "rows": len(rows), "read": len(read)}
+    answer({**found, "strata": strata}, lines, as_json=as_json)
+
+
+_AFTER = {
+    "accept": ("`curate resolve` says which threshold it proves, if it does",),
+    "contested": (
+        "`curate resolve --set resolve.policy=expert-over-panel` gives these pairs people's labels",
+        "the sample is not random, so nothing follows for other pairs",
+    ),
+    "scores": ("`curate evaluate` corrects the scores of the models by it",),
+}

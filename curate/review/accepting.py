@@ -1,0 +1,178 @@
+"""The review by which a threshold on the sum of grades is proved: equally many pairs of every sum, and its plan.
+
+What a sum cannot use goes to the others. The plan simulates reviews at anticipated rates: the guesses of
+`panel/sampling_design.yaml` for the pairs of a sum, learned from what earlier samples of the run said.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from curate.core.config import Json
+from curate.core.errors import ConfigError, DataError
+from curate.core.records import STOPPED
+from curate.panel import grade_sums, sampling_design
+from curate.panel.voting import PAIR
+from curate.review import planning
+from curate.review.checked_rows import checked
+from curate.review.desk import graded_desks, relevance_desks
+from curate.review.drawing import SampleOptions, frozen
+from curate.review.sample import Sample, Stratum
+from curate.stats import acceptance_plan
+from curate.stats.acceptance_plan import FOUND, AcceptanceOdds
+from curate.system.files import read_scale, read_table, write_table
+
+OF = "accept"
+"""What such a sample is `of`."""
+
+
+@dataclass(frozen=True)
+class SumPlan:
+    """One sum of grades in a plan."""
+
+    sum: int
+    size: int
+    drawn: int
+    wrong: float
+    """Anticipated share of pairs that people call wrong."""
+
+
+@dataclass(frozen=True)
+class AcceptancePlan:
+    """A review for a threshold, and how such reviews end if the anticipated shares are right."""
+
+    strata: Sequence[SumPlan]
+    """Strictest first."""
+    wrong: float
+    confidence: float
+    odds: AcceptanceOdds
+    needed: int | None
+    """Least size at which half of the reviews find a threshold; None if no size gives that."""
+
+    def facts(self) -> dict[str, Json]:
+        """Return what a sample keeps of its plan."""
+        rates: dict[str, Json] = {str(each.sum): each.wrong for each in self.strata}
+        return {"wrong": self.wrong, "confidence": self.confidence, "rates": rates, **self.odds.to_json()}
+
+
+def stratum(total: int) -> str:
+    """Return the name of a sum's stratum."""
+    return f"sum {total}"
+
+
+def frame_of(judge: Path, consensus: Path) -> pl.DataFrame:
+    """Return query_id, doc_id and sum of all pairs for which a threshold can be proved, by the folders of two stages.
+
+    ConfigError on a scale without gains, DataError if a cascade hides sums or no pair reaches the frame.
+    """
+    scale, run = read_scale(judge), judge.parent
+    if not scale.relevant:
+        raise ConfigError(
+            f"{run}: the judges' grades are nominal, and have no sum; judge with a rubric that has relevant_from"
+        )
+    verdicts, ratings = read_table(consensus, "verdicts"), read_table(judge, "ratings")
+    if hidden := grade_sums.open_sums(verdicts, ratings.filter(pl.col("status") == STOPPED), scale):
+        raise DataError(
+            f"{run}: a cascade spared judges on {hidden:,} pairs whose sum of grades may lie in the frame, so a "
+            "threshold on the sum can neither be proved nor applied; judge in full first: "
+            "`curate judge --set judge.cascade=null`"
+        )
+    found = grade_sums.frame(verdicts, scale)
+    if found.is_empty():
+        raise DataError(
+            f"{run}: no pair has a mean grade of gain {grade_sums.MEAN} or more, so there is no threshold to prove"
+        )
+    return found
+
+
+def plan(run: Path, size: int, wrong: float, confidence: float, seed: int = 0) -> AcceptancePlan:
+    """Return the plan of a review of so many pairs; nothing is written. ConfigError if the size is too small."""
+    framed = frame_of(run / "judge", run / "consensus")
+    sizes = dict(framed.group_by("sum").len().sort("sum", descending=True).iter_rows())
+    rates = anticipated(run, framed)
+
+    def tried(pairs: int) -> tuple[list[int], AcceptanceOdds]:
+        drawn = allocate(sizes, pairs)
+        each = [drawn[total] for total in sizes]
+        return each, acceptance_plan.odds(
+            [*sizes.values()], [rates[total] for total in sizes], each, wrong, confidence, seed=seed
+        )
+
+    drawn, odds = tried(size)
+    needed = size if odds.enough else _needed(size, sum(sizes.values()), lambda pairs: tried(pairs)[1].enough)
+    strata = [
+        SumPlan(total, count, each, round(rates[total], 4))
+        for (total, count), each in zip(sizes.items(), drawn, strict=True)
+    ]
+    return AcceptancePlan(strata, wrong, confidence, odds, needed)
+
+
+def allocate(sizes: Mapping[int, int], size: int) -> dict[int, int]:
+    """Return how many pairs of every sum are drawn: equally many, and what one cannot use goes to the others."""
+    named = {stratum(total): count for total, count in sizes.items()}
+    drawn = sampling_design.apportion(named, dict.fromkeys(named, 1.0), size)
+    return {total: drawn[stratum(total)] for total in sizes}
+
+
+def anticipated(run: Path, framed: pl.DataFrame) -> dict[int, float]:
+    """Return sum -> the share of its pairs that people are expected to call wrong."""
+    verdicts, pool = read_table(run / "consensus", "verdicts"), read_table(run / "pool", "pool")
+    named = sampling_design.strata(verdicts, pool, read_scale(run / "judge"))
+    guesses = planning.guesses(sampling_design.counts(named), relevance_desks(run))
+    decided = {
+        name: guess if sampling_design.verdict_of(name) == "relevant" else 1 - guess
+        for name, (guess, _) in guesses.items()
+    }
+    share = pl.col("stratum").replace_strict(decided, return_dtype=pl.Float64)
+    means = framed.join(named.with_columns(share=share), on=PAIR).group_by("sum").agg(pl.col("share").mean())
+    read = [row for desk in graded_desks(run) if desk.sample.design.facts.get("of") == OF for row in checked(desk)]
+    found: dict[int, float] = {}
+    for total, guess in means.iter_rows():
+        said = [not row.relevant for row in read if row.settled and row.stratum == stratum(total)]
+        found[total] = sampling_design.learned(guess, len(said), sum(said))
+    return found
+
+
+def _needed(low: int, most: int, enough: Callable[[int], bool]) -> int | None:
+    """Return the least size above `low` that is enough, by bisection; None if reading the whole frame is not."""
+    if not enough(most):
+        return None
+    high = most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def refuse_hopeless(planned: AcceptancePlan, size: int) -> None:
+    """Raise ConfigError where fewer than half of such reviews would find a threshold, with the size that is needed."""
+    if planned.odds.enough:
+        return
+    remedy = (
+        f"give --size {planned.needed}"
+        if planned.needed
+        else "no size gives that: raise consensus.accept.wrong, or let better judges grade"
+    )
+    raise ConfigError(
+        f"--target accept --size {size}: {planned.odds.found:.0%} of such reviews are expected to find a threshold "
+        f"that keeps the wrong share at {planned.wrong:g} or below, and a threshold is announced only from {FOUND:.0%} "
+        f"on, for what is seldom found is too often wrong; {remedy}"
+    )
+
+
+def draw(run: Path, order: SampleOptions, wrong: float, confidence: float) -> Sample:
+    """Draw the review and freeze it with the sums of the whole frame, for which alone its threshold will hold."""
+    folder = run / "reviews" / order.name
+    Sample.refuse(folder)
+    assert order.size is not None
+    planned = plan(run, order.size, wrong, confidence, order.seed)
+    refuse_hopeless(planned, order.size)
+    framed = frame_of(run / "judge", run / "consensus")
+    named = framed.select(*PAIR, stratum=pl.lit("sum ") + pl.col("sum").cast(pl.String))
+    drawn = sampling_design.draw(named, {stratum(each.sum): each.drawn for each in planned.strata}, order.seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_table(folder, "frame", framed, grade_sums.FRAME)  # before the design, which marks a sample as whole
+    strata = [Stratum(stratum(each.sum), each.size, each.drawn) for each in planned.strata]
+    return frozen(run, order, drawn, strata, {"of": OF, "accept": planned.facts()})
