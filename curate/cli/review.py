@@ -11,7 +11,6 @@ from curate.cli.group import CommandGroup
 from curate.cli.options import AsJson, Assessor, Assessors, Folder, Formats, Port, Seed
 from curate.cli.running import open_run
 from curate.cli.tables import as_table, too_few
-from curate.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -117,7 +116,7 @@ def export(
     from curate.review import Desk, Sample, drawing, items, paper, scores_sample
     from curate.review.aims import purpose
 
-    work, kinds, of = open_run(None, run), paper.kinds(formats), _chosen(of, for_scores)
+    work, kinds, of = open_run(None, run), paper.kinds(formats), review_some.of(of, for_scores)
     some = review_some.chosen(of, target, margin, contested=contested)
     name = sample or some or ("expert" if of == "labels" else of)
     if (
@@ -157,15 +156,6 @@ def export(
     if order.aims and not order.of_items:
         typer.echo(f"drawn for: {purpose(order.aims)}", err=True)
     _hand_out(Desk(frozen), out, kinds, as_json=as_json)
-
-
-def _chosen(of: str, for_scores: Path | None) -> str:
-    """Return what a sample is of, by --of and --for-scores."""
-    if for_scores is None:
-        return of
-    if of != "labels":
-        raise ConfigError(f"--for-scores: found --of {of} beside it, expected one of them; leave out --of")
-    return "scores"
 
 
 def _need(work: "Run", order: "SampleOptions") -> None:

@@ -9,10 +9,19 @@ from curate.cli.tables import as_table
 from curate.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from curate.review import Desk, Sample
     from curate.review.accepting import AcceptancePlan
     from curate.review.drawing import SampleOptions
     from curate.runs.run import Run
+
+
+def of(named: str, for_scores: "Path | None") -> str:
+    """Return what a sample is of, by --of and --for-scores."""
+    if for_scores is not None and named != "labels":
+        raise ConfigError(f"--for-scores: found --of {named} beside it, expected one of them; leave out --of")
+    return named if for_scores is None else "scores"
 
 
 def chosen(of: str, target: str | None, margins: Sequence[str] | None, *, contested: bool) -> str | None:
