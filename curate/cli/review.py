@@ -55,6 +55,15 @@ Of = Annotated[
         "its published items."
     ),
 ]
+ForScores = Annotated[
+    Path | None,
+    typer.Option(
+        "--for-scores",
+        metavar="RESULTS",
+        help="Folder of an evaluation: draw from the top tens of its models, so that `curate evaluate` can correct "
+        "their scores.",
+    ),
+]
 Out = Annotated[Path | None, typer.Option(help="Folder to write to; default: the sample's own.")]
 Overlap = Annotated[float, typer.Option(help="Share of the rows that a second person reads too.")]
 Size = Annotated[int | None, typer.Option(min=1, help="Number of pairs, or items, to check.")]
@@ -87,6 +96,7 @@ def export(
     margin: Margin = None,
     of: Of = "labels",
     contested: Contested = False,
+    for_scores: ForScores = None,
     sample: NewName = None,
     assessors: Assessors = "assessor",
     overlap: Overlap = 0.0,
@@ -103,10 +113,10 @@ def export(
     Without --size and --margin the sheets of a sample that was drawn before are written again.
     """
     from curate.cli import review_some
-    from curate.review import Desk, Sample, drawing, items, paper
+    from curate.review import Desk, Sample, drawing, items, paper, scores_sample
     from curate.review.aims import purpose
 
-    work, kinds = open_run(None, run), paper.kinds(formats)
+    work, kinds, of = open_run(None, run), paper.kinds(formats), review_some.of(of, for_scores)
     some = review_some.chosen(of, target, margin, contested=contested)
     name = sample or some or ("expert" if of == "labels" else of)
     if (
@@ -129,6 +139,7 @@ def export(
         seed=work.pipeline.head.seed if seed is None else seed,
         language=work.pipeline.head.language,
         of=of,
+        results=for_scores,
     )
     _need(work, order)
     if some:
@@ -136,11 +147,12 @@ def export(
         if drawn is not None:
             _hand_out(Desk(drawn), out, kinds, as_json=as_json)
         return
+    module = scores_sample if order.results else items if order.of_items else drawing
     if plan:
-        design = items.plan(work.folder, order) if order.of_items else drawing.plan(work.folder, order)[1]
+        design = drawing.plan(work.folder, order)[1] if module is drawing else module.plan(work.folder, order)
         answer(asdict(design), _widths(design, "items" if order.of_items else "pairs"), as_json=as_json)
         return
-    frozen = (items if order.of_items else drawing).draw(work.folder, order)
+    frozen = module.draw(work.folder, order)
     if order.aims and not order.of_items:
         typer.echo(f"drawn for: {purpose(order.aims)}", err=True)
     _hand_out(Desk(frozen), out, kinds, as_json=as_json)
@@ -258,6 +270,7 @@ def _widths(planned: "SamplePlan", unit: str) -> "Iterator[str]":
         yield f"drawn for: {purpose(planned.aims)}"
     yield as_table(planned.rows(), digits=4)
     yield as_table(planned.widths(), digits=4)
+    yield from planned.notes
 
 
 def _hand_out(desk: "Desk", out: Path | None, kinds: "Sequence[Kind]", *, as_json: bool) -> None:
