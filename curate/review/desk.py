@@ -16,7 +16,7 @@ from curate.core.errors import ConfigError, suggestion
 from curate.panel.voting import PAIR
 from curate.review import answers
 from curate.review.answers import ADJUDICATED, Answer, Heard
-from curate.review.sample import Sample, SampleRow
+from curate.review.sample import PILOT, Sample, SampleRow
 from curate.system.files import digests, frame, read_scale, sha256
 
 
@@ -112,8 +112,8 @@ def desks(run: Path) -> list[Desk]:
 
 
 def relevance_desks(run: Path) -> list[Desk]:
-    """Return the samples of a run in which people were asked what the panel was asked, by name."""
-    return [desk for desk in graded_desks(run) if desk.sample.design.facts.get("of") != "audit"]
+    """Return the samples of a run in which people were asked what the panel was asked, by name; no pilot."""
+    return [desk for desk in graded_desks(run) if desk.sample.design.facts.get("of") not in ("audit", PILOT)]
 
 
 def graded_desks(run: Path) -> list[Desk]:

@@ -181,12 +181,12 @@ def draw(run: Path, order: SampleOptions) -> Sample:
         facts,
         **asked,
     )
-    sample = Sample(folder, design, _placed(_with_texts(run, rows), order))
+    sample = Sample(folder, design, placed(with_texts(run, rows), order))
     sample.freeze()
     return sample
 
 
-def _placed(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
+def placed(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
     """Return the survey in reading order: a query's pairs stand together, queries and pairs by chance."""
     names = rows["query_id"].to_list()
     place = {name: at for at, name in enumerate(shuffled(sorted(set(names)), order.seed, "review", "queries"))}
@@ -255,7 +255,7 @@ def known(path: Path | None, scale: Scale) -> pl.DataFrame:
     return table.select(*PAIR, expected=pl.Series(grades, dtype=pl.String))
 
 
-def _with_texts(run: Path, rows: pl.DataFrame) -> pl.DataFrame:
+def with_texts(run: Path, rows: pl.DataFrame) -> pl.DataFrame:
     """Return rows with query and passage, as judges saw them; only their documents are read into memory."""
     queries, passages = texts(run, rows["doc_id"])
     read = {"query": ("query_id", queries), "passage": ("doc_id", passages)}

@@ -20,6 +20,8 @@ from curate.system.files import read_json, read_table, write_json, write_table
 VERSION = 1
 ITEM_FORMS = ("item", "item-pair")
 """Forms of samples of items of a kind of benchmark, by one text or two; what is said there grades no document."""
+PILOT = "pilot"
+"""What a pilot is a sample of: pairs that are graded before a panel is chosen, and are no review of its labels."""
 _LETTERS = "abcdfghjkmnpqrstvwxyz"
 """No e, so that no program takes a row's name for a number such as 1E5; no i, l, o or u, which are misread."""
 
@@ -129,6 +131,11 @@ class Sample:
     def of_items(self) -> bool:
         """Say whether its rows are items of a kind of benchmark."""
         return self.design.form in ITEM_FORMS
+
+    @property
+    def of_pilot(self) -> bool:
+        """Say whether people grade it so that a panel can be chosen; it is no review of labels."""
+        return self.design.facts.get("of") == PILOT
 
     def question(self, language: str) -> str:
         """Return what is asked of an item, in a language, English, or the first that there is."""
