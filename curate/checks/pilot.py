@@ -159,7 +159,7 @@ def compare(run: Run, order: PilotOrder) -> dict[str, Any]:
 
 
 def changes(found: Mapping[str, Any], run: Run) -> Changes:
-    """Return the settings that a proposal comes to; UserError if nothing is proposed, or the pipeline cannot have it."""
+    """Return the settings of a proposal; UserError if there is none, or the pipeline cannot have it."""
     if found["settings"] is None:
         raise UserError("--accept: nothing is proposed, for no rule has a kappa; see the warnings")
     settings: Mapping[str, Json] = found["settings"]

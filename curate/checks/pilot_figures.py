@@ -47,8 +47,8 @@ class PilotAnswers:
         gone = f" ({self.gone:,} more are of pairs or texts that the run no longer has)" if self.gone else ""
         if len(self.pairs) < least:
             raise UserError(
-                f"{folder}: found {len(self.pairs):,} of {self.drawn:,} pairs answered{gone}, expected {least} or more; "
-                f"read on with `curate review serve --sample {folder.name}`"
+                f"{folder}: found answers to {len(self.pairs):,} of {self.drawn:,} pairs{gone}, expected {least} or "
+                f"more; read on with `curate review serve --sample {folder.name}`"
             )
         if self.relevant.n_unique() < 2:
             side = "relevant" if self.relevant[0] else "not relevant"

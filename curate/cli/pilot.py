@@ -1,7 +1,7 @@
 """`curate pilot`: people grade a few pairs before judges are paid for all, and a panel and a rule are proposed."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -121,8 +121,8 @@ def report(
         return
     with bars() as (work.progress, work.tell):
         found = pilot.compare(work, order)
-    written: Mapping[str, Any] = {"written": None}
-    said = list(lines(found))
+    written: Mapping[str, object] = {"written": None}
+    said = list(lines(found, accepted=accept))
     if file is not None:
         changes = pilot.changes(found, work)
         changed = pipeline_edit.rewrite(file, changes)

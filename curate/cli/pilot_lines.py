@@ -4,17 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from curate.cli.tables import as_table
+from curate.runs.pipeline_edit import lines as typed
 
 SHOWN = 12
 """Rules in the table, the best first; all of them are in checks/pilot.json."""
 Row = Mapping[str, Any]
 
 
-def lines(found: Row) -> Iterator[str]:
-    """Yield people, the best rules, what choosing does to kappa, and the proposal with what to type."""
-    yield f"{found['answered']:,} of {found['pairs']:,} pairs read, {found['relevant']:,} relevant, of {_queries(found)}"
-    people = found["people"]
-    yield f"people with each other: {_kappa(people)} on {people['pairs']:,} pairs read twice; no rule can be asked for more"
+def lines(found: Row, *, accepted: bool = False) -> Iterator[str]:
+    """Yield people, the best rules, what choosing does to kappa, and the proposal, with what to type until it stands."""
+    read, people = f"{found['answered']:,} of {found['pairs']:,} pairs read", found["people"]
+    yield f"{read}, {found['relevant']:,} relevant, of {found['queries']:,} queries"
+    yield f"people with each other: {_kappa(people)} on {people['pairs']:,} pairs read twice, the ceiling of every rule"
     rules, plain, chosen = found["rules"], found["default"], found["proposal"]
     if rules:
         yield as_table([_row(each, found["currency"]) for each in _best(rules, plain, chosen)], digits=3)
@@ -26,11 +27,14 @@ def lines(found: Row) -> Iterator[str]:
         yield "no rule is proposed"
     else:
         yield from _proposal(found)
+        if not accepted:
+            settings = {tuple(name.split(".")): value for name, value in found["settings"].items()}
+            yield f"to take it: --accept with --pipeline FILE, or write into the pipeline file\n{typed(settings)}"
     yield from found["warnings"]
 
 
 def _proposal(found: Row) -> Iterator[str]:
-    chosen, wanted = found["proposal"], found["settings"]
+    chosen = found["proposal"]
     yield f"proposed: {chosen['rule']}, the cheapest within 0.05 of the best: {_kappa(chosen)}, {_cost(chosen, found)}"
     yield (
         f"its kappa is too high, for it was chosen among {len(found['rules'])} rules on these pairs; expect less on "
@@ -38,7 +42,6 @@ def _proposal(found: Row) -> Iterator[str]:
     )
     if not found["single"]:
         yield "one judge alone is proposed only with --single: nothing is contested then, and there is no kappa"
-    yield f"judge.models={_listed(wanted['judge.models'])}, consensus.policy={wanted['consensus.policy']['positive']}"
 
 
 def _best(rules: Sequence[Row], plain: Row | None, chosen: Row | None) -> list[Row]:
@@ -69,11 +72,3 @@ def _kappa(each: Row) -> str:
 def _cost(each: Row, found: Row) -> str:
     price = "" if each["price"] is None else f", {each['price']:.2g} {found['currency'] or ''}".rstrip()
     return f"{each['calls']} calls{price} per pair"
-
-
-def _queries(found: Row) -> str:
-    return f"{found['queries']:,} queries"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"[{', '.join(names)}]"

@@ -20,7 +20,7 @@ Changes = Mapping[tuple[str, str], Json]
 """Section and key -> value."""
 
 
-class _Unclear(Exception):  # noqa: N818 - no error of the program: the file is left as it is
+class _Unclear(Exception):
     """Why a setting cannot be put into a text."""
 
 
@@ -41,15 +41,13 @@ def rewrite(path: Path, changes: Changes) -> bool:
     text = path.read_bytes().decode("utf-8")
     wanted: Settings = parse_yaml(text)
     for keys, value in changes.items():
+        wanted[keys[0]] = wanted.get(keys[0]) or {}  # a section without settings is written as nothing at all
         put(wanted, keys, value)
     Pipeline.check(wanted, path.name)
     if wanted == before:
         return False
     try:
-        for (section, key), value in changes.items():
-            text = _assigned(text, section, key, value)
-        if parse_yaml(text) != wanted:
-            raise _Unclear("something else would change")
+        text = _changed(text, changes, wanted)
     except (_Unclear, yaml.YAMLError) as error:
         why = error if isinstance(error, _Unclear) else "it would not be YAML any more"
         raise ConfigError(
@@ -61,6 +59,14 @@ def rewrite(path: Path, changes: Changes) -> bool:
         beside.write_bytes(text.encode("utf-8"))
         shutil.copymode(whole, beside)
     return True
+
+
+def _changed(text: str, changes: Changes, wanted: Settings) -> str:
+    for (section, key), value in changes.items():
+        text = _assigned(text, section, key, value)
+    if parse_yaml(text) != wanted:
+        raise _Unclear("something else would change")
+    return text
 
 
 def _assigned(text: str, section: str, key: str, value: Json) -> str:

@@ -21,7 +21,7 @@ PANELS = (2, 3, 5)
 TOLERANCE = 0.05
 """What a cheaper rule may lack of the best kappa: the best one's lead is by chance as often as not."""
 LEAST = 100
-"""Pairs that a pilot needs, and on which a rule must have been compared to be proposed: by fewer, choosing costs more."""
+"""Pairs that a pilot needs, and on which a rule must have been compared to be proposed."""
 
 
 @dataclass(frozen=True)

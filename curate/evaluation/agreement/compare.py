@@ -113,7 +113,8 @@ def _people(run: Path, truth: Path | None, scale: Scale) -> tuple[pl.DataFrame |
         return _graded(truth, scale), str(truth)
     designs = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     for sample in (Sample.load(path.parent) for path in designs):
-        found = _sampled(Desk(sample)) if sample.design.form == "relevance" and sample.scale == scale else None
+        asked = sample.design.form == "relevance" and not sample.of_pilot
+        found = _sampled(Desk(sample)) if asked and sample.scale == scale else None
         if found is not None and len(found):
             return found, f"sample {sample.design.name}"
     return None, None
