@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curate.core.config import Json, parse_yaml, put
@@ -42,6 +42,7 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
+@settings(max_examples=50)
 @given(st.sampled_from(HEADS), st.sampled_from(JUDGES), st.sampled_from(CONSENSUS), st.booleans(), st.booleans())
 def test_two_settings_change_and_everything_else_stays(
     tmp_path_factory: pytest.TempPathFactory, head: str, judge: str, consensus: str, turned: bool, windows: bool
@@ -73,7 +74,7 @@ def _comments(text: str) -> list[str]:
         "version: 1\njudge:\n  models:\n    - a   # dear\n    - b\n",
         "version: 1\njudge: {models: &them [a, b]}\n",
         "{version: 1, judge: {models: [a, b]}}\n",
-        "version: 1\njudge: &same {models: [a, b]}\ndescription: x\n",
+        "version: 1\nexport: {formats: &same [mteb]}\njudge:\n  models: *same\n",
     ],
 )
 def test_what_cannot_be_kept_is_left_to_its_author(tmp_path: Path, text: str) -> None:
