@@ -114,7 +114,7 @@ def figures(
         "answered": len(people.pairs),
         "relevant": int(truth.sum()),
         "queries": people.pairs["query_id"].n_unique(),
-        "scale": scale.to_json(),
+        "scale": {key: list(value) if isinstance(value, tuple) else value for key, value in scale.to_json().items()},
         "people": twice,
         "judges": {name: int((codes >= 0).sum()) for name, codes in grades.items()},
         "rules": [_row(each, cost) for each in found],

@@ -91,7 +91,7 @@ def test_what_was_typed_by_hand_is_read_as_what_was_meant() -> None:
 
 def test_settings_that_are_none_are_not_written(tmp_path: Path) -> None:
     path = written(tmp_path, "version: 1\n")
-    with pytest.raises(ConfigError, match=r"p\.yaml: consensus: policy"):
+    with pytest.raises(ConfigError, match=r"p\.yaml: consensus\.policy\.positive\.at_least"):
         rewrite(path, {POLICY: {"positive": {"at_least": -1}}})
     assert path.read_text("utf-8") == "version: 1\n"
 
