@@ -12,7 +12,7 @@ Row = Mapping[str, Any]
 
 
 def lines(found: Row, *, accepted: bool = False) -> Iterator[str]:
-    """Yield people, the best rules, what choosing does to kappa, and the proposal, with what to type until it stands."""
+    """Yield people, the best rules, what choosing does to kappa, and the proposal, with what to type."""
     read, people = f"{found['answered']:,} of {found['pairs']:,} pairs read", found["people"]
     yield f"{read}, {found['relevant']:,} relevant, of {found['queries']:,} queries"
     yield f"people with each other: {_kappa(people)} on {people['pairs']:,} pairs read twice, the ceiling of every rule"

@@ -211,5 +211,5 @@ def test_grades_of_another_scale_than_the_judges_are_refused(bench: Bench) -> No
 
 @pytest.mark.parametrize("names", [("good",), ("good", "good"), tuple("abcdefghi")])
 def test_candidates_are_two_to_eight_different_judges(names: tuple[str, ...]) -> None:
-    with pytest.raises(ConfigError, match="--models: found .*, expected two to 8 different judges"):
+    with pytest.raises(ConfigError, match=r"--models: found .*, expected two to 8 different judges"):
         PilotOrder(names)
