@@ -208,6 +208,7 @@ def serve(
 @app.command("report")
 def report(run: Folder = None, sample: Named = None, as_json: AsJson = False) -> None:
     """Print agreement, precision and recall as far as the sample was read: of the panel's and the published labels."""
+    from curate.core.errors import ConfigError
     from curate.review import proof, published, showing
 
     desk = _desk(run, sample)
@@ -219,6 +220,11 @@ def report(run: Folder = None, sample: Named = None, as_json: AsJson = False) ->
 
         review_some.report(desk, as_json=as_json)
         return
+    if desk.sample.of_pilot:
+        raise ConfigError(
+            f"{desk.sample.folder}: a pilot, which proves nothing of labels; see `curate pilot report`, or name a "
+            "review with --sample"
+        )
     figures: dict[str, Any] = proof.prove(desk)
     final = published.prove(desk.sample.folder.parents[1])
     lines = [*proof.heading(figures), as_table(list(showing.lines(figures, final)), digits=3)]

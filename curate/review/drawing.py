@@ -195,12 +195,12 @@ def frozen(
         facts,
         **asked,
     )
-    sample = Sample(run / "reviews" / order.name, design, _placed(_with_texts(run, rows), order))
+    sample = Sample(run / "reviews" / order.name, design, placed(with_texts(run, rows), order))
     sample.freeze()
     return sample
 
 
-def _placed(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
+def placed(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
     """Return the survey in reading order: a query's pairs stand together, queries and pairs by chance.
 
     Pairs of models' top tens are mixed over all queries, so that those read so far are a random sample at any time.
@@ -273,7 +273,7 @@ def known(path: Path | None, scale: Scale) -> pl.DataFrame:
     return table.select(*PAIR, expected=pl.Series(grades, dtype=pl.String))
 
 
-def _with_texts(run: Path, rows: pl.DataFrame) -> pl.DataFrame:
+def with_texts(run: Path, rows: pl.DataFrame) -> pl.DataFrame:
     """Return rows with query and passage, as judges saw them; only their documents are read into memory."""
     queries, passages = texts(run, rows["doc_id"])
     read = {"query": ("query_id", queries), "passage": ("doc_id", passages)}
