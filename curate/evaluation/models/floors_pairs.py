@@ -31,8 +31,23 @@ def of_similarity(task: EvaluationTask) -> Named:
     one, other = (list(task.data[name]) for name in task.made.column_names)
     labels = [float(each) for each in task.data["score"]]
     yield from _surface(one, other)
+    yield from _foreign(one, other, labels, sources(task.data))
     if len(set(labels)) == 2:
         yield from _alone(one, other, [float(each == max(labels)) for each in labels], sources(task.data))
+
+
+def _foreign(one: Sequence[str], other: Sequence[str], levels: Sequence[float], source: Sequence[float]) -> Named:
+    """Yield shared characters of all texts of a series with what its lowest level has, where that is foreign to it.
+
+    Only an artefact of mixing can order these, so what is far from 0 says that the levels can be told without meaning.
+    """
+    ends = [
+        {each: text for each, text, level in zip(source, other, levels, strict=True) if level == end}
+        for end in (min(levels), max(levels))
+    ]
+    zero, own = ends
+    if len(set(levels)) > 2 and set(zero) == set(own) and all(zero[each] != own[each] for each in zero):
+        yield "foreign destination", saved([overlap(text, zero[each]) for text, each in zip(one, source, strict=True)])
 
 
 def saved(similarity: Sequence[float]) -> Saved:

@@ -21,7 +21,8 @@ class EditScorer(LevelScorer):
     def items(self, saved: Any, task: ScoredTask, data: Any) -> dict[str, Any]:  # noqa: ANN401
         """Return what every level has, and the kind of each item's edit by its place among all kinds."""
         found = super().items(saved, task, data)
-        places = [float(KINDS.index(each)) if each in KINDS else -1.0 for each in data["kind"]]
+        kinds = data[KIND] if KIND in data.column_names else [""] * len(data)  # a stranger's levels have none
+        places = [float(KINDS.index(each)) if each in KINDS else -1.0 for each in kinds]
         return {**found, "values": {**found["values"], KIND: places}}
 
     def beside(self, values: Values) -> Mapping[str, Replicated]:

@@ -1,9 +1,9 @@
 """Settings of the stage `gradient`."""
 
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator
 
 from curate.core.config import Section
 
@@ -44,11 +44,12 @@ class Config(Section):
     faults: Literal["stop", "drop"] = Field(default="stop", description="what becomes of faulty rows of it")
     mixed_models: bool = Field(default=False, description="go on though the replies of one model name several")
 
-    @model_validator(mode="after")
-    def _never_mix_alone(self) -> Self:
-        if set(self.kind) == {"mix"}:
+    @field_validator("kind")
+    @classmethod
+    def _never_mix_alone(cls, kind: tuple[Made, ...]) -> tuple[Made, ...]:
+        if set(kind) == {"mix"}:
             raise ValueError(
-                "kind: mix alone says little of meaning, for shared characters follow its levels as well as an encoder "
-                "does; add edit or consensus"
+                "mix alone says little of meaning, for shared characters follow its levels as well as an encoder does; "
+                "add edit, or consensus, which costs nothing: [mix, consensus]"
             )
-        return self
+        return kind

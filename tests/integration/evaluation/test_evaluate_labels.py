@@ -73,13 +73,13 @@ def paired(folder: Path) -> Path:
     return written.pairs(folder, rows)
 
 
-def levelled(folder: Path) -> Path:
-    """Write mixtures of 20 sources with another, in five steps."""
+def levelled(folder: Path, lowest: int = 0) -> Path:
+    """Write mixtures of 20 sources with another, in five steps; at the lowest the other side is that of another one."""
     base = [text for text, _ in texts(20, 6)]
     rows = [
         {
             "sentence1": text[: len(text) * step // 4] + base[(place + 3) % 20][len(text) * step // 4 :],
-            "sentence2": text,
+            "sentence2": text if step else base[(place + lowest) % 20],
             "score": step,
             "pair-id": f"p{place}",
         }
@@ -152,6 +152,14 @@ def test_floors_are_kept_and_nothing_of_them_is_undefined(tmp_path: Path) -> Non
     assert floors(task, tmp_path / "kept") == first
     assert "all-equal" not in [each.name for each in first], "equal scores have no correlation"
     assert all(np.isfinite(each.scored.main) for each in first)
+
+
+def test_levels_against_what_belongs_to_another_are_a_control_near_nothing(tmp_path: Path) -> None:
+    [task] = tasks.in_folder(levelled(tmp_path / "levelled", lowest=7))
+    found = {each.name: each.scored.main for each in floors(task, tmp_path / "kept")}
+    assert abs(found["foreign destination"]) < 0.2 < found["overlap"]
+    [own] = tasks.in_folder(levelled(tmp_path / "own"))
+    assert "foreign destination" not in [each.name for each in floors(own, tmp_path / "kept")]
 
 
 def test_models_not_above_the_best_shortcut_are_named(tmp_path: Path) -> None:
