@@ -18,6 +18,7 @@ from curate.cli import (
     look,
     models,
     notes,
+    pilot,
     review,
     schema,
     stages,
@@ -56,5 +57,5 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 for name, command in COMMANDS.items():
     app.command(name)(command)
-for group in (review, check, models, ledger):
+for group in (pilot, review, check, models, ledger):
     group.add_to(app)

@@ -33,6 +33,10 @@ def evaluate(
     floors: Annotated[
         bool, typer.Option(help="Score what needs no meaning too: length, shared characters, a keyword per class.")
     ] = True,
+    reviews: Annotated[
+        Path | None,
+        typer.Option(help="Run whose reviewed sample (--for-scores) corrects the scores; default: the folder's."),
+    ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1; a GPU computes in half precision.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder to write to; default: `evaluation` in the run.")] = None,
     as_json: AsJson = False,
@@ -46,7 +50,7 @@ def evaluate(
 
     named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]
     old = [name for each in legacy or [] for name in each.split(",") if name]
-    order = evaluating.EvaluationOptions(folder, named, old, baselines, device, out, floors=floors)
+    order = evaluating.EvaluationOptions(folder, named, old, baselines, device, out, reviews, floors=floors)
     with bars() as (progress, tell):
         found = evaluating.evaluate(order, tell, progress)
     answer(found, _text(found), as_json=as_json, warnings=found["notes"])
@@ -61,6 +65,11 @@ def _text(found: Figures) -> Iterator[str]:
         enough, left = task["enough"], task["headroom"]
         apart = f"{enough['told_apart']} of {len(enough['neighbours'])} neighbours in the order told apart"
         yield f"{task['name']}: {apart}; the best leaves {100 * left['left']:.2f} points"
+        if levels := task["levels"]:
+            known = [each for each in levels["models"] if each["precision_at_10"]]
+            yield f"{task['name']}: {', '.join(map(_level, known)) or 'no model'} by the sample {levels['sample']}"
+        elif task["verdicts"]:
+            yield f"{task['name']}: no level: nobody read the top tens; `curate review export --for-scores` draws them"
         if against := task["against_floors"]:
             above = sum(each["above"] for each in against["models"])
             yield (
@@ -77,3 +86,8 @@ def _text(found: Figures) -> Iterator[str]:
         yield f"{each['new']} against {each['old']}, {each['models']} models: rho {shown}"
     yield from found["notes"]
     yield f"all figures: {found['folder']}/README.md"
+
+
+def _level(row: Figures) -> str:
+    score = row["precision_at_10"]
+    return f"{row['model']} P@10 {100 * score['value']:.1f} ± {100 * score['half']:.1f}"

@@ -15,7 +15,7 @@ from curate.cli.tables import as_table, too_few
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from curate.review import Desk
+    from curate.review import Desk, Sample
     from curate.review.drawing import SampleOptions
     from curate.review.paper import Kind
     from curate.review.planning import SamplePlan
@@ -55,6 +55,15 @@ Of = Annotated[
         "its published items."
     ),
 ]
+ForScores = Annotated[
+    Path | None,
+    typer.Option(
+        "--for-scores",
+        metavar="RESULTS",
+        help="Folder of an evaluation: draw from the top tens of its models, so that `curate evaluate` can correct "
+        "their scores.",
+    ),
+]
 Out = Annotated[Path | None, typer.Option(help="Folder to write to; default: the sample's own.")]
 Overlap = Annotated[float, typer.Option(help="Share of the rows that a second person reads too.")]
 Size = Annotated[int | None, typer.Option(min=1, help="Number of pairs, or items, to check.")]
@@ -87,6 +96,7 @@ def export(
     margin: Margin = None,
     of: Of = "labels",
     contested: Contested = False,
+    for_scores: ForScores = None,
     sample: NewName = None,
     assessors: Assessors = "assessor",
     overlap: Overlap = 0.0,
@@ -103,10 +113,9 @@ def export(
     Without --size and --margin the sheets of a sample that was drawn before are written again.
     """
     from curate.cli import review_some
-    from curate.review import Desk, Sample, drawing, items, paper
-    from curate.review.aims import purpose
+    from curate.review import Desk, Sample, drawing, paper
 
-    work, kinds = open_run(None, run), paper.kinds(formats)
+    work, kinds, of = open_run(None, run), paper.kinds(formats), review_some.of(of, for_scores)
     some = review_some.chosen(of, target, margin, contested=contested)
     name = sample or some or ("expert" if of == "labels" else of)
     if (
@@ -129,21 +138,32 @@ def export(
         seed=work.pipeline.head.seed if seed is None else seed,
         language=work.pipeline.head.language,
         of=of,
+        results=for_scores,
     )
     _need(work, order)
-    if some:
-        drawn = review_some.draw(work, order, some, plan=plan, as_json=as_json)
-        if drawn is not None:
-            _hand_out(Desk(drawn), out, kinds, as_json=as_json)
-        return
+    drawn = (
+        review_some.draw(work, order, some, plan=plan, as_json=as_json)
+        if some
+        else _draw(work, order, plan=plan, as_json=as_json)
+    )
+    if drawn is not None:
+        _hand_out(Desk(drawn), out, kinds, as_json=as_json)
+
+
+def _draw(work: "Run", order: "SampleOptions", *, plan: bool, as_json: bool) -> "Sample | None":
+    """Draw a sample of pairs or items, or print the widths that it would give: None then."""
+    from curate.review import drawing, items, scores_sample
+    from curate.review.aims import purpose
+
+    module = scores_sample if order.results else items if order.of_items else drawing
     if plan:
-        design = items.plan(work.folder, order) if order.of_items else drawing.plan(work.folder, order)[1]
+        design = drawing.plan(work.folder, order)[1] if module is drawing else module.plan(work.folder, order)
         answer(asdict(design), _widths(design, "items" if order.of_items else "pairs"), as_json=as_json)
-        return
-    frozen = (items if order.of_items else drawing).draw(work.folder, order)
+        return None
+    frozen = module.draw(work.folder, order)
     if order.aims and not order.of_items:
         typer.echo(f"drawn for: {purpose(order.aims)}", err=True)
-    _hand_out(Desk(frozen), out, kinds, as_json=as_json)
+    return frozen
 
 
 def _need(work: "Run", order: "SampleOptions") -> None:
@@ -196,6 +216,7 @@ def serve(
 @app.command("report")
 def report(run: Folder = None, sample: Named = None, as_json: AsJson = False) -> None:
     """Print agreement, precision and recall as far as the sample was read: of the panel's and the published labels."""
+    from curate.core.errors import ConfigError
     from curate.review import proof, published, showing
 
     desk = _desk(run, sample)
@@ -207,6 +228,11 @@ def report(run: Folder = None, sample: Named = None, as_json: AsJson = False) ->
 
         review_some.report(desk, as_json=as_json)
         return
+    if desk.sample.of_pilot:
+        raise ConfigError(
+            f"{desk.sample.folder}: a pilot, which proves nothing of labels; see `curate pilot report`, or name a "
+            "review with --sample"
+        )
     figures: dict[str, Any] = proof.prove(desk)
     final = published.prove(desk.sample.folder.parents[1])
     lines = [*proof.heading(figures), as_table(list(showing.lines(figures, final)), digits=3)]
@@ -258,6 +284,7 @@ def _widths(planned: "SamplePlan", unit: str) -> "Iterator[str]":
         yield f"drawn for: {purpose(planned.aims)}"
     yield as_table(planned.rows(), digits=4)
     yield as_table(planned.widths(), digits=4)
+    yield from planned.notes
 
 
 def _hand_out(desk: "Desk", out: Path | None, kinds: "Sequence[Kind]", *, as_json: bool) -> None:

@@ -9,10 +9,19 @@ from curate.cli.tables import as_table
 from curate.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from curate.review import Desk, Sample
     from curate.review.accepting import AcceptancePlan
     from curate.review.drawing import SampleOptions
     from curate.runs.run import Run
+
+
+def of(named: str, for_scores: "Path | None") -> str:
+    """Return what a sample is of, by --of and --for-scores."""
+    if for_scores is not None and named != "labels":
+        raise ConfigError(f"--for-scores: found --of {named} beside it, expected one of them; leave out --of")
+    return named if for_scores is None else "scores"
 
 
 def chosen(of: str, target: str | None, margins: Sequence[str] | None, *, contested: bool) -> str | None:
@@ -110,4 +119,5 @@ _AFTER = {
         "`curate resolve --set resolve.policy=expert-over-panel` gives these pairs people's labels",
         "the sample is not random, so nothing follows for other pairs",
     ),
+    "scores": ("`curate evaluate` corrects the scores of the models by it",),
 }

@@ -152,6 +152,8 @@ TABLES: Mapping[str, Columns] = {
         "batch_size": pl.Int32,
     },
     "samples": {"query_id": _TEXT, "doc_id": _TEXT},
+    "tops": {"task": _TEXT, "query_id": _TEXT, "model": _TEXT, "rank": pl.Int32, "doc_id": _TEXT},
+    "frame": {"query_id": _TEXT, "doc_id": _TEXT, "stratum": _TEXT},
     "survey": {
         "row_id": _TEXT,
         "ids": _TEXTS,

@@ -20,6 +20,9 @@ FIGURES = {
     "agreement": "agreement with the panel, of all decided pairs",
 }
 
+SCORES = {"level": "precision at 10 of a model", "difference": "difference of two models in it"}
+"""What a margin of a sample for models' scores can be of -> its name in a plan."""
+
 
 def wanted(target: str | None, margins: Sequence[str]) -> dict[str, float | None]:
     """Return figure -> margin (None without one) of `--target` and `--margin`; ConfigError unless they go together.
@@ -43,6 +46,21 @@ def wanted(target: str | None, margins: Sequence[str]) -> dict[str, float | None
             f"--target {target}: found margins of {', '.join(found)}, expected those of {', '.join(TARGETS[target])}; "
             "leave out --target, for margins name their figures"
         )
+    return found
+
+
+def of_scores(margins: Sequence[str]) -> dict[str, float]:
+    """Return figure of `SCORES` -> half width of `--margin 0.1` (of a level), `level=0.1` and `difference=0.1`."""
+    found: dict[str, float] = {}
+    for text in margins:
+        name, equals, number = text.rpartition("=")
+        figure = name.strip() if equals else "level"
+        if figure not in SCORES or figure in found:
+            raise ConfigError(
+                f"--margin: found {text!r} with --for-scores, expected a half width of {' or '.join(SCORES)}, each "
+                "once; give 0.1, or difference=0.1"
+            )
+        found[figure] = _margin(text, number)
     return found
 
 

@@ -118,7 +118,7 @@ def relevance_desks(run: Path) -> list[Desk]:
 
 def random_desks(run: Path) -> list[Desk]:
     """Return the samples whose answers are grades and that were drawn at random of all judged pairs, by name."""
-    return [desk for desk in graded_desks(run) if not desk.sample.of_some]
+    return [desk for desk in graded_desks(run) if not desk.sample.of_some and not desk.sample.of_pilot]
 
 
 def graded_desks(run: Path) -> list[Desk]:

@@ -19,10 +19,10 @@ from curate.label_audit import labels as audit
 from curate.panel import sampling_design
 from curate.panel.voting import PAIR
 from curate.review import planning
-from curate.review.aims import wanted
+from curate.review.aims import of_scores, wanted
 from curate.review.answers import ADJUDICATED, checked
 from curate.review.desk import relevance_desks
-from curate.review.sample import Design, Sample, Stratum, name_row
+from curate.review.sample import OF_SOME, Design, Sample, Stratum, name_row
 from curate.review.sheets.cells import fold
 from curate.review.texts import texts
 from curate.system.files import read_meanings, read_positives, read_scale, read_table
@@ -51,7 +51,9 @@ class SampleOptions:
     seed: int = 0
     language: str = "zh"
     of: str = "labels"
-    """What is checked: the run's own `labels`, what its `audit` says of legacy ones, or the items of a kind."""
+    """What is checked: the run's own `labels`, what its `audit` says of legacy ones, `scores`, or a kind's items."""
+    results: Path | None = None
+    """Of `scores`: the folder of the evaluation whose models' top tens are drawn from."""
 
     def __post_init__(self) -> None:
         if (self.size is None) == (not self.margins):
@@ -60,12 +62,7 @@ class SampleOptions:
             raise ConfigError("--of: found 'audit' without --size, expected both; give --size N")
         if self.of_items:
             self._check_items()
-        if self.of == "audit" and self.target is not None:
-            raise ConfigError(
-                f"--target: found {self.target!r} with --of audit, whose sample goes in quarters to its four cells; "
-                "leave out --target"
-            )
-        wanted(self.target, self.margins)
+        self._check_aims()
         folded = [fold(person) for person in self.assessors]
         if not folded or len(set(folded)) < len(folded):
             raise ConfigError(
@@ -82,10 +79,23 @@ class SampleOptions:
         if self.controls is not None and self.controls < 0:
             raise ConfigError(f"--controls: expected 0 or more, found {self.controls}")
 
+    def _check_aims(self) -> None:
+        """Refuse targets and margins that the sample cannot have."""
+        if self.of == "scores" and self.target is not None:
+            raise ConfigError(
+                f"--target: found {self.target!r} with --for-scores, whose figures are scores of models; leave it out"
+            )
+        if self.of == "audit" and self.target is not None:
+            raise ConfigError(
+                f"--target: found {self.target!r} with --of audit, whose sample goes in quarters to its four cells; "
+                "leave out --target"
+            )
+        _ = of_scores(self.margins) if self.of == "scores" else wanted(self.target, self.margins)
+
     @property
     def of_items(self) -> bool:
         """Say whether the items of a kind are checked, and not judged pairs."""
-        return self.of not in ("labels", "audit")
+        return self.of not in ("labels", "audit", *OF_SOME)
 
     def _check_items(self) -> None:
         """Refuse what is for judged pairs: of items the precision alone can be estimated."""
@@ -103,8 +113,8 @@ class SampleOptions:
 
     @property
     def aims(self) -> dict[str, float | None]:
-        """Return the figures that the sample is drawn for, with their margins; none for an audit's, which has cells."""
-        if self.of == "audit":
+        """Return the figures that the sample is drawn for, with their margins; none of an audit, or of scores."""
+        if self.of in ("audit", "scores"):
             return {}
         return wanted("precision" if self.of_items else self.target, self.margins)
 
@@ -171,7 +181,7 @@ def frozen(
     controls = pl.concat([strangers, known(order.known, scale)])
     controls = controls.unique(PAIR, keep="last", maintain_order=True)  # a row that stands twice tells what it is
     controls = controls.join(drawn, on=PAIR, how="anti", maintain_order="left")
-    rows = pl.concat([drawn.join(verdicts, on=PAIR, maintain_order="left"), controls], how="diagonal")
+    rows = pl.concat([drawn.join(verdicts, on=PAIR, how="left", maintain_order="left"), controls], how="diagonal")
     facts: dict[str, Json] = {"controls": len(controls), "random": len(strangers), **more}
     asked: dict[str, Any] = {} if scale == FIVE else {"scale": scale.to_json(), "meanings": meanings}
     design = Design(
@@ -185,17 +195,21 @@ def frozen(
         facts,
         **asked,
     )
-    sample = Sample(run / "reviews" / order.name, design, _placed(_with_texts(run, rows), order))
+    sample = Sample(run / "reviews" / order.name, design, placed(with_texts(run, rows), order))
     sample.freeze()
     return sample
 
 
-def _placed(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
-    """Return the survey in reading order: a query's pairs stand together, queries and pairs by chance."""
+def placed(rows: pl.DataFrame, order: SampleOptions) -> pl.DataFrame:
+    """Return the survey in reading order: a query's pairs stand together, queries and pairs by chance.
+
+    Pairs of models' top tens are mixed over all queries, so that those read so far are a random sample at any time.
+    """
     names = rows["query_id"].to_list()
     place = {name: at for at, name in enumerate(shuffled(sorted(set(names)), order.seed, "review", "queries"))}
     mixed = shuffled(range(len(rows)), order.seed, "review", "rows")
-    mixed.sort(key=lambda at: place[names[at]])
+    if order.of != "scores":
+        mixed.sort(key=lambda at: place[names[at]])
     placed = rows[mixed].with_columns(ids=pl.concat_list(PAIR), texts=pl.concat_list("query", "passage"))
     keys = placed.select("ids", "texts").iter_rows()
     return placed.with_columns(
@@ -259,7 +273,7 @@ def known(path: Path | None, scale: Scale) -> pl.DataFrame:
     return table.select(*PAIR, expected=pl.Series(grades, dtype=pl.String))
 
 
-def _with_texts(run: Path, rows: pl.DataFrame) -> pl.DataFrame:
+def with_texts(run: Path, rows: pl.DataFrame) -> pl.DataFrame:
     """Return rows with query and passage, as judges saw them; only their documents are read into memory."""
     queries, passages = texts(run, rows["doc_id"])
     read = {"query": ("query_id", queries), "passage": ("doc_id", passages)}

@@ -91,7 +91,7 @@ def dispute(desk: Desk, path: Path) -> tuple[Path, int]:
         row.row_id: "; ".join(
             [
                 *(f"{who}: {grade}" for who, grade in row.said.items()),
-                f"{'published' if row.of_items else 'panel'}: {row.verdict}",
+                *([f"{'published' if row.of_items else 'panel'}: {row.verdict}"] if row.verdict else ()),
             ]
         )
         for row in rows

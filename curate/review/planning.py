@@ -54,6 +54,8 @@ class SamplePlan:
     """Half width of every one of `FIGURES`; None where there is nothing to measure."""
     verdicts: Mapping[str, float | None]
     """Half width for the other verdicts: of the confirmed share, or of the relevant one where nothing was decided."""
+    notes: Sequence[str] = ()
+    """What more a user should know of the design."""
 
     def rows(self) -> list[dict[str, object]]:
         """Return a row per stratum for people: stratum, size, drawn, probability, guess, answers."""

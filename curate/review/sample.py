@@ -22,6 +22,8 @@ ITEM_FORMS = ("item", "item-pair")
 """Forms of samples of items of a kind of benchmark, by one text or two; what is said there grades no document."""
 OF_SOME = ("accept", "contested", "scores")
 """What samples are `of` that are not drawn of all judged pairs, each by a design of its own."""
+PILOT = "pilot"
+"""What a pilot is a sample of: pairs that are graded before a panel is chosen, and are no review of its labels."""
 _LETTERS = "abcdfghjkmnpqrstvwxyz"
 """No e, so that no program takes a row's name for a number such as 1E5; no i, l, o or u, which are misread."""
 
@@ -136,6 +138,11 @@ class Sample:
     def of_some(self) -> bool:
         """Say whether only some of the judged pairs could be drawn: its strata tell nothing of the others."""
         return self.design.facts.get("of") in OF_SOME
+
+    @property
+    def of_pilot(self) -> bool:
+        """Say whether people grade it so that a panel can be chosen; it is no review of labels."""
+        return self.design.facts.get("of") == PILOT
 
     def question(self, language: str) -> str:
         """Return what is asked of an item, in a language, English, or the first that there is."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from curate.report import run_figures
+from curate.review.desk import desks
 from curate.runs.run import Run
 from curate.stages.facts import reckoning
 from curate.stages.facts.reckoning import NO_POSITIVE, Reports, count
@@ -50,6 +51,6 @@ def _next(folder: Path, reports: Reports) -> str:
     assert isinstance(heuristic, list)
     if run_figures.only_heuristics(list(read_json(folder / "judge" / "panel.json")), heuristic):
         return "next: curate judge --models A,B,C --plan: heuristics judged, and prove nothing; see `curate models`"
-    if not list((folder / "reviews").glob("*/design.json")):
+    if all(desk.sample.of_pilot for desk in desks(folder)):
         return "next: curate review export --plan: people check a sample, and say how right the labels are"
     return "next: curate review report: what people's answers prove of the labels"

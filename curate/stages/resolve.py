@@ -203,7 +203,11 @@ def _desks(config: Config, context: Context) -> list[Desk]:
                 f"resolve.samples: {sample.design.name!r} is a sample of items of the kind "
                 f"{sample.design.facts['of']!r}, which says nothing of documents; leave it out"
             )
-    return [Desk(sample) for sample in samples if sample.design.form == "relevance"]
+        if config.samples and sample.of_pilot:
+            raise ConfigError(
+                f"resolve.samples: {sample.design.name!r} is a pilot, on which the panel was chosen; leave it out"
+            )
+    return [Desk(sample) for sample in samples if sample.design.form == "relevance" and not sample.of_pilot]
 
 
 def fingerprint(config: Config, context: Context) -> Json:

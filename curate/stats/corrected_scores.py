@@ -10,6 +10,7 @@ divide by what nobody has counted, so they are not corrected.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
@@ -87,18 +88,83 @@ def corrected(frame: Frame, weight: Floats, level: float = LEVEL) -> CorrectedSc
     terms = weight * (expected + error)
     smooth = (hits + 0.5) / (answered + 1)
     squares = np.bincount(frame.stratum, weight**2, minlength=strata)
-    left = (size - answered) / np.maximum(answered, 1) * size / np.maximum(size - 1, 1)
-    variance = float((left * squares * smooth * (1 - smooth)).sum())
+    variance = float((_unread(size, answered) * squares * smooth * (1 - smooth)).sum())
     quantile = NormalDist().inv_cdf((1 + level) / 2)
     return CorrectedScore(float(terms.sum()), quantile * math.sqrt(variance), _new(frame, terms, level))
 
 
+def nonresponse(frame: Frame, weight: Floats, drawn: Floats) -> tuple[float, float] | None:
+    """Return by how much a corrected score would move if every drawn pair without an answer were not relevant, or were.
+
+    `drawn` are the pairs drawn per stratum. None where all are answered. What lies between is how wrong a score can be
+    because of who did not answer what, beside its interval.
+    """
+    read = frame.answers >= 0
+    answered = np.bincount(frame.stratum[read], minlength=len(drawn)).astype(float)
+    if (answered >= drawn).all():
+        return None
+    hits = np.bincount(frame.stratum[read], frame.answers[read], minlength=len(drawn))
+    total, rate = np.bincount(frame.stratum, weight, minlength=len(drawn)), hits / np.maximum(answered, 1)
+    low, high = ((hits + more) / np.maximum(drawn, 1) - rate for more in (0.0, drawn - answered))
+    return float((total * low).sum()), float((total * high).sum())
+
+
+@dataclass(frozen=True)
+class AnticipatedScore:
+    """The half widths that a sample of a frame is going to give, if the share of relevant pairs is the guessed one."""
+
+    frame: Frame
+    weight: Floats
+    guess: Floats
+    """Share of relevant pairs by stratum."""
+
+    def half(self, drawn: Floats, level: float = LEVEL) -> float:
+        """Return the half width for this set of queries with so many answers per stratum."""
+        return NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(self._sampled(drawn))
+
+    def new_queries(self, drawn: Floats, level: float = LEVEL) -> float | None:
+        """Return the half width for other queries: their expected terms, the pairs' own answers, and the sample."""
+        if (quantile := _student(self.frame.queries, level)) is None:
+            return None
+        return quantile * math.sqrt(self._between + self._sampled(drawn))
+
+    @cached_property
+    def _squares(self) -> Floats:
+        """Return the sum of squared weights of every stratum."""
+        return np.bincount(self.frame.stratum, self.weight**2, minlength=len(self.guess)).astype(float)
+
+    @cached_property
+    def _size(self) -> Floats:
+        return np.bincount(self.frame.stratum, minlength=len(self.guess)).astype(float)
+
+    @cached_property
+    def _between(self) -> float:
+        """Return the variance of the mean over queries of which every pair is read."""
+        terms, queries = self.weight * self.guess[self.frame.stratum], self.frame.queries
+        each = np.bincount(self.frame.query, terms, minlength=queries) * queries
+        return float(each.var(ddof=1)) / queries + float((self._squares * self.guess * (1 - self.guess)).sum())
+
+    def _sampled(self, drawn: Floats) -> float:
+        return float((_unread(self._size, drawn) * self._squares * self.guess * (1 - self.guess)).sum())
+
+
+def _unread(size: Floats, answered: Floats) -> Floats:
+    """Return (1 - n/N) / n x N^2 / (N - 1) of every stratum: what its variance has beside sum(w^2) p (1 - p)."""
+    return (size - answered) / np.maximum(answered, 1) * size / np.maximum(size - 1, 1)
+
+
 def _new(frame: Frame, terms: Floats, level: float) -> float | None:
     """Return the half width of a t interval of the mean of per-query terms."""
-    if frame.queries < 2:
+    if (quantile := _student(frame.queries, level)) is None:
+        return None
+    each = np.bincount(frame.query, terms, minlength=frame.queries) * frame.queries
+    return quantile * float(each.std(ddof=1)) / math.sqrt(frame.queries)
+
+
+def _student(queries: int, level: float) -> float | None:
+    """Return the quantile of t with queries - 1 degrees of freedom; None for fewer than two queries."""
+    if queries < 2:
         return None
     from scipy.special import stdtrit
 
-    each = np.bincount(frame.query, terms, minlength=frame.queries) * frame.queries
-    quantile = float(stdtrit(frame.queries - 1, (1 + level) / 2))
-    return quantile * float(each.std(ddof=1)) / math.sqrt(frame.queries)
+    return float(stdtrit(queries - 1, (1 + level) / 2))

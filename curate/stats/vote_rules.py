@@ -6,7 +6,7 @@ nobody chose, 2 of 5.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -18,6 +18,10 @@ from curate.stats.tally import Crosstab, Ints, crosstab
 
 PANELS = (2, 3, 5)
 """Sizes of the panels that are compared beside single judges."""
+TOLERANCE = 0.05
+"""What a cheaper rule may lack of the best kappa: the best one's lead is by chance as often as not."""
+LEAST = 100
+"""Pairs that a pilot needs, and on which a rule must have been compared to be proposed."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,12 @@ def candidates(judges: Sequence[str], scale: Sequence[str], cut: int) -> Iterato
                 yield VoteRule(panel, votes, cut, scale[cut])
 
 
+def unchosen(judges: Sequence[str], scale: Sequence[str], cut: int) -> VoteRule:
+    """Return the rule that is taken where nobody chooses: 2 of the first five judges, of fewer the majority."""
+    panel = tuple(judges[: max(PANELS)])
+    return VoteRule(panel, 2 if len(panel) == max(PANELS) else len(panel) // 2 + 1, cut, scale[cut])
+
+
 @dataclass(frozen=True)
 class RuleAgreement:
     """How far a rule agrees with people on the pairs of a pilot."""
@@ -87,6 +97,22 @@ def compared(
     """
     found = [_agreement(rule, rule.labels(grades), people, queries, seed) for rule in rules]
     return sorted(found, key=_order)
+
+
+def proposed(found: Sequence[RuleAgreement], price: Callable[[VoteRule], float | None]) -> RuleAgreement | None:
+    """Return the cheapest rule whose kappa is within `TOLERANCE` of the best one's; None if none has a kappa.
+
+    By price, where all of them have one, else by calls; of equal ones the better. Rules that were compared on fewer
+    than `LEAST` pairs are left out.
+    """
+    known = [(each.kappa, each) for each in found if each.kappa is not None and each.pairs >= LEAST]
+    if not known:
+        return None
+    best = max(kappa for kappa, _ in known)
+    near = [each for kappa, each in known if kappa >= best - TOLERANCE]
+    prices = {each.rule: price(each.rule) for each in near}
+    priced = None not in prices.values()
+    return min(near, key=lambda each: (prices[each.rule] if priced else 0, each.rule.calls, *_order(each)))
 
 
 def _agreement(rule: VoteRule, labels: Ints, people: Ints, queries: Ints, seed: int) -> RuleAgreement:

@@ -113,7 +113,9 @@ def _people(run: Path, truth: Path | None, scale: Scale) -> tuple[pl.DataFrame |
         return _graded(truth, scale), str(truth)
     designs = sorted((run / "reviews").glob("*/design.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     for sample in (Sample.load(path.parent) for path in designs):
-        fits = sample.design.form == "relevance" and sample.scale == scale and not sample.of_some
+        fits = (
+            sample.design.form == "relevance" and sample.scale == scale and not sample.of_some and not sample.of_pilot
+        )
         found = _sampled(Desk(sample)) if fits else None
         if found is not None and len(found):
             return found, f"sample {sample.design.name}"

@@ -19,7 +19,7 @@ def against_floors(board: Board) -> dict[str, Any] | None:
     """
     if not board.floors:
         return None
-    best = max(board.floors, key=lambda each: each.scored.main)
+    best = max(board.floors, key=lambda each: board.led(each.scored))
     column = len(board.scored) + list(board.floors).index(best)
     points = board.points
     rows: list[dict[str, Any]] = []
@@ -35,7 +35,7 @@ def against_floors(board: Board) -> dict[str, Any] | None:
             }
         )
     rows.sort(key=lambda row: (-row["value"], row["model"]))
-    return {"best": best.name, "sort": best.sort, "score": best.scored.main, "models": rows}
+    return {"best": best.name, "sort": best.sort, "score": round(board.led(best.scored), DIGITS), "models": rows}
 
 
 def _smallest(apart: Floats, items: int) -> float | None:

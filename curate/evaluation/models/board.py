@@ -27,11 +27,17 @@ class Board:
     scored: Sequence[Scored]
     floors: Sequence[FloorScore] = ()
     seed: int = 7
+    lead: str = READINGS[0]
+    """The reading by which models are ordered and compared."""
 
     @property
     def ranked(self) -> list[Scored]:
-        """Return the best model first."""
-        return sorted(self.scored, key=lambda each: (-each.main, each.model))
+        """Return the best model first, by the reading that leads."""
+        return sorted(self.scored, key=lambda each: (-self.led(each), each.model))
+
+    def led(self, scored: Scored) -> float:
+        """Return a score in the reading that leads; mteb's own where that is stock."""
+        return scored.main if self.lead == READINGS[0] else point(self.task.scorer, scored.values, self.lead)
 
     @property
     def every(self) -> list[Scored]:
@@ -54,18 +60,18 @@ class Board:
 
     @cached_property
     def drawn(self) -> Floats:
-        """Return what stock mteb's reading scores on resampled items, shape (replicates, models and then floors)."""
-        found = replicas(self.scores(self.every), self.items, self.seed, self.replicates)
+        """Return what the leading reading scores on resampled items, shape (replicates, models and then floors)."""
+        found = replicas(self.scores(self.every, self.lead), self.items, self.seed, self.replicates)
         return found - np.nanmean(found, axis=0) + self.points if self.task.scorer.centred else found
 
     @property
     def points(self) -> Floats:
         """Return the scores on the items themselves, in the same order."""
-        return np.array([point(self.task.scorer, each.values) for each in self.every])
+        return np.array([point(self.task.scorer, each.values, self.lead) for each in self.every])
 
     def figures(self, reading: str) -> list[Figure]:
         """Return the score of every model and then of every floor, with its interval, in one reading of doubt."""
-        if reading != READINGS[0]:
+        if reading != self.lead:
             return figures(self.scores(self.every, reading), self.items, self.seed, self.replicates)
         return [from_replicates(*each, self.items) for each in zip(self.points.tolist(), self.drawn.T, strict=True)]
 

@@ -1,7 +1,7 @@
 """Evaluate: score models on a folder's tasks by mteb, compare them, and write what was found.
 
 Out, in a folder: `evaluation.json` (every figure), `README.md` (the tables), `queries.parquet` (every query and model),
-a bar chart per task and scatters.
+`tops.parquet` (the first ten documents), a bar chart per task and scatters.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,15 +13,16 @@ from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.progress import StepLabel, counting, waiting
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.models import circular, figures, origin, page, tasks
+from curate.evaluation.models import circular, corrected, figures, origin, page, tasks
 from curate.evaluation.models.board import Board
 from curate.evaluation.models.floors import floors
+from curate.evaluation.models.leads import lead
 from curate.evaluation.models.mteb_models import BASELINES, EvaluatedModel, named
 from curate.evaluation.models.scoring import scored
 from curate.evaluation.models.tasks import EvaluationTask, imported
 from curate.stages.context import home
 from curate.stats.bootstrap import FEW
-from curate.system.files import write_json, write_text
+from curate.system.files import write_json, write_table, write_text
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class EvaluationOptions:
     device: str | None = None
     out: Path | None = None
     """Where it is written; `evaluation` in the run folder without it, else `evaluation/NAME`."""
+    reviews: Path | None = None
+    """Run whose samples correct the scores; without it that of the folder."""
     seed: int = 7
     floors: bool = True
     """Whether what a score is worth without meaning is scored too."""
@@ -55,6 +58,7 @@ def evaluate(
         raise UserError("evaluate: found no model; name some with --models, or leave out --no-baselines")
     with waiting(progress, StepLabel("loading mteb")):
         imported()
+    reviews = corrected.score_reviews(_reviewed(order.reviews) or run)
     models = named(names, origin.definitions(run), order.device, progress)
     new = tasks.in_folder(order.folder)
     old = [task for source in order.legacy for task in tasks.legacy(source)]
@@ -66,7 +70,7 @@ def evaluate(
         found: dict[str, Any] = {
             "models": _made_by(models, new),
             "families": circular.of_family([model.name for model in models], new, run),
-            "tasks": [figures.of_task(board, order.seed) for board in known],
+            "tasks": [figures.of_task(board, order.seed, reviews) for board in known],
             "legacy": [
                 figures.of_legacy(_only(one, other), _only(other, one), order.seed)
                 for one in known
@@ -77,10 +81,13 @@ def evaluate(
         }
     unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
     found["notes"] = [*_circular(models, new), *_notes(found, unmatched)]
+    found["notes"] += corrected.unread(reviews)
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "evaluation.json", found)
     figures.per_query(known).write_parquet(out / "queries.parquet")
+    if not (first := figures.tops(known)).is_empty():
+        write_table(out, "tops", first)
     for name, text in page.files(found).items():
         write_text(out / name, text)
     return {**found, "folder": str(out)}
@@ -97,7 +104,14 @@ def _board(
         found, kept = scored(model, task, home() / "evaluations")
         tell(f"{task.name}: {model.name} {found.main:.5f}" + (" (scored before)" if kept else ""))
         done.append(found)
-    return Board(task, done)
+    return Board(task, done, lead=lead(task, [each.model for each in done]))
+
+
+def _reviewed(folder: Path | None) -> Path | None:
+    """Return the run of --reviews; UserError if it is none."""
+    if folder is not None and (run := origin.run_of(folder)) is None:
+        raise UserError(f"--reviews {folder}: found no run there, expected a run folder with a sample that people read")
+    return None if folder is None else run
 
 
 def _with_floors(board: Board, order: EvaluationOptions, progress: Progress) -> Board:
@@ -111,7 +125,7 @@ def _with_floors(board: Board, order: EvaluationOptions, progress: Progress) -> 
 def _only(board: Board, other: Board) -> Board:
     """Return a board with the models that the other has too; both hold them in the order they were named in."""
     there = {each.model for each in other.scored}
-    return Board(board.task, [each for each in board.scored if each.model in there])
+    return replace(board, scored=[each for each in board.scored if each.model in there], floors=())
 
 
 def _made_by(models: Sequence[EvaluatedModel], new: Sequence[EvaluationTask]) -> list[Json]:
@@ -152,6 +166,7 @@ def _notes(found: dict[str, Any], unmatched: Sequence[str]) -> list[str]:
         )
     notes += circular.notes(found["families"])
     notes += [each for task in found["tasks"] for each in _not_above(task)]
+    notes += [each for task in found["tasks"] for each in corrected.warnings(task["name"], task["levels"])]
     notes += [
         f"{task['name']}: {task['queries']} {task['unit']}, under {FEW}: these intervals are too narrow"
         for task in found["tasks"]

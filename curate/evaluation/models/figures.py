@@ -9,9 +9,11 @@ import numpy as np
 import polars as pl
 
 from curate.core.config import Json
-from curate.evaluation.models import distinctness
+from curate.core.records import TABLES
+from curate.evaluation.models import corrected, distinctness, leads
 from curate.evaluation.models.against_floors import against_floors
 from curate.evaluation.models.board import Board
+from curate.evaluation.models.corrected import ScoreReview
 from curate.evaluation.models.distinctness import BenchmarkScores
 from curate.evaluation.models.mteb_models import BM25
 from curate.evaluation.models.perquery import READINGS
@@ -27,7 +29,7 @@ CLEAR = 0.05
 """Adjusted p up to which two models are told apart."""
 
 
-def of_task(board: Board, seed: int) -> dict[str, Json]:
+def of_task(board: Board, seed: int, reviews: Sequence[ScoreReview] = ()) -> dict[str, Json]:
     """Return the figures of one task."""
     task, first = board.task, board.scored[0]
     pairs, rows = _pairs(board, seed), _rows(board)
@@ -39,6 +41,12 @@ def of_task(board: Board, seed: int) -> dict[str, Json]:
         "shown": task.kind.mteb.shown,
         "queries": board.items,
         "rows": len(first.queries),
+        "lead": board.lead,
+        "circular": [each.model for each in board.scored if each.model in task.circular],
+        "orders": leads.orders(board),
+        "undecided": task.undecided if task.verdicts else 0,
+        "contested": _contested(task),
+        "levels": corrected.levels(board, reviews),
         "verdicts": bool(task.verdicts),
         "graded": bool(task.gains),
         "scores": rows[: len(board.scored)],
@@ -52,18 +60,28 @@ def of_task(board: Board, seed: int) -> dict[str, Json]:
     }
 
 
+def _contested(task: EvaluationTask) -> dict[str, Json] | None:
+    """Return how many of a task's judged pairs are contested; None where no verdict is known."""
+    said = [verdict for row in task.verdicts.values() for verdict in row.values()]
+    if not said:
+        return None
+    count = said.count("contested")
+    return {"pairs": count, "judged": len(said), "share": round(count / len(said), DIGITS)}
+
+
 def _rows(board: Board) -> list[Json]:
     """Return every model's line, best first, then every floor's; readings of doubt where verdicts are known."""
     known = board.task.readings if board.task.verdicts or board.task.gains else READINGS[:1]
     by_reading, beside = {reading: board.figures(reading) for reading in known}, board.beside()
     places = {id(each): place for place, each in enumerate(board.every)}
-    floors = sorted(board.floors, key=lambda each: (-each.scored.main, each.name))
+    floors = sorted(board.floors, key=lambda each: (-board.led(each.scored), each.name))
     order = [*((each, None) for each in board.ranked), *((each.scored, each.sort) for each in floors)]
     return [
         {
             "model": scored.model,
             "main": scored.main,
-            "best": sort is None and scored.main == board.ranked[0].main,
+            "lead": round(board.led(scored), DIGITS),
+            "best": sort is None and board.led(scored) == board.led(board.ranked[0]),
             **({} if sort is None else {"floor": sort}),
             **{reading: figures[places[id(scored)]].shown() for reading, figures in by_reading.items()},
             "beside": beside[places[id(scored)]],
@@ -85,7 +103,7 @@ def _at_ten(scored: Scored) -> dict[str, Json]:
 def _pairs(board: Board, seed: int) -> list[dict[str, Any]]:
     names, scorer = [each.model for each in board.scored], board.task.scorer
     if scorer.exchanged:
-        sums = [scorer.sums(each.values, READINGS[0]) for each in board.scored]
+        sums = [scorer.sums(each.values, board.lead) for each in board.scored]
         found = significance.compare(names, sums, scorer.statistic, seed)
     else:
         points = [point(scorer, each.values) for each in board.scored]
@@ -117,7 +135,8 @@ def _headroom(board: Board) -> dict[str, Json]:
 
     Only the former for pairs of sentences, which have no score of their own.
     """
-    found: dict[str, Json] = {"best": board.ranked[0].main, "left": round(1 - board.ranked[0].main, DIGITS)}
+    best = max(each.main for each in board.scored)
+    found: dict[str, Json] = {"best": best, "left": round(1 - best, DIGITS)}
     if not board.task.scorer.single:
         return found
     table = np.array([each.values["stock"] for each in board.scored])
@@ -144,7 +163,8 @@ def _hardness(board: Board, seed: int) -> list[Json] | None:
     for group in difficulty.by_rank(counted, seed):
         inside = [places[query] for query, name in bands.items() if name == group.name]
         means = {
-            each.model: round(float(np.mean(np.array(each.values["stock"])[inside])), DIGITS) for each in board.scored
+            each.model: round(float(np.mean(np.array(each.values[board.lead])[inside])), DIGITS)
+            for each in board.scored
         }
         rows.append(
             {
@@ -183,7 +203,7 @@ def _measured(task: EvaluationTask, baseline: Scored) -> list[Measured]:
 
 def of_legacy(new: Board, old: Board, seed: int) -> dict[str, Json]:
     """Return how alike two tasks of one kind order the models, and every model's two scores."""
-    sides = [BenchmarkScores(board.scores(board.scored), board.items) for board in (new, old)]
+    sides = [BenchmarkScores(board.scores(board.scored, board.lead), board.items) for board in (new, old)]
     same = new.scored[0].queries == old.scored[0].queries
     found = distinctness.compare(sides[0], sides[1], seed, same_queries=same)
     both = zip(new.scored, old.scored, strict=True)
@@ -195,7 +215,11 @@ def of_legacy(new: Board, old: Board, seed: int) -> dict[str, Json]:
         "same_queries": same,
         **asdict(found),
         "fewest": distinctness.FEWEST,
-        "scores": [{"model": one.model, "new": one.main, "old": other.main} for one, other in both],
+        "leads": [new.lead, old.lead],
+        "scores": [
+            {"model": one.model, "new": round(new.led(one), DIGITS), "old": round(old.led(other), DIGITS)}
+            for one, other in both
+        ],
     }
 
 
@@ -215,6 +239,18 @@ def per_query(boards: Sequence[Board]) -> pl.DataFrame:
             }
             parts.append(pl.DataFrame(columns))
     return pl.concat(parts, how="diagonal").sort("task", "query_id", "model") if parts else pl.DataFrame()
+
+
+def tops(boards: Sequence[Board]) -> pl.DataFrame:
+    """Return the `tops` table: every model's first ten documents for every query, of tasks that search a corpus."""
+    rows = [
+        (board.task.name, query, each.model, rank, doc)
+        for board in boards
+        for each in board.scored
+        for query, top in zip(each.queries, each.top, strict=False)  # empty where nothing was searched
+        for rank, doc in enumerate(top, start=1)
+    ]
+    return pl.DataFrame(rows, TABLES["tops"], orient="row")
 
 
 def _rounded(value: Json) -> Json:

@@ -3,8 +3,18 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from curate.evaluation.models import circular
-from curate.evaluation.models.page_tables import SPEED, Figures, against_floors, marked, ranged, scores, speed, table
+from curate.evaluation.models import circular, page_levels
+from curate.evaluation.models.page_tables import (
+    LEADS,
+    SPEED,
+    Figures,
+    against_floors,
+    marked,
+    ranged,
+    scores,
+    speed,
+    table,
+)
 from curate.report import charts
 
 STYLE = (
@@ -41,15 +51,23 @@ def _line(
     line: dict[str, object] = {"model": marked(name, mark)}
     for task, row in zip(tasks, mine, strict=True):
         ends = bold if row and row["best"] else ""
-        line[f"{task['name']}, {task['shown']}"] = f"{ends}{100 * row['main']:.2f}{ends}" if row else None
-    scores = [row["main"] for row in mine if row]
+        line[_column(task)] = f"{ends}{100 * row['lead']:.2f}{ends}" if row else None
+    scores = [row["lead"] for row in mine if row]
     line["mean"] = f"{100 * sum(scores) / len(scores):.2f}" if len(scores) == len(tasks) else None
     return {**line, SPEED: speed(mine[0]["queries_a_second"] if mine and mine[0] else None)}
 
 
+def _column(task: Figures) -> str:
+    led = "" if task["lead"] == "stock" else f", {LEADS[task['lead']]}"
+    return f"{task['name']}, {task['shown']}{led}"
+
+
 def _head(found: Figures) -> Iterator[str]:
     yield "# Evaluation\n"
-    yield "Scores are in points of 100, as stock mteb gives them; intervals are 95 % and resample what a task counts.\n"
+    yield (
+        "Scores are in points of 100; intervals are 95 % and resample what a task counts. A column is stock mteb's "
+        "score where it names no reading of contested pairs.\n"
+    )
     yield table(overview(found))
     parts = [each for each in found["models"] if each["roles"]]
     if parts:
@@ -71,10 +89,7 @@ def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
             "takes the mean of the judges' gains for a pair's, which no export holds."
         )
     if task["scores"][0].get("condensed"):
-        yield (
-            "\nStock counts contested pairs as not relevant; condensed takes contested and incomplete ones out of the "
-            "ranking; optimistic counts contested ones as relevant, also in the best ranking there could be."
-        )
+        yield _readings(task)
     for name, what_it_shows in (
         (f"{plain(task['name'])}-scores.svg", "Scores and intervals"),
         (f"{plain(task['name'])}-speed.svg", "Scores and speed"),
@@ -82,10 +97,25 @@ def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
         if name in pictures:
             yield f"\n![{what_it_shows}]({name})"
     yield from against_floors(task, what)
+    yield from page_levels.levels(task)
+    yield from page_levels.labellings(task)
     yield "\n### Which differences are real\n"
     yield from _pairs(task, what)
     yield from _headroom(task)
     yield from _difficulty(task)
+
+
+def _readings(task: Figures) -> str:
+    """Return what the columns of scores are, and why one of them leads."""
+    median = (
+        " The first column takes the gain of the judges' median grade, contested pairs included; orders and "
+        "differences go by it."
+    )
+    return (
+        "\nStock counts contested pairs as not relevant; condensed takes contested and incomplete ones out of the "
+        "ranking, which flatters; optimistic counts contested ones as relevant, also in the best ranking there could "
+        f"be.{median if task['lead'] == 'median' else ' Orders and differences go by the first column.'}"
+    )
 
 
 def _pairs(task: Figures, what: str) -> Iterator[str]:
@@ -115,7 +145,8 @@ def _pairs(task: Figures, what: str) -> Iterator[str]:
 
 def _headroom(task: Figures) -> Iterator[str]:
     left = task["headroom"]
-    yield f"\n### Headroom\n\nThe best model leaves {100 * left['left']:.2f} of 100 points."
+    by = "" if task["lead"] == "stock" else ", by stock mteb's score"
+    yield f"\n### Headroom\n\nThe best model leaves {100 * left['left']:.2f} of 100 points{by}."
     if "nobody" in left:
         yield (
             f"Choosing the best model for each query would give {100 * left['best_of_all']:.2f}. No model scores on "
@@ -178,10 +209,12 @@ def _missed(missed: Figures) -> Iterator[str]:
 
 
 def _says(what: str, each: Figures) -> str:
+    contested = ranged(each.get("contested_of_relevant"))
+    held = f", contested ones {contested} %" if contested else ""
     return (
         f"{what}: of the negatives {ranged(each['negatives']) or 'not known'} % are relevant, of the contested pairs "
         f"{ranged(each['contested']) or 'not known'} %; positives are {ranged(each['recall']) or 'not known'} % of all "
-        "relevant pairs of the pool."
+        f"relevant pairs of the pool{held}."
     )
 
 
@@ -194,14 +227,15 @@ def _notes(found: Figures) -> Iterator[str]:
 def _pictures(found: Figures) -> Iterator[tuple[str, str]]:
     """Yield name and text of a bar chart per task, and of a scatter: against legacy tasks, else against speed."""
     for task in found["tasks"]:
+        by = task["lead"]
         rows = [
-            (marked(row["model"], row.get("floor", "")), row["main"], row["stock"]["low"], row["stock"]["high"])
-            for row in sorted([*task["scores"], *task["floors"]], key=lambda row: -row["main"])
+            (marked(row["model"], row.get("floor", "")), row["lead"], row[by]["low"], row[by]["high"])
+            for row in sorted([*task["scores"], *task["floors"]], key=lambda row: -row["lead"])
         ]
         title = f"{task['shown']}, {task['name']}"
         yield f"{plain(task['name'])}-scores.svg", charts.alone(charts.scores(title, rows), STYLE)
         points = [
-            (row["model"], row["queries_a_second"], row["main"]) for row in task["scores"] if row["queries_a_second"]
+            (row["model"], row["queries_a_second"], row["lead"]) for row in task["scores"] if row["queries_a_second"]
         ]
         if len(points) > 1:
             chart = charts.scatter(f"{title}, and speed", points, SPEED, task["shown"])

@@ -4,7 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Figures = Mapping[str, Any]
+REMOVED = "in doubt @10, which condensing removes"
 SPEED = "queries per second"
+LEADS = {"stock": "stock", "condensed": "condensed", "median": "median grade"}
+"""Readings of doubt in a table."""
 
 
 def table(rows: Sequence[Mapping[str, object]]) -> str:
@@ -36,21 +39,23 @@ def ranged(figure: Mapping[str, Any] | None, factor: float = 100, digits: int = 
 
 
 def scores(task: Figures) -> Iterator[dict[str, object]]:
-    """Yield a row per model and floor, best first."""
+    """Yield a row per model and floor, best first, the reading that leads in the first column."""
     beside = list(dict.fromkeys(name for each in task["scores"] for name in each["beside"]))
-    for each in sorted([*task["scores"], *task["floors"]], key=lambda row: -row["main"]):
-        mark = "**" if each["best"] else ""
-        stock = "linear gain" if task["graded"] else "stock"
+    for each in sorted([*task["scores"], *task["floors"]], key=lambda row: -row["lead"]):
+        mark, name = "**" if each["best"] else "", marked(each["model"], each.get("floor", ""))
+        name = marked(name, "circular") if each["model"] in task["circular"] else name
+        first = "linear gain" if task["graded"] else LEADS[task["lead"]]
         row: dict[str, object] = {
-            "model": marked(each["model"], each.get("floor", "")),
-            stock: f"{mark}{ranged(each['stock']) or 'not defined'}{mark}",
+            "model": name,
+            first: f"{mark}{ranged(each[task['lead']]) or 'not defined'}{mark}",
         }
         row |= {name: _beside(name, each["beside"].get(name)) for name in beside}
         if task["graded"]:
             row |= {"exponential gain": ranged(each["exponential"]), "mean of grades": ranged(each["mean"])}
         if task["verdicts"]:
-            row |= {} if task["graded"] else {name: ranged(each[name]) for name in ("condensed", "optimistic")}
-            shares = {"never judged @10": each["holes_at_10"], "in doubt @10": each["doubtful_at_10"]}
+            others = () if task["graded"] else ("stock", "condensed", "optimistic")
+            row |= {name: ranged(each[name]) for name in others if name != task["lead"]}
+            shares = {REMOVED: each["doubtful_at_10"], "never judged @10": each["holes_at_10"]}
             row |= {name: None if share is None else f"{100 * share:.1f} %" for name, share in shares.items()}
         yield row | {SPEED: speed(each["queries_a_second"])}
 

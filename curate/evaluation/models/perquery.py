@@ -1,8 +1,9 @@
-"""Scores of single queries from what a model found: nDCG and average precision, under three readings of doubt.
+"""Scores of single queries from what a model found: nDCG and average precision, under readings of doubt.
 
 *stock* counts a pair in doubt as not relevant, as every tool does that knows only the qrels. *condensed* takes pairs in
 doubt out of the ranking first. *optimistic* counts a contested pair as relevant, in the ranking and in the best ranking
-that there could be, so that it may also be the lowest of the three.
+that there could be, so that it may also be the lowest of the three. *median* takes the raw lower median of the judges'
+grades for the gain of a pair, contested ones included: judges who differ do not make it "not relevant".
 """
 
 import math
@@ -13,6 +14,8 @@ import numpy as np
 
 TOP = 10
 READINGS = ("stock", "condensed", "optimistic")
+MEDIAN = "median"
+"""Reading of binary labels where the judges' grades and their gains are known."""
 GRADED = ("stock", "exponential", "mean")
 """Readings of graded labels: linear gain, as stock mteb has it; 2^gain - 1; the mean of the judges' gains, linear."""
 DOUBT = frozenset({"contested", "incomplete"})
@@ -73,11 +76,13 @@ class Looked:
     """Those of them that are contested or incomplete."""
 
 
-def look(ranking: Sequence[str], gains: Gains, verdicts: Mapping[str, str], measure: str) -> Looked:
+def look(
+    ranking: Sequence[str], gains: Gains, verdicts: Mapping[str, str], measure: str, median: Gains | None = None
+) -> Looked:
     """Return the scores of one query's ranking, and what the panel knows of its first ten documents.
 
     `verdicts` are the panel's words by document, empty where nothing is known of a panel. `measure` is a name of
-    `MEASURES`.
+    `MEASURES`; `median` are the gains of that reading, without which it is left out.
     """
     score = MEASURES[measure]
     settled = [doc for doc in ranking if verdicts.get(doc) not in DOUBT]
@@ -86,7 +91,7 @@ def look(ranking: Sequence[str], gains: Gains, verdicts: Mapping[str, str], meas
     said = [verdicts.get(doc) for doc in ranking[:TOP]]
     values = (score(ranking, gains), score(settled, gains), score(ranking, hopeful))
     return Looked(
-        scores=dict(zip(READINGS, values, strict=True)),
+        scores=dict(zip(READINGS, values, strict=True)) | ({} if median is None else {MEDIAN: score(ranking, median)}),
         first=first_relevant(ranking, {doc for doc, gain in gains.items() if gain > 0}),
         shown=len(said),
         holes=said.count(None),

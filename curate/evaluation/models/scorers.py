@@ -49,6 +49,11 @@ class ScoredTask(Protocol):
         ...
 
     @property
+    def median_gains(self) -> Mapping[str, Mapping[str, float]]:
+        """Return query -> document -> gain of the judges' median grade; empty where no export says it."""
+        ...
+
+    @property
     def mean_gains(self) -> Mapping[str, Mapping[str, float]]:
         """Return query -> document -> mean gain of the judges' grades."""
         ...
@@ -100,7 +105,7 @@ class Scorer(Protocol):
 
 
 class RetrievalScorer(Scorer):
-    """nDCG@10 of every query, under three readings of doubt."""
+    """nDCG@10 of every query, under several readings of doubt."""
 
     unit = "queries"
     searched = True
@@ -115,7 +120,11 @@ class RetrievalScorer(Scorer):
             mean = task.mean_gains
             looked = [perquery.look_graded(ranked[q], labels[q], known.get(q, {}), mean.get(q, {})) for q in queries]
         else:
-            looked = [perquery.look(ranked[q], labels[q], known.get(q, {}), task.measure) for q in queries]
+            median = task.median_gains
+            looked = [
+                perquery.look(ranked[q], labels[q], known.get(q, {}), task.measure, median[q] if median else None)
+                for q in queries
+            ]
         return {
             "queries": queries,
             "values": {reading: [each.scores[reading] for each in looked] for reading in task.readings},
@@ -123,6 +132,7 @@ class RetrievalScorer(Scorer):
             "shown": sum(each.shown for each in looked) if known else 0,
             "holes": sum(each.holes for each in looked) if known else 0,
             "doubtful": sum(each.doubtful for each in looked),
+            "top": [ranked[query][: perquery.TOP] for query in queries] if self.searched else [],
         }
 
 

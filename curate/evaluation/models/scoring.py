@@ -2,7 +2,7 @@
 
 import random
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib.metadata import version
@@ -18,7 +18,7 @@ from curate.evaluation.models.scorers import Scorer, Values
 from curate.evaluation.models.tasks import EvaluationTask, imported
 from curate.system.files import read_json, write_json
 
-VERSION = 1
+VERSION = 2
 """Of what is kept; another one is scored again."""
 BATCH = 32
 NEAR = 2e-5
@@ -61,6 +61,8 @@ class Scored:
     holes: int = 0
     doubtful: int = 0
     """Documents among the first ten of all queries, and those of them never judged, and in doubt."""
+    top: Sequence[Sequence[str]] = ()
+    """Ids of every query's first ten documents, best first; empty where no corpus was searched."""
 
 
 def scored(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> tuple[Scored, bool]:
@@ -129,9 +131,9 @@ def _agree(found: Scored, task: EvaluationTask) -> None:
         )
 
 
-def point(scorer: Scorer, values: Values) -> float:
-    """Return the measure that counts over all items."""
-    return float(scorer.score(values, READINGS[0])(np.ones((1, scorer.size(values))))[0])
+def point(scorer: Scorer, values: Values, reading: str = READINGS[0]) -> float:
+    """Return the measure that counts over all items, in one reading."""
+    return float(scorer.score(values, reading)(np.ones((1, scorer.size(values))))[0])
 
 
 def _worth(name: str, value: Json) -> bool:

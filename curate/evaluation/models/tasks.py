@@ -10,7 +10,8 @@ import polars as pl
 
 from curate.core.config import digest
 from curate.core.errors import DataError, UserError
-from curate.evaluation.models.perquery import GRADED, READINGS
+from curate.evaluation.models.panel_gains import median_gains, scale_of
+from curate.evaluation.models.perquery import GRADED, MEDIAN, READINGS
 from curate.evaluation.models.scorers import Scorer, scorer_of
 from curate.formats.exporters import mteb_tasks
 from curate.formats.exporters.contributors import ROLES
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 Foreign: TypeAlias = Any
 """A thing of mteb, `datasets` or torch, which have no types for us."""
-PARTS = (*ROLES, "generator")
-"""Parts that a model may have had in making a task."""
 
 
 @dataclass(frozen=True)
@@ -98,13 +97,31 @@ class EvaluationTask:
     @cached_property
     def gains(self) -> Mapping[str, int]:
         """Return grade -> gain of graded labels, as the README names them; empty for binary ones."""
-        said = _front(self.folder).get("curate", {}) if self.folder else {}
-        return {str(grade): int(gain) for grade, gain in said.get("gains", {}).items()}
+        return {str(grade): int(gain) for grade, gain in self._said.get("gains", {}).items()}
 
     @property
     def readings(self) -> tuple[str, ...]:
         """Return by what readings of doubt, or of grades, a query is scored."""
-        return GRADED if self.gains else READINGS
+        if self.gains:
+            return GRADED
+        return (*READINGS, MEDIAN) if self.median_gains else READINGS
+
+    @cached_property
+    def median_gains(self) -> Mapping[str, Mapping[str, float]]:
+        """Return query -> document -> gain of the judges' lower median grade, and of labels that no grade explains.
+
+        Empty for graded labels, which are such gains, where nothing is searched, and where grades or gains are unknown.
+        """
+        grades = self._grades() if self.scorer.searched and not self.gains else None
+        if grades is None or (scale := scale_of(self._said, grades)) is None:
+            return {}
+        return median_gains(grades, self.data["relevant_docs"], scale)
+
+    @cached_property
+    def undecided(self) -> int:
+        """Return how many judged queries are in no score, as they have no relevant document by the published labels."""
+        labels = self.data["relevant_docs"]
+        return sum(not any(gain > 0 for gain in labels.get(query, {}).values()) for query in self.verdicts)
 
     @cached_property
     def mean_gains(self) -> Mapping[str, Mapping[str, float]]:
@@ -124,10 +141,19 @@ class EvaluationTask:
     @cached_property
     def parts(self) -> Mapping[str, frozenset[str]]:
         """Return role -> names of those who had it, by the README and the votes."""
-        said = _front(self.folder).get("curate", {}) if self.folder else {}
-        return {
-            role: frozenset(said.get(role, ())) | (self._voted if role == "judge" else frozenset()) for role in PARTS
-        }
+        voted = {"judge": self._voted}
+        return {role: frozenset(self._said.get(role, ())) | voted.get(role, frozenset()) for role in ROLES}
+
+    @property
+    def circular(self) -> frozenset[str]:
+        """Return the names of those who had a part in making this task that makes their scores partly their own."""
+        return frozenset(name for role in self.kind.circular for name in self.parts[role])
+
+    @cached_property
+    def _said(self) -> Mapping[str, Any]:
+        """Return what the README says beside what mteb reads."""
+        found: Mapping[str, Any] = _front(self.folder).get("curate", {}) if self.folder else {}
+        return found
 
     @property
     def _voted(self) -> frozenset[str]:

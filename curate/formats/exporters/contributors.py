@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from curate.core.config import Json, Settings
 
-ROLES = ("retriever", "judge")
+ROLES = ("retriever", "judge", "generator")
+"""`generator` wrote texts of the set, such as paraphrases."""
 
 
 def parts(
@@ -27,7 +28,7 @@ def parts(
     for names in found.values():
         known = (definitions.get("encoders", {}).get(name, {}) for name in list(names))
         names |= {_called(str(settings["model"])) for settings in known if "model" in settings}
-    return {role: sorted(found[role]) for role in ROLES}
+    return {role: sorted(names) for role, names in found.items()}
 
 
 def _called(model: str) -> str:

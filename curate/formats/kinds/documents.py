@@ -11,6 +11,7 @@ import polars as pl
 from curate.core.config import Json
 from curate.core.protocols import Benchmark, Corpus
 from curate.core.records import Document
+from curate.core.scale import FIVE
 from curate.formats.kinds import words
 from curate.formats.kinds.kind import BenchmarkKind, ExportTable, TaskContent
 from curate.formats.kinds.lengths import SAMPLE, Lengths, rounded
@@ -99,8 +100,10 @@ class OfDocuments(BenchmarkKind):
         }
 
     def front(self, benchmark: Benchmark) -> Mapping[str, Json]:
-        """Return who had a part in the set, by role, and what grades gain."""
+        """Return who had a part in the set, by role, and what grades gain; a scale other than the five grades too."""
         parts: Any = benchmark.facts.get("parts") or {}
+        if benchmark.scale != FIVE:
+            parts = {**parts, "scale": benchmark.scale.to_json()}
         if self.is_graded(benchmark):
             parts = {**parts, "gains": dict(zip(benchmark.scale.labels, benchmark.scale.gains, strict=True))}
         found: Mapping[str, Json] = parts

@@ -81,6 +81,28 @@ def test_doubt_is_read_in_three_ways_where_it_can_be(folder: Path) -> None:
     assert "condensed" not in row(found, 1, "use"), "what a reranker is given was decided by all"
 
 
+def test_orders_go_by_the_median_grade_and_no_level_is_given_that_nobody_read(folder: Path) -> None:
+    """The contested pairs have the grades A and C, of which the lower median, C, gains 1; their documents come last."""
+    task = evaluate(asked(folder))["tasks"][0]
+    assert (task["lead"], task["levels"], task["undecided"]) == ("median", None, 0)
+    for mine in (*task["scores"], *task["floors"]):
+        assert mine["median"]["value"] == mine["lead"]
+    assert row({"tasks": [task]}, 0, "use")["lead"] < row({"tasks": [task]}, 0, "use")["main"]
+    assert [(each["one"], each["other"]) for each in task["orders"]] == [
+        ("stock", "condensed"),
+        ("stock", "median"),
+        ("condensed", "median"),
+    ]
+    assert task["contested"]["pairs"] == 10
+    page = (folder.parent / "evaluation" / "README.md").read_text(encoding="utf-8")
+    for said in ("small-retrieval, nDCG@10, median grade", "No level: nobody has read", "which condensing removes"):
+        assert said in page
+    tops = pl.read_parquet(folder.parent / "evaluation" / "tops.parquet")
+    of_use = tops.filter(model="use").sort("query_id", "rank")
+    assert of_use["rank"].to_list() == [*range(1, 11)] * 10, "ten documents for each of ten queries"
+    assert set(tops["task"]) == {"small-retrieval"}, "candidates of a reranker are no search"
+
+
 def test_what_was_scored_before_is_not_scored_again(folder: Path, tmp_path: Path) -> None:
     def never() -> object:
         raise AssertionError("loaded again")
@@ -137,8 +159,8 @@ def test_the_best_is_bold_and_every_figure_is_in_the_page(folder: Path) -> None:
     out = folder.parent / "evaluation"
     page = (out / "README.md").read_text(encoding="utf-8")
     for task in found["tasks"]:
-        best = max(task["scores"], key=lambda each: each["main"])
-        assert f"**{100 * best['main']:.2f}**" in page
+        best = max(task["scores"], key=lambda each: each["lead"])
+        assert f"**{100 * best['lead']:.2f}**" in page
     queries = pl.read_parquet(out / "queries.parquet")
     assert queries.height == 2 * 2 * 10
     by_task = dict(queries.filter(model="use").group_by("task").agg(pl.col("stock").mean()).iter_rows())
@@ -158,7 +180,7 @@ def test_headroom_and_difficulty_add_up(folder: Path) -> None:
     bands = task["difficulty"]
     assert sum(band["queries"] for band in bands) == task["queries"]
     whole = sum(band["queries"] * band["scores"]["use"] for band in bands) / task["queries"]
-    assert whole == pytest.approx(row({"tasks": [task]}, 0, "use")["main"], abs=1e-5)
+    assert whole == pytest.approx(row({"tasks": [task]}, 0, "use")["lead"], abs=1e-5)
     assert evaluate(asked(folder, models=("use",)))["tasks"][0]["difficulty"] is None, "without BM25 there are no bands"
 
 
@@ -198,7 +220,8 @@ def test_old_labels_are_compared_model_by_model_and_orders_of_two_models_are_not
     compared = found["legacy"][0]
     assert (compared["new"], compared["old"], compared["same_queries"]) == ("small-retrieval", "older-retrieval", True)
     assert (compared["models"], compared["spearman"], compared["kendall"]) == (2, None, None)
-    theirs = scoring.scores(old / "retrieval")["ndcg_at_10"]
+    assert compared["leads"] == ["median", "median"]
+    theirs = row(evaluate(asked(old)), 0, "use")["lead"]
     assert next(each["old"] for each in compared["scores"] if each["model"] == "use") == theirs
     assert any("orders of 2 models" in note for note in found["notes"])
     out = folder.parent / "evaluation"

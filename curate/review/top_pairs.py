@@ -1,0 +1,158 @@
+"""The pairs in the top tens of evaluated models, of which a sample is drawn that corrects their scores.
+
+The frame is the union of the models' first ten documents per query, in strata by the share of the judges that call a
+pair relevant. A model that is evaluated later has no corrected score if one of its first ten is not in the frame, so
+the frame is kept beside the sample.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+
+from curate.core.config import digest
+from curate.core.errors import ConfigError
+from curate.core.scale import Scale
+from curate.panel import sampling_design
+from curate.panel.voting import PAIR
+from curate.review.aims import SCORES
+from curate.stats.corrected_scores import AnticipatedScore, Frame, weights
+from curate.stats.tally import Floats
+
+NONE, SOME, ALL = 0.3, 0.5, 0.45
+"""Anticipated standard deviation of people's answers where no, some, or all judges call a pair relevant."""
+GUESSES = {NONE: 0.1, SOME: 0.5, ALL: 0.72}
+"""Standard deviation -> the share of relevant pairs that has it."""
+UNJUDGED, INCOMPLETE = "not judged", "votes missing"
+ENOUGH = 1.05
+"""Half width for new queries over its limit from which more answers are said to be of no use."""
+
+
+@dataclass(frozen=True)
+class TopPairs:
+    """The pairs of a frame with their strata, and the models' rankings of them."""
+
+    pairs: pl.DataFrame
+    """query_id, doc_id, stratum; sorted by key."""
+    tops: pl.DataFrame
+    """The `tops` table of an evaluation."""
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Return stratum -> pairs, sorted by name."""
+        return sampling_design.counts(self.pairs)
+
+    @cached_property
+    def spreads(self) -> dict[str, float]:
+        """Return stratum -> anticipated standard deviation of an answer."""
+        return {name: _spread(name) for name in self.sizes}
+
+    def allocate(self, size: int) -> dict[str, int]:
+        """Return how many pairs to draw from every stratum: in proportion to N s, at least five or all."""
+        return sampling_design.apportion(
+            self.sizes, {name: count * self.spreads[name] for name, count in self.sizes.items()}, size
+        )
+
+    @cached_property
+    def anticipated(self) -> dict[str, list[AnticipatedScore]]:
+        """Return what can be expected of every model's precision at 10, and of all differences within a task."""
+        found: dict[str, list[AnticipatedScore]] = {name: [] for name in SCORES}
+        names = list(self.sizes)
+        strata = self.pairs["stratum"].replace_strict({name: at for at, name in enumerate(names)}).to_numpy()
+        queries = self.pairs["query_id"].rank("dense").to_numpy().astype(np.int64) - 1
+        guess = np.array([GUESSES[self.spreads[name]] for name in names])
+        for task in sorted(self.tops["task"].unique()):
+            ranked = self.tops.filter(task=task)
+            frame = Frame(queries, strata, np.zeros(len(strata), np.int64), int(queries.max()) + 1)
+            given = {model: self._weights(rows) for (model,), rows in ranked.group_by("model", maintain_order=True)}
+            found["level"] += [AnticipatedScore(frame, each, guess) for each in given.values()]
+            apart = (one - other for one, other in combinations(given.values(), 2))
+            found["difference"] += [AnticipatedScore(frame, each, guess) for each in apart]
+        return found
+
+    def widest(self, size: int) -> dict[str, tuple[float, float | None] | None]:
+        """Return the widest anticipated half width of each of `aims.SCORES`, for these queries and for new ones."""
+        drawn = np.array(list(self.allocate(size).values()), dtype=float)
+        return {name: _widest(each, drawn) for name, each in self.anticipated.items()}
+
+    def needed(self, margins: Mapping[str, float]) -> int:
+        """Return the smallest sample that gives every margin at most, for these queries, by bisection."""
+        low, high = self.least, self.pairs.height
+        while low < high:
+            middle = (low + high) // 2
+            found = self.widest(middle)
+            kept = all((each := found[name]) is None or each[0] <= margin for name, margin in margins.items())
+            low, high = (low, middle) if kept else (middle + 1, high)
+        return low
+
+    @property
+    def least(self) -> int:
+        """Return the smallest sample: five pairs per stratum, or all."""
+        return sum(min(sampling_design.LEAST, count) for count in self.sizes.values())
+
+    @cached_property
+    def enough(self) -> int:
+        """Return from how many answers on only more queries narrow the intervals for new queries, by bisection."""
+        whole = self.widest(self.pairs.height)
+        low, high = self.least, self.pairs.height
+        while low < high:
+            middle = (low + high) // 2
+            found = self.widest(middle)
+            near = all(_new(found[name]) <= ENOUGH * _new(whole[name]) for name in SCORES)
+            low, high = (low, middle) if near else (middle + 1, high)
+        return low
+
+    def _weights(self, ranked: pl.DataFrame) -> Floats:
+        ranks = self.pairs.join(ranked, on=PAIR, how="left", maintain_order="left")["rank"].fill_null(0).to_numpy()
+        return weights(ranks.astype(np.int64), "precision_at_10", ranked["query_id"].n_unique())
+
+
+def strata(pairs: pl.DataFrame, verdicts: pl.DataFrame, scale: Scale) -> pl.DataFrame:
+    """Return query_id, doc_id and stratum of pairs: how many of the judges call each relevant.
+
+    Pairs that were never judged, and those that lack a vote, are strata of their own. ConfigError where a cascade left
+    votes out by choice: their number would say how early it stopped.
+    """
+    grades = pl.col("votes").list.eval(pl.element().struct.field("grade"))
+    yes = grades.list.eval(pl.element().is_in(list(scale.relevant))).list.sum()
+    placed = pairs.join(verdicts, on=PAIR, how="left", maintain_order="left")
+    if stopped := placed.filter(verdict="not positive").height:
+        raise ConfigError(
+            f"--for-scores: found {stopped:,} pairs of which a cascade asked only some judges, expected all votes of "
+            "every pair; judge with judge.cascade: exact"
+        )
+    name = (
+        pl.when(pl.col("verdict").is_null())
+        .then(pl.lit(UNJUDGED))
+        .when(pl.col("verdict") == "incomplete")
+        .then(pl.lit(INCOMPLETE))
+        .otherwise(pl.format("{} of {} votes", yes, grades.list.len()))
+    )
+    return placed.select(*PAIR, stratum=name)
+
+
+def state(pairs: pl.DataFrame) -> str:
+    """Return what changes with the pairs or strata of a frame."""
+    return digest([list(row) for row in pairs.select(*PAIR, "stratum").sort(PAIR).rows()])
+
+
+def _spread(stratum: str) -> float:
+    yes, of, count = stratum.partition(" of ")
+    if not of:
+        return NONE if stratum == UNJUDGED else SOME
+    votes = int(count.removesuffix(" votes"))
+    return {0: NONE, votes: ALL}.get(int(yes), SOME)
+
+
+def _widest(every: Sequence[AnticipatedScore], drawn: Floats) -> tuple[float, float | None] | None:
+    if not every:
+        return None
+    new = [width for each in every if (width := each.new_queries(drawn)) is not None]
+    return max(each.half(drawn) for each in every), max(new, default=None)
+
+
+def _new(found: tuple[float, float | None] | None) -> float:
+    return (found[1] or 0.0) if found else 0.0
