@@ -179,6 +179,7 @@ def _figures(bench: Bench) -> dict[str, Any]:
             "least": bench.config.gate.least,
             "failed": qualification.weak(passed) if passed else None,
             "allow_weak_judges": bench.config.allow_weak_judges,
+            "untested": qualification.untested(passed, bench.config),
         },
         "people": len(bench.people),
         "queries": table.pool.pairs["query_id"].n_unique(),

@@ -13,7 +13,7 @@ Row = dict[str, object]
 
 def warnings(figures: Figures) -> list[str]:
     """Return a sentence for each thing to look at; empty if there is none."""
-    said = [*_of_judges(figures), *judge_dependence.warnings(figures["panel"], _words())]
+    said = [*_of_judges(figures), *figures["gate"]["untested"], *judge_dependence.warnings(figures["panel"], _words())]
     unknown = len(figures["judges"]) > 1 and figures["panel"]["effective"] is None
     return [*said, judge_dependence.worth(figures["panel"], _words())] if unknown else said
 

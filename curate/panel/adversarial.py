@@ -6,7 +6,7 @@ passages with the query's words, three times as long, with a claim of relevance,
 positives turned into their negation, or without the sentences that answer. All of them should be graded not relevant.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -24,6 +24,13 @@ RANDOM = ("query words", "padding", "claim", "injection")
 MADE = ("negated", "answer removed")
 """Families that are made of positives."""
 FAMILIES = (*RANDOM, *MADE)
+NEEDED = {
+    **dict.fromkeys(RANDOM, "random passages that no pool holds"),
+    "padding": "random passages that no pool holds, enough for three times the length",
+    "negated": "positives with a sentence that a rule of negation of their language applies to",
+    "answer removed": "positives of three sentences or more",
+}
+"""Family -> what it is made of."""
 TIMES = 3
 """How many times as long a padded passage is."""
 ID = "adversarial "
@@ -179,6 +186,16 @@ def frame(controls: Sequence[AdversarialControl]) -> pl.DataFrame:
     rows = [(each.query_id, each.doc_id, each.family) for each in controls]
     columns = dict.fromkeys(("query_id", "doc_id", "kind"), pl.String)
     return pl.DataFrame(rows, columns, orient="row").sort("query_id", "doc_id")
+
+
+def left_out(families: Collection[str]) -> list[str]:
+    """Return a sentence per family that is not among those of which there are controls."""
+    return [
+        f"no controls of the family {name!r}, so no judge is tested on it: found none of what it is made of, "
+        f"{NEEDED[name]}"
+        for name in FAMILIES
+        if name not in families
+    ]
 
 
 def measure(said: pl.DataFrame, scale: Scale) -> dict[str, FamilyResult]:

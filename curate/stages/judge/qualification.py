@@ -91,6 +91,8 @@ def passed(tried: ControlTrial | None) -> dict[str, Accuracy] | None:
     found = tried.measured(config.gate)
     for line in undiscerning(tried):
         context.tell(f"judge: {line}")
+    for line in untested(found, config):
+        context.tell(f"judge: {line}")
     stop_the_weak(found, config.gate, allowed=config.allow_weak_judges or context.consent.allow_weak_judges)
     return found
 
@@ -136,6 +138,13 @@ def _right(found: FamilyResult) -> str:
     return f"right on {round(found.right.value * found.right.answered)} of {found.right.answered}"
 
 
+def untested(found: Mapping[str, Accuracy], config: Config) -> list[str]:
+    """Return a sentence per family of adversarial controls that could not be made; none where nobody was asked any."""
+    if not found or not config.gate.adversarial:
+        return []
+    return adversarial.left_out({family for each in found.values() for family in each.adversarial})
+
+
 def facts(found: Mapping[str, Accuracy] | None, config: Config) -> Json:
     """Return what the run's report keeps of the gate; None without controls."""
     if found is None:
@@ -148,7 +157,8 @@ def notes(found: Mapping[str, Accuracy] | None, config: Config) -> Sequence[str]
     if found is None:
         unseen = "allow_weak_judges is set and no controls are: nothing shows that these judges can judge"
         return [unseen] if config.allow_weak_judges else []
-    return [f"{name} did not pass the gate: {line(found[name])}" for name in weak(found)]
+    failed = [f"{name} did not pass the gate: {line(found[name])}" for name in weak(found)]
+    return [*failed, *(f"gate: {each}" for each in untested(found, config))]
 
 
 def trial(run: PanelRun) -> ControlTrial | None:

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from curate.core.scale import FIVE
-from curate.panel.adversarial import FAMILIES, MADE, TIMES, Recipe, frame, marks, measure
+from curate.panel.adversarial import FAMILIES, MADE, TIMES, Recipe, frame, left_out, marks, measure
 
 QUERIES = {"q1": "how is asthma treated in children", "q2": "what causes low blood pressure"}
 RANDOM = [
@@ -57,6 +57,9 @@ def test_without_passages_or_rules_a_family_is_not_there() -> None:
     bare = Recipe(QUERIES, "S", "en", lambda _: None, 5)
     assert {each.family for each in bare.make(RANDOM, [], 2)} == set(FAMILIES) - set(MADE)
     assert bare.make([], [], 2) == []
+    (said,) = left_out({each.family for each in bare.make(RANDOM, GOOD, 2)})
+    assert said.startswith("no controls of the family 'negated', so no judge is tested on it: found none of what")
+    assert left_out(FAMILIES) == []
     assert frame([]).columns == ["query_id", "doc_id", "kind"]
 
 
