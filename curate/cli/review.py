@@ -160,7 +160,7 @@ def _draw(work: "Run", order: "SampleOptions", *, plan: bool, as_json: bool) -> 
         design = drawing.plan(work.folder, order)[1] if module is drawing else module.plan(work.folder, order)
         answer(asdict(design), _widths(design, "items" if order.of_items else "pairs"), as_json=as_json)
         return None
-    frozen = module.draw(work.folder, order)
+    frozen: Sample = module.draw(work.folder, order)
     if order.aims and not order.of_items:
         typer.echo(f"drawn for: {purpose(order.aims)}", err=True)
     return frozen
@@ -216,17 +216,13 @@ def serve(
 @app.command("report")
 def report(run: Folder = None, sample: Named = None, as_json: AsJson = False) -> None:
     """Print agreement, precision and recall as far as the sample was read: of the panel's and the published labels."""
+    from curate.cli import review_some
     from curate.core.errors import ConfigError
     from curate.review import proof, published, showing
 
     desk = _desk(run, sample)
-    if desk.sample.of_items:
-        _of_items(desk, as_json=as_json)
-        return
-    if desk.sample.of_some:
-        from curate.cli import review_some
-
-        review_some.report(desk, as_json=as_json)
+    if desk.sample.of_items or desk.sample.of_some:
+        (review_some.report_items if desk.sample.of_items else review_some.report)(desk, as_json=as_json)
         return
     if desk.sample.of_pilot:
         raise ConfigError(
@@ -239,16 +235,6 @@ def report(run: Folder = None, sample: Named = None, as_json: AsJson = False) ->
     lines += [showing.note(final)] if final else []
     few = [f"alpha: {line}" for line in too_few(figures["alpha"]["queries"])] if figures["alpha"] else []
     answer({**figures, "published": final}, [*lines, *few], as_json=as_json, warnings=few)
-
-
-def _of_items(desk: "Desk", *, as_json: bool) -> None:
-    """Print the precision of a kind's published labels as far as the sample was read."""
-    from curate.review import item_proof, items
-
-    folder = desk.sample.folder.parents[1]
-    kind = items.chosen(str(desk.sample.design.facts["of"]))
-    found: dict[str, Any] = item_proof.prove(desk, items.of_run(folder, kind))
-    answer(found, [*item_proof.heading(found), as_table(list(item_proof.lines(found)), digits=3)], as_json=as_json)
 
 
 @app.command("adjudicate")

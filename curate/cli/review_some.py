@@ -121,3 +121,13 @@ _AFTER = {
     ),
     "scores": ("`curate evaluate` corrects the scores of the models by it",),
 }
+
+
+def report_items(desk: "Desk", *, as_json: bool) -> None:
+    """Print the precision of a kind's published labels as far as the sample was read."""
+    from curate.review import item_proof, items
+
+    folder = desk.sample.folder.parents[1]
+    kind = items.chosen(str(desk.sample.design.facts["of"]))
+    found: dict[str, Any] = item_proof.prove(desk, items.of_run(folder, kind))
+    answer(found, [*item_proof.heading(found), as_table(list(item_proof.lines(found)), digits=3)], as_json=as_json)
