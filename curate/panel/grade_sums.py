@@ -8,7 +8,7 @@ holds for the frame alone.
 import polars as pl
 
 from curate.core.errors import DataError
-from curate.core.records import Columns
+from curate.core.kind_tables import Columns
 from curate.core.scale import Scale
 from curate.panel.voting import ACCEPTED, PAIR
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from curate.core.config import Json
+from curate.core.kind_tables import Columns
 from curate.core.protocols import Benchmark
-from curate.core.records import Columns
 from curate.formats.kinds.checks import empty, listed
 from curate.formats.kinds.kind import (
     BenchmarkKind,

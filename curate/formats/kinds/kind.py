@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import polars as pl
 
 from curate.core.config import Json
+from curate.core.kind_tables import Columns
 from curate.core.protocols import Benchmark
-from curate.core.records import TABLES, Columns
+from curate.core.records import TABLES
 from curate.ledger import Ledger
 
 if TYPE_CHECKING:
