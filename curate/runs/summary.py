@@ -5,6 +5,7 @@ Everything is read from the stages' reports and tables; a figure whose stage has
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -43,6 +44,11 @@ def _labels(folder: Path, reports: Reports) -> Iterator[str]:
     mean = positives / count(reports, "export", "queries")
     rest = f"of {pairs:,} judged pairs {', '.join(named)}" if named else f"all {pairs:,} judged pairs are relevant"
     yield f"labels: {positives:,} positives ({mean:.1f} per query); {rest}"
+    decided: Any = reports["resolve"].facts
+    if held := (decided.get("accept") or {}).get("threshold"):
+        yield f"  of which people call {held['bound']:.1%} wrong at most: grades add up to {held['least']} or more"
+    if settled := decided.get("settle"):
+        yield f"  one judge, {settled['judge']}, decided {settled['pairs']:,} of the pairs that the panel contested"
 
 
 def _next(folder: Path, reports: Reports) -> str:

@@ -62,7 +62,10 @@ def identity(name: str, context: Context) -> dict[str, Json]:
     """Return what changes what a judge says; ConfigError if there is no such judge."""
     config = settings(name, context)
     rubric = seating.load_rubric(config, context)
-    judge, _ = build.judge(context, name, rubric)
+    try:
+        judge, _ = build.judge(context, name, rubric)
+    except ConfigError as error:
+        raise ConfigError(f"{PLACE}: {error}", error.choices) from error
     return {**judge.identity, "rubric": {"digest": rubric.digest}}
 
 

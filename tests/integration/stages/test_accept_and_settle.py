@@ -63,6 +63,7 @@ def test_a_settling_judge_is_planned_then_paid_for_contested_pairs_alone(settled
         verdicts(folder, "consensus").filter(pl.col("verdict") != "contested")
     )
     assert f"third, one judge, decided {own.height} contested pairs" in done.stderr
+    assert f"one judge, third, decided {own.height} of the pairs that the panel contested" in done.stdout
     facts = json.loads((folder / "runs/tiny/resolve/stage.json").read_text("utf-8"))["report"]
     assert facts["cost"] > 0
     assert facts["facts"]["settle"]["pairs"] == own.height
@@ -95,6 +96,7 @@ def test_what_cannot_settle_is_refused_with_what_to_type(settled: tuple[Path, Ve
     said = complaint(folder, "resolve", "--set", "consensus.settle=strict")
     assert "'strict' has voted already, as a judge of the panel" in said
     assert "curate review export --contested" in said
+    assert "consensus.settle: unknown judge 'thrid'" in complaint(folder, "resolve", "--set", "consensus.settle=thrid")
     both = complaint(folder, "consensus", "--set", "consensus.accept.wrong=0.4")
     assert "what a judge settles is outside of what a review promises" in both
     graded = complaint(folder, "export", "--set", "export.labels=graded")
