@@ -130,7 +130,9 @@ def test_a_weak_judge_may_be_allowed_and_the_report_says_so(tmp_path: Path, way:
         more, consent = ({}, allowed) if way == "consent" else (allowed, {})
         report = step(run, "judge", settings(run, **more), {"m": model(server)}, yes=True, **consent)
     assert report.notes[0].startswith("m did not pass the gate: ")
-    assert report.notes[1:] == [f"m gives S or A to {len(PAIRS)} of {len(PAIRS)} pairs: it may not judge at all"]
+    assert [note for note in report.notes[1:] if "no controls of" not in note] == [
+        f"m gives S or A to {len(PAIRS)} of {len(PAIRS)} pairs: it may not judge at all"
+    ]
     assert measured(report)["state"] == "weak"
     assert replicates(run)[0] == len(PAIRS)
 
