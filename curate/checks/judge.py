@@ -24,7 +24,7 @@ from curate.ledger import Ledger, default_path
 from curate.llm.providers.presets import families
 from curate.panel import position_bias, rating
 from curate.panel.controls import Accuracy
-from curate.review.desk import settled
+from curate.review.desk import known, settled
 from curate.runs.run import Run
 from curate.stages.asking import collection, consent, seating
 from curate.stages.asking.panel_run import PanelRun
@@ -83,12 +83,13 @@ class Bench:
     @cached_property
     def trial(self) -> qualification.ControlTrial | None:
         """Return the panel before its controls; None without any."""
-        known = self.people.select("query_id", "doc_id", "grade")
-        if known.is_empty() and not self.order.controls:
+        given = self.order.positives or self.config.gate.positives
+        pairs = (self.people if given else known(self.context.run)).select("query_id", "doc_id", "grade")
+        if pairs.is_empty() and not self.order.controls:
             return None
-        found = qualification.before(known, self.seated)
+        found = qualification.before(pairs, self.seated)
         if self.order.controls:
-            found.need_positives(len(known))
+            found.need_positives(len(pairs))
             if not found.panel.seats:
                 raise ConfigError("--controls: all judges replay grades, expected one to ask; leave the option out")
         return found

@@ -18,7 +18,7 @@ from curate.stats.agreement import cohen, scalar
 from curate.stats.bootstrap import FEW, interval
 from curate.stats.ratios import numbered
 from curate.stats.tally import Crosstab, Ints, crosstab
-from curate.stats.vote_rules import LEAST, RuleAgreement, VoteRule, candidates, compared, proposed, unchosen
+from curate.stats.vote_rules import COMPARED, RuleAgreement, VoteRule, candidates, compared, proposed, unchosen
 
 Price = Callable[[Sequence[str]], float | None]
 """Judges -> what asking them about a pair costs."""
@@ -92,7 +92,7 @@ def figures(
     """
     scale = people.scale
     grades = {name: _codes(people.pairs, rows, scale) for name, rows in said.items()}
-    silent = [name for name, codes in grades.items() if (codes >= 0).sum() < LEAST]
+    silent = [name for name, codes in grades.items() if (codes >= 0).sum() < COMPARED]
     judges = [name for name in grades if name not in silent]
     labels = scale.labels[::-1]
     cut = labels.index(scale.relevant_from)

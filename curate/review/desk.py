@@ -134,9 +134,21 @@ def settled(run: Path) -> pl.DataFrame:
     Only drawn rows of random samples of all judged pairs, not their controls. Of a pair in several samples the first
     counts, by name.
     """
+    return _answers(random_desks(run))
+
+
+def known(run: Path) -> pl.DataFrame:
+    """Return the pairs that may be controls of judges, as `settled` has them: those of pilots too.
+
+    Nothing is estimated from a pilot, for the panel was chosen on it; but what people found of its pairs stands.
+    """
+    return _answers([*random_desks(run), *(desk for desk in graded_desks(run) if desk.sample.of_pilot)])
+
+
+def _answers(found: Sequence[Desk]) -> pl.DataFrame:
     rows = [
         (*row["ids"], grade, 1 / row["probability"])
-        for desk in random_desks(run)
+        for desk in found
         for row, _, grade in desk.answered()
         if grade and row["expected"] is None
     ]

@@ -21,7 +21,9 @@ PANELS = (2, 3, 5)
 TOLERANCE = 0.05
 """What a cheaper rule may lack of the best kappa: the best one's lead is by chance as often as not."""
 LEAST = 100
-"""Pairs that a pilot needs, and on which a rule must have been compared to be proposed."""
+"""Pairs that people must have graded: choosing by fewer costs more than it gives."""
+COMPARED = 90
+"""Pairs on which a rule must have been compared to be proposed: a judge may refuse a few."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +105,9 @@ def proposed(found: Sequence[RuleAgreement], price: Callable[[VoteRule], float |
     """Return the cheapest rule whose kappa is within `TOLERANCE` of the best one's; None if none has a kappa.
 
     By price, where all of them have one, else by calls; of equal ones the better. Rules that were compared on fewer
-    than `LEAST` pairs are left out.
+    than `COMPARED` pairs are left out.
     """
-    known = [(each.kappa, each) for each in found if each.kappa is not None and each.pairs >= LEAST]
+    known = [(each.kappa, each) for each in found if each.kappa is not None and each.pairs >= COMPARED]
     if not known:
         return None
     best = max(kappa for kappa, _ in known)

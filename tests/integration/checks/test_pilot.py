@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from curate.checks.judge import JudgeOptions, check
 from curate.checks.pilot import PilotOrder, changes, compare, planned
 from curate.core.config import override
 from curate.core.errors import BudgetError, ConfigError, NotFound, UserError
@@ -121,11 +122,14 @@ def test_a_good_judge_is_in_what_is_proposed_and_one_alone_only_by_choice(bench:
     assert alone["settings"]["judge.models"] == ["good"]
 
 
-def test_a_pilot_is_no_review_of_labels_but_its_grades_are_known(bench: Bench) -> None:
+def test_a_pilot_is_no_review_of_labels_but_its_pairs_may_be_controls(bench: Bench) -> None:
     drawn(bench.run)
     read(bench.folder)
     assert relevance_desks(bench.run.folder) == []
-    assert len(settled(bench.run.folder)) == 120, "controls may be drawn from them"
+    assert settled(bench.run.folder).is_empty(), "the panel is chosen on it, so nothing is estimated from it"
+    found = check(bench.run, JudgeOptions(controls=True))
+    assert found["people"] == 0
+    assert found["judges"]["good"]["controls"]["positives"]["answered"] > 20
 
 
 def test_it_is_planned_and_needs_consent(bench: Bench) -> None:

@@ -5,7 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curate.stats.vote_rules import TOLERANCE, RuleAgreement, VoteRule, candidates, compared, proposed, unchosen
+from curate.stats.vote_rules import (
+    COMPARED,
+    TOLERANCE,
+    RuleAgreement,
+    VoteRule,
+    candidates,
+    compared,
+    proposed,
+    unchosen,
+)
 from tests.support.assessed import Assessed
 
 LABELS = ("0", "1", "2", "3")
@@ -96,7 +105,12 @@ def agreeing(judges: str, kappa: float | None, pairs: int = 200) -> RuleAgreemen
 
 
 def test_the_cheapest_of_nearly_the_best_is_proposed() -> None:
-    found = [agreeing("abc", 0.5), agreeing("ab", 0.5 - TOLERANCE), agreeing("d", 0.44), agreeing("e", 0.9, 99)]
+    found = [
+        agreeing("abc", 0.5),
+        agreeing("ab", 0.5 - TOLERANCE),
+        agreeing("d", 0.44),
+        agreeing("e", 0.9, COMPARED - 1),
+    ]
     prices = {"abc": 1.0, "ab": 3.0, "d": 0.0}
 
     def chosen(known: dict[str, float]) -> str:
@@ -105,7 +119,7 @@ def test_the_cheapest_of_nearly_the_best_is_proposed() -> None:
 
     assert chosen(prices) == "abc", "three cheap judges cost less than two dear ones"
     assert chosen({"abc": 1.0}) == "ab", "without a price of each, calls decide"
-    assert proposed([agreeing("a", None), agreeing("b", 0.9, 99)], lambda _rule: 0.0) is None
+    assert proposed([agreeing("a", None), agreeing("b", 0.9, COMPARED - 1)], lambda _rule: 0.0) is None
 
 
 @pytest.mark.parametrize(("judges", "name"), [("ab", "2 of a + b"), ("abcd", "3 of a + b + c + d")])
