@@ -15,7 +15,7 @@ from curate.cli.tables import as_table, too_few
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from curate.review import Desk
+    from curate.review import Desk, Sample
     from curate.review.drawing import SampleOptions
     from curate.review.paper import Kind
     from curate.review.planning import SamplePlan
@@ -113,8 +113,7 @@ def export(
     Without --size and --margin the sheets of a sample that was drawn before are written again.
     """
     from curate.cli import review_some
-    from curate.review import Desk, Sample, drawing, items, paper, scores_sample
-    from curate.review.aims import purpose
+    from curate.review import Desk, Sample, drawing, paper
 
     work, kinds, of = open_run(None, run), paper.kinds(formats), review_some.of(of, for_scores)
     some = review_some.chosen(of, target, margin, contested=contested)
@@ -142,20 +141,27 @@ def export(
         results=for_scores,
     )
     _need(work, order)
-    if some:
-        drawn = review_some.draw(work, order, some, plan=plan, as_json=as_json)
-        if drawn is not None:
-            _hand_out(Desk(drawn), out, kinds, as_json=as_json)
-        return
+    drawn = (
+        review_some.draw(work, order, some, plan=plan, as_json=as_json) if some else _draw(work, order, plan, as_json)
+    )
+    if drawn is not None:
+        _hand_out(Desk(drawn), out, kinds, as_json=as_json)
+
+
+def _draw(work: "Run", order: "SampleOptions", *, plan: bool, as_json: bool) -> "Sample | None":
+    """Draw a sample, or print its plan and return None."""
+    from curate.review import drawing, items, scores_sample
+    from curate.review.aims import purpose
+
     module = scores_sample if order.results else items if order.of_items else drawing
     if plan:
         design = drawing.plan(work.folder, order)[1] if module is drawing else module.plan(work.folder, order)
         answer(asdict(design), _widths(design, "items" if order.of_items else "pairs"), as_json=as_json)
-        return
-    frozen = module.draw(work.folder, order)
+        return None
+    drawn: Sample = module.draw(work.folder, order)
     if order.aims and not order.of_items:
         typer.echo(f"drawn for: {purpose(order.aims)}", err=True)
-    _hand_out(Desk(frozen), out, kinds, as_json=as_json)
+    return drawn
 
 
 def _need(work: "Run", order: "SampleOptions") -> None:
