@@ -142,7 +142,9 @@ def export(
     )
     _need(work, order)
     drawn = (
-        review_some.draw(work, order, some, plan=plan, as_json=as_json) if some else _draw(work, order, plan, as_json)
+        review_some.draw(work, order, some, plan=plan, as_json=as_json)
+        if some
+        else _draw(work, order, plan=plan, as_json=as_json)
     )
     if drawn is not None:
         _hand_out(Desk(drawn), out, kinds, as_json=as_json)
