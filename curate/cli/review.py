@@ -151,7 +151,7 @@ def export(
 
 
 def _draw(work: "Run", order: "SampleOptions", *, plan: bool, as_json: bool) -> "Sample | None":
-    """Draw a sample of pairs or items, or print the widths that it would give: None then."""
+    """Draw a sample, or print its plan and return None."""
     from curate.review import drawing, items, scores_sample
     from curate.review.aims import purpose
 
@@ -160,10 +160,10 @@ def _draw(work: "Run", order: "SampleOptions", *, plan: bool, as_json: bool) -> 
         design = drawing.plan(work.folder, order)[1] if module is drawing else module.plan(work.folder, order)
         answer(asdict(design), _widths(design, "items" if order.of_items else "pairs"), as_json=as_json)
         return None
-    frozen: Sample = module.draw(work.folder, order)
+    drawn: Sample = module.draw(work.folder, order)
     if order.aims and not order.of_items:
         typer.echo(f"drawn for: {purpose(order.aims)}", err=True)
-    return frozen
+    return drawn
 
 
 def _need(work: "Run", order: "SampleOptions") -> None:

@@ -2,7 +2,7 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,7 +12,7 @@ from curate.review.answers import Answer
 from curate.review.desk import Desk
 from curate.review.sample import Sample
 from tests.support import machine
-from tests.support.runs import curate, ran, tiny
+from tests.support.runs import complaint, curate, ran, tiny
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,36 @@ def test_the_command_finds_the_run_and_prints_what_is_missed(run: Path) -> None:
     assert "of the negatives 100.00" in page
     assert "Outside the pool: at least" in page
     assert curate(run.parents[1], "status").returncode == 0, "a run folder with an evaluation is still a run folder"
+
+
+def test_people_read_the_top_tens_and_the_next_evaluation_corrects_the_scores(run: Path) -> None:
+    folder, evaluate = run.parents[1], ("evaluate", str(run), "--models", "bm25", "--no-baselines", "--no-floors")
+    assert "no level: nobody read the top tens" in ran(folder, *evaluate).stdout
+    drawing = ("review", "export", "--run", str(run), "--for-scores", str(run), "--assessors", "wang")
+    planned = ran(folder, *drawing, "--margin", "0.1", "--plan").stdout
+    assert "precision at 10 of a model, for new queries, every pair read" in planned
+    assert "beyond that only more queries help" in planned
+    assert "leave out --of" in complaint(folder, *drawing, "--size", "30", "--of", "sts")
+    ran(folder, *drawing, "--size", "30")
+    desk = Desk(Sample.load(run / "reviews" / "scores"))
+    named = cast("dict[str, Any]", desk.sample.design.facts["frame"])
+    assert (named["models"], named["tasks"]) == (["bm25"], ["tiny-retrieval"])
+    strata = dict(desk.sample.survey.select("row_id", "stratum").iter_rows())
+    rows = [row.row_id for row in desk.rows("wang")]
+    desk.record("wang", [Answer(row, "S" if strata[row] == "2 of 2 votes" else "D") for row in rows])
+    assert f"{len(rows) - 1} of {len(rows) - 1} rows read" in ran(folder, "review", "report", "--run", str(run)).stdout
+    found: dict[str, Any] = machine.data(ran(folder, *evaluate, "--json").stdout)
+    levels, sizes = found["tasks"][0]["levels"], {each.name: each.size for each in desk.sample.design.strata}
+    (model,) = levels["models"]
+    queries = found["tasks"][0]["queries"]
+    assert model["precision_at_10"]["value"] == pytest.approx(sizes["2 of 2 votes"] / (10 * queries), abs=1e-6)
+    assert model["unanswered"] is None, "everything was answered"
+    assert [each["sample"] for each in found["missed"]["samples"]] == ["expert"], "top tens are no sample of the pool"
+    elsewhere = shutil.copytree(run / "export" / "mteb", folder / "elsewhere")
+    reviewed = ("evaluate", str(elsewhere), *evaluate[2:], "--reviews", str(run), "--json")
+    assert machine.data(ran(folder, *reviewed).stdout)["tasks"][0]["levels"] == levels
+    assert "found no run there" in complaint(folder, *reviewed[:-2], str(elsewhere))
+    (run / "reviews" / "scores" / "design.json").unlink()
 
 
 def test_the_run_is_found_from_inside_its_export(run: Path) -> None:
