@@ -100,6 +100,7 @@ _HITS = pl.List(pl.Struct({"retriever": pl.String, "rank": pl.Int32, "score": pl
 _VOTES = pl.List(pl.Struct({"judge": pl.String, "grade": pl.String}))
 _TEXTS = pl.List(pl.String)
 _ANSWERS = pl.List(pl.Struct({"judge": pl.String, "answer": pl.String}))
+_PAIR: Columns = {"query_id": _TEXT, "doc_id": _TEXT}
 _VERDICTS: Columns = {"query_id": _TEXT, "doc_id": _TEXT, "verdict": _TEXT, "votes": _VOTES, "policy": _TEXT}
 
 TABLES: Mapping[str, Columns] = {
@@ -153,7 +154,7 @@ TABLES: Mapping[str, Columns] = {
     },
     "samples": {"query_id": _TEXT, "doc_id": _TEXT},
     "tops": {"task": _TEXT, "query_id": _TEXT, "model": _TEXT, "rank": pl.Int32, "doc_id": _TEXT},
-    "frame": {"query_id": _TEXT, "doc_id": _TEXT, "stratum": _TEXT},
+    "frame": {**_PAIR, "stratum": _TEXT},
     "survey": {
         "row_id": _TEXT,
         "ids": _TEXTS,
@@ -165,14 +166,7 @@ TABLES: Mapping[str, Columns] = {
         "verdict": _TEXT,
         "votes": _VOTES,
     },
-    "reviews": {
-        "query_id": _TEXT,
-        "doc_id": _TEXT,
-        "assessor": _TEXT,
-        "grade": _TEXT,
-        "note": _TEXT,
-        "sampled_weight": pl.Float64,
-    },
+    "reviews": {**_PAIR, "assessor": _TEXT, "grade": _TEXT, "note": _TEXT, "sampled_weight": pl.Float64},
     "overrides": {
         "query_id": _TEXT,
         "doc_id": _TEXT,
