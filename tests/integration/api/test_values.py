@@ -151,7 +151,7 @@ def _scores(order: Any, _tell: object) -> dict[str, Any]:
     scores = [{"model": name, "main": 0.5, "best": True, "queries_a_second": 1.0} for name in order.models]
     return {
         "models": [{"model": name, "circular": False} for name in order.models],
-        "tasks": [{"name": "task", "measure": "ndcg_at_10", "shown": "nDCG@10", "scores": scores, "floors": []}],
+        "tasks": [{"name": "task", "measure": "ndcg_at_10", "shown": "nDCG@10", "scores": scores, "floors": [], "lead": None}],
         "notes": [],
         "folder": str(order.folder),
     }
