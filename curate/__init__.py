@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from curate.api.running import plan, run
     from curate.core.config import Json, Section
     from curate.core.errors import ConfigError, CurateError, DataError, Interrupted, RunFailed, UserError
+    from curate.core.kind_tables import Columns
     from curate.core.messages import Reply, Request
     from curate.core.protocols import (
         Benchmark,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     )
     from curate.core.records import Document, Hit, Outcome, Query, Role, Span
     from curate.formats.exporters.loading import load_task, load_tasks
+    from curate.formats.kinds.kind import BenchmarkKind, ExportTable, KindCheck, MtebClass, ReviewItems, TaskContent
     from curate.ledger import Ledger
     from curate.llm.providers.settings import ProviderConfig
     from curate.runs.pipeline import Pipeline
@@ -48,10 +50,12 @@ _NAMES = {
     "api.running": "plan run",
     "core.config": "Json Section",
     "core.errors": "ConfigError CurateError DataError Interrupted RunFailed UserError",
+    "core.kind_tables": "Columns",
     "core.messages": "Reply Request",
     "core.protocols": "Benchmark Corpus Encoder Exporter Hits Judge Kit Progress Provider Retriever Vectors",
     "core.records": "Document Hit Outcome Query Role Span",
     "formats.exporters.loading": "load_task load_tasks",
+    "formats.kinds.kind": "BenchmarkKind ExportTable KindCheck MtebClass ReviewItems TaskContent",
     "ledger": "Ledger",
     "llm.providers.settings": "ProviderConfig",
     "runs.pipeline": "Pipeline",
@@ -66,6 +70,8 @@ __all__ = [
     "AnonymisedTexts",
     "AuditResult",
     "Benchmark",
+    "BenchmarkKind",
+    "Columns",
     "ConfigError",
     "ConsentNeeded",
     "Corpus",
@@ -75,14 +81,17 @@ __all__ = [
     "Document",
     "Encoder",
     "EvaluationResult",
+    "ExportTable",
     "Exporter",
     "Hit",
     "Hits",
     "Interrupted",
     "Json",
     "Judge",
+    "KindCheck",
     "Kit",
     "Ledger",
+    "MtebClass",
     "Outcome",
     "Pipeline",
     "Progress",
@@ -92,12 +101,14 @@ __all__ = [
     "Reply",
     "Request",
     "Retriever",
+    "ReviewItems",
     "Role",
     "Run",
     "RunFailed",
     "RunView",
     "Section",
     "Span",
+    "TaskContent",
     "UserError",
     "Vectors",
     "agree",

@@ -43,6 +43,17 @@ def parse(text: str, limits: YamlLimits = SETTINGS) -> Any:  # noqa: ANN401 - an
         loader.dispose()
 
 
+def nodes(text: str, limits: YamlLimits = SETTINGS) -> yaml.Node | None:
+    """Return the tree of a YAML text, whose nodes know their places in it; yaml.YAMLError as `parse`."""
+    if len(text) > limits.size:
+        raise too_large(limits)
+    loader = _Loader(text, limits)
+    try:
+        return loader.get_single_node()
+    finally:
+        loader.dispose()
+
+
 def read(path: Path, limits: YamlLimits = SETTINGS) -> str:
     """Return the text of a file, of which no more is read than allowed; yaml.YAMLError if it is larger."""
     with path.open("rb") as stream:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from curate.core import safe_yaml
 from curate.core.config import Json, Settings, parse_yaml, put, read_yaml
 from curate.core.errors import ConfigError
 from curate.runs.init.edit import flow
@@ -71,7 +72,7 @@ def _changed(text: str, changes: Changes, wanted: Settings) -> str:
 
 def _assigned(text: str, section: str, key: str, value: Json) -> str:
     """Return a YAML text in which a setting of a section has a value."""
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    root = safe_yaml.nodes(text)
     if not isinstance(root, yaml.MappingNode) or root.flow_style:
         raise _Unclear("the file is one mapping in braces")
     end = "\r\n" if "\r\n" in text else "\n"

@@ -6,20 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from curate.core.config import Json
-from curate.core.kind_tables import Columns
-from curate.core.protocols import Benchmark
-from curate.formats.kinds.checks import empty, listed
-from curate.formats.kinds.kind import (
+from curate import (
+    Benchmark,
     BenchmarkKind,
+    Columns,
     ExportTable,
+    Json,
     KindCheck,
+    Ledger,
     MtebClass,
     ReviewItems,
     TaskContent,
-    configured,
 )
-from curate.ledger import Ledger
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,7 +72,9 @@ class Fever(BenchmarkKind):
 
     def problems(self, benchmark: Benchmark) -> Iterable[str]:
         """Yield what must not be exported: `export` stops with these sentences."""
-        yield from empty("fevers", benchmark.tables[self.table], "id", "text")
+        table = benchmark.tables[self.table]
+        if void := table.filter(pl.col("text").str.strip_chars() == "")["id"].to_list():
+            yield f"fevers: {len(void)} rows have an empty text, for example {void[:3]}; drop them"
 
     def to_review(self, table: pl.DataFrame) -> ReviewItems:
         """Return what `curate review export --of fever` shows people; they see neither label nor stratum."""
@@ -85,11 +85,11 @@ class Fever(BenchmarkKind):
 
     def read(self, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """Return the table from the files that were written: `content` backwards."""
-        parts = (tables[configured("texts", split)].with_columns(split=pl.lit(split)) for split in self.splits)
-        return pl.concat(parts)
+        names = {"test": "texts", "train": "texts-train"}
+        return pl.concat(tables[names[split]].with_columns(split=pl.lit(split)) for split in self.splits)
 
     def verify(self, table: pl.DataFrame, _made: Mapping[str, Any], _ledger: Ledger) -> KindCheck:
         """Compare every label with what follows from its origin; a panel's answers are read again from the ledger."""
         wrong = table.filter(pl.col("text").str.contains("热").cast(pl.Int64) != pl.col("label"))["id"].to_list()
-        said = [f"fever: {len(wrong)} labels are not what the texts say, for example {listed(wrong)}"] if wrong else []
+        said = [f"fever: {len(wrong)} labels are not what the texts say, for example {wrong[:3]}"] if wrong else []
         return KindCheck(said, [], table.height)

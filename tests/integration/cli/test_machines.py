@@ -42,7 +42,6 @@ WRITING = {
     "mask",
     "pool",
     "report",
-    "resolve",
     "review serve",
     "run",
 }
