@@ -107,7 +107,8 @@ def levels(board: Board, reviews: Sequence[ScoreReview]) -> dict[str, Json] | No
 
     Of several reviews the one counts whose frame holds most models, then the one of which most was read.
     """
-    if not board.task.scorer.searched or not any(review.usable for review in reviews):
+    searched = board.task.scorer.searched and board.task.kind.judged
+    if not searched or not any(review.usable for review in reviews):
         return None
     inside = {id(each): sum(not each.outside(scored) for scored in board.scored) for each in reviews if each.usable}
     review = max((r for r in reviews if r.usable), key=lambda each: (inside[id(each)], len(each.answers)))

@@ -242,10 +242,14 @@ def per_query(boards: Sequence[Board]) -> pl.DataFrame:
 
 
 def tops(boards: Sequence[Board]) -> pl.DataFrame:
-    """Return the `tops` table: every model's first ten documents for every query, of tasks that search a corpus."""
+    """Return the `tops` table: every model's first ten documents for every query, of tasks that search a corpus.
+
+    Only tasks whose labels are the panel's verdicts on documents: others have queries that no run judged.
+    """
     rows = [
         (board.task.name, query, each.model, rank, doc)
         for board in boards
+        if board.task.kind.judged
         for each in board.scored
         for query, top in zip(each.queries, each.top, strict=False)  # empty where nothing was searched
         for rank, doc in enumerate(top, start=1)

@@ -3,7 +3,7 @@
 import random
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -61,7 +61,7 @@ class Scored:
     holes: int = 0
     doubtful: int = 0
     """Documents among the first ten of all queries, and those of them never judged, and in doubt."""
-    top: Sequence[Sequence[str]] = ()
+    top: Sequence[Sequence[str]] = field(default_factory=list)
     """Ids of every query's first ten documents, best first; empty where no corpus was searched."""
 
 

@@ -17,6 +17,7 @@ from curate.evaluation.models.corrected import ScoreReview
 from curate.evaluation.models.leads import lead
 from curate.evaluation.models.scorers import RerankingScorer, RetrievalScorer
 from curate.evaluation.models.scoring import Scored
+from curate.formats.kinds import kind
 from curate.review import Design, Desk, Sample
 from curate.review.sample import Stratum
 from curate.system.files import frame, write_table
@@ -29,8 +30,14 @@ def scored(model: str, top: Mapping[str, list[str]], **values: list[float]) -> S
 
 def board(*models: Scored, **of_task: Any) -> Board:
     parts = dict.fromkeys(("retriever", "judge", "generator"), frozenset[str]())
-    given = {"scorer": RetrievalScorer(), "verdicts": {"q": {"d": "contested"}}, "gains": {}, "parts": parts}
-    return Board(cast("Any", SimpleNamespace(**{**given, **of_task})), models)
+    given = {
+        "kind": kind("retrieval"),
+        "scorer": RetrievalScorer(),
+        "verdicts": {"q": {"d": "contested"}},
+        "gains": {},
+        "parts": parts,
+    }
+    return Board(cast("Any", SimpleNamespace(kind=kind("retrieval"), **{**given, **of_task})), models)
 
 
 def review(
