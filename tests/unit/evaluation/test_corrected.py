@@ -37,7 +37,7 @@ def board(*models: Scored, **of_task: Any) -> Board:
         "gains": {},
         "parts": parts,
     }
-    return Board(cast("Any", SimpleNamespace(kind=kind("retrieval"), **{**given, **of_task})), models)
+    return Board(cast("Any", SimpleNamespace(**{**given, **of_task})), models)
 
 
 def review(
