@@ -78,6 +78,7 @@ def test_nothing_is_cut_off_on_a_screen_or_a_phone(server: tuple[Server, str], p
             page.browser.get(path)
             assert page.see("document.documentElement.scrollWidth") == width, path
         page.browser.get(person)
+        page.wait("[...document.querySelectorAll('link[rel=stylesheet]')].every(x => x.sheet)")
         boxes = "[...document.querySelectorAll('.answer')].map(x => x.getBoundingClientRect())"
         assert page.see(f"Math.min(...{boxes}.map(x => x.height))") >= 44
         inside = "[...document.querySelectorAll('.answer :is(b, span)')].every(x => x.scrollWidth <= x.clientWidth + 1 "
