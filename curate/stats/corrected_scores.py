@@ -1,8 +1,8 @@
 """Scores of systems corrected by people's answers to a stratified sample of their top tens.
 
 Precision at 10 and discounted gain at 10 over its ideal of ten (4.5436) are sums of fixed weights over relevant pairs,
-so that a difference estimator (Cochran 1977, chapter 7; Särndal, Swensson & Wretman 1992) has no bias, whatever the
-panel said: score = sum(w f) + sum over answers of w (y - f) / p, where w is a pair's weight, f the share that people
+so that a difference estimator (Cochran 1977, chapter 7; Särndal, Swensson & Wretman 1992) has no bias, however good the
+panel is: score = sum(w f) + sum over answers of w (y - f) / p, where w is a pair's weight, f the share that people
 call relevant in its stratum, y an answer, and p the share of the stratum that was answered. nDCG and average precision
 divide by what nobody has counted, so they are not corrected.
 """

@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -193,12 +194,11 @@ def unread(reviews: Sequence[ScoreReview]) -> Iterator[str]:
             )
 
 
-def warnings(task: str, found: Mapping[str, Json] | None) -> Iterator[str]:
+def warnings(task: str, found: Mapping[str, Any] | None) -> Iterator[str]:
     """Yield what must be known of a task's corrected scores: few answers, missing ones, models outside the frame."""
     if found is None:
         return
-    strata: Sequence[Mapping[str, int]] = found["strata"]  # type: ignore[assignment]
-    models: Sequence[Mapping[str, float]] = found["models"]  # type: ignore[assignment]
+    strata, models = found["strata"], found["models"]
     if few := [str(each["stratum"]) for each in strata if each["read"] < min(FEW, each["pairs"])]:
         yield f"{task}: fewer than {FEW} answers of {', '.join(few)}: the intervals of corrected scores are too narrow"
     if (read := sum(each["read"] for each in strata)) < (drawn := sum(each["drawn"] for each in strata)):
@@ -214,8 +214,9 @@ def warnings(task: str, found: Mapping[str, Json] | None) -> Iterator[str]:
             )
 
 
-def _most(models: Sequence[Mapping[str, Json]]) -> str:
-    bounds: list[list[float]] = [each["unanswered"] for each in models if each["unanswered"]]  # type: ignore[misc]
+def _most(models: Sequence[Mapping[str, Any]]) -> str:
+    """Return by how many points the scores may be off if none or all of the missing answers were relevant."""
+    bounds = [each["unanswered"] for each in models if each["unanswered"]]
     if not bounds:
         return "any number of"
     return f"{100 * min(low for low, _ in bounds):+.1f} to {100 * max(high for _, high in bounds):+.1f}"
