@@ -37,7 +37,15 @@ def evaluate(
         Path | None,
         typer.Option(help="Run whose reviewed sample (--for-scores) corrects the scores; default: the folder's."),
     ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1; a GPU computes in half precision.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, cuda:1, or several separated by commas; default: every GPU.")
+    ] = None,
+    dtype: Annotated[
+        str, typer.Option(help="auto (bfloat16 where the GPU has it), float32, bfloat16 or float16.", metavar="DTYPE")
+    ] = "auto",
+    dims: Annotated[
+        str | None, typer.Option(help="Widths such as 768,512,256: vectors are cut to them and scored again.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder to write to; default: `evaluation` in the run.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -47,10 +55,14 @@ def evaluate(
     """
     from curate.cli.progress import bars
     from curate.evaluation.models import evaluate as evaluating
+    from curate.evaluation.models.rounds import widths_of
 
     named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]
     old = [name for each in legacy or [] for name in each.split(",") if name]
-    order = evaluating.EvaluationOptions(folder, named, old, baselines, device, out, reviews, floors=floors)
+    widths = widths_of(dims)
+    order = evaluating.EvaluationOptions(
+        folder, named, old, baselines, device, out, reviews, floors=floors, dtype=dtype, dims=widths
+    )
     with bars() as (progress, tell):
         found = evaluating.evaluate(order, tell, progress)
     answer(found, _text(found), as_json=as_json, warnings=found["notes"])
@@ -68,7 +80,7 @@ def _text(found: Figures) -> Iterator[str]:
         if levels := task["levels"]:
             known = [each for each in levels["models"] if each["precision_at_10"]]
             yield f"{task['name']}: {', '.join(map(_level, known)) or 'no model'} by the sample {levels['sample']}"
-        elif task["verdicts"]:
+        elif task["verdicts"] and task["judged"]:
             yield f"{task['name']}: no level: nobody read the top tens; `curate review export --for-scores` draws them"
         if against := task["against_floors"]:
             above = sum(each["above"] for each in against["models"])

@@ -11,14 +11,14 @@ from typing import Any
 
 from curate.core.config import Json
 from curate.core.errors import UserError
-from curate.core.progress import StepLabel, counting, waiting
+from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
 from curate.evaluation.models import circular, corrected, figures, origin, page, tasks
 from curate.evaluation.models.board import Board
 from curate.evaluation.models.floors import floors
 from curate.evaluation.models.leads import lead
 from curate.evaluation.models.mteb_models import BASELINES, EvaluatedModel, named
-from curate.evaluation.models.scoring import scored
+from curate.evaluation.models.rounds import score_all
 from curate.evaluation.models.tasks import EvaluationTask, imported
 from curate.stages.context import home
 from curate.stats.bootstrap import FEW
@@ -43,6 +43,10 @@ class EvaluationOptions:
     seed: int = 7
     floors: bool = True
     """Whether what a score is worth without meaning is scored too."""
+    dtype: str = "auto"
+    """Precision that weights are loaded in."""
+    dims: Sequence[int] = ()
+    """Widths that vectors are cut to: each is scored as a further model."""
 
 
 def evaluate(
@@ -59,12 +63,16 @@ def evaluate(
     with waiting(progress, StepLabel("loading mteb")):
         imported()
     reviews = corrected.score_reviews(_reviewed(order.reviews) or run)
-    models = named(names, origin.definitions(run), order.device, progress)
+    asked = named(names, origin.definitions(run), order.device, progress, order.dtype, tell)
     new = tasks.in_folder(order.folder)
     old = [task for source in order.legacy for task in tasks.legacy(source)]
     kinds = {task.kind.mteb.type for task in new}
-    boards = [_with_floors(_board(task, models, tell, progress), order, progress) for task in new]
-    before = [_board(task, models, tell, progress) for task in old if task.kind.mteb.type in kinds]
+    every = [*new, *(task for task in old if task.kind.mteb.type in kinds)]
+    done = score_all(asked, every, order.dims, home() / "evaluations", tell, progress)
+    models = done.models
+    scored = [Board(task, mine, lead=lead(task, [each.model for each in mine])) for task, mine in done.on(every)]
+    boards = [_with_floors(board, order, progress) for board in scored[: len(new)]]
+    before = scored[len(new) :]
     known = [board for board in boards if board.scored]
     with waiting(progress, StepLabel("testing differences")):
         found: dict[str, Any] = {
@@ -80,7 +88,7 @@ def evaluate(
             "missed": origin.missed(run),
         }
     unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
-    found["notes"] = [*_circular(models, new), *_notes(found, unmatched)]
+    found["notes"] = [*_circular(models, new), *_notes(found, unmatched), *done.notes]
     found["notes"] += corrected.unread(reviews)
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
     out.mkdir(parents=True, exist_ok=True)
@@ -91,20 +99,6 @@ def evaluate(
     for name, text in page.files(found).items():
         write_text(out / name, text)
     return {**found, "folder": str(out)}
-
-
-def _board(
-    task: EvaluationTask, models: Sequence[EvaluatedModel], tell: Callable[[str], None], progress: Progress
-) -> Board:
-    """Score every model that can do a task's kind."""
-    done = []
-    for model in counting(models, progress, StepLabel(f"scoring {task.name}", "models"), len(models)):
-        if task.scorer.vectors and not model.has_vectors:
-            continue
-        found, kept = scored(model, task, home() / "evaluations")
-        tell(f"{task.name}: {model.name} {found.main:.5f}" + (" (scored before)" if kept else ""))
-        done.append(found)
-    return Board(task, done, lead=lead(task, [each.model for each in done]))
 
 
 def _reviewed(folder: Path | None) -> Path | None:
