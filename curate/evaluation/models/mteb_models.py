@@ -128,7 +128,8 @@ def _ours(name: str, definitions: Mapping[str, Settings], place: _Place) -> Eval
     make = ENCODERS.load(str(settings.pop("kind", name)))
     checked = check(import_module(make.__module__).Config, settings, f"encoders.{name}")
     load = lambda: OurModel(make(name, checked), loading.local_meta(name), place.progress, place.sizes(name))  # noqa: E731
-    return EvaluatedModel(name, make(name, checked).revision, load)
+    encoder = make(name, checked)
+    return EvaluatedModel(name, encoder.revision, load, precision=getattr(encoder, "dtype", "float32"))
 
 
 def _of_mteb(name: str, place: _Place) -> EvaluatedModel:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from curate.evaluation.models import circular, page_levels
+from curate.evaluation.models import circular, page_inputs, page_levels
 from curate.evaluation.models.page_tables import (
     LEADS,
     SPEED,
@@ -103,6 +103,7 @@ def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
     yield from _pairs(task, what)
     yield from _headroom(task)
     yield from _difficulty(task)
+    yield from page_inputs.inputs(task)
 
 
 def _readings(task: Figures) -> str:

@@ -13,7 +13,7 @@ WHY_NOT = (
 
 
 def levels(task: Figures) -> Iterator[str]:
-    """Yield the section on corrected scores; nothing on a task without pairs in doubt, or whose top tens no sample holds."""
+    """Yield the section on corrected scores; nothing on a task without pairs in doubt, or that no sample is of."""
     if not task["verdicts"]:
         return
     found = task["levels"]

@@ -98,7 +98,7 @@ def compared(model: str, precision: str, task: str, found: Rows, exact: Rows) ->
     lowest, mean = float(cosines.min()), float(cosines.mean())
     if not lowest >= LEAST:
         raise RunFailed(
-            f"{told} the vectors of {count} texts are not those of float32: lowest cosine {lowest:.4f}, "
+            f"{told} the vectors of {count} texts are not those of float32: lowest cosine {lowest:.5f}, "
             f"expected {LEAST} or more; {remedy}"
         )
     return PrecisionCheck(count, round(lowest, 6), round(mean, 6))

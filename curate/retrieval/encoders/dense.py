@@ -71,8 +71,8 @@ class DenseEncoder:
         folder = _folder(config.model)
         self._commit = None if folder.is_dir() else _commit(config.model, config.revision)
         left_out = {"device", "batch_size", "trust_remote_code"} | ({"model"} if folder.is_dir() else set())
-        self._dtype = _precision(config)
-        settings = {**config.model_dump(exclude=left_out), "dtype": self._dtype}
+        self.dtype = _precision(config)
+        settings = {**config.model_dump(exclude=left_out), "dtype": self.dtype}
         self.revision = digest([settings, _files(folder) if folder.is_dir() else self._commit])[:16]
 
     def __getstate__(self) -> dict[str, object]:
@@ -151,7 +151,7 @@ class DenseEncoder:
                 revision=self._commit or config.revision,
                 device=device,
                 trust_remote_code=config.trust_remote_code,
-                model_kwargs={"dtype": self._dtype},
+                model_kwargs={"dtype": self.dtype},
             )
         except (OSError, ValueError) as error:
             raise self._wrong("model", _first_line(error)) from error
