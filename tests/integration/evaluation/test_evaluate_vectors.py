@@ -1,6 +1,8 @@
 """Vectors of evaluated models: kept, cut, in a precision that is checked, in batches that fit, through a side."""
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,12 +11,15 @@ import numpy as np
 import pytest
 
 from curate.core.errors import ConfigError, RunFailed
-from curate.evaluation.models import mteb_models, precision, rounds, tasks
+from curate.evaluation.models import precision, rounds, tasks
 from curate.evaluation.models.batches import BatchSizes, largest
 from curate.evaluation.models.evaluate import EvaluationOptions, evaluate
+from curate.evaluation.models.mteb_models import named
+from curate.evaluation.models.rounds import ScoredRound
 from curate.evaluation.models.scoring import scored
 from curate.evaluation.models.vector_models import CutModel, StockModel, cut
 from curate.retrieval.encoders.dense import Config, DenseEncoder
+from curate.stages.context import home
 from tests.support.evaluating import benchmark, renamed, sentences, written
 from tests.support.small_models import routed, saved
 
@@ -31,6 +36,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a small model that has prompts and reads eight tokens."""
     return saved(tmp_path_factory.mktemp("models") / "tiny", {"query": "q: ", "document": "d: "}, length=8)
+
+
+@pytest.fixture(autouse=True)
+def little_to_collect() -> Iterator[None]:
+    """Take what the libraries made out of each collection of garbage, which follows on every model."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)
@@ -58,9 +71,10 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
 
 def asked(folder: Path, model: Path | str, **changes: Any) -> EvaluationOptions:
     given: dict[str, Any] = {"models": [str(model)], "baselines": False, "floors": False, "device": "cpu"}
-    return EvaluationOptions(folder, **{**given, "out": folder.parent / "evaluation", **changes})
+    return EvaluationOptions(folder, **{**given, "out": home() / "evaluation", **changes})
 
 
+@cache
 def stock(folder: Path, model: Path, width: int | None = None) -> dict[str, float]:
     """Return what stock mteb says of a model on a task, of the first coordinates made unit vectors with a width."""
     import mteb
@@ -80,25 +94,37 @@ def stock(folder: Path, model: Path, width: int | None = None) -> dict[str, floa
     return found
 
 
-def mains(found: dict[str, Any]) -> list[dict[str, float]]:
-    return [{row["model"]: row["main"] for row in task["scores"]} for task in found["tasks"]]
+def scores(
+    folder: Path,
+    *models: Path | str,
+    dims: Sequence[int] = (),
+    tell: Callable[[str], None] = lambda _line: None,
+    **changes: Any,
+) -> ScoredRound:
+    """Return what models do on a folder's tasks, without what is made of the scores afterwards."""
+    made = named([*map(str, models)], **{"device": "cpu", "tell": tell, **changes})
+    return rounds.score_all(made, tasks.in_folder(folder), dims, home() / "evaluations", tell, lambda *_: None)
+
+
+def mains(found: ScoredRound) -> list[dict[str, float]]:
+    return [{each.model: each.main for each in some} for some in found.by_task]
 
 
 def test_scores_are_those_of_stock_mteb_at_every_width(folder: Path, tiny: Path) -> None:
-    found = evaluate(asked(folder, tiny, dims=(32, 16, 5)))
+    found = scores(folder, tiny, dims=(32, 16, 5))
     for task, measure, mine in zip(("retrieval", "reranking"), ("ndcg_at_10", "map_at_10"), mains(found), strict=True):
         assert set(mine) == {"tiny", "tiny@16", "tiny@5"}
         assert mine["tiny"] == pytest.approx(stock(folder / task, tiny)[measure], abs=1e-6)
-        for width in (16, 5):
-            assert mine[f"tiny@{width}"] == pytest.approx(stock(folder / task, tiny, width)[measure], abs=1e-6)
-    assert "tiny: has vectors of 32 coordinates and is not scored at 32" in found["notes"]
-    assert [each["model"] for each in found["models"]] == ["tiny", "tiny@16", "tiny@5"]
+        width = {"retrieval": 5, "reranking": 16}[task]
+        assert mine[f"tiny@{width}"] == pytest.approx(stock(folder / task, tiny, width)[measure], abs=1e-6)
+    assert "tiny: has vectors of 32 coordinates and is not scored at 32" in found.notes
+    assert [each.name for each in found.models] == ["tiny", "tiny@16", "tiny@5"]
 
 
 def test_cut_vectors_have_length_1_and_are_those_of_cutting_anew(folder: Path, tiny: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
-    model, task = mteb_models.named([str(tiny)], device="cpu")[0], tasks.in_folder(folder / "retrieval")[0]
+    model, task = named([str(tiny)], device="cpu")[0], tasks.in_folder(folder / "retrieval")[0]
     rows: dict[str, Any] = {}
 
     class Spy(CutModel):
@@ -122,39 +148,35 @@ def test_cut_vectors_have_length_1_and_are_those_of_cutting_anew(folder: Path, t
 def test_a_second_task_widths_and_a_rerun_encode_no_document_again(
     folder: Path, tiny: Path, tmp_path: Path, ran: Ran
 ) -> None:
-    retrieval, both = asked(folder / "retrieval", tiny), asked(folder, tiny)
-    evaluate(retrieval)
+    scores(folder / "retrieval", tiny)
     documents = {row["text"] for row in tasks.in_folder(folder / "retrieval")[0].data["corpus"]}
     assert documents <= {text for part in ran for text in part}
     ran.clear()
-    evaluate(both)  # reranking holds some of the same documents
+    scores(folder, tiny)  # reranking holds some of the same documents
     assert ran, "queries are encoded each time: their speed is a measurement"
     assert not documents & {text for part in ran for text in part}
     ran.clear()
-    evaluate(asked(folder, tiny, dims=(16, 8)))
+    scores(folder, tiny, dims=(16, 8))
     assert not documents & {text for part in ran for text in part}
     assert len(ran) == 1, "queries were not remembered; once they are kept, both tasks and widths have them"
     ran.clear()
-    evaluate(asked(folder, tiny, dims=(16, 8, 4)))
-    evaluate(both)
+    scores(folder, tiny, dims=(16, 8, 4))
     assert ran == []
     other = written(renamed(benchmark(), "other"), tmp_path / "other")
-    evaluate(asked(other, tiny, dims=(16,)))
+    scores(other, tiny, dims=(16,))
     assert not documents & {text for part in ran for text in part}, "another benchmark over the same corpus"
     assert len(ran) == 2, "the queries of its two tasks, for the model; its widths remember them"
 
 
 def test_vectors_of_other_precision_or_prompt_are_not_mixed_up(folder: Path, tiny: Path, tmp_path: Path) -> None:
     other = saved(tmp_path / "a" / "tiny", {"query": "q: ", "document": "passage: "}, length=8)
-    first = mains(evaluate(asked(folder / "retrieval", tiny)))[0]
-    for model, changes in ((other, {}), (tiny, {"dtype": "bfloat16"})):
-        found = evaluate(asked(folder / "retrieval", model, **changes))["tasks"][0]["scores"][0]
-        assert found["precision"] == changes.get("dtype", "float32")
-        assert found["weights"] == [found["precision"]]
-    assert mains(evaluate(asked(folder / "retrieval", other)))[0]["tiny"] == pytest.approx(
-        stock(folder / "retrieval", other)["ndcg_at_10"], abs=1e-6
-    )
-    assert first["tiny"] == pytest.approx(stock(folder / "retrieval", tiny)["ndcg_at_10"], abs=1e-6)
+    made = []
+    for model, dtype in ((tiny, "float32"), (tiny, "bfloat16"), (other, "float32")):
+        found = scores(folder / "retrieval", model, dtype=dtype).by_task[0][0]
+        assert (found.precision, found.weights) == (dtype, [dtype])
+        made.append(found.main)
+    assert made[0] != made[2]
+    assert made[2] == pytest.approx(stock(folder / "retrieval", other)["ndcg_at_10"], abs=1e-6)
 
 
 def test_prompt_length_and_cut_texts_stand_in_the_figures_and_on_the_page(folder: Path, tiny: Path) -> None:
@@ -169,7 +191,7 @@ def test_prompt_length_and_cut_texts_stand_in_the_figures_and_on_the_page(folder
     assert seen["queries"]["cut"] == pytest.approx(np.mean([len(each) > 8 for each in pieces]), abs=1e-6)
     assert seen["queries"]["cut"] > 0
     assert (seen["queries"]["max_length"], seen["queries"]["looked"], seen["queries"]["texts"]) == (8, 10, 10)
-    page = (folder.parent / "evaluation" / "README.md").read_text(encoding="utf-8")
+    page = (home() / "evaluation" / "README.md").read_text(encoding="utf-8")
     assert "| tiny | 10 queries | `q: ` | 8 |" in page
 
 
@@ -183,14 +205,13 @@ def test_a_killed_evaluation_goes_on_behind_the_last_model_and_task(
             raise KeyboardInterrupt
         return scored(model, task, *given)
 
-    order = asked(folder, tiny, models=["use", str(tiny), "bm25"])
     with monkeypatch.context() as patch:
         patch.setattr(rounds, "scored", killed)
         with pytest.raises(KeyboardInterrupt):
-            evaluate(order, told.append)
+            scores(folder, "use", tiny, "bm25", tell=told.append)
     assert [line.split(": ")[1].split()[0] for line in told] == ["use", "use", "tiny"]
     told.clear()
-    evaluate(order, told.append)
+    scores(folder, "use", tiny, "bm25", tell=told.append)
     again = [line for line in told if "scored before" not in line]
     assert len(told) == 6
     assert [line.split()[:2] for line in again] == [
@@ -201,17 +222,17 @@ def test_a_killed_evaluation_goes_on_behind_the_last_model_and_task(
 
 
 def test_one_model_is_in_memory_at_a_time(folder: Path, tiny: Path, tmp_path: Path) -> None:
-    models = mteb_models.named([str(tiny), str(saved(tmp_path / "second", length=8))], device="cpu")
+    models = named([str(tiny), str(saved(tmp_path / "second", length=8))], device="cpu")
     held: list[list[str]] = []
     rounds.score_all(
         models,
-        tasks.in_folder(folder),
+        tasks.in_folder(folder / "retrieval"),
         (),
         tmp_path / "kept",
         lambda _line: held.append([each.name for each in models if "loaded" in vars(each)]),
         lambda *_: None,
     )
-    assert held == [["tiny"], ["tiny"], ["second"], ["second"]]
+    assert held == [["tiny"], ["second"]]
 
 
 @pytest.mark.parametrize("role", ["query", "document"])
@@ -231,14 +252,14 @@ def test_a_batch_that_does_not_fit_is_halved_and_told(
 
     expected = stock(folder / "retrieval", tiny)["ndcg_at_10"]
     monkeypatch.setattr(SentenceTransformer, "_inference", small)
-    found = evaluate(asked(folder / "retrieval", tiny), told.append)["tasks"][0]["scores"][0]
-    assert found["main"] == pytest.approx(expected, abs=1e-6)
+    found = scores(folder / "retrieval", tiny, tell=told.append).by_task[0][0]
+    assert found.main == pytest.approx(expected, abs=1e-6)
     halved = [line for line in told if "out of memory" in line]
     assert halved[0] == "tiny: out of memory with batches of 32 texts; on with batches of 16"
     assert halved[-1] == "tiny: out of memory with batches of 4 texts; on with batches of 2"
     room = 0
     with pytest.raises(torch.OutOfMemoryError):
-        evaluate(asked(folder / "retrieval", tiny, dtype="bfloat16"), told.append)
+        scores(folder / "retrieval", tiny, dtype="bfloat16")
 
 
 def test_an_encoder_of_ours_is_given_fewer_texts_when_memory_runs_out(
@@ -253,10 +274,10 @@ def test_an_encoder_of_ours_is_given_fewer_texts_when_memory_runs_out(
             raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
         return real(self, texts, role)
 
-    expected = mains(evaluate(asked(folder / "retrieval", "use")))[0]
+    expected = mains(scores(folder / "retrieval", "use"))
     monkeypatch.setenv("CURATE_HOME", str(folder.parent / "fresh"))
     monkeypatch.setattr(Use, "encode", small)
-    assert mains(evaluate(asked(folder / "retrieval", "use"), told.append))[0] == expected
+    assert mains(scores(folder / "retrieval", "use", tell=told.append)) == expected
     assert "use: out of memory with batches of 256 texts; on with batches of 128" in told, "documents"
     assert "use: out of memory with batches of 32 texts; on with batches of 16" in told, "queries"
 
@@ -282,7 +303,7 @@ def test_the_largest_batch_that_fits_is_found_by_doubling(room: int, expected: i
 
 def test_batches_grow_on_a_gpu(folder: Path, tiny: Path) -> None:
     """Growing needs no GPU, only to be asked for."""
-    model, task = mteb_models.named([str(tiny)], device="cpu")[0], tasks.in_folder(folder / "retrieval")[0]
+    model, task = named([str(tiny)], device="cpu")[0], tasks.in_folder(folder / "retrieval")[0]
     model.loaded.sizes.grows = True
     found, _ = scored(model, task, folder.parent / "kept")
     assert found.main == pytest.approx(stock(folder / "retrieval", tiny)["ndcg_at_10"], abs=1e-6)
@@ -291,10 +312,10 @@ def test_batches_grow_on_a_gpu(folder: Path, tiny: Path) -> None:
 
 
 def test_several_devices_give_the_scores_of_one(folder: Path, tiny: Path) -> None:
-    model = mteb_models.named([str(tiny)], device="cpu, cpu")[0]
+    model = named([str(tiny)], device="cpu, cpu")[0]
     assert isinstance(model.loaded, StockModel)
     assert (model.loaded.lanes, model.device) == (2, "cpu, cpu")
-    found = mains(evaluate(asked(folder, tiny, device="cpu,cpu")))
+    found = mains(scores(folder / "retrieval", tiny, device="cpu,cpu"))
     assert found[0]["tiny"] == pytest.approx(stock(folder / "retrieval", tiny)["ndcg_at_10"], abs=1e-6)
 
 
@@ -327,16 +348,14 @@ def test_a_precision_is_chosen_by_what_every_gpu_has(monkeypatch: pytest.MonkeyP
 def test_a_precision_is_compared_with_float32_before_anything_is_scored(
     folder: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = evaluate(asked(folder, tiny, dtype="bfloat16"))
-    for task in found["tasks"]:
-        checked = task["scores"][0]["precision_check"]
-        assert 10 < checked["texts"] <= 64
-        assert 0.999 <= checked["lowest"] <= checked["mean"] < 1
-    page = (folder.parent / "evaluation" / "README.md").read_text(encoding="utf-8")
+    checked = evaluate(asked(folder / "retrieval", tiny, dtype="bfloat16"))["tasks"][0]["scores"][0]["precision_check"]
+    assert checked["texts"] == 42
+    assert 0.999 <= checked["lowest"] <= checked["mean"] < 1
+    page = (home() / "evaluation" / "README.md").read_text(encoding="utf-8")
     assert "| tiny | bfloat16 | 42 | 0.99" in page
     monkeypatch.setattr(precision, "LEAST", 1.1)
     with pytest.raises(RunFailed, match=r"small-retrieval, tiny: in float16 the vectors .* lowest cosine"):
-        evaluate(asked(folder, tiny, dtype="float16"))
+        scores(folder / "retrieval", tiny, dtype="float16")
 
 
 def test_a_nan_stops_before_and_while_scoring(folder: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,25 +374,25 @@ def test_a_nan_stops_before_and_while_scoring(folder: Path, tiny: Path, monkeypa
     broken: list[str] = []
     monkeypatch.setattr(SentenceTransformer, "_inference", overflow)
     with pytest.raises(RunFailed, match=r"in float16 \d+ of \d+ vectors hold NaN.*--dtype float32"):
-        evaluate(asked(folder / "retrieval", tiny, dtype="float16"))
+        scores(folder / "retrieval", tiny, dtype="float16")
     for role in ("query", "document"):
         broken[:] = [role]
         with pytest.raises(RunFailed, match="NaN or infinity"):
-            evaluate(asked(folder / "retrieval", tiny))
+            scores(folder / "retrieval", tiny)
 
 
 def test_a_router_is_scored_as_stock_does_and_says_where_sentences_go(folder: Path, tmp_path: Path) -> None:
     model = routed(tmp_path / "router")
-    found = evaluate(asked(folder / "retrieval", model))
+    found = scores(folder / "retrieval", model)
     assert mains(found)[0]["router"] == pytest.approx(stock(folder / "retrieval", model)["ndcg_at_10"], abs=1e-6)
-    seen = {each["role"]: each for each in found["tasks"][0]["scores"][0]["inputs"]}
+    seen = {each["role"]: each for each in found.by_task[0][0].inputs}
     assert {role: each["route"] for role, each in seen.items()} == {"queries": "query", "documents": "document"}
     assert (seen["queries"]["max_length"], seen["queries"]["cut"]) == (None, 0.0), "a table reads whole texts"
     assert seen["documents"]["max_length"] == 64
     place = sentences(tmp_path / "sts")
-    pairs = evaluate(asked(place, model))
+    pairs = scores(place, model)
     assert mains(pairs)[0]["router"] == pytest.approx(stock(place, model)["cosine_pearson"], abs=1e-6)
-    assert any("through its side `query`, the default" in note for note in pairs["notes"])
+    assert any("through its side `query`, the default" in note for note in pairs.notes)
 
 
 def test_a_length_limits_only_the_sides_that_have_one(tmp_path: Path) -> None:
@@ -393,10 +412,10 @@ def test_a_length_limits_only_the_sides_that_have_one(tmp_path: Path) -> None:
 
 
 def test_a_model_without_vectors_is_scored_once_at_all_widths(folder: Path) -> None:
-    found = evaluate(asked(folder, "bm25", models=["bm25", "use"], dims=(256, 512)))
-    assert [each["model"] for each in found["models"]] == ["bm25", "use", "use@256"]
-    row = next(each for each in found["tasks"][0]["scores"] if each["model"] == "bm25")
-    assert (row["width"], row["inputs"]) == (None, [])
+    found = scores(folder / "retrieval", "bm25", "use", dims=(256, 512))
+    assert [each.model for each in found.by_task[0]] == ["bm25", "use", "use@256"]
+    assert (found.by_task[0][0].width, found.by_task[0][0].inputs) == (None, [])
+    assert [each.queries_a_second is None for each in found.by_task[0]] == [False, False, True]
 
 
 @pytest.mark.parametrize("text", ["", "0", "12,x", "-3", "1.5", "²"])
