@@ -19,7 +19,12 @@ def transformer(width: int = 32, seed: int = 3, length: int = 64) -> Any:
 
     torch.manual_seed(seed)
     tokenizer = AutoTokenizer.from_pretrained(minilm())
-    shape = {"hidden_size": width, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": width}
+    shape: dict[str, Any] = {
+        "hidden_size": width,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": width,
+    }
     made = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=128, **shape))
     with TemporaryDirectory() as place:
         made.save_pretrained(place)

