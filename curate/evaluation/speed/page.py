@@ -48,8 +48,8 @@ def where(speed: Figures) -> str:
     gpus = f", {', '.join(made['gpus'])}" if made["gpus"] else ""
     return (
         f"{speed['queries']:,} queries (characters: median {speed['characters']['median']:g}, p95 "
-        f"{speed['characters']['p95']:g}), {speed['warm_ups']} warm-ups, {speed['repeats']} repeats, one by one (p50, p95) "
-        f"and {speed['batch']} at once; cutting into tokens included; all models in turn within each chunk of "
+        f"{speed['characters']['p95']:g}), {speed['warm_ups']} warm-ups, {speed['repeats']} repeats, one by one "
+        f"(p50, p95) and {speed['batch']} at once; cutting into tokens included; all models in turn in each chunk of "
         f"queries.{searched} Measured {speed['measured']} on {made['processor']}, {made['cores']} cores{gpus}; "
         f"{threads['torch']} threads of torch, load average {_load(load['before'])} before and {_load(load['after'])} "
         "after. Between brackets: the slowest and the fastest repeat. Do not compare with figures of another machine."

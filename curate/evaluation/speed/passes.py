@@ -34,7 +34,7 @@ def measured(
 ) -> dict[str, Any]:
     """Return a speed pass of all models over one task, and keep it in `folder` by task and machine."""
     texts = _texts(task, queries, seed)
-    contestants = [of_model(model, task, texts) for model in models if model.has_vectors or task.scorer.searched]
+    contestants = [of_model(model, task, texts) for model in models]
     before = machine.load()
     asks = {each.name: each.encode for each in contestants if each.encode is not None}
     label = StepLabel(f"timing queries, {task.name}", "queries")
@@ -65,6 +65,34 @@ def measured(
     folder.mkdir(parents=True, exist_ok=True)
     write_json(_path(task, folder), found)
     return found
+
+
+def of_tasks(
+    models: Sequence[EvaluatedModel],
+    tasks: Sequence[EvaluationTask],
+    queries: int | None,
+    seed: int,
+    folder: Path,
+    progress: Progress,
+) -> dict[str, dict[str, Any]]:
+    """Return task -> its speed pass: measured now on so many queries, or with None what this machine measured last."""
+    names = [model.name for model in models]
+    if queries is None:
+        found = {task.name: kept(task, names, folder) for task in tasks}
+        return {name: each for name, each in found.items() if each is not None}
+    fit = {
+        task.name: [model for model in models if model.has_vectors or task.scorer.searched] for task in _to_time(tasks)
+    }
+    return {
+        task.name: measured(fit[task.name], task, queries, seed, folder, progress)
+        for task in tasks
+        if fit.get(task.name)
+    }
+
+
+def _to_time(tasks: Sequence[EvaluationTask]) -> list[EvaluationTask]:
+    """Return the tasks whose corpus is searched, else the first: other tasks of an export have the same queries."""
+    return [task for task in tasks if task.scorer.searched] or list(tasks[:1])
 
 
 def kept(task: EvaluationTask, models: Sequence[str], folder: Path) -> dict[str, Any] | None:
@@ -107,8 +135,8 @@ def _texts(task: EvaluationTask, queries: int, seed: int) -> list[str]:
     column = next((name for name in COLUMNS if name in rows.column_names), None)
     if column is None:
         raise RunFailed(
-            f"{task.name}: --speed found the columns {', '.join(rows.column_names)}, expected one of {', '.join(COLUMNS)}; "
-            "leave it out for this task"
+            f"{task.name}: --speed found the columns {', '.join(rows.column_names)}, expected one of "
+            f"{', '.join(COLUMNS)}; leave it out for this task"
         )
     texts = [str(text) for text in rows[column] if isinstance(text, str)]
     return list(shuffled(texts, seed))[:queries]
@@ -150,13 +178,13 @@ def _row(
         "search": search,
         "search_rows": searches[by].rows if by in searches else None,
         "index_bytes": searches[by].index_bytes if by in searches else None,
-        "qps": round(1 / sum(1 / float(str(rate)) for rate in rates), 3),
+        "qps": round(1 / sum(1 / rate for rate in rates), 3),
     }
 
 
 def _ratios(encoded: Mapping[str, Timings]) -> list[Row]:
     """Return how many times as fast each model encodes as the slowest of them, the fastest first."""
-    rates = {name: float(str(each.shown()["qps"])) for name, each in encoded.items()}
+    rates = {name: each.shown()["qps"] for name, each in encoded.items()}
     order = sorted(rates, key=lambda name: -rates[name])
     return [{"one": name, "other": order[-1], **ratio(encoded[name], encoded[order[-1]])} for name in order[:-1]]
 

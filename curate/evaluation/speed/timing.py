@@ -1,7 +1,7 @@
 """Timing of several callables in turn, so that a noisy machine disturbs all of them alike.
 
-Queries are cut into chunks of a batch. Each callable is given every chunk first at once, then query by
-query; the callable that begins changes from chunk to chunk. Warm-up calls before that are not timed.
+Queries are cut into chunks of a batch. Every chunk is given at once to each callable, one right after another, then
+query by query; the callable that begins changes from chunk to chunk. Warm-up calls before that are not timed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +10,6 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from curate.core.config import Json
 from curate.stats.tally import Floats
 
 Ask = Callable[[range], object]
@@ -39,34 +38,46 @@ class Timings:
         """Return how many queries were answered in each repeat."""
         return int(self.single.shape[1])
 
-    def shown(self) -> dict[str, Json]:
+    @property
+    def typical(self) -> Floats:
+        """Return the seconds of all chunks, of wall and processor, each the median of its repeats."""
+        return np.asarray(np.median(self.batched, axis=0).sum(axis=0))
+
+    def shown(self) -> dict[str, float]:
         """Return the figures: queries per second by batch with the slowest and fastest repeat, latencies one by one.
 
-        A query's latency is the median of its repeats, so that p95 is of slow queries and not of a busy moment.
+        A chunk's and a query's time is the median of its repeats, so that p95 is of slow queries and not of a busy
+        moment.
         """
-        whole = self.queries / self.batched.sum(axis=1)
+        whole, typical = self.queries / self.batched.sum(axis=1), self.queries / self.typical
         latency = 1000 * np.median(self.single[..., 0], axis=0)
         return {
             "queries": self.queries,
-            "qps": _rounded(np.median(whole[:, 0])),
+            "qps": _rounded(typical[0]),
             "qps_low": _rounded(whole[:, 0].min()),
             "qps_high": _rounded(whole[:, 0].max()),
-            "per_cpu_second": _rounded(np.median(whole[:, 1])),
+            "per_cpu_second": _rounded(typical[1]),
             "p50_ms": _rounded(np.median(latency)),
             "p95_ms": _rounded(np.quantile(latency, 0.95)),
             "single_per_cpu_second": _rounded(np.median(self.queries / self.single[..., 1].sum(axis=1))),
         }
 
 
-def ratio(one: Timings, other: Timings) -> dict[str, Json]:
-    """Return how many times as many queries the first answers in the same time, by batch; repeats are paired.
+def ratio(one: Timings, other: Timings) -> dict[str, dict[str, float]]:
+    """Return how many times as many queries the first answers in the same time, by batch, of wall and processor.
 
-    `wall` and `cpu` are medians of the repeats, with the least and the greatest of them.
+    Each chunk of each repeat is a pair, measured one right after the other: `value` is the median of all pairs, `low`
+    and `high` are the least and the greatest median of a repeat.
     """
-    each = other.batched.sum(axis=1) / one.batched.sum(axis=1)
+    pairs = other.batched / one.batched
+    repeats = np.median(pairs, axis=1)
     return {
-        name: {"value": _rounded(np.median(column)), "low": _rounded(column.min()), "high": _rounded(column.max())}
-        for name, column in zip(("wall", "cpu"), each.T, strict=True)
+        name: {
+            "value": _rounded(np.median(pairs[..., at])),
+            "low": _rounded(repeats[:, at].min()),
+            "high": _rounded(repeats[:, at].max()),
+        }
+        for at, name in enumerate(("wall", "cpu"))
     }
 
 
@@ -88,8 +99,10 @@ def in_turn(
     names, answered = list(asks), 0
     for repeat in range(repeats):
         for place, chunk in enumerate(chunks):
-            for name in _rotated(names, repeat + place):
+            order = _rotated(names, repeat + place)
+            for name in order:
                 found[name].batched[repeat, place] = _seconds(asks[name], chunk, timed)
+            for name in order:
                 for query in chunk:
                     found[name].single[repeat, query] = _seconds(asks[name], range(query, query + 1), timed)
                 answered += len(chunk)
