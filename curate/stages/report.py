@@ -125,7 +125,7 @@ def fingerprint(_config: Config, context: Context) -> Json:
 
 
 def _changed(panel: pl.DataFrame, published: pl.DataFrame) -> dict[tuple[str, ...], str]:
-    """Return pair -> published verdict where it is not the panel's: by experts, a threshold, or a judge that settles."""
+    """Return pair -> published verdict where it is not the panel's: by people, a threshold or one more judge."""
     both = panel.select(*PAIR, own="verdict").join(published.select(*PAIR, "verdict"), on=PAIR)
     rows = both.filter(pl.col("own") != pl.col("verdict"))
     return dict(zip(rows.select(PAIR).iter_rows(), rows["verdict"], strict=True))
