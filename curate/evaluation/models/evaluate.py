@@ -20,6 +20,7 @@ from curate.evaluation.models.leads import lead
 from curate.evaluation.models.mteb_models import BASELINES, EvaluatedModel, named
 from curate.evaluation.models.rounds import score_all
 from curate.evaluation.models.tasks import EvaluationTask, imported
+from curate.evaluation.speed import passes
 from curate.stages.context import home
 from curate.stats.bootstrap import FEW
 from curate.system.files import write_json, write_table, write_text
@@ -47,6 +48,8 @@ class EvaluationOptions:
     """Precision that weights are loaded in."""
     dims: Sequence[int] = ()
     """Widths that vectors are cut to: each is scored as a further model."""
+    speed: int | None = None
+    """Queries of a speed pass; without it what this machine measured last is shown."""
 
 
 def evaluate(
@@ -87,9 +90,12 @@ def evaluate(
             ],
             "missed": origin.missed(run),
         }
+    whole = [model for model in models if model.width is None]  # widths are cut out of kept vectors: no speed
+    speeds = passes.of_tasks(whole, new, order.speed, order.seed, home() / "evaluations" / "speed", progress)
+    found["tasks"] = [{**task, "speed": speeds.get(task["name"])} for task in found["tasks"]]
     unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
     found["notes"] = [*_circular(models, new), *_notes(found, unmatched), *done.notes]
-    found["notes"] += corrected.unread(reviews)
+    found["notes"] += [*corrected.unread(reviews), *(note for each in speeds.values() for note in passes.notes(each))]
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "evaluation.json", found)
