@@ -108,7 +108,7 @@ def router(query: Foreign, document: Foreign) -> Foreign:
             f"the query side has vectors of {widths[0]} dimensions, the document side of {widths[1]}; expected one "
             "length: choose another base, or add a linear map to one side"
         )
-    both = Router.for_query_document(query_modules=list(query), document_modules=list(document))
+    both = Router.for_query_document(list(query), list(document), default_route=QUERY)
     prompts = {role: side.prompts.get(role, "") for role, side in ((QUERY, query), (DOCUMENT, document))}
     return SentenceTransformer(modules=[both], prompts=prompts, device=str(document.device))
 
