@@ -28,7 +28,7 @@ QUERY, DOCUMENT = "query", "document"
 
 
 def static_side(tokenizer: Foreign, rows: Vectors | None = None, *, width: int = 0, seed: int = 13) -> Foreign:
-    """Return a model that means one vector per token: `rows` to start from, else normal numbers of that width.
+    """Return a model that means one vector per token: `rows` to start from, else chance, near unit length.
 
     The tokenizer is a fast one of transformers; a copy is taken, without its limit of length. Encoding needs no
     transformer, so that a processor encodes thousands of texts a second.
@@ -36,7 +36,8 @@ def static_side(tokenizer: Foreign, rows: Vectors | None = None, *, width: int =
     own = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     own.no_truncation()
     if rows is None:
-        rows = torch.randn(len(tokenizer), width, generator=torch.Generator().manual_seed(seed)).numpy()
+        drawn = torch.randn(len(tokenizer), width, generator=torch.Generator().manual_seed(seed))
+        rows = (drawn / width**0.5).numpy()
     table = StaticEmbedding(own, embedding_weights=torch.tensor(rows, dtype=torch.float32))
     return SentenceTransformer(modules=[table, Normalize()], device="cpu")
 

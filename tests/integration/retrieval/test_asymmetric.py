@@ -55,7 +55,7 @@ def test_the_revision_is_of_both_sides(pair: Callable[..., Any]) -> None:
 
 
 def test_two_widths_are_an_error_before_a_text_is_encoded(pair: Callable[..., Any]) -> None:
-    both = pair({**SERVER, "local": True}, {**SERVER, "dim": 512})
+    both = pair({**SERVER, "local": True}, {**SERVER, "dim": 512})._encoder
     for use in (lambda: both.dim, both.load, lambda: both.encode(["a"], "document")):
         with pytest.raises(ConfigError, match=r"encoders\.pair: found query vectors of length 384 and document .* 512"):
             use()
