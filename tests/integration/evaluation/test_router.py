@@ -44,7 +44,7 @@ def stock(model: Path, folder: Path) -> dict[str, float]:
 
 
 def test_a_router_scores_as_in_stock_mteb_and_as_its_two_sides(model: Path, tmp_path: Path) -> None:
-    folder = written(benchmark(), tmp_path / "small")
+    folder = written(benchmark(queries=3), tmp_path / "small")
     two = {role: {"kind": "dense", "model": str(model / role), "device": "cpu"} for role in ("query", "document")}
     encoders = {"pair": {"kind": "asymmetric", **two}}
     (folder / "pipeline.yaml").write_text(json.dumps({"version": 1, "encoders": encoders}), encoding="utf-8")
