@@ -86,12 +86,8 @@ def evaluate(
     found["tasks"] = [{**task, "speed": speeds.get(task["name"])} for task in found["tasks"]]
     unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
     found["notes"] = [*_circular(models, new), *_notes(found, unmatched)]
-<<<<<<< HEAD
-    found["notes"] += corrected.unread(reviews)
-    found["notes"] += routes.notes(names, origin.definitions(run), boards)
-=======
     found["notes"] += [*corrected.unread(reviews), *(note for each in speeds.values() for note in passes.notes(each))]
->>>>>>> main
+    found["notes"] += routes.notes(names, origin.definitions(run), boards)
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "evaluation.json", found)
