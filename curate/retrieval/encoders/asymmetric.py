@@ -74,8 +74,9 @@ class Asymmetric:
     @property
     def step(self) -> int | None:
         """Return the smaller batch of two sides on a processor; None if either has no such size."""
-        steps = [getattr(side, "step", None) for side in self._sides.values()]
-        return None if None in steps else min(steps)
+        steps: list[int | None] = [getattr(side, "step", None) for side in self._sides.values()]
+        known = [step for step in steps if step is not None]
+        return min(known) if len(known) == len(steps) else None
 
     def load(self) -> None:
         """Load both models and compare their widths, before hours go into the documents."""

@@ -35,7 +35,8 @@ WIDTH = 12
 def small(seed: int = 1, width: int = WIDTH) -> Any:
     words = Tokenizer(WordLevel({word: place for place, word in enumerate(["?", *WORDS])}, unk_token="?"))
     words.pre_tokenizer = Whitespace()
-    return sides.static_side(PreTrainedTokenizerFast(tokenizer_object=words), width=width, seed=seed)
+    tokenizer: Any = PreTrainedTokenizerFast
+    return sides.static_side(tokenizer(tokenizer_object=words), width=width, seed=seed)
 
 
 def kept(seed: int = 2) -> Any:
