@@ -40,7 +40,7 @@ class Comparison:
     groups: Sequence[TaskGroup]
     against: str | None
     models: Sequence[ResultModel]
-    left: Sequence[results_folder.LeftOut]
+    left: Sequence[results_folder.LeftOutResult]
 
 
 def prepared(order: ComparisonOptions, models: Sequence[EvaluatedModel], tasks: Sequence[EvaluationTask]) -> Comparison:
@@ -67,13 +67,13 @@ def prepared(order: ComparisonOptions, models: Sequence[EvaluatedModel], tasks: 
 
 
 def _merged(
-    found: Sequence[ResultModel], models: Sequence[EvaluatedModel], left: Sequence[results_folder.LeftOut]
-) -> tuple[list[ResultModel], list[results_folder.LeftOut]]:
+    found: Sequence[ResultModel], models: Sequence[EvaluatedModel], left: Sequence[results_folder.LeftOutResult]
+) -> tuple[list[ResultModel], list[results_folder.LeftOutResult]]:
     """Leave results out of a model that is scored here in another revision; the same one is completed by them."""
     here = {model.name: model.revision for model in models}
     other = [each for each in found if each.name in here and here[each.name] != each.revision]
     more = [
-        results_folder.LeftOut(f"{each.name}, revision {each.revision}", "another revision than is scored here")
+        results_folder.LeftOutResult(f"{each.name}, revision {each.revision}", "another revision than is scored here")
         for each in other
     ]
     return [each for each in found if each not in other], [*left, *more]

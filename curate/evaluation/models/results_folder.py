@@ -45,7 +45,7 @@ class ResultModel:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class LeftOutResult:
     """A file, or a revision of a model, that is not used, and why."""
 
     file: str
@@ -82,13 +82,13 @@ def task_names(folders: Sequence[Path]) -> list[str]:
     return sorted({file.stem for folder in folders for file, _ in _files(folder)})
 
 
-def read(folders: Sequence[Path], tasks: Sequence[ExpectedTask]) -> tuple[list[ResultModel], list[LeftOut]]:
+def read(folders: Sequence[Path], tasks: Sequence[ExpectedTask]) -> tuple[list[ResultModel], list[LeftOutResult]]:
     """Return the models of the folders with their scores on these tasks, and what was left out.
 
     Of several revisions of a model the one with most of the tasks counts, then the one evaluated last: scores of two
     revisions are never mixed.
     """
-    wanted, left = {task.name: task for task in tasks}, list[LeftOut]()
+    wanted, left = {task.name: task for task in tasks}, list[LeftOutResult]()
     found: dict[tuple[str, str], _Candidate] = {}
     for file, name in (each for folder in folders for each in _files(folder) if each[0].stem in wanted):
         _add(found, file, name, wanted, left)
@@ -97,14 +97,16 @@ def read(folders: Sequence[Path], tasks: Sequence[ExpectedTask]) -> tuple[list[R
     for name in sorted({each.name for each in found.values()}):
         mine = [each for each in found.values() if each.name == name and each.results]
         mine.sort(key=lambda each: (-len(each.results), -each.latest, each.revision))
-        left += [LeftOut(f"{name}, revision {each.revision}", "another revision of the model") for each in mine[1:]]
+        left += [
+            LeftOutResult(f"{name}, revision {each.revision}", "another revision of the model") for each in mine[1:]
+        ]
         for best in mine[:1]:
             scores = {task: score for task, (_, score) in sorted(best.results.items())}
             models.append(ResultModel(name, best.revision, scores, of_meta({"name": name, **best.meta})))
     return models, left
 
 
-def notes(left: Sequence[LeftOut]) -> Iterator[str]:
+def notes(left: Sequence[LeftOutResult]) -> Iterator[str]:
     """Yield a sentence per reason, with how many files it kept out and the first of them."""
     for reason, count in Counter(each.reason for each in left).items():
         first = next(each.file for each in left if each.reason == reason)
@@ -134,7 +136,7 @@ def _add(
     file: Path,
     folder: str,
     wanted: Mapping[str, ExpectedTask],
-    left: list[LeftOut],
+    left: list[LeftOutResult],
 ) -> None:
     from mteb.results import TaskResult
 
@@ -143,12 +145,12 @@ def _add(
             warnings.simplefilter("ignore")  # of main scores that old files lack; `_score` gives the reason
             result: Foreign = TaskResult.from_disk(file)
     except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
-        left.append(LeftOut(str(file), f"not a result that mteb can read ({type(error).__name__})"))
+        left.append(LeftOutResult(str(file), f"not a result that mteb can read ({type(error).__name__})"))
         return
     task = wanted.get(result.task_name)
     score = _score(result, task) if task else f"a result of {result.task_name} under another name"
     if task is None or isinstance(score, str):
-        left.append(LeftOut(str(file), str(score)))
+        left.append(LeftOutResult(str(file), str(score)))
         return
     meta = _meta(file.parent, left)
     name, revision = str(meta.get("name") or folder.replace("__", "/")), str(meta.get("revision") or file.parent.name)
@@ -157,7 +159,7 @@ def _add(
     mine.latest = max(mine.latest, result.date.timestamp() if result.date else 0.0)
 
 
-def _meta(folder: Path, left: list[LeftOut]) -> Mapping[str, Any]:
+def _meta(folder: Path, left: list[LeftOutResult]) -> Mapping[str, Any]:
     path = folder / META
     if not path.is_file():
         return {}
@@ -168,7 +170,7 @@ def _meta(folder: Path, left: list[LeftOut]) -> Mapping[str, Any]:
     if isinstance(found, dict):
         return found
     if not any(each.file == str(path) for each in left):
-        left.append(LeftOut(str(path), "not JSON of a model; its name is taken from the folder's"))
+        left.append(LeftOutResult(str(path), "not JSON of a model; its name is taken from the folder's"))
     return {}
 
 
@@ -192,7 +194,7 @@ def _score(result: Foreign, task: ExpectedTask) -> float | str:
 
 
 def _one_version(
-    found: Mapping[tuple[str, str], _Candidate], wanted: Mapping[str, ExpectedTask], left: list[LeftOut]
+    found: Mapping[tuple[str, str], _Candidate], wanted: Mapping[str, ExpectedTask], left: list[LeftOutResult]
 ) -> None:
     """Keep one version of the data of every task whose right one nobody knows: that of most models."""
     for task in (each for each in wanted.values() if each.revision is None):
@@ -202,4 +204,6 @@ def _one_version(
             if task.name in model.results and model.results[task.name][0] != most:
                 del model.results[task.name]
                 where = f"{model.name}, revision {model.revision}"
-                left.append(LeftOut(where, f"another version of {task.name}'s data than most models have ({most})"))
+                left.append(
+                    LeftOutResult(where, f"another version of {task.name}'s data than most models have ({most})")
+                )
