@@ -20,6 +20,7 @@ from curate.evaluation.models.leads import lead
 from curate.evaluation.models.mteb_models import BASELINES, EvaluatedModel, named
 from curate.evaluation.models.scoring import scored
 from curate.evaluation.models.tasks import EvaluationTask, imported
+from curate.evaluation.speed import passes
 from curate.stages.context import home
 from curate.stats.bootstrap import FEW
 from curate.system.files import write_json, write_table, write_text
@@ -44,6 +45,8 @@ class EvaluationOptions:
     floors: bool = True
     """Whether what a score is worth without meaning is scored too."""
     compared: comparison.ComparisonOptions = field(default_factory=comparison.ComparisonOptions)
+    speed: int | None = None
+    """Queries of a speed pass; without it what this machine measured last is shown."""
 
 
 def evaluate(
@@ -84,9 +87,14 @@ def evaluate(
         kind_of = {task.name: task.kind.mteb.type for task in new}
         every = [*known, *(board for board in before if board.scored)]
         found |= comparison.figures(asked, names, every, kind_of, order.seed)
+    speeds = passes.of_tasks(models, new, order.speed, order.seed, home() / "evaluations" / "speed", progress)
+    found["tasks"] = [{**task, "speed": speeds.get(task["name"])} for task in found["tasks"]]
     unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
-    found["notes"] = [*_circular(models, new), *_notes(found, unmatched)]
-    found["notes"] += [*corrected.unread(reviews), *comparison.notes(asked, found)]
+    found["notes"] = [*_circular(models, new), *_notes(found, unmatched), *corrected.unread(reviews)]
+    found["notes"] += [
+        *comparison.notes(asked, found),
+        *(note for each in speeds.values() for note in passes.notes(each)),
+    ]
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "evaluation.json", found)
