@@ -5,7 +5,7 @@ Out, in a folder: `evaluation.json` (every figure), `README.md` (the tables), `q
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.progress import StepLabel, counting, waiting
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.models import circular, corrected, figures, origin, page, routes, tasks
+from curate.evaluation.models import circular, comparison, corrected, figures, origin, page, routes, tasks
 from curate.evaluation.models.board import Board
 from curate.evaluation.models.floors import floors
 from curate.evaluation.models.leads import lead
@@ -44,6 +44,7 @@ class EvaluationOptions:
     seed: int = 7
     floors: bool = True
     """Whether what a score is worth without meaning is scored too."""
+    compared: comparison.ComparisonOptions = field(default_factory=comparison.ComparisonOptions)
     speed: int | None = None
     """Queries of a speed pass; without it what this machine measured last is shown."""
 
@@ -65,6 +66,7 @@ def evaluate(
     models = named(names, origin.definitions(run), order.device, progress)
     new = tasks.in_folder(order.folder)
     old = [task for source in order.legacy for task in tasks.legacy(source)]
+    asked = comparison.prepared(order.compared, models, [*new, *old])
     kinds = {task.kind.mteb.type for task in new}
     boards = [_with_floors(_board(task, models, tell, progress), order, progress) for task in new]
     before = [_board(task, models, tell, progress) for task in old if task.kind.mteb.type in kinds]
@@ -73,7 +75,7 @@ def evaluate(
         found: dict[str, Any] = {
             "models": _made_by(models, new),
             "families": circular.of_family([model.name for model in models], new, run),
-            "tasks": [figures.of_task(board, order.seed, reviews) for board in known],
+            "tasks": [figures.of_task(board, order.seed, reviews, asked.against) for board in known],
             "legacy": [
                 figures.of_legacy(_only(one, other), _only(other, one), order.seed)
                 for one in known
@@ -82,12 +84,18 @@ def evaluate(
             ],
             "missed": origin.missed(run),
         }
+        kind_of = {task.name: task.kind.mteb.type for task in new}
+        every = [*known, *(board for board in before if board.scored)]
+        found |= comparison.figures(asked, names, every, kind_of, order.seed)
     speeds = passes.of_tasks(models, new, order.speed, order.seed, home() / "evaluations" / "speed", progress)
     found["tasks"] = [{**task, "speed": speeds.get(task["name"])} for task in found["tasks"]]
     unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
-    found["notes"] = [*_circular(models, new), *_notes(found, unmatched)]
-    found["notes"] += [*corrected.unread(reviews), *(note for each in speeds.values() for note in passes.notes(each))]
-    found["notes"] += routes.notes(names, origin.definitions(run), boards)
+    found["notes"] = [*_circular(models, new), *_notes(found, unmatched), *corrected.unread(reviews)]
+    found["notes"] += [
+        *comparison.notes(asked, found),
+        *(note for each in speeds.values() for note in passes.notes(each)),
+        *routes.notes(names, origin.definitions(run), boards),
+    ]
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "evaluation.json", found)
