@@ -38,6 +38,18 @@ def evaluate(
         Path | None,
         typer.Option(help="Run whose reviewed sample (--for-scores) corrects the scores; default: the folder's."),
     ] = None,
+    average: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Group of tasks to average, as NAME=TASK,TASK; several groups are compared.", metavar="GROUP"
+        ),
+    ] = None,
+    results: Annotated[
+        list[Path] | None, typer.Option(help="Folder of mteb results, whose models are compared without queries.")
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(help="Model to test every other one against, with Holm over these pairs alone.")
+    ] = None,
     device: Annotated[
         str | None, typer.Option(help="cpu, cuda, cuda:1, or several separated by commas; default: every GPU.")
     ] = None,
@@ -60,15 +72,14 @@ def evaluate(
     """
     from curate.cli.progress import bars
     from curate.evaluation.models import evaluate as evaluating
+    from curate.evaluation.models.comparison import ComparisonOptions
     from curate.evaluation.models.rounds import widths_of
 
     named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]
     old = [name for each in legacy or [] for name in each.split(",") if name]
-    widths = widths_of(dims)
-    order = evaluating.EvaluationOptions(
-        folder, named, old, baselines, device, out, reviews, floors=floors, dtype=dtype, dims=widths
-    )
-    order = replace(order, speed=speed_queries if speed else None)
+    more = ComparisonOptions(average or (), results or (), against)
+    order = evaluating.EvaluationOptions(folder, named, old, baselines, device, out, reviews, floors=floors)
+    order = replace(order, speed=speed_queries if speed else None, compared=more, dtype=dtype, dims=widths_of(dims))
     with bars() as (progress, tell):
         found = evaluating.evaluate(order, tell, progress)
     answer(found, _text(found), as_json=as_json, warnings=found["notes"])
@@ -76,6 +87,7 @@ def evaluate(
 
 def _text(found: Figures) -> Iterator[str]:
     from curate.evaluation.models.page import overview
+    from curate.evaluation.models.page_averages import correlations, line
 
     yield as_table(overview(found, bold="*"))
     yield "points of 100, the best between asterisks"
@@ -104,6 +116,9 @@ def _text(found: Figures) -> Iterator[str]:
             else "not given"
         )
         yield f"{each['new']} against {each['old']}, {each['models']} models: rho {shown}"
+    yield from map(line, found["averages"])
+    for each in found["orders"]:
+        yield from (f"{each['one']} against {each['other']}: {said}" for said in correlations(each))
     yield from found["notes"]
     yield f"all figures: {found['folder']}/README.md"
 

@@ -5,7 +5,7 @@ Out, in a folder: `evaluation.json` (every figure), `README.md` (the tables), `q
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.models import circular, corrected, figures, origin, page, tasks
+from curate.evaluation.models import circular, comparison, corrected, figures, origin, page, tasks
 from curate.evaluation.models.board import Board
 from curate.evaluation.models.floors import floors
 from curate.evaluation.models.leads import lead
@@ -44,6 +44,7 @@ class EvaluationOptions:
     seed: int = 7
     floors: bool = True
     """Whether what a score is worth without meaning is scored too."""
+    compared: comparison.ComparisonOptions = field(default_factory=comparison.ComparisonOptions)
     dtype: str = "auto"
     """Precision that weights are loaded in."""
     dims: Sequence[int] = ()
@@ -69,6 +70,7 @@ def evaluate(
     asked = named(names, origin.definitions(run), order.device, progress, order.dtype, tell)
     new = tasks.in_folder(order.folder)
     old = [task for source in order.legacy for task in tasks.legacy(source)]
+    compared = comparison.prepared(order.compared, asked, [*new, *old])
     kinds = {task.kind.mteb.type for task in new}
     every = [*new, *(task for task in old if task.kind.mteb.type in kinds)]
     done = score_all(asked, every, order.dims, home() / "evaluations", tell, progress)
@@ -81,7 +83,7 @@ def evaluate(
         found: dict[str, Any] = {
             "models": _made_by(models, new),
             "families": circular.of_family([model.name for model in models], new, run),
-            "tasks": [figures.of_task(board, order.seed, reviews) for board in known],
+            "tasks": [figures.of_task(board, order.seed, reviews, compared.against) for board in known],
             "legacy": [
                 figures.of_legacy(_only(one, other), _only(other, one), order.seed)
                 for one in known
@@ -90,12 +92,19 @@ def evaluate(
             ],
             "missed": origin.missed(run),
         }
+        kind_of = {task.name: task.kind.mteb.type for task in new}
+        boards = [*known, *(board for board in before if board.scored)]
+        found |= comparison.figures(compared, names, boards, kind_of, order.seed)
     whole = [model for model in models if model.width is None]  # widths are cut out of kept vectors: no speed
     speeds = passes.of_tasks(whole, new, order.speed, order.seed, home() / "evaluations" / "speed", progress)
     found["tasks"] = [{**task, "speed": speeds.get(task["name"])} for task in found["tasks"]]
     unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
-    found["notes"] = [*_circular(models, new), *_notes(found, unmatched), *done.notes]
-    found["notes"] += [*corrected.unread(reviews), *(note for each in speeds.values() for note in passes.notes(each))]
+    found["notes"] = [*_circular(models, new), *_notes(found, unmatched), *corrected.unread(reviews)]
+    found["notes"] += [
+        *comparison.notes(compared, found),
+        *(note for each in speeds.values() for note in passes.notes(each)),
+        *done.notes,
+    ]
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "evaluation.json", found)

@@ -17,7 +17,7 @@ from curate.evaluation.models.precision import devices, dtype_for
 from curate.evaluation.models.searcher import Searcher
 from curate.evaluation.models.tasks import Foreign, imported
 from curate.evaluation.models.vector_models import CutModel, StockModel, VectorModel
-from curate.retrieval.encoders import ENCODERS
+from curate.retrieval.encoders import ENCODERS, UNDEFINED
 from curate.retrieval.encoders.dense import Config as DenseConfig
 from curate.retrieval.encoders.dense import DenseEncoder
 from curate.retrieval.retrievers.bm25 import Bm25, Config
@@ -115,7 +115,7 @@ def _model(name: str, definitions: Mapping[str, Settings], place: _Place) -> Eva
         bm25 = Bm25(BM25, Config(), Kit(_no_encoder, home() / "cache"))
         made = lambda: Searcher(bm25, loading.local_meta(BM25), place.progress)  # noqa: E731
         return EvaluatedModel(BM25, digest(bm25.identity)[:16], made, has_vectors=False)
-    if name in definitions or name in {*ENCODERS.names()} - {"dense", "api"}:
+    if name in definitions or name in {*ENCODERS.names()} - UNDEFINED:
         return _ours(name, definitions, place)
     if Path(name).expanduser().is_dir():
         revision = DenseEncoder(name, DenseConfig(model=name)).revision

@@ -51,7 +51,8 @@ class OurModel(VectorModel):
             with self.encoder.borrowed() as weights:
                 return probe(_AsStock(self.encoder, weights), batch.task_metadata, batch.prompt_type)
         prompts = getattr(self.encoder, "prompts", None)
-        return ModelInput(prompts is not None, (prompts or {}).get(_role(batch.role)) or None)
+        route = None if batch.role else getattr(self.encoder, "sts_route", None)
+        return ModelInput(prompts is not None, (prompts or {}).get(_role(batch.role)) or None, route)
 
     def look(self, given: ModelInput, batch: TextBatch) -> SeenTexts:
         """Return what is put in, to be written down."""

@@ -136,10 +136,11 @@ def _rows(copy: Foreign, tasks: Sequence[EvaluationTask]) -> dict[str, Rows]:
 
 
 def _routes(found: Scored, task: EvaluationTask) -> Iterator[str]:
-    """Yield which side of a Router reads sentences that have no role: both of a pair go the same way."""
+    """Yield which side of a model of two sides reads sentences, which are neither queries nor documents."""
     for each in found.inputs:
         if each["route"] and each["role"] == ROLES[""]:
+            what = "both sentences" if task.kind.mteb.type == "STS" else "all sentences"
             yield (
-                f"{task.name}: {found.model} has several sides, and sentences of this task have no role: all go "
-                f"through its side `{each['route']}`, the default"
+                f"{task.name}: {found.model} encodes {what} by its {each['route']} side, as it does texts without a "
+                "role; the other side is not scored there"
             )

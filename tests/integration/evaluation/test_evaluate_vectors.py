@@ -392,7 +392,7 @@ def test_a_router_is_scored_as_stock_does_and_says_where_sentences_go(folder: Pa
     place = sentences(tmp_path / "sts")
     pairs = scores(place, model)
     assert mains(pairs)[0]["router"] == pytest.approx(stock(place, model)["cosine_pearson"], abs=1e-6)
-    assert any("through its side `query`, the default" in note for note in pairs.notes)
+    assert any("encodes both sentences by its query side" in note for note in pairs.notes)
 
 
 def test_a_length_limits_only_the_sides_that_have_one(tmp_path: Path) -> None:
