@@ -17,6 +17,13 @@ Several = Annotated[
     list[str] | None,
     typer.Option("--models", "-m", help="bm25, an encoder, a folder, or the name of a model; separated by commas."),
 ]
+Device = Annotated[
+    str | None, typer.Option(help="cpu, cuda, cuda:1, or several separated by commas; default: every GPU.")
+]
+Dtype = Annotated[
+    str, typer.Option(help="auto (bfloat16 where the GPU has it), float32, bfloat16 or float16.", metavar="DTYPE")
+]
+Dims = Annotated[str | None, typer.Option(help="Widths such as 768,512,256: vectors are cut to them and scored again.")]
 
 
 @reporting
@@ -50,15 +57,9 @@ def evaluate(
     against: Annotated[
         str | None, typer.Option(help="Model to test every other one against, with Holm over these pairs alone.")
     ] = None,
-    device: Annotated[
-        str | None, typer.Option(help="cpu, cuda, cuda:1, or several separated by commas; default: every GPU.")
-    ] = None,
-    dtype: Annotated[
-        str, typer.Option(help="auto (bfloat16 where the GPU has it), float32, bfloat16 or float16.", metavar="DTYPE")
-    ] = "auto",
-    dims: Annotated[
-        str | None, typer.Option(help="Widths such as 768,512,256: vectors are cut to them and scored again.")
-    ] = None,
+    device: Device = None,
+    dtype: Dtype = "auto",
+    dims: Dims = None,
     speed: Annotated[
         bool, typer.Option("--speed", help="Time the models in turn on the queries, search apart.")
     ] = False,

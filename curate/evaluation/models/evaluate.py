@@ -76,9 +76,8 @@ def evaluate(
     done = score_all(asked, every, order.dims, home() / "evaluations", tell, progress)
     models = done.models
     scored = [Board(task, mine, lead=lead(task, [each.model for each in mine])) for task, mine in done.on(every)]
-    boards = [_with_floors(board, order, progress) for board in scored[: len(new)]]
+    known = [_with_floors(board, order, progress) for board in scored[: len(new)] if board.scored]
     before = scored[len(new) :]
-    known = [board for board in boards if board.scored]
     with waiting(progress, StepLabel("testing differences")):
         found: dict[str, Any] = {
             "models": _made_by(models, new),
@@ -106,6 +105,11 @@ def evaluate(
         *done.notes,
     ]
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
+    _write(out, found, known)
+    return {**found, "folder": str(out)}
+
+
+def _write(out: Path, found: dict[str, Any], known: Sequence[Board]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "evaluation.json", found)
     figures.per_query(known).write_parquet(out / "queries.parquet")
@@ -113,7 +117,6 @@ def evaluate(
         write_table(out, "tops", first)
     for name, text in page.files(found).items():
         write_text(out / name, text)
-    return {**found, "folder": str(out)}
 
 
 def _reviewed(folder: Path | None) -> Path | None:
