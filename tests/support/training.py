@@ -40,7 +40,7 @@ def medquad(data: Path, folder: Path, queries: int | None = None) -> tuple[Path,
         queries=frame("queries", rows),
         corpus=ListCorpus(texts),
         qrels=held.sort("query_id", "doc_id"),
-        candidates=held.sort("query_id", "doc_id"),
+        candidates=frame("qrels"),
         verdicts=frame("verdicts"),
         facts={},
     )

@@ -1,5 +1,6 @@
 """Score base and trained models on the test set and on legacy tasks by mteb, and compare them query by query."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from curate.stages.context import home
 from curate.stats.bootstrap import averages
 from curate.stats.significance import compare, mean, means
 from curate.stats.tally import Floats
+from curate.system.extras import needed
 
 Foreign = Any
 """Things of mteb, which have no types here."""
@@ -29,6 +31,9 @@ PER_QUERY = "stock"
 
 def test_tasks(folder: Path) -> list[EvaluationTask]:
     """Return the tasks of an export that score every query; DataError if there is none or no query has a label."""
+    with needed("curate train"):
+        import datasets
+    datasets.disable_progress_bars()
     found = [task for task in tasks.in_folder(folder) if task.kind.mteb.type in KINDS]
     if not found:
         raise DataError(
@@ -72,7 +77,9 @@ def _for_mteb(model: Foreign, name: str, documents: Encoder | None) -> Foreign:
                 return super().encode(inputs, prompt_type=prompt_type, **named)
             return documents.encode([text for batch in inputs for text in batch["text"]], "document")
 
-    made = Kept(model)
+    with warnings.catch_warnings():  # mteb asks for the width by the name of sentence-transformers 5
+        warnings.simplefilter("ignore", FutureWarning)
+        made = Kept(model)
     made.mteb_model_meta = ModelMeta.create_empty({"name": f"curate/{name}", "revision": "local"})
     return made
 

@@ -51,9 +51,8 @@ def trained(data: RecipeData, seed: int, folder: Path, progress: Progress) -> di
 
 
 def _fitted(data: RecipeData, trainee: Trainee, seed: int, folder: Path, progress: Progress) -> Fitted:
-    from datasets import Dataset, disable_progress_bars
+    from datasets import Dataset
 
-    disable_progress_bars()
     settings = data.settings
     count = plan.steps(settings, len(trainee.rows))
     options = FitOptions(
