@@ -23,9 +23,7 @@ def train(
     test: Annotated[Path, typer.Option(help="Run or export whose queries score the base and what was trained.")],
     recipe: Annotated[str | None, typer.Option(help="contrastive, align or joint; default: the pipeline's.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Models to train; 3 or more.")] = None,
-    few_seeds: Annotated[
-        bool, typer.Option("--few-seeds", help="Allow fewer than 3 seeds; the card says so.")
-    ] = False,
+    few_seeds: Annotated[bool, typer.Option("--few-seeds", help="Allow fewer than 3 seeds; the card says so.")] = False,
     legacy: Annotated[
         list[str] | None, typer.Option(help="Folder or mteb task that shows what the model forgot; may be repeated.")
     ] = None,
@@ -39,9 +37,9 @@ def train(
 ) -> None:
     """Train an embedding model on triples; score it and its base once on a test set, with a paired test."""
     from curate.cli.progress import bars
+    from curate.evaluation.training.section import train_settings
     from curate.evaluation.training.train import TrainRequest, planned
     from curate.evaluation.training.train import train as training
-    from curate.evaluation.training.section import train_settings
 
     given = {"recipe": recipe, "seeds": seeds}
     changes = [f"train.{name}={value}" for name, value in given.items() if value is not None]

@@ -8,7 +8,7 @@ def small_model(folder: Path, words: list[str], width: int = 32) -> Path:
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
-    from transformers import BertConfig, BertModel, BertTokenizerFast
+    from transformers import BertConfig, BertModel, BertTokenizer
 
     folder.mkdir(parents=True)
     raw = folder / "raw"
@@ -27,7 +27,7 @@ def small_model(folder: Path, words: list[str], width: int = 32) -> Path:
         attention_probs_dropout_prob=0.0,
     )
     BertModel(config).save_pretrained(raw)
-    BertTokenizerFast(vocab={name: at for at, name in enumerate(names)}).save_pretrained(raw)
+    BertTokenizer(vocab={name: at for at, name in enumerate(names)}).save_pretrained(raw)
     inner = Transformer(str(raw), max_seq_length=32)
     model = SentenceTransformer(modules=[inner, Pooling(width), Normalize()], device="cpu")
     model.save_pretrained(str(folder / "model"), create_model_card=False)

@@ -1,6 +1,7 @@
 """The card of a trained model: README.md, and what must be known before its scores are used."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from curate.formats.exporters.card import environment, front_matter, markdown
@@ -40,8 +41,14 @@ def readme(found: Found) -> str:
     return (
         environment()
         .from_string(template(TEMPLATE))
-        .render(front=front_matter(front), found=found, base=markdown(str(found["base"])), shown=shown)
+        .render(front=front_matter(front), found=found, named=named, shown=shown)
     )
+
+
+def named(model: str) -> str:
+    """Return a model's name for people: of a folder its last two parts."""
+    path = Path(model).expanduser()
+    return markdown("/".join(path.resolve().parts[-2:]) if path.is_dir() else model)
 
 
 def shown(row: Found) -> str:

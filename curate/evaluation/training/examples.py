@@ -15,7 +15,7 @@ def numbers(triples: TrainTriples, queries: Sequence[int], negatives: int) -> li
     """
     found = []
     for query in queries:
-        wrong = triples.negatives[query]
+        wrong = list(triples.negatives[query])
         for place, positive in enumerate(triples.positives[query]):
             start = place * negatives % len(wrong) if wrong else 0
             found.append((query, [positive, *(wrong[start:] + wrong[:start])[:negatives]]))

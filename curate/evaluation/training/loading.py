@@ -52,7 +52,9 @@ class TrainModels:
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         path = Path(name).expanduser()
         if not path.is_dir() and name.startswith(("/", ".", "~")):
-            raise ConfigError(f"--base {name}: there is no such folder; give the folder of a model, or a name on the hub")
+            raise ConfigError(
+                f"--base {name}: there is no such folder; give the folder of a model, or a name on the hub"
+            )
         try:
             model = SentenceTransformer(
                 str(path) if path.is_dir() else name,
@@ -115,5 +117,3 @@ def side(name: str, role: str) -> str:
 def prompts(model: Foreign, role: str, own: str | None) -> str:
     """Return what a model puts in front of a text of a role."""
     return own if own is not None and role == "query" else str(model.prompts.get(role) or "")
-
-

@@ -95,7 +95,7 @@ def _map(data: RecipeData) -> Trainee:
     model = sides.map_over_kept(data.triples.queries, data.asked)
 
     def save(folder: Path) -> None:
-        linear = next(module for module in model if isinstance(module, sides.Dense)).linear
+        linear = next(module.linear for module in model if hasattr(module, "linear"))
         with torch.no_grad():
             share, own = data.settings.merge, torch.eye(len(linear.weight), device=linear.weight.device)
             linear.weight.copy_(share * linear.weight + (1 - share) * own)

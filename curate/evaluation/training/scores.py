@@ -77,8 +77,8 @@ def _for_mteb(model: Foreign, name: str, documents: Encoder | None) -> Foreign:
                 return super().encode(inputs, prompt_type=prompt_type, **named)
             return documents.encode([text for batch in inputs for text in batch["text"]], "document")
 
-    with warnings.catch_warnings():  # mteb asks for the width by the name of sentence-transformers 5
-        warnings.simplefilter("ignore", FutureWarning)
+    with warnings.catch_warnings():  # mteb calls itself and sentence-transformers by old names
+        warnings.simplefilter("ignore")
         made = Kept(model)
     made.mteb_model_meta = ModelMeta.create_empty({"name": f"curate/{name}", "revision": "local"})
     return made
@@ -113,4 +113,4 @@ def difference(scores: Mapping[str, Floats], seed: int) -> dict[str, Json]:
 
 
 def _mean(trained: Sequence[Scored]) -> Floats:
-    return np.mean([each.values[PER_QUERY] for each in trained], axis=0)
+    return np.asarray(np.mean([each.values[PER_QUERY] for each in trained], axis=0), dtype=np.float64)

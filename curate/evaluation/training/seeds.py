@@ -8,7 +8,7 @@ from curate.core.config import digest
 from curate.core.errors import RunFailed
 from curate.core.protocols import Progress
 from curate.evaluation.training import plan
-from curate.evaluation.training.fitting import Fitted, FitOptions, explained, fit
+from curate.evaluation.training.fitting import FitOptions, Fitted, explained, fit
 from curate.evaluation.training.recipes import RecipeData, Trainee
 from curate.system.files import read_json, sha256, write_json
 

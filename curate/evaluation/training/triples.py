@@ -50,7 +50,9 @@ def locate(place: Path) -> Path:
             raise DataError(f"{place}: found the ending {place.suffix!r}, expected one of {', '.join(ENDINGS)}")
         return place
     if not place.exists():
-        raise DataError(f"{place}: no such file or folder; give the triples of `curate train-set`, or a file of triples")
+        raise DataError(
+            f"{place}: no such file or folder; give the triples of `curate train-set`, or a file of triples"
+        )
     for folder in (place, place / "triples", place / "train_set" / "triples"):
         if (folder / LISTS).is_file():
             return folder / LISTS
@@ -127,7 +129,9 @@ class _Collected:
         negatives = [text for column in negative_columns for text in _texts(row.get(column))]
         for name, found in ((query_column, query), (positive_column, positive)):
             if not found:
-                raise DataError(f"{self.path}:{line}: found no text in {name}, expected one; fill it in or drop the row")
+                raise DataError(
+                    f"{self.path}:{line}: found no text in {name}, expected one; fill it in or drop the row"
+                )
         self.bare += not negatives
         self._number(self.positives.setdefault(query, {}), positive)
         self._number(self.negatives.setdefault(query, {}), negatives)

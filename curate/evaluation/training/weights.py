@@ -13,9 +13,7 @@ def adapt(model: Foreign, rank: int, alpha: int, dropout: float, modules: tuple[
 
     names = "all-linear" if modules == ("all-linear",) else list(modules)
     model.add_adapter(
-        LoraConfig(
-            task_type="FEATURE_EXTRACTION", r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=names
-        )
+        LoraConfig(task_type="FEATURE_EXTRACTION", r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules=names)
     )
 
 
@@ -24,7 +22,9 @@ def plain(model: Foreign) -> dict[str, Foreign]:
     for module in model.modules():
         if hasattr(module, "lora_A") and not module.merged:
             module.merge()
-    return {name.replace(".base_layer.", "."): each for name, each in model.state_dict().items() if ".lora_" not in name}
+    return {
+        name.replace(".base_layer.", "."): each for name, each in model.state_dict().items() if ".lora_" not in name
+    }
 
 
 def mean(base: Mapping[str, Foreign], trained: Mapping[str, Foreign], share: float) -> dict[str, Foreign]:

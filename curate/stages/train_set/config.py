@@ -54,7 +54,7 @@ class Config(Section):
         default=sanity.MOST_RELEVANT,
         gt=0,
         le=1,
-        description="share of a judge's pairs above which one relevant grade for all of them stops the set; 1 never does",
+        description="share of a judge's pairs with one relevant grade above which no set is written",
     )
     scores: bool = Field(default=False, description="write grades as scores, to distil from")
     license: str | None = None

@@ -121,11 +121,11 @@ def run(config: Config, context: Context) -> Report:
 
 
 def _check_judges(ratings: pl.DataFrame, config: Config, context: Context) -> None:
-    """Raise UserError if a judge gives nearly every pair one relevant grade: it cannot tell positives from negatives."""
+    """Raise UserError if a judge gives nearly all pairs one relevant grade: it cannot tell negatives."""
     if found := sanity.uniform(ratings, context.scale, config.most):
         raise UserError(
-            f"train_set: {'; '.join(found)}, more than {100 * config.most:g} %: it does not tell relevant documents from "
-            "others, perhaps because the texts are of another language than it was made for; name another --judge, or "
+            f"train_set: {'; '.join(found)}, more than {100 * config.most:g} %: it does not tell relevant documents "
+            "from others, perhaps because the texts are of another language than it was made for; name another --judge, or "
             "write the set all the same with --set train_set.most=1"
         )
 

@@ -72,7 +72,7 @@ def test_rows_without_a_negative_are_told(tmp_path: Path) -> None:
 def test_what_is_no_file_of_triples(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         triples.read(tmp_path / "x")
-    with pytest.raises(DataError, match="found no triples.jsonl there"):
+    with pytest.raises(DataError, match=r"found no triples\.jsonl there"):
         triples.read(tmp_path)
     (tmp_path / "t.xlsx").touch()
     with pytest.raises(DataError, match=r"'\.xlsx'"):
