@@ -13,6 +13,12 @@ from curate.formats.exporters import manifest
 from curate.retrieval.similarity.leaks import form
 
 
+UNKNOWN = (
+    "the triples come from a file that says nothing of its making; identical queries of the test set were looked for, "
+    "similar ones were not (`curate check leaks` does)"
+)
+
+
 @dataclass(frozen=True)
 class Origin:
     """What is known of how triples were made."""
@@ -32,13 +38,7 @@ class Origin:
 def origin(triples: TrainTriples, test: Path) -> Origin:
     """Return how triples were made; ConfigError for those of heuristics and those whose leak check was skipped."""
     if not (triples.place.parent / manifest.NAME).is_file():
-        return Origin(
-            "a file",
-            notes=(
-                "the triples come from a file that says nothing of its making; identical queries of the test set were "
-                "looked for, similar ones were not (`curate check leaks` does)",
-            ),
-        )
+        return Origin("a file", notes=(UNKNOWN,))
     facts = _facts(triples.place.parent)
     if facts.get("weak_judges"):
         raise ConfigError(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -182,10 +183,8 @@ def _text(value: object) -> str:
 def _texts(value: object) -> Iterator[str]:
     """Yield the texts of a cell: one, or a list of them, in JSON too as CSV files have it."""
     if isinstance(value, str) and value.lstrip().startswith('["'):
-        try:
+        with suppress(json.JSONDecodeError):  # then it is a text that begins so
             value = json.loads(value)
-        except json.JSONDecodeError:
-            pass
     for each in value if isinstance(value, Sequence) and not isinstance(value, str) else [value]:
         if text := _text(each):
             yield text

@@ -125,7 +125,7 @@ def _check_judges(ratings: pl.DataFrame, config: Config, context: Context) -> No
     if found := sanity.uniform(ratings, context.scale, config.most):
         raise UserError(
             f"train_set: {'; '.join(found)}, more than {100 * config.most:g} %: it does not tell relevant documents "
-            "from others, perhaps because the texts are of another language than it was made for; name another --judge, or "
+            "from others, perhaps because it was made for another language; name another --judge, or "
             "write the set all the same with --set train_set.most=1"
         )
 
