@@ -64,7 +64,7 @@ def _text(found: Figures) -> Iterator[str]:
     for task in found["tasks"]:
         enough, left = task["enough"], task["headroom"]
         apart = f"{enough['told_apart']} of {len(enough['neighbours'])} neighbours in the order told apart"
-        yield f"{task['name']}: {apart}; the best leaves {100 * left['left']:.2f} points"
+        yield f"{task['name']}: {apart}; the best leaves {100 * left['left']:.2f} points of mteb's score"
         if levels := task["levels"]:
             known = [each for each in levels["models"] if each["precision_at_10"]]
             yield f"{task['name']}: {', '.join(map(_level, known)) or 'no model'} by the sample {levels['sample']}"

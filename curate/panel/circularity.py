@@ -71,7 +71,7 @@ def self_favour(
     if fourth is not None and (fourth in panel or fourth not in known):
         raise ConfigError(f"circular: {fourth!r} cannot take a judge's place; name one with ratings, not of the panel")
     if fourth is None and isinstance(policy, ConsensusRule):
-        raise ConfigError("circular: a declared rule is for all its judges; name another judge to take a place")
+        raise ConfigError("circular: a declared rule is for all its judges; name one to take a place: --fourth NAME")
     rankings = _Rankings.of(ratings, known, scale)
     own = rankings.scores(voting.decide(ratings, panel, policy, scale))
     rows = []

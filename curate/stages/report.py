@@ -79,8 +79,7 @@ def gather(config: Config, context: Context) -> Shown:
     agreed = read_json(context.folder("consensus") / "agreement.json")
     queries, pool = context.read("diversify", "queries"), context.read("pool", "pool")
     verdicts = context.read("consensus", "verdicts")
-    changed = context.read("resolve", "overrides") if "resolve" in steps else frame("overrides")
-    labels = dict(zip(changed.select(PAIR).iter_rows(), changed["verdict"], strict=True))
+    labels = _changed(verdicts, context.read("resolve", "verdicts")) if "resolve" in steps else {}
     left_out = context.read("export", "dropped") if "export" in steps else frame("dropped")
     drawn = run_figures.stratified(verdicts, config.pairs, context.seed)
     read = run_figures.by_query(verdicts, config.queries, config.pairs_per_query, context.seed)
@@ -123,6 +122,13 @@ def fingerprint(_config: Config, context: Context) -> Json:
         "families": card_facts.families(context),
         "circular": circularity.checked(context),
     }
+
+
+def _changed(panel: pl.DataFrame, published: pl.DataFrame) -> dict[tuple[str, ...], str]:
+    """Return pair -> published verdict where it is not the panel's: by people, a threshold or one more judge."""
+    both = panel.select(*PAIR, own="verdict").join(published.select(*PAIR, "verdict"), on=PAIR)
+    rows = both.filter(pl.col("own") != pl.col("verdict"))
+    return dict(zip(rows.select(PAIR).iter_rows(), rows["verdict"], strict=True))
 
 
 def _published(context: Context, queries: pl.DataFrame, pool: pl.DataFrame) -> Labels:
@@ -228,4 +234,4 @@ def _pairs(
     ]
 
 
-STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, version=7)
+STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, version=8)

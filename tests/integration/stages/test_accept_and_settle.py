@@ -73,7 +73,9 @@ def test_a_settling_judge_is_planned_then_paid_for_contested_pairs_alone(settled
     body = json.loads((folder / "runs/tiny/export/mteb/MANIFEST.json").read_text("utf-8"))
     assert body["labels"]["settle"]["pairs"] == own.height
     assert "as judge lexical, strict, third had a part in this set" in card, "a model of its name is circular"
-    assert "争议对中由评委 third 单独裁定" in (folder / "runs/tiny/report.html").read_text("utf-8")
+    page = (folder / "runs/tiny/report.html").read_text("utf-8")
+    assert "争议对中由评委 third 单独裁定" in page
+    assert all(f"positives ({labels})" in page for labels in ("panel", "published"))
 
 
 def test_settled_labels_are_derived_again_from_the_ledger(settled: tuple[Path, Vendor]) -> None:

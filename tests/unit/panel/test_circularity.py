@@ -62,7 +62,7 @@ def test_who_cannot_take_a_place_and_a_rule_that_cannot_lose_a_judge() -> None:
         with pytest.raises(ConfigError, match="cannot take a judge's place"):
             self_favour(ratings, ["a", "b", "loner"], "unanimous", FIVE, 1, other)
     rule = ConsensusRule(positive=Positive(at_least=2), negative=Negative(at_least=2))
-    with pytest.raises(ConfigError, match="name another judge"):
+    with pytest.raises(ConfigError, match="name one to take"):
         self_favour(ratings, ["a", "b", "loner"], rule, FIVE, 1)
     assert len(self_favour(ratings, ["a", "b", "loner"], rule, FIVE, 1, "d")) == 3
 
