@@ -13,7 +13,7 @@ from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.progress import StepLabel, counting, waiting
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.models import circular, corrected, figures, origin, page, tasks
+from curate.evaluation.models import circular, corrected, figures, origin, page, routes, tasks
 from curate.evaluation.models.board import Board
 from curate.evaluation.models.floors import floors
 from curate.evaluation.models.leads import lead
@@ -82,6 +82,7 @@ def evaluate(
     unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
     found["notes"] = [*_circular(models, new), *_notes(found, unmatched)]
     found["notes"] += corrected.unread(reviews)
+    found["notes"] += routes.notes(names, origin.definitions(run), boards)
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "evaluation.json", found)

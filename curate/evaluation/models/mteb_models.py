@@ -16,7 +16,7 @@ from curate.core.protocols import Encoder, Kit, Progress, quiet
 from curate.core.records import Document, Query
 from curate.evaluation.models.batches import Growing
 from curate.evaluation.models.tasks import Foreign, imported
-from curate.retrieval.encoders import ENCODERS
+from curate.retrieval.encoders import ENCODERS, UNDEFINED
 from curate.retrieval.encoders.dense import Config as DenseConfig
 from curate.retrieval.encoders.dense import DenseEncoder
 from curate.retrieval.retrievers.bm25 import Bm25, Config
@@ -75,7 +75,7 @@ def _model(name: str, definitions: Mapping[str, Settings], device: str | None, p
     if name == BM25:
         bm25 = Bm25(BM25, Config(), Kit(_no_encoder, home() / "cache"))
         return EvaluatedModel(BM25, digest(bm25.identity)[:16], lambda: Searcher(bm25, progress), has_vectors=False)
-    if name in definitions or name in {*ENCODERS.names()} - {"dense", "api"}:
+    if name in definitions or name in {*ENCODERS.names()} - UNDEFINED:
         settings = dict(definitions.get(name, {}))
         make = ENCODERS.load(str(settings.pop("kind", name)))
         encoder = make(name, check(import_module(make.__module__).Config, settings, f"encoders.{name}"))

@@ -16,6 +16,7 @@ from sentence_transformers.sentence_transformer.modules import (
     Router,
     StaticEmbedding,
 )
+from tokenizers import Tokenizer
 
 from curate.core.errors import ConfigError
 from curate.core.protocols import Vectors
@@ -29,12 +30,14 @@ QUERY, DOCUMENT = "query", "document"
 def static_side(tokenizer: Foreign, rows: Vectors | None = None, *, width: int = 0, seed: int = 13) -> Foreign:
     """Return a model that means one vector per token: `rows` to start from, else normal numbers of that width.
 
-    The tokenizer is a fast one. Encoding needs no transformer, so that a processor encodes thousands of texts a second.
+    The tokenizer is a fast one of transformers; a copy is taken, without its limit of length. Encoding needs no
+    transformer, so that a processor encodes thousands of texts a second.
     """
+    own = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    own.no_truncation()
     if rows is None:
-        count = len(tokenizer)
-        rows = torch.randn(count, width, generator=torch.Generator().manual_seed(seed)).numpy()
-    table = StaticEmbedding(tokenizer, embedding_weights=torch.tensor(rows, dtype=torch.float32))
+        rows = torch.randn(len(tokenizer), width, generator=torch.Generator().manual_seed(seed)).numpy()
+    table = StaticEmbedding(own, embedding_weights=torch.tensor(rows, dtype=torch.float32))
     return SentenceTransformer(modules=[table, Normalize()], device="cpu")
 
 
@@ -105,7 +108,7 @@ def router(query: Foreign, document: Foreign) -> Foreign:
             f"the query side has vectors of {widths[0]} dimensions, the document side of {widths[1]}; expected one "
             "length: choose another base, or add a linear map to one side"
         )
-    both = Router.for_query_document(query_modules=list(query), document_modules=list(document))
+    both = Router.for_query_document(list(query), list(document), default_route=QUERY)
     prompts = {role: side.prompts.get(role, "") for role, side in ((QUERY, query), (DOCUMENT, document))}
     return SentenceTransformer(modules=[both], prompts=prompts, device=str(document.device))
 
