@@ -12,7 +12,6 @@ from curate.evaluation.training.triples import TrainTriples
 from curate.formats.exporters import manifest
 from curate.retrieval.similarity.leaks import form
 
-
 UNKNOWN = (
     "the triples come from a file that says nothing of its making; identical queries of the test set were looked for, "
     "similar ones were not (`curate check leaks` does)"
