@@ -1,6 +1,7 @@
 """`curate evaluate`: what models score on a benchmark, and what the scores prove."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,6 +39,10 @@ def evaluate(
         typer.Option(help="Run whose reviewed sample (--for-scores) corrects the scores; default: the folder's."),
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1; a GPU computes in half precision.")] = None,
+    speed: Annotated[
+        bool, typer.Option("--speed", help="Time the models in turn on the queries, search apart.")
+    ] = False,
+    speed_queries: Annotated[int, typer.Option(min=1, help="Queries that --speed takes.")] = 1000,
     out: Annotated[Path | None, typer.Option(help="Folder to write to; default: `evaluation` in the run.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -51,6 +56,7 @@ def evaluate(
     named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]
     old = [name for each in legacy or [] for name in each.split(",") if name]
     order = evaluating.EvaluationOptions(folder, named, old, baselines, device, out, reviews, floors=floors)
+    order = replace(order, speed=speed_queries if speed else None)
     with bars() as (progress, tell):
         found = evaluating.evaluate(order, tell, progress)
     answer(found, _text(found), as_json=as_json, warnings=found["notes"])
@@ -76,6 +82,8 @@ def _text(found: Figures) -> Iterator[str]:
                 f"{task['name']}: {above} of {len(against['models'])} models above the {against['sort']} "
                 f"{against['best']} ({100 * against['score']:.2f}), the best without meaning"
             )
+        if task["speed"]:
+            yield from _speed(task)
     for each in found["legacy"]:
         value = each["spearman"]
         shown = (
@@ -91,3 +99,12 @@ def _text(found: Figures) -> Iterator[str]:
 def _level(row: Figures) -> str:
     score = row["precision_at_10"]
     return f"{row['model']} P@10 {100 * score['value']:.1f} ± {100 * score['half']:.1f}"
+
+
+def _speed(task: Figures) -> Iterator[str]:
+    from curate.evaluation.speed import page
+
+    yield f"{task['name']}, speed:"
+    yield as_table(page.overview(task["speed"]))
+    yield from page.ratios(task["speed"])
+    yield page.where(task["speed"])

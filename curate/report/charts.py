@@ -149,13 +149,18 @@ def scores(title: str, rows: Sequence[tuple[str, float, float | None, float | No
     return svg(title, len(rows) * ROW, marks)
 
 
-def scatter(title: str, points: Sequence[tuple[str, float, float]], across: str, up: str) -> str:
+def scatter(
+    title: str, points: Sequence[tuple[str, float, float]], across: str, up: str, *, logarithmic: bool = False
+) -> str:
     """Return a dot per point (label, x, y), both axes from just below the least value to just above the greatest.
+
+    `logarithmic` is said of the axis across, whose values are then above 0.
 
     A label stands where it covers no dot and no other label; one that has no such place is left to the hint of its dot.
     """
     left, right, top, bottom = 0.1, 0.9, 34, 34 + SQUARE
-    xs, ys = _scale([x for _, x, _ in points]), _scale([y for _, _, y in points])
+    xs = (_log_scale if logarithmic else _scale)([x for _, x, _ in points])
+    ys = _scale([y for _, _, y in points])
     marks = [
         rule(left, bottom, right, bottom, "axis"),
         rule(left, top, left, bottom, "axis"),
@@ -234,3 +239,25 @@ def _scale(values: Sequence[float]) -> _Scale:
     step = next(power * factor for factor in (1, 2, 5, 10) if wide / (power * factor) <= 6)
     start, end = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
     return _Scale(start, end if end > start else start + step, step)
+
+
+@dataclass(frozen=True)
+class _LogScale:
+    """Values above 0 as shares of a logarithmic axis between two powers of ten."""
+
+    low: int
+    high: int
+
+    def share(self, value: float) -> float:
+        return (math.log10(value) - self.low) / (self.high - self.low)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Return share and text of every power of ten."""
+        return [(self.share(10.0**power), f"{10.0**power:,.10g}") for power in range(self.low, self.high + 1)]
+
+
+def _log_scale(values: Sequence[float]) -> _LogScale:
+    """Return a logarithmic axis from the power of ten below the least value to the one above the greatest."""
+    low = math.floor(math.log10(min(values, default=1.0)) + 1e-9)
+    return _LogScale(low, max(math.ceil(math.log10(max(values, default=1.0)) - 1e-9), low + 1))

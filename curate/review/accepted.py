@@ -31,6 +31,10 @@ SILENT = 0.05
 DRAW = "draw another one: `curate review export --target accept --size N --sample NAME`, and name it in accept.sample"
 
 
+class HalfAnsweredError(DataError):
+    """So few or such pairs of a review were answered that it proves nothing yet."""
+
+
 @dataclass(frozen=True)
 class ProvedThreshold:
     """What a review says of thresholds."""
@@ -60,6 +64,11 @@ def judged(
     _refuse_whole_queries(desk, drawn, read)
     sums = sorted((int(name) for name in planned["rates"]), reverse=True)
     counts = _counts(desk, sums, read)
+    if lacking := [f"{total}" for total, each in counts.items() if each.size and not each.answered]:
+        raise HalfAnsweredError(
+            f"consensus.accept: nobody answered a pair whose grades add up to {', '.join(lacking)}; expected answers "
+            f"in every stratum of {desk.sample.design.name!r}; have the other rows read, then `curate resolve`"
+        )
     found = acceptance.accept([(float(total), counts[total]) for total in sums], wrong, confidence)
     rates = [float(planned["rates"][str(total)]) for total in sums]
     before = _odds(counts, rates, wrong, confidence)
@@ -134,7 +143,7 @@ def _refuse_whole_queries(desk: Desk, drawn: Sequence[CheckedRow], read: Sequenc
     none = sum(not answered[name] for name in several)
     chance = sum(unread ** rows[name] for name in several)
     if none > chance + 3 * chance**0.5 + 1 and read:
-        raise DataError(
+        raise HalfAnsweredError(
             f"consensus.accept: of {len(several):,} queries with several drawn pairs {none:,} have no answer at all, "
             f"and {chance:.1f} would by chance: {desk.sample.design.name!r} was read by whole queries, by which the "
             "promise was broken in a quarter of reviews; have the other rows read, then `curate resolve`"

@@ -16,6 +16,8 @@ def sentences(facts: Facts) -> list[str]:
             f"WARNING: {PLACE}: nobody has answered the sample {facts['sample']!r} yet, so the labels are the policy's"
         )
         return [f"{said}; `curate review export --target accept --size N` draws it"]
+    if unproved := facts.get("unproved"):
+        return [f"WARNING: {unproved}. Until then the labels are the policy's"]
     return [*_proved(facts), *_silent(facts)]
 
 

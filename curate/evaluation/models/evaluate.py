@@ -20,6 +20,7 @@ from curate.evaluation.models.leads import lead
 from curate.evaluation.models.mteb_models import BASELINES, EvaluatedModel, named
 from curate.evaluation.models.scoring import scored
 from curate.evaluation.models.tasks import EvaluationTask, imported
+from curate.evaluation.speed import passes
 from curate.stages.context import home
 from curate.stats.bootstrap import FEW
 from curate.system.files import write_json, write_table, write_text
@@ -43,6 +44,8 @@ class EvaluationOptions:
     seed: int = 7
     floors: bool = True
     """Whether what a score is worth without meaning is scored too."""
+    speed: int | None = None
+    """Queries of a speed pass; without it what this machine measured last is shown."""
 
 
 def evaluate(
@@ -79,9 +82,11 @@ def evaluate(
             ],
             "missed": origin.missed(run),
         }
+    speeds = passes.of_tasks(models, new, order.speed, order.seed, home() / "evaluations" / "speed", progress)
+    found["tasks"] = [{**task, "speed": speeds.get(task["name"])} for task in found["tasks"]]
     unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
     found["notes"] = [*_circular(models, new), *_notes(found, unmatched)]
-    found["notes"] += corrected.unread(reviews)
+    found["notes"] += [*corrected.unread(reviews), *(note for each in speeds.values() for note in passes.notes(each))]
     found["notes"] += routes.notes(names, origin.definitions(run), boards)
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
     out.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from curate.evaluation.models.page_tables import (
     speed,
     table,
 )
+from curate.evaluation.speed import page as speed_page
 from curate.report import charts
 
 STYLE = (
@@ -90,12 +91,9 @@ def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
         )
     if task["scores"][0].get("condensed"):
         yield _readings(task)
-    for name, what_it_shows in (
-        (f"{plain(task['name'])}-scores.svg", "Scores and intervals"),
-        (f"{plain(task['name'])}-speed.svg", "Scores and speed"),
-    ):
-        if name in pictures:
-            yield f"\n![{what_it_shows}]({name})"
+    yield f"\n![Scores and intervals]({plain(task['name'])}-scores.svg)"
+    chart = f"{plain(task['name'])}-speed.svg"
+    yield from speed_page.section(task["speed"], chart if chart in pictures else None)
     yield from against_floors(task, what)
     yield from page_levels.levels(task)
     yield from page_levels.labellings(task)
@@ -225,7 +223,7 @@ def _notes(found: Figures) -> Iterator[str]:
 
 
 def _pictures(found: Figures) -> Iterator[tuple[str, str]]:
-    """Yield name and text of a bar chart per task, and of a scatter: against legacy tasks, else against speed."""
+    """Yield name and text of a bar chart per task, of scatters against speed, and of one per legacy task."""
     for task in found["tasks"]:
         by = task["lead"]
         rows = [
@@ -234,11 +232,8 @@ def _pictures(found: Figures) -> Iterator[tuple[str, str]]:
         ]
         title = f"{task['shown']}, {task['name']}"
         yield f"{plain(task['name'])}-scores.svg", charts.alone(charts.scores(title, rows), STYLE)
-        points = [
-            (row["model"], row["queries_a_second"], row["lead"]) for row in task["scores"] if row["queries_a_second"]
-        ]
-        if len(points) > 1:
-            chart = charts.scatter(f"{title}, and speed", points, SPEED, task["shown"])
+        points = [(row["model"], row["lead"]) for row in task["scores"]]
+        if chart := speed_page.picture(title, task["speed"], points, task["shown"]):
             yield f"{plain(task['name'])}-speed.svg", charts.alone(chart, STYLE)
     for each in found["legacy"]:
         both = [(row["model"], row["old"], row["new"]) for row in each["scores"]]

@@ -65,7 +65,7 @@ def _cached(name: str, max_length: int | None, device: str | None, progress: Pro
         make = ENCODERS.load(name)
         encoder = make(name, _config(make)())
     else:
-        model = _folder(name)
+        model = model_folder(name)
         encoder = DenseEncoder(name, DenseConfig(model=model, max_length=max_length, device=device))
     cached = CachedEncoder(encoder, default_folder(home()), progress)
     return NoteEncoder(name, encoder.revision, lambda texts: cached.encode(texts, ROLE), cached)
@@ -78,7 +78,7 @@ def _config(make: object) -> Callable[[], object]:
     return found
 
 
-def _folder(name: str) -> str:
+def model_folder(name: str) -> str:
     """Return the folder of a model that comes in a package, else the name of a folder or of the hub as it is."""
     if name in PACKAGED:
         module, distribution = PACKAGED[name]

@@ -14,8 +14,8 @@ from curate.core.progress import StepLabel
 from curate.core.protocols import Corpus, Hits, Kit, Progress
 from curate.core.records import Query
 from curate.retrieval.ranking import Numbers, Scores, best_first
-from curate.retrieval.retrievers.bm25_index import index
-from curate.retrieval.retrievers.tokens import Kind, cutter
+from curate.retrieval.retrievers.bm25_index import Index, index
+from curate.retrieval.retrievers.tokens import Cut, Kind, cutter
 from curate.system.egress import Egress
 
 DIGITS = 6
@@ -43,12 +43,16 @@ class Bm25:
         packages = {package: version(package) for package in ("bm25s", "jieba")}
         self.identity: Json = {"kind": "bm25", **config.model_dump(), **packages}
 
-    def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[Hits]:
-        """Yield each query's best `depth` documents with a score above 0, ties by document id."""
+    def opened(self, corpus: Corpus, progress: Progress) -> tuple[Index, Cut, Numbers]:
+        """Return the index, what cuts a query, and every document's place in the order of ids."""
         weights = {"k1": self.config.k1, "b": self.config.b}
         found = index(self._cache, self.identity, corpus, self.config.tokens, weights, progress, self.name)
-        cutting = cutter(self.config.tokens, self._cache)
         places = pl.Series(found.ids, dtype=pl.String).rank("ordinal").to_numpy().astype(np.int64)
+        return found, cutter(self.config.tokens, self._cache), places
+
+    def search(self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress) -> Iterator[Hits]:
+        """Yield each query's best `depth` documents with a score above 0, ties by document id."""
+        found, cutting, places = self.opened(corpus, progress)
         label = StepLabel(f"searching, {self.name}", "queries")
         progress(label, len(queries), 0)
         for start in range(0, len(queries), BLOCK):

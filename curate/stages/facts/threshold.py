@@ -5,7 +5,7 @@ from pathlib import Path
 from curate.core.config import Json, check
 from curate.core.errors import ConfigError, suggestion
 from curate.review import Desk, Sample, accepted, accepting, texts
-from curate.review.accepted import ProvedThreshold
+from curate.review.accepted import HalfAnsweredError, ProvedThreshold
 from curate.stages.configs import AcceptConfig, ConsensusConfig
 from curate.stages.context import Context
 
@@ -34,15 +34,20 @@ def _drawn(folder: Path) -> list[str]:
 def proved(context: Context) -> ProvedThreshold | None:
     """Return what the review proves for the pool as it is now; None if nothing is asked for.
 
-    ConfigError or DataError where nothing can be promised. Before the first answer there is no threshold.
+    ConfigError or DataError where nothing can be promised. Before the first answer there is no threshold, and none
+    while the review is half answered: other samples may be whole, so that is a sentence and stops nothing.
     """
     asked = wanted(context)
     if asked is None:
         return None
     desk = desk_of(context, asked)
+    facts: dict[str, Json] = {"sample": asked.sample, "wrong": asked.wrong, "confidence": asked.confidence}
     if desk is None or not any(answer for _, _, answer in desk.answered()):
-        facts: dict[str, Json] = {"sample": asked.sample, "wrong": asked.wrong, "confidence": asked.confidence}
         return ProvedThreshold(None, {**facts, "answered": 0, "threshold": None})
     frame = accepting.frame_of(context.folder("judge"), context.folder("consensus"))
     old = frozenset(texts.outdated(desk.sample, context.folder("diversify")))
-    return accepted.judged(desk, frame, asked.wrong, asked.confidence, context.scale, old)
+    try:
+        return accepted.judged(desk, frame, asked.wrong, asked.confidence, context.scale, old)
+    except HalfAnsweredError as lacking:
+        answered = sum(bool(answer) for _, _, answer in desk.answered())
+        return ProvedThreshold(None, {**facts, "answered": answered, "threshold": None, "unproved": str(lacking)})

@@ -165,9 +165,9 @@ def test_the_best_is_bold_and_every_figure_is_in_the_page(folder: Path) -> None:
     assert queries.height == 2 * 2 * 10
     by_task = dict(queries.filter(model="use").group_by("task").agg(pl.col("stock").mean()).iter_rows())
     assert by_task["small-retrieval"] == pytest.approx(row(found, 0, "use")["main"], abs=1e-5)
-    for name in ("small-retrieval-scores.svg", "small-retrieval-speed.svg"):
-        assert name in page
-        assert ET.fromstring((out / name).read_text(encoding="utf-8")).tag.endswith("svg")
+    assert "small-retrieval-scores.svg" in page
+    chart = (out / "small-retrieval-scores.svg").read_text(encoding="utf-8")
+    assert ET.fromstring(chart).tag.endswith("svg")
     assert json.loads((out / "evaluation.json").read_text(encoding="utf-8"))["tasks"][0]["name"] == "small-retrieval"
 
 

@@ -9,12 +9,15 @@ from typing import Any
 import polars as pl
 import pytest
 
+from curate.core.config import Settings
 from curate.core.errors import ConfigError, DataError
 from curate.core.scale import FIVE
-from curate.review import Answer, Desk, accepted, accepted_wording, accepting, contested, relevance_desks
+from curate.review import Answer, Desk, accepted, accepted_wording, accepting, contested, relevance_desks, texts
 from curate.review.accepted import ProvedThreshold
 from curate.review.checked_rows import CheckedRow, checked
 from curate.review.drawing import SampleOptions, draw
+from curate.stages.context import Context
+from curate.stages.facts import threshold
 from curate.system.files import frame, read_table, write_table
 from tests.support.judged import judged
 
@@ -127,6 +130,20 @@ def test_answers_by_whole_queries_and_sums_without_any_are_refused(run: Path, tr
     answer(desk, truth, lambda row: row.stratum != "sum 3")
     with pytest.raises(DataError, match=r"nobody answered a pair whose grades add up to (\d+, )*3"):
         proved(run, replaced(desk, truth))
+
+
+def test_a_half_answered_review_is_a_sentence_of_resolve(
+    run: Path, truth: Truth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = answer(drawn(run), truth, lambda row: row.stratum != "sum 3")
+    settings: Settings = {"consensus": {"accept": {"wrong": 0.4, "sample": desk.sample.design.name}}}
+    monkeypatch.setattr(texts, "outdated", lambda *_: ())
+    found = threshold.proved(Context(run=run, out=run / "resolve", home=run, settings=settings))
+    assert found is not None
+    assert found.least is None
+    [said] = accepted_wording.sentences(found.facts)
+    assert "nobody answered a pair whose grades add up to 3" in said
+    assert "the labels are the policy's" in said
 
 
 def replaced(desk: Desk, truth: Truth) -> Desk:

@@ -1,0 +1,66 @@
+"""`curate evaluate --speed`: real models on an exported task, figures kept by machine, the page."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from curate.cli.app import app
+from curate.evaluation.models.evaluate import EvaluationOptions, evaluate
+from curate.evaluation.speed import machine
+from tests.support import machine as schemas
+from tests.support.evaluating import benchmark, sentences, written
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(benchmark(), tmp_path_factory.mktemp("exports") / "small")
+
+
+def evaluated(folder: Path, out: Path, **changes: Any) -> dict[str, Any]:
+    given: dict[str, Any] = {"models": ["bm25", "use"], "baselines": False, "floors": False, "out": out}
+    return evaluate(EvaluationOptions(folder, **{**given, **changes}))
+
+
+def test_models_are_timed_and_kept_for_this_machine_alone(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = evaluated(folder, tmp_path / "out", speed=1000)
+    retrieval, reranking = found["tasks"]
+    speed = retrieval["speed"]
+    assert reranking["speed"] is None, "it has the same queries"
+    bm25, use = speed["models"]
+    assert (bm25["encoding"], bm25["search_rows"], bm25["index_bytes"] > 0) == (None, speed["documents"], True)
+    assert (use["dim"], use["index_bytes"]) == (512, 4 * 512 * speed["documents"])
+    assert use["qps"] < use["encoding"]["qps"], "it has to search too"
+    assert "small-retrieval: speed of 10 queries, all that the task has, not of 1,000" in found["notes"]
+    text = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "### Speed" in text
+    assert (tmp_path / "out" / "small-retrieval-speed.svg").is_file()
+    again = evaluated(folder, tmp_path / "out", models=["use"])["tasks"][0]["speed"]
+    assert (again["measured"], [row["model"] for row in again["models"]]) == (speed["measured"], ["use"])
+    (tmp_path / "cpuinfo").write_text("model name\t: Other 9000\n", encoding="utf-8")
+    monkeypatch.setattr(machine, "CPU", tmp_path / "cpuinfo")
+    assert evaluated(folder, tmp_path / "out")["tasks"][0]["speed"] is None, "those of another machine are not shown"
+    assert "### Speed" not in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+
+
+def test_sentences_are_timed_where_nothing_is_searched(tmp_path: Path) -> None:
+    found = evaluated(sentences(tmp_path / "sts"), tmp_path / "out", speed=3)
+    (speed,) = [task["speed"] for task in found["tasks"]]
+    assert (speed["queries"], [row["model"] for row in speed["models"]], speed["searched"]) == (3, ["use"], None)
+    assert speed["models"][0]["search"] is None
+
+
+def test_the_command_answers_as_its_schema_says(folder: Path, tmp_path: Path) -> None:
+    options = ("-m", "bm25", "--no-baselines", "--no-floors", "--speed", "--speed-queries", "5", "--out", str(tmp_path))
+    done = CliRunner().invoke(app, ["evaluate", str(folder / "retrieval"), *options, "--json"])
+    assert done.exit_code == 0, done.output
+    (task,) = schemas.data(json.dumps(_envelope(done.stdout)))["tasks"]
+    assert (task["speed"]["queries"], task["speed"]["models"][0]["model"]) == (5, "bm25")
+
+
+def _envelope(text: str) -> Any:
+    return json.loads(text[text.index("{") :])
