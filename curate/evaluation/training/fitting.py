@@ -92,7 +92,7 @@ def fit(
     trainer.add_callback(watch)
     began = time.monotonic()
     progress("training", options.steps, resumed or 0)
-    with _explained(folder):
+    with explained(folder):
         trainer.train(resume_from_checkpoint=str(last) if last else None)
     history = [row for row in trainer.state.log_history if "step" in row]
     scores = _curve(history, "eval_dev")
@@ -216,7 +216,7 @@ def _watcher(steps: int, progress: Progress) -> "TrainerCallback":
 
 
 @contextmanager
-def _explained(folder: Path) -> Iterator[None]:
+def explained(folder: Path) -> Iterator[None]:
     """Turn a full disk, which each library reports in its own class, into RunFailed."""
     try:
         yield

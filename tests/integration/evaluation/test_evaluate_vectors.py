@@ -21,7 +21,7 @@ from curate.evaluation.models.vector_models import CutModel, StockModel, cut
 from curate.retrieval.encoders.dense import Config, DenseEncoder
 from curate.stages.context import home
 from tests.support.evaluating import benchmark, renamed, sentences, written
-from tests.support.small_models import routed, saved
+from tests.support.written_models import routed, saved
 
 Ran = list[list[str]]
 
