@@ -30,7 +30,7 @@ def levels(task: Figures) -> Iterator[str]:
         f"\nShares of the first ten documents that people find relevant, corrected by the sample `{found['sample']}`: "
         f"{found['read']:,} answers to the {found['pairs']:,} pairs of the top tens ({strata}). ± is half of a 95 % "
         "interval, for these queries and for new ones of the same kind; scaled DCG is discounted gain over that of ten "
-        f"relevant documents. {WHY_NOT}"
+        f"relevant documents. {_over(task)}{WHY_NOT}"
     )
     if found["pairs_of_models"]:
         yield "\n### Corrected differences\n"
@@ -62,6 +62,17 @@ def labellings(task: Figures) -> Iterator[str]:
                 for row in task["orders"]
             ]
         )
+
+
+def _over(task: Figures) -> str:
+    """Return over which queries a level is the mean, where some that were judged are in none; else nothing."""
+    if not (lost := task["undecided"]):
+        return ""
+    those = "1 judged query" if lost == 1 else f"{lost:,} judged queries"
+    return (
+        f"They are means over the {task['queries']:,} queries that are scored: {those} without one by the published "
+        f"labels {'is' if lost == 1 else 'are'} in none. "
+    )
 
 
 def _level(row: Figures) -> dict[str, object]:
