@@ -94,8 +94,8 @@ def figures(
 ) -> dict[str, Any]:
     """Return every rule beside people, and what is proposed.
 
-    `said` is judge -> its `ratings`, `unreadable` judge -> why it was given up: it is in no rule. One judge alone is proposed only if `single` says so, and at the cut of the scale,
-    for consensus counts votes there.
+    `said` is judge -> its `ratings`, `unreadable` judge -> why it was given up, so that it is in no rule. One judge
+    alone is proposed only if `single` says so, and at the cut of the scale, for consensus counts votes there.
     """
     scale = people.scale
     grades = {name: _codes(people.pairs, rows, scale) for name, rows in said.items()}

@@ -34,9 +34,9 @@ def ask(
     A judge that cannot go on ends after its calls in flight are written, and the others finish; `tell` gets the reason
     at once, and in the end it is raised: ProviderError on a fatal answer (quota used up), on MOST_FAILED requests in a
     row without an answer or on an outage, Unreadable after MOST_FRUITLESS answers in a row that settle nothing (of all
-    such judges, if nothing else ended one), RunFailed if replies name another model than before. All end together: with BudgetError at the cap, Interrupted on Ctrl-C,
-    ProviderError if a judge's first answer is a fatal one (wrong key), and any unexpected error as itself. Ctrl-C
-    while it is ending drops the calls in flight.
+    such judges, if nothing else ended one), RunFailed if replies name another model than before. All end together: with
+    BudgetError at the cap, Interrupted on Ctrl-C, ProviderError if a judge's first answer is a fatal one (wrong key),
+    and any unexpected error as itself. Ctrl-C while it is ending drops the calls in flight.
     """
     budget = budget or Budget()
     budget.admit({job.name: job.limits.price for job in jobs})
