@@ -7,6 +7,8 @@ from curate.evaluation.models.page_tables import LEADS, Figures, table
 MEASURES = {"precision_at_10": "P@10", "scaled_dcg_at_10": "scaled DCG@10"}
 SHOWN = 20
 """Differences in a table, at most."""
+WHOLE = "read whole"
+"""What stands for the p of a difference that no unread pair can change."""
 WHY_NOT = (
     "nDCG and MAP are not corrected: they divide by the number of all relevant documents, which nobody has counted."
 )
@@ -85,7 +87,7 @@ def _level(row: Figures) -> dict[str, object]:
 
 
 def _differences(pairs: Sequence[Figures]) -> Iterator[str]:
-    rows = sorted(pairs, key=lambda row: (row["measure"], row["p"], -row["value"]))
+    rows = sorted(pairs, key=lambda row: (row["measure"], row["p"] or 0.0, -row["value"]))
     for measure, name in MEASURES.items():
         mine = [row for row in rows if row["measure"] == measure]
         yield table(
@@ -95,14 +97,17 @@ def _differences(pairs: Sequence[Figures]) -> Iterator[str]:
                     "than": row["other"],
                     "by": _half(row, "half"),
                     "for new queries": _half(row, "new_queries"),
-                    "p": f"{row['p']:.4f}",
-                    "p by Holm": f"{row['adjusted']:.4f}",
+                    "p": WHOLE if row["p"] is None else f"{row['p']:.4f}",
+                    "p by Holm": None if row["adjusted"] is None else f"{row['adjusted']:.4f}",
                 }
                 for row in mine[:SHOWN]
             ]
         )
         more = f"; the others are in evaluation.json ({len(mine):,} in all)" if len(mine) > SHOWN else ""
-        yield f"\nThe clearest first{more}. p is of these queries; Holm over all pairs of models.\n"
+        exact = (
+            f" A difference that was {WHOLE} is exact and has no p." if any(row["p"] is None for row in mine) else ""
+        )
+        yield f"\nThe clearest first{more}. p is of these queries; Holm over all pairs of models.{exact}\n"
 
 
 def _half(figure: Mapping[str, float | None], half: str) -> str | None:

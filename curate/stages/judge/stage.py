@@ -186,8 +186,8 @@ def _useless(panel: PanelRun) -> Iterator[str]:
     pairs = len(panel.table.pool.pairs)
     if panel.config.cascade and len(panel.sample()) == pairs:
         yield (
-            f"judge.cascade: {panel.config.cascade} spared no rating, for every judge rates {panel_run.LEAST:,} pairs at least, "
-            f"on which agreement is measured, and the pool has {pairs:,}"
+            f"judge.cascade: {panel.config.cascade} spared no rating, for every judge rates {panel_run.LEAST:,} pairs "
+            f"at least, on which agreement is measured, and the pool has {pairs:,}"
         )
 
 
