@@ -209,7 +209,7 @@ def test_a_judge_that_nobody_can_read_is_left_out_and_the_others_are_compared(tm
         assert found["warnings"][0].startswith("random is in no rule: ")
         assert found["judges"]["good"] == found["judges"]["strict"] == 120
         assert {name for row in found["rules"] for name in row["judges"]} == {"good", "strict"}
-        assert set(changes(found, bench.run)[("judge", "models")]) <= {"good", "strict"}
+        assert "random" not in str(changes(found, bench.run)[("judge", "models")])
         paid = bench.asked()
         assert set(paid["good"].values()) == set(paid["strict"].values()) == {1}
         with pytest.raises(RunFailed, match="random, pilot: 50 answers in a row"):
