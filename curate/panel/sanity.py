@@ -71,6 +71,21 @@ def judges(ratings: pl.DataFrame, scale: Scale, least: int = LEAST) -> list[str]
     ]
 
 
+def uniform(ratings: pl.DataFrame, scale: Scale, most: float = MOST_RELEVANT, least: int = LEAST) -> list[str]:
+    """Return a sentence per judge that gives one grade at or above the cut to more than the share `most` of its pairs.
+
+    One grade below the cut says nothing: of a deep pool most pairs are not relevant. Judges with fewer than `least`
+    ratings are left out.
+    """
+    counts = ratings.drop_nulls("grade").group_by("judge", "grade").len()
+    counts = counts.with_columns(rated=pl.col("len").sum().over("judge")).sort("judge", "grade")
+    return [
+        f"{judge} gives {grade} to {hits:,} of {rated:,} pairs"
+        for judge, grade, hits, rated in counts.iter_rows()
+        if grade in scale.relevant and rated >= least and hits > most * rated
+    ]
+
+
 def panel(ratings: pl.DataFrame, names: Sequence[str], scale: Scale, least: int = LEAST) -> list[str]:
     """Return a sentence for a panel that mostly disagrees, and for one that agrees less than chance would.
 

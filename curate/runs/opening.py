@@ -45,6 +45,8 @@ def opened(
         tell(f"using {path} of the working directory")
     told_presets(tell)
     loaded = Pipeline.load(path, assign)
+    if not loaded.head.stages:
+        raise UserError(f"{path.name}: found a pipeline without stages, which is no run; give it to `curate train`")
     if detect:
         said = any(each.partition("=")[0].strip() == "language" for each in assign)
         loaded, line = in_language(loaded, path.name, said=said, frozen=frozen)

@@ -45,6 +45,9 @@ class Head(Section):
         default_factory=dict, description="what a currency is worth: {CNY: {USD: 0.14, date: 2026-11-01}}"
     )
     engine: dict[str, JsonValue] = Field(default_factory=dict, description="kind: local or ray, and its settings")
+    train: dict[str, JsonValue] = Field(
+        default_factory=dict, description="settings of `curate train`, which checks them"
+    )
     stages: tuple[str, ...] = Field(default=stages.NAMES, description="what is run; an audit ends otherwise")
 
     @field_validator("name")

@@ -6,7 +6,7 @@ pairs of sentences, so that one test serves both.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import NormalDist
 
@@ -134,6 +134,34 @@ def needed(difference: float, spread: float, queries: int) -> tuple[int | None, 
     factor = (NormalDist().inv_cdf((1 + LEVEL) / 2) + NormalDist().inv_cdf(POWER)) * spread
     smallest = factor / math.sqrt(queries)
     return (max(math.ceil((factor / difference) ** 2), 2) if difference > 0 else None), smallest
+
+
+def against(pairs: Sequence[ModelPair], model: str) -> list[ModelPair]:
+    """Return the pairs of one model alone, with p by Holm over these, which are fewer than all pairs."""
+    mine = [pair for pair in pairs if model in (pair.one, pair.other)]
+    return [replace(pair, adjusted=p) for pair, p in zip(mine, holm([pair.p for pair in mine]), strict=True)]
+
+
+@dataclass(frozen=True)
+class DetectableDifference:
+    """Smallest difference of two models that is shown in 80 of 100 cases at 5 %, over the pairs of models."""
+
+    low: float
+    median: float
+    high: float
+    spread: float
+    """Standard deviation of the difference per query, of the median pair."""
+
+
+def detectable(pairs: Sequence[ModelPair], queries: int) -> DetectableDifference | None:
+    """Return what `queries` show of two models: of the most alike pair, the median and the least alike; None for none.
+
+    Two models that fail on the same queries differ little per query, and a smaller difference of theirs is shown.
+    """
+    if not pairs:
+        return None
+    low, median, high = (float(each) for each in np.quantile([pair.smallest for pair in pairs], [0, 0.5, 1]))
+    return DetectableDifference(low, median, high, median / needed(0.0, 1.0, queries)[1])
 
 
 def _chances(

@@ -10,7 +10,7 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.records import TABLES
-from curate.evaluation.models import corrected, distinctness, leads
+from curate.evaluation.models import comparison, corrected, distinctness, leads
 from curate.evaluation.models.against_floors import against_floors
 from curate.evaluation.models.board import Board
 from curate.evaluation.models.corrected import ScoreReview
@@ -29,7 +29,9 @@ CLEAR = 0.05
 """Adjusted p up to which two models are told apart."""
 
 
-def of_task(board: Board, seed: int, reviews: Sequence[ScoreReview] = ()) -> dict[str, Json]:
+def of_task(
+    board: Board, seed: int, reviews: Sequence[ScoreReview] = (), against: str | None = None
+) -> dict[str, Json]:
     """Return the figures of one task."""
     task, first = board.task, board.scored[0]
     pairs, rows = _pairs(board, seed), _rows(board)
@@ -48,12 +50,14 @@ def of_task(board: Board, seed: int, reviews: Sequence[ScoreReview] = ()) -> dic
         "contested": _contested(task),
         "levels": corrected.levels(board, reviews),
         "verdicts": bool(task.verdicts),
+        "judged": task.kind.judged,
         "graded": bool(task.gains),
         "scores": rows[: len(board.scored)],
         "floors": rows[len(board.scored) :],
         "against_floors": against_floors(board),
         "exchanged": task.scorer.exchanged,
         "pairs": pairs,
+        **comparison.of_pairs(pairs, board.items, against),
         "enough": _enough(board, pairs),
         "headroom": _headroom(board),
         "difficulty": _hardness(board, seed),
@@ -89,6 +93,10 @@ def _rows(board: Board) -> list[Json]:
             "queries_a_second": scored.queries_a_second,
             "precision": scored.precision,
             "batch": scored.batch,
+            "width": scored.width,
+            "weights": list(scored.weights),
+            "precision_check": scored.precision_check,
+            "inputs": list(scored.inputs),
             "metrics": dict(scored.metrics),
         }
         for scored, sort in order

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from curate.evaluation.models import circular, page_levels
+from curate.evaluation.models import circular, page_averages, page_inputs, page_levels
 from curate.evaluation.models.page_tables import (
     LEADS,
     SPEED,
@@ -28,7 +28,9 @@ def files(found: Figures) -> dict[str, str]:
     """Return name -> text of every file: `README.md` and its pictures."""
     pictures = dict(_pictures(found))
     text = "\n".join([*_head(found), *(line for task in found["tasks"] for line in _task(task, pictures))])
-    rest = "\n".join([*_legacy(found, pictures), *_missed(found["missed"]), *_notes(found)])
+    rest = "\n".join(
+        [*_legacy(found, pictures), *page_averages.sections(found), *_missed(found["missed"]), *_notes(found)]
+    )
     return {"README.md": f"{text}\n{rest}\n", **pictures}
 
 
@@ -99,8 +101,10 @@ def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
     yield from page_levels.labellings(task)
     yield "\n### Which differences are real\n"
     yield from _pairs(task, what)
+    yield from page_averages.against_model(task)
     yield from _headroom(task)
     yield from _difficulty(task)
+    yield from page_inputs.inputs(task)
 
 
 def _readings(task: Figures) -> str:

@@ -3,7 +3,7 @@
 A model that retrieved for a benchmark or judged it scores too well there, so its export says who did.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from curate.core.config import Json, Settings
 
@@ -27,8 +27,19 @@ def parts(
     found["judge"] |= {str(identity["encoder"]) for identity in panel.values() if "encoder" in identity}
     for names in found.values():
         known = (definitions.get("encoders", {}).get(name, {}) for name in list(names))
-        names |= {_called(str(settings["model"])) for settings in known if "model" in settings}
+        names |= {_called(model) for settings in known for model in _models(settings)}
     return {role: sorted(names) for role, names in found.items()}
+
+
+def _models(settings: Mapping[str, Json]) -> Iterator[str]:
+    """Yield the model that an encoder is, or those of its query and document sides."""
+    if "model" in settings:
+        yield str(settings["model"])
+    for side in (settings.get("query"), settings.get("document")):
+        if isinstance(side, Mapping):
+            yield from _models(side)
+        elif isinstance(side, str):
+            yield side
 
 
 def _called(model: str) -> str:

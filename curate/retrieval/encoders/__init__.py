@@ -12,6 +12,10 @@ ENCODERS: Registry[Callable[..., Encoder]] = Registry(
         "use": "curate.retrieval.encoders.use:Use",
         "dense": "curate.retrieval.encoders.dense:DenseEncoder",
         "api": "curate.retrieval.encoders.api:Api",
+        "asymmetric": "curate.retrieval.encoders.asymmetric:Asymmetric",
     },
 )
-"""Kinds of encoders: two whose weights come inside a package, any sentence-transformers model, and a server."""
+"""Kinds of encoders: two whose weights come inside a package, any sentence-transformers model, a server, and two of
+these for queries and documents."""
+UNDEFINED = frozenset({"dense", "api", "asymmetric"})
+"""Kinds that are no encoder without settings: their names stand for none."""

@@ -16,7 +16,7 @@ from curate.llm.providers.presets import LanguageModel, complete, presets
 from curate.panel.judges import JUDGES
 from curate.panel.judges.llm import LlmJudge
 from curate.pii.naming import IdNames
-from curate.retrieval.encoders import ENCODERS
+from curate.retrieval.encoders import ENCODERS, UNDEFINED
 from curate.retrieval.engines import ENGINES
 from curate.retrieval.retrievers import RETRIEVERS
 from curate.retrieval.vectors import CachedEncoder, default_folder
@@ -97,7 +97,7 @@ def _with_encoders(
 ) -> Mapping[str, Mapping[str, Settings]]:
     """Return the definitions, with one for a name that is an encoder's; ConfigError for an unknown name."""
     defined = context.definitions.get(family, {})
-    encoders = {*ENCODERS.names(), *context.definitions.get("encoders", {})} - {"dense", "api"}
+    encoders = {*ENCODERS.names(), *context.definitions.get("encoders", {})} - UNDEFINED
     if name in defined or name in builtin:
         return {family: defined}
     if name in encoders:

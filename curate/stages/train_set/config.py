@@ -50,6 +50,12 @@ class Config(Section):
     least: float = Field(
         default=sanity.FEWEST_QUERIES, ge=0, le=1, description="share of the queries below which no set is written"
     )
+    most: float = Field(
+        default=sanity.MOST_RELEVANT,
+        gt=0,
+        le=1,
+        description="share of a judge's pairs with one relevant grade above which no set is written",
+    )
     scores: bool = Field(default=False, description="write grades as scores, to distil from")
     license: str | None = None
     source: str = Field(default="", description="one sentence for the card: where queries and documents come from")

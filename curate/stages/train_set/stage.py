@@ -18,7 +18,7 @@ from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.protocols import Benchmark
 from curate.core.scale import Scale
 from curate.formats.exporters import manifest, triples
-from curate.panel import voting
+from curate.panel import sanity, voting
 from curate.panel.voting import PAIR
 from curate.report import run_figures
 from curate.retrieval.similarity import leaks
@@ -75,7 +75,9 @@ def run(config: Config, context: Context) -> Report:
     """Decide every pair, take out what the test set knows, choose, and write."""
     panel = sorted(read_json(context.folder("judge") / "panel.json"))
     judged: dict[str, Any] = dict(context.done("judge").facts)
-    verdicts = voting.decide(context.read("judge", "ratings"), panel, context.policy, context.scale)
+    ratings = context.read("judge", "ratings")
+    _check_judges(ratings, config, context)
+    verdicts = voting.decide(ratings, panel, context.policy, context.scale)
     queries, pool = context.read("diversify", "queries"), context.read("pool", "pool")
     leaking = _leaks(config, context, queries, verdicts)
     gone = leaking.filter("removed")
@@ -116,6 +118,16 @@ def run(config: Config, context: Context) -> Report:
     facts: dict[str, Json] = {name: found[name] for name in ("queries", "positives", "negatives")}
     facts["mined"] = found["mined"][-1]
     return Report(len(queries), found["queries"]["after"], len(dropped), facts=facts, notes=_notes(found, suspicious))
+
+
+def _check_judges(ratings: pl.DataFrame, config: Config, context: Context) -> None:
+    """Raise UserError if a judge gives nearly all pairs one relevant grade: it cannot tell negatives."""
+    if found := sanity.uniform(ratings, context.scale, config.most):
+        raise UserError(
+            f"train_set: {'; '.join(found)}, more than {100 * config.most:g} %: it does not tell relevant documents "
+            "from others, perhaps because it was made for another language; name another --judge, or "
+            "write the set all the same with --set train_set.most=1"
+        )
 
 
 def _leaks(config: Config, context: Context, queries: pl.DataFrame, verdicts: pl.DataFrame) -> pl.DataFrame:
@@ -208,7 +220,10 @@ def _notes(found: Mapping[str, Any], suspicious: int) -> list[str]:
     if found["leaks"] is None:
         notes.append("no test set was named, so nothing was checked for leaks; set train_set.test")
     if found["heuristic"]:
-        notes.append("all judges are heuristics: the set shows the machinery, and nothing should be trained on it")
+        notes.append(
+            "all judges are heuristics, whose thresholds were set on the Chinese and the English demo alone: the set "
+            "shows the machinery, and nothing should be trained on it"
+        )
     if suspicious:
         notes.append(f"{suspicious:,} texts hold what looks like personal data and was allowed; see mask/residual")
     return notes

@@ -1,0 +1,235 @@
+"""One door to sentence-transformers' trainer: curves, the best step by a dev score, checkpoints and resumption."""
+
+import errno
+import json
+import math
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from curate.core.errors import ConfigError, RunFailed
+from curate.core.protocols import Progress, quiet
+from curate.system.extras import require
+
+if TYPE_CHECKING:
+    from transformers import TrainerCallback
+
+Foreign = Any
+"""Models, data sets and losses, which have no types here."""
+Dev = Callable[[Foreign], float]
+"""Score of a model on dev data; more is better."""
+Curve = Sequence[tuple[int, float]]
+"""Step and value."""
+
+BEGUN, COMPLETE = "fit.json", "complete"
+"""The options that a folder was begun with; the mark of a checkpoint that was written to its end."""
+POINTS = 50
+"""Points of the loss curve."""
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How long and how fast to train; what they say holds for a folder until it is finished."""
+
+    steps: int
+    batch: int = 64
+    rate: float = 2e-5
+    seed: int = 13
+    warm_up: float = 0.05
+    """Share of the steps in which the rate rises to `rate`."""
+    schedule: str = "linear"
+    weight_decay: float = 0.0
+    eval_every: int = 100
+    """Steps from one dev score, and one checkpoint, to the next."""
+    resume: bool = True
+    """Go on from the folder's last whole checkpoint; without it the folder begins anew."""
+    bf16: Literal["auto"] | bool = "auto"
+    """Mixed precision; `auto`: on a GPU that computes in bfloat16."""
+    no_duplicates: bool = False
+    """No text twice in a batch: for losses whose negatives are the others of the batch."""
+    routes: Mapping[str, str] = field(default_factory=dict)
+    """Column -> `query` or `document`, for a Router."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of SentenceTransformerTrainingArguments, as gradient_accumulation_steps."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What became of a training; the model given holds the best step's weights, or the last's without a dev score."""
+
+    loss: Curve
+    dev: Curve
+    """Step 0 is the model as it came."""
+    best_step: int
+    seconds: float
+    """Of this call alone, dev scores and checkpoints included."""
+    resumed_from: int | None = None
+
+
+def fit(
+    model: Foreign,
+    data: Foreign,
+    loss: Foreign,
+    options: FitOptions,
+    folder: Path,
+    progress: Progress = quiet,
+    dev: Dev | None = None,
+) -> Fitted:
+    """Train a model in place and return the curves; checkpoints lie in `folder` and serve the next call after a kill.
+
+    `data` is a data set of `datasets`, `loss` a module or what makes one of a model. ConfigError if the folder was
+    begun with other options, RunFailed if the loss is no number or the disk is full.
+    """
+    require("accelerate", "curate train")  # the trainer would say so late
+    last = _begin(options, folder)
+    resumed = int(last.name.rpartition("-")[2]) if last else None
+    watch = _watcher(options.steps, progress)
+    trainer = _trainer(model, data, loss, options, folder, dev, first=last is None)
+    trainer.add_callback(watch)
+    began = time.monotonic()
+    progress("training", options.steps, resumed or 0)
+    with explained(folder):
+        trainer.train(resume_from_checkpoint=str(last) if last else None)
+    history = [row for row in trainer.state.log_history if "step" in row]
+    scores = _curve(history, "eval_dev")
+    best = int(trainer.state.best_global_step or options.steps) if dev else options.steps
+    return Fitted(_curve(history, "loss"), scores, best, time.monotonic() - began, resumed)
+
+
+def mixed(setting: Literal["auto"] | bool, torch: Foreign) -> bool:
+    """Return whether to train in bfloat16: `auto` asks the GPU, and a processor alone never does."""
+    if setting != "auto":
+        return setting
+    return bool(torch.cuda.is_available() and torch.cuda.is_bf16_supported())
+
+
+def _begin(options: FitOptions, folder: Path) -> Path | None:
+    """Return the last whole checkpoint to go on from; ConfigError if it is of other options."""
+    asked = json.loads(json.dumps({**asdict(options), "resume": True}))
+    begun = folder / BEGUN
+    if not options.resume and folder.exists():
+        for path in folder.glob("checkpoint-*"):
+            shutil.rmtree(path)
+    elif begun.is_file():
+        before = json.loads(begun.read_text(encoding="utf-8"))
+        if other := [name for name in asked if before.get(name) != asked[name]]:
+            name = other[0]
+            raise ConfigError(
+                f"{folder}: this training was begun with {name} {before.get(name)!r}, now found {asked[name]!r}; "
+                "repeat the former options, begin anew (resume: false), or give another folder"
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    begun.write_text(json.dumps(asked), encoding="utf-8")
+    whole = [path for path in folder.glob("checkpoint-*") if (path / COMPLETE).is_file()]
+    for path in folder.glob("checkpoint-*"):
+        if path not in whole:  # a kill left it half written
+            shutil.rmtree(path)
+    return max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+
+
+def _trainer(
+    model: Foreign, data: Foreign, loss: Foreign, options: FitOptions, folder: Path, dev: Dev | None, *, first: bool
+) -> Foreign:
+    import torch
+    from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+    from transformers import PrinterCallback, ProgressCallback
+
+    class Trainer(SentenceTransformerTrainer):  # type: ignore[misc]
+        def add_model_card_callback(self, default_args_dict: Foreign) -> None:
+            """Add none: it asks the hub about the base, and our card is another."""
+
+    scored = {
+        "eval_strategy": "steps",
+        "eval_steps": options.eval_every,
+        "eval_on_start": first,
+        "load_best_model_at_end": True,
+        "metric_for_best_model": "eval_dev",
+        "greater_is_better": True,
+    }
+    arguments = SentenceTransformerTrainingArguments(
+        output_dir=str(folder),
+        max_steps=options.steps,
+        per_device_train_batch_size=options.batch,
+        learning_rate=options.rate,
+        lr_scheduler_type=options.schedule,
+        warmup_steps=round(options.warm_up * options.steps),
+        weight_decay=options.weight_decay,
+        seed=options.seed,
+        data_seed=options.seed,
+        bf16=mixed(options.bf16, torch),
+        use_cpu=str(model.device) == "cpu",
+        batch_sampler="no_duplicates" if options.no_duplicates else "batch_sampler",
+        router_mapping=dict(options.routes),
+        logging_steps=max(1, options.steps // POINTS),
+        logging_nan_inf_filter=False,
+        save_steps=options.eval_every,
+        save_total_limit=2,
+        dataloader_pin_memory=str(model.device) != "cpu",
+        report_to="none",
+        disable_tqdm=True,
+        **(scored if dev else {}),
+        **options.more,
+    )
+    made = Trainer(
+        model=model, args=arguments, train_dataset=data, loss=loss, evaluator=_evaluator(dev) if dev else None
+    )
+    for printing in (PrinterCallback, ProgressCallback):
+        made.remove_callback(printing)
+    return made
+
+
+def _evaluator(dev: Dev) -> Foreign:
+    """Return a dev score as the trainer calls it."""
+    from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
+
+    class Evaluator(SentenceEvaluator):  # type: ignore[misc]
+        def __call__(self, model: Foreign, *_places: Foreign, **_named: Foreign) -> dict[str, float]:
+            return {"dev": float(dev(model))}
+
+    return Evaluator()
+
+
+def _watcher(steps: int, progress: Progress) -> "TrainerCallback":
+    """Return what shows progress, marks whole checkpoints, and stops where the loss is no number."""
+    from transformers import TrainerCallback
+
+    class Watcher(TrainerCallback):
+        def on_step_end(self, args: Foreign, state: Foreign, control: Foreign, **_named: Foreign) -> None:  # noqa: ARG002
+            progress("training", steps, state.global_step)
+
+        def on_save(self, args: Foreign, state: Foreign, control: Foreign, **_named: Foreign) -> None:  # noqa: ARG002
+            (Path(args.output_dir) / f"checkpoint-{state.global_step}" / COMPLETE).touch()
+
+        def on_log(self, args: Foreign, state: Foreign, control: Foreign, **named: Foreign) -> None:  # noqa: ARG002
+            loss = named["logs"].get("loss", 0.0)
+            if not math.isfinite(loss):
+                raise RunFailed(
+                    f"{args.output_dir}: the loss is {loss} at step {state.global_step}, expected a number; "
+                    "lower the rate, or turn mixed precision off (bf16: false)"
+                )
+
+    return Watcher()
+
+
+@contextmanager
+def explained(folder: Path) -> Iterator[None]:
+    """Turn a full disk, which each library reports in its own class, into RunFailed."""
+    try:
+        yield
+    except Exception as error:
+        full = getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+        if not full and not any(word in str(error) for word in ("No space left", "os error 28", "File too large")):
+            raise
+        raise RunFailed(
+            f"{folder}: a checkpoint cannot be written, the disk is full ({str(error).splitlines()[0]}); free space "
+            "and repeat the command, which goes on from the last whole checkpoint"
+        ) from error
+
+
+def _curve(history: Sequence[Mapping[str, Any]], name: str) -> Curve:
+    """Return one value per step; a resumed training may have logged a step twice."""
+    return sorted({int(row["step"]): float(row[name]) for row in history if name in row}.items())

@@ -1,0 +1,190 @@
+"""Read triples to train on: what `curate train-set` wrote, or any table of queries, positives and negatives."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from curate.core.errors import DataError
+from curate.system.files import sha256
+
+LISTS = "triples.jsonl"
+QUERY = ("query", "anchor", "question", "sentence1")
+POSITIVE = ("positive", "positives", "pos", "answer", "sentence2")
+NEGATIVE = ("negative", "negatives", "neg")
+ENDINGS = (".jsonl", ".ndjson", ".json", ".parquet", ".csv", ".tsv")
+REMEDY = "name them query, positive and negative (also anchor, pos, neg, negative_1, negative_2, ...)"
+
+
+@dataclass(frozen=True)
+class TrainTriples:
+    """Queries with the documents that are relevant to them, and those that are not."""
+
+    place: Path
+    """The file that was read."""
+    digest: str
+    queries: Sequence[str]
+    """Different texts, in the order of the file."""
+    documents: Sequence[str]
+    """Different texts."""
+    positives: Sequence[Sequence[int]]
+    """Per query, numbers of documents."""
+    negatives: Sequence[Sequence[int]]
+    groups: Sequence[str]
+    """Per query, the column `group`; empty where there is none."""
+    notes: Sequence[str] = ()
+
+    @property
+    def pairs(self) -> int:
+        """Return how many queries and positives belong together."""
+        return sum(map(len, self.positives))
+
+
+def locate(place: Path) -> Path:
+    """Return the file of triples that a run, a folder or a path stands for; DataError if there is none."""
+    if place.is_file():
+        if place.suffix.lower() not in ENDINGS:
+            raise DataError(f"{place}: found the ending {place.suffix!r}, expected one of {', '.join(ENDINGS)}")
+        return place
+    if not place.exists():
+        raise DataError(
+            f"{place}: no such file or folder; give the triples of `curate train-set`, or a file of triples"
+        )
+    for folder in (place, place / "triples", place / "train_set" / "triples"):
+        if (folder / LISTS).is_file():
+            return folder / LISTS
+    raise DataError(
+        f"{place}: found no {LISTS} there, expected a folder that `curate train-set` wrote, or its run; make one with "
+        "`curate train-set`, or give a .jsonl, .parquet or .csv file of triples"
+    )
+
+
+def read(place: Path) -> TrainTriples:
+    """Return the triples of a run, a folder or a file; DataError names the row, what was found and what was expected.
+
+    A row is a query with its positive or a list of them, and its negatives: one, a list, or columns `negative_1` to
+    `negative_k`. Rows of one query are one query. A document that is relevant to a query is never its negative.
+    """
+    path = locate(place)
+    made = _Collected(path)
+    for line, row in _rows(path):
+        made.add(line, row)
+    return made.whole()
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield line, or row from 1, and its columns."""
+    if path.stat().st_size == 0:
+        raise DataError(f"{path}: the file is empty, expected triples; {REMEDY}")
+    if path.suffix.lower() in {".jsonl", ".ndjson", ".json"}:
+        yield from _of_json(path)
+        return
+    try:
+        if path.suffix.lower() == ".parquet":
+            table = pl.read_parquet(path)
+        else:
+            table = pl.read_csv(path, separator="\t" if path.suffix.lower() == ".tsv" else ",", infer_schema=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        why = str(error).splitlines()[0]
+        raise DataError(f"{path}: cannot be read ({why}); expected a table with a header") from error
+    first = 1 if path.suffix.lower() == ".parquet" else 2
+    yield from enumerate(table.iter_rows(named=True), start=first)
+
+
+def _of_json(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    with path.open(encoding="utf-8-sig") as stream:
+        try:
+            for number, line in enumerate(stream, start=1):
+                if line.strip():
+                    row = json.loads(line)
+                    if not isinstance(row, dict):
+                        raise DataError(f"{path}:{number}: found no object, expected one per line; {REMEDY}")
+                    yield number, row
+        except json.JSONDecodeError as error:
+            raise DataError(f"{path}:{number}: not valid JSON ({error.msg}); expected one object per line") from error
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}: not UTF-8 ({error.reason}); convert the file to UTF-8") from error
+
+
+class _Collected:
+    """Rows on their way to triples."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.documents: dict[str, int] = {}
+        self.positives: dict[str, dict[int, None]] = {}
+        self.negatives: dict[str, dict[int, None]] = {}
+        self.groups: dict[str, str] = {}
+        self.columns: tuple[str, str, list[str]] | None = None
+        self.bare = 0
+
+    def add(self, line: int, row: Mapping[str, Any]) -> None:
+        """Take a row over; DataError if it lacks a query or a positive."""
+        query_column, positive_column, negative_columns = self.columns = self.columns or self._layout(row)
+        query = _text(row.get(query_column))
+        positive = list(_texts(row.get(positive_column)))
+        negatives = [text for column in negative_columns for text in _texts(row.get(column))]
+        for name, found in ((query_column, query), (positive_column, positive)):
+            if not found:
+                raise DataError(
+                    f"{self.path}:{line}: found no text in {name}, expected one; fill it in or drop the row"
+                )
+        self.bare += not negatives
+        self._number(self.positives.setdefault(query, {}), positive)
+        self._number(self.negatives.setdefault(query, {}), negatives)
+        self.groups.setdefault(query, _text(row.get("group")))
+
+    def _number(self, held: dict[int, None], texts: Iterable[str]) -> None:
+        held.update(dict.fromkeys(self.documents.setdefault(text, len(self.documents)) for text in texts))
+
+    def _layout(self, row: Mapping[str, Any]) -> tuple[str, str, list[str]]:
+        """Return which columns hold query, positives and negatives."""
+        names = {name.strip().lower(): name for name in row}
+        query, positive = (next((names[n] for n in some if n in names), None) for some in (QUERY, POSITIVE))
+        negative = [raw for name, raw in names.items() if name in NEGATIVE or name.startswith("negative_")]
+        found = ", ".join(row) or "no column"
+        if query is None or positive is None:
+            lacking = " and ".join(n for n, c in (("queries", query), ("positives", positive)) if c is None)
+            raise DataError(f"{self.path}: found the columns {found}, expected one of {lacking}; {REMEDY}")
+        return query, positive, [name for name in negative if not name.endswith("_scores")]
+
+    def whole(self) -> TrainTriples:
+        """Return what was collected; DataError if there was nothing, or no side to tell apart."""
+        if not self.positives:
+            raise DataError(f"{self.path}: found no row, expected triples; {REMEDY}")
+        spared, negatives = 0, []
+        for query, held in self.positives.items():
+            wrong = self.negatives[query].keys() & held.keys()
+            spared += len(wrong)
+            negatives.append([number for number in self.negatives[query] if number not in wrong])
+        notes = [f"{spared:,} negatives are also positives of their query and were left out"] if spared else []
+        if self.bare:
+            notes.append(f"{self.bare:,} rows have no negative: they learn from the others of their batch alone")
+        return TrainTriples(
+            self.path,
+            sha256(self.path),
+            list(self.positives),
+            list(self.documents),
+            [list(held) for held in self.positives.values()],
+            negatives,
+            list(self.groups.values()),
+            notes,
+        )
+
+
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts of a cell: one, or a list of them, in JSON too as CSV files have it."""
+    if isinstance(value, str) and value.lstrip().startswith('["'):
+        with suppress(json.JSONDecodeError):  # then it is a text that begins so
+            value = json.loads(value)
+    for each in value if isinstance(value, Sequence) and not isinstance(value, str) else [value]:
+        if text := _text(each):
+            yield text
