@@ -150,6 +150,7 @@ def _of_mteb(name: str, place: _Place) -> EvaluatedModel:
 
 def _stock(name: str, revision: str, load: loading.Load, place: _Place) -> EvaluatedModel:
     """Return a model that mteb loads: a copy on every device."""
+    load = loading.explained(name, load)
 
     def loaded() -> Foreign:
         with waiting(place.progress, StepLabel(f"loading {name}")):

@@ -69,7 +69,10 @@ def by_hand(folder: Path, queries: pl.DataFrame, corpus: pl.DataFrame) -> dict[s
     models = ((SentenceTransformer(str(folder / "models" / name), device="cpu"), table) for name, table in texts)
     one, two = (unit(model.encode(table["text"].to_list())) for model, table in models)
     order = np.argsort(-(one @ two.T), axis=1, kind="stable")
-    return {query: [corpus["doc_id"][int(place)] for place in row] for query, row in zip(queries["query_id"], order)}
+    return {
+        query: [corpus["doc_id"][int(place)] for place in row]
+        for query, row in zip(queries["query_id"], order, strict=True)
+    }
 
 
 def test_a_run_with_two_models_asks_each_for_its_own_texts_and_keeps_both(folder: Path, asked: Asked) -> None:
@@ -85,8 +88,9 @@ def test_a_run_with_two_models_asks_each_for_its_own_texts_and_keeps_both(folder
     assert {role for role, _ in asked} == {"query"}, "another query model leaves the documents' vectors alone"
     kept = [pl.read_parquet(folder / "run" / "diversify" / f"{name}.parquet") for name in ("queries", "corpus")]
     expected = by_hand(folder, *kept)
-    pool = pl.read_parquet(folder / "run" / "pool" / "pool.parquet").drop_nulls("pair_rank").sort("pair_rank")
-    for (query,), rows in pool.group_by("query_id", maintain_order=True):
+    ranked = pl.read_parquet(folder / "run" / "pool" / "rankings.parquet").filter(retriever="pair").sort("rank")
+    assert ranked.height
+    for (query,), rows in ranked.group_by("query_id", maintain_order=True):
         assert rows["doc_id"].to_list()[:5] == expected[str(query)][:5]
 
 
