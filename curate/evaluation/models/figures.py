@@ -91,6 +91,7 @@ def _rows(board: Board) -> list[Json]:
             "beside": beside[places[id(scored)]],
             **_at_ten(scored),
             "queries_a_second": scored.queries_a_second,
+            "machine": scored.machine,
             "precision": scored.precision,
             "batch": scored.batch,
             "width": scored.width,
