@@ -72,7 +72,7 @@ def _letter(sign: str, language: str) -> str:
     return f"{{[}}U+{ord(sign):04X}{{]}}"
 
 
-ACCENTS = {"\u0300": r"\`", "\u0301": r"\'", "\u0302": r"\^", "\u0303": r"\~", "\u0308": r'\"', "\u0327": r"\c"}
+ACCENTS = {"\u0300": r"\`", "\u0301": r"\'", "\u0302": r"\^", "\u0303": r"\~", "\u0308": r"\"", "\u0327": r"\c"}
 
 
 def fragment(table: PaperTable, language: str) -> str:
@@ -80,7 +80,15 @@ def fragment(table: PaperTable, language: str) -> str:
     columns = "l" + "r" * (len(table.heads) - 1)
     rows = [" & ".join(_cell(cell, language) for cell in row) + r" \\" for row in table.rows]
     head = " & ".join(escaped(each, language) for each in table.heads) + r" \\"
-    lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+    lines = [
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        head,
+        r"\midrule",
+        *rows,
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
     body = "%\n".join(lines[:1]) + "\n" + "\n".join(lines[1:])
     if len(table.heads) >= WIDE or _width(table) > 95:
         body = f"\\resizebox{{\\textwidth}}{{!}}{{%\n{body}}}"
@@ -115,5 +123,7 @@ def _cell(cell: Shown, language: str) -> str:
 
 def _width(table: PaperTable) -> int:
     """Return about how many letters a row takes."""
-    lines = [[str(cell.shown() if isinstance(cell, Cell) else cell) for cell in row] for row in [table.heads, *table.rows]]
+    lines = [
+        [str(cell.shown() if isinstance(cell, Cell) else cell) for cell in row] for row in [table.heads, *table.rows]
+    ]
     return sum(max(len(line[at]) for line in lines) for at in range(len(table.heads)))

@@ -19,7 +19,9 @@ class Cell:
     best: bool = False
 
     @classmethod
-    def of(cls, figure: Mapping[str, Any] | None, digits: int = 2, factor: float = 1.0, *, best: bool = False) -> "Cell":
+    def of(
+        cls, figure: Mapping[str, Any] | None, digits: int = 2, factor: float = 1.0, *, best: bool = False
+    ) -> "Cell":
         """Return the cell of a figure as JSON has it: value, low, high; undefined for None."""
         found = figure or {"value": None}
         return cls(found["value"], found.get("low"), found.get("high"), digits, factor, best)
