@@ -55,7 +55,7 @@ WIDE = 7
 
 
 def escaped(text: str, language: str) -> str:
-    """Return a text that LaTeX prints as it is; of what pdfLaTeX has no letter the English variant prints the number."""
+    """Return a text that LaTeX prints as it is; for letters that pdfLaTeX lacks, English prints their numbers."""
     return "".join(_letter(each, language) for each in " ".join(text.split()))
 
 
@@ -76,7 +76,7 @@ ACCENTS = {"\u0300": r"\`", "\u0301": r"\'", "\u0302": r"\^", "\u0303": r"\~", "
 
 
 def fragment(table: PaperTable, language: str) -> str:
-    """Return a table as a float with caption and label, to be read by `\\input`."""
+    """Return a table as a float with caption and label, to be read by the document."""
     columns = "l" + "r" * (len(table.heads) - 1)
     rows = [" & ".join(_cell(cell, language) for cell in row) + r" \\" for row in table.rows]
     head = " & ".join(escaped(each, language) for each in table.heads) + r" \\"
