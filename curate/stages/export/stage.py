@@ -5,10 +5,10 @@ and `dropped` (queries left out, with the reason). The same run gives the same b
 written while `mask` lists places that still look like personal data in a text that would be.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -26,10 +26,10 @@ from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
-from curate.stages.export import graded_labels, shortcuts
+from curate.stages.export import graded_labels, growth, shortcuts
 from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from, made_of_kinds
-from curate.stages.facts import card_facts, circularity
+from curate.stages.facts import card_facts, circularity, parent
 from curate.stages.facts.reckoning import NO_POSITIVE, nothing_left
 from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus
 from curate.system.files import frame, read_json, write_table
@@ -80,7 +80,8 @@ def run(config: Config, context: Context) -> Report:
     benchmark, renamed = prefixed(benchmark)
     integrity.check(_counted(benchmark, context, "checking the corpus"))
     tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
-    _write(config, context, benchmark, renamed, partial(_made, config, context, judged, common))
+    grown = growth.growth(context, judged, positives)
+    _write(config, context, benchmark, renamed, partial(_made, config, context, judged, common), grown)
     left_out = _left_out(context, queries, short)
     write_table(context.out, "dropped", left_out)
     counts: dict[str, Json] = {
@@ -92,8 +93,10 @@ def run(config: Config, context: Context) -> Report:
         "overridden": context.done("resolve").facts["overridden"],
         "beyond": {name: fact for name, fact in context.done("resolve").facts.items() if name in ("accept", "settle")},
         "shortcuts": tried,
+        **({} if grown is None else {"grown": grown}),
     }
     notes = [*_notes(config, common, short, renamed, suspicious), *graded_labels.notes(benchmark), *warned]
+    notes += [f"not judged alike: {said}" for said in cast("Sequence[str]", (grown or {}).get("warnings", ()))]
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
@@ -168,6 +171,7 @@ def _write(
     benchmark: Benchmark,
     renamed: pl.DataFrame | None,
     made: Callable[..., dict[str, Json]],
+    grown: dict[str, Json] | None,
 ) -> None:
     """Write every format with its verdicts and its manifest, and the map of the ids that were renamed."""
     for name in config.formats:
@@ -176,7 +180,11 @@ def _write(
         held = alone(benchmark) if name in OF_CANDIDATES else benchmark
         EXPORTERS.load(name)(_counted(held, context, f"writing {name}"), folder)
         write_table(folder, "verdicts", held.verdicts.sort(PAIR))
-        manifest.write(folder, {**manifest.described(held, name), **made(held, prefixed=renamed is not None)})
+        body = {**manifest.described(held, name), **made(held, prefixed=renamed is not None)}
+        if grown is not None:
+            growth.write(folder, context, grown)
+            body["grown"] = grown
+        manifest.write(folder, body)
     if renamed is not None:
         renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
 
@@ -216,6 +224,7 @@ def fingerprint(config: Config, context: Context) -> Json:
         "told": card_facts.settings(context),
         "families": card_facts.families(context),
         "circular": circularity.checked(context),
+        **parent.identity(context.run),
     }
 
 
