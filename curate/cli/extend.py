@@ -50,10 +50,10 @@ def extend(
     with bars() as (work.progress, work.tell):
         folder, facts = extension.extend(work, order)
     data = {"run_folder": folder, **facts}
-    answer(data, _lines(run, folder, facts), as_json=as_json, warnings=facts["warnings"])
+    answer(data, _lines(folder, facts), as_json=as_json, warnings=facts["warnings"])
 
 
-def _lines(run: Path, folder: Path, facts: Mapping[str, Any]) -> Iterator[str]:
+def _lines(folder: Path, facts: Mapping[str, Any]) -> Iterator[str]:
     yield f"version {facts['version']}: {folder}"
     yield f"{facts['holes']:,} documents of the added systems were not judged before, and are now:"
     verdicts = ("relevant", "not relevant", "contested", "incomplete", "not positive")
@@ -67,4 +67,3 @@ def _lines(run: Path, folder: Path, facts: Mapping[str, Any]) -> Iterator[str]:
     yield f"labels of earlier pairs that changed: {facts['changed']:,}"
     for said in facts["warnings"]:
         yield f"not judged alike: {said}"
-    yield f"next: curate diff {run} {folder}"

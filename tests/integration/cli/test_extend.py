@@ -13,7 +13,7 @@ from curate.system.files import digests
 from tests.support import machine
 from tests.support.graded_panel import HELD, grades, judged, recorded, write_run
 from tests.support.pools import table
-from tests.support.runs import complaint, ran
+from tests.support.runs import complaint, curate, ran
 from tests.vendor import Vendor
 
 PAIR = ["query_id", "doc_id"]
@@ -108,7 +108,9 @@ def test_the_export_tells_what_changed_and_is_verified(grown: Grown) -> None:
         body = json.loads((folder / "MANIFEST.json").read_text("utf-8"))
         assert body["grown"]["parent"]["id"] == (grown.one / ".id").read_text("ascii")
         assert "CHANGES.md" in body["files"]
-    ran(grown.folder, "verify", "runs/panel-v2/export")
+    for name in ("beir", "trec"):
+        ran(grown.folder, "verify", f"runs/panel-v2/export/{name}")
+    assert "verified, but for" in curate(grown.folder, "verify", "runs/panel-v2/export/mteb").stdout
     assert not list((grown.one / "export").glob("*/CHANGES.md"))
 
 
