@@ -50,6 +50,7 @@ def of_task(
         "contested": _contested(task),
         "levels": corrected.levels(board, reviews),
         "verdicts": bool(task.verdicts),
+        "judged": task.kind.judged,
         "graded": bool(task.gains),
         "scores": rows[: len(board.scored)],
         "floors": rows[len(board.scored) :],
@@ -92,6 +93,10 @@ def _rows(board: Board) -> list[Json]:
             "queries_a_second": scored.queries_a_second,
             "precision": scored.precision,
             "batch": scored.batch,
+            "width": scored.width,
+            "weights": list(scored.weights),
+            "precision_check": scored.precision_check,
+            "inputs": list(scored.inputs),
             "metrics": dict(scored.metrics),
         }
         for scored, sort in order

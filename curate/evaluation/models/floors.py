@@ -19,7 +19,7 @@ from curate.evaluation.models.tasks import EvaluationTask
 from curate.stats.bootstrap import DIGITS
 from curate.system.files import read_json, write_json
 
-VERSION = 2
+VERSION = 3
 """Of what is kept; another one is scored again."""
 FLOORS = frozenset({"all-equal", "majority class", "random encoder"})
 """Names of those that know nothing; the others are shortcuts."""

@@ -13,11 +13,13 @@ WHY_NOT = (
 
 
 def levels(task: Figures) -> Iterator[str]:
-    """Yield the section on corrected scores; on a task without pairs in doubt nothing."""
+    """Yield the section on corrected scores; nothing on a task without pairs in doubt, or that no sample is of."""
     if not task["verdicts"]:
         return
-    yield "\n### Levels\n"
     found = task["levels"]
+    if not found and not task["judged"]:
+        return
+    yield "\n### Levels\n"
     if not found:
         yield (
             "No level: nobody has read what these models found, so no score above says how good a model is, only which "
