@@ -52,6 +52,16 @@ def growth(context: Context, judged: pl.DataFrame, positives: pl.DataFrame) -> d
     return {**facts, "warnings": list(_warnings(facts))}
 
 
+def fact(grown: Mapping[str, Any] | None) -> dict[str, Json]:
+    """Return what a run grew by as a fact of the stage; none for a first version."""
+    return {} if grown is None else {"grown": dict(grown)}
+
+
+def notes(grown: Mapping[str, Any] | None) -> list[str]:
+    """Return what is said of labels that were not judged alike."""
+    return [] if grown is None else [f"not judged alike: {said}" for said in grown["warnings"]]
+
+
 def _counts(verdicts: pl.DataFrame) -> dict[str, Json]:
     return {name: int((verdicts["verdict"] == name).sum()) for name in VERDICTS}
 

@@ -5,10 +5,10 @@ and `dropped` (queries left out, with the reason). The same run gives the same b
 written while `mask` lists places that still look like personal data in a text that would be.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import polars as pl
 
@@ -85,7 +85,7 @@ def run(config: Config, context: Context) -> Report:
     left_out = _left_out(context, queries, short)
     write_table(context.out, "dropped", left_out)
     counts: dict[str, Json] = {
-        **_counts(benchmark),
+        **_counts(benchmark, grown),
         "rerank_negatives_by_best_grade": mix,
         "rerank_agreement": agreed["rerank"],
         "formats": list(config.formats),
@@ -93,10 +93,8 @@ def run(config: Config, context: Context) -> Report:
         "overridden": context.done("resolve").facts["overridden"],
         "beyond": {name: fact for name, fact in context.done("resolve").facts.items() if name in ("accept", "settle")},
         "shortcuts": tried,
-        **({} if grown is None else {"grown": grown}),
     }
-    notes = [*_notes(config, common, short, renamed, suspicious), *graded_labels.notes(benchmark), *warned]
-    notes += [f"not judged alike: {said}" for said in cast("Sequence[str]", (grown or {}).get("warnings", ()))]
+    notes = [*_notes(config, common, short, renamed, suspicious, grown), *graded_labels.notes(benchmark), *warned]
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
@@ -146,13 +144,14 @@ def _suspicious(context: Context, queries: pl.Series, removed: frozenset[str]) -
     return privacy_guard.stop("export", left.filter(asked | found), context)
 
 
-def _counts(benchmark: Benchmark) -> dict[str, Json]:
+def _counts(benchmark: Benchmark, grown: dict[str, Json] | None) -> dict[str, Json]:
     return {
         "queries": len(benchmark.queries),
         "corpus": len(benchmark.corpus),
         "qrels": len(benchmark.qrels),
         "rerank_queries": benchmark.candidates["query_id"].n_unique(),
         "rerank_candidates": len(benchmark.candidates),
+        **growth.fact(grown),
     }
 
 
@@ -195,7 +194,12 @@ def _counted(benchmark: Benchmark, context: Context, label: str) -> Benchmark:
 
 
 def _notes(
-    config: Config, common: Mapping[str, Any], short: list[str], renamed: pl.DataFrame | None, suspicious: int
+    config: Config,
+    common: Mapping[str, Any],
+    short: list[str],
+    renamed: pl.DataFrame | None,
+    suspicious: int,
+    grown: Mapping[str, Json] | None,
 ) -> list[str]:
     notes = [f"WARNING: {said}" for said in common["warnings"]]
     if suspicious:
@@ -204,7 +208,7 @@ def _notes(
         notes.append(f"{len(short):,} queries are in no reranking: under {config.rerank.negatives} negatives")
     if renamed is not None:
         notes.append("ids of queries and documents met, so all got prefixes; see renamed_ids.tsv")
-    return notes
+    return [*notes, *growth.notes(grown)]
 
 
 def fingerprint(config: Config, context: Context) -> Json:
