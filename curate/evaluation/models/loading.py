@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from curate.core.errors import ConfigError
+from curate.evaluation.models.batches import out_of_memory
 from curate.evaluation.models.tasks import Foreign, imported
 
 Load = Callable[[str | None, str], Foreign]
@@ -43,6 +45,27 @@ def by_name(name: str) -> Load:
         return meta.load_model(device=device, model_kwargs={**kept, "dtype": dtype})
 
     return load
+
+
+def explained(name: str, load: Load) -> Load:
+    """Return the same, with a ConfigError that names the model if its files are broken or its code fails.
+
+    Memory that ends is left as it is: a smaller copy or another device may do.
+    """
+
+    def loaded(device: str | None, dtype: str) -> Foreign:
+        try:
+            return load(device, dtype)
+        except Exception as error:  # of any library that reads the files, or of the model's own code
+            if out_of_memory(error):
+                raise
+            why = (str(error).splitlines() or [type(error).__name__])[0]
+            raise ConfigError(
+                f"--models {name}: cannot be loaded ({why}); copy or download its folder again, or leave it out; what "
+                "was scored before it is kept"
+            ) from error
+
+    return loaded
 
 
 def takes_dtype(meta: Foreign) -> bool:

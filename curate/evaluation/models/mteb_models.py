@@ -18,6 +18,7 @@ from curate.evaluation.models.searcher import Searcher
 from curate.evaluation.models.tasks import Foreign, imported
 from curate.evaluation.models.vector_models import CutModel, StockModel, VectorModel
 from curate.retrieval.encoders import ENCODERS, UNDEFINED
+from curate.retrieval.encoders.asymmetric import with_named_sides
 from curate.retrieval.encoders.dense import Config as DenseConfig
 from curate.retrieval.encoders.dense import DenseEncoder
 from curate.retrieval.retrievers.bm25 import Bm25, Config
@@ -124,7 +125,7 @@ def _model(name: str, definitions: Mapping[str, Settings], place: _Place) -> Eva
 
 
 def _ours(name: str, definitions: Mapping[str, Settings], place: _Place) -> EvaluatedModel:
-    settings = dict(definitions.get(name, {}))
+    settings = dict(with_named_sides(definitions.get(name, {}), definitions))
     make = ENCODERS.load(str(settings.pop("kind", name)))
     checked = check(import_module(make.__module__).Config, settings, f"encoders.{name}")
     load = lambda: OurModel(make(name, checked), loading.local_meta(name), place.progress, place.sizes(name))  # noqa: E731
@@ -149,6 +150,7 @@ def _of_mteb(name: str, place: _Place) -> EvaluatedModel:
 
 def _stock(name: str, revision: str, load: loading.Load, place: _Place) -> EvaluatedModel:
     """Return a model that mteb loads: a copy on every device."""
+    load = loading.explained(name, load)
 
     def loaded() -> Foreign:
         with waiting(place.progress, StepLabel(f"loading {name}")):

@@ -1,6 +1,7 @@
 """Encoders of this package and of pipelines, as mteb asks them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from curate.evaluation.models.batches import BatchSizes
 from curate.evaluation.models.tasks import Foreign
 from curate.evaluation.models.text_inputs import ROLES, ModelInput, SeenTexts, probe, seen_texts
 from curate.evaluation.models.vector_models import TextBatch, VectorModel
+from curate.retrieval.encoders.asymmetric import Asymmetric
 from curate.retrieval.encoders.dense import DenseEncoder
 from curate.retrieval.vectors import GROUP, CachedEncoder, default_folder
 from curate.stages.context import home
@@ -61,19 +63,29 @@ class OurModel(VectorModel):
 
     def given(self, batch: TextBatch) -> ModelInput:
         """Return how the encoder reads these texts, as far as it says."""
-        if isinstance(self.encoder, DenseEncoder):
-            with self.encoder.borrowed() as weights:
-                return probe(_AsStock(self.encoder, weights), batch.task_metadata, batch.prompt_type)
-        prompts = getattr(self.encoder, "prompts", None)
-        route = None if batch.role else getattr(self.encoder, "sts_route", None)
-        return ModelInput(prompts is not None, (prompts or {}).get(_role(batch.role)) or None, route)
+        encoder, side = self._reader(batch.role)
+        if isinstance(encoder, DenseEncoder):
+            with encoder.borrowed() as weights:
+                found = probe(_AsStock(encoder, weights), batch.task_metadata, batch.prompt_type)
+        else:
+            prompts = getattr(encoder, "prompts", None)
+            found = ModelInput(prompts is not None, (prompts or {}).get(_role(batch.role)) or None)
+        return replace(found, encoder_side=side)
 
     def look(self, given: ModelInput, batch: TextBatch) -> SeenTexts:
         """Return what is put in, to be written down."""
-        if not isinstance(self.encoder, DenseEncoder):
+        encoder, _ = self._reader(batch.role)
+        if not isinstance(encoder, DenseEncoder):
             return seen_texts(None, given, batch.role, batch.texts)
-        with self.encoder.borrowed() as weights:
-            return seen_texts(_AsStock(self.encoder, weights), given, batch.role, batch.texts)
+        with encoder.borrowed() as weights:
+            return seen_texts(_AsStock(encoder, weights), given, batch.role, batch.texts)
+
+    def _reader(self, role: str) -> tuple[Encoder, str | None]:
+        """Return the encoder that reads texts of a role, and which side it is where there are two."""
+        if not isinstance(self.encoder, Asymmetric):
+            return self.encoder, None
+        side = _role(role) if role else self.encoder.sts_route
+        return self.encoder.side(side), side
 
     def kept_rows(self, batch: TextBatch, given: ModelInput) -> Vectors:  # noqa: ARG002 - the encoder has one prompt
         """Return rows from the cache that runs fill too."""

@@ -1,6 +1,6 @@
 """Section of an evaluation's page on what the models were given: prompt, longest input, cut texts, and precision."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from curate.evaluation.models.mteb_models import OWN
 from curate.evaluation.models.page_tables import Figures, table
@@ -20,6 +20,7 @@ def inputs(task: Figures) -> Iterator[str]:
         "\nLengths are in tokens; the share cut is that of texts longer than the model reads, its prompt included, of "
         "4,096 texts at most. A prompt that a model should have and has not here costs it more than most models differ."
     )
+    yield from _unseen(task["scores"])
     if checked := [each for each in task["scores"] if each["precision_check"]]:
         yield "\nVectors compared with those of the same weights in float32 (cosine, .999 is the least):\n"
         yield table(
@@ -34,6 +35,30 @@ def inputs(task: Figures) -> Iterator[str]:
                 for each in checked
             ]
         )
+
+
+def _unseen(scores: Sequence[Figures]) -> Iterator[str]:
+    """Yield which models were not compared with float32, and which cannot be looked into."""
+    vectors = [each for each in scores if each["inputs"]]
+    whole = {each["model"] for each in vectors}
+    left = [
+        each["model"]
+        for each in vectors
+        if each["precision"] != "float32" and not each["precision_check"] and not _cut_out(each["model"], whole)
+    ]
+    if left:
+        yield f"\nNot compared with float32: {', '.join(left)}, whose own code or settings choose the precision."
+    own = [each for each in vectors if each["precision"] == OWN]
+    if blind := [each["model"] for each in own if not all(seen["known"] for seen in each["inputs"])]:
+        yield (
+            f"\n{', '.join(blind)}: loaded by code of the model's makers: prompts and lengths cannot be seen; vectors "
+            "of documents are kept per task, and a document of two tasks is encoded twice."
+        )
+
+
+def _cut_out(name: str, whole: Collection[str]) -> bool:
+    """Say whether a model is another one's first coordinates, as NAME@WIDTH is."""
+    return name.rpartition("@")[0] in whole
 
 
 def _rows(each: Figures) -> Iterator[dict[str, object]]:

@@ -157,6 +157,6 @@ def _routes(found: Scored, task: EvaluationTask) -> Iterator[str]:
         if each["route"] and each["role"] == ROLES[""]:
             what = "both sentences" if task.kind.mteb.type == "STS" else "all sentences"
             yield (
-                f"{task.name}: {found.model} encodes {what} by its {each['route']} side, as it does texts without a "
-                "role; the other side is not scored there"
+                f"{task.name}: {found.model} encodes {what} by its {each['route']} side, the route of texts "
+                "without a role; the other side is not scored there"
             )

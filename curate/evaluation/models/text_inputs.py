@@ -34,6 +34,8 @@ class ModelInput:
     """None where nothing is put in front."""
     route: str | None = None
     """Side of a model of several sides (Router) that reads these texts."""
+    encoder_side: str | None = None
+    """Encoder of two (`asymmetric`) that reads these texts; its model may have routes of its own."""
     max_length: int | None = None
     """In tokens; None without a limit, or where it is not known."""
     named: tuple[tuple[str, str], ...] = ()
@@ -97,15 +99,14 @@ def seen_texts(model: Foreign, given: ModelInput, role: str, texts: Sequence[str
     """Return a role's texts as a model reads them, with the share that it cuts."""
     weights = _weights(model)
     looked, cut = (0, None) if weights is None else _cut(_side(weights, given.route), given, texts)
-    return SeenTexts(
-        ROLES.get(role, role), given.prompt, given.max_length, given.route, given.known, len(texts), looked, cut
-    )
+    route = given.encoder_side or given.route
+    return SeenTexts(ROLES.get(role, role), given.prompt, given.max_length, route, given.known, len(texts), looked, cut)
 
 
 def input_of(weights: Foreign, task: str | None, prompt: str | None) -> ModelInput:
     """Return how a sentence-transformers model reads texts of a task (query, document or None) with this prompt."""
     route = _route(weights, task)
-    return ModelInput(True, prompt or None, route, _limit(_side(weights, route)))
+    return ModelInput(True, prompt or None, route, max_length=_limit(_side(weights, route)))
 
 
 def sides(weights: Foreign) -> Iterator[Foreign]:
@@ -141,7 +142,8 @@ def _input(weights: Foreign, text: str, named: Mapping[str, Any]) -> ModelInput:
     before = text.removesuffix(".")
     route = _route(weights, named.get("task"))
     rest = sorted((key, repr(value)) for key, value in named.items() if key not in ANY | {"prompt", "prompt_name"})
-    return ModelInput(True, f"{prompt or ''}{before}" or None, route, _limit(_side(weights, route)), tuple(rest))
+    length = _limit(_side(weights, route))
+    return ModelInput(True, f"{prompt or ''}{before}" or None, route, max_length=length, named=tuple(rest))
 
 
 def _route(weights: Foreign, task: str | None) -> str | None:

@@ -176,7 +176,7 @@ class StockModel(VectorModel):
         texts, cached = self._cached[key]
         texts.batch = batch
         role: Role = "document" if batch.role == "document" else "query"
-        if self.sizes.grows and cached.missing(keys_of(batch.texts, role)):
+        if self.sizes.grows and cached.missing(keys_of(batch.texts, role), role):
             self._prepare(batch)
         return cached.encode(batch.texts, role)
 

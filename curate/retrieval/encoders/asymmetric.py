@@ -1,13 +1,13 @@
 """Two encoders of one width: queries by one model, documents by another whose space it was trained to share."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from threading import Semaphore
 
 from pydantic import JsonValue
 
-from curate.core.config import Section, check, digest
+from curate.core.config import Section, Settings, check, digest
 from curate.core.errors import ConfigError, suggestion
 from curate.core.protocols import Encoder, Vectors
 from curate.core.records import Role
@@ -20,10 +20,13 @@ SIDES: tuple[Role, ...] = ("query", "document")
 
 
 class Config(Section):
-    """Which encoder each role has: the name of one with its defaults, such as `use`, or its kind and settings."""
+    """Which encoder each role has: the name of one with its defaults, such as `use`, or its kind and settings.
+
+    Where a pipeline is at hand, a name may be that of another encoder of it: see `with_named_sides`.
+    """
 
     query: str | dict[str, JsonValue]
-    """Encoder of queries, for example `{kind: dense, model: FOLDER}`."""
+    """Encoder of queries, for example `{kind: dense, model: FOLDER}`, or the name of another of the pipeline."""
     document: str | dict[str, JsonValue]
     """Encoder of documents, whose vectors have the same length."""
 
@@ -31,7 +34,8 @@ class Config(Section):
 class Asymmetric:
     """Encode queries by one encoder and documents by another.
 
-    The revision is made of both sides' revisions. Texts leave this machine if either side sends them.
+    The revision is made of both sides' revisions; `revisions` has each one's, so that vectors of documents outlive a
+    change of the query model. Texts leave this machine if either side sends them.
     """
 
     sts_route: Role = "query"
@@ -39,13 +43,16 @@ class Asymmetric:
 
     def __init__(self, name: str, config: Config) -> None:
         self.name, self.config = name, config
-        kinds, self.sides = [], dict[Role, Encoder]()
-        for role in SIDES:
-            kind, self.sides[role] = _side(f"{name}.{role}", getattr(config, role))
-            kinds.append(kind)
-        self.revision = digest([kinds, [self.sides[role].revision for role in SIDES]])[:16]
+        made = {role: _side(f"{name}.{role}", getattr(config, role)) for role in SIDES}
+        self.sides = {role: side for role, (_, side) in made.items()}
+        self.revisions = {role: digest([kind, side.revision])[:16] for role, (kind, side) in made.items()}
+        self.revision = digest(self.revisions)[:16]
         remote = any(egress.declared(side) == "remote" for side in self.sides.values())
         self.egress: Egress = "remote" if remote else "local"
+
+    def side(self, role: Role) -> Encoder:
+        """Return the encoder of a role's texts."""
+        return self.sides[role]
 
     def __reduce__(self) -> tuple[type["Asymmetric"], tuple[str, Config]]:
         return type(self), (self.name, self.config)  # a copy in another process loads its models there
@@ -95,6 +102,14 @@ class Asymmetric:
     def _gates(self) -> dict[Role, Semaphore]:
         """Return what keeps more threads out of a side than it takes."""
         return {role: Semaphore(_lanes(side)) for role, side in self.sides.items()}
+
+
+def with_named_sides(settings: Settings, definitions: Mapping[str, Settings]) -> Settings:
+    """Return an encoder's settings; sides of an `asymmetric` that name another of the definitions have its settings."""
+    if settings.get("kind") != KIND:
+        return settings
+    named = {role: side for role in SIDES if isinstance(side := settings.get(role), str) and side in definitions}
+    return {**settings, **{role: {"kind": name, **definitions[name]} for role, name in named.items()}}
 
 
 def _lanes(side: Encoder) -> int:

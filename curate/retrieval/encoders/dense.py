@@ -153,7 +153,7 @@ class DenseEncoder:
                 trust_remote_code=config.trust_remote_code,
                 model_kwargs={"dtype": self.dtype},
             )
-        except (OSError, ValueError) as error:
+        except Exception as error:  # broken weights end in an error of the library that reads them
             raise self._wrong("model", _first_line(error)) from error
         if config.max_length is not None and not limit_length(model, config.max_length):
             raise ConfigError(

@@ -26,10 +26,10 @@ from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
-from curate.stages.export import graded_labels, shortcuts
+from curate.stages.export import graded_labels, growth, shortcuts
 from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from, made_of_kinds
-from curate.stages.facts import card_facts, circularity
+from curate.stages.facts import card_facts, circularity, parent
 from curate.stages.facts.reckoning import NO_POSITIVE, nothing_left
 from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus
 from curate.system.files import frame, read_json, write_table
@@ -49,6 +49,7 @@ def run(config: Config, context: Context) -> Report:
     if graded is not None:
         positives = positives.join(graded.filter(pl.col("score") > 0), on="query_id", how="semi")
     queries = _with_a_positive(context, positives)
+    lost = _lost(verdicts, queries)
     verdicts = verdicts.join(queries, on="query_id", how="semi")
     tables = _of_kinds(context, removed)
     asked = pl.concat([queries["query_id"], *(ids for each in tables.values() for ids in _queries_of(each))])
@@ -80,11 +81,13 @@ def run(config: Config, context: Context) -> Report:
     benchmark, renamed = prefixed(benchmark)
     integrity.check(_counted(benchmark, context, "checking the corpus"))
     tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
-    _write(config, context, benchmark, renamed, partial(_made, config, context, judged, common))
+    grown = growth.growth(context, judged, positives)
+    made = partial(_made, config, context, judged, common, lost)
+    _write(config, context, benchmark, renamed, made, grown)
     left_out = _left_out(context, queries, short)
     write_table(context.out, "dropped", left_out)
     counts: dict[str, Json] = {
-        **_counts(benchmark),
+        **_counts(benchmark, grown),
         "rerank_negatives_by_best_grade": mix,
         "rerank_agreement": agreed["rerank"],
         "formats": list(config.formats),
@@ -93,7 +96,7 @@ def run(config: Config, context: Context) -> Report:
         "beyond": {name: fact for name, fact in context.done("resolve").facts.items() if name in ("accept", "settle")},
         "shortcuts": tried,
     }
-    notes = [*_notes(config, common, short, renamed, suspicious), *graded_labels.notes(benchmark), *warned]
+    notes = [*_notes(config, common, short, renamed, suspicious, grown), *graded_labels.notes(benchmark), *warned]
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
@@ -143,23 +146,31 @@ def _suspicious(context: Context, queries: pl.Series, removed: frozenset[str]) -
     return privacy_guard.stop("export", left.filter(asked | found), context)
 
 
-def _counts(benchmark: Benchmark) -> dict[str, Json]:
+def _counts(benchmark: Benchmark, grown: dict[str, Json] | None) -> dict[str, Json]:
     return {
         "queries": len(benchmark.queries),
         "corpus": len(benchmark.corpus),
         "qrels": len(benchmark.qrels),
         "rerank_queries": benchmark.candidates["query_id"].n_unique(),
         "rerank_candidates": len(benchmark.candidates),
+        **growth.fact(grown),
     }
 
 
+def _lost(verdicts: pl.DataFrame, queries: pl.DataFrame) -> dict[str, Json]:
+    """Return how many judged queries no export holds, for want of a relevant document, and their pairs."""
+    gone = verdicts.join(queries, on="query_id", how="anti")
+    contested = gone.filter(pl.col("verdict") == "contested")
+    return {"queries": gone["query_id"].n_unique(), "pairs": len(gone), "contested": len(contested)}
+
+
 def _made(
-    config: Config, context: Context, judged: pl.DataFrame, common: Json, held: Benchmark, *, prefixed: bool
+    config: Config, context: Context, judged: pl.DataFrame, common: Json, lost: Json, held: Benchmark, *, prefixed: bool
 ) -> dict[str, Json]:
     """Return what the manifest says of how the labels that one format holds were made."""
     labels = made_from(context, held, judged, config, prefixed=prefixed)
     judges: dict[str, Json] = {**circularity.of_judges(context)}
-    return {"labels": labels, "dependence": common, "judges": judges, **made_of_kinds(context, held)}
+    return {"labels": labels, "lost": lost, "dependence": common, "judges": judges, **made_of_kinds(context, held)}
 
 
 def _write(
@@ -168,6 +179,7 @@ def _write(
     benchmark: Benchmark,
     renamed: pl.DataFrame | None,
     made: Callable[..., dict[str, Json]],
+    grown: dict[str, Json] | None,
 ) -> None:
     """Write every format with its verdicts and its manifest, and the map of the ids that were renamed."""
     for name in config.formats:
@@ -176,7 +188,11 @@ def _write(
         held = alone(benchmark) if name in OF_CANDIDATES else benchmark
         EXPORTERS.load(name)(_counted(held, context, f"writing {name}"), folder)
         write_table(folder, "verdicts", held.verdicts.sort(PAIR))
-        manifest.write(folder, {**manifest.described(held, name), **made(held, prefixed=renamed is not None)})
+        body = {**manifest.described(held, name), **made(held, prefixed=renamed is not None)}
+        if grown is not None:
+            growth.write(folder, context, grown)
+            body["grown"] = grown
+        manifest.write(folder, body)
     if renamed is not None:
         renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
 
@@ -187,7 +203,12 @@ def _counted(benchmark: Benchmark, context: Context, label: str) -> Benchmark:
 
 
 def _notes(
-    config: Config, common: Mapping[str, Any], short: list[str], renamed: pl.DataFrame | None, suspicious: int
+    config: Config,
+    common: Mapping[str, Any],
+    short: list[str],
+    renamed: pl.DataFrame | None,
+    suspicious: int,
+    grown: Mapping[str, Json] | None,
 ) -> list[str]:
     notes = [f"WARNING: {said}" for said in common["warnings"]]
     if suspicious:
@@ -196,7 +217,7 @@ def _notes(
         notes.append(f"{len(short):,} queries are in no reranking: under {config.rerank.negatives} negatives")
     if renamed is not None:
         notes.append("ids of queries and documents met, so all got prefixes; see renamed_ids.tsv")
-    return notes
+    return [*notes, *growth.notes(grown)]
 
 
 def fingerprint(config: Config, context: Context) -> Json:
@@ -216,6 +237,7 @@ def fingerprint(config: Config, context: Context) -> Json:
         "told": card_facts.settings(context),
         "families": card_facts.families(context),
         "circular": circularity.checked(context),
+        **parent.identity(context.run),
     }
 
 
@@ -261,4 +283,4 @@ def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.D
 
 
 AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", *stages())
-STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=stages(), version=10)
+STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=stages(), version=11)

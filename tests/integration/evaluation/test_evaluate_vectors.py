@@ -1,6 +1,7 @@
 """Vectors of evaluated models: kept, cut, in a precision that is checked, in batches that fit, through a side."""
 
 import gc
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -219,6 +220,23 @@ def test_a_killed_evaluation_goes_on_behind_the_last_model_and_task(
         ["small-retrieval:", "bm25"],
         ["small-reranking:", "bm25"],
     ]
+
+
+def test_a_broken_model_is_named_and_the_work_of_the_one_before_is_kept(
+    folder: Path, tiny: Path, tmp_path: Path
+) -> None:
+    broken = shutil.copytree(tiny, tmp_path / "broken")
+    (broken / "model.safetensors").write_bytes(b"\x10\0\0\0\0\0\0\0{broken")
+    for dtype in ("float32", "bfloat16"):
+        with pytest.raises(
+            ConfigError, match=r"--models .*broken: cannot be loaded \(.*what was scored before it is kept"
+        ):
+            scores(folder / "retrieval", tiny, broken, dtype=dtype)
+    with pytest.raises(ConfigError, match=r"encoders\.b\.model: .*broken' cannot be used"):
+        DenseEncoder("b", Config(model=str(broken), device="cpu")).load()
+    told: list[str] = []
+    scores(folder / "retrieval", tiny, tell=told.append)
+    assert [line.endswith("(scored before)") for line in told] == [True]
 
 
 def test_one_model_is_in_memory_at_a_time(folder: Path, tiny: Path, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_a_dense_encoder_is_timed_under_its_own_precision(folder: Path, tmp_path
     [retrieval, *_], texts = tasks.in_folder(folder), ["What is it?"]
     model = saved(tmp_path / "tiny")
     half: dict[str, Any] = {"kind": "dense", "model": str(model), "dtype": "bfloat16", "max_length": 16}
-    sides = {"kind": "asymmetric", "query": half, "document": {**half, "dtype": "float32"}}
+    sides: dict[str, Any] = {"kind": "asymmetric", "query": half, "document": {**half, "dtype": "float32"}}
     [made] = named(["mine"], {"mine": sides if pair else half}, "cpu")
     timed = of_model(made, retrieval, texts)
     assert (timed.device, timed.dtypes, timed.max_length) == ("cpu", ["bfloat16"], 16)
