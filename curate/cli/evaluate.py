@@ -17,6 +17,13 @@ Several = Annotated[
     list[str] | None,
     typer.Option("--models", "-m", help="bm25, an encoder, a folder, or the name of a model; separated by commas."),
 ]
+Device = Annotated[
+    str | None, typer.Option(help="cpu, cuda, cuda:1, or several separated by commas; default: every GPU.")
+]
+Dtype = Annotated[
+    str, typer.Option(help="auto (bfloat16 where the GPU has it), float32, bfloat16 or float16.", metavar="DTYPE")
+]
+Dims = Annotated[str | None, typer.Option(help="Widths such as 768,512,256: vectors are cut to them and scored again.")]
 
 
 @reporting
@@ -50,7 +57,9 @@ def evaluate(
     against: Annotated[
         str | None, typer.Option(help="Model to test every other one against, with Holm over these pairs alone.")
     ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:1; a GPU computes in half precision.")] = None,
+    device: Device = None,
+    dtype: Dtype = "auto",
+    dims: Dims = None,
     speed: Annotated[
         bool, typer.Option("--speed", help="Time the models in turn on the queries, search apart.")
     ] = False,
@@ -65,12 +74,13 @@ def evaluate(
     from curate.cli.progress import bars
     from curate.evaluation.models import evaluate as evaluating
     from curate.evaluation.models.comparison import ComparisonOptions
+    from curate.evaluation.models.rounds import widths_of
 
     named = [name for each in [*(models or []), *(others or [])] for name in each.split(",") if name]
     old = [name for each in legacy or [] for name in each.split(",") if name]
     more = ComparisonOptions(average or (), results or (), against)
     order = evaluating.EvaluationOptions(folder, named, old, baselines, device, out, reviews, floors=floors)
-    order = replace(order, speed=speed_queries if speed else None, compared=more)
+    order = replace(order, speed=speed_queries if speed else None, compared=more, dtype=dtype, dims=widths_of(dims))
     with bars() as (progress, tell):
         found = evaluating.evaluate(order, tell, progress)
     answer(found, _text(found), as_json=as_json, warnings=found["notes"])
@@ -89,7 +99,7 @@ def _text(found: Figures) -> Iterator[str]:
         if levels := task["levels"]:
             known = [each for each in levels["models"] if each["precision_at_10"]]
             yield f"{task['name']}: {', '.join(map(_level, known)) or 'no model'} by the sample {levels['sample']}"
-        elif task["verdicts"]:
+        elif task["verdicts"] and task["judged"]:
             yield f"{task['name']}: no level: nobody read the top tens; `curate review export --for-scores` draws them"
         if against := task["against_floors"]:
             above = sum(each["above"] for each in against["models"])

@@ -53,7 +53,8 @@ class Encoder(Protocol):
     One that several threads may use at once, as with several GPUs, says how many in an attribute `lanes`. One whose
     weights take seconds to load has a method `load`, which is called, perhaps more than once, before texts are encoded.
     One that makes the same rows of few texts at a time, whatever their neighbours are, says in `step` of how many:
-    progress is shown after each step.
+    progress is shown after each step. One whose queries and documents are not changed by the same things gives a
+    revision per role in `revisions`: the cache then keeps one role's rows while the other's change.
     """
 
     name: str

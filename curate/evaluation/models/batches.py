@@ -1,66 +1,57 @@
-"""Largest batch that a GPU's memory holds, found by doubling: with it a model is fastest."""
+"""How many texts a model is given at once: the largest batch that memory holds, and half of it when memory runs out."""
 
 from collections.abc import Callable
 from time import monotonic
+from typing import TypeVar
 
-import numpy as np
-
-from curate.evaluation.models.tasks import Foreign
-
+Result = TypeVar("Result")
 FIRST, LARGEST = 32, 1024
+MEMORY = ("out of memory", "can't allocate memory", "cannot allocate memory")
+"""What torch says, in errors of a general class, of other devices than CUDA."""
 
 
-class Growing:
-    """A model of mteb's whose `encode` chooses the size of its batches: the largest that held the longest texts.
+class BatchSizes:
+    """The batch sizes of one model, by role: queries are shorter than documents and have a size of their own."""
 
-    Queries and documents, which are longer, have sizes of their own. Rows come back as float32 from weights of any
-    precision.
-    """
+    def __init__(self, name: str, tell: Callable[[str], None], *, grows: bool = False) -> None:
+        """Prepare sizes of 32; with `grows` the largest is looked for first, which pays on a GPU alone."""
+        self.name, self.grows, self._tell = name, grows, tell
+        self.sizes: dict[str, int] = {}
+        self.lost: dict[str, float] = {}
+        """Seconds by role spent on finding sizes and on batches that did not fit, which are no part of a model's speed.
+        """
 
-    def __init__(self, model: Foreign) -> None:
-        self.model, self.mteb_model_meta = model, model.mteb_model_meta
-        self.sizes: dict[object, int] = {}
-        self.trying = 0.0
-        """Seconds spent on finding sizes for queries, which are no part of a model's speed."""
+    def prepare(self, role: str, texts: int, longest: Callable[[int], object]) -> None:
+        """Find the size of a role's batches, once; `longest` encodes so many of the longest texts."""
+        if not self.grows or role in self.sizes:
+            return
+        start = monotonic()
+        self.sizes[role] = largest(longest, texts)
+        self._lose(role, start)
 
-    def encode(self, inputs: Foreign, **named: Foreign) -> Foreign:
-        """Return the rows of all inputs; after an `OutOfMemoryError` with batches half as large."""
-        from torch.utils.data import DataLoader
+    def fitting(self, role: str, run: Callable[[int], Result], first: int = FIRST) -> Result:
+        """Return what `run` makes with batches of some size, halved, which is told, as often as memory runs out."""
+        while True:
+            size, start = self.sizes.setdefault(role, first), monotonic()
+            try:
+                return run(size)
+            except Exception as error:
+                if not out_of_memory(error) or size == 1:
+                    raise
+            _give_back()
+            self._lose(role, start)
+            half = size // 2
+            if self.sizes[role] > half:  # another thread may have halved it meanwhile
+                self.sizes[role] = half
+                self._tell(f"{self.name}: out of memory with batches of {size} texts; on with batches of {half}")
 
-        def run(rows: Foreign, size: int) -> Foreign:
-            loader = DataLoader(rows, batch_size=size, collate_fn=inputs.collate_fn)
-            found = self.model.encode(loader, **{**named, "batch_size": size})
-            return np.asarray(found.cpu() if hasattr(found, "cpu") else found, dtype=np.float32)
-
-        rows, role = inputs.dataset, named.get("prompt_type")
-        if role not in self.sizes:
-            longest = np.argsort([len(text) for text in rows["text"]], kind="stable")[::-1]
-            start = monotonic()
-            self.sizes[role] = largest(lambda size: run(rows.select(longest[:size].tolist()), size), len(rows))
-            self.trying += 0 if getattr(role, "value", None) == "document" else monotonic() - start
-        return self._fitting(lambda size: run(rows, size), role)
+    def _lose(self, role: str, start: float) -> None:
+        self.lost[role] = self.lost.get(role, 0.0) + monotonic() - start
 
     @property
     def size(self) -> int | None:
         """Return the largest batch in use; None before the first."""
         return max(self.sizes.values(), default=None)
-
-    def similarity(self, one: Foreign, other: Foreign) -> Foreign:
-        """Return the similarity of all rows of one side with all of the other."""
-        return self.model.similarity(one, other)
-
-    def similarity_pairwise(self, one: Foreign, other: Foreign) -> Foreign:
-        """Return the similarity of every row of one side with that of the other."""
-        return self.model.similarity_pairwise(one, other)
-
-    def _fitting(self, run: Callable[[int], Foreign], role: object) -> Foreign:
-        while True:
-            try:
-                return run(self.sizes[role])
-            except _out_of_memory():
-                if self.sizes[role] == 1:
-                    raise
-                self.sizes[role] //= 2
 
 
 def largest(run: Callable[[int], object], texts: int, first: int = FIRST, most: int = LARGEST) -> int:
@@ -72,7 +63,10 @@ def largest(run: Callable[[int], object], texts: int, first: int = FIRST, most: 
     while True:
         try:
             run(size)
-        except _out_of_memory():
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            _give_back()
             if size > best:
                 return best
             if size == 1:
@@ -86,8 +80,18 @@ def largest(run: Callable[[int], object], texts: int, first: int = FIRST, most: 
             size *= 2
 
 
-def _out_of_memory() -> type[Exception]:
+def out_of_memory(error: Exception) -> bool:
+    """Say whether an error means that a batch did not fit, on whatever device."""
     import torch
 
-    found: type[Exception] = torch.OutOfMemoryError
-    return found
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and any(each in str(error).lower() for each in MEMORY)
+
+
+def _give_back() -> None:
+    """Let the GPU have the pieces of a batch that failed."""
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

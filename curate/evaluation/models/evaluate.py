@@ -11,14 +11,14 @@ from typing import Any
 
 from curate.core.config import Json
 from curate.core.errors import UserError
-from curate.core.progress import StepLabel, counting, waiting
+from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.models import circular, comparison, corrected, figures, origin, page, routes, tasks
+from curate.evaluation.models import circular, comparison, corrected, figures, origin, page, tasks
 from curate.evaluation.models.board import Board
 from curate.evaluation.models.floors import floors
 from curate.evaluation.models.leads import lead
 from curate.evaluation.models.mteb_models import BASELINES, EvaluatedModel, named
-from curate.evaluation.models.scoring import scored
+from curate.evaluation.models.rounds import score_all
 from curate.evaluation.models.tasks import EvaluationTask, imported
 from curate.evaluation.speed import passes
 from curate.stages.context import home
@@ -45,6 +45,10 @@ class EvaluationOptions:
     floors: bool = True
     """Whether what a score is worth without meaning is scored too."""
     compared: comparison.ComparisonOptions = field(default_factory=comparison.ComparisonOptions)
+    dtype: str = "auto"
+    """Precision that weights are loaded in."""
+    dims: Sequence[int] = ()
+    """Widths that vectors are cut to: each is scored as a further model."""
     speed: int | None = None
     """Queries of a speed pass; without it what this machine measured last is shown."""
 
@@ -63,19 +67,22 @@ def evaluate(
     with waiting(progress, StepLabel("loading mteb")):
         imported()
     reviews = corrected.score_reviews(_reviewed(order.reviews) or run)
-    models = named(names, origin.definitions(run), order.device, progress)
+    asked = named(names, origin.definitions(run), order.device, progress, order.dtype, tell)
     new = tasks.in_folder(order.folder)
     old = [task for source in order.legacy for task in tasks.legacy(source)]
-    asked = comparison.prepared(order.compared, models, [*new, *old])
+    compared = comparison.prepared(order.compared, asked, [*new, *old])
     kinds = {task.kind.mteb.type for task in new}
-    boards = [_with_floors(_board(task, models, tell, progress), order, progress) for task in new]
-    before = [_board(task, models, tell, progress) for task in old if task.kind.mteb.type in kinds]
-    known = [board for board in boards if board.scored]
+    every = [*new, *(task for task in old if task.kind.mteb.type in kinds)]
+    done = score_all(asked, every, order.dims, home() / "evaluations", tell, progress)
+    models = done.models
+    scored = [Board(task, mine, lead=lead(task, [each.model for each in mine])) for task, mine in done.on(every)]
+    known = [_with_floors(board, order, progress) for board in scored[: len(new)] if board.scored]
+    before = scored[len(new) :]
     with waiting(progress, StepLabel("testing differences")):
         found: dict[str, Any] = {
             "models": _made_by(models, new),
             "families": circular.of_family([model.name for model in models], new, run),
-            "tasks": [figures.of_task(board, order.seed, reviews, asked.against) for board in known],
+            "tasks": [figures.of_task(board, order.seed, reviews, compared.against) for board in known],
             "legacy": [
                 figures.of_legacy(_only(one, other), _only(other, one), order.seed)
                 for one in known
@@ -85,18 +92,24 @@ def evaluate(
             "missed": origin.missed(run),
         }
         kind_of = {task.name: task.kind.mteb.type for task in new}
-        every = [*known, *(board for board in before if board.scored)]
-        found |= comparison.figures(asked, names, every, kind_of, order.seed)
-    speeds = passes.of_tasks(models, new, order.speed, order.seed, home() / "evaluations" / "speed", progress)
+        boards = [*known, *(board for board in before if board.scored)]
+        found |= comparison.figures(compared, names, boards, kind_of, order.seed)
+    whole = [model for model in models if model.width is None]  # widths are cut out of kept vectors: no speed
+    speeds = passes.of_tasks(whole, new, order.speed, order.seed, home() / "evaluations" / "speed", progress)
     found["tasks"] = [{**task, "speed": speeds.get(task["name"])} for task in found["tasks"]]
     unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
     found["notes"] = [*_circular(models, new), *_notes(found, unmatched), *corrected.unread(reviews)]
     found["notes"] += [
-        *comparison.notes(asked, found),
+        *comparison.notes(compared, found),
         *(note for each in speeds.values() for note in passes.notes(each)),
-        *routes.notes(names, origin.definitions(run), boards),
+        *done.notes,
     ]
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
+    _write(out, found, known)
+    return {**found, "folder": str(out)}
+
+
+def _write(out: Path, found: dict[str, Any], known: Sequence[Board]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "evaluation.json", found)
     figures.per_query(known).write_parquet(out / "queries.parquet")
@@ -104,21 +117,6 @@ def evaluate(
         write_table(out, "tops", first)
     for name, text in page.files(found).items():
         write_text(out / name, text)
-    return {**found, "folder": str(out)}
-
-
-def _board(
-    task: EvaluationTask, models: Sequence[EvaluatedModel], tell: Callable[[str], None], progress: Progress
-) -> Board:
-    """Score every model that can do a task's kind."""
-    done = []
-    for model in counting(models, progress, StepLabel(f"scoring {task.name}", "models"), len(models)):
-        if task.scorer.vectors and not model.has_vectors:
-            continue
-        found, kept = scored(model, task, home() / "evaluations")
-        tell(f"{task.name}: {model.name} {found.main:.5f}" + (" (scored before)" if kept else ""))
-        done.append(found)
-    return Board(task, done, lead=lead(task, [each.model for each in done]))
 
 
 def _reviewed(folder: Path | None) -> Path | None:

@@ -52,6 +52,7 @@ def of_task(
         "contested": _contested(task),
         "levels": corrected.levels(board, reviews),
         "verdicts": bool(task.verdicts),
+        "judged": task.kind.judged,
         "graded": bool(task.gains),
         "scores": rows[: len(board.scored)],
         "floors": rows[len(board.scored) :],
@@ -66,12 +67,12 @@ def of_task(
 
 
 def _contested(task: EvaluationTask) -> dict[str, Json] | None:
-    """Return how many of a task's judged pairs are contested; None where no verdict is known."""
+    """Return how many judged pairs are contested, those of lost queries too; None where no verdict is known."""
     said = [verdict for row in task.verdicts.values() for verdict in row.values()]
     if not said:
         return None
-    count = said.count("contested")
-    return {"pairs": count, "judged": len(said), "share": round(count / len(said), DIGITS)}
+    count, judged = said.count("contested") + task.lost["contested"], len(said) + task.lost["pairs"]
+    return {"pairs": count, "judged": judged, "share": round(count / judged, DIGITS)}
 
 
 def _rows(board: Board) -> list[Json]:
@@ -92,8 +93,13 @@ def _rows(board: Board) -> list[Json]:
             "beside": beside[places[id(scored)]],
             **_at_ten(scored),
             "queries_a_second": scored.queries_a_second,
+            "machine": scored.machine,
             "precision": scored.precision,
             "batch": scored.batch,
+            "width": scored.width,
+            "weights": list(scored.weights),
+            "precision_check": scored.precision_check,
+            "inputs": list(scored.inputs),
             "metrics": dict(scored.metrics),
         }
         for scored, sort in order

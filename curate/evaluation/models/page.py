@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from curate.evaluation.models import circular, page_averages, page_levels
+from curate.evaluation.models import circular, page_averages, page_inputs, page_levels
 from curate.evaluation.models.page_tables import (
     LEADS,
     SPEED,
@@ -104,6 +104,7 @@ def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
     yield from page_averages.against_model(task)
     yield from _headroom(task)
     yield from _difficulty(task)
+    yield from page_inputs.inputs(task)
 
 
 def _readings(task: Figures) -> str:

@@ -3,22 +3,26 @@
 import random
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from curate.core.config import Json, digest
 from curate.core.errors import RunFailed
+from curate.evaluation.models.loading import precisions
 from curate.evaluation.models.mteb_models import EvaluatedModel
 from curate.evaluation.models.perquery import READINGS
+from curate.evaluation.models.precision import PrecisionCheck
 from curate.evaluation.models.scorers import Scorer, Values
 from curate.evaluation.models.tasks import EvaluationTask, imported
+from curate.evaluation.speed import machine
 from curate.system.files import read_json, write_json
 
-VERSION = 2
+VERSION = 3
 """Of what is kept; another one is scored again."""
 BATCH = 32
 NEAR = 2e-5
@@ -63,25 +67,53 @@ class Scored:
     """Documents among the first ten of all queries, and those of them never judged, and in doubt."""
     top: Sequence[Sequence[str]] = field(default_factory=list)
     """Ids of every query's first ten documents, best first; empty where no corpus was searched."""
+    width: int | None = None
+    """Coordinates of a vector; None for what makes none."""
+    weights: Sequence[str] = ()
+    """Precisions that the weights were really in."""
+    precision_check: Mapping[str, Json] | None = None
+    """How near the vectors are to those of float32; None for those of float32, and for widths cut out of others."""
+    machine: str | None = None
+    """Digest of the machine that scored, to which the queries per second belong."""
+    inputs: Sequence[Mapping[str, Json]] = ()
+    """Per role: prompt, longest input, side of a Router, and the share of texts that is cut."""
 
 
-def scored(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> tuple[Scored, bool]:
+def scored(
+    model: EvaluatedModel, task: EvaluationTask, folder: Path, precision_check: PrecisionCheck | None = None
+) -> tuple[Scored, bool]:
     """Return what a model did on a task, and whether that was kept from before.
 
     `folder` holds what was scored before, by the digest of the task's content, the model, its precision, and mteb's
     version. RunFailed if the scores of single queries do not add up to mteb's.
     """
-    key = digest(
-        [VERSION, task.content, task.kind.mteb.type, model.name, model.revision, model.precision, version("mteb")]
-    )
-    path = folder / f"{key}.json"
-    if path.is_file():
-        kept = read_json(path)
-        return Scored(**{each.name: kept[each.name] for each in fields(Scored)}), True
+    if kept := scored_before(model, task, folder):
+        return kept, True
     found = _score(model, task)
+    if precision_check is not None:
+        found = replace(found, precision_check=precision_check.shown())
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(path, asdict(found))
+    write_json(_path(model, task, folder), asdict(found))
     return found, False
+
+
+def scored_before(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> Scored | None:
+    """Return what a model did on a task when it was scored before; None if it was not."""
+    path = _path(model, task, folder)
+    if not path.is_file():
+        return None
+    kept = read_json(path)
+    return restored(kept)
+
+
+def restored(kept: Mapping[str, Any]) -> Scored:
+    """Return what was written; what an older version did not write yet has its default."""
+    return Scored(**{each.name: kept[each.name] for each in fields(Scored) if each.name in kept})
+
+
+def _path(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> Path:
+    who = [model.name, model.revision, model.precision, model.width]
+    return folder / f"{digest([VERSION, task.content, task.kind.mteb.type, *who, version('mteb')])}.json"
 
 
 def _score(model: EvaluatedModel, task: EvaluationTask) -> Scored:
@@ -89,7 +121,8 @@ def _score(model: EvaluatedModel, task: EvaluationTask) -> Scored:
     _quiet()
     data, loaded = task.data, model.loaded
     task.made.rng_state = random.Random(task.made.seed)  # noqa: S311 - mteb's, which the last model left elsewhere
-    trying = getattr(loaded, "trying", 0.0)
+    aside = getattr(loaded, "aside", 0.0)
+    getattr(loaded, "seen", {}).clear()
     with tempfile.TemporaryDirectory() as place:
         result = imported().evaluate(
             loaded,
@@ -106,7 +139,7 @@ def _score(model: EvaluatedModel, task: EvaluationTask) -> Scored:
     scores = next(row for row in whole.scores[split] if row["hf_subset"] == task.subset)
     found = task.scorer.items(saved[task.subset][split], task, data)
     asked = sum(each["end"] - each["start"] for each in whole.evaluation_phases or () if each["name"] in ASKED)
-    asked -= getattr(loaded, "trying", 0.0) - trying
+    asked -= getattr(loaded, "aside", 0.0) - aside
     answered = task.scorer.texts * len(found["queries"])
     made = Scored(
         model=model.name,
@@ -115,7 +148,11 @@ def _score(model: EvaluatedModel, task: EvaluationTask) -> Scored:
         batch=getattr(loaded, "size", None),
         main=float(scores[task.measure]),
         metrics={name: value for name, value in scores.items() if _worth(name, value)},
-        queries_a_second=round(answered / asked, 3) if asked > 0 else None,
+        queries_a_second=round(answered / asked, 3) if asked > 0 and model.width is None else None,
+        machine=str(machine.identity()["id"]),
+        width=getattr(loaded, "dim", None),
+        weights=precisions(loaded),
+        inputs=[each.shown() for each in getattr(loaded, "seen", {}).values()],
         **found,
     )
     _agree(made, task)

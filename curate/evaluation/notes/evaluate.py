@@ -86,7 +86,7 @@ def _plan(each: NoteEncoder, table: NotesTable) -> dict[str, Json]:
     assert each.cached is not None
     texts = list(dict.fromkeys(table.texts))
     row: dict[str, Json] = {"model": each.name, "texts": len(texts)}
-    if not (missing := each.cached.missing(keys_of(texts, encoders.ROLE))):
+    if not (missing := each.cached.missing(keys_of(texts, encoders.ROLE), encoders.ROLE)):
         return {**row, "to_encode": 0, "seconds": 0.0}
     tried = texts[:: max(len(texts) // TRIED, 1)][:TRIED]
     each.cached.encoder.encode(tried[:1], encoders.ROLE)  # loads the weights

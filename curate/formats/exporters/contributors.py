@@ -26,20 +26,23 @@ def parts(
         found["retriever"] |= {name, str(settings.get("encoder") or settings.get("kind", name))}
     found["judge"] |= {str(identity["encoder"]) for identity in panel.values() if "encoder" in identity}
     for names in found.values():
-        known = (definitions.get("encoders", {}).get(name, {}) for name in list(names))
-        names |= {_called(model) for settings in known for model in _models(settings)}
+        encoders = definitions.get("encoders", {})
+        known = (encoders.get(name, {}) for name in list(names))
+        names |= {_called(model) for settings in known for model in _models(settings, encoders)}
     return {role: sorted(names) for role, names in found.items()}
 
 
-def _models(settings: Mapping[str, Json]) -> Iterator[str]:
-    """Yield the model that an encoder is, or those of its query and document sides."""
+def _models(settings: Mapping[str, Json], encoders: Mapping[str, Settings]) -> Iterator[str]:
+    """Yield the model that an encoder is, or those of its query and document sides, which may be named encoders."""
     if "model" in settings:
         yield str(settings["model"])
     for side in (settings.get("query"), settings.get("document")):
         if isinstance(side, Mapping):
-            yield from _models(side)
+            yield from _models(side, encoders)
         elif isinstance(side, str):
             yield side
+            if "model" in (named := encoders.get(side, {})):
+                yield str(named["model"])
 
 
 def _called(model: str) -> str:

@@ -1,6 +1,6 @@
 """A server that speaks the OpenAI embeddings protocol: a vendor, vLLM, Ollama, text-embeddings-inference."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import httpx
@@ -58,6 +58,11 @@ class Api:
 
     def __reduce__(self) -> tuple[type["Api"], tuple[str, Config]]:
         return type(self), (self.name, self.config)  # a copy in another process reads its key from there
+
+    @property
+    def prompts(self) -> Mapping[Role, str]:
+        """Return what is put in front of texts of a role."""
+        return {"query": self.config.query_prompt, "document": self.config.document_prompt}
 
     def beyond(self, who: str) -> str | None:
         """Return why texts may leave; None if the user says that they stay."""

@@ -71,8 +71,8 @@ class DenseEncoder:
         folder = _folder(config.model)
         self._commit = None if folder.is_dir() else _commit(config.model, config.revision)
         left_out = {"device", "batch_size", "trust_remote_code"} | ({"model"} if folder.is_dir() else set())
-        self._dtype = _precision(config)
-        settings = {**config.model_dump(exclude=left_out), "dtype": self._dtype}
+        self.dtype = _precision(config)
+        settings = {**config.model_dump(exclude=left_out), "dtype": self.dtype}
         self.revision = digest([settings, _files(folder) if folder.is_dir() else self._commit])[:16]
 
     def __getstate__(self) -> dict[str, object]:
@@ -92,7 +92,7 @@ class DenseEncoder:
     @cached_property
     def dim(self) -> int:
         """Return the length of a vector; loads the model."""
-        with self._borrowed() as model:
+        with self.borrowed() as model:
             return int(model.get_embedding_dimension())
 
     def load(self) -> None:
@@ -104,7 +104,7 @@ class DenseEncoder:
         if not texts:
             return np.empty((0, self.dim), dtype=np.float32)
         query = role == "query"
-        with self._borrowed() as model:
+        with self.borrowed() as model:
             rows = (model.encode_query if query else model.encode_document)(
                 list(texts),
                 prompt=self.config.query_prompt if query else self.config.document_prompt,
@@ -115,7 +115,7 @@ class DenseEncoder:
         return unit(rows)  # by us and in float32: half precision leaves lengths 0.5 % off
 
     @contextmanager
-    def _borrowed(self) -> "Iterator[SentenceTransformer]":
+    def borrowed(self) -> "Iterator[SentenceTransformer]":
         """Lend a model to one thread at a time."""
         model = self._models.get()
         try:
@@ -151,12 +151,15 @@ class DenseEncoder:
                 revision=self._commit or config.revision,
                 device=device,
                 trust_remote_code=config.trust_remote_code,
-                model_kwargs={"dtype": self._dtype},
+                model_kwargs={"dtype": self.dtype},
             )
-        except (OSError, ValueError) as error:
+        except Exception as error:  # broken weights end in an error of the library that reads them
             raise self._wrong("model", _first_line(error)) from error
-        if config.max_length is not None:
-            model.max_seq_length = config.max_length
+        if config.max_length is not None and not limit_length(model, config.max_length):
+            raise ConfigError(
+                f"encoders.{self.name}.max_length: {config.max_length} cannot be set, as no side of {config.model} has "
+                "a longest input (a table of token vectors reads whole texts); leave it out"
+            )
         return model
 
     def _check_device(self) -> None:
@@ -174,6 +177,25 @@ class DenseEncoder:
         }
         found = getattr(self.config, setting)
         return ConfigError(f"encoders.{self.name}.{setting}: {found!r} cannot be used ({why}); {remedy[setting]}")
+
+
+def limit_length(model: "SentenceTransformer", length: int) -> int:
+    """Limit the input of a model in tokens, and return how many of its sides could be limited.
+
+    A Router has a side per kind of text, any other model one. A side that is a table of token vectors has a length that
+    cannot be set, and setting that of the whole Router fails for it.
+    """
+    first = model[0]
+    routes = getattr(first, "sub_modules", None)
+    limited = 0
+    for side in [first] if routes is None else {id(each[0]): each[0] for each in routes.values()}.values():
+        known = getattr(type(side), "max_seq_length", None)
+        if isinstance(known, property) and known.fset is None:
+            continue
+        if known is not None or hasattr(side, "max_seq_length"):
+            side.max_seq_length = length
+            limited += 1
+    return limited
 
 
 def _precision(config: Config) -> str:

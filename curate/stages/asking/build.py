@@ -17,6 +17,7 @@ from curate.panel.judges import JUDGES
 from curate.panel.judges.llm import LlmJudge
 from curate.pii.naming import IdNames
 from curate.retrieval.encoders import ENCODERS, UNDEFINED
+from curate.retrieval.encoders.asymmetric import with_named_sides
 from curate.retrieval.engines import ENGINES
 from curate.retrieval.retrievers import RETRIEVERS
 from curate.retrieval.vectors import CachedEncoder, default_folder
@@ -28,7 +29,9 @@ Plugin = TypeVar("Plugin", bound=Callable[..., object])
 
 def encoder(context: Context, name: str) -> CachedEncoder:
     """Return the encoder of that name, with its cache; ConfigError names the nearest known one."""
-    make, config = _resolve(ENCODERS, "encoders", context.definitions, name)
+    encoders = context.definitions.get("encoders", {})
+    whole = {each: with_named_sides(settings, encoders) for each, settings in encoders.items()}
+    make, config = _resolve(ENCODERS, "encoders", {"encoders": whole}, name)
     made = privacy_guard.guarded(make(name, config), context)
     return CachedEncoder(made, default_folder(context.home), context.progress, context.tell)
 

@@ -111,6 +111,11 @@ class Guarded:
         """Return how many threads may use it at once."""
         return getattr(self._encoder, "lanes", 1)
 
+    @property
+    def revisions(self) -> Mapping[Role, str] | None:
+        """Return what changes the vectors of each role, where the roles differ in that."""
+        return getattr(self._encoder, "revisions", None)
+
     def encode(self, texts: Sequence[str], role: Role) -> Vectors:
         """Return what the encoder does; UserError if something is left in the texts of the run."""
         self._ask()

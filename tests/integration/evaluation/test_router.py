@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from curate.evaluation.models import page_inputs
 from curate.evaluation.models.evaluate import EvaluationOptions, evaluate
 from tests.support.evaluating import benchmark, sentences, written
-from tests.support.small import minilm
+from tests.support.written_models import transformer
 
 pytest.importorskip("sentence_transformers")
 MEASURES = ("ndcg_at_10", "map_at_10")
@@ -16,16 +17,22 @@ MEASURES = ("ndcg_at_10", "map_at_10")
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a Router of a static query side and MiniLM."""
-    from sentence_transformers import SentenceTransformer
-
+    """Return a folder with a Router of a table of token vectors and a small transformer, and each side beside it."""
     from curate.evaluation.training import sides
 
-    document = SentenceTransformer(minilm(), device="cpu")
+    document = transformer(length=16)
     query = sides.static_side(document.tokenizer, sides.token_rows(document))
     folder = tmp_path_factory.mktemp("models") / "router"
     sides.save_sides(query, document, folder)
     return folder
+
+
+def asked(model: Path, folder: Path, out: Path) -> EvaluationOptions:
+    """Return the order to score the Router, and its two sides as an encoder `pair`, whose query side is a name."""
+    two = {role: {"kind": "dense", "model": str(model / role), "device": "cpu"} for role in ("query", "document")}
+    encoders = {"asks": two["query"], "pair": {"kind": "asymmetric", **two, "query": "asks"}}
+    (folder / "pipeline.yaml").write_text(json.dumps({"version": 1, "encoders": encoders}), encoding="utf-8")
+    return EvaluationOptions(folder, [str(model), "pair"], baselines=False, out=out, floors=False, device="cpu")
 
 
 def stock(model: Path, folder: Path) -> dict[str, float]:
@@ -45,20 +52,46 @@ def stock(model: Path, folder: Path) -> dict[str, float]:
 
 def test_a_router_scores_as_in_stock_mteb_and_as_its_two_sides(model: Path, tmp_path: Path) -> None:
     folder = written(benchmark(queries=3), tmp_path / "small")
-    two = {role: {"kind": "dense", "model": str(model / role), "device": "cpu"} for role in ("query", "document")}
-    encoders = {"pair": {"kind": "asymmetric", **two}}
-    (folder / "pipeline.yaml").write_text(json.dumps({"version": 1, "encoders": encoders}), encoding="utf-8")
-    order = EvaluationOptions(folder, [str(model), "pair"], baselines=False, out=tmp_path / "out", floors=False)
-    for task, name, measure in zip(evaluate(order)["tasks"], ("retrieval", "reranking"), MEASURES, strict=True):
+    found = evaluate(asked(model, folder, tmp_path / "out"))
+    for task, name, measure in zip(found["tasks"], ("retrieval", "reranking"), MEASURES, strict=True):
         expected = stock(model, folder / name)[measure]
         assert 0 < expected < 1
         assert [row["main"] for row in task["scores"]] == pytest.approx([expected] * 2, abs=1e-6)
+    router, pair = ({each["role"]: each for each in row["inputs"]} for row in found["tasks"][0]["scores"])
+    assert pair == router, "sides, lengths and cut texts are those of the Router"
+    assert [(pair[role]["route"], pair[role]["max_length"]) for role in ("queries", "documents")] == [
+        ("query", None),
+        ("document", 16),
+    ]
+    assert pair["documents"]["cut"] > 0
+    page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "| pair | 3 queries, side `query` | none |" in page
 
 
 def test_sentences_are_encoded_by_the_route_that_is_named(model: Path, tmp_path: Path) -> None:
     folder = sentences(tmp_path / "sts")
-    order = EvaluationOptions(folder, [str(model)], baselines=False, out=tmp_path / "out", floors=False)
-    found: dict[str, Any] = evaluate(order)
-    assert found["tasks"][0]["scores"][0]["main"] == pytest.approx(stock(model, folder)["spearman"], abs=1e-6)
-    assert found["tasks"][0]["scores"][0]["main"] == pytest.approx(stock(model / "query", folder)["spearman"], abs=1e-6)
-    assert [note for note in found["notes"] if "encodes both sentences by its query side" in note]
+    found: dict[str, Any] = evaluate(asked(model, folder, tmp_path / "out"))
+    expected = stock(model, folder)["cosine_pearson"]
+    assert expected == pytest.approx(stock(model / "query", folder)["cosine_pearson"], abs=1e-6)
+    assert [row["main"] for row in found["tasks"][0]["scores"]] == pytest.approx([expected] * 2, abs=1e-6)
+    for name in ("router", "pair"):
+        assert [note for note in found["notes"] if f"{name} encodes both sentences by its query side" in note]
+
+
+def test_the_page_names_what_was_not_compared_and_what_cannot_be_seen() -> None:
+    unseen = {"role": "documents", "known": False, "prompt": None, "max_length": None, "route": None, "cut": None}
+    row = {"width": 8, "batch": None, "weights": [], "precision_check": None, "inputs": [{**unseen, "texts": 2}]}
+    checked = {"texts": 4, "lowest": 1.0, "mean": 1.0}
+    kinds = {
+        "theirs": ("own", None),
+        "half": ("bfloat16", checked),
+        "half@4": ("bfloat16", None),
+        "plain": ("float32", None),
+    }
+    scores = [
+        {**row, "model": name, "precision": kind, "precision_check": check} for name, (kind, check) in kinds.items()
+    ]
+    page = "\n".join(page_inputs.inputs({"scores": scores}))
+    assert "Not compared with float32: theirs, whose" in page
+    assert "theirs: loaded by code of the model's makers" in page
+    assert "not known" in page

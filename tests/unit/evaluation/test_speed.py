@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from curate.evaluation.speed import contestants, machine, page, passes
 from curate.evaluation.speed.contestants import QueryBatch, of_vectors
@@ -167,3 +169,11 @@ def test_quality_is_drawn_against_the_logarithm_of_speed() -> None:
     assert places[1] - places[0] == pytest.approx((places[2] - places[1]) / 2, abs=0.2), "a decade, then two"
     for tick in ("1", "10", "100", "1,000"):
         assert f">{tick}</text>" in wide
+
+
+def test_where_an_encoder_computes_is_read_from_its_weights() -> None:
+    weights = [torch.zeros(1, device="meta", dtype=torch.bfloat16)]
+    ours, service = (SimpleNamespace(of_queries=SimpleNamespace(egress=each)) for each in ("local", "remote"))
+    assert contestants._place(ours, weights) == ("meta", ["bfloat16"])
+    assert contestants._place(ours, []) == contestants._place(SimpleNamespace(), []) == ("cpu", ["float32"])
+    assert contestants._place(service, []) == ("elsewhere", [])
