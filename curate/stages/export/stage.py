@@ -26,7 +26,7 @@ from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
-from curate.stages.export import graded_labels, growth, shortcuts
+from curate.stages.export import filled, graded_labels, growth, shortcuts
 from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from, made_of_kinds
 from curate.stages.facts import card_facts, circularity, parent
@@ -97,6 +97,7 @@ def run(config: Config, context: Context) -> Report:
         "shortcuts": tried,
     }
     notes = [*_notes(config, common, short, renamed, suspicious, grown), *graded_labels.notes(benchmark), *warned]
+    notes += filled.notes(config, benchmark)
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
 
@@ -227,6 +228,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     for name in config.formats:
         EXPORTERS.load(name)
     graded_labels.refuse(config, context)
+    filled.refuse(config)
     shortcuts.refuse_sending(config.shortcuts, context)
     judged = context.report("judge")
     return {
@@ -245,6 +247,7 @@ def _chosen(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]:
     """Return what the card says of the settings of this stage."""
     return {
         **{name: getattr(config, name) for name in ("license", "source", "citation", "instruction")},
+        **({"task_metadata": config.mteb.given} if config.mteb.given else {}),
         **({} if config.gain is None else {"graded labels": graded_labels.in_words(config.gain)}),
         "reranking negatives, drawn": config.rerank.draw,
         "reranking negatives, best grade of a vote": ", ".join(f"{grade} {count}" for grade, count in mix.items()),
