@@ -154,7 +154,6 @@ def test_examples_take_turns_and_fill_up() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"recipe": "align"}, "needs `documents`"),
         ({"documents": "m"}, "recipe contrastive has one model"),
         ({"part": "map"}, "needs recipe contrastive and freeze documents"),
         ({"part": "map", "freeze": "documents", "mrl": [8]}, "neither lora nor mrl"),
