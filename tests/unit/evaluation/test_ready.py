@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-
 from typer.testing import CliRunner
 
 from curate.cli.app import app
