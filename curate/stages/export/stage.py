@@ -54,11 +54,7 @@ def run(config: Config, context: Context) -> Report:
     tables = _of_kinds(context, removed)
     asked = pl.concat([queries["query_id"], *(ids for each in tables.values() for ids in _queries_of(each))])
     suspicious = _suspicious(context, asked, removed)
-    chosen, short = (
-        candidates(verdicts, context.read("pool", "pool"), config.rerank, context.seed, context.scale)
-        if config.rerank.enabled
-        else (frame("qrels"), [])
-    )
+    chosen, short = _candidates(config, context, verdicts)
     mix = _mix(chosen, verdicts, context.scale)
     agreed = read_json(context.folder("consensus") / "agreement.json")
     agreed["rerank"] = _on_candidates(context, chosen, agreed["panel"])
@@ -99,6 +95,13 @@ def run(config: Config, context: Context) -> Report:
     notes = [*_notes(config, common, short, renamed, suspicious, grown), *graded_labels.notes(benchmark), *warned]
     notes += filled.notes(config, benchmark)
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
+
+
+def _candidates(config: Config, context: Context, verdicts: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Return a reranker's candidates and the queries that have too few negatives; none where none are asked for."""
+    if not config.rerank.enabled:
+        return frame("qrels"), []
+    return candidates(verdicts, context.read("pool", "pool"), config.rerank, context.seed, context.scale)
 
 
 def _of_kinds(context: Context, removed: frozenset[str]) -> dict[str, pl.DataFrame]:
