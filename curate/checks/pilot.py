@@ -17,6 +17,7 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, NotFound, UserError
 from curate.ledger import Ledger, default_path
 from curate.llm.budget import plan
+from curate.llm.online import Unreadable
 from curate.panel import cascade, rating
 from curate.panel.voting import PAIR, loaded
 from curate.review import Desk, Sample
@@ -37,6 +38,8 @@ from curate.system.run_lock import enough_space, locked
 
 MOST = 8
 """Candidates at most: the number of rules grows with their number to the power of five."""
+LEAST_LEFT = 2
+"""Candidates that a comparison needs."""
 PROMPTS = 50
 """Prompts of the pool by which a judge's price per pair is reckoned."""
 
@@ -51,7 +54,7 @@ class PilotOrder:
     """Let one judge alone be proposed."""
 
     def __post_init__(self) -> None:
-        if not 2 <= len(self.models) <= MOST or len(set(self.models)) < len(self.models):
+        if not LEAST_LEFT <= len(self.models) <= MOST or len(set(self.models)) < len(self.models):
             raise ConfigError(
                 f"--models: found {', '.join(self.models) or 'none'}, expected two to {MOST} different judges, such as "
                 "--models a,b,c,d,e"
@@ -143,7 +146,7 @@ def planned(run: Run, order: PilotOrder) -> list[quote.Row]:
 def compare(run: Run, order: PilotOrder) -> dict[str, Any]:
     """Ask the candidates, within the run's consent, and return and write all figures (checks/pilot.json)."""
     with locked(run.folder), enough_space(run.folder), _bench(run, order) as bench:
-        _ask(bench)
+        unreadable = _ask(bench)
         said = {seat.name: bench.panel.table.snapshot(seat) for seat in bench.panel.seats}
         context, prices = bench.context, bench.prices()
         into = context.consent.currency or context.currency or context.rates.common(c for _, c in prices.values() if c)
@@ -151,7 +154,7 @@ def compare(run: Run, order: PilotOrder) -> dict[str, Any]:
         def price(judges: Sequence[str]) -> float | None:
             return context.rates.total([prices[name] for name in judges], into).amount
 
-        found = pilot_figures.figures(bench.people, said, price, context.seed, single=order.single)
+        found = pilot_figures.figures(bench.people, said, price, context.seed, unreadable, single=order.single)
         figures: dict[str, Any] = {"sample": order.sample, **found, "currency": into}
         context.out.mkdir(exist_ok=True)
         write_json(context.out / "pilot.json", figures)
@@ -177,8 +180,11 @@ def _bench(run: Run, order: PilotOrder) -> Iterator[PilotBench]:
         yield PilotBench(order, config.model_copy(update={"models": tuple(order.models)}), context, ledger)
 
 
-def _ask(bench: PilotBench) -> None:
-    """Have the candidates rate what the ledger lacks, once that is allowed."""
+def _ask(bench: PilotBench) -> dict[str, str]:
+    """Have the candidates rate what the ledger lacks, once that is allowed; return judge -> why it was given up.
+
+    A candidate whose answers nobody can read ends alone, as long as two others are left to compare.
+    """
     assert bench.people  # what is wrong with the answers is said before anything is paid
     seating.check_language(bench.config, bench.context)
     run = bench.asked()
@@ -186,4 +192,22 @@ def _ask(bench: PilotBench) -> None:
     consent.need_masked(run.seats, bench.context)
     consent.need_consent(run)
     bench.ledger.note(rating.noted(run.table.pool))
-    collection.rate(run)
+    given_up: dict[str, str] = {}
+    while True:
+        try:
+            collection.rate(run)
+        except Unreadable as error:
+            ended = [seat for seat in run.paid() if f"judges.{seat.label}" in error.jobs]
+            given_up |= {seat.name: _reason(error, seat) for seat in ended}
+            rest = [seat for seat in run.seats if seat.name not in given_up]
+            if len(rest) < LEAST_LEFT or not ended:
+                raise
+            run = run.at(*(run.table.again(seat) if isinstance(seat, LlmState) else seat for seat in rest))
+        else:
+            return given_up
+
+
+def _reason(error: Unreadable, seat: LlmState) -> str:
+    """Return what an error says of one judge."""
+    lead = f"judges.{seat.label}: "
+    return next(line.removeprefix(lead) for line in str(error).splitlines() if line.startswith(lead))

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -83,17 +84,24 @@ def answers(desk: Desk, pool: Container[tuple[str, str]]) -> PilotAnswers:
 
 
 def figures(
-    people: PilotAnswers, said: Mapping[str, pl.DataFrame], price: Price, seed: int, *, single: bool
+    people: PilotAnswers,
+    said: Mapping[str, pl.DataFrame],
+    price: Price,
+    seed: int,
+    unreadable: Mapping[str, str] = MappingProxyType({}),
+    *,
+    single: bool,
 ) -> dict[str, Any]:
     """Return every rule beside people, and what is proposed.
 
-    `said` is judge -> its `ratings`. One judge alone is proposed only if `single` says so, and at the cut of the scale,
-    for consensus counts votes there.
+    `said` is judge -> its `ratings`, `unreadable` judge -> why it was given up, so that it is in no rule. One judge
+    alone is proposed only if `single` says so, and at the cut of the scale, for consensus counts votes there.
     """
     scale = people.scale
     grades = {name: _codes(people.pairs, rows, scale) for name, rows in said.items()}
-    silent = [name for name, codes in grades.items() if (codes >= 0).sum() < COMPARED]
-    judges = [name for name in grades if name not in silent]
+    few = [name for name, codes in grades.items() if (codes >= 0).sum() < COMPARED]
+    silent = [name for name in few if name not in unreadable]
+    judges = [name for name in grades if name not in (*few, *unreadable)]
     labels = scale.labels[::-1]
     cut = labels.index(scale.relevant_from)
     plain = unchosen(judges, labels, cut) if len(judges) > 1 else None
@@ -116,6 +124,7 @@ def figures(
         "queries": people.pairs["query_id"].n_unique(),
         "scale": {key: list(value) if isinstance(value, tuple) else value for key, value in scale.to_json().items()},
         "people": twice,
+        "unreadable": dict(unreadable),
         "judges": {name: int((codes >= 0).sum()) for name, codes in grades.items()},
         "rules": [_row(each, cost) for each in found],
         "default": next((_row(each, cost) for each in every if each.rule == plain), None),
@@ -162,6 +171,8 @@ def _bounds(kappa: float | None, found: Any) -> dict[str, Json]:  # noqa: ANN401
 
 
 def _warnings(people: PilotAnswers, shown: Mapping[str, Any], silent: Sequence[str]) -> Iterator[str]:
+    for name, why in shown["unreadable"].items():
+        yield f"{name} is in no rule: {why}; to leave it out, name the others with --models"
     for name in silent:
         yield f"{name} graded {shown['judges'][name]} of {len(people.pairs)} pairs, so it is in no rule; ask it again"
     if people.gone:

@@ -64,7 +64,7 @@ class CorrectedScore:
     half: float
     """Half width for this set of queries: what reading all pairs would make 0."""
     new_queries: float | None
-    """Half width for other queries of this kind, by a t interval; None for fewer than two queries."""
+    """Half width for other queries of this kind, never below `half`; None for fewer than two queries."""
 
 
 def weights(ranks: Ints, measure: str, queries: int) -> Floats:
@@ -77,14 +77,16 @@ def corrected(frame: Frame, weight: Floats, level: float = LEVEL) -> CorrectedSc
     """Return the corrected sum of weights of relevant pairs, shape of `weight` (pairs,), with its half widths.
 
     The half width for this set of queries is that of `_Spread`. For new queries the variance of per-query terms is
-    taken, t with queries - 1 degrees of freedom.
+    taken, t with queries - 1 degrees of freedom. Over few queries, or where nearly all that was read has one answer,
+    that variance comes out below the one of the sample alone, which is a part of it, so the larger half width counts.
     """
     spread = _Spread(frame, weight)
     expected = spread.rate[frame.stratum]
     raised = (spread.size / np.maximum(spread.answered, 1))[frame.stratum]
     error = np.where(frame.answers >= 0, (frame.answers - expected) * raised, 0.0)
     terms = weight * (expected + error)
-    return CorrectedScore(float(terms.sum()), spread.half(level), _new(frame, terms, level))
+    half, new = spread.half(level), _new(frame, terms, level)
+    return CorrectedScore(float(terms.sum()), half, None if new is None else max(half, new))
 
 
 class _Spread:

@@ -36,7 +36,7 @@ def of_family(models: Sequence[str], tasks: Sequence[EvaluationTask], run: Path 
         {"model": model, "judge": judge, **each}
         for model in models
         for judge, each in judges.items()
-        if each["family"] and each["family"] == family(model)
+        if each["family"] and family("", str(each["family"])) == family(model)
     ]
 
 

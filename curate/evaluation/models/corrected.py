@@ -150,27 +150,31 @@ def _model(review: ScoreReview, frame: Frame, scored: Scored) -> Json:
 
 
 def _differences(review: ScoreReview, frame: Frame, known: Sequence[Scored]) -> list[Json]:
-    """Return every two models' difference by measure, the better one first, p by Holm over the pairs of models."""
+    """Return every two models' difference by measure, the better one first, p by Holm over the pairs of models.
+
+    A difference of which nothing is left to read is exact and has no p.
+    """
     ranks = {each.model: review.ranks(each) for each in known}
     rows: list[Json] = []
     for measure in WEIGHTS:
         given = {model: weights(each, measure, frame.queries) for model, each in ranks.items()}
         found = list(_compared(frame, given))
-        adjusted = holm([p for *_, p in found]) if found else []
-        rows += [
-            {"measure": measure, "one": one, "other": other, **_shown(apart), "p": round(p, DIGITS), "adjusted": holmed}
-            for (one, other, apart, p), holmed in zip(found, (round(each, DIGITS) for each in adjusted), strict=True)
-        ]
+        tested = [p for *_, p in found if p is not None]
+        adjusted = iter(holm(tested) if tested else [])
+        for one, other, apart, p in found:
+            chances = {"p": None, "adjusted": None} if p is None else {"p": p, "adjusted": next(adjusted)}
+            shown = {name: None if chance is None else round(chance, DIGITS) for name, chance in chances.items()}
+            rows.append({"measure": measure, "one": one, "other": other, **_shown(apart), **shown})
     return rows
 
 
-def _compared(frame: Frame, given: Mapping[str, Floats]) -> Iterator[tuple[str, str, CorrectedScore, float]]:
+def _compared(frame: Frame, given: Mapping[str, Floats]) -> Iterator[tuple[str, str, CorrectedScore, float | None]]:
     normal = NormalDist()
     for one, other in combinations(given, 2):
         found = corrected(frame, given[one] - given[other])
         high, low = (one, other) if found.value >= 0 else (other, one)
         spread = found.half / normal.inv_cdf((1 + LEVEL) / 2)
-        p = 2 * (1 - normal.cdf(abs(found.value) / spread)) if spread else float(found.value == 0)
+        p = 2 * (1 - normal.cdf(abs(found.value) / spread)) if spread else None
         yield high, low, replace(found, value=abs(found.value)), p
 
 

@@ -65,12 +65,12 @@ def of_task(
 
 
 def _contested(task: EvaluationTask) -> dict[str, Json] | None:
-    """Return how many of a task's judged pairs are contested; None where no verdict is known."""
+    """Return how many judged pairs are contested, those of lost queries too; None where no verdict is known."""
     said = [verdict for row in task.verdicts.values() for verdict in row.values()]
     if not said:
         return None
-    count = said.count("contested")
-    return {"pairs": count, "judged": len(said), "share": round(count / len(said), DIGITS)}
+    count, judged = said.count("contested") + task.lost["contested"], len(said) + task.lost["pairs"]
+    return {"pairs": count, "judged": judged, "share": round(count / judged, DIGITS)}
 
 
 def _rows(board: Board) -> list[Json]:

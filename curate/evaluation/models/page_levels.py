@@ -7,6 +7,8 @@ from curate.evaluation.models.page_tables import LEADS, Figures, table
 MEASURES = {"precision_at_10": "P@10", "scaled_dcg_at_10": "scaled DCG@10"}
 SHOWN = 20
 """Differences in a table, at most."""
+WHOLE = "read whole"
+"""What stands for the p of a difference that no unread pair can change."""
 WHY_NOT = (
     "nDCG and MAP are not corrected: they divide by the number of all relevant documents, which nobody has counted."
 )
@@ -32,7 +34,7 @@ def levels(task: Figures) -> Iterator[str]:
         f"\nShares of the first ten documents that people find relevant, corrected by the sample `{found['sample']}`: "
         f"{found['read']:,} answers to the {found['pairs']:,} pairs of the top tens ({strata}). ± is half of a 95 % "
         "interval, for these queries and for new ones of the same kind; scaled DCG is discounted gain over that of ten "
-        f"relevant documents. {WHY_NOT}"
+        f"relevant documents. {_over(task)}{WHY_NOT}"
     )
     if found["pairs_of_models"]:
         yield "\n### Corrected differences\n"
@@ -66,6 +68,17 @@ def labellings(task: Figures) -> Iterator[str]:
         )
 
 
+def _over(task: Figures) -> str:
+    """Return over which queries a level is the mean, where some that were judged are in none; else nothing."""
+    if not (lost := task["undecided"]):
+        return ""
+    those = "1 judged query" if lost == 1 else f"{lost:,} judged queries"
+    return (
+        f"They are means over the {task['queries']:,} queries that are scored: {those} without one by the published "
+        f"labels {'is' if lost == 1 else 'are'} in none. "
+    )
+
+
 def _level(row: Figures) -> dict[str, object]:
     cells: dict[str, object] = {"model": row["model"]}
     for measure, name in MEASURES.items():
@@ -76,7 +89,7 @@ def _level(row: Figures) -> dict[str, object]:
 
 
 def _differences(pairs: Sequence[Figures]) -> Iterator[str]:
-    rows = sorted(pairs, key=lambda row: (row["measure"], row["p"], -row["value"]))
+    rows = sorted(pairs, key=lambda row: (row["measure"], row["p"] or 0.0, -row["value"]))
     for measure, name in MEASURES.items():
         mine = [row for row in rows if row["measure"] == measure]
         yield table(
@@ -86,14 +99,17 @@ def _differences(pairs: Sequence[Figures]) -> Iterator[str]:
                     "than": row["other"],
                     "by": _half(row, "half"),
                     "for new queries": _half(row, "new_queries"),
-                    "p": f"{row['p']:.4f}",
-                    "p by Holm": f"{row['adjusted']:.4f}",
+                    "p": WHOLE if row["p"] is None else f"{row['p']:.4f}",
+                    "p by Holm": None if row["adjusted"] is None else f"{row['adjusted']:.4f}",
                 }
                 for row in mine[:SHOWN]
             ]
         )
         more = f"; the others are in evaluation.json ({len(mine):,} in all)" if len(mine) > SHOWN else ""
-        yield f"\nThe clearest first{more}. p is of these queries; Holm over all pairs of models.\n"
+        exact = (
+            f" A difference that was {WHOLE} is exact and has no p." if any(row["p"] is None for row in mine) else ""
+        )
+        yield f"\nThe clearest first{more}. p is of these queries; Holm over all pairs of models.{exact}\n"
 
 
 def _half(figure: Mapping[str, float | None], half: str) -> str | None:

@@ -13,14 +13,14 @@ from curate.core.errors import DataError, UserError
 from curate.evaluation.models.panel_gains import median_gains, scale_of
 from curate.evaluation.models.perquery import GRADED, MEDIAN, READINGS
 from curate.evaluation.models.scorers import Scorer, scorer_of
-from curate.formats.exporters import mteb_tasks
+from curate.formats.exporters import manifest, mteb_tasks
 from curate.formats.exporters.contributors import ROLES
 from curate.formats.exporters.graded import LABELLED
 from curate.formats.exporters.loading import load_task
 from curate.formats.kinds import kinds, of_type
 from curate.formats.kinds.kind import BenchmarkKind
 from curate.system.extras import needed
-from curate.system.files import sha256
+from curate.system.files import read_json, sha256
 
 if TYPE_CHECKING:
     from mteb.abstasks import AbsTask
@@ -119,9 +119,23 @@ class EvaluationTask:
 
     @cached_property
     def undecided(self) -> int:
-        """Return how many judged queries are in no score, as they have no relevant document by the published labels."""
+        """Return how many judged queries are in no score, as they have no relevant document by the published labels.
+
+        Those that the export left out for it are counted too.
+        """
         labels = self.data["relevant_docs"]
-        return sum(not any(gain > 0 for gain in labels.get(query, {}).values()) for query in self.verdicts)
+        kept = sum(not any(gain > 0 for gain in labels.get(query, {}).values()) for query in self.verdicts)
+        return kept + self.lost["queries"]
+
+    @cached_property
+    def lost(self) -> Mapping[str, int]:
+        """Return how many judged `queries` the export left out, by its manifest, their `pairs`, and those `contested`.
+
+        All 0 where no manifest stands beside the task.
+        """
+        path = self.folder.parent / manifest.NAME if self.folder else None
+        said = read_json(path).get("lost") if path and path.is_file() and self.verdicts else None
+        return {name: int((said or {}).get(name, 0)) for name in ("queries", "pairs", "contested")}
 
     @cached_property
     def mean_gains(self) -> Mapping[str, Mapping[str, float]]:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from curate.core.config import parse_yaml
 from curate.core.errors import ConfigError, DataError, suggestion
-from curate.core.model_family import family
+from curate.core.model_family import begins_as
 from curate.formats.readers.names import plain
 from curate.panel.agreement_figures import Level
 from curate.stats.agreement import Missing
@@ -209,8 +209,7 @@ def is_person(name: str, names: Sequence[str], persons: Callable[[Sequence[str]]
 
 def kin(name: str) -> str | None:
     """Return the family of models that a rater's name begins with; None for other names."""
-    found = family(name)
-    return found if found in _names()["families"] else None
+    return begins_as(name)
 
 
 def is_named(name: str, role: str) -> bool:

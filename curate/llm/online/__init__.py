@@ -1,7 +1,7 @@
 """The one door to a model: sends, retries, keeps to limits and budget, writes each reply down as it arrives."""
 
 from curate.llm.online.client import ask
-from curate.llm.online.judge_tally import MOST_FRUITLESS, JudgeTally, refuse_mixture
+from curate.llm.online.judge_tally import MOST_FRUITLESS, JudgeTally, Unreadable, refuse_mixture
 from curate.llm.online.tasks import Account, Bill, Job, ReplyResult, RequestLimits, Task, pace
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "ReplyResult",
     "RequestLimits",
     "Task",
+    "Unreadable",
     "ask",
     "pace",
     "refuse_mixture",

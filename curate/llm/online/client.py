@@ -10,6 +10,7 @@ from curate.llm.budget import Budget
 from curate.llm.online.dispatcher import JudgeDispatcher
 from curate.llm.online.heartbeat import Beat, beating
 from curate.llm.online.interrupt import complete, interruptible
+from curate.llm.online.judge_tally import Unreadable
 from curate.llm.online.purse import Purse
 from curate.llm.online.tasks import Bill, Job
 
@@ -32,10 +33,10 @@ def ask(
 
     A judge that cannot go on ends after its calls in flight are written, and the others finish; `tell` gets the reason
     at once, and in the end it is raised: ProviderError on a fatal answer (quota used up), on MOST_FAILED requests in a
-    row without an answer or on an outage, RunFailed after MOST_FRUITLESS answers in a row that settle nothing, or if
-    replies name another model than before. All end together: with BudgetError at the cap, Interrupted on Ctrl-C,
-    ProviderError if a judge's first answer is a fatal one (wrong key), and any unexpected error as itself. Ctrl-C
-    while it is ending drops the calls in flight.
+    row without an answer or on an outage, Unreadable after MOST_FRUITLESS answers in a row that settle nothing (of all
+    such judges, if nothing else ended one), RunFailed if replies name another model than before. All end together: with
+    BudgetError at the cap, Interrupted on Ctrl-C, ProviderError if a judge's first answer is a fatal one (wrong key),
+    and any unexpected error as itself. Ctrl-C while it is ending drops the calls in flight.
     """
     budget = budget or Budget()
     budget.admit({job.name: job.limits.price for job in jobs})
@@ -91,6 +92,10 @@ class _Asking:
             raise self.stop
         reasons = [lane.stop for lane in self.lanes if lane.stop is not None]
         if len(reasons) > 1:
+            unread = [reason for reason in reasons if isinstance(reason, Unreadable)]
+            if len(unread) == len(reasons):
+                said = "\n".join(map(str, unread))
+                raise Unreadable(said, [job for reason in unread for job in reason.jobs]) from reasons[0]
             raise RunFailed("\n".join(str(reason) for reason in reasons)) from reasons[0]
         if reasons:
             raise reasons[0]

@@ -13,6 +13,14 @@ MOST_FRUITLESS = 50
 """Answers in a row that settled nothing after which a judge is given up: asking in smaller parts costs money too."""
 
 
+class Unreadable(RunFailed):
+    """Judges gave nothing that can be read, so often in a row that they were given up; `jobs` names them."""
+
+    def __init__(self, message: str, jobs: Sequence[str]) -> None:
+        super().__init__(message)
+        self.jobs = tuple(jobs)
+
+
 class JudgeTally:
     """What the replies of one judge came to; only the event loop of the asking touches it."""
 
@@ -55,11 +63,12 @@ class JudgeTally:
         self.check(model)
 
     def need_fruit(self, answers: int = MOST_FRUITLESS) -> None:
-        """Raise RunFailed if the last `answers` replies, and as many as MOST_FRUITLESS, all settled nothing."""
+        """Raise Unreadable if the last `answers` replies, and as many as MOST_FRUITLESS, all settled nothing."""
         if self.fruitless >= answers >= MOST_FRUITLESS:
-            raise RunFailed(
+            raise Unreadable(
                 f"{self.name}: {self.fruitless} answers in a row gave nothing that can be read, and are paid; "
-                "try another model, json_mode or rubric"
+                "try another model, json_mode or rubric",
+                [self.name],
             )
 
 

@@ -105,7 +105,7 @@ def complete(name: str, settings: Settings, known: Mapping[str, Settings], place
 def families(
     panel: Mapping[str, Mapping[str, Json]], definitions: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str | None]:
-    """Return judge -> the family that is declared, or what its model's name begins with; None for other judges.
+    """Return judge -> the family that is declared, or that of its model's name; None for other judges.
 
     `panel` is judge -> identity, `definitions` the pipeline's own judges.
     """
@@ -115,8 +115,8 @@ def families(
         meant = own.get("preset", name if "kind" not in own else None)
         declared = own.get("family") or known.get(str(meant), {}).get("family")
         model = identity.get("model")
-        guessed = family(str(model["model"])) if isinstance(model, Mapping) else None
-        found[name] = str(declared) if declared else guessed
+        named = str(model["model"]) if isinstance(model, Mapping) else ""
+        found[name] = family(named, str(declared) if declared else None)
     return found
 
 

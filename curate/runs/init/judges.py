@@ -62,6 +62,6 @@ def _all() -> list[FoundJudge]:
     found = []
     for name in [*own, *(each for each in table if each not in own)]:
         model = check(LanguageModel, {key: value for key, value in table[name].items() if key != "preset"}, name)
-        kin = model.family or family(model.model)
+        kin = family(model.model, model.family)
         found.append(FoundJudge(name, key_variable(model), name in own, kin))
     return found

@@ -52,8 +52,8 @@ class AskedModel:
 
     @property
     def family(self) -> str | None:
-        """Return the family that is declared, or what the model's name begins with."""
-        return self.settings.family or family(self.settings.model)
+        """Return the family that is declared, or that of the model's name."""
+        return family(self.settings.model, self.settings.family)
 
 
 @dataclass(frozen=True)

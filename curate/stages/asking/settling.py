@@ -1,5 +1,6 @@
 """A judge outside of the panel, asked about contested pairs alone: planned, permitted and paid as judging is."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -50,12 +51,17 @@ def judge_of(context: Context) -> str | None:
 def settings(name: str, context: Context) -> JudgeConfig:
     """Return how a judge is asked: as the panel is, but alone; ConfigError if it is of the panel."""
     asked = check(JudgeConfig, context.settings.get("judge") or {}, "judge")
-    if name in asked.models:
+    refuse_voter(name, asked.models)
+    return asked.model_copy(update={"models": (name,), "cascade": None})
+
+
+def refuse_voter(name: str | None, panel: Sequence[str]) -> None:
+    """Raise ConfigError for a judge of the panel, whose vote is known."""
+    if name in panel:
         raise ConfigError(
-            f"{PLACE}: {name!r} has voted already, as a judge of the panel ({', '.join(asked.models)}); name another "
+            f"{PLACE}: {name!r} has voted already, as a judge of the panel ({', '.join(panel)}); name another "
             "judge, or have people settle: `curate review export --contested`"
         )
-    return asked.model_copy(update={"models": (name,), "cascade": None})
 
 
 def identity(name: str, context: Context) -> dict[str, Json]:

@@ -49,6 +49,7 @@ def run(config: Config, context: Context) -> Report:
     if graded is not None:
         positives = positives.join(graded.filter(pl.col("score") > 0), on="query_id", how="semi")
     queries = _with_a_positive(context, positives)
+    lost = _lost(verdicts, queries)
     verdicts = verdicts.join(queries, on="query_id", how="semi")
     tables = _of_kinds(context, removed)
     asked = pl.concat([queries["query_id"], *(ids for each in tables.values() for ids in _queries_of(each))])
@@ -80,7 +81,7 @@ def run(config: Config, context: Context) -> Report:
     benchmark, renamed = prefixed(benchmark)
     integrity.check(_counted(benchmark, context, "checking the corpus"))
     tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
-    _write(config, context, benchmark, renamed, partial(_made, config, context, judged, common))
+    _write(config, context, benchmark, renamed, partial(_made, config, context, judged, common, lost))
     left_out = _left_out(context, queries, short)
     write_table(context.out, "dropped", left_out)
     counts: dict[str, Json] = {
@@ -153,13 +154,20 @@ def _counts(benchmark: Benchmark) -> dict[str, Json]:
     }
 
 
+def _lost(verdicts: pl.DataFrame, queries: pl.DataFrame) -> dict[str, Json]:
+    """Return how many judged queries no export holds, for want of a relevant document, and their pairs."""
+    gone = verdicts.join(queries, on="query_id", how="anti")
+    contested = gone.filter(pl.col("verdict") == "contested")
+    return {"queries": gone["query_id"].n_unique(), "pairs": len(gone), "contested": len(contested)}
+
+
 def _made(
-    config: Config, context: Context, judged: pl.DataFrame, common: Json, held: Benchmark, *, prefixed: bool
+    config: Config, context: Context, judged: pl.DataFrame, common: Json, lost: Json, held: Benchmark, *, prefixed: bool
 ) -> dict[str, Json]:
     """Return what the manifest says of how the labels that one format holds were made."""
     labels = made_from(context, held, judged, config, prefixed=prefixed)
     judges: dict[str, Json] = {**circularity.of_judges(context)}
-    return {"labels": labels, "dependence": common, "judges": judges, **made_of_kinds(context, held)}
+    return {"labels": labels, "lost": lost, "dependence": common, "judges": judges, **made_of_kinds(context, held)}
 
 
 def _write(
@@ -261,4 +269,4 @@ def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.D
 
 
 AFTER = ("mask", "diversify", "pool", "judge", "consensus", "resolve", *stages())
-STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=stages(), version=10)
+STAGE = Stage("export", Config, AFTER, run, fingerprint, optional=stages(), version=11)

@@ -7,7 +7,7 @@ again on the next run. Refused and unparsed ones were answered and paid, so they
 consents to retry. In a cascade a pair that a judge was not asked for is `stopped`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import polars as pl
 
@@ -24,7 +24,7 @@ from curate.panel.controls import Accuracy
 from curate.panel.judges.heuristic import Lexical, Similarity, guessing
 from curate.panel.judges.llm import LlmJudge
 from curate.panel.voting import PAIR
-from curate.stages.asking import batching, build, collection, consent
+from curate.stages.asking import batching, build, collection, consent, panel_run
 from curate.stages.asking.panel_run import PanelRun
 from curate.stages.asking.panel_state import JudgeState, LlmState, PanelState, described
 from curate.stages.asking.seating import check_language, seated
@@ -108,6 +108,7 @@ def _snapshot(
             *qualification.notes(passed, config),
             *sanity.judges(ratings, panel.table.rubric.scale),
             *_guesses(panel),
+            *_useless(panel),
         ],
     )
 
@@ -178,6 +179,16 @@ def _guesses(panel: PanelRun) -> list[str]:
     """Return a sentence per heuristic that was calibrated on other languages."""
     heuristics = [seat.judge for seat in panel.seats if isinstance(seat.judge, Lexical | Similarity)]
     return [said for judge in heuristics if (said := guessing(judge, panel.context.language))]
+
+
+def _useless(panel: PanelRun) -> Iterator[str]:
+    """Yield that a cascade spares nothing, where the pairs on which agreement is measured are the whole pool."""
+    pairs = len(panel.table.pool.pairs)
+    if panel.config.cascade and len(panel.sample()) == pairs:
+        yield (
+            f"judge.cascade: {panel.config.cascade} spared no rating, for every judge rates {panel_run.LEAST:,} pairs "
+            f"at least, on which agreement is measured, and the pool has {pairs:,}"
+        )
 
 
 def _unfinished(ratings: pl.DataFrame) -> str:

@@ -7,6 +7,7 @@ from curate.panel import cascade, voting
 from curate.panel.judges.heuristic import Config as Heuristic
 from curate.panel.judges.heuristic import Thresholds
 from curate.panel.rules import ConsensusRule
+from curate.stages.asking import settling
 from curate.stages.asking.seating import load_rubric
 from curate.stages.context import Context
 from curate.stages.judge.config import Config
@@ -31,6 +32,7 @@ def validated(config: Config, context: Context) -> Rubric:
         least = voting.FITTED[context.policy]
         raise ConfigError(f"consensus.policy: {context.policy} needs {least} judges, and judge.models names fewer")
     cascade.refuse(config.cascade, context.policy)
+    settling.refuse_voter(settling.judge_of(context), config.models)
     for name in config.models:
         bounds = context.definitions.get("judges", {}).get(name, {}).get("thresholds")
         if bounds is not None:

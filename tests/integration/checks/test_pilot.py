@@ -14,7 +14,7 @@ import pytest
 from curate.checks.judge import JudgeOptions, check
 from curate.checks.pilot import PilotOrder, changes, compare, planned
 from curate.core.config import override
-from curate.core.errors import BudgetError, ConfigError, NotFound, UserError
+from curate.core.errors import BudgetError, ConfigError, NotFound, RunFailed, UserError
 from curate.panel.voting import loaded
 from curate.review import relevance_desks
 from curate.review.desk import settled
@@ -189,6 +189,31 @@ def test_a_judge_without_grades_is_left_out_and_named(bench: Bench, tmp_path: Pa
     assert re.match(r"random graded \d of 120 pairs, so it is in no rule", found["warnings"][0])
     assert {name for row in found["rules"] for name in row["judges"]} == {"good", "strict"}
     assert found["default"]["rule"] == "2 of good + strict"
+
+
+def nonsense(_query: str, _passage: str) -> str:
+    return "?"
+
+
+def test_a_judge_that_nobody_can_read_is_left_out_and_the_others_are_compared(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        scripts = zip(NAMES, (truth, strict, nonsense), strict=True)
+        servers = {name: stack.enter_context(vendor(script)) for name, script in scripts}
+        judges = {name: model(server, model=name) for name, server in servers.items()}
+        bench = Bench(executed(tmp_path, judges, BEFORE), servers)
+        drawn(bench.run)
+        read(bench.folder, lambda row, doc: true(row, doc) if row % 7 else "D")
+        found = compare(bench.run, order())
+        assert list(found["unreadable"]) == ["random"]
+        assert "answers in a row gave nothing that can be read" in found["warnings"][0]
+        assert found["warnings"][0].startswith("random is in no rule: ")
+        assert found["judges"]["good"] == found["judges"]["strict"] == 120
+        assert {name for row in found["rules"] for name in row["judges"]} == {"good", "strict"}
+        assert "random" not in str(changes(found, bench.run)[("judge", "models")])
+        paid = bench.asked()
+        assert set(paid["good"].values()) == set(paid["strict"].values()) == {1}
+        with pytest.raises(RunFailed, match="random, pilot: 50 answers in a row"):
+            compare(bench.run, PilotOrder(("good", "random")))
 
 
 def test_answers_to_texts_that_changed_are_left_out(bench: Bench, tmp_path: Path) -> None:

@@ -104,6 +104,25 @@ def test_orders_go_by_the_median_grade_and_no_level_is_given_that_nobody_read(fo
     assert set(tops["task"]) == {"small-retrieval"}, "candidates of a reranker are no search"
 
 
+def test_judged_queries_that_the_export_left_out_are_counted_on_the_page(tmp_path: Path) -> None:
+    folder = written(benchmark(), tmp_path / "small")
+    left = {"version": 1, "lost": {"queries": 2, "pairs": 30, "contested": 12}}
+    (folder / "MANIFEST.json").write_text(json.dumps(left), encoding="utf-8")
+    task = evaluate(asked(folder, floors=False))["tasks"][0]
+    pairs = len(benchmark().verdicts)
+    assert (task["queries"], task["undecided"]) == (10, 2)
+    assert task["contested"] == {"pairs": 22, "judged": pairs + 30, "share": round(22 / (pairs + 30), 6)}
+    page = (folder.parent / "evaluation" / "README.md").read_text(encoding="utf-8")
+    assert f"contests 22 of {pairs + 30} judged pairs" in page
+    assert "2 judged queries have no relevant document by the published labels and are in none." in page
+    score = {"value": 0.6, "half": 0.1, "new_queries": 0.2}
+    row = {"model": "use", "outside": 0.0, "precision_at_10": score, "scaled_dcg_at_10": score}
+    levels = {"sample": "scores", "read": 9, "pairs": 9, "strata": [], "models": [row], "pairs_of_models": []}
+    told = "".join(page_levels.levels({**task, "levels": levels}))
+    assert "means over the 10 queries that are scored: 2 judged queries without one by the published labels" in told
+    assert "means over" not in "".join(page_levels.levels({**task, "levels": levels, "undecided": 0}))
+
+
 def test_nobody_is_sent_to_draw_top_tens_where_none_can_be_drawn(folder: Path) -> None:
     found = evaluate(asked(folder))
     task = found["tasks"][0]

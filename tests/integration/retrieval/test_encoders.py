@@ -449,7 +449,7 @@ def test_a_model_that_cannot_be_loaded_names_the_setting(
 
 
 def test_an_encoder_that_nobody_knows(tmp_path: Path) -> None:
-    assert ENCODERS.names() == ["api", "dense", "e5", "use"]
+    assert ENCODERS.names() == ["api", "asymmetric", "dense", "e5", "use"]
     with pytest.raises(ConfigError, match="unknown encoder 'dens': did you mean 'dense'"):
         build.encoder(context(tmp_path), "dens")
     with pytest.raises(ConfigError, match=r"encoders\.gte\.kind: found 'dens'; did you mean 'dense'"):

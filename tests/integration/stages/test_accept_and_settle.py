@@ -95,9 +95,10 @@ def test_settled_labels_are_derived_again_from_the_ledger(settled: tuple[Path, V
 
 def test_what_cannot_settle_is_refused_with_what_to_type(settled: tuple[Path, Vendor]) -> None:
     folder, _ = settled
-    said = complaint(folder, "resolve", "--set", "consensus.settle=strict")
-    assert "'strict' has voted already, as a judge of the panel" in said
-    assert "curate review export --contested" in said
+    for command in ("ingest", "consensus", "resolve"):
+        said = complaint(folder, command, "--set", "consensus.settle=strict")
+        assert "'strict' has voted already, as a judge of the panel" in said, command
+        assert "curate review export --contested" in said
     assert "consensus.settle: unknown judge 'thrid'" in complaint(folder, "resolve", "--set", "consensus.settle=thrid")
     both = complaint(folder, "consensus", "--set", "consensus.accept.wrong=0.4")
     assert "what a judge settles is outside of what a review promises" in both

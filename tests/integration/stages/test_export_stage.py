@@ -10,6 +10,7 @@ import pytest
 from curate.core.errors import UserError
 from curate.core.records import VERDICTS
 from curate.core.scale import FIVE
+from curate.evaluation.models.tasks import in_folder
 from curate.formats.exporters.candidates import Rerank, candidates
 from curate.ledger import Ledger
 from curate.report.run_figures import ranged
@@ -150,6 +151,28 @@ def test_a_refined_corpus_goes_through_every_export(tmp_path: Path) -> None:
         column = "id" if config == "corpus" else "corpus-id"
         assert not table.is_empty()
         assert set(table[column]) <= set(corpus)
+
+
+def test_judged_queries_without_a_relevant_document_are_counted_in_the_manifest_and_by_evaluate(tmp_path: Path) -> None:
+    """Two judges contest the first document of every query, and find the third relevant, but not that of q0."""
+    tiny(tmp_path)
+    for judge, first in (("one", "S"), ("two", "D")):
+        grades = {(n, 4 * n): first for n in range(5)} | {(n, 4 * n + 2): "S" for n in range(1, 5)}
+        rows = [f"q{n}\td{m:02}\t{grades.get((n, m), 'D')}" for n in range(5) for m in range(20)]
+        (tmp_path / f"{judge}.tsv").write_text("\n".join(["query_id\tdoc_id\tgrade", *rows, ""]), encoding="utf-8")
+    replay = "{one: {kind: replay, path: one.tsv}, two: {kind: replay, path: two.tsv}}"
+    made = (f"judges={replay}", "judge.models=[one, two]", "export.formats=[mteb]", "export.rerank.negatives=2")
+    run = exported(tmp_path, *made)
+    judged_pairs = read_table(run / "resolve", "verdicts")
+    lost = judged_pairs.filter(pl.col("query_id") == "q0")
+    folder = run / "export" / "mteb"
+    body = json.loads((folder / "MANIFEST.json").read_text(encoding="utf-8"))
+    assert body["lost"] == {"queries": 1, "pairs": len(lost), "contested": 1}
+    task = next(each for each in in_folder(run) if each.kind.name == "retrieval")
+    assert task.undecided == 1
+    contested = judged_pairs.filter(pl.col("verdict") == "contested")
+    assert (len(contested), task.lost["contested"]) == (5, 1)
+    assert sum(map(len, task.verdicts.values())) + task.lost["pairs"] == len(judged_pairs)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from curate.core.errors import DataError
-from curate.evaluation.models import corrected, leads
+from curate.evaluation.models import corrected, leads, page_levels
 from curate.evaluation.models.board import Board
 from curate.evaluation.models.corrected import ScoreReview
 from curate.evaluation.models.leads import lead
@@ -90,6 +90,22 @@ def test_levels_and_differences_of_real_systems(real: tuple[Board, ScoreReview])
     assert (found["read"], found["pairs"]) == (72, 210)
     few = list(corrected.warnings("t", found))
     assert few == ["t: fewer than 5 answers of 2 of 3 votes: the intervals of corrected scores are too narrow"]
+
+
+def test_a_difference_of_which_every_pair_was_read_is_exact_and_has_no_p(
+    real: tuple[Board, ScoreReview], shared_data: Path
+) -> None:
+    partly, slice_ = real[1], Assessed.read(shared_data)
+    ids = slice_.table.select("query_id", "doc_id").cast(pl.String).iter_rows()
+    truth = dict(zip(ids, slice_.relevant.tolist(), strict=True))
+    found: Any = corrected.levels(real[0], [review(partly.strata, {pair: truth[pair] for pair in partly.strata})])
+    assert {(each["half"], each["p"], each["adjusted"]) for each in found["pairs_of_models"]} == {(0.0, None, None)}
+    page = "".join(page_levels.levels({"verdicts": True, "levels": found, "undecided": 0, "queries": 8}))
+    assert "| Olz | NIST | 18.75 ± 0.00 |" in page
+    assert page.count("| read whole |") == len(found["pairs_of_models"])
+    assert "0.0000" not in page
+    some: Any = corrected.levels(real[0], [partly])
+    assert all(each["p"] is not None for each in some["pairs_of_models"])
 
 
 def test_a_model_with_a_document_outside_the_frame_gets_no_score(real: tuple[Board, ScoreReview]) -> None:

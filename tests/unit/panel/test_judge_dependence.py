@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curate.checks.panel import panel, unanimous
-from curate.core.model_family import family
+from curate.core.model_family import begins_as, family
 from curate.core.scale import FIVE
 from curate.panel import judge_dependence
 from curate.panel.judge_dependence import effective, effective_number, together, warnings, worth
@@ -143,10 +143,33 @@ def test_unanimous_pairs_are_those_with_one_grade_by_all() -> None:
 
 @pytest.mark.parametrize(
     ("model", "expected"),
-    [("gpt-4o-2024-08-06", "gpt"), ("openai/gpt-4o-mini", "gpt"), ("DeepSeek-V3", "deepseek"), ("4o", None)],
+    [
+        ("gpt-4o-2024-08-06", "gpt"),
+        ("openai/gpt-4o-mini", "gpt"),
+        ("DeepSeek-V3", "deepseek"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", "qwen"),
+        ("4o", None),
+        ("BAAI/bge-m3", "bge"),
+        ("BAAI/llm-embedder", "bge"),
+        ("multilingual-e5-large", "e5"),
+        ("intfloat/e5-mistral-7b-instruct", "mistral"),
+        ("sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2", "minilm"),
+        ("sentence-transformers/all-MiniLM-L6-v2", "minilm"),
+        ("text-embedding-3-large", "gpt"),
+        ("mistralai/Mixtral-8x7B", "mistral"),
+        ("moonshot-v1-8k", "kimi"),
+        ("acme/ranker-2", "ranker"),
+    ],
 )
-def test_a_family_is_what_a_name_begins_with(model: str, expected: str | None) -> None:
+def test_a_family_is_known_by_the_spellings_of_its_models_and_vendors(model: str, expected: str | None) -> None:
     assert family(model) == expected
+
+
+def test_a_declared_family_counts_as_its_vendor_is_spelled_and_raters_are_models_by_their_beginning() -> None:
+    assert family("m-1", "BAAI") == family("bge-m3") == "bge"
+    assert family("gpt-4o", "Our own 2") == "Our own 2"
+    given = ("ChatGPT-4", "qwen_max", "stella", "o1", "王医生")
+    assert [begins_as(name) for name in given] == ["gpt", "qwen", None, None, None]
 
 
 def test_the_effective_number_at_its_ends() -> None:

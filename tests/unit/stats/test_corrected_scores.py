@@ -103,6 +103,19 @@ def test_the_interval_holds_where_relevant_pairs_stand_higher_than_votes_show(re
     assert held / 2000 >= 0.93
 
 
+def test_new_queries_are_never_surer_than_these(real: Assessed) -> None:
+    """The lowest system's half width was .0637 for these queries and .0518 for new ones."""
+    ranks = systems(real)
+    top = np.any([each <= 10 for each in ranks.values()], axis=0)
+    given = {name: weights(each[top], "precision_at_10", QUERIES) for name, each in ranks.items()}
+    for step in (2, 3, 5):
+        for one in given.values():
+            for other in (0 * one, *given.values()):
+                found = corrected(sampled(real, top, step), one - other)
+                assert found.new_queries is not None
+                assert found.new_queries >= found.half
+
+
 def test_a_stratum_that_nobody_read_is_refused_and_few_queries_give_no_interval_for_new_ones() -> None:
     with pytest.raises(DataError, match="strata 1"):
         Frame(np.array([0, 0]), np.array([0, 1]), np.array([1, -1]), 1)
