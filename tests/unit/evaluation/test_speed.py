@@ -155,7 +155,8 @@ def test_what_is_said_of_few_queries_of_load_and_of_parts() -> None:
     assert passes.notes(speed()) == []
     said = passes.notes(speed(wanted=1000, load={"before": 6.2, "after": 1}, documents=20))
     assert [
-        any(word in each for each in said) for word in ("not of 1,000", "under load (6.2 on 2 cores)", "per processor second", "9 of 20")
+        any(word in each for each in said)
+        for word in ("not of 1,000", "under load (6.2 on 2 cores)", "per processor second", "9 of 20")
     ] == [True] * 4
 
 
