@@ -23,6 +23,7 @@ from curate.retrieval.retrievers.tokens import cutter
 from curate.stages.context import home
 from curate.stats import difficulty, significance
 from curate.stats.difficulty import Measured
+from curate.system.files import sha256
 
 DIGITS = 6
 CLEAR = 0.05
@@ -37,6 +38,7 @@ def of_task(
     pairs, rows = _pairs(board, seed), _rows(board)
     return {
         "name": task.name,
+        "card": None if task.folder is None else sha256(task.folder / "README.md"),
         "kind": task.kind.mteb.type,
         "unit": task.scorer.unit,
         "measure": task.measure,

@@ -51,7 +51,7 @@ class PaperTable:
 
     def csv(self) -> str:
         """Return the table as CSV, with both ends of the intervals in columns of their own; empty if not defined."""
-        wide = [any(isinstance(row[at], Cell) and row[at].low is not None for row in self.rows) for at in self._places]
+        wide = [any(_bounded(row[at]) for row in self.rows) for at in self._places]
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow([name for at in self._places for name in _names(self.heads[at], wide[at])])
@@ -61,6 +61,10 @@ class PaperTable:
     @property
     def _places(self) -> range:
         return range(len(self.heads))
+
+
+def _bounded(shown: Shown) -> bool:
+    return isinstance(shown, Cell) and shown.low is not None
 
 
 def _names(head: str, wide: bool) -> Iterator[str]:

@@ -26,7 +26,7 @@ from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
-from curate.stages.export import graded_labels, growth, shortcuts
+from curate.stages.export import filled, graded_labels, growth, shortcuts
 from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from, made_of_kinds
 from curate.stages.facts import card_facts, circularity, parent
@@ -54,11 +54,7 @@ def run(config: Config, context: Context) -> Report:
     tables = _of_kinds(context, removed)
     asked = pl.concat([queries["query_id"], *(ids for each in tables.values() for ids in _queries_of(each))])
     suspicious = _suspicious(context, asked, removed)
-    chosen, short = (
-        candidates(verdicts, context.read("pool", "pool"), config.rerank, context.seed, context.scale)
-        if config.rerank.enabled
-        else (frame("qrels"), [])
-    )
+    chosen, short = _candidates(config, context, verdicts)
     mix = _mix(chosen, verdicts, context.scale)
     agreed = read_json(context.folder("consensus") / "agreement.json")
     agreed["rerank"] = _on_candidates(context, chosen, agreed["panel"])
@@ -97,7 +93,15 @@ def run(config: Config, context: Context) -> Report:
         "shortcuts": tried,
     }
     notes = [*_notes(config, common, short, renamed, suspicious, grown), *graded_labels.notes(benchmark), *warned]
+    notes += filled.notes(config, benchmark)
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
+
+
+def _candidates(config: Config, context: Context, verdicts: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Return a reranker's candidates and the queries that have too few negatives; none where none are asked for."""
+    if not config.rerank.enabled:
+        return frame("qrels"), []
+    return candidates(verdicts, context.read("pool", "pool"), config.rerank, context.seed, context.scale)
 
 
 def _of_kinds(context: Context, removed: frozenset[str]) -> dict[str, pl.DataFrame]:
@@ -227,6 +231,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     for name in config.formats:
         EXPORTERS.load(name)
     graded_labels.refuse(config, context)
+    filled.refuse(config)
     shortcuts.refuse_sending(config.shortcuts, context)
     judged = context.report("judge")
     return {
@@ -245,6 +250,7 @@ def _chosen(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]:
     """Return what the card says of the settings of this stage."""
     return {
         **{name: getattr(config, name) for name in ("license", "source", "citation", "instruction")},
+        **({"task_metadata": config.mteb.given} if config.mteb.given else {}),
         **({} if config.gain is None else {"graded labels": graded_labels.in_words(config.gain)}),
         "reranking negatives, drawn": config.rerank.draw,
         "reranking negatives, best grade of a vote": ", ".join(f"{grade} {count}" for grade, count in mix.items()),

@@ -1,8 +1,7 @@
 """Vectors of evaluated models: kept, cut, in a precision that is checked, in batches that fit, through a side."""
 
-import gc
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,14 +36,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a small model that has prompts and reads eight tokens."""
     return saved(tmp_path_factory.mktemp("models") / "tiny", {"query": "q: ", "document": "d: "}, length=8)
-
-
-@pytest.fixture(autouse=True)
-def little_to_collect() -> Iterator[None]:
-    """Take what the libraries made out of each collection of garbage, which follows on every model."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)
