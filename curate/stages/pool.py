@@ -3,7 +3,8 @@
 In: queries, corpus of `diversify`, and the documents that it and `mask` merged or dropped. Out: `rankings` (every
 retriever's list, before fusion) and `pool` (query, document, position, and the rank and score that each retriever
 gave). A ranking of the raw corpus, from a run file, is followed: merged documents count as the kept one, dropped ones
-are left out.
+are left out. In a run that `curate extend` made, pool and rankings are those of the earlier version, and only the
+systems that came later are asked: their best documents join the pool, so no pair of it is lost.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,13 +24,16 @@ from curate.core.protocols import Corpus, Progress, Retriever
 from curate.core.records import Query
 from curate.retrieval import fusion
 from curate.retrieval.fusion import Method, Names, RankedLists
-from curate.retrieval.id_mapping import IdMapping, MappedHits, followed
+from curate.retrieval.grown_pool import grown
+from curate.retrieval.id_mapping import IdMapping, MappedHits, followed, ranked
 from curate.retrieval.ranking import Numbers
 from curate.stages.asking import build
 from curate.stages.configs import PoolConfig as Config
 from curate.stages.context import Context, Report, Stage
+from curate.stages.facts import parent
+from curate.stages.facts.parent import ParentVersion
 from curate.system.corpus import TableCorpus
-from curate.system.files import TableWriter
+from curate.system.files import TableWriter, write_table
 
 HITS = 2**20
 """Hits that are fused at once, unless one query has more: at most some 400 MB."""
@@ -51,7 +55,11 @@ def run(config: Config, context: Context) -> Report:
     queries = [Query(*row) for row in context.read("diversify", "queries").select("query_id", "text").iter_rows()]
     corpus = TableCorpus(context.folder("diversify"))
     ids = known_ids(context, corpus)
-    found = write(config, _retrievers(config, context), corpus, queries, ids, context.out, context.progress)
+    before = ParentVersion.load(context.run)
+    if before is None:
+        found = write(config, _retrievers(config, context), corpus, queries, ids, context.out, context.progress)
+    else:
+        found = _grow(config, before, corpus, queries, ids, context)
     if not found.rows:
         raise DataError(
             f"pool.retrievers: {', '.join(config.retrievers)} found none of {len(corpus):,} documents for any of "
@@ -119,6 +127,36 @@ def write(
     return written
 
 
+def _grow(
+    config: Config,
+    before: ParentVersion,
+    corpus: Corpus,
+    queries: Sequence[Query],
+    ids: IdMapping,
+    context: Context,
+) -> PoolTables:
+    """Write the rankings and the pool of an earlier version with those of the systems that came later."""
+    written, depth = PoolTables(), max(config.depth, before.depth)
+    parts = [parent.table(context.run, "rankings")]
+    for name in before.added:
+        each = build.retriever(context, name)
+        parts += ranked(each, corpus, queries, depth, ids, context.progress)
+        if facts := getattr(each, "facts", None):
+            written.facts[name] = facts
+        written.notes += getattr(each, "notes", ())
+    rankings, old = pl.concat(parts).sort("query_id", "retriever", "rank"), parent.table(context.run, "pool")
+    pool = grown(old, rankings, before.added, before.depth)
+    write_table(context.out, "rankings", rankings)
+    write_table(context.out, "pool", pool)
+    written.rows, written.pairs = len(pool), rankings.select("query_id", "doc_id").n_unique()
+    written.queries.update(pool["query_id"].unique())
+    written.notes.append(
+        f"{len(pool) - len(old):,} documents that {', '.join(before.added)} rank within {before.depth} joined the "
+        f"{len(old):,} pairs of version {before.version - 1}"
+    )
+    return written
+
+
 class _Kept:
     """What one retriever found, in files, so that memory does not grow with the queries."""
 
@@ -167,7 +205,9 @@ def _notes(bare: Sequence[str]) -> list[str]:
 
 def fingerprint(config: Config, context: Context) -> Json:
     """Return what identifies each retriever: settings, encoder revision, digest of a run file."""
-    return {retriever.name: retriever.identity for retriever in _retrievers(config, context)}
+    before = ParentVersion.load(context.run)
+    asked = _retrievers(config, context) if before is None else (build.retriever(context, n) for n in before.added)
+    return {**{retriever.name: retriever.identity for retriever in asked}, **parent.identity(context.run)}
 
 
 def _retrievers(config: Config, context: Context) -> Iterator[Retriever]:

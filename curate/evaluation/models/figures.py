@@ -23,6 +23,7 @@ from curate.retrieval.retrievers.tokens import cutter
 from curate.stages.context import home
 from curate.stats import difficulty, significance
 from curate.stats.difficulty import Measured
+from curate.system.files import sha256
 
 DIGITS = 6
 CLEAR = 0.05
@@ -37,6 +38,7 @@ def of_task(
     pairs, rows = _pairs(board, seed), _rows(board)
     return {
         "name": task.name,
+        "card": None if task.folder is None else sha256(task.folder / "README.md"),
         "kind": task.kind.mteb.type,
         "unit": task.scorer.unit,
         "measure": task.measure,
@@ -91,6 +93,7 @@ def _rows(board: Board) -> list[Json]:
             "beside": beside[places[id(scored)]],
             **_at_ten(scored),
             "queries_a_second": scored.queries_a_second,
+            "machine": scored.machine,
             "precision": scored.precision,
             "batch": scored.batch,
             "width": scored.width,

@@ -6,7 +6,7 @@ a model's, so that the same scorer makes items of them. They are fitted on the t
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from math import isnan
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 
 from curate.core.config import digest
 from curate.evaluation.models import floors_labels, floors_pairs, floors_rankings
-from curate.evaluation.models.scoring import Scored, point
+from curate.evaluation.models.scoring import Scored, point, restored
 from curate.evaluation.models.tasks import EvaluationTask
 from curate.stats.bootstrap import DIGITS
 from curate.system.files import read_json, write_json
@@ -64,8 +64,7 @@ def floors(task: EvaluationTask, folder: Path) -> list[FloorScore]:
         found = [asdict(each) for each in every if not isnan(each.main)]  # nothing varies: no correlation
         folder.mkdir(parents=True, exist_ok=True)
         write_json(path, {"floors": found})
-    names = [each.name for each in fields(Scored)]
-    kept = [Scored(**{name: row[name] for name in names}) for row in read_json(path)["floors"]]
+    kept = [restored(row) for row in read_json(path)["floors"]]
     return [FloorScore(each.model, each) for each in kept]
 
 

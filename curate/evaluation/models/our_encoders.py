@@ -1,6 +1,6 @@
 """Encoders of this package and of pipelines, as mteb asks them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -34,6 +34,20 @@ class OurModel(VectorModel):
         self._cached = CachedEncoder(_HalvingEncoder(encoder, sizes), default_folder(home()), progress)
         with waiting(progress, StepLabel(f"loading {encoder.name}")):
             encoder.encode(["."], "query")
+
+    @property
+    def of_queries(self) -> Encoder:
+        """Return what encodes queries: the encoder, or the query side of one that has two."""
+        sides: Mapping[str, Encoder] = getattr(self.encoder, "sides", {})
+        return sides.get("query", self.encoder)
+
+    @property
+    def model(self) -> Foreign:
+        """Return the loaded weights that encode queries; None for an encoder that does not lend them."""
+        if not isinstance(self.of_queries, DenseEncoder):
+            return None
+        with self.of_queries.borrowed() as weights:
+            return weights
 
     def similarity(self, one: Foreign, other: Foreign) -> Foreign:
         """Return the cosines of all rows of one side with all of the other."""

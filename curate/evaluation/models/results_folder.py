@@ -9,8 +9,9 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from curate.core.errors import UserError
@@ -32,6 +33,8 @@ class ExpectedTask:
     splits: Sequence[str] | None = None
     subsets: Sequence[str] | None = None
     revision: str | None = None
+    latest: str | None = None
+    """Version of the data that mteb has now; results of an older one can be compared with each other all the same."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +55,26 @@ class LeftOutResult:
     reason: str
 
 
+@dataclass(frozen=True)
+class _Result:
+    version: str | None
+    """Of the data; None where the file does not tell."""
+    values: Mapping[str, Sequence[float]]
+    """Subset -> score of each split."""
+
+    @property
+    def mean(self) -> float:
+        return float(fmean(value for each in self.values.values() for value in each))
+
+
 @dataclass
 class _Candidate:
     name: str
     revision: str
     meta: Mapping[str, Any]
     latest: float = 0.0
-    results: dict[str, tuple[str, float]] = field(default_factory=dict)
-    """Task -> revision of its data, and score."""
+    results: dict[str, _Result] = field(default_factory=dict)
+    """Task -> what was read of it."""
 
 
 def expected(task: EvaluationTask) -> ExpectedTask:
@@ -74,7 +89,7 @@ def expected_by_name(name: str) -> ExpectedTask:
         made = imported().get_task(name)
     except KeyError:
         return ExpectedTask(name)
-    return ExpectedTask(name, None, made.metadata.eval_splits, made.hf_subsets, made.metadata.revision)
+    return ExpectedTask(name, None, made.metadata.eval_splits, made.hf_subsets, latest=made.metadata.revision)
 
 
 def task_names(folders: Sequence[Path]) -> list[str]:
@@ -92,16 +107,19 @@ def read(folders: Sequence[Path], tasks: Sequence[ExpectedTask]) -> tuple[list[R
     found: dict[tuple[str, str], _Candidate] = {}
     for file, name in (each for folder in folders for each in _files(folder) if each[0].stem in wanted):
         _add(found, file, name, wanted, left)
-    _one_version(found, wanted, left)
+    for task in wanted.values():
+        mine = [each for each in found.values() if task.name in each.results]
+        _one_version(task, mine, left)
+        _same_subsets(task, [each for each in mine if task.name in each.results], left)
     models = []
     for name in sorted({each.name for each in found.values()}):
-        mine = [each for each in found.values() if each.name == name and each.results]
-        mine.sort(key=lambda each: (-len(each.results), -each.latest, each.revision))
+        of_model = [each for each in found.values() if each.name == name and each.results]
+        of_model.sort(key=lambda each: (-len(each.results), -each.latest, each.revision))
         left += [
-            LeftOutResult(f"{name}, revision {each.revision}", "another revision of the model") for each in mine[1:]
+            LeftOutResult(f"{name}, revision {each.revision}", "another revision of the model") for each in of_model[1:]
         ]
-        for best in mine[:1]:
-            scores = {task: score for task, (_, score) in sorted(best.results.items())}
+        for best in of_model[:1]:
+            scores = {task: result.mean for task, result in sorted(best.results.items())}
             models.append(ResultModel(name, best.revision, scores, of_meta({"name": name, **best.meta})))
     return models, left
 
@@ -148,14 +166,14 @@ def _add(
         left.append(LeftOutResult(str(file), f"not a result that mteb can read ({type(error).__name__})"))
         return
     task = wanted.get(result.task_name)
-    score = _score(result, task) if task else f"a result of {result.task_name} under another name"
-    if task is None or isinstance(score, str):
-        left.append(LeftOutResult(str(file), str(score)))
+    known = _result(result, task) if task else f"a result of {result.task_name} under another name"
+    if task is None or isinstance(known, str):
+        left.append(LeftOutResult(str(file), str(known)))
         return
     meta = _meta(file.parent, left)
     name, revision = str(meta.get("name") or folder.replace("__", "/")), str(meta.get("revision") or file.parent.name)
     mine = found.setdefault((name, revision), _Candidate(name, revision, meta))
-    mine.results.setdefault(task.name, (str(result.dataset_revision), score))
+    mine.results.setdefault(task.name, known)
     mine.latest = max(mine.latest, result.date.timestamp() if result.date else 0.0)
 
 
@@ -174,36 +192,57 @@ def _meta(folder: Path, left: list[LeftOutResult]) -> Mapping[str, Any]:
     return {}
 
 
-def _score(result: Foreign, task: ExpectedTask) -> float | str:
-    """Return the mean over subsets and splits, as mteb has it; else why there is none that can be compared."""
-    if task.revision and result.dataset_revision not in {task.revision, UNKNOWN, "", None}:
+def _result(result: Foreign, task: ExpectedTask) -> _Result | str:
+    """Return the scores of all subsets and splits; else why there are none that can be compared."""
+    version = None if result.dataset_revision in {UNKNOWN, "", None} else str(result.dataset_revision)
+    if task.revision and version not in {task.revision, None}:
         return f"another version of {task.name}'s data (expected {task.revision[:12]})"
     splits = list(task.splits or ())
     if not splits:
         splits = [*result.scores] if len(result.scores) == 1 else ["test"]
-    values = []
-    for split in splits:
-        rows = {row["hf_subset"]: row for row in result.scores.get(split, ())}
-        subsets = list(task.subsets or rows)
-        if missing := [each for each in subsets if each not in rows] or ([] if rows else ["any"]):
+    rows = {split: {row["hf_subset"]: row for row in result.scores.get(split, ())} for split in splits}
+    subsets = list(task.subsets or dict.fromkeys(subset for some in rows.values() for subset in some)) or ["any"]
+    for split, some in rows.items():
+        if missing := [each for each in subsets if each not in some]:
             return f"no score of {task.name} for the subset {missing[0]} of the split {split}"
-        values += [rows[each].get(task.measure or "main_score") for each in subsets]
-    if not all(isinstance(each, int | float) and math.isfinite(each) and abs(each) <= 1 for each in values):
-        return f"no {task.measure or 'main_score'} between -1 and 1 for {task.name}"
-    return float(sum(values) / len(values))
+    measure = task.measure or "main_score"
+    values = {subset: [some[subset].get(measure) for some in rows.values()] for subset in subsets}
+    if not all(_is_score(value) for each in values.values() for value in each):
+        return f"no {measure} between -1 and 1 for {task.name}"
+    return _Result(version, values)
 
 
-def _one_version(
-    found: Mapping[tuple[str, str], _Candidate], wanted: Mapping[str, ExpectedTask], left: list[LeftOutResult]
-) -> None:
-    """Keep one version of the data of every task whose right one nobody knows: that of most models."""
-    for task in (each for each in wanted.values() if each.revision is None):
-        versions = Counter(each.results[task.name][0] for each in found.values() if task.name in each.results)
-        most = max(versions, key=lambda each: (versions[each], each), default=None)
-        for model in found.values():
-            if task.name in model.results and model.results[task.name][0] != most:
-                del model.results[task.name]
-                where = f"{model.name}, revision {model.revision}"
-                left.append(
-                    LeftOutResult(where, f"another version of {task.name}'s data than most models have ({most})")
-                )
+def _is_score(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and abs(value) <= 1
+
+
+def _one_version(task: ExpectedTask, found: Sequence[_Candidate], left: list[LeftOutResult]) -> None:
+    """Keep one version of the data where any will do: that of most models, of equals the one that mteb has now."""
+    if task.revision is not None:
+        return
+    versions = Counter(each.results[task.name].version for each in found)
+    del versions[None]  # a file that does not tell is compared with all
+    most = max(versions, key=lambda each: (versions[each], each == task.latest, each or ""), default=None)
+    for model in found:
+        if model.results[task.name].version not in {most, None}:
+            reason = f"another version of {task.name}'s data than most models have ({most})"
+            _leave(model, task, reason, left)
+
+
+def _same_subsets(task: ExpectedTask, found: Sequence[_Candidate], left: list[LeftOutResult]) -> None:
+    """Keep the same subsets of all models where nobody says which belong to a task: those that most models have."""
+    if task.subsets is not None:
+        return
+    sets = Counter(frozenset(each.results[task.name].values) for each in found)
+    most = max(sets, key=lambda each: (sets[each], len(each), sorted(each)), default=frozenset[str]())
+    for model in found:
+        result = model.results[task.name]
+        if missing := sorted(most - {*result.values}):
+            _leave(model, task, f"no score of {task.name} for the subset {missing[0]}, which most models have", left)
+        else:
+            model.results[task.name] = replace(result, values={each: result.values[each] for each in sorted(most)})
+
+
+def _leave(model: _Candidate, task: ExpectedTask, reason: str, left: list[LeftOutResult]) -> None:
+    del model.results[task.name]
+    left.append(LeftOutResult(f"{model.name}, revision {model.revision}", reason))

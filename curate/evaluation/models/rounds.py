@@ -1,7 +1,7 @@
 """Every model on every task: one model after the other, so that one is in memory, and what was scored stays scored."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from curate.core.errors import ConfigError
@@ -14,6 +14,7 @@ from curate.evaluation.models.precision import PrecisionCheck, Rows, compared, s
 from curate.evaluation.models.scoring import Scored, scored, scored_before
 from curate.evaluation.models.tasks import EvaluationTask, Foreign
 from curate.evaluation.models.text_inputs import ROLES
+from curate.evaluation.speed import machine
 
 Tell = Callable[[str], None]
 
@@ -26,6 +27,8 @@ class ScoredRound:
     by_task: list[list[Scored]] = field(default_factory=list)
     """The models' scores on every task, in the order of the tasks."""
     notes: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+    """Models with a score that another machine made, so that their queries per second are not shown."""
 
     def on(self, tasks: Sequence[EvaluationTask]) -> Iterator[tuple[EvaluationTask, list[Scored]]]:
         """Yield every task with what the models did on it."""
@@ -52,9 +55,14 @@ def score_all(
                 task = tasks[place]
                 found, kept = scored(each, task, folder, checks.get(task.content))
                 tell(f"{task.name}: {each.name} {found.main:.5f}" + (" (scored before)" if kept else ""))
-                done.by_task[place].append(found)
+                done.by_task[place].append(_of_here(found, done))
                 done.notes += _routes(found, task)
         model.release()
+    if done.elsewhere:
+        done.notes.append(
+            f"queries per second are not shown of {', '.join(dict.fromkeys(done.elsewhere))}: scored on another "
+            "machine, or before the machine was kept; --speed measures all models on this one"
+        )
     return done
 
 
@@ -133,6 +141,14 @@ def _rows(copy: Foreign, tasks: Sequence[EvaluationTask]) -> dict[str, Rows]:
     if not loading.makes_vectors(copy):
         return {}
     return {task.content: sampled_rows(copy, task) for task in tasks}
+
+
+def _of_here(found: Scored, done: ScoredRound) -> Scored:
+    """Return a score without the queries per second of another machine."""
+    if found.queries_a_second is None or found.machine == machine.identity()["id"]:
+        return found
+    done.elsewhere.append(found.model)
+    return replace(found, queries_a_second=None)
 
 
 def _routes(found: Scored, task: EvaluationTask) -> Iterator[str]:

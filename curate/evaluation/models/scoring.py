@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from curate.evaluation.models.perquery import READINGS
 from curate.evaluation.models.precision import PrecisionCheck
 from curate.evaluation.models.scorers import Scorer, Values
 from curate.evaluation.models.tasks import EvaluationTask, imported
+from curate.evaluation.speed import machine
 from curate.system.files import read_json, write_json
 
 VERSION = 3
@@ -71,6 +73,8 @@ class Scored:
     """Precisions that the weights were really in."""
     precision_check: Mapping[str, Json] | None = None
     """How near the vectors are to those of float32; None for those of float32, and for widths cut out of others."""
+    machine: str | None = None
+    """Digest of the machine that scored, to which the queries per second belong."""
     inputs: Sequence[Mapping[str, Json]] = ()
     """Per role: prompt, longest input, side of a Router, and the share of texts that is cut."""
 
@@ -99,7 +103,12 @@ def scored_before(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> 
     if not path.is_file():
         return None
     kept = read_json(path)
-    return Scored(**{each.name: kept[each.name] for each in fields(Scored)})
+    return restored(kept)
+
+
+def restored(kept: Mapping[str, Any]) -> Scored:
+    """Return what was written; what an older version did not write yet has its default."""
+    return Scored(**{each.name: kept[each.name] for each in fields(Scored) if each.name in kept})
 
 
 def _path(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> Path:
@@ -140,6 +149,7 @@ def _score(model: EvaluatedModel, task: EvaluationTask) -> Scored:
         main=float(scores[task.measure]),
         metrics={name: value for name, value in scores.items() if _worth(name, value)},
         queries_a_second=round(answered / asked, 3) if asked > 0 and model.width is None else None,
+        machine=str(machine.identity()["id"]),
         width=getattr(loaded, "dim", None),
         weights=precisions(loaded),
         inputs=[each.shown() for each in getattr(loaded, "seen", {}).values()],

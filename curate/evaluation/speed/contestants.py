@@ -11,9 +11,12 @@ from curate.evaluation.models.tasks import EvaluationTask, Foreign
 from curate.evaluation.speed.timing import Ask
 from curate.retrieval.retrievers.bm25 import best_scores
 from curate.retrieval.similarity.exact_search import top_k, unit
+from curate.system import egress
 
 DEPTH = 10
 """Documents that a search returns per query."""
+REMOTE = "elsewhere"
+"""Device of an encoder that sends texts to a service."""
 LARGEST = 1 << 29
 """Bytes of the vectors that search is timed on; a larger index is timed on as many rows as fit, which is said."""
 
@@ -75,8 +78,7 @@ def of_model(model: EvaluatedModel, task: EvaluationTask, texts: Sequence[str]) 
         model.name,
         lambda places: _arrived(call([texts[place] for place in places])),
         int(_arrived(call(texts[:1])).shape[1]),
-        str(parameters[0].device) if parameters else "cpu",
-        sorted({str(each.dtype).removeprefix("torch.") for each in parameters}) or ["float32"],
+        *_place(model.loaded, parameters),
         _longest(weights),
     )
 
@@ -128,6 +130,14 @@ def _call(loaded: Foreign, task: EvaluationTask) -> Callable[[Sequence[str]], Fo
 def _arrived(rows: Foreign) -> Vectors:
     """Return rows in this machine's memory: of a GPU that waits for all work that was only begun."""
     return np.asarray(rows.cpu() if hasattr(rows, "cpu") else rows)
+
+
+def _place(loaded: Foreign, parameters: Sequence[Foreign]) -> tuple[str, list[str]]:
+    """Return where queries are encoded and in which precisions; of a service elsewhere neither is known."""
+    if parameters:
+        return str(parameters[0].device), sorted({str(each.dtype).removeprefix("torch.") for each in parameters})
+    side = getattr(loaded, "of_queries", None)
+    return ("cpu", ["float32"]) if side is None or egress.declared(side) == "local" else (REMOTE, [])
 
 
 def _weights(loaded: Foreign) -> Foreign:

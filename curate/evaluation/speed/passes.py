@@ -114,7 +114,7 @@ def notes(speed: Mapping[str, Any]) -> list[str]:
     if before is not None and before > speed["machine"]["cores"] / 2:
         said.append(
             f"{name}: speed was measured under load ({before:g} on {speed['machine']['cores']} cores): latencies are "
-            "too long; ratios of models, which were measured in turn, hold better"
+            "too long, and ratios per processor second hold better than those by the wall"
         )
     said += [
         f"{name}: search of {row['model']} was timed on {row['search_rows']:,} of {speed['documents']:,} documents"

@@ -7,6 +7,7 @@ from typing import Any
 
 from curate.core.errors import ConfigError
 from curate.core.protocols import Progress, quiet
+from curate.evaluation.training import routers
 from curate.evaluation.training.settings import TrainSettings
 from curate.retrieval.encoders.dense import Config, DenseEncoder
 from curate.retrieval.vectors import CachedEncoder, default_folder
@@ -29,12 +30,12 @@ class TrainModels:
     @property
     def query(self) -> str:
         """Return name or folder of the query side."""
-        return side(self.base, "query")
+        return self._side(self.base, "query")
 
     @property
     def document(self) -> str:
         """Return name or folder of the document side."""
-        return side(self.settings.documents or self.base, "document")
+        return self._side(self.settings.documents or self.base, "document")
 
     @property
     def shared(self) -> bool:
@@ -86,6 +87,16 @@ class TrainModels:
     def check(self) -> None:
         """Load the models once; ConfigError if one is not there, or does not fit the settings."""
         query = self.load(self.query)
+        if routers.is_router(query):
+            raise ConfigError(
+                f"--base {self.base}: found a Router on the hub, expected one in a folder; download it "
+                f"(hf download {self.base} --local-dir FOLDER) and give the folder"
+            )
+        if self.settings.recipe == "align" and not self.settings.documents and self.shared:
+            raise ConfigError(
+                f"recipe align needs a model whose vectors are learnt, and --base {self.base} has one side; name one "
+                "with --set train.documents=NAME, or give a Router as --base"
+            )
         if not self.settings.two_sided and not self.shared:
             raise ConfigError(
                 f"--base {self.base}: found a model of two sides, and recipe contrastive trains one for both; take "
@@ -98,6 +109,18 @@ class TrainModels:
         if wide := [each for each in self.settings.mrl if each > width]:
             raise ConfigError(f"train.mrl: found {wide[0]}, expected at most {width}, the width of {self.base}")
 
+    def _side(self, name: str, role: str) -> str:
+        """Return the folder of one side of a Router, or the model itself."""
+        own = Path(name).expanduser()
+        if (own / role / routers.MODULES).is_file():  # trained here
+            return str(own / role)
+        if not routers.in_folder(own):
+            return name
+        apart = home() / "sides" / DenseEncoder("router", Config(model=str(own))).revision
+        if not apart.is_dir():
+            routers.write_apart(self.load(name), name, apart)
+        return str(apart / role)
+
     def _adaptable(self, query: Foreign) -> None:
         if self.settings.recipe == "joint" and not self.settings.frozen:
             raise ConfigError(
@@ -106,12 +129,6 @@ class TrainModels:
             )
         if not hasattr(query[0], "auto_model"):
             raise ConfigError(f"train.lora: {self.base} has no transformer to adapt; leave train.lora.rank at 0")
-
-
-def side(name: str, role: str) -> str:
-    """Return the folder of one side of a Router that was trained here, or the model itself."""
-    folder = Path(name).expanduser() / role
-    return str(folder) if (folder / "modules.json").is_file() else name
 
 
 def prompts(model: Foreign, role: str, own: str | None) -> str:

@@ -14,6 +14,7 @@ from curate.evaluation.models import tasks
 from curate.evaluation.models.mteb_models import EvaluatedModel
 from curate.evaluation.models.scoring import Scored, scored
 from curate.evaluation.models.tasks import EvaluationTask
+from curate.evaluation.models.text_inputs import probe
 from curate.evaluation.training.loading import TrainModels
 from curate.retrieval.encoders.dense import Config, DenseEncoder
 from curate.stages.context import home
@@ -60,24 +61,39 @@ class ModelScores:
         """Return what a model does on every task; `documents` are kept vectors that stand for its document side."""
         config = Config(model=place, max_length=self.models.settings.max_length)
         revision = DenseEncoder(name, config).revision
-        if documents is not None:
-            revision += f"-{documents.revision}"
+        revision += "-train" if documents is None else f"-{documents.revision}"
         model = EvaluatedModel(name, revision, lambda: _for_mteb(self.models.load(place), name, documents))
         return [scored(model, task, home() / "evaluations")[0] for task in self.tasks]
 
 
 def _for_mteb(model: Foreign, name: str, documents: Encoder | None) -> Foreign:
-    """Return a model as mteb takes it; where document vectors are kept, it encodes queries alone."""
+    """Return a model as mteb takes it; where document vectors are kept, it encodes queries alone.
+
+    Tasks of one test set share queries: a text that was encoded before, with the same prompt, is not encoded again.
+    """
     from mteb.models import SentenceTransformerEncoderWrapper
     from mteb.models.model_meta import ModelMeta
 
-    class Kept(SentenceTransformerEncoderWrapper):  # type: ignore[misc]
-        def encode(self, inputs: Foreign, *, prompt_type: Foreign = None, **named: Foreign) -> Foreign:
-            if documents is None or getattr(prompt_type, "value", None) != "document":
-                return super().encode(inputs, prompt_type=prompt_type, **named)
-            return documents.encode([text for batch in inputs for text in batch["text"]], "document")
-
+    known: dict[tuple[str, str], Foreign] = {}
     with warnings.catch_warnings():  # mteb calls itself and sentence-transformers by old names
+        warnings.simplefilter("ignore")
+        plain = SentenceTransformerEncoderWrapper(model)
+
+    class Kept(SentenceTransformerEncoderWrapper):  # type: ignore[misc]
+        def encode(
+            self, inputs: Foreign, *, task_metadata: Foreign, prompt_type: Foreign = None, **named: Foreign
+        ) -> Foreign:
+            texts, role = list(inputs.dataset["text"]), getattr(prompt_type, "value", None)
+            if documents is not None and role == "document":
+                return documents.encode(texts, "document")
+            way = str(probe(plain, task_metadata, prompt_type).identity)
+            keys = [(way, text) for text in texts]
+            if any(key not in known for key in keys):
+                rows = super().encode(inputs, task_metadata=task_metadata, prompt_type=prompt_type, **named)
+                known.update(zip(keys, np.asarray(rows), strict=True))
+            return np.stack([known[key] for key in keys])
+
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         made = Kept(model)
     made.mteb_model_meta = ModelMeta.create_empty({"name": f"curate/{name}", "revision": "local"})

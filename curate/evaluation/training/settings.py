@@ -39,7 +39,8 @@ class TrainSettings(Section):
         "joint: as contrastive, with a query model and a document model of their own",
     )
     documents: str = Field(
-        default="", description="name or folder of the document model, for align and joint; default: the base"
+        default="",
+        description="name or folder of the document model, for align and joint; default: the base's document side",
     )
     part: Literal["model", "map"] = Field(
         default="model", description="what is trained: the model, or a linear map behind its frozen query vectors"
@@ -79,8 +80,6 @@ class TrainSettings(Section):
 
     @model_validator(mode="after")
     def _fits(self) -> "TrainSettings":
-        if self.recipe == "align" and not self.documents:
-            raise ValueError("recipe align needs `documents`, the model whose vectors are learnt")
         if self.recipe == "contrastive" and self.documents:
             raise ValueError("recipe contrastive has one model; for a document model of its own take recipe joint")
         if self.part == "map" and (self.recipe != "contrastive" or self.freeze != "documents"):

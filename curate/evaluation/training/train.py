@@ -22,7 +22,16 @@ from curate.retrieval.encoders.dense import Config, DenseEncoder
 from curate.system.files import read_json, write_json, write_text
 
 BEGUN = "begun.json"
-VERSION = 1
+VERSION = 2
+OTHER = {
+    "version": "version",
+    "settings": "settings",
+    "triples": "triples",
+    "base": "base",
+    "documents": "document model",
+    "test": "test set (a model is scored on more of them by `curate evaluate`)",
+}
+"""What a folder was begun with, in words."""
 LIBRARIES = ("curate-ir", "sentence-transformers", "transformers", "torch", "accelerate", "mteb")
 
 
@@ -113,6 +122,7 @@ def _identity(work: _Work) -> dict[str, Json]:
         "triples": work.data.triples.digest,
         "base": _revision(work.data.models.query, order.settings),
         "documents": _revision(work.data.models.document, order.settings),
+        "test": [task.content for task in work.scoring.tasks[: work.tested]],
     }
 
 
@@ -128,8 +138,8 @@ def _begin(work: _Work) -> None:
         if not work.order.force:
             other = next(name for name in asked if before.get(name) != asked[name])
             raise ConfigError(
-                f"{folder}: a training with other {other} lies there; give another folder with --out, or begin anew "
-                "with --force"
+                f"{folder}: a training with other {OTHER[other]} lies there; give another folder with --out, or begin "
+                "anew with --force"
             )
         shutil.rmtree(folder / "seeds", ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from curate.core.errors import DataError
+from curate.formats.readers import Problem
+from curate.formats.readers.file import ENDINGS, File, format_of
+from curate.formats.readers.packed import ending
 from curate.system.files import sha256
 
 LISTS = "triples.jsonl"
 QUERY = ("query", "anchor", "question", "sentence1")
 POSITIVE = ("positive", "positives", "pos", "answer", "sentence2")
 NEGATIVE = ("negative", "negatives", "neg")
-ENDINGS = (".jsonl", ".ndjson", ".json", ".parquet", ".csv", ".tsv")
+READ = tuple(name for name, kind in ENDINGS.items() if kind not in ("trec", "txt"))
 REMEDY = "name them query, positive and negative (also anchor, pos, neg, negative_1, negative_2, ...)"
 
 
@@ -47,8 +48,8 @@ class TrainTriples:
 def locate(place: Path) -> Path:
     """Return the file of triples that a run, a folder or a path stands for; DataError if there is none."""
     if place.is_file():
-        if place.suffix.lower() not in ENDINGS:
-            raise DataError(f"{place}: found the ending {place.suffix!r}, expected one of {', '.join(ENDINGS)}")
+        if ending(place)[0] not in READ:
+            raise DataError(f"{place}: found the ending {place.suffix!r}, expected one of {', '.join(READ)}")
         return place
     if not place.exists():
         raise DataError(
@@ -76,38 +77,16 @@ def read(place: Path) -> TrainTriples:
     return made.whole()
 
 
-def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield line, or row from 1, and its columns."""
+def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield line, or row from 1, and its columns; CSV files may have any delimiter and encoding."""
     if path.stat().st_size == 0:
         raise DataError(f"{path}: the file is empty, expected triples; {REMEDY}")
-    if path.suffix.lower() in {".jsonl", ".ndjson", ".json"}:
-        yield from _of_json(path)
-        return
-    try:
-        if path.suffix.lower() == ".parquet":
-            table = pl.read_parquet(path)
-        else:
-            table = pl.read_csv(path, separator="\t" if path.suffix.lower() == ".tsv" else ",", infer_schema=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        why = str(error).splitlines()[0]
-        raise DataError(f"{path}: cannot be read ({why}); expected a table with a header") from error
-    first = 1 if path.suffix.lower() == ".parquet" else 2
-    yield from enumerate(table.iter_rows(named=True), start=first)
-
-
-def _of_json(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    with path.open(encoding="utf-8-sig") as stream:
-        try:
-            for number, line in enumerate(stream, start=1):
-                if line.strip():
-                    row = json.loads(line)
-                    if not isinstance(row, dict):
-                        raise DataError(f"{path}:{number}: found no object, expected one per line; {REMEDY}")
-                    yield number, row
-        except json.JSONDecodeError as error:
-            raise DataError(f"{path}:{number}: not valid JSON ({error.msg}); expected one object per line") from error
-        except UnicodeDecodeError as error:
-            raise DataError(f"{path}: not UTF-8 ({error.reason}); convert the file to UTF-8") from error
+    for row in File(path, format_of(path), option=None).rows():
+        if isinstance(row, Problem):
+            raise DataError(
+                f"{path}:{row.line}: found {row.found}, expected {row.expected}; correct it, or drop the row"
+            )
+        yield row.line, row.values
 
 
 class _Collected:
@@ -120,7 +99,8 @@ class _Collected:
         self.negatives: dict[str, dict[int, None]] = {}
         self.groups: dict[str, str] = {}
         self.columns: tuple[str, str, list[str]] | None = None
-        self.bare = 0
+        self.bare: list[int] = []
+        """Lines without a negative."""
 
     def add(self, line: int, row: Mapping[str, Any]) -> None:
         """Take a row over; DataError if it lacks a query or a positive."""
@@ -133,7 +113,8 @@ class _Collected:
                 raise DataError(
                     f"{self.path}:{line}: found no text in {name}, expected one; fill it in or drop the row"
                 )
-        self.bare += not negatives
+        if not negatives:
+            self.bare.append(line)
         self._number(self.positives.setdefault(query, {}), positive)
         self._number(self.negatives.setdefault(query, {}), negatives)
         self.groups.setdefault(query, _text(row.get("group")))
@@ -163,7 +144,10 @@ class _Collected:
             negatives.append([number for number in self.negatives[query] if number not in wrong])
         notes = [f"{spared:,} negatives are also positives of their query and were left out"] if spared else []
         if self.bare:
-            notes.append(f"{self.bare:,} rows have no negative: they learn from the others of their batch alone")
+            notes.append(
+                f"{len(self.bare):,} rows have no negative, or an empty one (the first in line {self.bare[0]}): they "
+                "learn from the others of their batch alone"
+            )
         return TrainTriples(
             self.path,
             sha256(self.path),

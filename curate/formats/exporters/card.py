@@ -5,6 +5,7 @@ Keys of `Benchmark.facts` that the card knows (all may be absent; any other key 
 license       identifier such as `cc-by-nc-sa-4.0`
 source        one sentence on where queries and documents come from
 citation      how to cite the set; else a BibTeX entry of its name
+task_metadata what mteb's metadata says of the tasks; see the module of that name
 instruction   what an instruction-tuned encoder is told before a query; else that of tasks.yaml
 repaired      how the labels came about, where a legacy set was repaired and not judged as a whole
 weak_judges   true where every judge is a heuristic: the card then opens with a warning
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from curate.core.config import Json, digest
 from curate.core.protocols import Benchmark
+from curate.formats.exporters import task_metadata
 from curate.formats.kinds import kinds, words
 from curate.formats.kinds.kind import BenchmarkKind
 from curate.panel.voting import ACCEPTED, EXPERTS, SETTLED, by_policy
@@ -42,7 +44,9 @@ BASE = ("formats/kinds/templates/card.md.j2", "formats/kinds/templates/judged.md
 OVERVIEW = "formats/exporters/templates/overview.md.j2"
 TRIPLES = "formats/exporters/templates/triples.md.j2"
 _SAID = ("license", "source", "citation", "instruction", "repaired", "weak_judges", "judges", "prompts", "agreement")
-_OWN = frozenset((*_SAID, "parts", "dependence", "lead", "experts", "privacy", "kinds", "checked", "counts"))
+_OWN = frozenset(
+    (*_SAID, "task_metadata", "parts", "dependence", "lead", "experts", "privacy", "kinds", "checked", "counts")
+)
 _MADE = "how it was made"
 _FATE = ("planned", "built", "dropped")
 _SIZES = {"1K": 10**3, "10K": 10**4, "100K": 10**5, "1M": 10**6, "10M": 10**7, "100M": 10**8}
@@ -121,7 +125,7 @@ def _made(benchmark: Benchmark, kind: BenchmarkKind) -> dict[str, Json]:
 
 def form() -> str:
     """Return what stands for how cards are written: as long as it is the same, so is a card of the same facts."""
-    shared = (*BASE, OVERVIEW, TRIPLES, words.WORDS)
+    shared = (*BASE, OVERVIEW, TRIPLES, words.WORDS, task_metadata.FILE)
     return digest([version("curate-ir"), *map(template, (*shared, *(kind.card for kind in kinds())))])
 
 
@@ -177,6 +181,7 @@ def _front(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequenc
             "main_score": kind.mteb.main_score,
             "description": description,
             "prompt": prompt,
+            **task_metadata.block(kind.name, kind.mteb.type, benchmark.facts),
         },
         "abstask": {"class": kind.mteb.abstask, "attributes": dict(kind.attributes(benchmark))},
     }

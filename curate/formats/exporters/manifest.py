@@ -30,6 +30,7 @@ def described(benchmark: Benchmark, name: str) -> dict[str, Json]:
     return {
         "name": benchmark.name,
         "language": benchmark.language,
+        **({"license": benchmark.facts["license"]} if benchmark.facts.get("license") else {}),
         "format": name,
         "rows": {"queries": benchmark.queries.height, "corpus": corpus},
         **({"card": {"form": form(), "facts": facts}} if name in ("mteb", *OF_CANDIDATES) else {}),

@@ -44,28 +44,28 @@ class Asymmetric:
     def __init__(self, name: str, config: Config) -> None:
         self.name, self.config = name, config
         made = {role: _side(f"{name}.{role}", getattr(config, role)) for role in SIDES}
-        self._sides = {role: side for role, (_, side) in made.items()}
+        self.sides = {role: side for role, (_, side) in made.items()}
         self.revisions = {role: digest([kind, side.revision])[:16] for role, (kind, side) in made.items()}
         self.revision = digest(self.revisions)[:16]
-        remote = any(egress.declared(side) == "remote" for side in self._sides.values())
+        remote = any(egress.declared(side) == "remote" for side in self.sides.values())
         self.egress: Egress = "remote" if remote else "local"
 
     def side(self, role: Role) -> Encoder:
         """Return the encoder of a role's texts."""
-        return self._sides[role]
+        return self.sides[role]
 
     def __reduce__(self) -> tuple[type["Asymmetric"], tuple[str, Config]]:
         return type(self), (self.name, self.config)  # a copy in another process loads its models there
 
     def beyond(self, who: str) -> str | None:
         """Return why texts may leave, by the first side that sends them; None if both stay."""
-        reasons = (egress.beyond(f"{who}.{role}", side) for role, side in self._sides.items())
+        reasons = (egress.beyond(f"{who}.{role}", side) for role, side in self.sides.items())
         return next((why for why in reasons if why is not None), None)
 
     @cached_property
     def dim(self) -> int:
         """Return the length of a vector; loads both models, ConfigError if theirs differ."""
-        query, document = (self._sides[role].dim for role in SIDES)
+        query, document = (self.sides[role].dim for role in SIDES)
         if query != document:
             raise ConfigError(
                 f"encoders.{self.name}: found query vectors of length {query} and document vectors of length "
@@ -76,18 +76,18 @@ class Asymmetric:
     @property
     def lanes(self) -> int:
         """Return how many threads may call `encode` at once: as many as the wider side takes."""
-        return max(map(_lanes, self._sides.values()))
+        return max(map(_lanes, self.sides.values()))
 
     @property
     def step(self) -> int | None:
         """Return the smaller batch of two sides on a processor; None if either has no such size."""
-        steps: list[int | None] = [getattr(side, "step", None) for side in self._sides.values()]
+        steps: list[int | None] = [getattr(side, "step", None) for side in self.sides.values()]
         known = [step for step in steps if step is not None]
         return min(known) if len(known) == len(steps) else None
 
     def load(self) -> None:
         """Load both models and compare their widths, before hours go into the documents."""
-        for side in self._sides.values():
+        for side in self.sides.values():
             if (load := getattr(side, "load", None)) is not None:
                 load()
         _ = self.dim, self._gates
@@ -96,12 +96,12 @@ class Asymmetric:
         """Return one normalised row per text, shape (len(texts), dim), by the encoder of that role."""
         _ = self.dim
         with self._gates[role]:
-            return self._sides[role].encode(texts, role)
+            return self.sides[role].encode(texts, role)
 
     @cached_property
     def _gates(self) -> dict[Role, Semaphore]:
         """Return what keeps more threads out of a side than it takes."""
-        return {role: Semaphore(_lanes(side)) for role, side in self._sides.items()}
+        return {role: Semaphore(_lanes(side)) for role, side in self.sides.items()}
 
 
 def with_named_sides(settings: Settings, definitions: Mapping[str, Settings]) -> Settings:

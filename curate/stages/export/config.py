@@ -7,6 +7,7 @@ from pydantic import Field
 from curate.core.config import Section
 from curate.formats.exporters.candidates import Rerank
 from curate.formats.exporters.graded import Gain, Labels
+from curate.formats.exporters.task_metadata import MtebMetadata
 
 
 class Shortcuts(Section):
@@ -34,10 +35,11 @@ class Config(Section):
     )
     gain_below_cut: bool = Field(default=True, description="grades below the cut keep their gain in graded labels")
     rerank: Rerank = Rerank()
-    license: str | None = None
+    license: str | None = Field(default=None, description="identifier such as cc-by-4.0, or an address")
     source: str = Field(default="", description="one sentence for the card: where queries and documents come from")
     instruction: str | None = Field(default=None, description="how instruction-following models are asked")
     shortcuts: Shortcuts = Shortcuts()
+    mteb: MtebMetadata = MtebMetadata()
     citation: str | None = Field(default=None, description="how the set is cited, in Markdown")
 
     @property

@@ -26,10 +26,10 @@ from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
-from curate.stages.export import graded_labels, shortcuts
+from curate.stages.export import filled, graded_labels, growth, shortcuts
 from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from, made_of_kinds
-from curate.stages.facts import card_facts, circularity
+from curate.stages.facts import card_facts, circularity, parent
 from curate.stages.facts.reckoning import NO_POSITIVE, nothing_left
 from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus
 from curate.system.files import frame, read_json, write_table
@@ -54,11 +54,7 @@ def run(config: Config, context: Context) -> Report:
     tables = _of_kinds(context, removed)
     asked = pl.concat([queries["query_id"], *(ids for each in tables.values() for ids in _queries_of(each))])
     suspicious = _suspicious(context, asked, removed)
-    chosen, short = (
-        candidates(verdicts, context.read("pool", "pool"), config.rerank, context.seed, context.scale)
-        if config.rerank.enabled
-        else (frame("qrels"), [])
-    )
+    chosen, short = _candidates(config, context, verdicts)
     mix = _mix(chosen, verdicts, context.scale)
     agreed = read_json(context.folder("consensus") / "agreement.json")
     agreed["rerank"] = _on_candidates(context, chosen, agreed["panel"])
@@ -81,11 +77,13 @@ def run(config: Config, context: Context) -> Report:
     benchmark, renamed = prefixed(benchmark)
     integrity.check(_counted(benchmark, context, "checking the corpus"))
     tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
-    _write(config, context, benchmark, renamed, partial(_made, config, context, judged, common, lost))
+    grown = growth.growth(context, judged, positives)
+    made = partial(_made, config, context, judged, common, lost)
+    _write(config, context, benchmark, renamed, made, grown)
     left_out = _left_out(context, queries, short)
     write_table(context.out, "dropped", left_out)
     counts: dict[str, Json] = {
-        **_counts(benchmark),
+        **_counts(benchmark, grown),
         "rerank_negatives_by_best_grade": mix,
         "rerank_agreement": agreed["rerank"],
         "formats": list(config.formats),
@@ -94,8 +92,16 @@ def run(config: Config, context: Context) -> Report:
         "beyond": {name: fact for name, fact in context.done("resolve").facts.items() if name in ("accept", "settle")},
         "shortcuts": tried,
     }
-    notes = [*_notes(config, common, short, renamed, suspicious), *graded_labels.notes(benchmark), *warned]
+    notes = [*_notes(config, common, short, renamed, suspicious, grown), *graded_labels.notes(benchmark), *warned]
+    notes += filled.notes(config, benchmark)
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
+
+
+def _candidates(config: Config, context: Context, verdicts: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """Return a reranker's candidates and the queries that have too few negatives; none where none are asked for."""
+    if not config.rerank.enabled:
+        return frame("qrels"), []
+    return candidates(verdicts, context.read("pool", "pool"), config.rerank, context.seed, context.scale)
 
 
 def _of_kinds(context: Context, removed: frozenset[str]) -> dict[str, pl.DataFrame]:
@@ -144,13 +150,14 @@ def _suspicious(context: Context, queries: pl.Series, removed: frozenset[str]) -
     return privacy_guard.stop("export", left.filter(asked | found), context)
 
 
-def _counts(benchmark: Benchmark) -> dict[str, Json]:
+def _counts(benchmark: Benchmark, grown: dict[str, Json] | None) -> dict[str, Json]:
     return {
         "queries": len(benchmark.queries),
         "corpus": len(benchmark.corpus),
         "qrels": len(benchmark.qrels),
         "rerank_queries": benchmark.candidates["query_id"].n_unique(),
         "rerank_candidates": len(benchmark.candidates),
+        **growth.fact(grown),
     }
 
 
@@ -176,6 +183,7 @@ def _write(
     benchmark: Benchmark,
     renamed: pl.DataFrame | None,
     made: Callable[..., dict[str, Json]],
+    grown: dict[str, Json] | None,
 ) -> None:
     """Write every format with its verdicts and its manifest, and the map of the ids that were renamed."""
     for name in config.formats:
@@ -184,7 +192,11 @@ def _write(
         held = alone(benchmark) if name in OF_CANDIDATES else benchmark
         EXPORTERS.load(name)(_counted(held, context, f"writing {name}"), folder)
         write_table(folder, "verdicts", held.verdicts.sort(PAIR))
-        manifest.write(folder, {**manifest.described(held, name), **made(held, prefixed=renamed is not None)})
+        body = {**manifest.described(held, name), **made(held, prefixed=renamed is not None)}
+        if grown is not None:
+            growth.write(folder, context, grown)
+            body["grown"] = grown
+        manifest.write(folder, body)
     if renamed is not None:
         renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
 
@@ -195,7 +207,12 @@ def _counted(benchmark: Benchmark, context: Context, label: str) -> Benchmark:
 
 
 def _notes(
-    config: Config, common: Mapping[str, Any], short: list[str], renamed: pl.DataFrame | None, suspicious: int
+    config: Config,
+    common: Mapping[str, Any],
+    short: list[str],
+    renamed: pl.DataFrame | None,
+    suspicious: int,
+    grown: Mapping[str, Json] | None,
 ) -> list[str]:
     notes = [f"WARNING: {said}" for said in common["warnings"]]
     if suspicious:
@@ -204,7 +221,7 @@ def _notes(
         notes.append(f"{len(short):,} queries are in no reranking: under {config.rerank.negatives} negatives")
     if renamed is not None:
         notes.append("ids of queries and documents met, so all got prefixes; see renamed_ids.tsv")
-    return notes
+    return [*notes, *growth.notes(grown)]
 
 
 def fingerprint(config: Config, context: Context) -> Json:
@@ -214,6 +231,7 @@ def fingerprint(config: Config, context: Context) -> Json:
     for name in config.formats:
         EXPORTERS.load(name)
     graded_labels.refuse(config, context)
+    filled.refuse(config)
     shortcuts.refuse_sending(config.shortcuts, context)
     judged = context.report("judge")
     return {
@@ -224,6 +242,7 @@ def fingerprint(config: Config, context: Context) -> Json:
         "told": card_facts.settings(context),
         "families": card_facts.families(context),
         "circular": circularity.checked(context),
+        **parent.identity(context.run),
     }
 
 
@@ -231,6 +250,7 @@ def _chosen(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]:
     """Return what the card says of the settings of this stage."""
     return {
         **{name: getattr(config, name) for name in ("license", "source", "citation", "instruction")},
+        **({"task_metadata": config.mteb.given} if config.mteb.given else {}),
         **({} if config.gain is None else {"graded labels": graded_labels.in_words(config.gain)}),
         "reranking negatives, drawn": config.rerank.draw,
         "reranking negatives, best grade of a vote": ", ".join(f"{grade} {count}" for grade, count in mix.items()),

@@ -8,10 +8,14 @@ import pytest
 from typer.testing import CliRunner
 
 from curate.cli.app import app
+from curate.evaluation.models import tasks
 from curate.evaluation.models.evaluate import EvaluationOptions, evaluate
+from curate.evaluation.models.mteb_models import named
 from curate.evaluation.speed import machine
+from curate.evaluation.speed.contestants import of_model
 from tests.support import machine as schemas
 from tests.support.evaluating import benchmark, sentences, written
+from tests.support.written_models import saved
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +47,11 @@ def test_models_are_timed_and_kept_for_this_machine_alone(
     assert (again["measured"], [row["model"] for row in again["models"]]) == (speed["measured"], ["use"])
     (tmp_path / "cpuinfo").write_text("model name\t: Other 9000\n", encoding="utf-8")
     monkeypatch.setattr(machine, "CPU", tmp_path / "cpuinfo")
-    assert evaluated(folder, tmp_path / "out")["tasks"][0]["speed"] is None, "those of another machine are not shown"
+    assert all(row["queries_a_second"] for row in retrieval["scores"])
+    other = evaluated(folder, tmp_path / "out")
+    assert other["tasks"][0]["speed"] is None, "those of another machine are not shown"
+    assert [row["queries_a_second"] for row in other["tasks"][0]["scores"]] == [None, None]
+    assert any(note.startswith("queries per second are not shown of bm25, use: scored on") for note in other["notes"])
     assert "### Speed" not in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
 
 
@@ -52,6 +60,17 @@ def test_sentences_are_timed_where_nothing_is_searched(tmp_path: Path) -> None:
     (speed,) = [task["speed"] for task in found["tasks"]]
     assert (speed["queries"], [row["model"] for row in speed["models"]], speed["searched"]) == (3, ["use"], None)
     assert speed["models"][0]["search"] is None
+
+
+@pytest.mark.parametrize("pair", [False, True], ids=["dense", "asymmetric"])
+def test_a_dense_encoder_is_timed_under_its_own_precision(folder: Path, tmp_path: Path, pair: bool) -> None:
+    [retrieval, *_], texts = tasks.in_folder(folder), ["What is it?"]
+    model = saved(tmp_path / "tiny")
+    half: dict[str, Any] = {"kind": "dense", "model": str(model), "dtype": "bfloat16", "max_length": 16}
+    sides: dict[str, Any] = {"kind": "asymmetric", "query": half, "document": {**half, "dtype": "float32"}}
+    [made] = named(["mine"], {"mine": sides if pair else half}, "cpu")
+    timed = of_model(made, retrieval, texts)
+    assert (timed.device, timed.dtypes, timed.max_length) == ("cpu", ["bfloat16"], 16)
 
 
 def test_the_command_answers_as_its_schema_says(folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from curate.core.errors import ConfigError, DataError, RunFailed
 from curate.core.protocols import Benchmark
+from curate.evaluation.training.section import train_settings
 from curate.evaluation.training.settings import TrainSettings
 from curate.evaluation.training.train import TrainRequest, planned, train
 from curate.system.files import frame
@@ -130,6 +132,33 @@ def test_align_learns_the_vectors_of_the_document_model(place: Path, tmp_path: P
     assert own[1] > own[0] + 0.2
 
 
+def test_a_router_of_another_maker_is_aligned_and_then_trained(place: Path, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Router
+
+    words = [*TOPICS, "text", "about", "what", "is", "which", "test"][::-1]
+    query, document = (
+        SentenceTransformer(str(each), device="cpu")
+        for each in (small_model(tmp_path / "student", words), place / "base/model")
+    )
+    both = Router.for_query_document([*query], [*document], default_route="query")
+    SentenceTransformer(modules=[both], device="cpu").save(str(tmp_path / "router"))
+    asked = order(place, tmp_path / "aligned", recipe="align", temperature=0.1, steps=40)
+    first = train(replace(asked, base=str(tmp_path / "router")))
+    assert first["compared_with"] == str(tmp_path / "router")
+    care = train_settings("care", ["train.steps=12", "train.batch=8", "train.mrl=[16]", "train.rate=0.003"])
+    second = replace(asked, base=str(tmp_path / "aligned/model"), settings=care, out=tmp_path / "joint")
+    assert (care.recipe, care.frozen) == ("joint", True)
+    train(second)
+    texts = [f"text {each} about" for each in TOPICS]
+    models = [SentenceTransformer(str(tmp_path / each), device="cpu") for each in ("router", "joint/model")]
+    assert np.array_equal(*(model.encode_document(texts) for model in models)), "an index stays valid"
+    kept = document.encode(texts).T
+    own = [((model.encode_query(texts) @ kept).argmax(axis=1) == np.arange(len(texts))).mean() for model in models]
+    assert own[1] > own[0] + 0.2
+    assert (tmp_path / "joint/model/query/modules.json").is_file()
+
+
 def test_a_killed_training_goes_on_and_gives_the_same_weights(place: Path, tmp_path: Path) -> None:
     whole = train(order(place, tmp_path / "whole"))
 
@@ -159,6 +188,10 @@ def test_what_is_refused_before_anything_is_trained(place: Path, tmp_path: Path)
 
     refused(ConfigError, "--seeds 1: found fewer than 3", few_seeds=False)
     refused(ConfigError, "no such folder", base=str(tmp_path / "none"))
+    refused(ConfigError, "recipe align needs a model", settings=FEW.model_copy(update={"recipe": "align"}))
+    shutil.copytree(place / "export", tmp_path / "bare")
+    next((tmp_path / "bare").rglob("qrels-*")).unlink()
+    refused(DataError, "qrels-.* is missing; export again", test=tmp_path / "bare")
     refused(DataError, "no such file", triples=tmp_path / "none")
     rows = (place / "triples.jsonl").read_text("utf-8").replace("what is topic1", "which topic1 test")
     (tmp_path / "leak.jsonl").write_text(rows, encoding="utf-8")

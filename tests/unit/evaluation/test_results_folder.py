@@ -145,6 +145,27 @@ def test_scores_on_other_data_are_left_out(tmp_path: Path) -> None:
     assert read([tmp_path], [ExpectedTask("T", revision="d9")])[0] == []
 
 
+def test_an_older_version_of_the_data_serves_if_most_models_have_it(tmp_path: Path) -> None:
+    known = expected_by_name(LEGACY)
+    for model, version in (("a", "older"), ("b", "older"), ("c", str(known.latest)), ("d", "")):
+        result(tmp_path, model, task=LEGACY, dataset_revision=version)
+    assert [each.name for each in read([tmp_path], [known])[0]] == ["a", "b", "d"]
+    result(tmp_path, "e", task=LEGACY, dataset_revision=str(known.latest))
+    models, left = read([tmp_path], [known])
+    assert [each.name for each in models] == ["c", "d", "e"]
+    assert "another version" in left[0].reason
+
+
+def test_subsets_that_nobody_states_are_those_of_most_models(tmp_path: Path) -> None:
+    result(tmp_path, "a", scores=rows(de=0.2, ja=0.4))
+    result(tmp_path, "b", scores=rows(ja=0.4, de=0.2))
+    result(tmp_path, "less", scores=rows(de=0.2))
+    result(tmp_path, "more", scores=rows(de=0.2, ja=0.4, es=0.9))
+    models, left = read([tmp_path], [ExpectedTask("T")])
+    assert {each.name: each.scores["T"] for each in models} == dict.fromkeys(("a", "b", "more"), pytest.approx(0.3))
+    assert [(each.file, "subset ja" in each.reason) for each in left] == [("less, revision r1", True)]
+
+
 def test_the_measure_is_that_of_the_task_that_is_scored_here(tmp_path: Path) -> None:
     result(tmp_path)
     models, left = read([tmp_path], [ExpectedTask("T", measure="map_at_10")])
@@ -155,7 +176,8 @@ def test_the_measure_is_that_of_the_task_that_is_scored_here(tmp_path: Path) -> 
 def test_mteb_says_what_results_of_its_own_task_must_be() -> None:
     known = expected_by_name("CmedqaRetrieval")
     assert list(known.splits or ()) == ["dev"]
-    assert known.revision
+    assert known.latest
+    assert known.revision is None
     assert expected_by_name("no task of mteb") == ExpectedTask("no task of mteb")
 
 

@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from curate.evaluation.speed import contestants, machine, page, passes
 from curate.evaluation.speed.contestants import QueryBatch, of_vectors
@@ -153,8 +155,9 @@ def test_what_is_said_of_few_queries_of_load_and_of_parts() -> None:
     assert passes.notes(speed()) == []
     said = passes.notes(speed(wanted=1000, load={"before": 6.2, "after": 1}, documents=20))
     assert [
-        any(word in each for each in said) for word in ("not of 1,000", "under load (6.2 on 2 cores)", "9 of 20")
-    ] == [True] * 3
+        any(word in each for each in said)
+        for word in ("not of 1,000", "under load (6.2 on 2 cores)", "per processor second", "9 of 20")
+    ] == [True] * 4
 
 
 def test_quality_is_drawn_against_the_logarithm_of_speed() -> None:
@@ -167,3 +170,11 @@ def test_quality_is_drawn_against_the_logarithm_of_speed() -> None:
     assert places[1] - places[0] == pytest.approx((places[2] - places[1]) / 2, abs=0.2), "a decade, then two"
     for tick in ("1", "10", "100", "1,000"):
         assert f">{tick}</text>" in wide
+
+
+def test_where_an_encoder_computes_is_read_from_its_weights() -> None:
+    weights = [torch.zeros(1, device="meta", dtype=torch.bfloat16)]
+    ours, service = (SimpleNamespace(of_queries=SimpleNamespace(egress=each)) for each in ("local", "remote"))
+    assert contestants._place(ours, weights) == ("meta", ["bfloat16"])
+    assert contestants._place(ours, []) == contestants._place(SimpleNamespace(), []) == ("cpu", ["float32"])
+    assert contestants._place(service, []) == ("elsewhere", [])

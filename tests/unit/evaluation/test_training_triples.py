@@ -50,8 +50,8 @@ def test_a_file_in_the_habit_of_sentence_transformers(tmp_path: Path, ending: st
         ('{"anchor": "q"}', "expected one of positives"),
         ('{"positive": "d", "negative": "e"}', "expected one of queries"),
         ('{"query": "q", "pos": [], "neg": ["a"]}', ":1: found no text in pos"),
-        ('{"query": "q", "pos": ["a"]', ":1: not valid JSON"),
-        ("[1]", ":1: found no object"),
+        ('{"query": "q", "pos": ["a"]', ":1: found a line that is not valid JSON"),
+        ("[1]", ":1: found a list"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named_with_the_line(tmp_path: Path, text: str, said: str) -> None:
@@ -66,7 +66,14 @@ def test_a_file_that_cannot_be_used_is_named_with_the_line(tmp_path: Path, text:
 def test_rows_without_a_negative_are_told(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text('{"query": "q", "pos": ["a"], "neg": []}', encoding="utf-8")
-    assert triples.read(path).notes == ["1 rows have no negative: they learn from the others of their batch alone"]
+    (note,) = triples.read(path).notes
+    assert note.startswith("1 rows have no negative, or an empty one (the first in line 1): they learn")
+
+
+def test_a_spreadsheet_of_another_country_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    pl.DataFrame(ROWS).write_csv(path, separator=";", include_bom=True)
+    assert triples.read(path).documents == triples.read(written(tmp_path, "jsonl")).documents
 
 
 def test_what_is_no_file_of_triples(tmp_path: Path) -> None:
@@ -74,9 +81,9 @@ def test_what_is_no_file_of_triples(tmp_path: Path) -> None:
         triples.read(tmp_path / "x")
     with pytest.raises(DataError, match=r"found no triples\.jsonl there"):
         triples.read(tmp_path)
-    (tmp_path / "t.xlsx").touch()
-    with pytest.raises(DataError, match=r"'\.xlsx'"):
-        triples.read(tmp_path / "t.xlsx")
+    (tmp_path / "t.docx").touch()
+    with pytest.raises(DataError, match=r"'\.docx'"):
+        triples.read(tmp_path / "t.docx")
 
 
 def of_train_set(folder: Path, **facts: Any) -> TrainTriples:
@@ -147,7 +154,6 @@ def test_examples_take_turns_and_fill_up() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"recipe": "align"}, "needs `documents`"),
         ({"documents": "m"}, "recipe contrastive has one model"),
         ({"part": "map"}, "needs recipe contrastive and freeze documents"),
         ({"part": "map", "freeze": "documents", "mrl": [8]}, "neither lora nor mrl"),

@@ -1,0 +1,157 @@
+"""Points of the checklist on labels and texts: licence, metadata, people, judges, leaks, privacy, circularity."""
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from curate.core.config import Json
+from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint
+from curate.formats.exporters.task_metadata import licence_problem, missing
+from curate.report.run_figures import failed
+from curate.review import relevance_desks
+from curate.stages.export.shortcuts import COLUMNS
+from curate.stages.facts import card_facts, circularity
+from curate.stages.facts.circularity import PLACE
+from curate.system.files import read_table
+
+RETRIEVED = {"corpus": ("title", "text"), "queries": ("text",)}
+"""Configurations of a task that retrieves -> columns of which no two rows are to be equal."""
+
+
+def licence(known: ReadyEvidence) -> ReadyPoint:
+    """Return whether every task states a licence that mteb takes."""
+    given = {front["mteb"].get("license") for front in known.fronts.values()}
+    if None not in given:
+        return ReadyPoint("licence", "ok", ", ".join(sorted(map(str, given))))
+    stated = known.run.pipeline.sections["export"].license  # type: ignore[attr-defined]
+    return ReadyPoint("licence", "not ok", licence_problem(stated) or "no licence is set", known.command("licence"))
+
+
+def metadata(known: ReadyEvidence) -> ReadyPoint:
+    """Return whether mteb would find every field of every task filled, the licence apart."""
+    lacking = {name: missing(front["mteb"]) for name, front in known.fronts.items()}
+    names = [
+        name for name in dict.fromkeys(each for some in lacking.values() for each in some) if name != "export.license"
+    ]
+    if not names:
+        return ReadyPoint("metadata", "ok", f"all fields of {len(lacking)} tasks are filled")
+    sets = known.command("metadata", MISSING=names[0])
+    more = "".join(f" --set {name}=VALUE" for name in names[1:])
+    tasks = ", ".join(task for task, lacks in lacking.items() if set(lacks) & set(names))
+    return ReadyPoint("metadata", "not ok", f"{tasks}: missing {', '.join(names)}", sets + more)
+
+
+def people(known: ReadyEvidence) -> ReadyPoint:
+    """Return whether people graded enough pairs of a sample at random of all judged pairs."""
+    desks = relevance_desks(known.run.folder)
+    if not desks:
+        return ReadyPoint("people", "not measured", "nobody reviewed a sample of the labels", known.command("people"))
+    read = sum(1 for desk in desks for row, given, _ in desk.answered() if given and row["expected"] is None)
+    if read < known.limits["read"]:
+        least = f"people read {read} pairs, expected {known.limits['read']} or more"
+        return ReadyPoint("people", "not ok", least, known.command("import"))
+    return ReadyPoint("people", "ok", f"people read {read:,} pairs of samples drawn at random")
+
+
+def gate(known: ReadyEvidence) -> ReadyPoint:
+    """Return whether every judge passed its controls."""
+    if not known.families:
+        return ReadyPoint("judge gate", "not ok", "heuristics alone judged", known.command("judges"))
+    measured = (known.judged.get("gate") or {}).get("judges") or _checked(known)
+    if not measured:
+        return ReadyPoint("judge gate", "not measured", "no judge was given controls", known.command("gate"))
+    weak = failed({"gate": {"judges": measured}})
+    if weak or (weak := sorted(known.families.keys() - measured.keys())):
+        return ReadyPoint("judge gate", "not ok", f"did not pass: {', '.join(weak)}", known.command("judges"))
+    return ReadyPoint("judge gate", "ok", f"{len(measured)} judges passed their controls")
+
+
+def _checked(known: ReadyEvidence) -> dict[str, Json]:
+    """Return judge -> what `curate check judge` found of its controls."""
+    found = known.written("checks", "judge.json") or {"judges": {}}
+    return {name: each["controls"] for name, each in found["judges"].items() if each.get("controls")}
+
+
+def kin(known: ReadyEvidence) -> ReadyPoint:
+    """Return whether language models of several families judged, and none of them doubles another."""
+    count, need = len(set(known.families.values())), known.limits["families"]
+    if count < need:
+        said = f"language models of {count} families judged, expected {need} or more"
+        return ReadyPoint("families", "not ok", said, known.command("judges"))
+    if warned := card_facts.dependence(known.context)["warnings"]:
+        return ReadyPoint("families", "not ok", f"{warned[0]}", known.command("judges"))  # type: ignore[index]
+    return ReadyPoint("families", "ok", f"{count} families: {', '.join(sorted(set(known.families.values())))}")
+
+
+def leaks(known: ReadyEvidence) -> ReadyPoint:
+    """Return whether a training set was compared with this test set, and does not know it."""
+    if not (known.run.folder / "checks" / "leaks" / "leaks.parquet").is_file():
+        said = "no training set was compared with this one"
+        return ReadyPoint("leaks", "not measured", said, known.command("leaks"))
+    found = read_table(known.run.folder / "checks" / "leaks", "leaks").height
+    if found:
+        return ReadyPoint("leaks", "not ok", f"{found:,} leaks into a training set", known.command("train_set"))
+    return ReadyPoint("leaks", "ok", "no leak was found")
+
+
+def privacy(known: ReadyEvidence) -> ReadyPoint:
+    """Return whether texts were masked, and nothing in them still looks like personal data."""
+    settings = known.context.settings.get("mask")
+    if known.context.report("mask") is None or (isinstance(settings, dict) and settings.get("enabled") is False):
+        return ReadyPoint("privacy", "not ok", "the texts were not masked", known.command("mask"))
+    left = known.context.done("export").facts["residual"]
+    if left:
+        said = f"{left:,} exported texts still hold what looks like personal data"
+        return ReadyPoint("privacy", "not ok", said, known.command("residual"))
+    return ReadyPoint("privacy", "ok", "masked, and the second scan found nothing in exported texts")
+
+
+def favours(known: ReadyEvidence) -> ReadyPoint:
+    """Return whether no judge gains by judging itself."""
+    found = circularity.checked(known.run.beside("judge"))
+    if found is None or not found["judges"]:
+        said = f"no {PLACE} of these labels" if found is None else "no judge is scored under both panels"
+        return ReadyPoint("circularity", "not measured", said, known.command("circular"))
+    if warned := [each["judge"] for each in found["judges"] if each["warned"]]:
+        said = f"{', '.join(warned)} gains by judging itself"
+        return ReadyPoint("circularity", "not ok", said, known.command("judges"))
+    return ReadyPoint("circularity", "ok", f"none of {len(found['judges'])} judges gains by judging itself")
+
+
+def texts(known: ReadyEvidence) -> ReadyPoint:
+    """Return whether no text is empty or there twice, and no text of one split is in another."""
+    problems = [said for folder in known.fronts for said in _problems(known, folder)]
+    if problems:
+        return ReadyPoint("texts", "not ok", "; ".join(problems), known.command("texts"))
+    return ReadyPoint("texts", "ok", "no text is empty or there twice, and no split holds a text of another")
+
+
+def _problems(known: ReadyEvidence, folder: str) -> Iterator[str]:
+    front, place = known.fronts[folder], known.run.folder / "export" / "mteb" / folder
+    own = COLUMNS.get(front["mteb"]["type"])
+    for config in front["configs"]:
+        columns = own[0] if own and config.get("default") else RETRIEVED.get(config["config_name"])
+        if columns is None or (own and not config.get("default")):
+            continue
+        parts = [_read(place / file["path"], columns) for file in config["data_files"]]
+        where = f"{folder} {config['config_name']}"
+        if empty := sum(_empty(part) for part in parts):
+            yield f"{where}: {empty:,} empty"
+        if double := sum(part.height - part.n_unique() for part in parts):
+            yield f"{where}: {double:,} there twice"
+        if (shared := sum(part.unique().height for part in parts) - pl.concat(parts).n_unique()) > 0:
+            yield f"{where}: {shared:,} in several splits"
+
+
+def _read(path: object, columns: tuple[str, ...]) -> pl.DataFrame:
+    table = pl.read_parquet(str(path))
+    return table.select([name for name in columns if name in table.columns])
+
+
+def _empty(part: pl.DataFrame) -> int:
+    last = part[part.columns[-1]]
+    return int((last.is_null() | (last.cast(pl.String).str.strip_chars() == "")).sum())
+
+
+POINTS = (licence, metadata, texts, people, gate, kin, leaks, privacy, favours)
+"""Points that need no evaluation, in the order in which they are shown."""

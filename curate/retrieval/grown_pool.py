@@ -1,0 +1,37 @@
+"""Growth of a pool by systems that came later: their best documents join it, and no pair leaves it or moves."""
+
+from collections.abc import Iterable
+
+import polars as pl
+
+from curate.core.records import TABLES
+
+_KEY = ("query_id", "doc_id")
+
+
+def holes(pool: pl.DataFrame, rankings: pl.DataFrame, added: Iterable[str], depth: int) -> pl.DataFrame:
+    """Return the documents that the added systems rank within `depth` and the pool lacks: pair, best rank, systems.
+
+    Sorted by query, then by best rank, then by document.
+    """
+    new = rankings.filter(pl.col("retriever").is_in(list(added)) & (pl.col("rank") <= depth))
+    found = new.join(pool, on=_KEY, how="anti").group_by(_KEY)
+    return found.agg(best=pl.col("rank").min(), systems=pl.col("retriever").sort()).sort("query_id", "best", "doc_id")
+
+
+def grown(pool: pl.DataFrame, rankings: pl.DataFrame, added: Iterable[str], depth: int) -> pl.DataFrame:
+    """Return the `pool` table with the holes of the added systems behind its own pairs.
+
+    `rankings` are those of the pool's own retrievers and of the added ones; every pair's hits are taken from them.
+    """
+    new = holes(pool, rankings, added, depth)
+    last = pool.group_by("query_id").agg(last=pl.col("position").max())
+    place = pl.col("last").fill_null(0) + pl.int_range(1, pl.len() + 1).over("query_id")
+    behind = new.join(last, on="query_id", how="left", maintain_order="left").with_columns(position=place)
+    rows = pl.concat([part.select(*_KEY, pl.col("position").cast(pl.Int32)) for part in (pool, behind)])
+    hit = pl.struct("retriever", "rank", "score")
+    hits = rankings.join(rows, on=_KEY, how="semi").sort(*_KEY, "retriever").group_by(_KEY).agg(hits=hit)
+    none = pl.lit([], TABLES["pool"]["hits"])
+    whole = rows.join(hits, on=_KEY, how="left").with_columns(pl.col("hits").fill_null(none))
+    columns = [pl.col(name).cast(kind) for name, kind in TABLES["pool"].items()]
+    return whole.sort("query_id", "position").select(columns)
