@@ -94,7 +94,10 @@ def test_the_name_of_the_kind_alone_is_no_retriever(tmp_path: Path) -> None:
 
 
 def test_models_of_both_sides_count_as_makers_of_a_benchmark() -> None:
-    sides = {"query": {"kind": "dense", "model": "org/student"}, "document": {"kind": "dense", "model": "./teacher"}}
+    sides: dict[str, Settings] = {
+        "query": {"kind": "dense", "model": "org/student"},
+        "document": {"kind": "dense", "model": "./teacher"},
+    }
     found = contributors.parts(["pair"], {}, {"encoders": {"pair": {"kind": "asymmetric", **sides}}})
     assert {"pair", "org/student", "teacher"} <= set(found["retriever"])
     named: dict[str, Settings] = {
