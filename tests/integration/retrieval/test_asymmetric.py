@@ -94,6 +94,25 @@ def test_the_name_of_the_kind_alone_is_no_retriever(tmp_path: Path) -> None:
 
 
 def test_models_of_both_sides_count_as_makers_of_a_benchmark() -> None:
-    sides = {"query": {"kind": "dense", "model": "org/student"}, "document": {"kind": "dense", "model": "./teacher"}}
+    sides: dict[str, Settings] = {
+        "query": {"kind": "dense", "model": "org/student"},
+        "document": {"kind": "dense", "model": "./teacher"},
+    }
     found = contributors.parts(["pair"], {}, {"encoders": {"pair": {"kind": "asymmetric", **sides}}})
     assert {"pair", "org/student", "teacher"} <= set(found["retriever"])
+    named: dict[str, Settings] = {
+        "student": sides["query"],
+        "pair": {"kind": "asymmetric", **sides, "query": "student"},
+    }
+    assert "org/student" in contributors.parts(["pair"], {}, {"encoders": named})["retriever"]
+
+
+def test_each_side_has_its_own_revision_and_the_guard_gives_them_on(pair: Callable[..., Any], tmp_path: Path) -> None:
+    one, other = pair(USE, E5), pair({**SERVER}, E5)
+    assert one.revisions["document"] == other.revisions["document"]
+    assert one.revisions["query"] != other.revisions["query"]
+    made: dict[str, Settings] = {"pair": {"kind": "asymmetric", "query": {**SERVER}, "document": E5}}
+    cached: Any = build.encoder(context(tmp_path, encoders=made), "pair")
+    assert cached.encoder.revisions == other.revisions
+    plain: dict[str, Settings] = {"pair": {"kind": "asymmetric", "query": USE, "document": E5}}
+    assert cached.folder == build.encoder(context(tmp_path, encoders=plain), "pair").folder
