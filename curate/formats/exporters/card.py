@@ -40,6 +40,8 @@ from curate.system.resources import template
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+_SHOWN = ("name", "description", "type", "eval_langs", "main_score", "prompt")
+"""Fields of mteb's metadata that the card's Python names itself; those that users state come behind them."""
 BASE = ("formats/kinds/templates/card.md.j2", "formats/kinds/templates/judged.md.j2")
 OVERVIEW = "formats/exporters/templates/overview.md.j2"
 TRIPLES = "formats/exporters/templates/triples.md.j2"
@@ -99,6 +101,7 @@ def card(benchmark: Benchmark, kind: BenchmarkKind, code: str, tables: Sequence[
             counts=counts,
             prompt=front["mteb"]["prompt"],
             description=front["mteb"]["description"],
+            stated={name: value for name, value in front["mteb"].items() if name not in _SHOWN},
             facts=_facts(benchmark),
             construction={key: value for key, value in facts.items() if key not in _OWN},
         )
