@@ -47,8 +47,11 @@ class Asymmetric:
         self.sides = {role: side for role, (_, side) in made.items()}
         self.revisions = {role: digest([kind, side.revision])[:16] for role, (kind, side) in made.items()}
         self.revision = digest(self.revisions)[:16]
-        remote = any(egress.declared(side) == "remote" for side in self.sides.values())
-        self.egress: Egress = "remote" if remote else "local"
+
+    @property
+    def egress(self) -> Egress:
+        """Return `local` if both sides send nothing; why texts may leave, `beyond` says."""
+        return "remote" if any(egress.declared(side) == "remote" for side in self.sides.values()) else "local"
 
     def side(self, role: Role) -> Encoder:
         """Return the encoder of a role's texts."""

@@ -24,7 +24,8 @@ from tests.support.small import Letters, context
 
 HERE = "http://127.0.0.1:4000/v1"
 SERVERS = ("llama-cpp", "ollama", "vllm")
-ADDRESSED = {"api", "qdrant"}
+ADDRESSED = {"api", "asymmetric", "qdrant"}
+"""Kinds of which settings decide whether texts leave."""
 
 
 @pytest.fixture(autouse=True)
