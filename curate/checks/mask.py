@@ -11,6 +11,8 @@ from curate.checks.mask_sample import MASKED, Wish, long, opened, state
 from curate.core.config import Json
 from curate.review import Desk, paper
 from curate.review.paper import FileResult, Kind
+from curate.stages.context import Context, home
+from curate.stages.facts.freshness import MADE_FROM, made_from
 from curate.stats import sample_estimates
 from curate.stats.sample_estimates import StratumCounts
 from curate.system.files import write_json
@@ -79,6 +81,7 @@ def check(run: Path, desk: Desk) -> dict[str, Json]:
     ]
     changed = [row for row, answer in said.items() if answer in CHANGED]
     result: dict[str, Json] = {
+        MADE_FROM: made_from(Context(run=run, out=run, home=home()), "mask"),
         "sample": int(desk.sample.folder.name),
         "outdated": design.facts["tables"] != state(run),
         "rows": len(strata),

@@ -21,6 +21,7 @@ from curate.report.run_figures import only_heuristics
 from curate.runs.pipeline import Pipeline
 from curate.stages.configs import PoolConfig
 from curate.stages.context import Context, home
+from curate.stages.facts.freshness import MADE_FROM, made_from
 from curate.system.corpus import TableCorpus
 from curate.system.files import read_json, write_json
 
@@ -59,6 +60,7 @@ def check(run: Path, asked: PoolOptions | None = None, progress: PaidProgress = 
     seed = context.seed
     deep = found.filter(pl.col("by").list.len() == 0)
     result: dict[str, Json] = {
+        MADE_FROM: made_from(context, "pool", stage),
         "labels": stage,
         "heuristic": heuristic(context),
         "queries": pool["query_id"].n_unique(),

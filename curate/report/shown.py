@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from curate.core.config import Json
 from curate.core.scale import Scale
@@ -75,6 +75,16 @@ class ShownKind:
 
 
 @dataclass(frozen=True)
+class ShownCheck:
+    """What was done beside the stages: a check, an audit, an analysis or an evaluation."""
+
+    state: Literal["current", "older", "absent", "needless"]
+    """Older figures are of other tables than those of the run, or of nobody knows which."""
+    figures: Mapping[str, Any]
+    """Empty if there are none."""
+
+
+@dataclass(frozen=True)
 class Shown:
     """Everything that the page shows."""
 
@@ -111,5 +121,9 @@ class Shown:
     experts: Sequence[Any] = ()
     """What people's check of samples proves: columns of `review.showing`."""
     kinds: Sequence[ShownKind] = ()
+    asked: int = 0
+    """Queries that were read, those that fell out before judging too."""
+    beside: Mapping[str, ShownCheck] = field(default_factory=dict)
+    """Name -> what was done beside the stages, as `stages.facts.beside` has it."""
     decided: Mapping[str, int] = field(default_factory=dict)
     """accepted, masked -> places of the residual scan on which people decided so."""

@@ -1,8 +1,9 @@
 """Report: one HTML file that shows a whole run and asks nothing of any network.
 
 In: the tables and figures of every stage from `mask` on (of `resolve`, `export` and stages that make kinds of benchmark
-if they have run), what `ingest` counted, and what people said of samples. Out: report.html. Nothing is dropped. The
-same run gives the same bytes: the page holds no times and no paths of a machine. Full rows stay in the tables.
+if they have run), what `ingest` counted, what people said of samples, and what checks, audit, analysis and evaluation
+wrote beside the stages. Out: report.html. Nothing is dropped. The same run gives the same bytes: the page holds no
+times and no paths of a machine. Full rows stay in the tables.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ from curate.review.showing import columns
 from curate.stages.asking import privacy_guard
 from curate.stages.configs import ReportConfig as Config
 from curate.stages.context import Context, Report, Stage
-from curate.stages.facts import card_facts, circularity
+from curate.stages.facts import beside, card_facts, circularity, reckoning
 from curate.stats.distribution import Spread, spread
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
@@ -108,7 +109,15 @@ def gather(config: Config, context: Context) -> Shown:
         kinds=_kinds(context, steps),
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
         decided=privacy_guard.decided(context),
+        asked=_asked(context, len(queries)),
+        beside=beside.beside(context),
     )
+
+
+def _asked(context: Context, judged: int) -> int:
+    """Return how many queries were read, with those that fell out before judging."""
+    reports = {name: context.done(name) for name in ("ingest", "mask", "diversify")}
+    return judged + reckoning.left_out(reports, context.read).total()
 
 
 def fingerprint(_config: Config, context: Context) -> Json:
@@ -121,6 +130,7 @@ def fingerprint(_config: Config, context: Context) -> Json:
         "experts": card_facts.experts(context),
         "families": card_facts.families(context),
         "circular": circularity.checked(context),
+        "beside": beside.identity(context),
     }
 
 
@@ -234,4 +244,4 @@ def _pairs(
     ]
 
 
-STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, version=8)
+STAGE = Stage("report", Config, READ, run, fingerprint, optional=OPTIONAL, version=9)

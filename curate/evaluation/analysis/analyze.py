@@ -25,6 +25,7 @@ from curate.runs.run import Run
 from curate.stages.asking.llm_questions import AskedModel, QuestionClient
 from curate.stages.configs import PoolConfig
 from curate.stages.context import Context
+from curate.stages.facts.freshness import MADE_FROM, made_from
 from curate.stages.judge.config import Config as JudgeConfig
 from curate.stats import difficulty, sample_estimates
 from curate.system import resources
@@ -68,6 +69,7 @@ def analyze(run: Run, order: AnalysisOptions) -> dict[str, Json]:
         qrels = context.read(stage, "qrels")
         counted = labelfree.count(context, cast("PoolConfig", run.pipeline.sections["pool"]), qrels)
         result: dict[str, Json] = {
+            MADE_FROM: made_from(context, "consensus", stage),
             "labels": stage,
             "heuristic": heuristic(context),
             **_label_free(counted, context.seed),
