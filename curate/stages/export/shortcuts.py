@@ -101,7 +101,7 @@ def _encoders(config: Shortcuts, context: Context) -> list[Encoder]:
     """Return the encoders that were named; else one that sends nothing and the run pools with; else USE."""
     if config.models:
         return [build.encoder(context, name) for name in config.models]
-    known = {*ENCODERS.names(), *context.definitions.get("encoders", {})} - UNDEFINED
+    known = build.encoder_names(context)
     for name in _pooled(context):
         settings = context.definitions.get("retrievers", {}).get(name, {})
         named = str(settings.get("encoder") or settings.get("kind", name))
