@@ -248,14 +248,13 @@ def unreachable(model: str, revision: str | None) -> str | None:
 
     One request, for the hub's library tries again for minutes per file.
     """
-    from huggingface_hub import constants, try_to_load_from_cache
-    from huggingface_hub.utils import get_session
+    from huggingface_hub import constants, get_session, try_to_load_from_cache
 
     if isinstance(try_to_load_from_cache(_on_the_hub(model), "config.json", revision=revision), str):
         return None
     try:
         get_session().head(constants.ENDPOINT, timeout=HUB_S)
-    except Exception as error:  # the session's class of errors is that of the hub's HTTP library, which changes
+    except Exception as error:  # noqa: BLE001 - the errors are those of the hub's HTTP library, which changes
         found = f"{constants.ENDPOINT} cannot be reached: {_first_line(error)}"
         return f"it is not in the cache of this machine and cannot be downloaded here, for {found}"
     return None

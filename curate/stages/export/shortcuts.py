@@ -14,7 +14,6 @@ from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import Benchmark, Encoder
 from curate.formats.kinds import kinds
 from curate.formats.kinds.kind import TEST, BenchmarkKind
-from curate.retrieval.encoders import ENCODERS, UNDEFINED
 from curate.stages.asking import build
 from curate.stages.asking.privacy_guard import Guarded
 from curate.stages.configs import PoolConfig

@@ -9,9 +9,11 @@ import pytest
 from curate.cli.completing import retrievers
 from curate.core.config import Settings, check
 from curate.core.errors import ConfigError
+from curate.formats.exporters.contributors import parts
 from curate.retrieval.encoders.dense import Config, unreachable
 from curate.retrieval.encoders.presets import encoder_presets, with_presets
 from curate.runs.pipeline import Pipeline, find
+from curate.runs.run import Run
 from curate.stages.asking import build
 from curate.stages.context import Context
 
@@ -26,7 +28,8 @@ def test_every_preset_is_a_model_at_one_commit() -> None:
     assert set(PAPER) <= set(encoder_presets())
     for name, settings in encoder_presets().items():
         config = check(Config, {key: value for key, value in settings.items() if key != "kind"}, name)
-        assert re.fullmatch(r"[0-9a-f]{40}", str(config.revision)) and config.max_length
+        assert re.fullmatch(r"[0-9a-f]{40}", str(config.revision))
+        assert config.max_length
 
 
 def test_presets_agree_with_mteb() -> None:
@@ -57,13 +60,13 @@ def test_another_model_is_not_trusted_as_the_presets() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("BAAI/bge-m3", "write bge-m3; for another model write `encoders: {bge-m3: {kind: dense, model: BAAI/bge-m3}}`"),
+        ("BAAI/bge-m3", "write bge-m3; for another model write `encoders: {bge-m3: {kind: dense, model: BAAI"),
         ("conan-embedding-v1", "write Conan-embedding-v1;"),
         ("bge-m4", "did you mean 'bge-m3'?"),
-        ("Qwen/Qwen3-Embedding-0.6B", "--set 'encoders.Qwen3-Embedding-0-6B={kind: dense, model: Qwen/Qwen3-Embedding-0.6B}'"),
+        ("Qwen/Qwen3-Embedding-0.6B", "--set 'encoders.Qwen3-Embedding-0-6B={kind: dense, model: Qwen/"),
         ("gte", "model: ORGANISATION/NAME"),
     ],
-)  # fmt: skip
+)
 def test_an_unknown_name_says_what_to_write(name: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=re.escape(said)):
         build.retriever(context(tmp_path), name)
@@ -80,6 +83,12 @@ def test_an_unknown_preset_names_those_there_are() -> None:
         with_presets({"m": {"preset": "bge"}})
 
 
+def test_who_retrieved_is_known_by_the_name_on_the_hub_too(tmp_path: Path) -> None:
+    made = Run(tmp_path, Pipeline.load(find("cmedteb"))).look("ingest", lambda _config, made: made)
+    found = parts(PAPER, {}, made.definitions)["retriever"]
+    assert {"BAAI/bge-m3", "Alibaba-NLP/gte-multilingual-base", "TencentBAC/Conan-embedding-v1"} <= set(found)
+
+
 def test_a_shell_completes_the_papers_names() -> None:
     assert set(PAPER) <= set(retrievers(""))
 
@@ -88,7 +97,8 @@ def test_a_hub_that_does_not_answer_is_asked_once(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")  # nobody listens at `discard`
     why = unreachable("org/model", None)
-    assert why and "cannot be downloaded here, for http://127.0.0.1:9 cannot be reached" in why
+    assert why
+    assert "cannot be downloaded here, for http://127.0.0.1:9 cannot be reached" in why
 
 
 def test_the_papers_pipeline_pools_by_the_papers_names(tmp_path: Path) -> None:
