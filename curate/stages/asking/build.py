@@ -33,7 +33,7 @@ def encoder(context: Context, name: str) -> CachedEncoder:
     encoders = with_presets(context.definitions.get("encoders", {}))
     whole = {each: with_named_sides(settings, encoders) for each, settings in encoders.items()}
     if name not in whole and name not in ENCODERS.names():
-        raise unknown_encoder("encoder", name, encoder_names(context))
+        raise unknown_encoder("encoder", name, {*whole, *ENCODERS.names()})
     make, config = _resolve(ENCODERS, "encoders", {"encoders": whole}, name)
     made = privacy_guard.guarded(make(name, config), context)
     return CachedEncoder(made, default_folder(context.home), context.progress, context.tell)
