@@ -29,6 +29,8 @@ CPU = Path("/proc/cpuinfo")
 """Where Linux says what the processor can do."""
 PIECES, PIECE = 64, 1 << 14
 """Pieces of a file that tell it from others, and their bytes; up to a megabyte that is the whole file."""
+CONFIGS = ("config.json", "modules.json")
+"""Files of which a model has one at least: a table of token vectors has no config.json."""
 HUB_S = 5.0
 """Seconds within which the hub has to answer before a model is loaded from it."""
 
@@ -250,7 +252,8 @@ def unreachable(model: str, revision: str | None) -> str | None:
     """
     from huggingface_hub import constants, get_session, try_to_load_from_cache
 
-    if isinstance(try_to_load_from_cache(_on_the_hub(model), "config.json", revision=revision), str):
+    cached = (try_to_load_from_cache(_on_the_hub(model), name, revision=revision) for name in CONFIGS)
+    if any(isinstance(path, str) for path in cached):
         return None
     try:
         get_session().head(constants.ENDPOINT, timeout=HUB_S)
