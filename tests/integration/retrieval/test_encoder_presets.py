@@ -10,7 +10,8 @@ from curate.cli.completing import retrievers
 from curate.core.config import Settings, check
 from curate.core.errors import ConfigError
 from curate.formats.exporters.contributors import parts
-from curate.retrieval.encoders.dense import Config, unreachable
+from curate.retrieval.encoders.dense import Config
+from curate.retrieval.encoders.hub import unreachable
 from curate.retrieval.encoders.presets import encoder_presets, with_presets
 from curate.runs.pipeline import Pipeline, find
 from curate.runs.run import Run
