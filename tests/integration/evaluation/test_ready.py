@@ -1,10 +1,12 @@
 """`curate ready` on a finished run: what is open, why, and what to type."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from curate.system.files import read_json, sha256
 from tests.support import machine
 from tests.support.publishing import finished
 from tests.support.runs import complaint, curate, ran
@@ -41,6 +43,40 @@ def test_what_settings_give_is_ok_and_what_nobody_did_is_not(run: Path) -> None:
     done = curate(run.parents[1], "ready", str(run))
     assert f"next: curate review export --run {run} --plan" in done.stdout
     assert "is not ready" in done.stderr
+
+
+def test_mteb_reads_the_results_of_every_model(run: Path) -> None:
+    from mteb.cache import ResultCache
+
+    evaluated = read_json(run / "evaluation" / "evaluation.json")
+    scores = {(row["model"], task["name"]): row["stock"] for task in evaluated["tasks"] for row in task["scores"]}
+    read = ResultCache(run / "evaluation").load_results().model_results
+    names = {"curate/bm25": "bm25"}
+    found = {
+        (names.get(model.model_name, model.model_name), each.task_name): each
+        for model in read
+        for each in model.task_results
+    }
+    assert found.keys() == scores.keys()
+    assert all(abs(each.get_score() - scores[key]["value"]) < 1e-5 for key, each in found.items())
+    cards = {sha256(path) for path in (run / "export" / "mteb").glob("*/README.md")}
+    assert {each.dataset_revision for each in found.values()} == cards
+    assert all("ndcg_at_1000" in each.scores["test"][0] for each in found.values()), "all that mteb wrote"
+
+
+def test_scores_that_were_kept_without_a_result_stay_and_say_so(run: Path) -> None:
+    kept = sorted((run.parents[1] / "home" / "evaluations").glob("*.mteb.json"))
+    assert len(kept) == 4
+    aside = [(path, path.read_bytes()) for path in kept]
+    for path in kept:
+        path.unlink()
+    done = ran(run.parents[1], "evaluate", str(run), "--models", "bm25", "--no-baselines", "--no-floors", "--json")
+    for path, content in aside:
+        path.write_bytes(content)
+    notes = [note for note in json.loads(done.stdout)["warnings"] if "no results file for mteb" in note]
+    assert len(notes) == 1
+    assert "bm25 on full-retrieval" in notes[0]
+    assert "delete" in notes[0]
 
 
 def test_scores_of_another_export_do_not_count(run: Path) -> None:
