@@ -126,7 +126,7 @@ def _path(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> Path:
 
 def _score(model: EvaluatedModel, task: EvaluationTask) -> tuple[Scored, dict[str, str]]:
     """Run mteb on one task, look at the rankings, or similarities, that it saved, and let it write its result."""
-    _quiet()
+    quiet()
     data, loaded = task.data, model.loaded
     task.made.rng_state = random.Random(task.made.seed)  # noqa: S311 - mteb's, which the last model left elsewhere
     aside = getattr(loaded, "aside", 0.0)
@@ -188,7 +188,7 @@ def _worth(name: str, value: Json) -> bool:
 
 
 @cache
-def _quiet() -> None:
+def quiet() -> None:
     """Keep progress bars and notes of mteb and `datasets` off the terminal; warnings stay in their logs."""
     import logging
 

@@ -1,11 +1,14 @@
 """Points of the checklist on scores: every task neither trivial nor random, and its models above the floors."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint, State
 
 Figures = Mapping[str, Any]
+CUT = re.compile(r"@\d+$")
+"""What marks a model whose vectors were cut to a width, and which is no further model."""
 
 
 def scored(known: ReadyEvidence) -> Iterator[ReadyPoint]:
@@ -20,7 +23,8 @@ def _outside(known: ReadyEvidence) -> list[str]:
     """Return the evaluated models that were neither retriever nor judge, BM25 and the random encoder apart."""
     apart = {known.rules["random"], known.rules["bm25"]}
     models = known.evaluation["models"] if known.evaluation else []
-    return [each["model"] for each in models if not each["roles"] and each["model"] not in apart]
+    names = [each["model"] for each in models if not each["roles"] and each["model"] not in apart]
+    return [name for name in names if not CUT.search(name)]
 
 
 def _difficulty(known: ReadyEvidence, name: str, found: Figures | None) -> ReadyPoint:

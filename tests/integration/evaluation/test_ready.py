@@ -4,8 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from curate.evaluation.publish.texts import TextTable
 from curate.system.files import read_json, sha256
 from tests.support import machine
 from tests.support.publishing import finished
@@ -33,7 +37,8 @@ def _points(run: Path) -> dict[str, Any]:
 def test_what_settings_give_is_ok_and_what_nobody_did_is_not(run: Path) -> None:
     found = _points(run)
     states = {name: each["state"] for name, each in found.items()}
-    assert [states[name] for name in ("licence", "metadata", "texts", "privacy")] == ["ok"] * 4
+    assert [states[name] for name in ("licence", "metadata", "texts", "lengths", "privacy")] == ["ok"] * 5
+    assert "retrieval queries 9 to 11 (mean 10)" in found["lengths"]["found"]
     assert states["judge gate"] == states["families"] == "not ok", "heuristics alone judged"
     assert [states[name] for name in ("people", "leaks", "circularity")] == ["not measured"] * 3
     difficulty = found["neither trivial nor random: full-retrieval"]
@@ -77,6 +82,26 @@ def test_scores_that_were_kept_without_a_result_stay_and_say_so(run: Path) -> No
     assert len(notes) == 1
     assert "bm25 on full-retrieval" in notes[0]
     assert "delete" in notes[0]
+
+
+def test_a_comparison_with_other_labels_is_stale(run: Path) -> None:
+    leaks = ("check", "leaks", "data", str(run), "--out", str(run / "checks" / "leaks"))
+    assert curate(run.parents[1], *leaks).returncode == 1, "the run is made of these texts"
+    found = _points(run)["leaks"]
+    assert (found["state"], "leaks into a training set" in found["found"]) == ("not ok", True)
+    labels = run / "consensus" / "qrels.parquet"
+    before = labels.read_bytes()
+    pl.read_parquet(labels).slice(1).write_parquet(labels)
+    found = _points(run)["leaks"]
+    labels.write_bytes(before)
+    assert (found["state"], "other ones than when" in found["found"]) == ("not measured", True)
+
+
+@given(st.lists(st.sampled_from(["", " ", "痛", "腹痛", "a b", None]), min_size=1, max_size=6))
+def test_empty_and_short_texts_are_counted_by_hand(said: list[str | None]) -> None:
+    table = TextTable("x", [pl.DataFrame({"title": "", "text": said}, {"title": pl.String, "text": pl.String})])
+    assert table.empty == sum(not (text or "").strip() for text in said)
+    assert table.lengths.to_list() == [len(text.strip()) for text in said if text is not None]
 
 
 def test_scores_of_another_export_do_not_count(run: Path) -> None:
