@@ -41,7 +41,10 @@ def _difficulty(known: ReadyEvidence, name: str, found: Figures | None) -> Ready
     if found is None:
         return point("not measured", "no evaluation of this export")
     rows = {row["model"]: row for row in found["scores"]}
-    best = max((row for row in rows.values() if row["model"] != known.rules["random"]), key=lambda row: row["main"])
+    others = [row for row in rows.values() if row["model"] != known.rules["random"]]
+    if not others:
+        return point("not measured", f"not scored: {_lacking(known, found)}")
+    best = max(others, key=lambda row: row["main"])
     if best["main"] >= known.limits["trivial"]:
         return point("not ok", f"trivial: {best['model']} has {100 * best['main']:.2f}, which leaves nothing to tell")
     if lacking := _lacking(known, found):

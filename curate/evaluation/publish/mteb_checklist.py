@@ -46,8 +46,7 @@ def items(
 def _models(known: ReadyEvidence, results: PublishedResults, texts: Mapping[str, str]) -> Iterator[ChecklistItem]:
     lacking = {model: ", ".join(results.lacks(model)) for model in [*rules()["models"], known.rules["random"]]}
     said = {model: f"no result on {tasks}" if tasks else "" for model, tasks in lacking.items()}
-    asked = [model for model in rules()["models"] if said[model]]
-    yield ChecklistItem(texts["models"], f"not {' and '.join(asked)}" if asked else "")
+    yield ChecklistItem(texts["models"], "as below" if any(said[model] for model in rules()["models"]) else "")
     for model in rules()["models"]:
         yield ChecklistItem(texts["model"].replace("MODEL", model), said[model], below=True)
     random = known.rules["random"]
@@ -57,7 +56,7 @@ def _models(known: ReadyEvidence, results: PublishedResults, texts: Mapping[str,
 def _open(points: Sequence[ReadyPoint], *names: str) -> str:
     """Return what is open of points of these names, or that begin with one and a colon."""
     meant = [each for each in points if each.name.partition(":")[0] in names]
-    said = [f"{each.name}: {each.found}" for each in meant if each.state != "ok"]
+    said = [f"{each.name.partition(': ')[2]}: {each.found}".removeprefix(": ") for each in meant if each.state != "ok"]
     return "; ".join(said) if meant else f"{', '.join(names)} was not looked at"
 
 

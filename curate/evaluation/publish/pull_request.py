@@ -47,8 +47,8 @@ class PullRequest:
         away = [source for source in self.sources.values() if not self.hubs[source.name].known]
         if not away:
             return ReadyPoint("hub", "ok", "every task names a path and a revision")
-        files = ", ".join(str(self.out / source.path) for source in away)
-        said = f"path and revision of {len(away)} tasks are placeholders, until you upload them: {files}"
+        files = ", ".join(source.path for source in away)
+        said = f"path and revision are placeholders until the texts are uploaded, in {files}"
         return ReadyPoint("hub", "not ok", said, self._uploads[0])
 
     def _name(self) -> ReadyPoint:

@@ -4,8 +4,10 @@ mteb's public `calculate_descriptive_statistics` writes into the installed packa
 the name of a task, whatever it was made of. Its method per split does the counting, and is all that is called here.
 """
 
+import io
 import json
 from collections.abc import Mapping
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +20,20 @@ FOLDER = "mteb/descriptive_stats"
 
 
 def of_folder(folder: Path) -> Statistics:
-    """Return split -> figures of one exported task: of the splits that are scored, and of that classifiers learn on."""
-    task: Any = load_task(folder)
+    """Return split -> figures of one exported task."""
+    task = load_task(folder)
     quiet()
     task.load_data()
+    return of_task(task)
+
+
+def of_task(task: Any) -> Statistics:  # noqa: ANN401 - mteb has no types
+    """Return split -> figures of a loaded task: of the splits that are scored, and of that classifiers learn on."""
     splits = list(task.metadata.eval_splits)
     if (train := _learnt_on(task)) and train not in splits:
         splits.append(train)
-    return {split: task._calculate_descriptive_statistics_from_split(split) for split in splits}  # noqa: SLF001
+    with redirect_stderr(io.StringIO()):  # a progress bar per column, which cannot be switched off
+        return {split: task._calculate_descriptive_statistics_from_split(split) for split in splits}  # noqa: SLF001
 
 
 def _learnt_on(task: Any) -> str | None:  # noqa: ANN401 - mteb has no types

@@ -1,6 +1,7 @@
 """`curate ready` on a finished run: what is open, why, and what to type."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,14 @@ from hypothesis import strategies as st
 from curate.evaluation.publish.texts import TextTable
 from curate.system.files import read_json, sha256
 from tests.support import machine
-from tests.support.publishing import finished
 from tests.support.runs import complaint, curate, ran
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def run(published: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a finished run with all metadata, scored by BM25 and the random encoder."""
-    made = finished(tmp_path_factory.mktemp("ready"))
+    folder = tmp_path_factory.mktemp("ready")
+    made = shutil.copytree(published.parents[1], folder, dirs_exist_ok=True) / "runs" / "full"
     models = "bm25,mteb/baseline-random-encoder"
     ran(made.parents[1], "evaluate", str(made), "--models", models, "--no-baselines", "--no-floors")
     return made
