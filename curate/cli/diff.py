@@ -58,7 +58,7 @@ def _text(figures: Figures, out: Path | None) -> Iterator[str]:
     yield from _effects(figures["effects"])
     if out is not None:
         yield f"every changed label: {out}"
-    elif figures["changed"]:
+    elif figures["changed"] or (figures["gains"] or {}).get("changed"):
         yield "every changed label with its reason: --out FILE.csv"
 
 
@@ -83,6 +83,15 @@ def _labels(figures: Figures) -> Iterator[str]:
                 for each in figures["reasons"]
             ]
         )
+    if figures["gains"] and figures["gains"]["changed"]:
+        yield f"graded labels that differ: {figures['gains']['changed']:,}"
+        yield as_table(
+            [
+                {"gain": f"{_shown(each['gain_before'])} -> {_shown(each['gain_after'])}", "pairs": each["pairs"]}
+                for each in figures["gains"]["moves"]
+            ]
+        )
+        yield as_table(figures["gains"]["reasons"])
     if figures["other_votes"]:
         yield f"same label, other grades of the judges: {figures['other_votes']:,} pairs (graded labels may differ)"
 
@@ -112,13 +121,13 @@ def _row(each: Figures) -> dict[str, object]:
         "before": each["ndcg_before"]["value"],
         "after": each["ndcg_after"]["value"],
         "change": None if change["value"] is None else f"{change['value']:+.4f}{_between(change, 4, '+')}",
-        "rank": f"{_rank(each['rank_before'])} -> {_rank(each['rank_after'])}",
+        "rank": f"{_shown(each['rank_before'])} -> {_shown(each['rank_after'])}",
         "not judged": f"{each['holes_before']:,} -> {each['holes_after']:,}",
     }
 
 
-def _rank(rank: int | None) -> str:
-    return "-" if rank is None else str(rank)
+def _shown(value: int | None) -> str:
+    return "-" if value is None else str(value)
 
 
 def _between(figure: Figures, digits: int, sign: str = "") -> str:

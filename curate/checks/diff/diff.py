@@ -13,7 +13,8 @@ import polars as pl
 from curate.checks import run_files
 from curate.checks.diff import changes as differing
 from curate.checks.diff import systems
-from curate.checks.diff.version import LabelVersion, load
+from curate.checks.diff.loading import load_both
+from curate.checks.diff.version import LabelVersion
 from curate.core.config import Json
 from curate.core.errors import ConfigError
 from curate.core.records import TABLES
@@ -35,17 +36,20 @@ def diff(before: Path, after: Path, asked: DiffOptions | None = None) -> tuple[d
     Intervals resample queries by the seed of the first version that has one. UserError for a folder that is no version
     of a benchmark, ConfigError for run files where neither is a run.
     """
-    one, other = load(before), load(after)
+    one, other = load_both(before, after)
     table = differing.changes(one, other)
+    changed = table.filter(pl.col("before").ne_missing(pl.col("after")))
+    graded = one.graded is not None and other.graded is not None
     seed = next(each.seed for each in (other, one) if each.seed is not None)
     figures: dict[str, Json] = {
         "before": str(before),
         "after": str(after),
         "pairs": _pairs(one, other),
         "texts": {what: {**each} for what, each in _plain(differing.altered(one, other)).items()},
-        "changed": len(table),
-        "moves": _counted(table, ["before", "after"]),
-        "reasons": _counted(table, ["reason"]),
+        "changed": len(changed),
+        "moves": _counted(changed, ["before", "after"]),
+        "reasons": _counted(changed, ["reason"]),
+        "gains": _gains(table) if graded else None,
         "other_votes": differing.other_votes(one, other),
         "effects": systems.effects(one, other, _files(one, other, asked or DiffOptions()), seed),
     }
@@ -76,6 +80,16 @@ def _counted(table: pl.DataFrame, by: list[str]) -> list[Json]:
         pairs=pl.len(), relevant_won=won.fill_null(value=False).sum(), relevant_lost=lost.fill_null(value=False).sum()
     )
     return [*rows.sort(pl.col("pairs"), *by, descending=[True, *[False] * len(by)], nulls_last=True).to_dicts()]
+
+
+def _gains(table: pl.DataFrame) -> dict[str, Json]:
+    """Return how many graded labels differ, by gain and by reason; 0 for a judged pair without a gain."""
+    rows = table.filter(pl.col("gain_before").ne_missing(pl.col("gain_after")))
+    count: dict[str, list[Json]] = {}
+    for name, by in (("moves", ["gain_before", "gain_after"]), ("reasons", ["reason"])):
+        found = rows.group_by(by).agg(pairs=pl.len())
+        count[name] = [*found.sort("pairs", *by, descending=[True, *[False] * len(by)], nulls_last=True).to_dicts()]
+    return {"changed": len(rows), "moves": count["moves"], "reasons": count["reasons"]}
 
 
 def _files(one: LabelVersion, other: LabelVersion, asked: DiffOptions) -> pl.DataFrame:

@@ -1,30 +1,23 @@
 """One version of a benchmark, as `curate diff` compares it: texts, final labels, and how they were made."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
-from curate.checks.pool import label_stage
-from curate.core.config import digest
-from curate.core.errors import ConfigError, UserError
-from curate.core.scale import FIVE, Scale
-from curate.formats.exporters import reading
-from curate.runs.foreign_files import is_run
-from curate.runs.pipeline import Pipeline
-from curate.stages.context import Context, home
-from curate.system.files import batches, read_json, read_table, there
-
-READERS = {"mteb": reading.mteb, "beir": reading.beir, "trec": reading.trec}
-DROPPING = ("ingest", "mask", "diversify")
-"""Stages that drop queries and documents, in their order."""
+from curate.core.scale import Scale
+from curate.formats.exporters.graded import Gain
+from curate.panel.voting import PAIR
+from curate.stages.context import Context
+from curate.stages.export import graded_labels
+from curate.stages.export.stage import NO_GAIN
+from curate.stages.facts.reckoning import NO_POSITIVE
 
 
 @dataclass(frozen=True)
 class LabelVersion:
-    """Texts and final labels of a run, or of an export without its run."""
+    """Texts and final labels of a run, or of an export without its run; ids are the run's."""
 
     place: Path
     queries: Mapping[str, str]
@@ -40,92 +33,45 @@ class LabelVersion:
     pool: pl.DataFrame | None = None
     """The table of that name; None for an export."""
     rankings: pl.DataFrame | None = None
-    gone: Mapping[str, str] = field(default_factory=dict)
-    """Query or document that a stage dropped -> by which stage, and why."""
+    graded: pl.DataFrame | None = None
+    """query_id, doc_id and score above 0 of graded labels; None where labels are binary alone."""
+    gain: str = ""
+    """How a pair's gain is chosen."""
+    beyond: Mapping[str, str] = field(default_factory=dict)
+    """What decides besides the policy: `accept` -> the least sum of grades, `settle` -> the judge and its digest."""
+    removed: frozenset[str] = frozenset()
+    """Documents of a run that a refined corpus leaves out of its export."""
+    gone: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """`queries` or `documents`, and an id that a stage dropped or merged -> by which stage, and why."""
     context: Context | None = None
     """Of a run."""
+    prefixed: bool = False
+    """Whether the export's own files have `q-` and `d-` before all ids."""
 
 
-def load(folder: Path) -> LabelVersion:
-    """Read a run folder, the folder `export` of a run, or one format of an export.
+def in_words(gain: Gain, scale: Scale) -> str:
+    """Return how a pair's gain is chosen, with the gains of the grades."""
+    return f"{graded_labels.in_words(gain)}; {', '.join(map(str, scale.gains))}"
 
-    UserError for a folder that holds neither; DataError for one that cannot be read.
+
+def published(run: LabelVersion) -> LabelVersion:
+    """Return of a run what its export holds; an export, as it is.
+
+    Left out are queries without a positive, or without a gain where labels are graded, and documents that a refined
+    corpus does without.
     """
-    if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder; give a run, or an export of one")
-    if is_run(folder):
-        return _run(folder)
-    formats = [folder, *(folder / name for name in READERS)]
-    for place in formats:
-        if (place / "MANIFEST.json").is_file():
-            return _export(place)
-    raise UserError(f"{folder}: found no run and no MANIFEST.json of an export; give a run, or a folder with one")
-
-
-def _run(folder: Path) -> LabelVersion:
-    pipeline = Pipeline.load(folder / "pipeline.yaml")
-    context = Context(run=folder, out=folder, home=home(), seed=pipeline.head.seed)
-    stage = label_stage(folder)
-    for name, table in (("pool", "pool"), (stage, "verdicts"), ("diversify", "queries")):
-        if not there(folder / name, table):
-            raise UserError(f"{folder}: no labels yet ({name}/{table} is missing); run `curate consensus` first")
-    panel: Mapping[str, Any] = read_json(folder / "judge" / "panel.json")
-    exported = next(iter(sorted((folder / "export").glob("*/MANIFEST.json"))), None)
-    panels = {"run": {name: digest(what) for name, what in panel.items()}}
-    queries = context.read("diversify", "queries")
-    return LabelVersion(
-        place=folder,
-        queries=dict(queries.select("query_id", "text").iter_rows()),
-        documents=_documents(batches(folder / "diversify", "corpus")),
-        verdicts=context.read(stage, "verdicts"),
-        panels=panels | ({"manifest": _panel(read_json(exported))} if exported else {}),
-        cut=_cut(context.scale),
-        seed=context.seed,
-        pool=context.read("pool", "pool"),
-        rankings=context.read("pool", "rankings"),
-        gone=dict(_gone(folder)),
-        context=context,
+    if run.context is None:
+        return run
+    verdicts = run.verdicts.filter(~pl.col("doc_id").is_in(sorted(run.removed)))
+    found = {*verdicts.filter(pl.col("verdict") == "relevant")["query_id"]}
+    kept = found if run.graded is None else found & {*run.graded["query_id"]}
+    left_out = {query: NO_GAIN if query in found else NO_POSITIVE for query in run.queries.keys() - kept}
+    asked = pl.col("query_id").is_in(sorted(kept))
+    return replace(
+        run,
+        queries={query: text for query, text in run.queries.items() if query in kept},
+        documents={name: what for name, what in run.documents.items() if name not in run.removed},
+        verdicts=verdicts.filter(asked),
+        graded=None if run.graded is None else run.graded.filter(asked).join(verdicts, on=PAIR, how="semi"),
+        gone={**run.gone, **{("queries", query): f"export: {why}" for query, why in left_out.items()}},
     )
-
-
-def _export(folder: Path) -> LabelVersion:
-    manifest = read_json(folder / "MANIFEST.json")
-    reader = READERS.get(manifest.get("format", ""))
-    if reader is None or not there(folder, "verdicts"):
-        raise ConfigError(
-            f"{folder}: found an export as {manifest.get('format')!r} without labels of a panel; expected "
-            f"{', '.join(READERS)}"
-        )
-    contents, made = reader(folder), manifest["labels"]
-    return LabelVersion(
-        place=folder,
-        queries=dict(contents.queries.select("query_id", "text").iter_rows()),
-        documents=_documents(contents.documents()),
-        verdicts=read_table(folder, "verdicts"),
-        panels={"manifest": _panel(manifest)},
-        cut=_cut(Scale.from_json(made["scale"]) if "scale" in made else FIVE),
-        seed=made["seed"],
-    )
-
-
-def _panel(manifest: Mapping[str, Any]) -> dict[str, str]:
-    return {name: digest([what["judge"], what["rubric"]]) for name, what in manifest["labels"]["panel"].items()}
-
-
-def _cut(scale: Scale) -> str:
-    return f"{' '.join(scale.labels)}, relevant from {scale.relevant_from}"
-
-
-def _documents(parts: Iterator[pl.DataFrame]) -> dict[str, str]:
-    """Return document -> digest of its title and text."""
-    rows = (row for part in parts for row in part.select("doc_id", "title", "text").iter_rows())
-    return {doc: digest([title or "", text]) for doc, title, text in rows}
-
-
-def _gone(run: Path) -> Iterator[tuple[str, str]]:
-    """Yield queries and documents that were dropped, with the stage and its reason."""
-    for stage in DROPPING:
-        if there(run / stage, "dropped"):
-            rows = read_table(run / stage, "dropped")
-            for name, reason, nearest in rows.select("id", "reason", "nearest_id").iter_rows():
-                yield name, f"{stage}: {reason}{f' ({nearest})' if nearest else ''}"

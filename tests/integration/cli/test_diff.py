@@ -1,5 +1,6 @@
 """`curate diff` on runs and exports, as a user types it."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -69,3 +70,43 @@ def test_what_is_no_version_is_said(two: Path, tmp_path: Path) -> None:
     begun = two / "runs" / "begun"
     ran(two, "ingest", "--pipeline", "tiny.yaml", "--run", str(begun))
     assert "no labels yet" in complaint(two, "diff", "runs/one", str(begun))
+
+
+@pytest.fixture(scope="module")
+def colliding(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a run whose queries have ids of documents, one of them without an answer."""
+    folder = tmp_path_factory.mktemp("colliding")
+    pipeline = tiny(folder)
+    queries = (folder / "data" / "queries.jsonl").read_text("utf-8").replace('"q', '"d0')
+    more = json.dumps({"_id": "d19", "text": "胃溃疡的病因"}, ensure_ascii=False)
+    (folder / "data" / "queries.jsonl").write_text(f"{queries}{more}\n", encoding="utf-8")
+    qrels = folder / "data" / "qrels" / "test.tsv"
+    qrels.write_text(qrels.read_text("utf-8").replace("\nq", "\nd0"), encoding="utf-8")
+    ran(folder, "run", pipeline, "--run", "runs/one", "--set", "export.labels=both")
+    return folder
+
+
+@pytest.mark.parametrize("form", ["mteb", "beir", "trec"])
+def test_a_run_does_not_differ_from_its_own_export(colliding: Path, form: str, tmp_path: Path) -> None:
+    export = shutil.copytree(colliding / "runs/one/export" / form, tmp_path / form)
+    assert json.loads((export / "MANIFEST.json").read_text("utf-8"))["labels"]["prefixed"]
+    for words in (("runs/one", str(export)), (str(export), "runs/one")):
+        found = machine.data(ran(colliding, "diff", *words, "--json").stdout)
+        assert (found["changed"], found["other_votes"], found["moves"]) == (0, 0, [])
+        assert found["gains"] == {"changed": 0, "moves": [], "reasons": []}
+        assert found["pairs"]["both"] > found["pairs"]["before_only"] == found["pairs"]["after_only"] == 0
+        assert not [ids for each in found["texts"].values() for ids in each.values() if ids]
+        for row in found["effects"]["systems"]:
+            assert (row["change"]["value"], row["holes_before"]) == (0, row["holes_after"])
+
+
+def test_another_choice_of_the_gain_moves_graded_labels_alone(colliding: Path) -> None:
+    shutil.copytree(colliding / "runs/one", colliding / "runs/minimum")
+    ran(colliding, "export", "--run", "runs/minimum", "--set", "export.gain_below_cut=false")
+    found = machine.data(ran(colliding, "diff", "runs/one", "runs/minimum", "--json").stdout)
+    assert found["changed"] == 0 < found["gains"]["changed"]
+    assert [each["reason"] for each in found["gains"]["reasons"]] == ["another choice of the gain"]
+    assert {each["gain_after"] for each in found["gains"]["moves"]} == {0}
+    beside = (f"runs/{name}/export/beir" for name in ("one", "minimum"))
+    assert machine.data(ran(colliding, "diff", *beside, "--json").stdout)["gains"] == found["gains"]
+    assert "graded labels that differ" in ran(colliding, "diff", "runs/one", "runs/minimum").stdout
