@@ -110,7 +110,7 @@ def _effects(effects: Figures | None) -> Iterator[str]:
     if tau["value"] is None:
         yield "order of the systems: tau-b is not defined"
     else:
-        yield f"order of the systems: tau-b {tau['value']:.3f}{_between(tau, 3)}"
+        yield f"order of the systems: tau-b {tau['value']:.3f}{_between(tau, 3)}, tau_AP {effects['tau_ap']:.3f}"
 
 
 def _row(each: Figures) -> dict[str, object]:

@@ -46,6 +46,17 @@ def tau(one: list[float], other: list[float]) -> float | None:
     return agree / below if below else None
 
 
+def tau_ap(one: dict[str, float], other: dict[str, float]) -> float:
+    """tau_AP by its definition, ties by name: the share above each system, below the first, that is right."""
+    first, second = (sorted(side, key=lambda name: (-side[name], name)) for side in (one, other))
+    shares = [
+        sum(first.index(above) < first.index(name) for above in second[:at]) / at
+        for at, name in enumerate(second)
+        if at
+    ]
+    return 2 * sum(shares) / len(shares) - 1
+
+
 def effects(one: Path, other: Path) -> dict[str, Any]:
     """Return means of nDCG@10, changes with intervals of 400 resamples, ranks, holes and tau-b."""
     said = labels(one), labels(other)
@@ -71,8 +82,13 @@ def effects(one: Path, other: Path) -> dict[str, Any]:
     return {
         "queries": {"both": len(both), "before": len(relevant[0]), "after": len(relevant[1])},
         "tau": tau([means[0][name] for name in systems], [means[1][name] for name in systems]),
+        "tau_ap": tau_ap(*means),
         "systems": {
             name: {
+                "own": [
+                    sum(ndcg(rankings[name].get(query, []), docs) for query, docs in truth.items()) / len(truth)
+                    for rankings, truth in zip(shown, relevant, strict=True)
+                ],
                 "before": means[0][name],
                 "after": means[1][name],
                 "low": changes[name][10],

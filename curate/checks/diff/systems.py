@@ -11,7 +11,8 @@ from curate.checks.coverage import Rankings, Relevant
 from curate.checks.diff.version import LabelVersion
 from curate.core.config import Json
 from curate.panel.voting import PAIR
-from curate.stats.bootstrap import Figure
+from curate.stats.bootstrap import DIGITS, Figure
+from curate.stats.rank_correlation import tau_ap
 
 DEPTH = 10
 TIE = 9
@@ -55,7 +56,17 @@ def effects(before: LabelVersion, after: LabelVersion, files: pl.DataFrame, seed
     ]
     rows.sort(key=lambda row: (row["rank_after"] is None, row["rank_after"], row["system"]))  # type: ignore[index, call-overload]
     counted = {"both": len(both), "before": len(labels[0]), "after": len(labels[1])}
-    return {"queries": {**counted}, "systems": rows, "tau": figures[-1].shown()}
+    means = [
+        {name: each.value for name, each in zip(names, part, strict=True) if each.value is not None}
+        for part in (figures[:count], figures[count : 2 * count])
+    ]
+    above = None if figures[-1].value is None else tau_ap(*means)
+    return {
+        "queries": {**counted},
+        "systems": rows,
+        "tau": figures[-1].shown(),
+        "tau_ap": None if above is None else round(above, DIGITS),
+    }
 
 
 def _lists(rankings: pl.DataFrame | None, files: pl.DataFrame) -> dict[str, dict[str, list[str]]]:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,8 +163,13 @@ def test_diff_explains_the_two_versions_and_its_figures_are_counted_again(grown:
     counted = versions.effects(grown.one, grown.two)
     assert found["effects"]["queries"] == counted["queries"]
     assert found["effects"]["tau"]["value"] == pytest.approx(counted["tau"], abs=1e-6)
+    assert found["effects"]["tau_ap"] == pytest.approx(counted["tau_ap"], abs=1e-6)
+    joined = Counter(new[pair] for pair in new.keys() - old.keys())
+    assert {each["after"]: each["pairs"] for each in found["moves"] if each["before"] is None} == joined
+    assert [(each["reason"], each["pairs"]) for each in found["reasons"]] == [("joined the pool", 90)]
     for row in found["effects"]["systems"]:
         own = counted["systems"][row["system"]]
+        assert [row["own_before"], row["own_after"]] == pytest.approx(own["own"], abs=1e-6)
         assert row["ndcg_before"]["value"] == pytest.approx(own["before"], abs=1e-6)
         assert row["ndcg_after"]["value"] == pytest.approx(own["after"], abs=1e-6)
         assert row["change"]["value"] == pytest.approx(own["after"] - own["before"], abs=1e-6)
