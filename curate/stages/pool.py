@@ -140,7 +140,13 @@ def _grow(
     parts = [parent.table(context.run, "rankings")]
     for name in before.added:
         each = build.retriever(context, name)
-        parts += ranked(each, corpus, queries, depth, ids, context.progress)
+        found = [*ranked(each, corpus, queries, depth, ids, context.progress)]
+        if not sum(map(len, found)):
+            raise DataError(
+                f"retrievers.{name}: found no document for any of {len(queries):,} queries of the run; give a ranking "
+                "whose query ids are the run's"
+            )
+        parts += found
         if facts := getattr(each, "facts", None):
             written.facts[name] = facts
         written.notes += getattr(each, "notes", ())

@@ -16,7 +16,7 @@ from curate.checks.diff import systems
 from curate.checks.diff.loading import load_both
 from curate.checks.diff.version import LabelVersion
 from curate.core.config import Json
-from curate.core.errors import ConfigError
+from curate.core.errors import ConfigError, UserError
 from curate.core.records import TABLES
 from curate.panel.voting import PAIR
 
@@ -34,7 +34,7 @@ def diff(before: Path, after: Path, asked: DiffOptions | None = None) -> tuple[d
     """Return the figures of two versions' difference, and the table of changed labels (`changes.COLUMNS`).
 
     Intervals resample queries by the seed of the first version that has one. UserError for a folder that is no version
-    of a benchmark, ConfigError for run files where neither is a run.
+    of a benchmark and for a run file without a query of it, ConfigError for run files where neither is a run.
     """
     one, other = load_both(before, after)
     table = differing.changes(one, other)
@@ -99,4 +99,8 @@ def _files(one: LabelVersion, other: LabelVersion, asked: DiffOptions) -> pl.Dat
         return pl.DataFrame(schema=TABLES["rankings"])
     if context is None:
         raise ConfigError("--run-file: neither side is a run, whose ids a run file needs; give a run folder for one")
-    return run_files.rankings(context, asked.runs, asked.subset, asked.split)
+    found = run_files.rankings(context, asked.runs, asked.subset, asked.split)
+    known = {*found["retriever"]}
+    if bare := [str(path) for path in asked.runs if run_files.system_name(path) not in known]:
+        raise UserError(f"--run-file: found no query of the run in {', '.join(bare)}; give rankings by its query ids")
+    return found

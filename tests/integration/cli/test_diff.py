@@ -58,6 +58,10 @@ def test_a_run_file_is_scored_under_both(two: Path) -> None:
     lines = [f"q{n} Q0 d{4 * n:02} 1 1.0 mine" for n in range(5)]
     (two / "mine.trec").write_text("\n".join(lines) + "\n", encoding="utf-8")
     found = machine.data(ran(two, "diff", "runs/one", "runs/other", "--run-file", "mine.trec", "--json").stdout)
+    (two / "other.trec").write_text("nothing Q0 d00 1 1.0 t\n", encoding="utf-8")
+    assert "no query of the run in other.trec" in complaint(
+        two, "diff", "runs/one", "runs/other", "--run-file", "other.trec"
+    )
     assert "file mine" in {row["system"]: row for row in found["effects"]["systems"]}
 
 

@@ -152,6 +152,24 @@ def test_what_cannot_be_extended_is_refused_in_a_sentence(grown: Grown, words: t
     assert said in complaint(grown.folder, "extend", "runs/panel", *words)
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{} Q0 nothing 1 1.0 t", "found the document 'nothing'"),
+        ("nothing Q0 {} 1 1.0 t", "no document for any of 30 queries"),
+        ("", "no document for any of 30 queries"),
+        ("qid,docid,score", "expected 6"),
+    ],
+)
+def test_a_wrong_run_file_leaves_no_folder_in_the_way_of_the_mended_one(
+    grown: Grown, line: str, said: str, shared_data: Path
+) -> None:
+    (grown.folder / "odd.trec").write_text(line.format(next(iter(recorded(shared_data / "panel")))), encoding="utf-8")
+    words = ("--run-file", "odd.trec", "--out", "runs/odd")
+    assert said in complaint(grown.folder, "extend", "runs/panel", *words)
+    assert not (grown.one.parent / "odd").exists()
+
+
 def test_diff_explains_the_two_versions_and_its_figures_are_counted_again(grown: Grown) -> None:
     found = machine.data(ran(grown.folder, "diff", "runs/panel", "runs/panel-v2", "--out", "d.csv", "--json").stdout)
     rows = pl.read_csv(grown.folder / "d.csv", infer_schema=False)
