@@ -98,8 +98,16 @@ def fragment(table: PaperTable, language: str) -> str:
     )
 
 
-def document(tables: Sequence[str], figures: Sequence[tuple[str, str]], language: str) -> str:
-    """Return a document that reads tables by their names, and figures by name and caption."""
+def document(
+    tables: Sequence[str],
+    figures: Sequence[tuple[str, str]],
+    language: str,
+    absent: tuple[str, Sequence[str]] = ("", ()),
+) -> str:
+    """Return a document that reads tables by their names and figures by name and caption, and lists what is absent.
+
+    `absent` is a heading, and a sentence for each thing that was not done.
+    """
     lines = [HEADS[language] + COMMON]
     lines += [f"\\input{{tables/{name}.tex}}\n" for name in tables]
     lines += [
@@ -108,6 +116,12 @@ def document(tables: Sequence[str], figures: Sequence[tuple[str, str]], language
         f"\\caption{{{escaped(caption, language)}}}\n\\label{{fig:{name}}}\n\\end{{figure}}\n"
         for name, caption in figures
     ]
+    heading, sentences = absent
+    if sentences:
+        items = "\n".join(rf"\item {escaped(each, language)}" for each in sentences)
+        lines.append(
+            f"\\section*{{{escaped(heading, language)}}}\n\\begin{{itemize}}\n{items}\n\\end{{itemize}}\n"
+        )
     return "\n".join([*lines, "\\clearpage\n\\end{document}\n"])
 
 

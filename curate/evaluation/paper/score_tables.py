@@ -1,0 +1,130 @@
+"""Tables of an evaluation: scores with intervals, tests between neighbours in the order, speed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from curate.evaluation.paper.evidence import Figures
+from curate.evaluation.paper.table import Cell, PaperTable, Shown
+
+Words = dict[str, Any]
+POINTS = 100.0
+
+
+def scores(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
+    """Return a row per model, the best first, and one per floor; None without scores."""
+    if not tasks:
+        return None
+    said = words["tables"]["scores"]
+    marked = any(task["circular"] for task in tasks)
+    heads = [said["model"], *(f"{task['name']}, {task['shown']}" for task in tasks)]
+    mean = [said["mean"]] if len(tasks) > 1 else []
+    rows = [_scores(name, tasks, said) for name in _ranked(tasks)]
+    caption = said["caption"].format(tasks=words["listed"].join(described(each, words) for each in tasks))
+    caption = words["joint"].join([caption, *([said["circular"]] if marked else [])])
+    return PaperTable("scores", caption, [*heads, *mean], rows if mean else [row[:-1] for row in rows])
+
+
+def described(task: Figures, words: Words) -> str:
+    """Return what a caption says of a task's scores: measure, how many, and how contested pairs count."""
+    said = words["tables"]["scores"]
+    lead = words["leads"][task["lead"]] if task["verdicts"] else said["judged_none"]
+    return str(said["task"].format(**named(task, words), lead=lead))
+
+
+def named(task: Figures, words: Words) -> dict[str, str]:
+    """Return what every caption says of a task: name, measure, and how many of what it has."""
+    unit = words["units"].get(task["unit"], task["unit"])
+    return {"name": task["name"], "measure": task["shown"], "n": f"{task['queries']:,}", "unit": unit}
+
+
+def _ranked(tasks: Sequence[Figures]) -> list[str]:
+    """Return the models by their mean where all tasks have them, then the others, then the floors."""
+    found: dict[str, list[float]] = {}
+    for task in tasks:
+        for row in task["scores"]:
+            found.setdefault(row["model"], []).append(row["lead"])
+    order = sorted(found, key=lambda name: (-len(found[name]), -sum(found[name]), name))
+    return [*order, *dict.fromkeys(row["model"] for task in tasks for row in task["floors"])]
+
+
+def _scores(name: str, tasks: Sequence[Figures], said: Words) -> list[Shown]:
+    rows = [next((row for row in (*task["scores"], *task["floors"]) if row["model"] == name), None) for task in tasks]
+    circular = any(name in task["circular"] for task in tasks)
+    leads = [row["lead"] for row in rows if row]
+    cells = [
+        Cell.of(row[task["lead"]], 2, POINTS, best=row["best"]) if row else Cell(None)
+        for task, row in zip(tasks, rows, strict=True)
+    ]
+    mean = sum(leads) / len(leads) if len(leads) == len(tasks) else None
+    return [name + said["mark"] if circular else name, *cells, Cell(mean, factor=POINTS)]
+
+
+def differences(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
+    """Return a row per two neighbours in the order of a task; None where no task has two models."""
+    said, compared = words["tables"]["differences"], [task for task in tasks if task["enough"]["neighbours"]]
+    if not compared:
+        return None
+    rows: list[Sequence[Shown]] = [
+        [
+            task["name"],
+            pair["one"],
+            pair["other"],
+            Cell(pair["difference"], factor=POINTS),
+            Cell(pair["p"], digits=4),
+            Cell(pair["adjusted"], digits=4),
+            pair["enough"],
+        ]
+        for task in compared
+        for pair in task["enough"]["neighbours"]
+    ]
+    caption = said["caption"].format(
+        tests=words["listed"].join(_test(task, words) for task in compared),
+        told=sum(task["enough"]["told_apart"] for task in compared),
+        neighbours=len(rows),
+    )
+    return PaperTable("differences", caption, said["heads"], rows)
+
+
+def _test(task: Figures, words: Words) -> str:
+    said = words["tables"]["differences"]
+    how = said["randomisation" if task["exchanged"] else "bootstrap"]
+    return str(said["test"].format(**named(task, words), how=how, pairs=len(task["pairs"])))
+
+
+def timed(tasks: Sequence[Figures]) -> list[Figures]:
+    """Return the tasks on whose queries the speed of models was measured."""
+    return [task for task in tasks if task.get("speed")]
+
+
+def speed(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
+    """Return a row per task and model, the fastest first; None where no speed was measured."""
+    said, measured = words["tables"]["speed"], timed(tasks)
+    if not measured:
+        return None
+    rows = [
+        _speed(task["name"], row)
+        for task in measured
+        for row in sorted(task["speed"]["models"], key=lambda each: (-each["qps"], each["model"]))
+    ]
+    about = [said["task"].format(name=task["name"], **on_machine(task["speed"])) for task in measured]
+    return PaperTable("speed", said["caption"].format(tasks=words["listed"].join(about)), said["heads"], rows)
+
+
+def on_machine(found: Figures) -> dict[str, Any]:
+    """Return how and on what a speed was measured, for captions."""
+    made = found["machine"]
+    return {
+        "queries": f"{found['queries']:,}",
+        "repeats": found["repeats"],
+        "batch": found["batch"],
+        "processor": ", ".join([made["processor"], *made["gpus"]]),
+        "cores": made["cores"],
+    }
+
+
+def _speed(task: str, row: Figures) -> list[Shown]:
+    encoding, search = row["encoding"], row["search"]
+    rate = Cell(encoding["qps"], encoding["qps_low"], encoding["qps_high"], 1) if encoding else Cell(None)
+    p50, p95 = (Cell(encoding[name] if encoding else None) for name in ("p50_ms", "p95_ms"))
+    return [task, row["model"], Cell(row["qps"], digits=1), rate, p50, p95,
+            Cell(search["p50_ms"] if search else None), row["device"]]  # fmt: skip
