@@ -4,6 +4,7 @@ Colours are those of Okabe and Ito (2008), which colour-blind people tell apart;
 same figures give the same bytes: a file holds no date and no name of a program.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,13 @@ SHAPES = ("o", "s", "^", "D", "v", "P", "X", "p", "<", ">")
 WIDTH = 6.7
 """Inches: the width of the text on A4 with margins of 20 mm."""
 POINTS = 100.0
+STYLE = {
+    "font.size": 8,
+    "text.parse_math": False,  # a dollar in a name is no formula
+    "pdf.fonttype": 42,  # journals refuse fonts of type 3
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
 
 
 class PaperFigures:
@@ -36,23 +44,13 @@ class PaperFigures:
         self._names = list(dict.fromkeys(row["model"] for row in rows))
         said = [str(text) for each in self._words.values() for text in each.values()]
         self.fonts = FigureFonts([*self._names, *(task["name"] + task["shown"] for task in tasks), *said])
-        self._style = mpl.rc_context(
-            {
-                "font.family": self.fonts.families,
-                "font.size": 8,
-                "text.parse_math": False,
-                "pdf.fonttype": 42,
-                "axes.spines.top": False,
-                "axes.spines.right": False,
-                "axes.unicode_minus": False,
-            }
-        )
+        self._style = functools.partial(mpl.rc_context, {**STYLE, "font.family": self.fonts.families})
 
     def quality_speed(self) -> None:
         """Draw each task's scores against queries per second, on a logarithmic axis."""
         tasks = [task for task in self._tasks if task.get("speed")]
         shown = [name for name in self._names if any(name in _rates(task) for task in tasks)]
-        with self._style:
+        with self._style():
             figure, axes = _panels(len(tasks), 2.6, legend=math.ceil(len(shown) / 3))
             for task, panel in zip(tasks, axes, strict=True):
                 self._against_speed(panel, task)
@@ -83,7 +81,7 @@ class PaperFigures:
     def scores(self) -> None:
         """Draw every task's models, the best first, with intervals; what needs no meaning is hollow."""
         tallest = max(len(task["scores"]) + len(task["floors"]) for task in self._tasks)
-        with self._style:
+        with self._style():
             figure, axes = _panels(len(self._tasks), 0.9 + 0.17 * tallest)
             for task, panel in zip(self._tasks, axes, strict=True):
                 self._ranked(panel, task)

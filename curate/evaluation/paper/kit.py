@@ -30,7 +30,6 @@ NEXT = {
     "differences": "curate evaluate RUN",
     "speed": "curate evaluate RUN --speed",
     "quality-speed": "curate evaluate RUN --speed",
-    "score_figure": "curate evaluate RUN",
     "font": None,
     "matplotlib": None,
 }
@@ -61,7 +60,8 @@ def write(known: PaperEvidence, out: Path, language: str) -> dict[str, Any]:
         raise UserError(f"--language: found {language!r}, expected {' or '.join(LANGUAGES)}")
     said = words(language)
     made = _tables(known, said)
-    missing = [name for name, table in made.items() if table is None]
+    alone = () if known.scored else ("differences", "speed")  # without scores it is enough to say that there are none
+    missing = [name for name, table in made.items() if table is None and name not in alone]
     tables = [table for table in made.values() if table is not None]
     _prepared(out)
     for table in tables:
@@ -109,9 +109,9 @@ def _figures(
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Draw the figures; return name and caption of each, and what was not drawn and why."""
     timed, listed = score_tables.timed(known.scored), said["listed"]
-    absent = [] if timed else [("quality-speed", str(said["missing"]["quality-speed"]))]
     if not known.scored:
-        return [], [*absent, ("score_figure", str(said["missing"]["score_figure"]))]
+        return [], []
+    absent = [] if timed else [("quality-speed", str(said["missing"]["quality-speed"]))]
     try:
         drawing = PaperFigures(folder, known.scored, said)
     except MissingExtra as error:  # tables are worth having without figures

@@ -49,7 +49,10 @@ HEADS = {
     "en": "\\documentclass{article}\n\\usepackage[T1]{fontenc}\n\\usepackage{textcomp}\n",
     "zh": "% Compile with xelatex.\n\\documentclass{ctexart}\n",
 }
-COMMON = "\\usepackage[a4paper,margin=20mm]{geometry}\n\\usepackage{booktabs,graphicx}\n\\begin{document}\n"
+COMMON = (
+    "\\usepackage[a4paper,margin=20mm]{geometry}\n\\usepackage{booktabs,graphicx}\n"
+    "\\setlength{\\belowcaptionskip}{6pt}\n\\begin{document}\n"
+)
 WIDE = 7
 """Columns from which a table is scaled to the width of the text."""
 
@@ -77,7 +80,7 @@ ACCENTS = {"\u0300": r"\`", "\u0301": r"\'", "\u0302": r"\^", "\u0303": r"\~", "
 
 def fragment(table: PaperTable, language: str) -> str:
     """Return a table as a float with caption and label, to be read by the document."""
-    columns = "l" + "r" * (len(table.heads) - 1)
+    columns = "".join("l" if _words(table, at) else "r" for at in range(len(table.heads)))
     rows = [" & ".join(_cell(cell, language) for cell in row) + r" \\" for row in table.rows]
     head = " & ".join(escaped(each, language) for each in table.heads) + r" \\"
     lines = [
@@ -133,6 +136,11 @@ def _cell(cell: Shown, language: str) -> str:
     if cell is None:
         return "--"
     return escaped(f"{cell:,}" if isinstance(cell, int) else cell, language)
+
+
+def _words(table: PaperTable, at: int) -> bool:
+    """Return whether a column holds words alone; the first one names the rows."""
+    return at == 0 or all(isinstance(row[at], str) for row in table.rows)
 
 
 def _width(table: PaperTable) -> int:

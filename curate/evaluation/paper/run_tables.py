@@ -5,6 +5,7 @@ from typing import Any
 
 from curate.evaluation.paper.evidence import Figures, PaperEvidence
 from curate.evaluation.paper.table import Cell, PaperTable, Shown
+from curate.report.run_figures import only_heuristics
 from curate.stages.report import counted
 
 Words = dict[str, Any]
@@ -48,7 +49,10 @@ def verdicts(known: PaperEvidence, words: Words) -> PaperTable:
     )
     heads = [*said["heads"], *([said["also"]] if differs else [])]
     return PaperTable(
-        "verdicts", words["joint"].join([caption, *([said["published"]] if differs else [])]), heads, rows
+        "verdicts",
+        words["joint"].join([caption, *([said["published"]] if differs else []), *_weak(known, words)]),
+        heads,
+        rows,
     )
 
 
@@ -60,13 +64,21 @@ def agreement(known: PaperEvidence, words: Words) -> PaperTable:
     sets = {"all": agreed, "top_50": agreed.get("top_50"), "rerank": rerank}
     found = {name: each for name, each in sets.items() if each and each.get("all_grades")}
     cut = any(each.get("cut") for each in found.values())
-    rows = [_agreed(said["rows"][name], each, cut=cut) for name, each in found.items()]
-    caption = words["joint"].join([said["caption"].format(**_panel(agreed, words)), *([said["cut"]] if cut else [])])
+    rows = [_agreed(said["rows"][name], each, name, cut=cut) for name, each in found.items()]
+    said_of_cut = [said["cut"], *([said["rerank"]] if "rerank" in found else [])] if cut else []
+    caption = words["joint"].join([said["caption"].format(**_panel(agreed, words)), *said_of_cut, *_weak(known, words)])
     return PaperTable("agreement", caption, said["heads"] if cut else said["heads"][:-2], rows)
 
 
-def _agreed(name: str, found: Figures, *, cut: bool) -> list[Shown]:
-    grades, sides = found["all_grades"], found.get("cut")
+def _weak(known: PaperEvidence, words: Words) -> list[str]:
+    """Return what must be said of a panel of heuristics alone; nothing of any other."""
+    heuristic: Any = known.context.done("judge").facts.get("heuristic") or ()
+    return [words["heuristic"]] if only_heuristics(known.agreed["panel"], heuristic) else []
+
+
+def _agreed(name: str, found: Figures, pairs: str, *, cut: bool) -> list[Shown]:
+    """Return a row; candidates of reranking agree at the cut by construction, so that nothing is said of it."""
+    grades, sides = found["all_grades"], found.get("cut") if pairs != "rerank" else None
     alpha = "alpha_ordinal" if "alpha_ordinal" in grades else "alpha_nominal"
     first = [_measured(grades, "fleiss"), _measured(grades, alpha), _measured(grades, "percent")]
     second = [_measured(sides, each) for each in ("fleiss", "percent")] if cut else []
