@@ -1,7 +1,8 @@
 """Figures of a paper as vector PDF: quality against speed, and scores with their intervals.
 
 Colours are those of Okabe and Ito (2008), which colour-blind people tell apart; every model has a shape as well. The
-same figures give the same bytes: a file holds no date and no name of a program.
+same figures give the same bytes: a file holds no date and no name of a program. Texts that need another font than
+matplotlib's own are drawn as outlines.
 """
 
 import functools
@@ -39,12 +40,15 @@ class PaperFigures:
     def __init__(self, folder: Path, tasks: Sequence[Figures], words: dict[str, Any]) -> None:
         with needed("a figure of a paper"):
             import matplotlib as mpl
+            from matplotlib.patheffects import Normal
         self._folder, self._tasks, self._words = folder, tasks, words["figures"]
         rows = [row for task in tasks for row in (*task["scores"], *task["floors"])]
         self._names = list(dict.fromkeys(row["model"] for row in rows))
         said = [str(text) for each in self._words.values() for text in each.values()]
         self.fonts = FigureFonts([*self._names, *(task["name"] + task["shown"] for task in tasks), *said])
-        self._style = functools.partial(mpl.rc_context, {**STYLE, "font.family": self.fonts.families})
+        outlines = [Normal()] if len(self.fonts.families) > 1 else []  # Chinese fonts embed as type 3 or not validly
+        style = {**STYLE, "font.family": self.fonts.families, "path.effects": outlines}
+        self._style = functools.partial(mpl.rc_context, style)
 
     def quality_speed(self) -> None:
         """Draw each task's scores against queries per second, on a logarithmic axis."""
