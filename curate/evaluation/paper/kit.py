@@ -41,7 +41,7 @@ def paper(run: Run, out: Path | None = None, language: str | None = None, progre
     context = run.beside("resolve")
     state, _ = run.states().get("export", ("missing", None))
     known = PaperEvidence(context, exported=state in ("done", "unchecked"))
-    chosen = written_in(language or context.language)
+    chosen = language or written_in(context.language)
     with waiting(progress, StepLabel("counting texts and tokens")):
         found = write(known, out or run.folder / "paper", chosen)
     for each in found["not_done"]:

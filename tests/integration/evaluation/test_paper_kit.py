@@ -1,0 +1,147 @@
+"""`curate paper`: the kit of a run compiles, holds the run's figures, and names what was not done."""
+
+import csv
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from curate.core.errors import MissingExtra
+from curate.system.files import sha256, write_json
+from tests.conftest import need
+from tests.support import machine
+from tests.support.paper_scores import HOSTILE, task
+from tests.support.runs import curate
+
+NOT_SCORED = ["review", "audit", "scores"]
+TASK = "tiny-retrieval"
+
+
+@pytest.fixture
+def work(tiny_run: Path) -> Path:
+    """Return the folder in which a run of the tiny pipeline is finished."""
+    return tiny_run.parents[1]
+
+
+def kit(folder: Path, *words: str) -> dict[str, Any]:
+    done = curate(folder, "paper", "runs/tiny", "--json", *words)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = machine.data(done.stdout)
+    return found
+
+
+def scored(run: Path, card: str | None = None) -> None:
+    """Write an evaluation of the run's retrieval, as if models had been scored."""
+    card = card or sha256(run / "export" / "mteb" / "retrieval" / "README.md")
+    (run / "evaluation").mkdir(exist_ok=True)
+    write_json(run / "evaluation" / "evaluation.json", {"tasks": [task(TASK, [0.5, 0.6, 0.4, 0.3], card, speed=True)]})
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def compiled(folder: Path, program: str) -> None:
+    command = [program, "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "paper.tex"]
+    for _ in range(2):  # references
+        done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+        assert done.returncode == 0, done.stdout.decode("utf-8", "replace")[-2000:]
+    assert (folder / "paper.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_a_run_without_evaluation_names_what_was_not_done(work: Path) -> None:
+    found = kit(work)
+    assert [each["name"] for each in found["not_done"]] == NOT_SCORED
+    assert all(each["next"] for each in found["not_done"])
+    folder = work / found["folder"]
+    assert sorted(found["files"]) == sorted(str(path.relative_to(folder)) for path in folder.rglob("*.*"))
+    assert "scores" not in (folder / "paper.tex").read_text("utf-8").replace("没有模型在本导出上评测", "")
+
+
+def test_figures_are_those_of_the_run(work: Path) -> None:
+    folder = work / kit(work, "--language", "en")["folder"] / "csv"
+    export = work / "runs" / "tiny" / "export" / "mteb" / "retrieval"
+    qrels = pl.read_parquet(next(export.glob("qrels-*.parquet")))
+    first = rows(folder / "statistics.csv")[0]
+    assert first["task"] == TASK
+    assert float(first["positives"]) == qrels.filter(pl.col("score") > 0).height / int(first["queries"])
+    verdicts = pl.read_parquet(work / "runs" / "tiny" / "consensus" / "verdicts.parquet")["verdict"]
+    counted = {row["verdict"]: int(row["pairs"]) for row in rows(folder / "verdicts.csv")}
+    assert counted == {name: count for name, count in verdicts.value_counts().iter_rows() if count}
+    agreed = json.loads((work / "runs" / "tiny" / "consensus" / "agreement.json").read_text("utf-8"))
+    whole = rows(folder / "agreement.csv")[0]
+    assert float(whole["Fleiss κ, grades"]) == agreed["all_grades"]["fleiss"]
+    assert float(whole["Fleiss κ, cut, low"]) == agreed["cut"]["intervals"]["fleiss"][0]
+    lengths = {(row["task"], row["text"]): row for row in rows(folder / "lengths.csv")}
+    assert int(lengths[TASK, "corpus"]["n"]) == int(first["documents"])
+
+
+def test_the_english_document_compiles_with_hostile_names(work: Path) -> None:
+    need(shutil.which("pdflatex") is not None, "pdflatex")
+    scored(work / "runs" / "tiny")
+    found = kit(work, "--language", "en")
+    assert [each["name"] for each in found["figures"]] == ["quality-speed", "scores"]
+    folder = work / found["folder"]
+    assert HOSTILE in (folder / "csv" / "scores.csv").read_text("utf-8")
+    compiled(folder, "pdflatex")
+
+
+@pytest.mark.accept
+def test_the_chinese_document_compiles(work: Path) -> None:
+    need(shutil.which("xelatex") is not None, "xelatex")
+    scored(work / "runs" / "tiny")
+    compiled(work / kit(work, "--language", "zh")["folder"], "xelatex")
+
+
+def test_the_same_run_gives_the_same_bytes_and_old_files_go(work: Path) -> None:
+    run = work / "runs" / "tiny"
+    scored(run)
+    first = kit(work)
+    before = {name: (work / first["folder"] / name).read_bytes() for name in first["files"]}
+    other = kit(work, "--out", "elsewhere")
+    assert {name: (work / "elsewhere" / name).read_bytes() for name in other["files"]} == before
+    shutil.rmtree(run / "evaluation")
+    assert not {"csv/scores.csv", "figures/scores.pdf"} & set(kit(work)["files"])
+    assert not (run / "paper" / "csv" / "scores.csv").exists()
+
+
+def test_scores_of_an_older_export_are_left_out_and_named(work: Path) -> None:
+    scored(work / "runs" / "tiny", card="0" * 64)
+    absent = {each["name"]: each for each in kit(work, "--language", "en")["not_done"]}
+    assert TASK in absent["old_scores"]["found"]
+    assert absent["old_scores"]["next"] == "curate evaluate runs/tiny"
+
+
+def test_an_export_that_is_missing_or_edited(work: Path) -> None:
+    run = work / "runs" / "tiny"
+    data = next((run / "export" / "mteb" / "retrieval").glob("qrels-*.parquet"))
+    data.unlink()
+    absent = {each["name"]: each["next"] for each in kit(work)["not_done"]}
+    assert absent["statistics"] == "curate export --run runs/tiny"
+    shutil.rmtree(run / "export")
+    assert {"statistics", "lengths"} <= {each["name"] for each in kit(work)["not_done"]}
+
+
+def test_wrong_words_are_sentences(work: Path) -> None:
+    wrong = curate(work, "paper", "runs/tiny", "--language", "fr")
+    assert (wrong.returncode != 0, "expected en or zh" in wrong.stderr) == (True, True)
+    shutil.rmtree(work / "runs" / "tiny" / "consensus")
+    missing = curate(work, "paper", "runs/tiny")
+    assert missing.returncode != 0
+    assert "curate consensus" in missing.stderr
+
+
+def test_without_matplotlib_there_are_tables(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(*_: object) -> None:
+        raise MissingExtra("a figure needs matplotlib: pip install 'curate-ir[paper]'")
+
+    monkeypatch.setattr("curate.evaluation.paper.kit.PaperFigures", absent)
+    scored(work / "runs" / "tiny")
+    found = kit(work)
+    assert "csv/scores.csv" in found["files"]
+    assert "curate-ir[paper]" in next(each["found"] for each in found["not_done"] if each["name"] == "matplotlib")
