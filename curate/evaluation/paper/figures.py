@@ -123,7 +123,9 @@ class PaperFigures:
 def _rates(task: Figures) -> dict[str, float]:
     """Return model -> queries per second, of the models with a score."""
     known = {row["model"] for row in task["scores"]}
-    return {row["model"]: row["qps"] for row in task["speed"]["models"] if row["model"] in known} if task["speed"] else {}
+    return (
+        {row["model"]: row["qps"] for row in task["speed"]["models"] if row["model"] in known} if task["speed"] else {}
+    )
 
 
 def _panels(count: int, height: float, legend: int = 0) -> tuple["Figure", "list[Axes]"]:
@@ -133,6 +135,7 @@ def _panels(count: int, height: float, legend: int = 0) -> tuple["Figure", "list
     across = min(2, count)
     down = math.ceil(count / across)
     figure = Figure(figsize=(WIDTH, height * down + 0.18 * legend), layout="constrained")
+    figure.get_layout_engine().set(h_pad=0.08)  # type: ignore[union-attr, call-arg]
     found = [figure.add_subplot(down, across, place + 1) for place in range(count)]
     return figure, found
 

@@ -59,4 +59,3 @@ def _codes(family: str) -> Iterator[int]:
 
     font = font_manager.get_font(font_manager.findfont(family, fallback_to_default=False))
     yield from font.get_charmap()
-

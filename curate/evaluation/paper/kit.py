@@ -145,5 +145,7 @@ def _prepared(out: Path) -> None:
 
 def files(found: dict[str, Any]) -> Sequence[str]:
     """Return the files of a kit, relative to its folder."""
-    tables = [f"{kind}/{each['name']}.{end}" for each in found["tables"] for kind, end in (("csv", "csv"), ("tables", "tex"))]
+    tables = [
+        f"{kind}/{each['name']}.{end}" for each in found["tables"] for kind, end in (("csv", "csv"), ("tables", "tex"))
+    ]
     return [DOCUMENT, *tables, *(f"figures/{each['name']}.pdf" for each in found["figures"])]

@@ -53,8 +53,8 @@ COMMON = (
     "\\usepackage[a4paper,margin=20mm]{geometry}\n\\usepackage{booktabs,graphicx}\n"
     "\\setlength{\\belowcaptionskip}{6pt}\n\\begin{document}\n"
 )
-WIDE = 7
-"""Columns from which a table is scaled to the width of the text."""
+LONGEST = 165
+"""Letters of a row, at most: scaled to the width of the text they are about 5 points high."""
 
 
 def escaped(text: str, language: str) -> str:
@@ -79,26 +79,36 @@ ACCENTS = {"\u0300": r"\`", "\u0301": r"\'", "\u0302": r"\^", "\u0303": r"\~", "
 
 
 def fragment(table: PaperTable, language: str) -> str:
-    """Return a table as a float with caption and label, to be read by the document."""
-    columns = "".join("l" if _words(table, at) else "r" for at in range(len(table.heads)))
-    rows = [" & ".join(_cell(cell, language) for cell in row) + r" \\" for row in table.rows]
-    head = " & ".join(escaped(each, language) for each in table.heads) + r" \\"
-    lines = [
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-        head,
-        r"\midrule",
-        *rows,
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    body = "%\n".join(lines[:1]) + "\n" + "\n".join(lines[1:])
-    if len(table.heads) >= WIDE or _width(table) > 95:
-        body = f"\\resizebox{{\\textwidth}}{{!}}{{%\n{body}}}"
+    """Return a table as a float with caption and label, to be read by the document.
+
+    What is wider than the text is scaled down to it; what would then be too small to read stands in blocks.
+    """
+    blocks = [_tabular(table, columns, language) for columns in _blocks(table)]
     caption = rf"\caption{{{escaped(table.caption, language)}}}"
+    label = rf"\label{{tab:{table.name}}}"
     return "\n".join(
-        [r"\begin{table}[htbp]", r"\centering", caption, rf"\label{{tab:{table.name}}}", body, r"\end{table}", ""]
+        [r"\begin{table}[htbp]", r"\centering", caption, label, "\n\n\\medskip\n\n".join(blocks), r"\end{table}", ""]
     )
+
+
+def _tabular(table: PaperTable, columns: Sequence[int], language: str) -> str:
+    kinds = "".join("l" if _words(table, at) else "r" for at in columns)
+    rows = [" & ".join(_cell(row[at], language) for at in columns) + r" \\" for row in table.rows]
+    head = " & ".join(escaped(table.heads[at], language) for at in columns) + r" \\"
+    lines = [r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+    body = "\n".join([rf"\begin{{tabular}}{{{kinds}}}%", *lines])
+    return f"\\resizebox{{\\ifdim\\width>\\textwidth\\textwidth\\else\\width\\fi}}{{!}}{{%\n{body}}}"
+
+
+def _blocks(table: PaperTable) -> list[list[int]]:
+    """Return the columns of each block, the first column in all of them: one block unless a row is too long."""
+    wide = _widths(table)
+    blocks: list[list[int]] = [[0]]
+    for at in range(1, len(wide)):
+        if sum(wide[each] for each in blocks[-1]) + wide[at] > LONGEST and len(blocks[-1]) > 1:
+            blocks.append([0])
+        blocks[-1].append(at)
+    return blocks
 
 
 def document(
@@ -115,16 +125,14 @@ def document(
     lines += [f"\\input{{tables/{name}.tex}}\n" for name in tables]
     lines += [
         "\\begin{figure}[htbp]\n\\centering\n"
-        f"\\includegraphics[width=\\textwidth]{{figures/{name}.pdf}}\n"
+        f"\\includegraphics[width=\\textwidth,height=0.8\\textheight,keepaspectratio]{{figures/{name}.pdf}}\n"
         f"\\caption{{{escaped(caption, language)}}}\n\\label{{fig:{name}}}\n\\end{{figure}}\n"
         for name, caption in figures
     ]
     heading, sentences = absent
     if sentences:
         items = "\n".join(rf"\item {escaped(each, language)}" for each in sentences)
-        lines.append(
-            f"\\section*{{{escaped(heading, language)}}}\n\\begin{{itemize}}\n{items}\n\\end{{itemize}}\n"
-        )
+        lines.append(f"\\section*{{{escaped(heading, language)}}}\n\\begin{{itemize}}\n{items}\n\\end{{itemize}}\n")
     return "\n".join([*lines, "\\clearpage\n\\end{document}\n"])
 
 
@@ -143,9 +151,12 @@ def _words(table: PaperTable, at: int) -> bool:
     return at == 0 or all(isinstance(row[at], str) for row in table.rows)
 
 
-def _width(table: PaperTable) -> int:
-    """Return about how many letters a row takes."""
+def _widths(table: PaperTable) -> list[int]:
+    """Return about how many letters each column takes; Chinese ones count twice."""
     lines = [
         [str(cell.shown() if isinstance(cell, Cell) else cell) for cell in row] for row in [table.heads, *table.rows]
     ]
-    return sum(max(len(line[at]) for line in lines) for at in range(len(table.heads)))
+    return [
+        3 + max(sum(1 + (unicodedata.east_asian_width(sign) in "WF") for sign in line[at]) for line in lines)
+        for at in range(len(table.heads))
+    ]

@@ -94,7 +94,7 @@ def _measured(found: Figures | None, name: str) -> Cell:
 
 
 def _panel(agreed: Figures, words: Words) -> dict[str, Any]:
-    return {"judges": len(agreed["panel"]), "panel": words["listed"].join(agreed["panel"])}
+    return {"judges": len(agreed["panel"]), "panel": words["names"].join(agreed["panel"])}
 
 
 def review(known: PaperEvidence, words: Words) -> PaperTable | None:
@@ -103,7 +103,7 @@ def review(known: PaperEvidence, words: Words) -> PaperTable | None:
     rows: list[Sequence[Shown]] = [
         [
             said["labels"][each.labels],
-            words["listed"].join(each.samples),
+            words["names"].join(each.samples),
             each.read,
             *(_checked(each.shares, name) for name in ("agreement", "relevant: confirmed", "recall")),
             Cell.of(_mapping(each.shares.get("kappa")), 3),

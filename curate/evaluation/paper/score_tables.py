@@ -27,8 +27,10 @@ def scores(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
 def described(task: Figures, words: Words) -> str:
     """Return what a caption says of a task's scores: measure, how many, and how contested pairs count."""
     said = words["tables"]["scores"]
-    lead = words["leads"][task["lead"]] if task["verdicts"] else said["judged_none"]
-    return str(said["task"].format(**named(task, words), lead=lead))
+    task_words = str(said["task"].format(**named(task, words)))
+    return (
+        str(said["led"].format(task=task_words, lead=words["leads"][task["lead"]])) if task["verdicts"] else task_words
+    )
 
 
 def named(task: Figures, words: Words) -> dict[str, str]:

@@ -25,7 +25,9 @@ def keys(value: Any) -> Any:
 def test_every_language_has_the_same_words() -> None:
     first, *others = (words(language) for language in LANGUAGES)
     assert all(keys(each) == keys(first) for each in others)
-    heads = [[len(table["heads"]) for table in each["tables"].values() if "heads" in table] for each in (first, *others)]
+    heads = [
+        [len(table["heads"]) for table in each["tables"].values() if "heads" in table] for each in (first, *others)
+    ]
     assert heads[0] == heads[1]
 
 
