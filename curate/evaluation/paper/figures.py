@@ -1,4 +1,4 @@
-"""Figures of a paper as vector PDF: quality against speed, and scores with their intervals.
+"""Figures of a paper as vector PDF: quality by difficulty and against speed, and scores with their intervals.
 
 Colours are those of Okabe and Ito (2008), which colour-blind people tell apart; every model has a shape as well. The
 same figures give the same bytes: a file holds no date and no name of a program. Texts that need another font than
@@ -42,26 +42,62 @@ class PaperFigures:
             import matplotlib as mpl
             from matplotlib.patheffects import Normal
         self._folder, self._tasks, self._words = folder, tasks, words["figures"]
+        self._ranks = words["ranks"]
         rows = [row for task in tasks for row in (*task["scores"], *task["floors"])]
         self._names = list(dict.fromkeys(row["model"] for row in rows))
-        said = [str(text) for each in self._words.values() for text in each.values()]
-        self.fonts = FigureFonts([*self._names, *(task["name"] + task["shown"] for task in tasks), *said])
+        said = [str(text) for each in (*self._words.values(), self._ranks) for text in each.values()]
+        self.fonts = FigureFonts(
+            [*self._names, *(task["name"] + task["shown"] for task in tasks), *said, *self._ranks.values()]
+        )
         outlines = [Normal()] if len(self.fonts.families) > 1 else []  # Chinese fonts embed as type 3 or not validly
-        style = {**STYLE, "font.family": self.fonts.families, "path.effects": outlines}
+        style: dict[Any, Any] = {**STYLE, "font.family": self.fonts.families, "path.effects": outlines}
         self._style = functools.partial(mpl.rc_context, style)
 
-    def quality_speed(self) -> None:
-        """Draw each task's scores against queries per second, on a logarithmic axis."""
-        tasks = [task for task in self._tasks if task.get("speed")]
-        shown = [name for name in self._names if any(name in _rates(task) for task in tasks)]
+    def difficulty(self) -> list[Figures]:
+        """Draw each task's mean scores by the difficulty of its queries; return the tasks that are drawn."""
+        tasks = [task for task in self._tasks if task.get("difficulty")]
+        self._with_legend("difficulty", tasks, [[row["model"] for row in task["scores"]] for task in tasks])
+        return tasks
+
+    def _by_difficulty(self, panel: "Axes", task: Figures) -> None:
+        bands = task["difficulty"]
+        for name in (row["model"] for row in task["scores"]):
+            means = [POINTS * band["scores"][name] for band in bands]
+            panel.plot(range(len(bands)), means, linewidth=0.8, **self._mark(name))
+        ranks = [f"{self._ranks[band['best_rank']]}\n({band['queries']:,})" for band in bands]
+        panel.set_xticks(range(len(bands)), [self.fonts.drawn(each) for each in ranks])
+        panel.set_xlim(-0.3, len(bands) - 0.7)
+        panel.set_ylim(-3, 103)
+
+    def quality_speed(self) -> list[Figures]:
+        """Draw each task's scores against queries per second, on a logarithmic axis; return the tasks drawn."""
+        tasks = [task for task in self._tasks if _rates(task)]
+        self._with_legend("quality-speed", tasks, [list(_rates(task)) for task in tasks])
+        return tasks
+
+    def _with_legend(self, name: str, tasks: Sequence[Figures], models: Sequence[Sequence[str]]) -> None:
+        """Draw a panel per task, and below them one legend of all models; nothing without tasks."""
+        if not tasks:
+            return
+        draw = {"difficulty": self._by_difficulty, "quality-speed": self._against_speed}[name]
+        shown = [each for each in self._names if any(each in some for some in models)]
         with self._style():
             figure, axes = _panels(len(tasks), 2.6, legend=math.ceil(len(shown) / 3))
             for task, panel in zip(tasks, axes, strict=True):
-                self._against_speed(panel, task)
-            for name in shown:
-                axes[0].plot([], [], label=self.fonts.drawn(name), linestyle="none", **self._mark(name))
+                draw(panel, task)
+                self._lettered(panel, task, self._words[name])
+            for each in shown:
+                label = self.fonts.drawn(_short(each))
+                axes[0].plot([], [], label=label, linestyle="none", **self._mark(each))
             figure.legend(loc="outside lower center", ncols=3, frameon=False)
-            self._save(figure, "quality-speed")
+            self._save(figure, name)
+
+    def _lettered(self, panel: "Axes", task: Figures, said: Figures) -> None:
+        panel.set_xlabel(self.fonts.drawn(said["across"]))
+        panel.set_ylabel(self.fonts.drawn(said["up"].format(measure=task["shown"])))
+        panel.set_title(self.fonts.drawn(task["name"]), fontsize=8)
+        panel.grid(color="#dddddd", linewidth=0.5)
+        panel.set_axisbelow(True)
 
     def _against_speed(self, panel: "Axes", task: Figures) -> None:
         rates = _rates(task)
@@ -76,13 +112,8 @@ class PaperFigures:
                 **self._mark(row["model"]),
             )
         _logarithmic(panel, list(rates.values()))
-        panel.set_xlabel(self.fonts.drawn(self._words["quality-speed"]["across"]))
-        panel.set_ylabel(self.fonts.drawn(self._words["quality-speed"]["up"].format(measure=task["shown"])))
-        panel.set_title(self.fonts.drawn(task["name"]), fontsize=8)
-        panel.grid(color="#dddddd", linewidth=0.5)
-        panel.set_axisbelow(True)
 
-    def scores(self) -> None:
+    def scores(self) -> Sequence[Figures]:
         """Draw every task's models, the best first, with intervals; what needs no meaning is hollow."""
         tallest = max(len(task["scores"]) + len(task["floors"]) for task in self._tasks)
         with self._style():
@@ -90,6 +121,7 @@ class PaperFigures:
             for task, panel in zip(self._tasks, axes, strict=True):
                 self._ranked(panel, task)
             self._save(figure, "scores")
+        return self._tasks
 
     def _ranked(self, panel: "Axes", task: Figures) -> None:
         rows = sorted([*task["scores"], *task["floors"]], key=lambda row: (-row["lead"], row["model"]))

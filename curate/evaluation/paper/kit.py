@@ -1,14 +1,15 @@
 """The paper kit of a run: tables as CSV and LaTeX, figures as PDF, and a document that shows them all."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from curate.core.errors import MissingExtra, UserError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.paper import exported, run_tables, score_tables
+from curate.evaluation.paper import comparison_tables, exported, run_tables, score_tables
 from curate.evaluation.paper.evidence import LANGUAGES, PaperEvidence, words
 from curate.evaluation.paper.figures import PaperFigures
 from curate.evaluation.paper.latex import document, fragment
@@ -17,23 +18,32 @@ from curate.runs.run import Run
 from curate.system.files import write_text
 
 DOCUMENT = "paper.tex"
-TABLES = ("statistics", "lengths", "pipeline", "verdicts", "agreement", "review", "audit",
-          "scores", "differences", "speed")  # fmt: skip
-FIGURES = ("quality-speed", "scores")
+FIGURES = ("difficulty", "quality-speed", "scores")
+EVALUATE = "curate evaluate RUN"
 NEXT = {
     "statistics": "curate export --run RUN",
     "lengths": "curate export --run RUN",
+    "judges": "curate judge --run RUN --models A,B,C --plan",
     "review": "curate review export --run RUN --plan",
     "audit": "curate audit --help",
-    "scores": "curate evaluate RUN",
-    "old_scores": "curate evaluate RUN",
-    "differences": "curate evaluate RUN",
-    "speed": "curate evaluate RUN --speed",
-    "quality-speed": "curate evaluate RUN --speed",
-    "font": None,
-    "matplotlib": None,
+    "scores": EVALUATE,
+    "old_scores": EVALUATE,
+    "differences": f"{EVALUATE} --models MODELS",
+    "difficulty": f"{EVALUATE} --models bm25",
+    "averages": f"{EVALUATE} --average NAME=TASK,TASK",
+    "legacy": f"{EVALUATE} --legacy TASK",
+    "speed": f"{EVALUATE} --speed",
 }
-"""What was not done -> what to type."""
+"""What was not done -> what to type, where there is something to type."""
+
+
+@dataclass(frozen=True)
+class Absent:
+    """What a kit lacks, why, and what to type."""
+
+    name: str
+    found: str
+    next: str | None
 
 
 def paper(run: Run, out: Path | None = None, language: str | None = None, progress: Progress = quiet) -> dict[str, Any]:
@@ -41,11 +51,8 @@ def paper(run: Run, out: Path | None = None, language: str | None = None, progre
     context = run.beside("resolve")
     state, _ = run.states().get("export", ("missing", None))
     known = PaperEvidence(context, exported=state in ("done", "unchecked"))
-    chosen = language or written_in(context.language)
     with waiting(progress, StepLabel("counting texts and tokens")):
-        found = write(known, out or run.folder / "paper", chosen)
-    for each in found["not_done"]:
-        each["next"] = each["next"] and each["next"].replace("RUN", shlex.quote(str(run.folder)))
+        found = write(known, out or run.folder / "paper", language or written_in(context.language))
     return {"run": str(run.folder), **found}
 
 
@@ -60,16 +67,14 @@ def write(known: PaperEvidence, out: Path, language: str) -> dict[str, Any]:
         raise UserError(f"--language: found {language!r}, expected {' or '.join(LANGUAGES)}")
     said = words(language)
     made = _tables(known, said)
-    alone = () if known.scored else ("differences", "speed")  # without scores it is enough to say that there are none
-    missing = [name for name, table in made.items() if table is None and name not in alone]
     tables = [table for table in made.values() if table is not None]
-    _prepared(out)
+    _prepared(out, list(made))
     for table in tables:
         write_text(out / "csv" / f"{table.name}.csv", table.csv())
         write_text(out / "tables" / f"{table.name}.tex", fragment(table, language))
     figures, undone = _figures(known, out / "figures", said)
-    absent = [*((name, said["missing"][name]) for name in missing), *_old(known, said), *undone]
-    sentences = [why for _, why in absent]
+    absent = [*_absent(known, made, said), *undone]
+    sentences = [said["next"].format(why=each.found, command=each.next) if each.next else each.found for each in absent]
     text = document([each.name for each in tables], figures, language, (said["absent"], sentences))
     write_text(out / DOCUMENT, text)
     found: dict[str, Any] = {
@@ -78,9 +83,20 @@ def write(known: PaperEvidence, out: Path, language: str) -> dict[str, Any]:
         "document": str(out / DOCUMENT),
         "tables": [{"name": each.name, "caption": each.caption, "rows": len(each.rows)} for each in tables],
         "figures": [{"name": name, "caption": caption} for name, caption in figures],
-        "not_done": [{"name": name, "found": why, "next": NEXT[name]} for name, why in absent],
+        "not_done": [asdict(each) for each in absent],
     }
     return {**found, "files": files(found)}
+
+
+def _absent(known: PaperEvidence, made: Mapping[str, PaperTable | None], said: dict[str, Any]) -> list[Absent]:
+    """Return the tables that a run lacks; without scores it is enough to say that there are none."""
+    of_scores = ("differences", "difficulty", "averages", "legacy", "speed")
+    names = [name for name, table in made.items() if table is None and name in said["missing"]]
+    missing = {name: said["missing"][name] for name in names if known.scored or name not in of_scores}
+    if known.outdated:
+        missing["old_scores"] = said["missing"]["old_scores"].format(tasks=said["listed"].join(known.outdated))
+    folder = shlex.quote(str(known.context.run))
+    return [Absent(name, why, NEXT[name].replace("RUN", folder)) for name, why in missing.items()]
 
 
 def _tables(known: PaperEvidence, said: dict[str, Any]) -> dict[str, PaperTable | None]:
@@ -91,51 +107,49 @@ def _tables(known: PaperEvidence, said: dict[str, Any]) -> dict[str, PaperTable 
         "pipeline": run_tables.pipeline(known, said),
         "verdicts": run_tables.verdicts(known, said),
         "agreement": run_tables.agreement(known, said),
+        "judges": run_tables.judges(known, said),
         "review": run_tables.review(known, said),
         "audit": run_tables.audit(known, said),
         "scores": score_tables.scores(known.scored, said),
+        "scores-mteb": score_tables.stock_scores(known.scored, said),
         "differences": score_tables.differences(known.scored, said),
+        "difficulty": comparison_tables.difficulty(known.scored, said),
+        "averages": comparison_tables.averages(known.evaluation, known.scored, said),
+        "legacy": comparison_tables.legacy(known.evaluation, known.scored, said),
         "speed": score_tables.speed(known.scored, said),
     }
 
 
-def _old(known: PaperEvidence, said: dict[str, Any]) -> list[tuple[str, str]]:
-    tasks = said["listed"].join(known.outdated)
-    return [("old_scores", said["missing"]["old_scores"].format(tasks=tasks))] if known.outdated else []
-
-
-def _figures(
-    known: PaperEvidence, folder: Path, said: dict[str, Any]
-) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Draw the figures; return name and caption of each, and what was not drawn and why."""
-    timed, listed = score_tables.timed(known.scored), said["listed"]
+def _figures(known: PaperEvidence, folder: Path, said: dict[str, Any]) -> tuple[list[tuple[str, str]], list[Absent]]:
+    """Draw the figures; return name and caption of each, and what could not be drawn and why."""
     if not known.scored:
         return [], []
-    absent = [] if timed else [("quality-speed", str(said["missing"]["quality-speed"]))]
     try:
         drawing = PaperFigures(folder, known.scored, said)
     except MissingExtra as error:  # tables are worth having without figures
-        return [], [*absent, ("matplotlib", str(error))]
-    made: list[tuple[str, str]] = []
-    if timed:
-        drawing.quality_speed()
-        about = said["figures"]["quality-speed"]
-        each = [
-            about["task"].format(**score_tables.named(task, said) | score_tables.on_machine(task["speed"]))
-            for task in timed
-        ]
-        made.append(("quality-speed", about["caption"].format(tasks=listed.join(each))))
-    drawing.scores()
-    all_tasks = listed.join(score_tables.described(task, said) for task in known.scored)
-    made.append(("scores", said["figures"]["scores"]["caption"].format(tasks=all_tasks)))
-    if signs := drawing.fonts.absent:
-        absent.append(("font", said["missing"]["font"].format(signs=" ".join(signs[:10]))))
-    return made, absent
+        return [], [Absent("matplotlib", str(error), None)]
+    about: dict[str, list[str]] = {
+        "difficulty": [comparison_tables.counted(task, said) for task in drawing.difficulty()],
+        "quality-speed": [
+            said["figures"]["quality-speed"]["task"].format(
+                **score_tables.named(task, said) | score_tables.on_machine(task["speed"])
+            )
+            for task in drawing.quality_speed()
+        ],
+        "scores": [score_tables.described(task, said) for task in drawing.scores()],
+    }
+    made = [
+        (name, said["figures"][name]["caption"].format(tasks=said["listed"].join(about[name])))
+        for name in FIGURES
+        if about[name]
+    ]
+    signs = " ".join(drawing.fonts.absent[:10])
+    return made, [Absent("font", said["missing"]["font"].format(signs=signs), None)] if signs else []
 
 
-def _prepared(out: Path) -> None:
+def _prepared(out: Path, tables: Sequence[str]) -> None:
     """Make the folders, and remove what an earlier kit left of tables and figures that this one may not have."""
-    kinds = {"csv": [f"{name}.csv" for name in TABLES], "tables": [f"{name}.tex" for name in TABLES]}
+    kinds = {"csv": [f"{name}.csv" for name in tables], "tables": [f"{name}.tex" for name in tables]}
     kinds["figures"] = [f"{name}.pdf" for name in FIGURES]
     for folder, names in kinds.items():
         (out / folder).mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Tables of how the labels were made: stages, verdicts, agreement of judges, people's checks, an audit of old labels."""
+"""Tables of how labels were made: stages, verdicts, agreement of judges, people's checks, an audit of old labels."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -91,6 +91,28 @@ def _measured(found: Figures | None, name: str) -> Cell:
         return Cell(None)
     low, high = found["intervals"].get(name) or (None, None)
     return Cell(found[name], low, high, *((1, 100.0) if name == "percent" else (3, 1.0)))
+
+
+def judges(known: PaperEvidence, words: Words) -> PaperTable | None:
+    """Return Cohen's kappa of each two judges; None where no two of them are compared."""
+    said, agreed = words["tables"]["judges"], known.agreed
+    pairs = agreed["all_grades"]["pairs_of_raters"]
+    if not pairs:
+        return None
+    kind = "quadratic" if "quadratic" in pairs[0] else "nominal"
+    cut = {tuple(each["raters"]): each for each in (agreed.get("cut") or {}).get("pairs_of_raters") or ()}
+    rows: list[Sequence[Shown]] = [
+        [
+            " / ".join(each["raters"]),
+            each["items"],
+            _measured(each, kind),
+            *([_measured(cut.get(tuple(each["raters"])), "nominal")] if cut else []),
+        ]
+        for each in pairs
+    ]
+    caption = said["caption"].format(weights=said["weights"][kind])
+    sentences = [caption, *([said["cut"]] if cut else []), *_weak(known, words)]
+    return PaperTable("judges", words["joint"].join(sentences), said["heads"] if cut else said["heads"][:-1], rows)
 
 
 def _panel(agreed: Figures, words: Words) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Tables of an evaluation: scores with intervals, tests between neighbours in the order, speed."""
+"""Tables of an evaluation: scores with intervals in two readings, tests between neighbours in the order, speed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,29 +8,48 @@ from curate.evaluation.paper.table import Cell, PaperTable, Shown
 
 Words = dict[str, Any]
 POINTS = 100.0
+STOCK = "stock"
+"""Reading of stock mteb: a contested or unjudged pair counts as not relevant."""
 
 
 def scores(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
-    """Return a row per model, the best first, and one per floor; None without scores."""
+    """Return a row per model, the best first, and one per floor, in the readings that lead; None without scores."""
+    about = words["listed"].join(described(each, words) for each in tasks)
+    return _scored("scores", tasks, [task["lead"] for task in tasks], about, words)
+
+
+def stock_scores(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
+    """Return the same as stock mteb scores it; None where that reading leads on every task."""
+    about = words["listed"].join(_of_task(each, words) for each in tasks)
+    led = any(task["lead"] != STOCK for task in tasks)
+    return _scored("scores-mteb", tasks, [STOCK] * len(tasks), about, words) if led else None
+
+
+def _scored(
+    name: str, tasks: Sequence[Figures], readings: Sequence[str], about: str, words: Words
+) -> PaperTable | None:
     if not tasks:
         return None
     said = words["tables"]["scores"]
     marked = any(task["circular"] for task in tasks)
     heads = [said["model"], *(f"{task['name']}, {task['shown']}" for task in tasks)]
     mean = [said["mean"]] if len(tasks) > 1 else []
-    rows = [_scores(name, tasks, said) for name in _ranked(tasks)]
-    caption = said["caption"].format(tasks=words["listed"].join(described(each, words) for each in tasks))
-    caption = words["joint"].join([caption, *([said["circular"]] if marked else [])])
-    return PaperTable("scores", caption, [*heads, *mean], rows if mean else [row[:-1] for row in rows])
+    rows = [_scores(model, tasks, readings, said) for model in _ranked(tasks)]
+    caption = said["captions"][name].format(tasks=about)
+    caption = words["joint"].join([caption, said["how"], *([said["circular"]] if marked else [])])
+    return PaperTable(name, caption, [*heads, *mean], rows if mean else [row[:-1] for row in rows])
 
 
 def described(task: Figures, words: Words) -> str:
     """Return what a caption says of a task's scores: measure, how many, and how contested pairs count."""
-    said = words["tables"]["scores"]
-    task_words = str(said["task"].format(**named(task, words)))
-    return (
-        str(said["led"].format(task=task_words, lead=words["leads"][task["lead"]])) if task["verdicts"] else task_words
-    )
+    if not task["verdicts"]:
+        return _of_task(task, words)
+    said = words["tables"]["scores"]["led"]
+    return str(said.format(task=_of_task(task, words), lead=words["leads"][task["lead"]]))
+
+
+def _of_task(task: Figures, words: Words) -> str:
+    return str(words["tables"]["scores"]["task"].format(**named(task, words)))
 
 
 def named(task: Figures, words: Words) -> dict[str, str]:
@@ -49,16 +68,24 @@ def _ranked(tasks: Sequence[Figures]) -> list[str]:
     return [*order, *dict.fromkeys(row["model"] for task in tasks for row in task["floors"])]
 
 
-def _scores(name: str, tasks: Sequence[Figures], said: Words) -> list[Shown]:
-    rows = [next((row for row in (*task["scores"], *task["floors"]) if row["model"] == name), None) for task in tasks]
-    circular = any(name in task["circular"] for task in tasks)
-    leads = [row["lead"] for row in rows if row]
+def _scores(model: str, tasks: Sequence[Figures], readings: Sequence[str], said: Words) -> list[Shown]:
+    """Return a model's row; the best of a task in this reading is bold, and a floor never is."""
+    rows = [next((row for row in (*task["scores"], *task["floors"]) if row["model"] == model), None) for task in tasks]
+    values = [row[reading]["value"] if row else None for row, reading in zip(rows, readings, strict=True)]
     cells = [
-        Cell.of(row[task["lead"]], 2, POINTS, best=row["best"]) if row else Cell(None)
-        for task, row in zip(tasks, rows, strict=True)
+        Cell.of(row[reading], 2, POINTS, best="floor" not in row and row[reading]["value"] == _best(task, reading))
+        if row
+        else Cell(None)
+        for task, row, reading in zip(tasks, rows, readings, strict=True)
     ]
-    mean = sum(leads) / len(leads) if len(leads) == len(tasks) else None
-    return [name + said["mark"] if circular else name, *cells, Cell(mean, factor=POINTS)]
+    known = [value for value in values if value is not None]
+    mean = sum(known) / len(known) if len(known) == len(tasks) else None
+    circular = any(model in task["circular"] for task in tasks)
+    return [model + said["mark"] if circular else model, *cells, Cell(mean, factor=POINTS)]
+
+
+def _best(task: Figures, reading: str) -> float | None:
+    return max((row[reading]["value"] for row in task["scores"] if row[reading]["value"] is not None), default=None)
 
 
 def differences(tasks: Sequence[Figures], words: Words) -> PaperTable | None:

@@ -1,0 +1,96 @@
+"""Tables of an evaluation beyond single tasks: difficulty of queries, averages of groups, order on legacy tasks."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from curate.evaluation.paper.evidence import Figures
+from curate.evaluation.paper.score_tables import POINTS, named
+from curate.evaluation.paper.table import Cell, PaperTable, Shown
+from curate.stats.difficulty import NAMES
+
+Words = dict[str, Any]
+
+
+def graded(tasks: Sequence[Figures]) -> list[Figures]:
+    """Return the tasks whose queries were grouped by difficulty."""
+    return [task for task in tasks if task.get("difficulty")]
+
+
+def difficulty(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
+    """Return a row per task and model with its mean by BM25's best rank of a positive; None where BM25 was not scored.
+
+    The first row of a task holds the share of its queries in each band.
+    """
+    said, found = words["tables"]["difficulty"], graded(tasks)
+    if not found:
+        return None
+    rows = [row for task in found for row in _banded(task, said)]
+    about = words["listed"].join(counted(task, words) for task in found)
+    heads = [*said["heads"], *(words["ranks"][name] for name in NAMES)]
+    return PaperTable("difficulty", said["caption"].format(tasks=about), heads, rows)
+
+
+def counted(task: Figures, words: Words) -> str:
+    """Return task, measure, and the number of queries in each band, for captions."""
+    bands = ", ".join(f"{words['ranks'][band['best_rank']]}: {band['queries']:,}" for band in task["difficulty"])
+    return str(words["tables"]["difficulty"]["task"].format(**named(task, words), bands=bands))
+
+
+def _banded(task: Figures, said: Words) -> Iterator[list[Shown]]:
+    bands = {band["best_rank"]: band for band in task["difficulty"]}
+    shares = [Cell(bands[name]["share"] if name in bands else None, digits=1, factor=POINTS) for name in NAMES]
+    yield [task["name"], said["share"], *shares]
+    for model in (row["model"] for row in task["scores"]):
+        means = [bands[name]["scores"][model] if name in bands else None for name in NAMES]
+        yield [task["name"], model, *(Cell(mean, factor=POINTS) for mean in means)]
+
+
+def averages(evaluation: Figures | None, scored: Sequence[Figures], words: Words) -> PaperTable | None:
+    """Return a row per group of tasks and model, the best first; None without groups of today's export.
+
+    A group may hold tasks that other people scored; those of this benchmark must be scored on today's labels.
+    """
+    if not evaluation:
+        return None
+    groups = [group for group in evaluation["averages"] if group["models"] and _current(group, evaluation, scored)]
+    if not groups:
+        return None
+    said, names = words["tables"]["averages"], {group["name"] for group in groups}
+    rows: list[Sequence[Shown]] = [
+        [group["name"], row["model"], Cell.of(row, 2, POINTS)] for group in groups for row in group["models"]
+    ]
+    about = [said["group"].format(name=group["name"], tasks=words["names"].join(group["tasks"])) for group in groups]
+    orders = [each for each in evaluation["orders"] if {each["one"], each["other"]} <= names]
+    alike = [_alike(each["one"], each["other"], each, words) for each in orders]
+    caption = said["caption"].format(groups=words["listed"].join(about))
+    return PaperTable("averages", words["joint"].join([caption, *alike]), said["heads"], rows)
+
+
+def _current(group: Figures, evaluation: Figures, scored: Sequence[Figures]) -> bool:
+    mine, now = {task["name"] for task in evaluation["tasks"]}, {task["name"] for task in scored}
+    return mine & {*group["tasks"]} <= now
+
+
+def legacy(evaluation: Figures | None, scored: Sequence[Figures], words: Words) -> PaperTable | None:
+    """Return a row per task, legacy task and model, with both scores; None where none was compared."""
+    now, said = {task["name"] for task in scored}, words["tables"]["legacy"]
+    compared = [each for each in evaluation["legacy"] if each["new"] in now] if evaluation else []
+    if not compared:
+        return None
+    rows: list[Sequence[Shown]] = [
+        [each["new"], each["old"], row["model"], *(Cell(row[side], factor=POINTS) for side in ("new", "old"))]
+        for each in compared
+        for row in sorted(each["scores"], key=lambda row: (-row["new"], row["model"]))
+    ]
+    alike = [_alike(each["new"], each["old"], each, words) for each in compared]
+    return PaperTable("legacy", words["joint"].join([said["caption"], *alike]), said["heads"], rows)
+
+
+def _alike(one: str, other: str, found: Figures, words: Words) -> str:
+    """Return the sentence on how alike two orders of the models are: both correlations, or why there is none."""
+    said, about = words["alike"], {"one": one, "other": other, "models": found["models"], "fewest": found["fewest"]}
+    if not found["spearman"] or not found["kendall"]:
+        return str(said["none"].format(**about))
+    parts = {name: Cell.of(found[name], 3).shown() for name in ("spearman", "kendall")}
+    tests = {f"{name}_p": f"{found[name]['p']:.4f}" for name in parts}
+    return str(said["both"].format(**about, **parts, **tests))
