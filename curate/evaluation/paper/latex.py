@@ -53,8 +53,8 @@ COMMON = (
     "\\usepackage[a4paper,margin=20mm]{geometry}\n\\usepackage{booktabs,graphicx}\n"
     "\\setlength{\\belowcaptionskip}{6pt}\n\\begin{document}\n"
 )
-LONGEST = 165
-"""Letters of a row, at most: scaled to the width of the text they are about 5 points high."""
+LONGEST = 130
+"""Letters of a row, at most: scaled to the width of the text they are about 7 points high."""
 
 
 def escaped(text: str, language: str) -> str:
@@ -132,7 +132,9 @@ def document(
     heading, sentences = absent
     if sentences:
         items = "\n".join(rf"\item {escaped(each, language)}" for each in sentences)
-        lines.append(f"\\section*{{{escaped(heading, language)}}}\n\\begin{{itemize}}\n{items}\n\\end{{itemize}}\n")
+        lines.append(
+            f"\\clearpage\n\\section*{{{escaped(heading, language)}}}\n\\begin{{itemize}}\n{items}\n\\end{{itemize}}\n"
+        )
     return "\n".join([*lines, "\\clearpage\n\\end{document}\n"])
 
 
