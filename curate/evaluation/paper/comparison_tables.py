@@ -27,7 +27,7 @@ def difficulty(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
     rows = [row for task in found for row in _banded(task, said)]
     about = words["listed"].join(counted(task, words) for task in found)
     heads = [*said["heads"], *(words["ranks"][name] for name in NAMES)]
-    return PaperTable("difficulty", said["caption"].format(tasks=about), heads, rows)
+    return PaperTable("difficulty", said["caption"].format(tasks=about), heads, rows, keys=2)
 
 
 def counted(task: Figures, words: Words) -> str:
@@ -63,7 +63,7 @@ def averages(evaluation: Figures | None, scored: Sequence[Figures], words: Words
     orders = [each for each in evaluation["orders"] if {each["one"], each["other"]} <= names]
     alike = [_alike(each["one"], each["other"], each, words) for each in orders]
     caption = said["caption"].format(groups=words["listed"].join(about))
-    return PaperTable("averages", words["joint"].join([caption, *alike]), said["heads"], rows)
+    return PaperTable("averages", words["joint"].join([caption, *alike]), said["heads"], rows, keys=2)
 
 
 def _current(group: Figures, evaluation: Figures, scored: Sequence[Figures]) -> bool:
@@ -83,7 +83,7 @@ def legacy(evaluation: Figures | None, scored: Sequence[Figures], words: Words) 
         for row in sorted(each["scores"], key=lambda row: (-row["new"], row["model"]))
     ]
     alike = [_alike(each["new"], each["old"], each, words) for each in compared]
-    return PaperTable("legacy", words["joint"].join([said["caption"], *alike]), said["heads"], rows)
+    return PaperTable("legacy", words["joint"].join([said["caption"], *alike]), said["heads"], rows, keys=3)
 
 
 def _alike(one: str, other: str, found: Figures, words: Words) -> str:

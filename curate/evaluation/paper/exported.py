@@ -28,14 +28,15 @@ def statistics(tasks: Sequence[ExportedTask], words: dict[str, Any], name: str) 
     said = words["tables"]["statistics"]
     rows = [_counted(task, split) for task in tasks for split in _splits(task)]
     caption = said["caption"].format(tasks=len(tasks), name=name)
-    return PaperTable("statistics", caption, said["heads"], rows) if rows else None
+    return PaperTable("statistics", caption, said["heads"], rows, keys=2) if rows else None
 
 
 def lengths(tasks: Sequence[ExportedTask], words: dict[str, Any]) -> PaperTable | None:
     """Return a row per task, split and column of texts; None without tasks."""
     said = words["tables"]["lengths"]
     rows = [row for task in tasks for row in _lengths(task)]
-    return PaperTable("lengths", said["caption"].format(sample=f"{SAMPLE:,}"), said["heads"], rows) if rows else None
+    caption = said["caption"].format(sample=f"{SAMPLE:,}")
+    return PaperTable("lengths", caption, said["heads"], rows, keys=3) if rows else None
 
 
 def _splits(task: ExportedTask) -> list[str]:

@@ -65,7 +65,7 @@ class PaperFigures:
             means = [POINTS * band["scores"][name] for band in bands]
             panel.plot(range(len(bands)), means, linewidth=0.8, **self._mark(name))
         ranks = [f"{self._ranks[band['best_rank']]}\n({band['queries']:,})" for band in bands]
-        panel.set_xticks(range(len(bands)), [self.fonts.drawn(each) for each in ranks])
+        panel.set_xticks(range(len(bands)), [self.fonts.drawn(each) for each in ranks], fontsize=7)
         panel.set_xlim(-0.3, len(bands) - 0.7)
         panel.set_ylim(-3, 103)
 
@@ -126,7 +126,7 @@ class PaperFigures:
     def _ranked(self, panel: "Axes", task: Figures) -> None:
         rows = sorted([*task["scores"], *task["floors"]], key=lambda row: (-row["lead"], row["model"]))
         for place, row in enumerate(rows):
-            hollow = {"markerfacecolor": "none"} if "floor" in row else {}
+            hollow = {"markerfacecolor": "white"} if "floor" in row else {}
             panel.errorbar(
                 [POINTS * row["lead"]],
                 [place],

@@ -53,7 +53,7 @@ COMMON = (
     "\\usepackage[a4paper,margin=20mm]{geometry}\n\\usepackage{booktabs,graphicx}\n"
     "\\setlength{\\belowcaptionskip}{6pt}\n\\begin{document}\n"
 )
-LONGEST = 130
+LONGEST = 140
 """Letters of a row, at most: scaled to the width of the text they are about 7 points high."""
 
 
@@ -101,14 +101,32 @@ def _tabular(table: PaperTable, columns: Sequence[int], language: str) -> str:
 
 
 def _blocks(table: PaperTable) -> list[list[int]]:
-    """Return the columns of each block, the first column in all of them: one block unless a row is too long."""
+    """Return the columns of each block, the key columns in all of them: one block unless a row is too long.
+
+    As few blocks as a readable row allows, of about one width. A column without any figure is left out.
+    """
     wide = _widths(table)
-    blocks: list[list[int]] = [[0]]
-    for at in range(1, len(wide)):
-        if sum(wide[each] for each in blocks[-1]) + wide[at] > LONGEST and len(blocks[-1]) > 1:
-            blocks.append([0])
+    filled = [at for at in range(len(wide)) if at < table.keys or any(_filled(row[at]) for row in table.rows)]
+    blocks = _cut(wide, filled, table.keys, LONGEST)
+    for longest in range(LONGEST, 0, -5):
+        narrower = _cut(wide, filled, table.keys, longest)
+        if len(narrower) > len(blocks):
+            break
+        blocks = narrower
+    return blocks
+
+
+def _cut(wide: Sequence[int], filled: Sequence[int], keys: int, longest: int) -> list[list[int]]:
+    blocks = [list(filled[:keys])]
+    for at in filled[keys:]:
+        if sum(wide[each] for each in blocks[-1]) + wide[at] > longest and len(blocks[-1]) > keys:
+            blocks.append(list(filled[:keys]))
         blocks[-1].append(at)
     return blocks
+
+
+def _filled(cell: Shown) -> bool:
+    return cell.value is not None if isinstance(cell, Cell) else cell is not None
 
 
 def document(

@@ -133,7 +133,7 @@ def review(known: PaperEvidence, words: Words) -> PaperTable | None:
         for each in known.checks
         if each.read and not each.outdated
     ]
-    return PaperTable("review", said["caption"], said["heads"], rows) if rows else None
+    return PaperTable("review", said["caption"], said["heads"], rows, keys=2) if rows else None
 
 
 def _checked(shares: Mapping[str, Any], name: str) -> Cell:

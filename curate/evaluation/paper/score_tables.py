@@ -111,7 +111,7 @@ def differences(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
         told=sum(task["enough"]["told_apart"] for task in compared),
         neighbours=len(rows),
     )
-    return PaperTable("differences", caption, said["heads"], rows)
+    return PaperTable("differences", caption, said["heads"], rows, keys=3)
 
 
 def _test(task: Figures, words: Words) -> str:
@@ -136,7 +136,7 @@ def speed(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
         for row in sorted(task["speed"]["models"], key=lambda each: (-each["qps"], each["model"]))
     ]
     about = [said["task"].format(name=task["name"], **on_machine(task["speed"])) for task in measured]
-    return PaperTable("speed", said["caption"].format(tasks=words["listed"].join(about)), said["heads"], rows)
+    return PaperTable("speed", said["caption"].format(tasks=words["listed"].join(about)), said["heads"], rows, keys=2)
 
 
 def on_machine(found: Figures) -> dict[str, Any]:
