@@ -1,6 +1,7 @@
-"""What `curate evaluate` writes, made by hand: two tasks, four models and a floor, one task with measured speed."""
+"""What `curate evaluate` writes, made by hand: tasks, four models and a floor, speed, difficulty, groups of tasks."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 HOSTILE = r"模型_α&50%#{}\$^~😀"
@@ -18,7 +19,7 @@ def task(name: str, values: Sequence[float], card: str | None = None, *, speed: 
     pairs = [
         {"one": one["model"], "other": other["model"], "difference": one["lead"] - other["lead"],
          "p": 0.0004, "adjusted": 0.0024, "enough": 120, "smallest": 0.03}
-        for one, other in zip(ranked, ranked[1:], strict=False)
+        for one, other in pairwise(ranked)
     ]  # fmt: skip
     return {
         "name": name,
@@ -35,8 +36,32 @@ def task(name: str, values: Sequence[float], card: str | None = None, *, speed: 
         "floors": [row("random encoder", 0.01, floor="floor")],
         "pairs": [*pairs, *pairs],
         "enough": {"neighbours": pairs, "told_apart": 2},
+        "difficulty": [band("1", 700), band("11-100", 34)] if speed else None,
         "speed": speeds() if speed else None,
     }
+
+
+def band(rank: str, queries: int) -> dict[str, Any]:
+    means = {model: (at + 1) / queries for at, model in enumerate(MODELS)}
+    return {"best_rank": rank, "queries": queries, "share": queries / 734, "scores": means}
+
+
+def evaluation(*tasks: dict[str, Any]) -> dict[str, Any]:
+    """Return an evaluation of some tasks, the first one averaged with a legacy one and compared with it."""
+    name = tasks[0]["name"]
+    means = [{"model": MODELS[0], "value": 0.6, "low": 0.5, "high": 0.7}, {"model": "theirs", "value": 0.4}]
+    alike = {"models": 14, "fewest": 8, "spearman": correlation(0.354), "kendall": correlation(0.25)}
+    models = [{"model": MODELS[0], "new": 0.4, "old": 0.85}, {"model": MODELS[1], "new": 0.5, "old": 0.8}]
+    return {
+        "tasks": tasks,
+        "averages": [{"name": each, "tasks": [name, "Old"], "models": means} for each in ("ours", "theirs")],
+        "orders": [{"one": "ours", "other": "theirs", **alike}],
+        "legacy": [{"new": name, "old": "Old", "scores": models, **alike, "models": 2, "spearman": None}],
+    }
+
+
+def correlation(value: float) -> dict[str, float]:
+    return {"value": value, "low": -0.22, "high": 0.74, "p": 0.215}
 
 
 def speeds() -> dict[str, Any]:

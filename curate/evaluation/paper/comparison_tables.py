@@ -50,7 +50,7 @@ def averages(evaluation: Figures | None, scored: Sequence[Figures], words: Words
 
     A group may hold tasks that other people scored; those of this benchmark must be scored on today's labels.
     """
-    if not evaluation:
+    if not evaluation or not scored:
         return None
     groups = [group for group in evaluation["averages"] if group["models"] and _current(group, evaluation, scored)]
     if not groups:
@@ -74,7 +74,7 @@ def _current(group: Figures, evaluation: Figures, scored: Sequence[Figures]) -> 
 def legacy(evaluation: Figures | None, scored: Sequence[Figures], words: Words) -> PaperTable | None:
     """Return a row per task, legacy task and model, with both scores; None where none was compared."""
     now, said = {task["name"] for task in scored}, words["tables"]["legacy"]
-    compared = [each for each in evaluation["legacy"] if each["new"] in now] if evaluation else []
+    compared = [each for each in evaluation["legacy"] if each["new"] in now] if evaluation and scored else []
     if not compared:
         return None
     rows: list[Sequence[Shown]] = [

@@ -1,21 +1,19 @@
 """`curate paper`: the kit of a run compiles, holds the run's figures, and names what was not done."""
 
-import csv
-import json
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from curate.core.errors import MissingExtra
+from curate.evaluation.paper.latex import escaped
 from curate.system.files import sha256, write_json
 from tests.conftest import need
 from tests.support import machine
-from tests.support.paper_scores import HOSTILE, task
-from tests.support.runs import curate
+from tests.support.paper_scores import HOSTILE, evaluation, task
+from tests.support.paper_tables import compiled, recomputed
+from tests.support.runs import curate, ran
 
 NOT_SCORED = ["review", "audit", "scores"]
 TASK = "tiny-retrieval"
@@ -38,20 +36,8 @@ def scored(run: Path, card: str | None = None) -> None:
     """Write an evaluation of the run's retrieval, as if models had been scored."""
     card = card or sha256(run / "export" / "mteb" / "retrieval" / "README.md")
     (run / "evaluation").mkdir(exist_ok=True)
-    write_json(run / "evaluation" / "evaluation.json", {"tasks": [task(TASK, [0.5, 0.6, 0.4, 0.3], card, speed=True)]})
-
-
-def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
-def compiled(folder: Path, program: str) -> None:
-    command = [program, "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "paper.tex"]
-    for _ in range(2):  # references
-        done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
-        assert done.returncode == 0, done.stdout.decode("utf-8", "replace")[-2000:]
-    assert (folder / "paper.pdf").read_bytes().startswith(b"%PDF")
+    made = evaluation(task(TASK, [0.5, 0.6, 0.4, 0.3], card, speed=True))
+    write_json(run / "evaluation" / "evaluation.json", made)
 
 
 def test_a_run_without_evaluation_names_what_was_not_done(work: Path) -> None:
@@ -63,39 +49,24 @@ def test_a_run_without_evaluation_names_what_was_not_done(work: Path) -> None:
     assert "scores" not in (folder / "paper.tex").read_text("utf-8").replace("没有模型在本导出上评测", "")
 
 
-def test_figures_are_those_of_the_run(work: Path) -> None:
-    folder = work / kit(work, "--language", "en")["folder"] / "csv"
-    export = work / "runs" / "tiny" / "export" / "mteb" / "retrieval"
-    qrels = pl.read_parquet(next(export.glob("qrels-*.parquet")))
-    first = rows(folder / "statistics.csv")[0]
-    assert first["task"] == TASK
-    assert float(first["positives"]) == qrels.filter(pl.col("score") > 0).height / int(first["queries"])
-    verdicts = pl.read_parquet(work / "runs" / "tiny" / "consensus" / "verdicts.parquet")["verdict"]
-    counted = {row["verdict"]: int(row["pairs"]) for row in rows(folder / "verdicts.csv")}
-    assert counted == {name: count for name, count in verdicts.value_counts().iter_rows() if count}
-    agreed = json.loads((work / "runs" / "tiny" / "consensus" / "agreement.json").read_text("utf-8"))
-    whole = rows(folder / "agreement.csv")[0]
-    assert float(whole["Fleiss κ, grades"]) == agreed["all_grades"]["fleiss"]
-    assert float(whole["Fleiss κ, cut, low"]) == agreed["cut"]["intervals"]["fleiss"][0]
-    lengths = {(row["task"], row["text"]): row for row in rows(folder / "lengths.csv")}
-    assert int(lengths[TASK, "corpus"]["n"]) == int(first["documents"])
+def test_every_figure_is_that_of_the_runs_own_tables(work: Path) -> None:
+    ran(work, "evaluate", "runs/tiny", "--models", "bm25,use", "--no-baselines", "--no-floors", "--speed")
+    found = kit(work, "--language", "en")
+    recomputed(work / "runs" / "tiny", work / found["folder"] / "csv")
+    absent = {each["name"]: each["next"] for each in found["not_done"]}
+    assert absent["legacy"] == "curate evaluate runs/tiny --legacy TASK"
+    document = (work / found["document"]).read_text("utf-8")
+    assert all(escaped(command, "en") in document for command in absent.values())
 
 
 def test_the_english_document_compiles_with_hostile_names(work: Path) -> None:
     need(shutil.which("pdflatex") is not None, "pdflatex")
     scored(work / "runs" / "tiny")
     found = kit(work, "--language", "en")
-    assert [each["name"] for each in found["figures"]] == ["quality-speed", "scores"]
+    assert [each["name"] for each in found["figures"]] == ["difficulty", "quality-speed", "scores"]
     folder = work / found["folder"]
     assert HOSTILE in (folder / "csv" / "scores.csv").read_text("utf-8")
     compiled(folder, "pdflatex")
-
-
-@pytest.mark.accept
-def test_the_chinese_document_compiles(work: Path) -> None:
-    need(shutil.which("xelatex") is not None, "xelatex")
-    scored(work / "runs" / "tiny")
-    compiled(work / kit(work, "--language", "zh")["folder"], "xelatex")
 
 
 def test_the_same_run_gives_the_same_bytes_and_old_files_go(work: Path) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from curate.evaluation.paper import score_tables
+from curate.evaluation.paper import comparison_tables, score_tables
 from curate.evaluation.paper.evidence import LANGUAGES, words
 from curate.evaluation.paper.figures import COLOURS, SHAPES, PaperFigures
 from curate.evaluation.paper.fonts import FigureFonts
-from tests.support.paper_scores import HOSTILE, MODELS, task
+from tests.support.paper_scores import HOSTILE, MODELS, evaluation, task
 
 TASKS = [task("one", [0.5, 0.6, 0.4, 0.3], speed=True), task("二", [0.2, 0.9, 0.4, 0.1])]
 
@@ -54,9 +54,45 @@ def test_a_model_that_lacks_a_task_has_no_mean() -> None:
 def test_tests_are_named_in_the_caption() -> None:
     table = score_tables.differences([TASKS[0], {**TASKS[1], "exchanged": False}], words("en"))
     assert table is not None
-    assert "one: paired randomisation test, 6 pairs, n = 734 queries" in table.caption
+    assert "one: paired randomisation test, n = 734 queries, pairs of models: 6" in table.caption
     assert "二: paired bootstrap" in table.caption
     assert "4 of 6 neighbours" in table.caption
+
+
+def test_another_reading_than_that_of_mteb_is_a_second_table() -> None:
+    led = [{**row, "median": {"value": 1 - row["lead"], "low": None, "high": None}} for row in TASKS[0]["scores"]]
+    both = {**TASKS[0], "lead": "median", "scores": led, "floors": []}
+    first, second = (make([both], words("en")) for make in (score_tables.scores, score_tables.stock_scores))
+    assert first is not None
+    assert second is not None
+    bold = [[row[0] for row in table.rows if row[1].best] for table in (first, second)]  # type: ignore[union-attr]
+    assert bold == [["bm25"], [MODELS[1]]]
+    assert "median grade" in first.caption
+    assert "as mteb computes them" in second.caption
+    assert score_tables.stock_scores(TASKS, words("en")) is None
+
+
+def test_difficulty_has_a_row_of_shares_and_dashes_for_ranks_without_queries() -> None:
+    table = comparison_tables.difficulty(TASKS, words("en"))
+    assert table is not None
+    assert [row[1] for row in table.rows] == ["share of queries, %", *(row["model"] for row in TASKS[0]["scores"])]
+    best = next(row for row in table.rows if row[1] == MODELS[0])
+    assert [cell.value for cell in best[2:]] == [1 / 700, None, 1 / 34, None, None]  # type: ignore[union-attr]
+    assert "(1: 700, 11 to 100: 34)" in table.caption
+
+
+def test_averages_and_legacy_tasks_say_how_far_orders_agree_and_by_what_test() -> None:
+    found = evaluation(*TASKS)
+    averages = comparison_tables.averages(found, TASKS, words("en"))
+    legacy = comparison_tables.legacy(found, TASKS, words("en"))
+    assert averages is not None
+    assert legacy is not None
+    assert "Spearman's ρ 0.354 [-0.220, 0.740], p = 0.2150" in averages.caption
+    assert [row[1] for row in averages.rows] == [MODELS[0], "theirs"] * 2
+    assert "no correlation is given below 8 models" in legacy.caption
+    assert [row[2] for row in legacy.rows] == [MODELS[1], MODELS[0]]
+    assert comparison_tables.averages(found, TASKS[1:], words("en")) is None, "a task of it has no score of today"
+    assert comparison_tables.legacy(found, TASKS[1:], words("en")) is None
 
 
 def test_without_scores_or_speed_there_is_no_table() -> None:
@@ -72,6 +108,7 @@ def test_without_scores_or_speed_there_is_no_table() -> None:
 def drawn(folder: Path, language: str = "en") -> dict[str, bytes]:
     folder.mkdir()
     figures = PaperFigures(folder, TASKS, words(language))
+    figures.difficulty()
     figures.quality_speed()
     figures.scores()
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
@@ -80,7 +117,7 @@ def drawn(folder: Path, language: str = "en") -> dict[str, bytes]:
 def test_figures_are_the_same_bytes_without_dates_and_as_vectors(tmp_path: Path) -> None:
     first = drawn(tmp_path / "a")
     assert first == drawn(tmp_path / "b")
-    assert list(first) == ["quality-speed.pdf", "scores.pdf"]
+    assert list(first) == ["difficulty.pdf", "quality-speed.pdf", "scores.pdf"]
     for content in first.values():
         assert content.startswith(b"%PDF")
         assert not re.search(rb"CreationDate|/Producer|/Creator|/Subtype */Image", content)
