@@ -34,7 +34,7 @@ def verdicts(known: PaperEvidence, words: Words) -> PaperTable:
         [
             words["verdicts"][name],
             counts.get(name, 0),
-            Cell(counts.get(f"{name}_per_query")),
+            Cell(counts.get(name, 0) / counts["queries"] if counts["queries"] else None),
             Cell(counts.get(name, 0) / pairs if pairs else None, digits=1, factor=100),
             *([final.get(name)] if differs and final else []),
         ]
