@@ -67,7 +67,7 @@ def agreement(known: PaperEvidence, words: Words) -> PaperTable:
     rows = [_agreed(said["rows"][name], each, name, cut=cut) for name, each in found.items()]
     said_of_cut = [said["cut"], *([said["rerank"]] if "rerank" in found else [])] if cut else []
     caption = words["joint"].join([said["caption"].format(**_panel(agreed, words)), *said_of_cut, *_weak(known, words)])
-    return PaperTable("agreement", caption, said["heads"] if cut else said["heads"][:-2], rows)
+    return PaperTable("agreement", caption, said["heads"] if cut else said["heads"][:-3], rows)
 
 
 def _weak(known: PaperEvidence, words: Words) -> list[str]:
@@ -80,8 +80,8 @@ def _agreed(name: str, found: Figures, pairs: str, *, cut: bool) -> list[Shown]:
     """Return a row; candidates of reranking agree at the cut by construction, so that nothing is said of it."""
     grades, sides = found["all_grades"], found.get("cut") if pairs != "rerank" else None
     alpha = "alpha_ordinal" if "alpha_ordinal" in grades else "alpha_nominal"
-    first = [_measured(grades, "fleiss"), _measured(grades, alpha), _measured(grades, "percent")]
-    second = [_measured(sides, each) for each in ("fleiss", "percent")] if cut else []
+    first = [_measured(grades, each) for each in ("fleiss", alpha, "ac1", "percent")]
+    second = [_measured(sides, each) for each in ("fleiss", "ac1", "percent")] if cut else []
     return [name, grades["items"], grades["clusters"], *first, *second]
 
 

@@ -12,7 +12,7 @@ from curate.system.files import sha256, write_json
 from tests.conftest import need
 from tests.support import machine
 from tests.support.paper_scores import HOSTILE, evaluation, task
-from tests.support.paper_tables import compiled, recomputed
+from tests.support.paper_tables import compiled, recomputed, rows
 from tests.support.runs import curate, ran
 
 NOT_SCORED = ["review", "audit", "scores"]
@@ -57,6 +57,15 @@ def test_every_figure_is_that_of_the_runs_own_tables(work: Path) -> None:
     assert absent["legacy"] == "curate evaluate runs/tiny --legacy TASK"
     document = (work / found["document"]).read_text("utf-8")
     assert all(escaped(command, "en") in document for command in absent.values())
+
+
+def test_an_audit_of_old_labels_is_a_table_whose_rows_add_up(work: Path) -> None:
+    ran(work, "audit", "data", "--models", "lexical", "--run", "runs/audit")
+    ran(work, "paper", "runs/audit", "--language", "en")
+    table = {row["figure"]: int(row["total"]) for row in rows(work / "runs/audit/paper/csv/audit.csv")}
+    patch = (work / "runs/audit/audit/patch.tsv").read_text("utf-8").splitlines()
+    assert table["judged positive"] == table["confirmed"] + table["false negative"]
+    assert len(patch) - 1 == table["false negative"] + table["false positive"] > 0
 
 
 def test_the_english_document_compiles_with_hostile_names(work: Path) -> None:
