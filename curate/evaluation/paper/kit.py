@@ -23,7 +23,7 @@ EVALUATE = "curate evaluate RUN"
 NEXT = {
     "statistics": "curate export --run RUN",
     "lengths": "curate export --run RUN",
-    "judges": "curate judge --run RUN --models A,B,C --plan",
+    "agreement": "curate judge --run RUN --models A,B,C --plan",
     "review": "curate review export --run RUN --plan",
     "audit": "curate audit --help",
     "scores": EVALUATE,
@@ -89,14 +89,17 @@ def write(known: PaperEvidence, out: Path, language: str) -> dict[str, Any]:
 
 
 def _absent(known: PaperEvidence, made: Mapping[str, PaperTable | None], said: dict[str, Any]) -> list[Absent]:
-    """Return the tables that a run lacks; without scores it is enough to say that there are none."""
-    of_scores = ("differences", "difficulty", "averages", "legacy", "speed")
+    """Return the tables that a run lacks; what a lacking table is the ground of is not named."""
+    grounds = {"judges": "agreement"} | dict.fromkeys(
+        ("differences", "difficulty", "averages", "legacy", "speed"), "scores"
+    )
     names = [name for name, table in made.items() if table is None and name in said["missing"]]
-    missing = {name: said["missing"][name] for name in names if known.scored or name not in of_scores}
+    missing = {name: said["missing"][name] for name in names if grounds.get(name) not in names}
     if known.outdated:
         missing["old_scores"] = said["missing"]["old_scores"].format(tasks=said["listed"].join(known.outdated))
     folder = shlex.quote(str(known.context.run))
-    return [Absent(name, why, NEXT[name].replace("RUN", folder)) for name, why in missing.items()]
+    commands = {name: command.replace("RUN", folder) for name, command in NEXT.items()}
+    return [Absent(name, why, commands.get(name)) for name, why in missing.items()]
 
 
 def _tables(known: PaperEvidence, said: dict[str, Any]) -> dict[str, PaperTable | None]:

@@ -59,7 +59,8 @@ LONGEST = 140
 
 def escaped(text: str, language: str) -> str:
     """Return a text that LaTeX prints as it is; for letters that pdfLaTeX lacks, English prints their numbers."""
-    return "".join(_letter(each, language) for each in " ".join(text.split()))
+    letters = "".join(_letter(each, language) for each in " ".join(text.split()))
+    return letters.replace(r" \%", r"~\%")  # no line begins with it
 
 
 def _letter(sign: str, language: str) -> str:

@@ -56,9 +56,11 @@ def verdicts(known: PaperEvidence, words: Words) -> PaperTable:
     )
 
 
-def agreement(known: PaperEvidence, words: Words) -> PaperTable:
-    """Return a row per set of pairs; without a cut on a nominal scale."""
+def agreement(known: PaperEvidence, words: Words) -> PaperTable | None:
+    """Return a row per set of pairs; without a cut on a nominal scale. None for one judge."""
     said, agreed = words["tables"]["agreement"], known.agreed
+    if len(agreed["panel"]) < 2:
+        return None
     report = known.context.report("export") if known.exported else None
     rerank: Any = (report.facts.get("rerank_agreement") if report else None) or agreed.get("rerank")
     sets = {"all": agreed, "top_50": agreed.get("top_50"), "rerank": rerank}

@@ -1,12 +1,12 @@
 """`curate paper`: the kit of a run compiles, holds the run's figures, and names what was not done."""
 
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from curate.core.errors import MissingExtra
 from curate.evaluation.paper.latex import escaped
 from curate.system.files import sha256, write_json
 from tests.conftest import need
@@ -61,7 +61,8 @@ def test_every_figure_is_that_of_the_runs_own_tables(work: Path) -> None:
 
 def test_an_audit_of_old_labels_is_a_table_whose_rows_add_up(work: Path) -> None:
     ran(work, "audit", "data", "--models", "lexical", "--run", "runs/audit")
-    ran(work, "paper", "runs/audit", "--language", "en")
+    made = machine.data(ran(work, "paper", "runs/audit", "--language", "en", "--json").stdout)
+    assert [each["name"] for each in made["not_done"]] == ["statistics", "lengths", "agreement", "review", "scores"]
     table = {row["figure"]: int(row["total"]) for row in rows(work / "runs/audit/paper/csv/audit.csv")}
     patch = (work / "runs/audit/audit/patch.tsv").read_text("utf-8").splitlines()
     assert table["judged positive"] == table["confirmed"] + table["false negative"]
@@ -117,10 +118,7 @@ def test_wrong_words_are_sentences(work: Path) -> None:
 
 
 def test_without_matplotlib_there_are_tables(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(*_: object) -> None:
-        raise MissingExtra("a figure needs matplotlib: pip install 'curate-ir[paper]'")
-
-    monkeypatch.setattr("curate.evaluation.paper.kit.PaperFigures", absent)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     scored(work / "runs" / "tiny")
     found = kit(work)
     assert "csv/scores.csv" in found["files"]
