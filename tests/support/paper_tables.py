@@ -119,10 +119,11 @@ def _scores(run: Path, folder: Path) -> None:
         assert float(row["difference"]) == pytest.approx(one - other, abs=1e-5)
         assert 0 < float(row["p"]) <= float(row["p by Holm"]) <= 1
     for row in rows(folder / "difficulty.csv"):
-        if row["model"] in models:
+        model = row["model"].removesuffix(" (c)")
+        if model in models:
             part = queries.filter(task=row["task"])
             first = part.filter(pl.col("model") == "bm25", pl.col("first_relevant") == 1)["query_id"]
-            mean = part.filter(pl.col("model") == row["model"], pl.col("query_id").is_in(first.implode()))
+            mean = part.filter(pl.col("model") == model, pl.col("query_id").is_in(first.implode()))
             assert float(row["1"]) == pytest.approx(mean[leads[row["task"]]].mean(), abs=1e-5)
     rates = {(task["name"], each["model"]): each["qps"] for task in found["tasks"] if task.get("speed")
              for each in task["speed"]["models"]}  # fmt: skip

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from curate.evaluation.paper.evidence import Figures
-from curate.evaluation.paper.score_tables import POINTS, named
+from curate.evaluation.paper.score_tables import POINTS, circular, marked, named
 from curate.evaluation.paper.table import Cell, PaperTable, Shown
 from curate.stats.difficulty import NAMES
 
@@ -24,10 +24,11 @@ def difficulty(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
     said, found = words["tables"]["difficulty"], graded(tasks)
     if not found:
         return None
-    rows = [row for task in found for row in _banded(task, said)]
+    rows = [row for task in found for row in _banded(task, words)]
     about = words["listed"].join(counted(task, words) for task in found)
     heads = [*said["heads"], *(words["ranks"][name] for name in NAMES)]
-    return PaperTable("difficulty", said["caption"].format(tasks=about), heads, rows, keys=2)
+    caption = words["joint"].join([said["caption"].format(tasks=about), *circular(found, words)])
+    return PaperTable("difficulty", caption, heads, rows, keys=2)
 
 
 def counted(task: Figures, words: Words) -> str:
@@ -36,13 +37,13 @@ def counted(task: Figures, words: Words) -> str:
     return str(words["tables"]["difficulty"]["task"].format(**named(task, words), bands=bands))
 
 
-def _banded(task: Figures, said: Words) -> Iterator[list[Shown]]:
+def _banded(task: Figures, words: Words) -> Iterator[list[Shown]]:
     bands = {band["best_rank"]: band for band in task["difficulty"]}
     shares = [Cell(bands[name]["share"] if name in bands else None, digits=1, factor=POINTS) for name in NAMES]
-    yield [task["name"], said["share"], *shares]
+    yield [task["name"], words["tables"]["difficulty"]["share"], *shares]
     for model in (row["model"] for row in task["scores"]):
         means = [bands[name]["scores"][model] if name in bands else None for name in NAMES]
-        yield [task["name"], model, *(Cell(mean, factor=POINTS) for mean in means)]
+        yield [task["name"], marked(model, [task], words), *(Cell(mean, factor=POINTS) for mean in means)]
 
 
 def averages(evaluation: Figures | None, scored: Sequence[Figures], words: Words) -> PaperTable | None:
@@ -56,14 +57,18 @@ def averages(evaluation: Figures | None, scored: Sequence[Figures], words: Words
     if not groups:
         return None
     said, names = words["tables"]["averages"], {group["name"] for group in groups}
+    parts = [[task for task in scored if task["name"] in group["tasks"]] for group in groups]
     rows: list[Sequence[Shown]] = [
-        [group["name"], row["model"], Cell.of(row, 2, POINTS)] for group in groups for row in group["models"]
+        [group["name"], marked(row["model"], tasks, words), Cell.of(row, 2, POINTS)]
+        for group, tasks in zip(groups, parts, strict=True)
+        for row in group["models"]
     ]
     about = [said["group"].format(name=group["name"], tasks=words["names"].join(group["tasks"])) for group in groups]
     orders = [each for each in evaluation["orders"] if {each["one"], each["other"]} <= names]
     alike = [_alike(each["one"], each["other"], each, words) for each in orders]
     caption = said["caption"].format(groups=words["listed"].join(about))
-    return PaperTable("averages", words["joint"].join([caption, *alike]), said["heads"], rows, keys=2)
+    sentences = [caption, *alike, *circular([task for tasks in parts for task in tasks], words)]
+    return PaperTable("averages", words["joint"].join(sentences), said["heads"], rows, keys=2)
 
 
 def _current(group: Figures, evaluation: Figures, scored: Sequence[Figures]) -> bool:
@@ -73,17 +78,19 @@ def _current(group: Figures, evaluation: Figures, scored: Sequence[Figures]) -> 
 
 def legacy(evaluation: Figures | None, scored: Sequence[Figures], words: Words) -> PaperTable | None:
     """Return a row per task, legacy task and model, with both scores; None where none was compared."""
-    now, said = {task["name"] for task in scored}, words["tables"]["legacy"]
+    now, said = {task["name"]: task for task in scored}, words["tables"]["legacy"]
     compared = [each for each in evaluation["legacy"] if each["new"] in now] if evaluation and scored else []
     if not compared:
         return None
     rows: list[Sequence[Shown]] = [
-        [each["new"], each["old"], row["model"], *(Cell(row[side], factor=POINTS) for side in ("new", "old"))]
+        [each["new"], each["old"], marked(row["model"], [now[each["new"]]], words),
+         *(Cell(row[side], factor=POINTS) for side in ("new", "old"))]
         for each in compared
         for row in sorted(each["scores"], key=lambda row: (-row["new"], row["model"]))
-    ]
+    ]  # fmt: skip
     alike = [_alike(each["new"], each["old"], each, words) for each in compared]
-    return PaperTable("legacy", words["joint"].join([said["caption"], *alike]), said["heads"], rows, keys=3)
+    sentences = [said["caption"], *alike, *circular([now[each["new"]] for each in compared], words)]
+    return PaperTable("legacy", words["joint"].join(sentences), said["heads"], rows, keys=3)
 
 
 def _alike(one: str, other: str, found: Figures, words: Words) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from curate.evaluation.paper.evidence import Figures
 from curate.evaluation.paper.fonts import FigureFonts
+from curate.evaluation.paper.score_tables import marked
 from curate.system.extras import needed
 
 if TYPE_CHECKING:
@@ -41,14 +42,11 @@ class PaperFigures:
         with needed("a figure of a paper"):
             import matplotlib as mpl
             from matplotlib.patheffects import Normal
-        self._folder, self._tasks, self._words = folder, tasks, words["figures"]
-        self._ranks = words["ranks"]
+        self._folder, self._tasks, self._said, self._words = folder, tasks, words, words["figures"]
         rows = [row for task in tasks for row in (*task["scores"], *task["floors"])]
         self._names = list(dict.fromkeys(row["model"] for row in rows))
-        said = [str(text) for each in (*self._words.values(), self._ranks) for text in each.values()]
-        self.fonts = FigureFonts(
-            [*self._names, *(task["name"] + task["shown"] for task in tasks), *said, *self._ranks.values()]
-        )
+        said = [str(text) for each in (*self._words.values(), words["ranks"]) for text in each.values()]
+        self.fonts = FigureFonts([*self._names, *(task["name"] + task["shown"] for task in tasks), *said])
         outlines = [Normal()] if len(self.fonts.families) > 1 else []  # Chinese fonts embed as type 3 or not validly
         style: dict[Any, Any] = {**STYLE, "font.family": self.fonts.families, "path.effects": outlines}
         self._style = functools.partial(mpl.rc_context, style)
@@ -64,7 +62,7 @@ class PaperFigures:
         for name in (row["model"] for row in task["scores"]):
             means = [POINTS * band["scores"][name] for band in bands]
             panel.plot(range(len(bands)), means, linewidth=0.8, **self._mark(name))
-        ranks = [f"{self._ranks[band['best_rank']]}\n({band['queries']:,})" for band in bands]
+        ranks = [f"{self._said['ranks'][band['best_rank']]}\n({band['queries']:,})" for band in bands]
         panel.set_xticks(range(len(bands)), [self.fonts.drawn(each) for each in ranks], fontsize=7)
         panel.set_xlim(-0.3, len(bands) - 0.7)
         panel.set_ylim(-3, 103)
@@ -87,7 +85,7 @@ class PaperFigures:
                 draw(panel, task)
                 self._lettered(panel, task, self._words[name])
             for each in shown:
-                label = self.fonts.drawn(_short(each))
+                label = self._label(each, tasks)
                 axes[0].plot([], [], label=label, linestyle="none", **self._mark(each))
             figure.legend(loc="outside lower center", ncols=3, frameon=False)
             self._save(figure, name)
@@ -136,12 +134,16 @@ class PaperFigures:
                 capsize=2,
                 **{**self._mark(row["model"]), **hollow},
             )
-        panel.set_yticks(range(len(rows)), [self.fonts.drawn(_short(row["model"])) for row in rows])
+        panel.set_yticks(range(len(rows)), [self._label(row["model"], [task]) for row in rows])
         panel.set_ylim(len(rows) - 0.5, -0.5)
         panel.set_xlabel(self.fonts.drawn(self._words["scores"]["across"].format(measure=task["shown"])))
         panel.set_title(self.fonts.drawn(task["name"]), fontsize=8)
         panel.grid(axis="x", color="#dddddd", linewidth=0.5)
         panel.set_axisbelow(True)
+
+    def _label(self, name: str, tasks: Sequence[Figures]) -> str:
+        short = self.fonts.drawn(_short(name))
+        return short if marked(name, tasks, self._said) == name else self._said["mark"].format(model=short)
 
     def _mark(self, name: str) -> dict[str, Any]:
         at = self._names.index(name)

@@ -10,7 +10,7 @@ from curate.core.errors import MissingExtra, UserError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
 from curate.evaluation.paper import comparison_tables, exported, run_tables, score_tables
-from curate.evaluation.paper.evidence import LANGUAGES, PaperEvidence, words
+from curate.evaluation.paper.evidence import LANGUAGES, Figures, PaperEvidence, words
 from curate.evaluation.paper.figures import PaperFigures
 from curate.evaluation.paper.latex import document, fragment
 from curate.evaluation.paper.table import PaperTable
@@ -131,23 +131,23 @@ def _figures(known: PaperEvidence, folder: Path, said: dict[str, Any]) -> tuple[
         drawing = PaperFigures(folder, known.scored, said)
     except MissingExtra as error:  # tables are worth having without figures
         return [], [Absent("matplotlib", str(error), None)]
-    about: dict[str, list[str]] = {
-        "difficulty": [comparison_tables.counted(task, said) for task in drawing.difficulty()],
-        "quality-speed": [
-            said["figures"]["quality-speed"]["task"].format(
-                **score_tables.named(task, said) | score_tables.on_machine(task["speed"])
-            )
-            for task in drawing.quality_speed()
-        ],
-        "scores": [score_tables.described(task, said) for task in drawing.scores()],
+    described = {
+        "difficulty": (drawing.difficulty(), comparison_tables.counted),
+        "quality-speed": (drawing.quality_speed(), score_tables.timed_on),
+        "scores": (drawing.scores(), score_tables.described),
     }
     made = [
-        (name, said["figures"][name]["caption"].format(tasks=said["listed"].join(about[name])))
-        for name in FIGURES
-        if about[name]
+        (name, _caption(said["figures"][name]["caption"], [about(task, said) for task in tasks], tasks, said))
+        for name, (tasks, about) in described.items()
+        if tasks
     ]
     signs = " ".join(drawing.fonts.absent[:10])
     return made, [Absent("font", said["missing"]["font"].format(signs=signs), None)] if signs else []
+
+
+def _caption(sentence: str, about: Sequence[str], tasks: Sequence[Figures], said: dict[str, Any]) -> str:
+    marks = score_tables.circular(tasks, said)
+    return str(said["joint"].join([sentence.format(tasks=said["listed"].join(about)), *marks]))
 
 
 def _prepared(out: Path, tables: Sequence[str]) -> None:

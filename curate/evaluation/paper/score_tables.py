@@ -31,12 +31,11 @@ def _scored(
     if not tasks:
         return None
     said = words["tables"]["scores"]
-    marked = any(task["circular"] for task in tasks)
     heads = [said["model"], *(f"{task['name']}, {task['shown']}" for task in tasks)]
     mean = [said["mean"]] if len(tasks) > 1 else []
-    rows = [_scores(model, tasks, readings, said) for model in _ranked(tasks)]
+    rows = [_scores(model, tasks, readings, words) for model in _ranked(tasks)]
     caption = said["captions"][name].format(tasks=about)
-    caption = words["joint"].join([caption, said["how"], *([said["circular"]] if marked else [])])
+    caption = words["joint"].join([caption, said["how"], *circular(tasks, words)])
     return PaperTable(name, caption, [*heads, *mean], rows if mean else [row[:-1] for row in rows])
 
 
@@ -68,7 +67,7 @@ def _ranked(tasks: Sequence[Figures]) -> list[str]:
     return [*order, *dict.fromkeys(row["model"] for task in tasks for row in task["floors"])]
 
 
-def _scores(model: str, tasks: Sequence[Figures], readings: Sequence[str], said: Words) -> list[Shown]:
+def _scores(model: str, tasks: Sequence[Figures], readings: Sequence[str], words: Words) -> list[Shown]:
     """Return a model's row; the best of a task in this reading is bold, and a floor never is."""
     rows = [next((row for row in (*task["scores"], *task["floors"]) if row["model"] == model), None) for task in tasks]
     values = [row[reading]["value"] if row else None for row, reading in zip(rows, readings, strict=True)]
@@ -80,8 +79,17 @@ def _scores(model: str, tasks: Sequence[Figures], readings: Sequence[str], said:
     ]
     known = [value for value in values if value is not None]
     mean = sum(known) / len(known) if len(known) == len(tasks) else None
-    circular = any(model in task["circular"] for task in tasks)
-    return [model + said["mark"] if circular else model, *cells, Cell(mean, factor=POINTS)]
+    return [marked(model, tasks, words), *cells, Cell(mean, factor=POINTS)]
+
+
+def marked(model: str, tasks: Sequence[Figures], words: Words) -> str:
+    """Return a model's name, with a mark if it had a part in making one of the tasks."""
+    return str(words["mark"].format(model=model)) if any(model in task["circular"] for task in tasks) else model
+
+
+def circular(tasks: Sequence[Figures], words: Words) -> list[str]:
+    """Return what the mark means, as a caption has it; nothing where no model has it."""
+    return [words["circular"]] if any(task["circular"] for task in tasks) else []
 
 
 def _best(task: Figures, reading: str) -> float | None:
@@ -137,6 +145,12 @@ def speed(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
     ]
     about = [said["task"].format(name=task["name"], **on_machine(task["speed"])) for task in measured]
     return PaperTable("speed", said["caption"].format(tasks=words["listed"].join(about)), said["heads"], rows, keys=2)
+
+
+def timed_on(task: Figures, words: Words) -> str:
+    """Return task, measure, and how and on what its speed was measured, for captions."""
+    about = named(task, words) | on_machine(task["speed"])
+    return str(words["figures"]["quality-speed"]["task"].format(**about))
 
 
 def on_machine(found: Figures) -> dict[str, Any]:
