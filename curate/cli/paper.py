@@ -43,4 +43,5 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"figure: {each['name']}"
     for each in found["not_done"]:
         yield f"not done: {each['name']}: {each['found']}" + (f"\n  next: {each['next']}" if each["next"] else "")
-    yield f"document: {found['document']}"
+    program = "xelatex" if found["language"] == "zh" else "pdflatex"
+    yield f"document: {found['document']}, to be compiled by {program}"
