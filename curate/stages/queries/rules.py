@@ -59,7 +59,7 @@ class QueryRules:
         """Return the first rule that a query breaks; None for one that breaks none, which is then taken."""
         plain = form(query)
         checks: Mapping[QueryRule, Callable[[], bool]] = {
-            "empty": lambda: not plain,
+            "empty": lambda: not any(map(str.isalnum, query)),
             "length": lambda: self._far(len(query), document.length),
             "language": lambda: language([query]) != self.language,
             "copied": lambda: longest_run(query, document.text) > self.config.copied,

@@ -1,0 +1,292 @@
+"""The stage `queries`: a model writes, rules and another family filter, lengths are matched; the vendor is scripted.
+
+Scripted models prove the plumbing alone: nothing here says how good queries of a real model are.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from curate.core.config import Settings
+from curate.core.errors import BudgetError, ConfigError, DataError, UserError
+from curate.stages.context import Report
+from curate.stages.queries.prompts import RULES
+from curate.stages.queries.writing import WHY
+from curate.system.files import digests, frame, write_table
+from tests.support.pools import step, table
+from tests.support.runs import curate
+from tests.support.steps import jsonl
+from tests.vendor import Call, Fault, Vendor, error, refusal, says, vendor
+
+THINGS = ("胃溃疡", "痛风", "偏头痛", "白内障", "青光眼", "高血压", "糖尿病", "肺炎", "湿疹", "贫血", "哮喘", "痔疮")
+CORPUS = {f"d{n}": f"{thing}患者应当定期复查，饮食以清淡为主，遵照医嘱服药。" for n, thing in enumerate(THINGS)}
+REAL = {"r1": "痛风能吃豆腐吗", "r2": "高血压头晕怎么办呢，要不要去医院看", "r3": "肺炎传染吗"}
+PRICE: Settings = {"input": 2.0, "output": 10.0, "date": "2026-01-01"}
+MODELS = (("g", "gpt-1"), ("a", "claude-1"), ("b", "glm-1"), ("kin", "gpt-2"))
+Behaviour = Callable[[Call], Fault | None]
+
+
+def prepared(folder: Path, real: Mapping[str, str] = REAL, corpus: Mapping[str, str] = CORPUS) -> Path:
+    """Return a run folder that stands before the stage."""
+    run = folder / "run"
+    (run / "diversify").mkdir(parents=True)
+    queries = ({"query_id": name, "text": text, "source": "test"} for name, text in real.items())
+    documents = ({"doc_id": name, "title": "", "text": text, "source": "test"} for name, text in corpus.items())
+    write_table(run / "diversify", "queries", frame("queries", queries))
+    write_table(run / "diversify", "corpus", frame("corpus", documents))
+    return run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return prepared(tmp_path)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Behaviour], Vendor]]:
+    with ExitStack() as running:
+        yield lambda faults: running.enter_context(vendor(lambda _query, _text: "S", faults))
+
+
+def judges(server: Vendor) -> dict[str, Settings]:
+    return {
+        name: {"kind": "openai", "model": model, "base_url": server.url, "price": PRICE, "concurrency": 2}
+        for name, model in MODELS
+    }
+
+
+def make(run: Path, server: Vendor, consent: Mapping[str, Any] | None = None, **settings: Any) -> Report:
+    known = {"generator": "g", "panel": ["a"], "wanted": 8, "documents": 12, "length": 0.9, **settings}
+    return step(run, "queries", known, judges(server), **(consent if consent is not None else {"yes": True}))
+
+
+def query(text: object) -> Fault:
+    return says(json.dumps({"query": text}, ensure_ascii=False))
+
+
+def vote(label: str) -> Fault:
+    return says(json.dumps({"label": label, "reason": "因为如此。"}, ensure_ascii=False))
+
+
+def thing(call: Call) -> str:
+    """Return the disease that a prompt is about, in a document or a passage."""
+    document = call.passages.get("document") or call.passages["passage"]
+    return next(each for each in THINGS if document.startswith(each))
+
+
+def asked_length(call: Call) -> int:
+    return int(call.body["messages"][1]["content"].split("大约 ")[1].split(" ")[0])
+
+
+def write(call: Call) -> Fault:
+    """Write a query of the length that is asked for."""
+    text = f"{thing(call)}要多久去一趟医院呢我很想问问有没有人知道呀"
+    return query(text[: max(asked_length(call), 5)])
+
+
+def honest(call: Call) -> Fault:
+    return vote("good") if "passage" in call.passages else write(call)
+
+
+def written(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "queries" / "queries.jsonl").read_text("utf-8").splitlines()]
+
+
+def test_written_filtered_marked_and_paid_once(run: Path, serve: Callable[[Behaviour], Vendor]) -> None:
+    server = serve(honest)
+    report = make(run, server)
+    rows, every = written(run), table(run, "queries", "synthetic")
+    assert len(rows) == 8
+    assert {row["source"] for row in rows} == {"synthetic:gpt-1"} == set(every["source"])
+    assert all(row["metadata"]["doc_id"] in CORPUS for row in rows)
+    assert rows[0]["metadata"]["filters"] == {"a": "claude-1"}
+    assert rows[0]["metadata"]["prompts"] == report.facts["prompts"]
+    assert (rows[0]["metadata"]["writer"], rows[0]["metadata"]["family"]) == ("gpt-1", "gpt")
+    found: Any = report.facts
+    assert found["planned"] == found["built"] + sum(found["dropped"].values()) == 12
+    lost = table(run, "queries", "dropped")
+    assert Counter(lost["reason"]) == found["dropped"]
+    assert {row["metadata"]["doc_id"] for row in rows} | set(lost["id"]) == set(CORPUS)
+    asked = [call for call in server.calls if "document" in call.passages]
+    assert all({*call.passages} == {"document", "example1", "example2", "example3"} for call in asked)
+    assert max(Counter(json.dumps(call.body) for call in server.calls).values()) == 1
+    kept, before = digests(run / "queries"), len(server.calls)
+    again = make(run, server, {"offline": True})
+    assert (len(server.calls), again.spent, digests(run / "queries")) == (before, 0, kept)
+
+
+NONSENSE: dict[str, tuple[Any, Callable[[Call], Fault]]] = {
+    "not JSON": ("reply", lambda _call: says("好的，我来写")),
+    "another key": ("reply", lambda _call: says('{"question": "痛风能吃肉吗"}')),
+    "two lines": ("reply", lambda _call: query("痛风能吃\n豆腐干吗")),
+    "a list": ("reply", lambda _call: query(["痛风能吃肉吗"])),
+    "empty": ("empty", lambda _call: query("  。 ")),
+    "the document itself": ("copied", lambda call: query(call.passages["document"][: asked_length(call)])),
+    "3,000 letters": ("length", lambda _call: query("痛" * 3000)),
+    "another language": ("language", lambda _call: query("gout?")),
+    "a real query": ("duplicate", lambda _call: query("痛风 能吃豆腐吗？")),
+    "personal data": ("personal", lambda _call: query("a@b.com痛风")),
+    "a placeholder": ("personal", lambda _call: query("[电话]痛风怎么办")),
+}
+
+
+def test_nonsense_is_asked_again_then_dropped_with_its_reason(
+    run: Path, serve: Callable[[Behaviour], Vendor]
+) -> None:
+    odd = dict(zip(THINGS, NONSENSE.values(), strict=False))
+
+    def nonsense(call: Call) -> Fault:
+        if "passage" in call.passages:
+            return vote("good")
+        return odd[thing(call)][1](call) if thing(call) in odd else write(call)
+
+    server = serve(nonsense)
+    found: Any = make(run, server, again=1, copied=0.7).facts
+    lost = dict(table(run, "queries", "dropped").select("id", "reason").iter_rows())
+    assert lost == {f"d{THINGS.index(name)}": WHY[rule] for name, (rule, _) in odd.items()}
+    assert {rule for rule, _ in odd.values()} == set(RULES) == set(WHY)
+    assert found["broken_rules"] == {name: 2 * n for name, n in Counter(rule for rule, _ in odd.values()).items()}
+    assert [row["text"][:2] for row in written(run)] == ["痔疮"]
+    asked = [call for call in server.calls if "document" in call.passages and thing(call) in odd]
+    assert len(asked) == 2 * len(odd)
+    long = [call.body["messages"][1]["content"] for call in asked if thing(call) == "贫血"]
+    assert len(long[1]) > len(long[0]), "the second time with what was wrong"
+
+
+def test_what_a_filter_objects_to_is_no_query(run: Path, serve: Callable[[Behaviour], Vendor]) -> None:
+    fates = {"贫血": "unanswered", "湿疹": "unnatural", "肺炎": "copied"}
+
+    def doubting(call: Call) -> Fault:
+        if "document" in call.passages:
+            return write(call)
+        said = fates.get(thing(call), "good")
+        if call.model == "glm-1" and thing(call) == "痛风":
+            return says("不知道")
+        return vote("good" if call.model == "claude-1" and said == "copied" else said)
+
+    found: Any = make(run, serve(doubting), panel=["a", "b"], wanted=12).facts
+    lost = dict(table(run, "queries", "dropped").select("id", "reason").iter_rows())
+    by_name = {f"d{THINGS.index(name)}": f"a filter says: {said}" for name, said in fates.items()}
+    assert lost == {**by_name, "d1": "a filter gave no answer"}, "one filter against it is enough"
+    assert found["filters"]["b"]["unparsed"] == 1
+
+
+def test_refusals_and_failures(run: Path, serve: Callable[[Behaviour], Vendor]) -> None:
+    down = True
+
+    def odd(call: Call) -> Fault:
+        if "document" in call.passages and thing(call) == "贫血":
+            return refusal
+        if "document" in call.passages and thing(call) == "湿疹" and down:
+            return error(400, "bad", "no")
+        return honest(call)
+
+    server = serve(odd)
+    report = make(run, server)
+    assert report.unfinished == "1 questions failed; run `curate queries` again to retry"
+    lost = dict(table(run, "queries", "dropped").select("id", "reason").iter_rows())
+    assert (lost["d9"], lost["d8"]) == ("the writer refused", "the writer gave no reply")
+    down, before = False, len(server.calls)
+    assert make(run, server).unfinished == ""
+    assert len(server.calls) == before + 2, "the failed question and its filter alone"
+
+
+def test_a_corpus_alone(tmp_path: Path, serve: Callable[[Behaviour], Vendor]) -> None:
+    server = serve(honest)
+    report = make(prepared(tmp_path, real={}), server, lengths=[8, 12])
+    found: Any = report.facts
+    assert {*server.calls[0].passages} == {"document"}
+    assert all(8 <= asked_length(call) <= 12 for call in server.calls if "document" in call.passages)
+    assert found["style"]["apart"] is None
+    assert found["style"]["real"] == {"queries": 0, "characters": None, "questions": None}
+    assert any("no real query" in note for note in report.notes)
+    with pytest.raises(DataError, match="no document of 500 characters among 12"):
+        make(tmp_path / "run", server, shortest=500)
+
+
+def test_nothing_is_sent_without_permission(run: Path, serve: Callable[[Behaviour], Vendor]) -> None:
+    server = serve(honest)
+    with pytest.raises(BudgetError, match=r"would send:\n  queries.generator=g: 12 calls[\s\S]*judges.a.*: 12 calls"):
+        make(run, server, {})
+    with pytest.raises(UserError, match="--offline sends none"):
+        make(run, server, {"offline": True})
+    assert server.calls == []
+    with pytest.raises(BudgetError):
+        make(run, server, {"max_cost": 0.001})
+    assert 0 < make(run, server, {"max_cost": 5.0}).spent < 5
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "no writer": ({"generator": None}, "queries.generator: found no model"),
+    "nobody filters": ({"panel": []}, "queries.panel: found nobody"),
+    "the family alone": ({"panel": ["kin"]}, r"generator's family \(gpt\)"),
+    "a heuristic": ({"panel": ["lexical"]}, "queries.panel: 'lexical' is no language model"),
+    "lengths": ({"lengths": [9, 3]}, "give the least first"),
+}
+
+
+@pytest.mark.parametrize(("settings", "said"), WRONG.values(), ids=WRONG)
+def test_what_is_refused_before_anything_is_sent(
+    run: Path, serve: Callable[[Behaviour], Vendor], settings: dict[str, Any], said: str
+) -> None:
+    server = serve(honest)
+    with pytest.raises(ConfigError, match=said):
+        make(run, server, **settings)
+    assert server.calls == []
+
+
+def test_places_that_look_like_personal_data_stay(
+    run: Path, serve: Callable[[Behaviour], Vendor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A vendor far away is asked nothing while the residual scan lists a place."""
+    monkeypatch.setenv("FAR_KEY", "k")
+    (run / "mask").mkdir()
+    left = {"table": "corpus", "id": "d1", "field": "text", "start": 0, "end": 2, "reason": "digits", "link": "x"}
+    write_table(run / "mask", "residual", frame("residual", [left]))
+    far: Settings = {"kind": "openai", "model": "gpt-1", "base_url": "https://models.example", "key_env": "FAR_KEY"}
+    known = {"generator": "far", "panel": ["a"]}
+    with pytest.raises(UserError, match="still hold what looks like personal data"):
+        step(run, "queries", known, {**judges(serve(honest)), "far": far}, yes=True)
+
+
+def test_from_a_corpus_to_a_marked_run(tmp_path: Path, serve: Callable[[Behaviour], Vendor]) -> None:
+    """By the commands: a corpus alone, queries written, killed and resumed in price, then read by another run."""
+    server = serve(honest)
+    jsonl(tmp_path / "corpus.jsonl", [{"_id": name, "text": text} for name, text in CORPUS.items()])
+    head = {"version": 1, "judges": judges(server), "diversify": {"enabled": False}}
+    alone = {
+        **head,
+        "name": "alone",
+        "ingest": {"corpus": {"path": "corpus.jsonl"}, "no_queries": "allow"},
+        "queries": {"wanted": 6, "length": 0.9},
+        "stages": ["ingest", "mask", "diversify", "queries"],
+    }
+    (tmp_path / "alone.yaml").write_text(json.dumps(alone), encoding="utf-8")
+    named = ["--generator", "g", "--panel", "a"]
+    assert "name the language model that writes" in curate(tmp_path, "run", "alone.yaml", "--yes").stderr
+    for word in ("ingest", "mask", "diversify"):
+        assert curate(tmp_path, word, "--pipeline", "alone.yaml", *["--set", "queries.generator=g"]).returncode == 0
+    plan = curate(tmp_path, "queries", *named, "--plan", "--json")
+    rows = json.loads(plan.stdout)["data"]
+    assert [row["calls"] for row in rows[:2]] == [9, 9], plan.stderr
+    assert server.calls == []
+    assert curate(tmp_path, "queries", *named).returncode == 2
+    done = curate(tmp_path, "queries", *named, "--max-cost", "5")
+    assert done.returncode == 0, done.stderr
+    assert "6 synthetic queries: runs/alone/queries/queries.jsonl" in done.stderr
+    refused = curate(tmp_path, "pool", "--set", "pool.retrievers=[bm25]")
+    assert "have `curate queries` write some" in refused.stderr
+    paths = ["real.jsonl", "runs/alone/queries/queries.jsonl"]
+    jsonl(tmp_path / "real.jsonl", [{"_id": name, "text": text, "source": "log"} for name, text in REAL.items()])
+    both = {**head, "name": "both", "ingest": {"corpus": {"path": "corpus.jsonl"}, "queries": {"path": paths}}}
+    (tmp_path / "both.yaml").write_text(json.dumps({**both, "stages": ["ingest", "mask", "diversify"]}), "utf-8")
+    assert curate(tmp_path, "run", "both.yaml").returncode == 0
+    kept = table(tmp_path / "runs" / "both", "diversify", "queries")
+    assert Counter(kept["source"]) == {"real.jsonl": 3, "synthetic:gpt-1": 6}
+    assert table(tmp_path / "runs" / "both", "diversify", "qrels").is_empty(), "the source document is no label"
