@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from curate.core.config import Settings
@@ -136,9 +135,7 @@ NONSENSE: dict[str, tuple[Any, Callable[[Call], Fault]]] = {
 }
 
 
-def test_nonsense_is_asked_again_then_dropped_with_its_reason(
-    run: Path, serve: Callable[[Behaviour], Vendor]
-) -> None:
+def test_nonsense_is_asked_again_then_dropped_with_its_reason(run: Path, serve: Callable[[Behaviour], Vendor]) -> None:
     odd = dict(zip(THINGS, NONSENSE.values(), strict=False))
 
     def nonsense(call: Call) -> Fault:
