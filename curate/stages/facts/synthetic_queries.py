@@ -8,7 +8,7 @@ import polars as pl
 
 from curate.core import synthetic
 from curate.core.config import Json
-from curate.core.model_family import family
+from curate.core.model_family import begins_as, family
 from curate.system.files import write_table
 
 TABLE = "sources"
@@ -37,7 +37,7 @@ def writers(queries: pl.DataFrame, parts: Mapping[str, Any], judges: Mapping[str
     for (source,), some in sorted(marked(queries).group_by("source"), key=lambda each: str(each[0])):
         who = synthetic.writer(source)
         assert who is not None
-        kin = {name for name, of in judges.items() if of and who.family and family("", str(of)) == who.family}
+        kin = {name for name, of in judges.items() if who.family and _of_judge(name, of) == who.family}
         kin |= {name for name in parts.get("retriever", ()) if who.family and family(name) == who.family}
         rows.append(
             {
@@ -49,3 +49,8 @@ def writers(queries: pl.DataFrame, parts: Mapping[str, Any], judges: Mapping[str
             }
         )
     return rows
+
+
+def _of_judge(name: str, declared: object) -> str | None:
+    """Return the family of a judge; one that replays grades has none of its own and may be named after a model."""
+    return family("", str(declared)) if declared else begins_as(name)

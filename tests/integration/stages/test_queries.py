@@ -4,6 +4,10 @@ Scripted models prove the plumbing alone: nothing here says how good queries of 
 """
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -18,7 +22,8 @@ from curate.stages.context import Report
 from curate.stages.queries.prompts import RULES
 from curate.stages.queries.writing import WHY
 from curate.system.files import digests, frame, write_table
-from tests.support.pools import step, table
+from tests import ROOT
+from tests.support.pools import grades_file, step, table
 from tests.support.runs import curate
 from tests.support.steps import jsonl
 from tests.vendor import Call, Fault, Vendor, error, refusal, says, vendor
@@ -267,8 +272,7 @@ def test_from_a_corpus_to_a_marked_run(tmp_path: Path, serve: Callable[[Behaviou
     (tmp_path / "alone.yaml").write_text(json.dumps(alone), encoding="utf-8")
     named = ["--generator", "g", "--panel", "a"]
     assert "name the language model that writes" in curate(tmp_path, "run", "alone.yaml", "--yes").stderr
-    for word in ("ingest", "mask", "diversify"):
-        assert curate(tmp_path, word, "--pipeline", "alone.yaml", *["--set", "queries.generator=g"]).returncode == 0
+    assert curate(tmp_path, "run", "alone.yaml", "--set", "stages=[ingest, mask, diversify]").returncode == 0
     plan = curate(tmp_path, "queries", *named, "--plan", "--json")
     rows = json.loads(plan.stdout)["data"]
     assert [row["calls"] for row in rows[:2]] == [9, 9], plan.stderr
@@ -281,9 +285,63 @@ def test_from_a_corpus_to_a_marked_run(tmp_path: Path, serve: Callable[[Behaviou
     assert "have `curate queries` write some" in refused.stderr
     paths = ["real.jsonl", "runs/alone/queries/queries.jsonl"]
     jsonl(tmp_path / "real.jsonl", [{"_id": name, "text": text, "source": "log"} for name, text in REAL.items()])
-    both = {**head, "name": "both", "ingest": {"corpus": {"path": "corpus.jsonl"}, "queries": {"path": paths}}}
-    (tmp_path / "both.yaml").write_text(json.dumps({**both, "stages": ["ingest", "mask", "diversify"]}), "utf-8")
-    assert curate(tmp_path, "run", "both.yaml").returncode == 0
-    kept = table(tmp_path / "runs" / "both", "diversify", "queries")
-    assert Counter(kept["source"]) == {"real.jsonl": 3, "synthetic:gpt-1": 6}
-    assert table(tmp_path / "runs" / "both", "diversify", "qrels").is_empty(), "the source document is no label"
+    grades = tmp_path / "grades.tsv"
+    asked = [(row["_id"], row["metadata"]["doc_id"]) for row in written(tmp_path / "runs" / "alone")]
+    good = {*asked[1:], ("r1", "d1")}
+    every = [(one, doc) for one in [*REAL, *(name for name, _ in asked)] for doc in CORPUS]
+    grades_file(grades, [(*pair, "S" if pair in good else "D") for pair in every])
+    replay: Settings = {"kind": "replay", "path": str(grades)}
+    both = {
+        **head,
+        "name": "both",
+        "judges": {"gpt-4o": replay},
+        "ingest": {"corpus": {"path": "corpus.jsonl"}, "queries": {"path": paths}},
+        "pool": {"retrievers": ["bm25"]},
+        "judge": {"models": ["gpt-4o"], "allow_weak_judges": True},
+        "export": {"formats": ["mteb", "beir"], "rerank": {"enabled": False}},
+    }
+    (tmp_path / "both.yaml").write_text(json.dumps(both), "utf-8")
+    ran = curate(tmp_path, "run", "both.yaml", "--allow-weak-judges")
+    assert ran.returncode == 0, ran.stderr
+    run = tmp_path / "runs" / "both"
+    assert Counter(table(run, "diversify", "queries")["source"]) == {"real.jsonl": 3, "synthetic:gpt-1": 6}
+    assert table(run, "diversify", "qrels").is_empty(), "the source document is no label"
+    for name in ("mteb", "beir"):
+        out = run / "export" / name
+        sources = table(run / "export", name, "sources")
+        assert set(sources["query_id"]) == {query_id for query_id, _ in asked[1:]}
+        manifest = json.loads((out / "MANIFEST.json").read_text("utf-8"))
+        assert manifest["synthetic"] == [{"writer": "gpt-1", "family": "gpt", "queries": 6, "of": 9, "kin": ["gpt-4o"]}]
+        checked = curate(tmp_path, "verify", str(out), "--json")
+        assert json.loads(checked.stdout)["data"][0]["differences"] == [], checked.stdout
+    card = (run / "export" / "mteb" / "retrieval" / "README.md").read_text("utf-8")
+    assert "6 of 9 queries were written by the model gpt-1 and are no user's" in card
+    assert "gpt-4o are of the writer's family (gpt)" in card
+    assert "9 个查询中有 6 个由模型 gpt-1 写成" in (run / "report.html").read_text("utf-8")
+
+
+def test_a_kill_and_a_second_try_pay_nothing_twice(tmp_path: Path, serve: Callable[[Behaviour], Vendor]) -> None:
+    server, killed_after = serve(honest), 11
+    jsonl(tmp_path / "corpus.jsonl", [{"_id": name, "text": text} for name, text in CORPUS.items()])
+    alone = {
+        "version": 1,
+        "name": "killed",
+        "judges": {name: {**each, "concurrency": 1} for name, each in judges(server).items()},
+        "diversify": {"enabled": False},
+        "ingest": {"corpus": {"path": "corpus.jsonl"}, "no_queries": "allow"},
+        "queries": {"generator": "g", "panel": ["a"], "wanted": 6, "length": 0.9},
+        "stages": ["ingest", "mask", "diversify", "queries"],
+    }
+    (tmp_path / "killed.yaml").write_text(json.dumps(alone), encoding="utf-8")
+    environment = {**os.environ, "CURATE_HOME": str(tmp_path / "home")}
+    killer, words = str(ROOT / "tests/support/killer.py"), ["run", "killed.yaml", "--yes"]
+    command = [sys.executable, killer, "after", str(killed_after), *words]
+    killed = subprocess.run(command, cwd=tmp_path, env=environment, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert 0 < len(server.calls) <= killed_after
+    done = curate(tmp_path, *words)
+    assert done.returncode == 0, done.stderr
+    asked = Counter(json.dumps(call.body, sort_keys=True) for call in server.calls)
+    assert max(asked.values()) == 1, "one call at a time, so none was in flight that the ledger lacks"
+    assert len(asked) == 18, "nine documents, nine filters"
+    assert len(written(tmp_path / "runs" / "killed")) == 6

@@ -15,7 +15,7 @@ def test_marks_name_the_writer_and_its_family() -> None:
     assert writer("synthetic") == Writer("unknown", None)
 
 
-@pytest.mark.parametrize("source", ["", "queries.jsonl", "synthetic.jsonl", "not synthetic:x", "synthetic:", None, 3, {}])
+@pytest.mark.parametrize("source", ["", "log.jsonl", "synthetic.jsonl", "not synthetic:x", "synthetic:", None, 3, {}])
 def test_other_sources_are_of_people(source: object) -> None:
     assert writer(source) is None
 
