@@ -312,7 +312,7 @@ def test_from_a_corpus_to_a_marked_run(tmp_path: Path, serve: Callable[[Behaviou
         assert set(sources["query_id"]) == {query_id for query_id, _ in asked[1:]}
         manifest = json.loads((out / "MANIFEST.json").read_text("utf-8"))
         assert manifest["synthetic"] == [{"writer": "gpt-1", "family": "gpt", "queries": 6, "of": 9, "kin": ["gpt-4o"]}]
-        checked = curate(tmp_path, "verify", str(out), "--json")
+        checked = curate(tmp_path, "verify", str(out), "--recorded", f"gpt-4o={grades}", "--json")
         assert json.loads(checked.stdout)["data"][0]["differences"] == [], checked.stdout
     card = (run / "export" / "mteb" / "retrieval" / "README.md").read_text("utf-8")
     assert "6 of 9 queries were written by the model gpt-1 and are no user's" in card
