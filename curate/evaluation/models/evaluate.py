@@ -1,7 +1,7 @@
 """Evaluate: score models on a folder's tasks by mteb, compare them, and write what was found.
 
 Out, in a folder: `evaluation.json` (every figure), `README.md` (the tables), `queries.parquet` (every query and model),
-`tops.parquet` (the first ten documents), a bar chart per task and scatters.
+`tops.parquet` (the first ten documents), a bar chart per task and scatters; `results`, as mteb's cache has them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,17 @@ from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.models import circular, comparison, corrected, figures, origin, page, query_sources, tasks
+from curate.evaluation.models import (
+    circular,
+    comparison,
+    corrected,
+    figures,
+    mteb_results,
+    origin,
+    page,
+    query_sources,
+    tasks,
+)
 from curate.evaluation.models.board import Board
 from curate.evaluation.models.floors import floors
 from curate.evaluation.models.leads import lead
@@ -105,6 +115,7 @@ def evaluate(
         *done.notes,
     ]
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
+    found["notes"] += mteb_results.write(out, done.results(every, home() / "evaluations"))
     _write(out, found, known)
     return {**found, "folder": str(out)}
 

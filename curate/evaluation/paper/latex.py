@@ -49,9 +49,12 @@ HEADS = {
     "en": "\\documentclass{article}\n\\usepackage[T1]{fontenc}\n\\usepackage{textcomp}\n",
     "zh": "% Compile with xelatex.\n\\documentclass{ctexart}\n",
 }
-COMMON = "\\usepackage[a4paper,margin=20mm]{geometry}\n\\usepackage{booktabs,graphicx}\n\\begin{document}\n"
-WIDE = 7
-"""Columns from which a table is scaled to the width of the text."""
+COMMON = (
+    "\\usepackage[a4paper,margin=20mm]{geometry}\n\\usepackage{booktabs,graphicx}\n"
+    "\\setlength{\\belowcaptionskip}{4pt}\n\\begin{document}\n"
+)
+WIDE = 95
+"""Letters of a row from which a table is scaled to the width of the text."""
 
 
 def escaped(text: str, language: str) -> str:
@@ -77,7 +80,9 @@ ACCENTS = {"\u0300": r"\`", "\u0301": r"\'", "\u0302": r"\^", "\u0303": r"\~", "
 
 def fragment(table: PaperTable, language: str) -> str:
     """Return a table as a float with caption and label, to be read by the document."""
-    columns = "l" + "r" * (len(table.heads) - 1)
+    columns = "".join(
+        "l" if all(isinstance(row[at], str) for row in table.rows) else "r" for at in range(len(table.heads))
+    )
     rows = [" & ".join(_cell(cell, language) for cell in row) + r" \\" for row in table.rows]
     head = " & ".join(escaped(each, language) for each in table.heads) + r" \\"
     lines = [
@@ -90,7 +95,7 @@ def fragment(table: PaperTable, language: str) -> str:
         r"\end{tabular}",
     ]
     body = "%\n".join(lines[:1]) + "\n" + "\n".join(lines[1:])
-    if len(table.heads) >= WIDE or _width(table) > 95:
+    if _width(table) > WIDE:
         body = f"\\resizebox{{\\textwidth}}{{!}}{{%\n{body}}}"
     caption = rf"\caption{{{escaped(table.caption, language)}}}"
     return "\n".join(

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -28,6 +29,8 @@ CPU = Path("/proc/cpuinfo")
 """Where Linux says what the processor can do."""
 PIECES, PIECE = 64, 1 << 14
 """Pieces of a file that tell it from others, and their bytes; up to a megabyte that is the whole file."""
+HUB_S = 5.0
+"""Seconds within which the hub has to answer before a model is loaded from it."""
 
 
 class Config(Section):
@@ -145,6 +148,8 @@ class DenseEncoder:
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         config, path = self.config, _folder(self.config.model)
         self._check_device()
+        if not path.is_dir() and (why := unreachable(config.model, self._commit or config.revision)):
+            raise self._wrong("model", why)
         try:
             model = SentenceTransformer(
                 str(path) if path.is_dir() else config.model,
@@ -172,7 +177,8 @@ class DenseEncoder:
 
     def _wrong(self, setting: str, why: str) -> ConfigError:
         remedy = {
-            "model": "give the name of a model on the hub, or the path of its folder",
+            "model": "give the name of a model on the hub, or the path of its folder: "
+            f"--set encoders.{self.name}.model=FOLDER",
             "device": "give cpu, cuda or cuda:N, or leave it out",
         }
         found = getattr(self.config, setting)
@@ -226,13 +232,36 @@ def _commit(model: str, revision: str | None) -> str | None:
     """
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
 
-    name = model if "/" in model else f"sentence-transformers/{model}"  # as the library does
+    if revision is not None and re.fullmatch(r"[0-9a-f]{40}", revision):
+        return revision
+    name = _on_the_hub(model)
     try:
         cached = try_to_load_from_cache(name, "config.json", revision=revision)
         path = cached if isinstance(cached, str) else hf_hub_download(name, "config.json", revision=revision)
     except (OSError, ValueError):  # no network, no such model: loading it says which
         return None
     return Path(path).parent.name
+
+
+def unreachable(model: str, revision: str | None) -> str | None:
+    """Return why a model of the hub cannot be loaded here: it is not in the cache, and the hub does not answer.
+
+    One request, for the hub's library tries again for minutes per file.
+    """
+    from huggingface_hub import constants, get_session, try_to_load_from_cache
+
+    if isinstance(try_to_load_from_cache(_on_the_hub(model), "config.json", revision=revision), str):
+        return None
+    try:
+        get_session().head(constants.ENDPOINT, timeout=HUB_S)
+    except Exception as error:  # noqa: BLE001 - the errors are those of the hub's HTTP library, which changes
+        found = f"{constants.ENDPOINT} cannot be reached: {_first_line(error)}"
+        return f"it is not in the cache of this machine and cannot be downloaded here, for {found}"
+    return None
+
+
+def _on_the_hub(model: str) -> str:
+    return model if "/" in model else f"sentence-transformers/{model}"  # as the library does
 
 
 def _files(folder: Path) -> Json:

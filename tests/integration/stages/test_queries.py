@@ -321,7 +321,7 @@ def test_from_a_corpus_to_a_marked_run(tmp_path: Path, serve: Callable[[Behaviou
 
 
 def test_a_kill_and_a_second_try_pay_nothing_twice(tmp_path: Path, serve: Callable[[Behaviour], Vendor]) -> None:
-    server, killed_after = serve(honest), 11
+    server, killed_after = serve(honest), 48  # steps on disk; the stages before take fewer
     jsonl(tmp_path / "corpus.jsonl", [{"_id": name, "text": text} for name, text in CORPUS.items()])
     alone = {
         "version": 1,
@@ -338,7 +338,7 @@ def test_a_kill_and_a_second_try_pay_nothing_twice(tmp_path: Path, serve: Callab
     command = [sys.executable, killer, "after", str(killed_after), *words]
     killed = subprocess.run(command, cwd=tmp_path, env=environment, check=False)
     assert killed.returncode == -signal.SIGKILL
-    assert 0 < len(server.calls) <= killed_after
+    assert 0 < len(server.calls) < 18, "killed in the midst of the stage"
     done = curate(tmp_path, *words)
     assert done.returncode == 0, done.stderr
     asked = Counter(json.dumps(call.body, sort_keys=True) for call in server.calls)
