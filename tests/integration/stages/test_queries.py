@@ -251,17 +251,18 @@ def test_places_that_look_like_personal_data_stay(
     (run / "mask").mkdir()
     left = {"table": "corpus", "id": "d1", "field": "text", "start": 0, "end": 2, "reason": "digits", "link": "x"}
     write_table(run / "mask", "residual", frame("residual", [left]))
-    far: Settings = {"kind": "openai", "model": "gpt-1", "base_url": "https://models.example", "key_env": "FAR_KEY"}
-    known = {"generator": "far", "panel": ["a"]}
+    far: Settings = {"kind": "openai", "model": "m", "base_url": "https://models.example", "key_env": "FAR_KEY"}
+    known: Settings = {"generator": "far", "panel": ["a"]}
     with pytest.raises(UserError, match="still hold what looks like personal data"):
         step(run, "queries", known, {**judges(serve(honest)), "far": far}, yes=True)
 
 
 def test_from_a_corpus_to_a_marked_run(tmp_path: Path, serve: Callable[[Behaviour], Vendor]) -> None:
-    """By the commands: a corpus alone, queries written, killed and resumed in price, then read by another run."""
+    """By the commands: a corpus alone, queries of a run that is killed and goes on, then read by another run."""
     server = serve(honest)
     jsonl(tmp_path / "corpus.jsonl", [{"_id": name, "text": text} for name, text in CORPUS.items()])
-    head = {"version": 1, "judges": judges(server), "diversify": {"enabled": False}}
+    models = {name: {**each, "concurrency": 1} for name, each in judges(server).items()}
+    head = {"version": 1, "judges": models, "diversify": {"enabled": False}}
     alone = {
         **head,
         "name": "alone",
@@ -271,24 +272,26 @@ def test_from_a_corpus_to_a_marked_run(tmp_path: Path, serve: Callable[[Behaviou
     }
     (tmp_path / "alone.yaml").write_text(json.dumps(alone), encoding="utf-8")
     named = ["--generator", "g", "--panel", "a"]
-    assert "name the language model that writes" in curate(tmp_path, "run", "alone.yaml", "--yes").stderr
     assert curate(tmp_path, "run", "alone.yaml", "--set", "stages=[ingest, mask, diversify]").returncode == 0
-    plan = curate(tmp_path, "queries", *named, "--plan", "--json")
-    rows = json.loads(plan.stdout)["data"]
-    assert [row["calls"] for row in rows[:2]] == [9, 9], plan.stderr
-    assert server.calls == []
-    assert curate(tmp_path, "queries", *named).returncode == 2
-    done = curate(tmp_path, "queries", *named, "--max-cost", "5")
+    environment = {**os.environ, "CURATE_HOME": str(tmp_path / "home")}
+    words = ["queries", *named, "--max-cost", "5"]
+    command = [sys.executable, str(ROOT / "tests/support/killer.py"), "after", "12", *words]
+    killed = subprocess.run(command, cwd=tmp_path, env=environment, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert 0 < len(server.calls) < 18, "killed in the midst of the stage"
+    done = curate(tmp_path, *words)
     assert done.returncode == 0, done.stderr
+    asked = Counter(json.dumps(call.body, sort_keys=True) for call in server.calls)
+    assert sorted(asked.values()) == [1] * 18, "nine documents and nine filters, each paid once"
     assert "6 synthetic queries: runs/alone/queries/queries.jsonl" in done.stderr
-    refused = curate(tmp_path, "pool", "--set", "pool.retrievers=[bm25]")
-    assert "have `curate queries` write some" in refused.stderr
+    with pytest.raises(DataError, match="have `curate queries` write some"):
+        step(tmp_path / "runs" / "alone", "pool", {"retrievers": ["bm25"]})
     paths = ["real.jsonl", "runs/alone/queries/queries.jsonl"]
     jsonl(tmp_path / "real.jsonl", [{"_id": name, "text": text, "source": "log"} for name, text in REAL.items()])
     grades = tmp_path / "grades.tsv"
-    asked = [(row["_id"], row["metadata"]["doc_id"]) for row in written(tmp_path / "runs" / "alone")]
-    good = {*asked[1:], ("r1", "d1")}
-    every = [(one, doc) for one in [*REAL, *(name for name, _ in asked)] for doc in CORPUS]
+    made = [(row["_id"], row["metadata"]["doc_id"]) for row in written(tmp_path / "runs" / "alone")]
+    good = {*made[1:], ("r1", "d1")}
+    every = [(one, doc) for one in [*REAL, *(name for name, _ in made)] for doc in CORPUS]
     grades_file(grades, [(*pair, "S" if pair in good else "D") for pair in every])
     replay: Settings = {"kind": "replay", "path": str(grades)}
     both = {
@@ -309,39 +312,12 @@ def test_from_a_corpus_to_a_marked_run(tmp_path: Path, serve: Callable[[Behaviou
     for name in ("mteb", "beir"):
         out = run / "export" / name
         sources = table(run / "export", name, "sources")
-        assert set(sources["query_id"]) == {query_id for query_id, _ in asked[1:]}
+        assert set(sources["query_id"]) == {query_id for query_id, _ in made[1:]}
         manifest = json.loads((out / "MANIFEST.json").read_text("utf-8"))
         assert manifest["synthetic"] == [{"writer": "gpt-1", "family": "gpt", "queries": 6, "of": 9, "kin": ["gpt-4o"]}]
-        checked = curate(tmp_path, "verify", str(out), "--recorded", f"gpt-4o={grades}", "--json")
-        assert json.loads(checked.stdout)["data"][0]["differences"] == [], checked.stdout
+    checked = curate(tmp_path, "verify", str(run / "export" / "mteb"), "--recorded", f"gpt-4o={grades}", "--json")
+    assert json.loads(checked.stdout)["data"][0]["differences"] == [], checked.stdout
     card = (run / "export" / "mteb" / "retrieval" / "README.md").read_text("utf-8")
     assert "6 of 9 queries were written by the model gpt-1 and are no user's" in card
     assert "gpt-4o are of the writer's family (gpt)" in card
     assert "9 个查询中有 6 个由模型 gpt-1 写成" in (run / "report.html").read_text("utf-8")
-
-
-def test_a_kill_and_a_second_try_pay_nothing_twice(tmp_path: Path, serve: Callable[[Behaviour], Vendor]) -> None:
-    server, killed_after = serve(honest), 48  # steps on disk; the stages before take fewer
-    jsonl(tmp_path / "corpus.jsonl", [{"_id": name, "text": text} for name, text in CORPUS.items()])
-    alone = {
-        "version": 1,
-        "name": "killed",
-        "judges": {name: {**each, "concurrency": 1} for name, each in judges(server).items()},
-        "diversify": {"enabled": False},
-        "ingest": {"corpus": {"path": "corpus.jsonl"}, "no_queries": "allow"},
-        "queries": {"generator": "g", "panel": ["a"], "wanted": 6, "length": 0.9},
-        "stages": ["ingest", "mask", "diversify", "queries"],
-    }
-    (tmp_path / "killed.yaml").write_text(json.dumps(alone), encoding="utf-8")
-    environment = {**os.environ, "CURATE_HOME": str(tmp_path / "home")}
-    killer, words = str(ROOT / "tests/support/killer.py"), ["run", "killed.yaml", "--yes"]
-    command = [sys.executable, killer, "after", str(killed_after), *words]
-    killed = subprocess.run(command, cwd=tmp_path, env=environment, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    assert 0 < len(server.calls) < 18, "killed in the midst of the stage"
-    done = curate(tmp_path, *words)
-    assert done.returncode == 0, done.stderr
-    asked = Counter(json.dumps(call.body, sort_keys=True) for call in server.calls)
-    assert max(asked.values()) == 1, "one call at a time, so none was in flight that the ledger lacks"
-    assert len(asked) == 18, "nine documents, nine filters"
-    assert len(written(tmp_path / "runs" / "killed")) == 6
