@@ -12,7 +12,7 @@ _MARK = re.compile(rf"{SYNTHETIC}(?::(?P<model>[^\s()][^()\n]{{0,150}}?)(?: \((?
 
 
 @dataclass(frozen=True)
-class Writer:
+class QueryAuthor:
     """The model that wrote a query, and its family; None where no family is known."""
 
     model: str
@@ -25,11 +25,11 @@ def marked(model: str, declared: str | None) -> str:
     return f"{SYNTHETIC}:{plain}" + (f" ({declared})" if declared and family(plain) != declared else "")
 
 
-def writer(source: object) -> Writer | None:
+def writer(source: object) -> QueryAuthor | None:
     """Return who wrote a query with this source; None for a query of people."""
     found = _MARK.fullmatch(source) if isinstance(source, str) else None
     if found is None:
         return None
     if found["model"] is None:
-        return Writer(UNKNOWN, None)
-    return Writer(found["model"], family(found["model"], found["family"]))
+        return QueryAuthor(UNKNOWN, None)
+    return QueryAuthor(found["model"], family(found["model"], found["family"]))

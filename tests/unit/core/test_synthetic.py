@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.core.synthetic import Writer, marked, writer
+from curate.core.synthetic import QueryAuthor, marked, writer
 
 
 def test_marks_name_the_writer_and_its_family() -> None:
     assert marked("gpt-4o", None) == marked("gpt-4o", "gpt") == "synthetic:gpt-4o"
-    assert writer("synthetic:gpt-4o") == Writer("gpt-4o", "gpt")
+    assert writer("synthetic:gpt-4o") == QueryAuthor("gpt-4o", "gpt")
     assert marked("house-model", "qwen") == "synthetic:house-model (qwen)"
-    assert writer("synthetic:house-model (qwen)") == Writer("house-model", "qwen")
-    assert writer("synthetic") == Writer("unknown", None)
+    assert writer("synthetic:house-model (qwen)") == QueryAuthor("house-model", "qwen")
+    assert writer("synthetic") == QueryAuthor("unknown", None)
 
 
 @pytest.mark.parametrize("source", ["", "log.jsonl", "synthetic.jsonl", "not synthetic:x", "synthetic:", None, 3, {}])
