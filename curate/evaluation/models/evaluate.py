@@ -80,7 +80,7 @@ def evaluate(
     asked = named(names, origin.definitions(run), order.device, progress, order.dtype, tell)
     new = tasks.in_folder(order.folder)
     old = [task for source in order.legacy for task in tasks.legacy(source)]
-    compared = comparison.prepared(order.compared, asked, [*new, *old])
+    compared = comparison.prepared(order.compared, asked, [*new, *old], order.dims)
     kinds = {task.kind.mteb.type for task in new}
     every = [*new, *(task for task in old if task.kind.mteb.type in kinds)]
     done = score_all(asked, every, order.dims, home() / "evaluations", tell, progress)
@@ -110,7 +110,7 @@ def evaluate(
     unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
     found["notes"] = [*_circular(models, new), *_notes(found, unmatched), *corrected.unread(reviews)]
     found["notes"] += [
-        *comparison.notes(compared, found),
+        *comparison.notes(compared, found, models),
         *(note for each in speeds.values() for note in passes.notes(each)),
         *done.notes,
     ]

@@ -11,11 +11,12 @@ from curate.evaluation.models import loading
 from curate.evaluation.models.batches import out_of_memory
 from curate.evaluation.models.mteb_models import EvaluatedModel
 from curate.evaluation.models.mteb_results import KeptResult
-from curate.evaluation.models.precision import PrecisionCheck, Rows, compared, sampled_rows
+from curate.evaluation.models.precision import Rows, compared, sampled_rows
 from curate.evaluation.models.scoring import Scored, kept_result, scored, scored_before
 from curate.evaluation.models.tasks import EvaluationTask, Foreign
 from curate.evaluation.models.text_inputs import ROLES
 from curate.evaluation.speed import machine
+from curate.retrieval.vectors.precision import PrecisionCheck
 
 Tell = Callable[[str], None]
 

@@ -17,10 +17,10 @@ from curate.evaluation.models import mteb_results
 from curate.evaluation.models.loading import precisions
 from curate.evaluation.models.mteb_models import EvaluatedModel
 from curate.evaluation.models.perquery import READINGS
-from curate.evaluation.models.precision import PrecisionCheck
 from curate.evaluation.models.scorers import Scorer, Values
 from curate.evaluation.models.tasks import EvaluationTask, imported
 from curate.evaluation.speed import machine
+from curate.retrieval.vectors.precision import PrecisionCheck
 from curate.system.files import read_json, write_json
 
 VERSION = 3

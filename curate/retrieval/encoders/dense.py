@@ -2,8 +2,7 @@
 
 import hashlib
 import os
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +16,7 @@ from curate.core.config import Json, Section, digest
 from curate.core.errors import ConfigError
 from curate.core.protocols import Vectors
 from curate.core.records import Role
+from curate.retrieval.encoders.hub import commit, first_line, unreachable
 from curate.retrieval.similarity.exact_search import unit
 from curate.system.egress import Egress
 from curate.system.extras import require
@@ -29,8 +29,6 @@ CPU = Path("/proc/cpuinfo")
 """Where Linux says what the processor can do."""
 PIECES, PIECE = 64, 1 << 14
 """Pieces of a file that tell it from others, and their bytes; up to a megabyte that is the whole file."""
-HUB_S = 5.0
-"""Seconds within which the hub has to answer before a model is loaded from it."""
 
 
 class Config(Section):
@@ -72,7 +70,7 @@ class DenseEncoder:
         if config.model.startswith(("/", ".", "~")) and not _folder(config.model).is_dir():
             raise self._wrong("model", "there is no such folder")
         folder = _folder(config.model)
-        self._commit = None if folder.is_dir() else _commit(config.model, config.revision)
+        self._commit = None if folder.is_dir() else commit(config.model, config.revision)
         left_out = {"device", "batch_size", "trust_remote_code"} | ({"model"} if folder.is_dir() else set())
         self.dtype = _precision(config)
         settings = {**config.model_dump(exclude=left_out), "dtype": self.dtype}
@@ -117,6 +115,25 @@ class DenseEncoder:
             )
         return unit(rows)  # by us and in float32: half precision leaves lengths 0.5 % off
 
+    def float32_rows(self, role: Role) -> Callable[[Sequence[str]], Vectors] | None:
+        """Return what encodes texts of a role by a copy in float32; None if this encoder is in float32 itself."""
+        return None if self.dtype == "float32" else lambda texts: self._float32_rows(texts, role)
+
+    def _float32_rows(self, texts: Sequence[str], role: Role) -> Vectors:
+        """Return rows by a copy that is gone afterwards; on the processor where the GPU is too small for it."""
+        import torch
+
+        first = self._devices()[0]
+        try:
+            return self._in_float32(first).encode(texts, role)
+        except torch.OutOfMemoryError:
+            if first in (None, "cpu"):
+                raise
+        return self._in_float32("cpu").encode(texts, role)
+
+    def _in_float32(self, device: str | None) -> "DenseEncoder":
+        return DenseEncoder(self.name, self.config.model_copy(update={"dtype": "float32", "device": device}))
+
     @contextmanager
     def borrowed(self) -> "Iterator[SentenceTransformer]":
         """Lend a model to one thread at a time."""
@@ -159,7 +176,7 @@ class DenseEncoder:
                 model_kwargs={"dtype": self.dtype},
             )
         except Exception as error:  # broken weights end in an error of the library that reads them
-            raise self._wrong("model", _first_line(error)) from error
+            raise self._wrong("model", first_line(error)) from error
         if config.max_length is not None and not limit_length(model, config.max_length):
             raise ConfigError(
                 f"encoders.{self.name}.max_length: {config.max_length} cannot be set, as no side of {config.model} has "
@@ -173,7 +190,7 @@ class DenseEncoder:
         try:
             torch.zeros(1, device=self.config.device)
         except (RuntimeError, AssertionError) as error:  # torch raises both for a device that is not there
-            raise self._wrong("device", _first_line(error)) from error
+            raise self._wrong("device", first_line(error)) from error
 
     def _wrong(self, setting: str, why: str) -> ConfigError:
         remedy = {
@@ -225,45 +242,6 @@ def _folder(model: str) -> Path:
     return Path(model).expanduser()
 
 
-def _commit(model: str, revision: str | None) -> str | None:
-    """Return the commit that a name on the hub stands for: the one in the cache, else the newest.
-
-    A file of a few hundred bytes is fetched if none of the model is there yet. None if the hub cannot be asked.
-    """
-    from huggingface_hub import hf_hub_download, try_to_load_from_cache
-
-    if revision is not None and re.fullmatch(r"[0-9a-f]{40}", revision):
-        return revision
-    name = _on_the_hub(model)
-    try:
-        cached = try_to_load_from_cache(name, "config.json", revision=revision)
-        path = cached if isinstance(cached, str) else hf_hub_download(name, "config.json", revision=revision)
-    except (OSError, ValueError):  # no network, no such model: loading it says which
-        return None
-    return Path(path).parent.name
-
-
-def unreachable(model: str, revision: str | None) -> str | None:
-    """Return why a model of the hub cannot be loaded here: it is not in the cache, and the hub does not answer.
-
-    One request, for the hub's library tries again for minutes per file.
-    """
-    from huggingface_hub import constants, get_session, try_to_load_from_cache
-
-    if isinstance(try_to_load_from_cache(_on_the_hub(model), "config.json", revision=revision), str):
-        return None
-    try:
-        get_session().head(constants.ENDPOINT, timeout=HUB_S)
-    except Exception as error:  # noqa: BLE001 - the errors are those of the hub's HTTP library, which changes
-        found = f"{constants.ENDPOINT} cannot be reached: {_first_line(error)}"
-        return f"it is not in the cache of this machine and cannot be downloaded here, for {found}"
-    return None
-
-
-def _on_the_hub(model: str) -> str:
-    return model if "/" in model else f"sentence-transformers/{model}"  # as the library does
-
-
 def _files(folder: Path) -> Json:
     """Return path and digest of every file of a model's folder that is not hidden; a copy elsewhere gives the same."""
     paths = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
@@ -283,7 +261,3 @@ def _digest(path: Path) -> str:
             stream.seek(max(piece * PIECE, piece * (size - PIECE) // (PIECES - 1)))  # the last one ends with the file
             found.update(stream.read(PIECE))
     return found.hexdigest()
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

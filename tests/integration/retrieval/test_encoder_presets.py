@@ -10,7 +10,8 @@ from curate.cli.completing import retrievers
 from curate.core.config import Settings, check
 from curate.core.errors import ConfigError
 from curate.formats.exporters.contributors import parts
-from curate.retrieval.encoders.dense import Config, unreachable
+from curate.retrieval.encoders.dense import Config
+from curate.retrieval.encoders.hub import unreachable
 from curate.retrieval.encoders.presets import encoder_presets, with_presets
 from curate.runs.pipeline import Pipeline, find
 from curate.runs.run import Run
@@ -99,6 +100,13 @@ def test_a_hub_that_does_not_answer_is_asked_once(tmp_path: Path, monkeypatch: p
     why = unreachable("org/model", None)
     assert why
     assert "cannot be downloaded here, for http://127.0.0.1:9 cannot be reached" in why
+    for name in ("modules.json", "config.json"):
+        cached = tmp_path / f"models--org--{name.removesuffix('.json')}"
+        (cached / "refs").mkdir(parents=True)
+        (cached / "refs/main").write_text("c0", encoding="utf-8")
+        (cached / "snapshots/c0").mkdir(parents=True)
+        (cached / "snapshots/c0" / name).write_text("{}", encoding="utf-8")
+        assert unreachable(f"org/{name.removesuffix('.json')}", None) is None, "what is cached needs no hub"
 
 
 def test_the_papers_pipeline_pools_by_the_papers_names(tmp_path: Path) -> None:
