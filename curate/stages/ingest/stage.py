@@ -16,7 +16,7 @@ from typing import Literal
 
 import polars as pl
 
-from curate.core import records, synthetic
+from curate.core import records
 from curate.core.config import Json
 from curate.core.duplicates import Firsts, follow_aliases, follow_qrels
 from curate.core.errors import ConfigError, DataError
@@ -24,23 +24,12 @@ from curate.core.progress import StepLabel
 from curate.core.sampling import shuffled
 from curate.formats.readers import Problem, Row, Source, Table
 from curate.formats.readers.file import BINARY, File
-from curate.formats.readers.items import (
-    Item,
-    LabelledPair,
-    Names,
-    check_header,
-    item,
-    pair,
-    plain,
-    reached,
-    shown,
-    wanted,
-)
+from curate.formats.readers.items import Item, LabelledPair, check_header, item, pair, plain, shown, wanted
 from curate.formats.readers.language import spoken
 from curate.formats.readers.settings import Sources, sources
 from curate.formats.readers.text import FIX
 from curate.stages.context import Context, Report, Stage
-from curate.stages.ingest import labels, scores
+from curate.stages.ingest import labels, marks, scores
 from curate.stages.ingest.config import Config
 from curate.stages.ingest.html import HtmlTexts
 from curate.system import files
@@ -48,8 +37,6 @@ from curate.system import files
 LISTED = 10
 """Problems of one file that are shown together."""
 _EVERY = 2_000
-MARK: Names = {"source": ("source", "metadata.source")}
-"""Where the row of a query may say that a model wrote it."""
 
 
 def _any(_name: str) -> bool:
@@ -106,7 +93,7 @@ class _Reading:
                 if merging and firsts.names[number] != kept.id:
                     seen.merged[kept.id] = firsts.names[number]
                     continue
-                writer.add(_row(table, kept, _written(table, row) or source.name))
+                writer.add(_row(table, kept, marks.source(table, row, source.name)))
                 classes.add({"table": table, "id": kept.id, "class": number})
                 seen.kept += 1
         if seen.kept == 0 and self.sources.tables[table]:
@@ -183,11 +170,11 @@ class _Reading:
 
     def _rows(self, table: Table) -> Iterator[tuple[Source, Row | Problem]]:
         """Yield the rows of a table's sources; at the end of each, raise what was wrong in it."""
-        names, more = self.config.names(table), MARK if table == "queries" else {}
+        names = self.config.names(table)
         for source in self.sources.tables[table]:
             check_header(source, table, names)
             size, label = source.size(), StepLabel(f"reading {table}", _unit(source))
-            for number, row in enumerate(source.rows(wanted({**names, **more}))):
+            for number, row in enumerate(source.rows(wanted({**names, **marks.columns(table)}))):
                 if isinstance(row, Row) and number % _EVERY == 0:
                     self.context.progress(label, size, min(row.at, size - 1))
                 yield source, row
@@ -258,14 +245,6 @@ def _aliases(reading: _Reading) -> pl.DataFrame:
     none = files.frame("aliases")
     tables = (("corpus", reading.corpus), ("queries", reading.queries))
     return pl.concat([follow_aliases(none, table, texts.merged) for table, texts in tables])
-
-
-def _written(table: Table, row: Row | Problem) -> str:
-    """Return the mark of a query that a model wrote, as its row has it; empty for a query of people or a document."""
-    if table != "queries" or isinstance(row, Problem):
-        return ""
-    values = (value for name in MARK["source"] for value in reached(row.values, name))
-    return next((value for value in values if isinstance(value, str) and synthetic.writer(value)), "")
 
 
 def _row(table: Table, found: Item, source: str) -> dict[str, str]:
