@@ -1,7 +1,7 @@
 """Scores on synthetic and on real queries apart, and how far both put the models in one order.
 
-Which queries a model wrote stands in `sources.parquet` beside the tasks of an export. The rank correlation is Kendall's
-tau-b over the models; its interval resamples the queries of either side, the models stay.
+Which queries a model wrote stands in `sources.parquet` beside the tasks of an export. The orders are compared by
+Kendall's tau-b and by tau_AP; the interval of tau-b resamples the queries of either side, the models stay.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,19 +14,18 @@ from curate.core.config import Json
 from curate.evaluation.models.board import Board
 from curate.evaluation.models.page_tables import ranged, table
 from curate.stages.facts.synthetic_queries import TABLE
-from curate.stats.bootstrap import FEW, from_replicates
-from curate.stats.rank_correlation import kendall
-from curate.stats.replicated import Replicated, figures, replicas
+from curate.stats.bootstrap import DIGITS, FEW, from_replicates
+from curate.stats.rank_correlation import kendall, tau_ap
+from curate.stats.replicated import replicas
+from curate.stats.tally import Floats
 
 REAL, SYNTHETIC = "real", "synthetic"
 Figures = Mapping[str, Any]
 
 
 def apart(board: Board, seed: int) -> dict[str, Json] | None:
-    """Return the scores by source of the queries, and tau-b of both orders; None where no query is synthetic."""
-    written = _written(board)
-    if not written or not board.task.scorer.single:
-        return None
+    """Return the scores by source of the queries, and how alike both order the models; None without synthetic ones."""
+    written = _written(board) if board.task.scorer.single else frozenset()
     queries = board.scored[0].queries
     places = {
         REAL: [at for at, name in enumerate(queries) if name not in written],
@@ -34,18 +33,18 @@ def apart(board: Board, seed: int) -> dict[str, Json] | None:
     }
     if not places[SYNTHETIC]:
         return None
-    sides = {side: _scorers(board, some) for side, some in places.items() if some}
-    shown = {side: figures(scorers, len(places[side]), seed, board.replicates) for side, scorers in sides.items()}
+    sides = {side: _scores(board, some, seed + salt) for salt, (side, some) in enumerate(places.items()) if some}
+    figures = {
+        side: [from_replicates(*each, len(places[side])).shown() for each in zip(points.tolist(), drawn.T, strict=True)]
+        for side, (points, drawn) in sides.items()
+    }
     return {
         "queries": {side: len(some) for side, some in places.items()},
         "scores": [
-            {
-                "model": each.model,
-                **{side: shown[side][at].shown() if side in shown else None for side in (REAL, SYNTHETIC)},
-            }
+            {"model": each.model, **{side: figures[side][at] if side in figures else None for side in places}}
             for at, each in enumerate(board.scored)
         ],
-        "tau_b": _order(sides, places, board.replicates, seed),
+        "order": _order([each.model for each in board.scored], sides, min(map(len, places.values()))),
     }
 
 
@@ -55,34 +54,32 @@ def _written(board: Board) -> frozenset[str]:
     return frozenset(pl.read_parquet(path)["query_id"]) if path is not None and path.is_file() else frozenset()
 
 
-def _scorers(board: Board, places: Sequence[int]) -> list[Replicated]:
-    """Return what scores each model on resampled queries out of some of them."""
-    found = []
-    for each in board.scored:
-        values = {reading: [column[at] for at in places] for reading, column in each.values.items()}
-        found.append(board.task.scorer.score(values, board.lead))
-    return found
+def _scores(board: Board, places: Sequence[int], seed: int) -> tuple[Floats, Floats]:
+    """Return the score of each model on some of the queries, and on resamples of them, one row per resample."""
+    several = [
+        board.task.scorer.score(
+            {reading: [column[at] for at in places] for reading, column in each.values.items()}, board.lead
+        )
+        for each in board.scored
+    ]
+    points = np.array([float(score(np.ones((1, len(places))))[0]) for score in several])
+    return points, replicas(several, len(places), seed, board.replicates)
 
 
-def _order(
-    sides: Mapping[str, Sequence[Replicated]], places: Mapping[str, Sequence[int]], replicates: int, seed: int
-) -> dict[str, Json] | None:
-    """Return tau-b of the orders by real and by synthetic queries; None without both, or where it is not defined."""
+def _order(models: Sequence[str], sides: Mapping[str, tuple[Floats, Floats]], fewest: int) -> dict[str, Json] | None:
+    """Return tau-b and tau_AP of the orders by real and by synthetic queries; None where tau-b is not defined."""
     if len(sides) < 2:
         return None
-    points = [
-        np.array([float(score(np.ones((1, len(places[side]))))[0]) for score in scorers])
-        for side, scorers in sides.items()
-    ]
-    drawn = [
-        replicas(scorers, len(places[side]), seed + salt, replicates)
-        for salt, (side, scorers) in enumerate(sides.items())
-    ]
-    value = float(kendall(points[0], points[1]))
+    (real, real_drawn), (synthetic, synthetic_drawn) = sides[REAL], sides[SYNTHETIC]
+    value = float(kendall(real, synthetic))
     if np.isnan(value):
         return None
-    fewest = min(len(some) for some in places.values())
-    return {**from_replicates(value, kendall(drawn[0], drawn[1]), fewest).shown(), "models": len(points[0])}
+    above = tau_ap(*(dict(zip(models, points.tolist(), strict=True)) for points in (real, synthetic)))
+    return {
+        "tau_b": from_replicates(value, kendall(real_drawn, synthetic_drawn), fewest).shown(),
+        "tau_ap": None if above is None else round(above, DIGITS),
+        "models": len(models),
+    }
 
 
 def section(task: Figures) -> Iterator[str]:
@@ -90,7 +87,7 @@ def section(task: Figures) -> Iterator[str]:
     found = task.get("sources")
     if not found:
         return
-    counts, tau = found["queries"], found["tau_b"]
+    counts, order = found["queries"], found["order"]
     yield "\n### Synthetic and real queries\n"
     yield f"{counts[SYNTHETIC]:,} queries were written by a model, {counts[REAL]:,} were not.\n"
     yield table(
@@ -103,8 +100,12 @@ def section(task: Figures) -> Iterator[str]:
             for each in found["scores"]
         ]
     )
-    if tau:
-        yield f"\nThe orders of the {tau['models']} models agree by Kendall's tau-b {ranged(tau, 1)}."
+    if order:
+        yield f"\nHow alike both order the models (1: alike, -1: reversed): {_alike(order)}."
+
+
+def _alike(order: Figures) -> str:
+    return f"tau-b of {order['models']} models {ranged(order['tau_b'], 1)}, tau_AP {order['tau_ap']:.2f}"
 
 
 def notes(tasks: Sequence[Figures]) -> Iterator[str]:
@@ -112,12 +113,12 @@ def notes(tasks: Sequence[Figures]) -> Iterator[str]:
     for task in tasks:
         if not (found := task.get("sources")):
             continue
-        counts, tau = found["queries"], found["tau_b"]
+        counts, order = found["queries"], found["order"]
         name, some = task["name"], f"{counts[SYNTHETIC]:,} of {sum(counts.values()):,} queries are synthetic"
         if not counts[REAL]:
             yield f"{name}: all queries are synthetic; nothing shows that real ones put the models in the same order"
-        elif tau is None:
-            yield f"{name}: {some}; the orders of the models by either kind are not compared, for they are not defined"
+        elif order is None:
+            yield f"{name}: {some}; real or synthetic ones do not tell the models apart, so no orders are compared"
         else:
             few = f"; under {FEW} of one kind, so the interval is too narrow" if min(counts.values()) < FEW else ""
-            yield f"{name}: {some}; tau-b of the orders by real and by synthetic ones {ranged(tau, 1)}{few}"
+            yield f"{name}: {some}; orders by real and by synthetic ones: {_alike(order)}{few}"

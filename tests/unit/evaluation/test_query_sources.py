@@ -14,6 +14,7 @@ from curate.evaluation.models.board import Board
 from curate.evaluation.models.scorers import RetrievalScorer
 from curate.evaluation.models.scoring import Scored
 from curate.stages.facts import synthetic_queries
+from curate.stats.rank_correlation import tau_ap
 from curate.system.files import frame
 
 MODELS = 5
@@ -44,20 +45,23 @@ def test_scores_and_orders_by_source(tmp_path: Path) -> None:
     ]
     shown = [[row[side]["value"] for side in ("real", "synthetic")] for row in found["scores"]]
     assert np.allclose(shown, by_hand, atol=1e-4)
-    assert found["tau_b"]["value"] == pytest.approx(kendalltau(*zip(*by_hand, strict=True)).statistic, abs=1e-4)
-    assert found["tau_b"]["low"] <= found["tau_b"]["value"] <= found["tau_b"]["high"]
-    assert found["tau_b"]["models"] == MODELS
+    tau = found["order"]["tau_b"]
+    assert tau["value"] == pytest.approx(kendalltau(*zip(*by_hand, strict=True)).statistic, abs=1e-4)
+    assert tau["low"] <= tau["value"] <= tau["high"]
+    assert found["order"]["models"] == MODELS
+    real, synthetic = ({str(n): row[side] for n, row in enumerate(by_hand)} for side in (0, 1))
+    assert found["order"]["tau_ap"] == pytest.approx(tau_ap(real, synthetic), abs=1e-4)
     [note] = query_sources.notes([{"name": "small", "sources": found}])
-    assert note.startswith("small: 25 of 60 queries are synthetic; tau-b of the orders by real and by synthetic ones")
+    assert note.startswith("small: 25 of 60 queries are synthetic; orders by real and by synthetic ones: tau-b of 5 ")
     assert "the interval is too narrow" in note
     page = "\n".join(query_sources.section({"sources": found}))
     assert "| m4 |" in page
-    assert "tau-b" in page
+    assert "tau_AP" in page
 
 
 def test_synthetic_queries_alone_are_compared_with_nothing(tmp_path: Path) -> None:
     found: Any = query_sources.apart(board(tmp_path, 60), 7)
-    assert found["tau_b"] is None
+    assert found["order"] is None
     assert found["scores"][0]["real"] is None
     [note] = query_sources.notes([{"name": "small", "sources": found}])
     assert "all queries are synthetic" in note
