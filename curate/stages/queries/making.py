@@ -17,7 +17,7 @@ from curate.stages.queries.rules import QueryRules
 from curate.stages.queries.writing import QueryWriter, WrittenQuery
 
 PURPOSE = "queries"
-KEPT, NOT_DRAWN = "kept", "not drawn when lengths were matched"
+KEPT, BEYOND = "kept", "beyond the number of queries wanted"
 UNASKED = "a filter gave no answer"
 
 
@@ -71,9 +71,7 @@ def make(config: Config, context: Context, drawn: DrawnTexts, desk: QuestionClie
     fates = {name: fate(votes.get(name, {})) for name in there}
     chosen = matched({name: len(each.text) for name, each in there.items() if fates[name] == KEPT}, drawn, config)
     queries = [
-        FilteredQuery(
-            each, votes.get(name, {}), NOT_DRAWN if fates[name] == KEPT and name not in chosen else fates[name]
-        )
+        FilteredQuery(each, votes.get(name, {}), BEYOND if fates[name] == KEPT and name not in chosen else fates[name])
         for name, each in there.items()
     ]
     return QueriesResult(drawn, writer, queries, writer.failed + failed)

@@ -29,6 +29,8 @@ LANGUAGES = ("zh", "en")
 LAYOUT = 1
 """Raised when markers or the reply's schema change: they are sent, so they are part of a prompt's digest."""
 ANSWER_TOKENS = 400
+PER_CHARACTER = 3
+"""Tokens of a reply per character that is asked for, where these are more."""
 
 
 class QueryPrompt(PromptTemplate):
@@ -71,7 +73,8 @@ class QueryPrompt(PromptTemplate):
             "length": str(length),
             "broken": "\n".join(self.broken[rule].strip() for rule in broken),
         }
-        return Request(self.turns(values), ANSWER_TOKENS + thinking_tokens, json_object({KEY: {"type": "string"}}))
+        most = max(ANSWER_TOKENS, PER_CHARACTER * length) + thinking_tokens
+        return Request(self.turns(values), most, json_object({KEY: {"type": "string"}}))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class QueryRules:
 
     config: Config
     language: str
-    """Of the script that queries are in; `OTHER` for all scripts that are not told apart."""
+    """Of the script that queries are in; `OTHER` for all that are not told apart. Japanese may be kanji alone."""
     looker: Masker | None
     """Finds personal data; None where masking is off."""
     taken: set[str] = field(default_factory=set)
@@ -61,7 +61,7 @@ class QueryRules:
         checks: Mapping[QueryRule, Callable[[], bool]] = {
             "empty": lambda: not any(map(str.isalnum, query)),
             "length": lambda: self._far(len(query), document.length),
-            "language": lambda: language([query]) != self.language,
+            "language": lambda: language([query]) not in {self.language, "zh" if self.language == "ja" else ""},
             "copied": lambda: longest_run(query, document.text) > self.config.copied,
             "duplicate": lambda: plain in self.taken,
             "personal": lambda: self._personal(query),

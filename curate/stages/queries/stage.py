@@ -88,6 +88,10 @@ def _digests(context: Context) -> dict[str, Json]:
 
 
 def _notes(config: Config, context: Context, made: QueriesResult) -> list[str]:
+    if not made.kept:
+        return [
+            "no synthetic query is kept; `curate show dropped` has the reason per document, and queries.jsonl is empty"
+        ]
     place = context.run / "queries" / FILE
     after = "name the file in ingest.queries.path of another pipeline, behind that of real queries if there are some"
     notes = [f"{len(made.kept):,} synthetic queries: {place}; {after}"]

@@ -161,6 +161,15 @@ def test_nonsense_is_asked_again_then_dropped_with_its_reason(run: Path, serve: 
     assert len(long[1]) > len(long[0]), "the second time with what was wrong"
 
 
+def test_a_query_is_written_once(run: Path, serve: Callable[[Behaviour], Vendor]) -> None:
+    """Every document gets the same query: one is kept, the others are asked for again and given up."""
+    server = serve(lambda call: vote("good") if "passage" in call.passages else query("我该怎么办呢"))
+    report = make(run, server, again=1)
+    assert [row["text"] for row in written(run)] == ["我该怎么办呢"]
+    assert report.facts["dropped"] == {WHY["duplicate"]: 11}
+    assert len(server.calls) == 12 + 11 + 1
+
+
 def test_what_a_filter_objects_to_is_no_query(run: Path, serve: Callable[[Behaviour], Vendor]) -> None:
     fates = {"贫血": "unanswered", "湿疹": "unnatural", "肺炎": "copied"}
 
