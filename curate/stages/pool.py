@@ -53,6 +53,11 @@ def pool(rankings: pl.DataFrame, size: int, method: Method) -> pl.DataFrame:
 def run(config: Config, context: Context) -> Report:
     """Ask every retriever and choose the pools."""
     queries = [Query(*row) for row in context.read("diversify", "queries").select("query_id", "text").iter_rows()]
+    if not queries:
+        raise DataError(
+            "pool: found no query; have `curate queries` write some, and name its queries.jsonl in ingest.queries.path "
+            "of another pipeline"
+        )
     corpus = TableCorpus(context.folder("diversify"))
     ids = known_ids(context, corpus)
     before = ParentVersion.load(context.run)

@@ -13,7 +13,17 @@ from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.models import circular, comparison, corrected, figures, mteb_results, origin, page, tasks
+from curate.evaluation.models import (
+    circular,
+    comparison,
+    corrected,
+    figures,
+    mteb_results,
+    origin,
+    page,
+    query_sources,
+    tasks,
+)
 from curate.evaluation.models.board import Board
 from curate.evaluation.models.floors import floors
 from curate.evaluation.models.leads import lead
@@ -180,6 +190,7 @@ def _notes(found: dict[str, Any], unmatched: Sequence[str]) -> list[str]:
     notes += circular.notes(found["families"])
     notes += [each for task in found["tasks"] for each in _not_above(task)]
     notes += [each for task in found["tasks"] for each in corrected.warnings(task["name"], task["levels"])]
+    notes += query_sources.notes(found["tasks"])
     notes += [
         f"{task['name']}: {task['queries']} {task['unit']}, under {FEW}: these intervals are too narrow"
         for task in found["tasks"]
