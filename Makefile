@@ -42,7 +42,7 @@ fix: $(VENV)/.dev
 $(VENV)/bin/python:
 	$(shell command -v $(PYTHON) || command -v python3) -m venv $(VENV)
 
-$(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml curate/__init__.py constraints.txt
 	$(PIP) --editable '.[offline]'
 	touch $@
 

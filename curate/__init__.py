@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from curate.runs.run import Run
     from curate.stats.agreement import Agreement, measure
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _NAMES = {
     "api.agreeing": "AgreementResult agree",

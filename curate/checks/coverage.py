@@ -104,7 +104,7 @@ def leave_out(systems: Rankings, relevant: Relevant, found: pl.DataFrame, retrie
     left = {query: documents for query, documents in rest.items() if documents}
     names = list(systems)
     before, after = scores(systems, relevant, left), scores(systems, left, left)
-    figures = _compared(before, after, seed)
+    figures = compared(before, after, seed)
     count = len(names)
     return LeftOut(
         retriever=retriever,
@@ -126,8 +126,11 @@ def scores(systems: Rankings, relevant: Relevant, queries: Relevant) -> Floats:
     ).reshape(len(queries), len(systems))
 
 
-def _compared(before: Floats, after: Floats, seed: int) -> list[Figure]:
-    """Return every system's mean with, without, and their difference, and tau-b at the end."""
+def compared(before: Floats, after: Floats, seed: int) -> list[Figure]:
+    """Return every system's mean before, after, and their difference, and tau-b of the two orders at the end.
+
+    Scores have the shape (queries, systems), the same queries on both sides; intervals resample queries.
+    """
     count = before.shape[1]
     sums = np.column_stack([np.ones(len(before)), before, after])
 

@@ -14,8 +14,10 @@ from curate.stages.context import Context, home
 from curate.stages.train_set import splits
 from curate.stages.train_set.config import Leaks
 from curate.stages.train_set.stage import compare, counts
-from curate.system.files import write_table
+from curate.system.files import write_json, write_table
 
+COMPARED = "leaks.json"
+"""Digests of the tables that were compared, beside the table of leaks."""
 NAMED = 20
 """Leaks that are listed, the nearest first; the table has all of them."""
 
@@ -43,6 +45,7 @@ def check(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         write_table(out, "leaks", found)
+        write_json(out / COMPARED, {"train": splits.digests(train), "test": splits.digests(test)})
     worst = found.filter("removed").sort("similarity", "query_id", descending=[True, False]).head(NAMED)
     return {
         "train_queries": len(one.queries),

@@ -16,6 +16,11 @@ from curate.stages.pool import known_ids
 from curate.system.corpus import TableCorpus
 
 
+def system_name(path: Path) -> str:
+    """Return what the system of a run file is called."""
+    return f"file {path.stem}"
+
+
 def rankings(
     context: Context, files: Sequence[Path], subset: str | None = None, split: str | None = None
 ) -> pl.DataFrame:
@@ -33,7 +38,7 @@ def rankings(
         queries = [Query(*row) for row in context.read("diversify", "queries").select("query_id", "text").iter_rows()]
         for path in files:
             system = runfile.RunFile(
-                f"file {path.stem}", runfile.Config(path=path, subset=subset, split=split), kit(context)
+                system_name(path), runfile.Config(path=path, subset=subset, split=split), kit(context)
             )
             parts += ranked(system, corpus, queries, unjudged.DEEPEST, ids, context.progress)
     return pl.concat(parts)

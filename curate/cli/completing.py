@@ -50,9 +50,10 @@ def judges(incomplete: str) -> list[str]:
 def retrievers(incomplete: str) -> list[str]:
     """Return what was typed with every retriever behind its last comma; an encoder's name is one."""
     from curate.retrieval.encoders import ENCODERS
+    from curate.retrieval.encoders.presets import encoder_presets
     from curate.retrieval.retrievers import RETRIEVERS
 
-    return _listed(incomplete, [*RETRIEVERS.names(), *ENCODERS.names()])
+    return _listed(incomplete, [*RETRIEVERS.names(), *ENCODERS.names(), *encoder_presets()])
 
 
 def settings(incomplete: str) -> list[str]:

@@ -9,7 +9,7 @@ import typer
 from curate.cli import completing
 from curate.cli.envelope import answer
 from curate.cli.options import AsJson
-from curate.cli.running import open_run
+from curate.cli.running import open_run, run_folder
 from curate.cli.tables import as_table
 
 
@@ -18,16 +18,22 @@ def ready(
         Path | None,
         typer.Argument(help="Run folder; default: the newest run.", autocompletion=completing.runs),
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder to write a pull request to mteb into: its text, tasks, statistics and results."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Go through the checklist of a benchmark that is to be published; nothing is sent or scored.
 
-    Exit code 0 only if every point is ok; each open point names the command to type.
+    Exit code 0 only if every point is ok; each open point names the command to type. --out writes the folder all the
+    same, and its text says what is open.
     """
     from curate.core.errors import CheckFailed
     from curate.evaluation.publish.checklist import checklist
 
-    found = checklist(open_run(None, run))
+    folder = run_folder(run, "give the run: an export does not hold who judged, read and compared what is in it")
+    found = checklist(open_run(None, folder), out)
     open_points = found["not_ok"] + found["not_measured"]
     said = f"{found['run']} is not ready: {open_points} of {len(found['points'])} points are open"
     answer(found, _lines(found), as_json=as_json, failed=CheckFailed(said) if open_points else None)
@@ -38,5 +44,9 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     for each in found["points"]:
         if each["next"]:
             yield f"{each['name']}: {each['found']}\n  next: {each['next']}"
+    for each in found["edited"]:
+        yield f"{found['folder']}/{each}: somebody edited it, so it was left; the new one lies beside it, named .new"
+    if found["folder"]:
+        yield f"for the pull request: {found['folder']}, {len(found['files'])} files; begin with PULL_REQUEST.md"
     if found["ready"]:
         yield f"{found['run']} is ready to be published"

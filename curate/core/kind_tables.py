@@ -48,6 +48,17 @@ KIND_TABLES: Mapping[str, Columns] = {
         "verdict": _TEXT,
         "votes": _ANSWERS,
     },
+    "synthetic": {
+        "query_id": _TEXT,
+        "text": _TEXT,
+        "source": _TEXT,
+        "doc_id": _TEXT,
+        "asked_length": pl.Int32,
+        "copied": pl.Float64,
+        "attempt": pl.Int32,
+        "outcome": _TEXT,
+        "answers": _ANSWERS,
+    },
     "originals": {
         "query_id": _TEXT,
         "text": _TEXT,

@@ -103,6 +103,7 @@ _VERDICTS: Columns = {"query_id": _TEXT, "doc_id": _TEXT, "verdict": _TEXT, "vot
 
 TABLES: Mapping[str, Columns] = {
     "queries": {"query_id": _TEXT, "text": _TEXT, "source": _TEXT},
+    "sources": {"query_id": _TEXT, "source": _TEXT},
     "corpus": {"doc_id": _TEXT, "title": _TEXT, "text": _TEXT, "source": _TEXT},
     "qrels": {"query_id": _TEXT, "doc_id": _TEXT, "score": pl.Int32},
     "aliases": {"table": _TEXT, "old_id": _TEXT, "kept_id": _TEXT},

@@ -22,7 +22,9 @@ def lead_rows(lead: Figures, words: Words) -> list[LeadRow]:
     """Return what `review.lead.lead` found, in `words`, those of the report in a language."""
     own = words["lead"]
     rule = own["rules"].get(lead["policy"], lead["policy"])
+    wrote = lead.get("synthetic")
     rows = {
+        **({own["synthetic"]: _synthetic(wrote, own)} if wrote else {}),
         own["worth"]: _worth(lead, words),
         own["kappa"]: _kappa(lead, own, words),
         own["cost"].format(rule): _cost(lead, own, words),
@@ -30,6 +32,14 @@ def lead_rows(lead: Figures, words: Words) -> list[LeadRow]:
         own["circular"]: _circular(lead["circular"], own),
     }
     return [LeadRow(title, list(lines)) for title, lines in rows.items()]
+
+
+def _synthetic(writers: Sequence[Figures], own: Words) -> Iterator[str]:
+    for each in writers:
+        yield own["wrote"].format(each["queries"], each["of"], each["writer"])
+        if each["kin"]:
+            yield own["kin"].format(each["family"], own["comma"].join(each["kin"]))
+    yield own["apart"]
 
 
 def _worth(lead: Figures, words: Words) -> Iterator[str]:

@@ -7,6 +7,7 @@ The ledger holds the ratings of all earlier pairs, so judges are asked about the
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 from curate import stages
 from curate.core.config import Json, digest
-from curate.core.errors import ConfigError, UserError
+from curate.core.errors import ConfigError, DataError, UserError
 from curate.runs.foreign_files import run_id
 from curate.runs.pipeline import Pipeline
 from curate.runs.run import Run
@@ -83,10 +84,21 @@ def extend(before: Run, order: ExtendOrder) -> tuple[Path, dict[str, Any]]:
         _place(before, order, folder)
     child = _child(before, order, folder)
     names = [name for name in child.pipeline.head.stages if stages.KNOWN.index(name) >= stages.KNOWN.index("pool")]
-    with newest_when_done(folder):
+    with newest_when_done(folder), _gone_without_pool(folder):
         child.execute(names)
     facts: dict[str, Any] = read_json(folder / "export" / "stage.json")["report"]["facts"]["grown"]
     return folder, facts
+
+
+@contextmanager
+def _gone_without_pool(folder: Path) -> Iterator[None]:
+    """Remove the new run if its pool fails, which a mended run file could not go on with: nothing is asked by then."""
+    try:
+        yield
+    except DataError:
+        if not (folder / "pool").exists():
+            shutil.rmtree(folder)
+        raise
 
 
 def _need_parent(before: Run) -> None:

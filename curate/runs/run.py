@@ -15,6 +15,7 @@ from curate.core.progress import WORKING, StepLabel, in_stage, waiting
 from curate.core.protocols import PaidProgress, quiet
 from curate.llm.exchange_rates import Rates
 from curate.llm.providers.presets import rates
+from curate.retrieval.encoders.presets import with_presets
 from curate.runs.foreign_files import ID, need_ours, need_run, run_id
 from curate.runs.manifest import write_manifest
 from curate.runs.pipeline import Pipeline, dump
@@ -230,7 +231,8 @@ class Run:
 
     def _context(self, out: Path, partial: Callable[[Report], None] = lambda _report: None) -> Context:
         head = self.pipeline.head
-        definitions = {"encoders": head.encoders, "retrievers": head.retrievers, "judges": head.judges}
+        encoders = with_presets(cast("Mapping[str, Settings]", head.encoders))
+        definitions = {"encoders": encoders, "retrievers": head.retrievers, "judges": head.judges}
         return Context(
             run=self.folder,
             out=out,

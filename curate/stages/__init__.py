@@ -14,7 +14,8 @@ NAMES = ("ingest", "mask", "diversify", "pool", "judge", "consensus", "resolve",
 """What a pipeline runs, unless it lists its stages."""
 _MODULES = {"pool", "consensus", "resolve", "report", "audit"}
 """Stages of one module; the others are packages, whose module `stage` holds them."""
-KNOWN = (*NAMES[:-2], "sts", "label", "paraphrase", "gradient", *NAMES[-2:], "audit", "train_set")
+_KINDS = ("sts", "label", "paraphrase", "gradient")
+KNOWN = (*NAMES[:3], "queries", *NAMES[3:-2], *_KINDS, *NAMES[-2:], "audit", "train_set")
 """All stages, each behind those whose tables it reads."""
 
 
@@ -29,6 +30,10 @@ class KindCommand:
 
 WRITER = "Language model that writes the sentences, or `templates`."
 KIND_COMMANDS = {
+    "queries": KindCommand(
+        "Have a model write queries for a corpus, and models of another family filter them.",
+        "Language model that writes the queries.",
+    ),
     "label": KindCommand("Have a panel pick the label of each text: classification and clustering tasks."),
     "paraphrase": KindCommand("Write paraphrases, have a panel confirm them, and set neighbours against them.", WRITER),
     "gradient": KindCommand(
@@ -37,8 +42,8 @@ KIND_COMMANDS = {
     ),
     "sts": KindCommand("Write an STS set: sentence pairs around synonyms, of the same meaning or of another.", WRITER),
 }
-"""Stage -> its command. A stage has the command once `KNOWN` names it; its module `stage` has `planned` for `--plan`,
-which returns what would be sent."""
+"""Stage -> its command; `queries` makes no kind and takes the same options. A stage has the command once `KNOWN`
+names it; its module `stage` has `planned` for `--plan`, which returns what would be sent."""
 
 
 def config(name: str) -> "type[Section]":

@@ -53,6 +53,11 @@ def pool(rankings: pl.DataFrame, size: int, method: Method) -> pl.DataFrame:
 def run(config: Config, context: Context) -> Report:
     """Ask every retriever and choose the pools."""
     queries = [Query(*row) for row in context.read("diversify", "queries").select("query_id", "text").iter_rows()]
+    if not queries:
+        raise DataError(
+            "pool: found no query; have `curate queries` write some, and name its queries.jsonl in ingest.queries.path "
+            "of another pipeline"
+        )
     corpus = TableCorpus(context.folder("diversify"))
     ids = known_ids(context, corpus)
     before = ParentVersion.load(context.run)
@@ -140,7 +145,13 @@ def _grow(
     parts = [parent.table(context.run, "rankings")]
     for name in before.added:
         each = build.retriever(context, name)
-        parts += ranked(each, corpus, queries, depth, ids, context.progress)
+        found = [*ranked(each, corpus, queries, depth, ids, context.progress)]
+        if not sum(map(len, found)):
+            raise DataError(
+                f"retrievers.{name}: found no document for any of {len(queries):,} queries of the run; give a ranking "
+                "whose query ids are the run's"
+            )
+        parts += found
         if facts := getattr(each, "facts", None):
             written.facts[name] = facts
         written.notes += getattr(each, "notes", ())

@@ -11,7 +11,8 @@ from curate.stats.bootstrap import Figure, averages
 
 RANKS = (1, 10, 100)
 """Last ranks of the bands; what is deeper, or was not found, has bands of its own."""
-_NAMES = ("1", "2-10", "11-100", "below 100", "not found")
+NAMES = ("1", "2-10", "11-100", "below 100", "not found")
+"""Names of all bands, the easiest first."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,12 @@ def best_ranks(rankings: pl.DataFrame, qrels: pl.DataFrame) -> dict[str, int]:
 
 def by_rank(queries: Sequence[Measured], seed: int) -> list[QueryGroup]:
     """Return the queries by the band of their best BM25 rank, bands without a query left out."""
-    return grouped(queries, bands(queries), _NAMES, seed)
+    return grouped(queries, bands(queries), NAMES, seed)
 
 
 def bands(queries: Sequence[Measured]) -> dict[str, str]:
     """Return query -> the name of the band of its best BM25 rank."""
-    return {each.query_id: _NAMES[_band(each.rank)] for each in queries}
+    return {each.query_id: NAMES[_band(each.rank)] for each in queries}
 
 
 def grouped(

@@ -43,9 +43,16 @@ class Comparison:
     left: Sequence[results_folder.LeftOutResult]
 
 
-def prepared(order: ComparisonOptions, models: Sequence[EvaluatedModel], tasks: Sequence[EvaluationTask]) -> Comparison:
+def prepared(
+    order: ComparisonOptions,
+    models: Sequence[EvaluatedModel],
+    tasks: Sequence[EvaluationTask],
+    dims: Sequence[int] = (),
+) -> Comparison:
     """Return the comparison that was asked for; ConfigError or UserError if it cannot be made."""
-    names = [model.name for model in models]
+    names = [
+        name for model in models for name in (model.name, *(model.at(width) for width in dims if model.has_vectors))
+    ]
     if order.against is not None and order.against not in names:
         raise ConfigError(f"--against {order.against}: not among the models; {suggestion(order.against, names)}")
     here = {task.name: task for task in tasks}
@@ -107,8 +114,8 @@ def of_pairs(pairs: Sequence[Mapping[str, Any]], items: int, against: str | None
     }
 
 
-def notes(comparison: Comparison, found: Mapping[str, Any]) -> list[str]:
-    """Return what must be known before an average is used."""
+def notes(comparison: Comparison, found: Mapping[str, Any], scored: Sequence[EvaluatedModel] = ()) -> list[str]:
+    """Return what must be known before an average is used, or a test against one model is missed."""
     said = [
         f"{group['name']}: {len(group['missing'])} models have no average, as they lack a score on a task: "
         f"{', '.join(each['model'] for each in group['missing'][:5])}{' ...' if len(group['missing']) > 5 else ''}"
@@ -123,4 +130,8 @@ def notes(comparison: Comparison, found: Mapping[str, Any]) -> list[str]:
     ]
     asked = {group.name for group in comparison.groups} - {group["name"] for group in found["averages"]}
     said += [f"--average {name}: no model has a score on all of its tasks" for name in sorted(asked)]
+    if comparison.against is not None and comparison.against not in {model.name for model in scored}:
+        said.append(
+            f"--against {comparison.against}: no model was tested against it, as it was not scored at that width"
+        )
     return [*said, *results_folder.notes(comparison.left)]

@@ -1,7 +1,7 @@
 """Evaluate: score models on a folder's tasks by mteb, compare them, and write what was found.
 
 Out, in a folder: `evaluation.json` (every figure), `README.md` (the tables), `queries.parquet` (every query and model),
-`tops.parquet` (the first ten documents), a bar chart per task and scatters.
+`tops.parquet` (the first ten documents), a bar chart per task and scatters; `results`, as mteb's cache has them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,17 @@ from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, quiet
-from curate.evaluation.models import circular, comparison, corrected, figures, origin, page, tasks
+from curate.evaluation.models import (
+    circular,
+    comparison,
+    corrected,
+    figures,
+    mteb_results,
+    origin,
+    page,
+    query_sources,
+    tasks,
+)
 from curate.evaluation.models.board import Board
 from curate.evaluation.models.floors import floors
 from curate.evaluation.models.leads import lead
@@ -70,7 +80,7 @@ def evaluate(
     asked = named(names, origin.definitions(run), order.device, progress, order.dtype, tell)
     new = tasks.in_folder(order.folder)
     old = [task for source in order.legacy for task in tasks.legacy(source)]
-    compared = comparison.prepared(order.compared, asked, [*new, *old])
+    compared = comparison.prepared(order.compared, asked, [*new, *old], order.dims)
     kinds = {task.kind.mteb.type for task in new}
     every = [*new, *(task for task in old if task.kind.mteb.type in kinds)]
     done = score_all(asked, every, order.dims, home() / "evaluations", tell, progress)
@@ -100,11 +110,12 @@ def evaluate(
     unmatched = sorted({task.source for task in old if task.kind.mteb.type not in kinds})
     found["notes"] = [*_circular(models, new), *_notes(found, unmatched), *corrected.unread(reviews)]
     found["notes"] += [
-        *comparison.notes(compared, found),
+        *comparison.notes(compared, found, models),
         *(note for each in speeds.values() for note in passes.notes(each)),
         *done.notes,
     ]
     out = order.out or (run / "evaluation" if run else Path("evaluation") / order.folder.resolve().name)
+    found["notes"] += mteb_results.write(out, done.results(every, home() / "evaluations"))
     _write(out, found, known)
     return {**found, "folder": str(out)}
 
@@ -179,6 +190,7 @@ def _notes(found: dict[str, Any], unmatched: Sequence[str]) -> list[str]:
     notes += circular.notes(found["families"])
     notes += [each for task in found["tasks"] for each in _not_above(task)]
     notes += [each for task in found["tasks"] for each in corrected.warnings(task["name"], task["levels"])]
+    notes += query_sources.notes(found["tasks"])
     notes += [
         f"{task['name']}: {task['queries']} {task['unit']}, under {FEW}: these intervals are too narrow"
         for task in found["tasks"]

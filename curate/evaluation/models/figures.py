@@ -10,7 +10,7 @@ import polars as pl
 
 from curate.core.config import Json
 from curate.core.records import TABLES
-from curate.evaluation.models import comparison, corrected, distinctness, leads
+from curate.evaluation.models import comparison, corrected, distinctness, leads, query_sources
 from curate.evaluation.models.against_floors import against_floors
 from curate.evaluation.models.board import Board
 from curate.evaluation.models.corrected import ScoreReview
@@ -63,6 +63,7 @@ def of_task(
         "enough": _enough(board, pairs),
         "headroom": _headroom(board),
         "difficulty": _hardness(board, seed),
+        "sources": query_sources.apart(board, seed),
     }
 
 

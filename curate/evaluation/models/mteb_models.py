@@ -56,10 +56,13 @@ class EvaluatedModel:
         """Return the model as `mteb.evaluate` takes it."""
         return self.load()
 
+    def at(self, width: int) -> str:
+        """Return the name of the model with vectors of a width."""
+        return f"{self.name}@{width}"
+
     def cut(self, width: int) -> "EvaluatedModel":
         """Return the model with the first coordinates of its vectors alone; both share the weights."""
-        name = f"{self.name}@{width}"
-        return replace(self, name=name, load=lambda: CutModel(self.loaded, width), exact=None, width=width)
+        return replace(self, name=self.at(width), load=lambda: CutModel(self.loaded, width), exact=None, width=width)
 
     def remember(self) -> None:
         """Load the model, and let it hold the vectors of queries for the widths that will be cut out of them."""

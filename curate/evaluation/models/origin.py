@@ -8,6 +8,7 @@ from curate.core.config import Json, Settings
 from curate.evaluation.models.tasks import EvaluationTask
 from curate.formats.exporters.contributors import ROLES
 from curate.panel.sampling_design import verdict_of
+from curate.retrieval.encoders.presets import with_presets
 from curate.review import Desk, published, relevance_desks
 from curate.review.checked_rows import checked, part, shown
 from curate.review.proof import prove
@@ -23,8 +24,10 @@ def run_of(folder: Path) -> Path | None:
 
 
 def definitions(run: Path | None) -> Mapping[str, Settings]:
-    """Return the encoders that the run's pipeline defines."""
-    return cast("Mapping[str, Settings]", Pipeline.load(run / "pipeline.yaml").head.encoders) if run else {}
+    """Return the encoders of a run by name: those that its pipeline defines, and the packaged ones."""
+    if run is None:
+        return {}
+    return with_presets(cast("Mapping[str, Settings]", Pipeline.load(run / "pipeline.yaml").head.encoders))
 
 
 def roles(models: Sequence[str], tasks: Sequence[EvaluationTask]) -> dict[str, list[str]]:

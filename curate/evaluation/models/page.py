@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from curate.evaluation.models import circular, page_averages, page_inputs, page_levels
+from curate.evaluation.models import circular, page_averages, page_inputs, page_levels, query_sources
 from curate.evaluation.models.page_tables import (
     LEADS,
     SPEED,
@@ -99,6 +99,7 @@ def _task(task: Figures, pictures: Mapping[str, str]) -> Iterator[str]:
     yield from against_floors(task, what)
     yield from page_levels.levels(task)
     yield from page_levels.labellings(task)
+    yield from query_sources.section(task)
     yield "\n### Which differences are real\n"
     yield from _pairs(task, what)
     yield from page_averages.against_model(task)

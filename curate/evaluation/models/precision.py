@@ -1,35 +1,17 @@
 """Precision of a model's weights: chosen before they are loaded, and compared with float32 on texts of the task."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from curate.core.config import Json
-from curate.core.errors import ConfigError, RunFailed
+from curate.core.errors import ConfigError
 from curate.core.protocols import Vectors
 from curate.evaluation.models.tasks import EvaluationTask, Foreign
-from curate.evaluation.models.text_inputs import spread
+from curate.retrieval.vectors.precision import TEXTS, PrecisionCheck, nearness, some
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
-TEXTS, LEAST = 64, 0.999
-"""Texts that are compared, and the cosine that each of them must have with its own vector in float32."""
 Rows = Mapping[str, Vectors]
 """Role (query, document, or none) -> vectors."""
-
-
-@dataclass(frozen=True)
-class PrecisionCheck:
-    """How near the vectors of a precision are to those of float32."""
-
-    texts: int
-    lowest: float
-    """Cosine of the text that differs most."""
-    mean: float
-
-    def shown(self) -> dict[str, Json]:
-        """Return it as plain values."""
-        return asdict(self)
 
 
 def devices(device: str | None) -> list[str | None]:
@@ -88,26 +70,9 @@ def sampled_rows(model: Foreign, task: EvaluationTask) -> dict[str, Vectors]:
 
 def compared(model: str, precision: str, task: str, found: Rows, exact: Rows) -> PrecisionCheck:
     """Return how near vectors are to those of float32; RunFailed below .999, or for a vector with a NaN."""
-    ours, theirs = ([rows[role].astype(np.float64) for role in exact] for rows in (found, exact))
-    count = sum(map(len, ours))
     told = f"{task}, {model}: in {precision}"
     remedy = "give --dtype float32, or bfloat16 where float16 overflows"
-    if bad := sum(int((~np.isfinite(rows)).any(axis=1).sum()) for rows in ours):
-        raise RunFailed(f"{told} {bad} of {count} vectors hold NaN or infinity, expected none; {remedy}")
-    cosines = np.concatenate([_cosines(*both) for both in zip(ours, theirs, strict=True)])
-    lowest, mean = float(cosines.min()), float(cosines.mean())
-    if not lowest >= LEAST:
-        raise RunFailed(
-            f"{told} the vectors of {count} texts are not those of float32: lowest cosine {lowest:.5f}, "
-            f"expected {LEAST} or more; {remedy}"
-        )
-    return PrecisionCheck(count, round(lowest, 6), round(mean, 6))
-
-
-def _cosines(one: Foreign, other: Foreign) -> Foreign:
-    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
-    same = (one == other).all(axis=1)  # also of two vectors of length 0, which have no cosine
-    return np.where(same, 1.0, (one * other).sum(axis=1) / np.where(lengths > 0, lengths, 1))
+    return nearness(told, remedy, [found[role] for role in exact], [*exact.values()])
 
 
 def _texts(task: EvaluationTask) -> dict[str, list[str]]:
@@ -118,21 +83,15 @@ def _texts(task: EvaluationTask) -> dict[str, list[str]]:
         titles = corpus["title"] if "title" in corpus.column_names else [""] * len(corpus)
         documents = [f"{title or ''} {text}".strip() for title, text in zip(titles, corpus["text"], strict=True)]
         return {
-            "query": _some(list(data["queries"]["text"]), TEXTS // 2),
-            "document": _some(documents, TEXTS // 2),
+            "query": some(list(data["queries"]["text"]), TEXTS // 2),
+            "document": some(documents, TEXTS // 2),
         }
     found: list[str] = []
     for name in data.column_names:
         for value in data[name]:
             parts = value if isinstance(value, list) else [value]
             found += [each for each in parts if isinstance(each, str)]
-    return {"": _some(found, TEXTS)}
-
-
-def _some(texts: Sequence[str], count: int) -> list[str]:
-    if len(texts) <= count:
-        return list(texts)
-    return [*spread(texts, count - 1), max(texts, key=len)]
+    return {"": some(found, TEXTS)}
 
 
 def _rows(model: Foreign, task: EvaluationTask, role: str, texts: Sequence[str]) -> Vectors:

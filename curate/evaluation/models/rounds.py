@@ -10,11 +10,13 @@ from curate.core.protocols import Progress
 from curate.evaluation.models import loading
 from curate.evaluation.models.batches import out_of_memory
 from curate.evaluation.models.mteb_models import EvaluatedModel
-from curate.evaluation.models.precision import PrecisionCheck, Rows, compared, sampled_rows
-from curate.evaluation.models.scoring import Scored, scored, scored_before
+from curate.evaluation.models.mteb_results import KeptResult
+from curate.evaluation.models.precision import Rows, compared, sampled_rows
+from curate.evaluation.models.scoring import Scored, kept_result, scored, scored_before
 from curate.evaluation.models.tasks import EvaluationTask, Foreign
 from curate.evaluation.models.text_inputs import ROLES
 from curate.evaluation.speed import machine
+from curate.retrieval.vectors.precision import PrecisionCheck
 
 Tell = Callable[[str], None]
 
@@ -33,6 +35,12 @@ class ScoredRound:
     def on(self, tasks: Sequence[EvaluationTask]) -> Iterator[tuple[EvaluationTask, list[Scored]]]:
         """Yield every task with what the models did on it."""
         return zip(tasks, self.by_task, strict=True)
+
+    def results(self, tasks: Sequence[EvaluationTask], folder: Path) -> Iterator[KeptResult]:
+        """Yield where mteb's results are kept, the last task's first: of two of a name the first is written last."""
+        named = {model.name: model for model in self.models}
+        for task, found in reversed(list(self.on(tasks))):
+            yield from (kept_result(named[each.model], task, folder) for each in found)
 
 
 def score_all(

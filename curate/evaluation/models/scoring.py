@@ -13,13 +13,14 @@ import numpy as np
 
 from curate.core.config import Json, digest
 from curate.core.errors import RunFailed
+from curate.evaluation.models import mteb_results
 from curate.evaluation.models.loading import precisions
 from curate.evaluation.models.mteb_models import EvaluatedModel
 from curate.evaluation.models.perquery import READINGS
-from curate.evaluation.models.precision import PrecisionCheck
 from curate.evaluation.models.scorers import Scorer, Values
 from curate.evaluation.models.tasks import EvaluationTask, imported
 from curate.evaluation.speed import machine
+from curate.retrieval.vectors.precision import PrecisionCheck
 from curate.system.files import read_json, write_json
 
 VERSION = 3
@@ -89,12 +90,19 @@ def scored(
     """
     if kept := scored_before(model, task, folder):
         return kept, True
-    found = _score(model, task)
+    found, files = _score(model, task)
     if precision_check is not None:
         found = replace(found, precision_check=precision_check.shown())
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(_path(model, task, folder), asdict(found))
+    path = _path(model, task, folder)
+    mteb_results.keep(files, path)  # first: what has scores is not scored again
+    write_json(path, asdict(found))
     return found, False
+
+
+def kept_result(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> mteb_results.KeptResult:
+    """Return where mteb's own result of a model that was scored on a task is kept."""
+    return mteb_results.KeptResult(model.name, task.name, _path(model, task, folder))
 
 
 def scored_before(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> Scored | None:
@@ -116,9 +124,9 @@ def _path(model: EvaluatedModel, task: EvaluationTask, folder: Path) -> Path:
     return folder / f"{digest([VERSION, task.content, task.kind.mteb.type, *who, version('mteb')])}.json"
 
 
-def _score(model: EvaluatedModel, task: EvaluationTask) -> Scored:
-    """Run mteb on one task and look at the rankings, or similarities, that it saved."""
-    _quiet()
+def _score(model: EvaluatedModel, task: EvaluationTask) -> tuple[Scored, dict[str, str]]:
+    """Run mteb on one task, look at the rankings, or similarities, that it saved, and let it write its result."""
+    quiet()
     data, loaded = task.data, model.loaded
     task.made.rng_state = random.Random(task.made.seed)  # noqa: S311 - mteb's, which the last model left elsewhere
     aside = getattr(loaded, "aside", 0.0)
@@ -156,7 +164,7 @@ def _score(model: EvaluatedModel, task: EvaluationTask) -> Scored:
         **found,
     )
     _agree(made, task)
-    return made
+    return made, mteb_results.files_of(whole, model, {"batch_size": made.batch or BATCH})
 
 
 def _agree(found: Scored, task: EvaluationTask) -> None:
@@ -180,7 +188,7 @@ def _worth(name: str, value: Json) -> bool:
 
 
 @cache
-def _quiet() -> None:
+def quiet() -> None:
     """Keep progress bars and notes of mteb and `datasets` off the terminal; warnings stay in their logs."""
     import logging
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from curate.core.config import Json
 from curate.evaluation.models.tasks import Foreign
+from curate.retrieval.vectors.precision import spread
 
 LOOKED = 4096
 """Texts of a task that are cut into tokens, at most, to see how many are too long."""
@@ -176,9 +177,3 @@ def _cut(side: Foreign, given: ModelInput, texts: Sequence[str]) -> tuple[int, f
     some = spread(texts, LOOKED)
     pieces = tokenizer([f"{given.prompt or ''}{text}" for text in some], truncation=False, verbose=False)["input_ids"]
     return len(some), round(sum(len(each) > given.max_length for each in pieces) / max(len(some), 1), 6)
-
-
-def spread(texts: Sequence[str], most: int) -> list[str]:
-    """Return at most so many texts, evenly over all."""
-    step = max(len(texts) / most, 1)
-    return [texts[int(place * step)] for place in range(min(len(texts), most))]

@@ -49,14 +49,18 @@ HEADS = {
     "en": "\\documentclass{article}\n\\usepackage[T1]{fontenc}\n\\usepackage{textcomp}\n",
     "zh": "% Compile with xelatex.\n\\documentclass{ctexart}\n",
 }
-COMMON = "\\usepackage[a4paper,margin=20mm]{geometry}\n\\usepackage{booktabs,graphicx}\n\\begin{document}\n"
-WIDE = 7
-"""Columns from which a table is scaled to the width of the text."""
+COMMON = (
+    "\\usepackage[a4paper,margin=20mm]{geometry}\n\\usepackage{booktabs,graphicx}\n"
+    "\\setlength{\\belowcaptionskip}{6pt}\n\\begin{document}\n"
+)
+LONGEST = 140
+"""Letters of a row, at most: scaled to the width of the text they are about 7 points high."""
 
 
 def escaped(text: str, language: str) -> str:
     """Return a text that LaTeX prints as it is; for letters that pdfLaTeX lacks, English prints their numbers."""
-    return "".join(_letter(each, language) for each in " ".join(text.split()))
+    letters = "".join(_letter(each, language) for each in " ".join(text.split()))
+    return letters.replace(r" \%", r"~\%")  # no line begins with it
 
 
 def _letter(sign: str, language: str) -> str:
@@ -76,38 +80,80 @@ ACCENTS = {"\u0300": r"\`", "\u0301": r"\'", "\u0302": r"\^", "\u0303": r"\~", "
 
 
 def fragment(table: PaperTable, language: str) -> str:
-    """Return a table as a float with caption and label, to be read by the document."""
-    columns = "l" + "r" * (len(table.heads) - 1)
-    rows = [" & ".join(_cell(cell, language) for cell in row) + r" \\" for row in table.rows]
-    head = " & ".join(escaped(each, language) for each in table.heads) + r" \\"
-    lines = [
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-        head,
-        r"\midrule",
-        *rows,
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]
-    body = "%\n".join(lines[:1]) + "\n" + "\n".join(lines[1:])
-    if len(table.heads) >= WIDE or _width(table) > 95:
-        body = f"\\resizebox{{\\textwidth}}{{!}}{{%\n{body}}}"
+    """Return a table as a float with caption and label, to be read by the document.
+
+    What is wider than the text is scaled down to it; what would then be too small to read stands in blocks.
+    """
+    blocks = [_tabular(table, columns, language) for columns in _blocks(table)]
     caption = rf"\caption{{{escaped(table.caption, language)}}}"
+    label = rf"\label{{tab:{table.name}}}"
     return "\n".join(
-        [r"\begin{table}[htbp]", r"\centering", caption, rf"\label{{tab:{table.name}}}", body, r"\end{table}", ""]
+        [r"\begin{table}[htbp]", r"\centering", caption, label, "\n\n\\medskip\n\n".join(blocks), r"\end{table}", ""]
     )
 
 
-def document(tables: Sequence[str], figures: Sequence[tuple[str, str]], language: str) -> str:
-    """Return a document that reads tables by their names, and figures by name and caption."""
+def _tabular(table: PaperTable, columns: Sequence[int], language: str) -> str:
+    kinds = "".join("l" if _words(table, at) else "r" for at in columns)
+    rows = [" & ".join(_cell(row[at], language) for at in columns) + r" \\" for row in table.rows]
+    head = " & ".join(escaped(table.heads[at], language) for at in columns) + r" \\"
+    lines = [r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+    body = "\n".join([rf"\begin{{tabular}}{{{kinds}}}%", *lines])
+    return f"\\resizebox{{\\ifdim\\width>\\textwidth\\textwidth\\else\\width\\fi}}{{!}}{{%\n{body}}}"
+
+
+def _blocks(table: PaperTable) -> list[list[int]]:
+    """Return the columns of each block, the key columns in all of them: one block unless a row is too long.
+
+    As few blocks as a readable row allows, of about one width. A column without any figure is left out.
+    """
+    wide = _widths(table)
+    filled = [at for at in range(len(wide)) if at < table.keys or any(_filled(row[at]) for row in table.rows)]
+    blocks = _cut(wide, filled, table.keys, LONGEST)
+    for longest in range(LONGEST, 0, -5):
+        narrower = _cut(wide, filled, table.keys, longest)
+        if len(narrower) > len(blocks):
+            break
+        blocks = narrower
+    return blocks
+
+
+def _cut(wide: Sequence[int], filled: Sequence[int], keys: int, longest: int) -> list[list[int]]:
+    blocks = [list(filled[:keys])]
+    for at in filled[keys:]:
+        if sum(wide[each] for each in blocks[-1]) + wide[at] > longest and len(blocks[-1]) > keys:
+            blocks.append(list(filled[:keys]))
+        blocks[-1].append(at)
+    return blocks
+
+
+def _filled(cell: Shown) -> bool:
+    return cell.value is not None if isinstance(cell, Cell) else cell is not None
+
+
+def document(
+    tables: Sequence[str],
+    figures: Sequence[tuple[str, str]],
+    language: str,
+    absent: tuple[str, Sequence[str]] = ("", ()),
+) -> str:
+    """Return a document that reads tables by their names and figures by name and caption, and lists what is absent.
+
+    `absent` is a heading, and a sentence for each thing that was not done.
+    """
     lines = [HEADS[language] + COMMON]
     lines += [f"\\input{{tables/{name}.tex}}\n" for name in tables]
     lines += [
         "\\begin{figure}[htbp]\n\\centering\n"
-        f"\\includegraphics[width=\\textwidth]{{figures/{name}.pdf}}\n"
+        f"\\includegraphics[width=\\textwidth,height=0.8\\textheight,keepaspectratio]{{figures/{name}.pdf}}\n"
         f"\\caption{{{escaped(caption, language)}}}\n\\label{{fig:{name}}}\n\\end{{figure}}\n"
         for name, caption in figures
     ]
+    heading, sentences = absent
+    if sentences:
+        items = "\n".join(rf"\item {escaped(each, language)}" for each in sentences)
+        lines.append(
+            f"\\clearpage\n\\section*{{{escaped(heading, language)}}}\n\\begin{{itemize}}\n{items}\n\\end{{itemize}}\n"
+        )
     return "\n".join([*lines, "\\clearpage\n\\end{document}\n"])
 
 
@@ -121,9 +167,17 @@ def _cell(cell: Shown, language: str) -> str:
     return escaped(f"{cell:,}" if isinstance(cell, int) else cell, language)
 
 
-def _width(table: PaperTable) -> int:
-    """Return about how many letters a row takes."""
+def _words(table: PaperTable, at: int) -> bool:
+    """Return whether a column holds words alone; the first one names the rows."""
+    return at == 0 or all(isinstance(row[at], str) for row in table.rows)
+
+
+def _widths(table: PaperTable) -> list[int]:
+    """Return about how many letters each column takes; Chinese ones count twice."""
     lines = [
         [str(cell.shown() if isinstance(cell, Cell) else cell) for cell in row] for row in [table.heads, *table.rows]
     ]
-    return sum(max(len(line[at]) for line in lines) for at in range(len(table.heads)))
+    return [
+        3 + max(sum(1 + (unicodedata.east_asian_width(sign) in "WF") for sign in line[at]) for line in lines)
+        for at in range(len(table.heads))
+    ]

@@ -42,12 +42,13 @@ Shown = Cell | str | int | None
 
 @dataclass(frozen=True)
 class PaperTable:
-    """A table of a paper; the first column names the rows."""
+    """A table of a paper; the first `keys` columns name the rows."""
 
     name: str
     caption: str
     heads: Sequence[str]
     rows: Sequence[Sequence[Shown]]
+    keys: int = 1
 
     def csv(self) -> str:
         """Return the table as CSV, with both ends of the intervals in columns of their own; empty if not defined."""

@@ -1,11 +1,14 @@
 """Points of the checklist on scores: every task neither trivial nor random, and its models above the floors."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint, State
 
 Figures = Mapping[str, Any]
+CUT = re.compile(r"@\d+$")
+"""What marks a model whose vectors were cut to a width, and which is no further model."""
 
 
 def scored(known: ReadyEvidence) -> Iterator[ReadyPoint]:
@@ -20,7 +23,8 @@ def _outside(known: ReadyEvidence) -> list[str]:
     """Return the evaluated models that were neither retriever nor judge, BM25 and the random encoder apart."""
     apart = {known.rules["random"], known.rules["bm25"]}
     models = known.evaluation["models"] if known.evaluation else []
-    return [each["model"] for each in models if not each["roles"] and each["model"] not in apart]
+    names = [each["model"] for each in models if not each["roles"] and each["model"] not in apart]
+    return [name for name in names if not CUT.search(name)]
 
 
 def _difficulty(known: ReadyEvidence, name: str, found: Figures | None) -> ReadyPoint:
@@ -37,7 +41,10 @@ def _difficulty(known: ReadyEvidence, name: str, found: Figures | None) -> Ready
     if found is None:
         return point("not measured", "no evaluation of this export")
     rows = {row["model"]: row for row in found["scores"]}
-    best = max((row for row in rows.values() if row["model"] != known.rules["random"]), key=lambda row: row["main"])
+    others = [row for row in rows.values() if row["model"] != known.rules["random"]]
+    if not others:
+        return point("not measured", f"not scored: {_lacking(known, found)}")
+    best = max(others, key=lambda row: row["main"])
     if best["main"] >= known.limits["trivial"]:
         return point("not ok", f"trivial: {best['model']} has {100 * best['main']:.2f}, which leaves nothing to tell")
     if lacking := _lacking(known, found):

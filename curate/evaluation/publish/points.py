@@ -1,21 +1,16 @@
 """Points of the checklist on labels and texts: licence, metadata, people, judges, leaks, privacy, circularity."""
 
-from collections.abc import Iterator
-
-import polars as pl
-
+from curate.checks.leaks import COMPARED
 from curate.core.config import Json
 from curate.evaluation.publish.evidence import ReadyEvidence, ReadyPoint
+from curate.evaluation.publish.texts import lengths, texts
 from curate.formats.exporters.task_metadata import licence_problem, missing
 from curate.report.run_figures import failed
 from curate.review import relevance_desks
-from curate.stages.export.shortcuts import COLUMNS
 from curate.stages.facts import card_facts, circularity
 from curate.stages.facts.circularity import PLACE
+from curate.stages.train_set.splits import digests
 from curate.system.files import read_table
-
-RETRIEVED = {"corpus": ("title", "text"), "queries": ("text",)}
-"""Configurations of a task that retrieves -> columns of which no two rows are to be equal."""
 
 
 def licence(known: ReadyEvidence) -> ReadyPoint:
@@ -84,11 +79,16 @@ def kin(known: ReadyEvidence) -> ReadyPoint:
 
 
 def leaks(known: ReadyEvidence) -> ReadyPoint:
-    """Return whether a training set was compared with this test set, and does not know it."""
-    if not (known.run.folder / "checks" / "leaks" / "leaks.parquet").is_file():
+    """Return whether a training set was compared with this test set, as it is now, and does not know it."""
+    folder = known.run.folder / "checks" / "leaks"
+    if not (folder / "leaks.parquet").is_file():
         said = "no training set was compared with this one"
         return ReadyPoint("leaks", "not measured", said, known.command("leaks"))
-    found = read_table(known.run.folder / "checks" / "leaks", "leaks").height
+    compared = known.written("checks", "leaks", COMPARED) or {}
+    if compared.get("test") != digests(known.run.folder):
+        said = "queries, documents or labels are other ones than when a training set was compared with them"
+        return ReadyPoint("leaks", "not measured", said, known.command("leaks"))
+    found = read_table(folder, "leaks").height
     if found:
         return ReadyPoint("leaks", "not ok", f"{found:,} leaks into a training set", known.command("train_set"))
     return ReadyPoint("leaks", "ok", "no leak was found")
@@ -118,40 +118,5 @@ def favours(known: ReadyEvidence) -> ReadyPoint:
     return ReadyPoint("circularity", "ok", f"none of {len(found['judges'])} judges gains by judging itself")
 
 
-def texts(known: ReadyEvidence) -> ReadyPoint:
-    """Return whether no text is empty or there twice, and no text of one split is in another."""
-    problems = [said for folder in known.fronts for said in _problems(known, folder)]
-    if problems:
-        return ReadyPoint("texts", "not ok", "; ".join(problems), known.command("texts"))
-    return ReadyPoint("texts", "ok", "no text is empty or there twice, and no split holds a text of another")
-
-
-def _problems(known: ReadyEvidence, folder: str) -> Iterator[str]:
-    front, place = known.fronts[folder], known.run.folder / "export" / "mteb" / folder
-    own = COLUMNS.get(front["mteb"]["type"])
-    for config in front["configs"]:
-        columns = own[0] if own and config.get("default") else RETRIEVED.get(config["config_name"])
-        if columns is None or (own and not config.get("default")):
-            continue
-        parts = [_read(place / file["path"], columns) for file in config["data_files"]]
-        where = f"{folder} {config['config_name']}"
-        if empty := sum(_empty(part) for part in parts):
-            yield f"{where}: {empty:,} empty"
-        if double := sum(part.height - part.n_unique() for part in parts):
-            yield f"{where}: {double:,} there twice"
-        if (shared := sum(part.unique().height for part in parts) - pl.concat(parts).n_unique()) > 0:
-            yield f"{where}: {shared:,} in several splits"
-
-
-def _read(path: object, columns: tuple[str, ...]) -> pl.DataFrame:
-    table = pl.read_parquet(str(path))
-    return table.select([name for name in columns if name in table.columns])
-
-
-def _empty(part: pl.DataFrame) -> int:
-    last = part[part.columns[-1]]
-    return int((last.is_null() | (last.cast(pl.String).str.strip_chars() == "")).sum())
-
-
-POINTS = (licence, metadata, texts, people, gate, kin, leaks, privacy, favours)
+POINTS = (licence, metadata, texts, lengths, people, gate, kin, leaks, privacy, favours)
 """Points that need no evaluation, in the order in which they are shown."""

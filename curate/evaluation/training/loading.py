@@ -10,6 +10,7 @@ from curate.core.protocols import Progress, quiet
 from curate.evaluation.training import routers
 from curate.evaluation.training.settings import TrainSettings
 from curate.retrieval.encoders.dense import Config, DenseEncoder
+from curate.retrieval.encoders.hub import unreachable
 from curate.retrieval.vectors import CachedEncoder, default_folder
 from curate.stages.context import home
 from curate.system.extras import needed, require
@@ -56,6 +57,8 @@ class TrainModels:
             raise ConfigError(
                 f"--base {name}: there is no such folder; give the folder of a model, or a name on the hub"
             )
+        if not path.is_dir() and (why := unreachable(name, None)):
+            raise ConfigError(f"--base {name}: {why}; give the folder of a sentence-transformers model")
         try:
             model = SentenceTransformer(
                 str(path) if path.is_dir() else name,

@@ -32,6 +32,11 @@ PER_QUERY = "stock"
 
 def test_tasks(folder: Path) -> list[EvaluationTask]:
     """Return the tasks of an export that score every query; DataError if there is none or no query has a label."""
+    if not folder.is_dir():
+        raise DataError(
+            f"--test {folder}: there is no such folder; give a run or an export in MTEB layout (a task that mteb knows "
+            "by name is scored beside it with --legacy)"
+        )
     with needed("curate train"):
         import datasets
     datasets.disable_progress_bars()

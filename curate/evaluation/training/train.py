@@ -104,9 +104,9 @@ def _prepared(order: TrainRequest, progress: Progress) -> _Work:
         )
     found = triples.read(order.triples)
     origin = provenance.origin(found, order.test)
+    tested = scores.test_tasks(order.test)
     models = TrainModels(order.base, settings, order.device, progress)
     models.check()
-    tested = scores.test_tasks(order.test)
     provenance.no_test_query(found, (text for task in tested for text in scores.asked(task)), order.test)
     old = [task for source in order.legacy for task in tasks.legacy(source)]
     data = RecipeData(found, splitting.held_back(found, settings.dev, settings.seed), models)

@@ -17,9 +17,8 @@ _HASH = re.compile(r"-([0-9a-f]{16})\.parquet$")
 
 def foreign(folder: Path, name: str, paths: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence for each of the files that a manifest lists (path -> SHA-256) and that is not of the format."""
-    own = "|".join(
-        ("README.md", "CHANGES.md", "verdicts.parquet", *FILES.get(name, ()), *(_of_kinds() if name in FOLDERS else ()))
-    )
+    beside = ("README.md", "CHANGES.md", "verdicts.parquet", "sources.parquet")
+    own = "|".join((*beside, *FILES.get(name, ()), *(_of_kinds() if name in FOLDERS else ())))
     known = re.compile(own.replace(".", r"\.").replace("HASH", "[0-9a-f]{16}")) if name in FILES else None
     for path, digest in paths.items():
         if known and not known.fullmatch(path):

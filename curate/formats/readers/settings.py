@@ -130,6 +130,11 @@ class Input(Section):
     columns: Columns = Columns()
     split: str | None = Field(default=None, description="split of the qrels; without it `test`, or the only one")
     encoding: Literal["auto", "utf-8", "utf-16", "gb18030", "big5"] = "auto"
+    no_queries: Literal["stop", "allow"] = Field(
+        default="stop",
+        exclude=True,
+        description="`allow` goes on with a corpus alone, for which `curate queries` writes queries",
+    )
 
     def names(self, table: Table) -> Names:
         """Return field -> column names to try: the user's own one, else the usual ones."""
@@ -165,8 +170,9 @@ def sources(config: Input) -> Sources:
     found = Sources({}) if config.source is None else _of(config.source, config)
     tables = {table: own[table].tables[table] if table in own else found.tables.get(table, []) for table in TABLES}
     for table in ("queries", "corpus"):
-        if not tables[table]:
-            raise ConfigError(f"ingest: found no {table}; {_MISSING.format(table=table)}{_held(config.source)}")
+        if not tables[table] and not (table == "queries" and config.no_queries == "allow"):
+            other = _CORPUS_ALONE if table == "queries" else ""
+            raise ConfigError(f"ingest: found no {table}; {_MISSING.format(table=table)}{other}{_held(config.source)}")
     kept = [note for note in found.notes if not note.startswith(tuple(own))]  # of tables that are read elsewhere
     notes = [*kept, *(note for each in own.values() for note in each.notes)]
     return Sources(tables, [] if "qrels" in own else found.other_qrels, notes)
@@ -176,6 +182,7 @@ _MISSING = (
     "set ingest.source to a folder with {table}.jsonl (BEIR), with a folder {table} or with a README.md that has "
     "`configs:` (MTEB), or ingest.{table}.path to a file"
 )
+_CORPUS_ALONE = "; with a corpus alone give --set ingest.no_queries=allow, and have queries written by `curate queries`"
 
 
 def _held(source: str | None) -> str:

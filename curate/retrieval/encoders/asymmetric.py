@@ -1,6 +1,6 @@
 """Two encoders of one width: queries by one model, documents by another whose space it was trained to share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from threading import Semaphore
@@ -100,6 +100,11 @@ class Asymmetric:
         _ = self.dim
         with self._gates[role]:
             return self.sides[role].encode(texts, role)
+
+    def float32_rows(self, role: Role) -> Callable[[Sequence[str]], Vectors] | None:
+        """Return what encodes texts of a role by a copy of that side in float32; None if the side needs none."""
+        find = getattr(self.sides[role], "float32_rows", None)
+        return None if find is None else find(role)
 
     @cached_property
     def _gates(self) -> dict[Role, Semaphore]:

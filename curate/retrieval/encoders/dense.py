@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from curate.core.config import Json, Section, digest
 from curate.core.errors import ConfigError
 from curate.core.protocols import Vectors
 from curate.core.records import Role
+from curate.retrieval.encoders.hub import commit, first_line, unreachable
 from curate.retrieval.similarity.exact_search import unit
 from curate.system.egress import Egress
 from curate.system.extras import require
@@ -69,7 +70,7 @@ class DenseEncoder:
         if config.model.startswith(("/", ".", "~")) and not _folder(config.model).is_dir():
             raise self._wrong("model", "there is no such folder")
         folder = _folder(config.model)
-        self._commit = None if folder.is_dir() else _commit(config.model, config.revision)
+        self._commit = None if folder.is_dir() else commit(config.model, config.revision)
         left_out = {"device", "batch_size", "trust_remote_code"} | ({"model"} if folder.is_dir() else set())
         self.dtype = _precision(config)
         settings = {**config.model_dump(exclude=left_out), "dtype": self.dtype}
@@ -114,6 +115,25 @@ class DenseEncoder:
             )
         return unit(rows)  # by us and in float32: half precision leaves lengths 0.5 % off
 
+    def float32_rows(self, role: Role) -> Callable[[Sequence[str]], Vectors] | None:
+        """Return what encodes texts of a role by a copy in float32; None if this encoder is in float32 itself."""
+        return None if self.dtype == "float32" else lambda texts: self._float32_rows(texts, role)
+
+    def _float32_rows(self, texts: Sequence[str], role: Role) -> Vectors:
+        """Return rows by a copy that is gone afterwards; on the processor where the GPU is too small for it."""
+        import torch
+
+        first = self._devices()[0]
+        try:
+            return self._in_float32(first).encode(texts, role)
+        except torch.OutOfMemoryError:
+            if first in (None, "cpu"):
+                raise
+        return self._in_float32("cpu").encode(texts, role)
+
+    def _in_float32(self, device: str | None) -> "DenseEncoder":
+        return DenseEncoder(self.name, self.config.model_copy(update={"dtype": "float32", "device": device}))
+
     @contextmanager
     def borrowed(self) -> "Iterator[SentenceTransformer]":
         """Lend a model to one thread at a time."""
@@ -145,6 +165,8 @@ class DenseEncoder:
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         config, path = self.config, _folder(self.config.model)
         self._check_device()
+        if not path.is_dir() and (why := unreachable(config.model, self._commit or config.revision)):
+            raise self._wrong("model", why)
         try:
             model = SentenceTransformer(
                 str(path) if path.is_dir() else config.model,
@@ -154,7 +176,7 @@ class DenseEncoder:
                 model_kwargs={"dtype": self.dtype},
             )
         except Exception as error:  # broken weights end in an error of the library that reads them
-            raise self._wrong("model", _first_line(error)) from error
+            raise self._wrong("model", first_line(error)) from error
         if config.max_length is not None and not limit_length(model, config.max_length):
             raise ConfigError(
                 f"encoders.{self.name}.max_length: {config.max_length} cannot be set, as no side of {config.model} has "
@@ -168,11 +190,12 @@ class DenseEncoder:
         try:
             torch.zeros(1, device=self.config.device)
         except (RuntimeError, AssertionError) as error:  # torch raises both for a device that is not there
-            raise self._wrong("device", _first_line(error)) from error
+            raise self._wrong("device", first_line(error)) from error
 
     def _wrong(self, setting: str, why: str) -> ConfigError:
         remedy = {
-            "model": "give the name of a model on the hub, or the path of its folder",
+            "model": "give the name of a model on the hub, or the path of its folder: "
+            f"--set encoders.{self.name}.model=FOLDER",
             "device": "give cpu, cuda or cuda:N, or leave it out",
         }
         found = getattr(self.config, setting)
@@ -219,22 +242,6 @@ def _folder(model: str) -> Path:
     return Path(model).expanduser()
 
 
-def _commit(model: str, revision: str | None) -> str | None:
-    """Return the commit that a name on the hub stands for: the one in the cache, else the newest.
-
-    A file of a few hundred bytes is fetched if none of the model is there yet. None if the hub cannot be asked.
-    """
-    from huggingface_hub import hf_hub_download, try_to_load_from_cache
-
-    name = model if "/" in model else f"sentence-transformers/{model}"  # as the library does
-    try:
-        cached = try_to_load_from_cache(name, "config.json", revision=revision)
-        path = cached if isinstance(cached, str) else hf_hub_download(name, "config.json", revision=revision)
-    except (OSError, ValueError):  # no network, no such model: loading it says which
-        return None
-    return Path(path).parent.name
-
-
 def _files(folder: Path) -> Json:
     """Return path and digest of every file of a model's folder that is not hidden; a copy elsewhere gives the same."""
     paths = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
@@ -254,7 +261,3 @@ def _digest(path: Path) -> str:
             stream.seek(max(piece * PIECE, piece * (size - PIECE) // (PIECES - 1)))  # the last one ends with the file
             found.update(stream.read(PIECE))
     return found.hexdigest()
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

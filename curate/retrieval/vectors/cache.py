@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,8 +20,10 @@ from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Encoder, Progress, Vectors, quiet
 from curate.core.records import Role
 from curate.core.sampling import chunks
+from curate.retrieval.vectors.precision import nearness, some
 from curate.retrieval.vectors.shard import KEY, Keys
 from curate.retrieval.vectors.store import Lost, Store
+from curate.system.files import read_json, write_json
 
 BLOCK, GROUP = 1024, 256
 """Texts that are sorted by length together, and of these, texts that are encoded and written together.
@@ -31,6 +34,8 @@ encoded side by side.
 """
 LAYOUT = 2
 """Part of the folder's name: rows of an older layout are left alone, never misread."""
+CHECKED = "float32.json"
+"""Beside the rows of a model in half precision: how near 64 of them are to those of float32."""
 TRIES = 3
 """How often rows are encoded that are gone or damaged when they are read."""
 
@@ -39,6 +44,7 @@ MANY: dict[Role, str] = {"query": "queries", "document": "documents"}
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Texts = Callable[[], Iterable[str]]
+Float32Rows = Callable[[Role], Callable[[Sequence[str]], Vectors] | None]
 Group = tuple[list[int], list[str]]
 """Places in the list of all texts, and the texts."""
 
@@ -120,6 +126,7 @@ class CachedEncoder:
             inside[part] = True
             missing &= firsts & inside
         if total := int(missing.sum()):
+            self._compare(texts, role)
             self._encode(keys, _groups(texts, missing), role, total)
         return total
 
@@ -143,6 +150,25 @@ class CachedEncoder:
                 self._progress(label, total, done)
         if empty:
             self._tell(f"encoders.{self.name}: {empty:,} of {total:,} texts have a vector of length 0: alike to none")
+
+    def _compare(self, texts: Texts, role: Role) -> None:
+        """Compare a model in half precision with its copy in float32 on 64 of the first texts, once per model and role.
+
+        It is done again only where twice as many texts are at hand. RunFailed where the two differ: no row is kept.
+        """
+        find: Float32Rows | None = getattr(self.encoder, "float32_rows", None)
+        if find is None or (exact := find(role)) is None:
+            return
+        sample, mark = some(list(islice(texts(), BLOCK))), self._folders[role] / f"{role}-{CHECKED}"
+        if mark.is_file() and 2 * int(read_json(mark)["texts"]) > len(sample):
+            return
+        with waiting(self._progress, StepLabel(f"comparing {self.name} with float32")):
+            rows = exact(sample)  # first, and gone before the model itself is loaded
+            told = f"encoders.{self.name}: in half precision"
+            remedy = f"set encoders.{self.name}.dtype to float32, or to bfloat16 where float16 overflows"
+            found = nearness(told, remedy, [self._new(sample, role)], [rows])
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        write_json(mark, found.shown())
 
     def _load(self) -> None:
         """Load the encoder's model ahead of the texts, so that they are not counted as slow."""

@@ -18,6 +18,7 @@ from curate.panel.judges.llm import LlmJudge
 from curate.pii.naming import IdNames
 from curate.retrieval.encoders import ENCODERS, UNDEFINED
 from curate.retrieval.encoders.asymmetric import with_named_sides
+from curate.retrieval.encoders.presets import unknown_encoder, with_presets
 from curate.retrieval.engines import ENGINES
 from curate.retrieval.retrievers import RETRIEVERS
 from curate.retrieval.vectors import CachedEncoder, default_folder
@@ -29,8 +30,10 @@ Plugin = TypeVar("Plugin", bound=Callable[..., object])
 
 def encoder(context: Context, name: str) -> CachedEncoder:
     """Return the encoder of that name, with its cache; ConfigError names the nearest known one."""
-    encoders = context.definitions.get("encoders", {})
+    encoders = with_presets(context.definitions.get("encoders", {}))
     whole = {each: with_named_sides(settings, encoders) for each, settings in encoders.items()}
+    if name not in whole and name not in ENCODERS.names():
+        raise unknown_encoder("encoder", name, {*whole, *ENCODERS.names()})
     make, config = _resolve(ENCODERS, "encoders", {"encoders": whole}, name)
     made = privacy_guard.guarded(make(name, config), context)
     return CachedEncoder(made, default_folder(context.home), context.progress, context.tell)
@@ -100,12 +103,17 @@ def _with_encoders(
 ) -> Mapping[str, Mapping[str, Settings]]:
     """Return the definitions, with one for a name that is an encoder's; ConfigError for an unknown name."""
     defined = context.definitions.get(family, {})
-    encoders = {*ENCODERS.names(), *context.definitions.get("encoders", {})} - UNDEFINED
+    encoders = encoder_names(context)
     if name in defined or name in builtin:
         return {family: defined}
     if name in encoders:
         return {family: {**defined, name: fallback}}
-    raise ConfigError(f"unknown {family[:-1]} {name!r}: {suggestion(name, {*defined, *builtin, *encoders})}")
+    raise unknown_encoder(family[:-1], name, {*defined, *builtin, *encoders})
+
+
+def encoder_names(context: Context) -> set[str]:
+    """Return every name that means an encoder: built-in, packaged, and the pipeline's own."""
+    return {*ENCODERS.names(), *with_presets(context.definitions.get("encoders", {}))} - UNDEFINED
 
 
 def _resolve(

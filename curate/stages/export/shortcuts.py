@@ -14,7 +14,6 @@ from curate.core.errors import ConfigError, DataError
 from curate.core.protocols import Benchmark, Encoder
 from curate.formats.kinds import kinds
 from curate.formats.kinds.kind import TEST, BenchmarkKind
-from curate.retrieval.encoders import ENCODERS, UNDEFINED
 from curate.stages.asking import build
 from curate.stages.asking.privacy_guard import Guarded
 from curate.stages.configs import PoolConfig
@@ -101,7 +100,7 @@ def _encoders(config: Shortcuts, context: Context) -> list[Encoder]:
     """Return the encoders that were named; else one that sends nothing and the run pools with; else USE."""
     if config.models:
         return [build.encoder(context, name) for name in config.models]
-    known = {*ENCODERS.names(), *context.definitions.get("encoders", {})} - UNDEFINED
+    known = build.encoder_names(context)
     for name in _pooled(context):
         settings = context.definitions.get("retrievers", {}).get(name, {})
         named = str(settings.get("encoder") or settings.get("kind", name))

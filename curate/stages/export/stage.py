@@ -29,7 +29,7 @@ from curate.stages.context import Context, Report, Stage
 from curate.stages.export import filled, graded_labels, growth, shortcuts
 from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from, made_of_kinds
-from curate.stages.facts import card_facts, circularity, parent
+from curate.stages.facts import card_facts, circularity, parent, synthetic_queries
 from curate.stages.facts.reckoning import NO_POSITIVE, nothing_left
 from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus
 from curate.system.files import frame, read_json, write_table
@@ -174,7 +174,8 @@ def _made(
     """Return what the manifest says of how the labels that one format holds were made."""
     labels = made_from(context, held, judged, config, prefixed=prefixed)
     judges: dict[str, Json] = {**circularity.of_judges(context)}
-    return {"labels": labels, "lost": lost, "dependence": common, "judges": judges, **made_of_kinds(context, held)}
+    of_parts = {**card_facts.synthetic_in_manifest(context), **made_of_kinds(context, held)}
+    return {"labels": labels, "lost": lost, "dependence": common, "judges": judges, **of_parts}
 
 
 def _write(
@@ -192,6 +193,7 @@ def _write(
         held = alone(benchmark) if name in OF_CANDIDATES else benchmark
         EXPORTERS.load(name)(_counted(held, context, f"writing {name}"), folder)
         write_table(folder, "verdicts", held.verdicts.sort(PAIR))
+        synthetic_queries.write(folder, held.queries)
         body = {**manifest.described(held, name), **made(held, prefixed=renamed is not None)}
         if grown is not None:
             growth.write(folder, context, grown)

@@ -18,7 +18,7 @@ from curate.review.lead import lead
 from curate.review.showing import columns
 from curate.stages.asking import privacy_guard, settling
 from curate.stages.context import Context
-from curate.stages.facts import circularity
+from curate.stages.facts import circularity, synthetic_queries
 from curate.system.files import read_json
 
 KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
@@ -59,7 +59,22 @@ def warned(common: Mapping[str, Any]) -> dict[str, Json]:
 
 def leading(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]) -> dict[str, Json]:
     """Return what page and card begin with; see `review.lead`."""
-    return lead(context.run, agreed, common, circularity.checked(context), context.scale)
+    found = lead(context.run, agreed, common, circularity.checked(context), context.scale)
+    return {**found, "synthetic": list(synthetic_writers(context))}
+
+
+def synthetic_writers(context: Context) -> list[dict[str, Json]]:
+    """Return a row per model that wrote queries of the run; see `synthetic_queries.writers`."""
+    queries = context.read("diversify", "queries")
+    if synthetic_queries.marked(queries).is_empty():
+        return []
+    return synthetic_queries.writers(queries, _retrieved_and_judged(context), families(context))
+
+
+def synthetic_in_manifest(context: Context) -> dict[str, Json]:
+    """Return `synthetic`, a row per model that wrote queries of the run; empty without such queries."""
+    wrote = synthetic_writers(context)
+    return {"synthetic": list(wrote)} if wrote else {}
 
 
 def _lead(context: Context, agreed: Mapping[str, Any], common: Mapping[str, Any]) -> list[Json]:
@@ -135,7 +150,12 @@ def _beyond(resolved: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def had_a_part(context: Context) -> dict[str, Json]:
-    """Return role -> names of those who retrieved and judged; see `parts`."""
+    """Return role -> names of those who retrieved, judged and wrote queries; see `parts`."""
+    wrote = [str(each["writer"]) for each in synthetic_writers(context)]
+    return {**_retrieved_and_judged(context), **({"generator": list(wrote)} if wrote else {})}
+
+
+def _retrieved_and_judged(context: Context) -> dict[str, Json]:
     rankings = pl.scan_parquet(context.folder("pool") / "rankings.parquet")
     retrievers = rankings.select(pl.col("retriever").unique()).collect()["retriever"]
     panel = read_json(context.folder("judge") / "panel.json")

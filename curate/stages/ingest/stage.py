@@ -29,7 +29,7 @@ from curate.formats.readers.language import spoken
 from curate.formats.readers.settings import Sources, sources
 from curate.formats.readers.text import FIX
 from curate.stages.context import Context, Report, Stage
-from curate.stages.ingest import labels, scores
+from curate.stages.ingest import labels, marks, scores
 from curate.stages.ingest.config import Config
 from curate.stages.ingest.html import HtmlTexts
 from curate.system import files
@@ -93,10 +93,10 @@ class _Reading:
                 if merging and firsts.names[number] != kept.id:
                     seen.merged[kept.id] = firsts.names[number]
                     continue
-                writer.add(_row(table, kept, source.name))
+                writer.add(_row(table, kept, marks.source(table, row, source.name)))
                 classes.add({"table": table, "id": kept.id, "class": number})
                 seen.kept += 1
-        if seen.kept == 0:
+        if seen.kept == 0 and self.sources.tables[table]:
             places = ", ".join(source.place for source in self.sources.tables[table])
             raise DataError(
                 f"{places}: found no {table} with text, expected at least one; {self._lost(table, seen)}check the file"
@@ -174,7 +174,7 @@ class _Reading:
         for source in self.sources.tables[table]:
             check_header(source, table, names)
             size, label = source.size(), StepLabel(f"reading {table}", _unit(source))
-            for number, row in enumerate(source.rows(wanted(names))):
+            for number, row in enumerate(source.rows(wanted({**names, **marks.columns(table)}))):
                 if isinstance(row, Row) and number % _EVERY == 0:
                     self.context.progress(label, size, min(row.at, size - 1))
                 yield source, row

@@ -17,6 +17,14 @@ BEYOND = "beyond label.texts"
 LEAKING = "it holds a word that gives a class away"
 SMALL, FEW_GROUPS = "its class has too few texts", "its class has too few groups"
 UNEVEN = "its class has too few texts in one of the splits"
+REASONS = {"texts": SMALL, "groups": FEW_GROUPS, "split": UNEVEN}
+TOLD = {
+    "texts": "{found:,} texts, and label.min_texts is {needed}",
+    "groups": "{found:,} groups, and label.min_groups is {needed}",
+    "split": f"{{train:,}} texts to train on and {{test:,}} to test, {TRAIN_TEXTS} and {TEST_TEXTS} are needed: "
+    "change label.test, or give smaller groups",
+}
+"""Why a class is left out, by the rule that it fails."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +79,16 @@ def _without_small(texts: LabelledTexts, config: Config, found: int) -> None:
     """Leave out classes with too few texts or groups."""
     sizes = texts.rows.group_by("label").agg(texts=pl.len(), groups=pl.col("group").n_unique())
     short = {
-        label: f"{count:,} texts, and label.min_texts is {config.min_texts}"
+        label: {"found": count, "needed": config.min_texts}
         for label, count, _ in sizes.sort("label").iter_rows()
         if count < config.min_texts
     }
     scarce = {
-        label: f"{groups:,} groups, and label.min_groups is {config.min_groups}"
+        label: {"found": groups, "needed": config.min_groups}
         for label, _, groups in sizes.sort("label").iter_rows()
         if label not in short and groups < config.min_groups
     }
-    _leave_out(texts, {SMALL: short, FEW_GROUPS: scarce}, found)
+    _leave_out(texts, {"texts": short, "groups": scarce}, found)
 
 
 def _indivisible(texts: LabelledTexts, found: int) -> None:
@@ -88,23 +96,21 @@ def _indivisible(texts: LabelledTexts, found: int) -> None:
     short = (
         texts.rows.filter(~divisible()).group_by("label").agg((pl.col("split") == "test").sum(), pl.len()).sort("label")
     )
-    why = {
-        label: f"{count - tests:,} texts to train on and {tests:,} to test, {TRAIN_TEXTS} and {TEST_TEXTS} are needed: "
-        "change label.test, or give smaller groups"
-        for label, tests, count in short.iter_rows()
-    }
-    _leave_out(texts, {UNEVEN: why}, found)
+    why = {label: {"train": count - tests, "test": tests} for label, tests, count in short.iter_rows()}
+    _leave_out(texts, {"split": why}, found)
 
 
-def _leave_out(texts: LabelledTexts, classes: Mapping[str, Mapping[str, str]], found: int) -> None:
-    """Leave out classes, by what becomes the reason of their texts: class -> its figures. DataError if one is left."""
-    for reason, why in classes.items():
-        texts.keep(~pl.col("label").is_in(sorted(why)), reason)
-        texts.left_out |= why
+def _leave_out(texts: LabelledTexts, classes: Mapping[str, Mapping[str, dict[str, int]]], found: int) -> None:
+    """Leave out classes, by the rule that they fail: class -> its numbers. DataError if one class is left."""
+    for rule, failing in classes.items():
+        texts.keep(~pl.col("label").is_in(sorted(failing)), REASONS[rule])
+        texts.left_out |= {
+            name: {"rule": rule, **numbers, "told": TOLD[rule].format(**numbers)} for name, numbers in failing.items()
+        }
     left = sorted(texts.rows["label"].unique())
     if len(left) > 1:
         return
-    told = "; ".join(f"{name!r}: {reason}" for name, reason in list(texts.left_out.items())[:5])
+    told = "; ".join(f"{name!r}: {why['told']}" for name, why in list(texts.left_out.items())[:5])
     alone = "all texts have one label" if left else "no text is left"
     mask = "set label.leak: mask, which keeps texts that drop leaves out, or " if LEAKING in texts.reasons else ""
     raise DataError(

@@ -109,7 +109,8 @@ def _notes(made: LabelSet, facts: Mapping[str, Json]) -> list[str]:
     elif not agreed["texts"]:
         notes.append("under two classes have confirmed texts enough, so there is no task of confirmed labels")
     if made.texts.left_out:
-        notes.append(f"classes left out: {', '.join(f'{name} ({why})' for name, why in made.texts.left_out.items())}")
+        told = ", ".join(f"{name} ({why['told']})" for name, why in made.texts.left_out.items())
+        notes.append(f"classes left out: {told}")
     if made.leak["mode"] == "keep" and leak["keyword_f1"] - leak["commonest_f1"] > 0.5 * (1 - leak["commonest_f1"]):
         notes.append(
             f"one keyword per class tells them at macro-F1 {leak['keyword_f1']:.3f} (the commonest class alone: "
@@ -133,4 +134,4 @@ def preflight(config: Config, context: Context) -> None:
         provider(model.settings)
 
 
-STAGE = Stage("label", Config, ("mask", "diversify"), run, fingerprint, preflight, head=("language", "seed"))
+STAGE = Stage("label", Config, ("mask", "diversify"), run, fingerprint, preflight, head=("language", "seed"), version=2)

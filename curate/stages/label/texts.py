@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from curate.core.config import Json
 from curate.core.errors import ConfigError
 from curate.core.records import shown
 from curate.retrieval.similarity.leaks import form
@@ -32,8 +33,8 @@ class LabelledTexts:
     """Item -> reason."""
     sides: dict[str, str] = field(default_factory=dict)
     """Item -> queries or corpus, of all that had a label."""
-    left_out: dict[str, str] = field(default_factory=dict)
-    """Class -> why it is left out."""
+    left_out: dict[str, dict[str, Json]] = field(default_factory=dict)
+    """Class -> why it is left out: `told` in English, and for words of other languages `rule` with its numbers."""
 
     def keep(self, kept: pl.Expr, reason: str) -> None:
         """Keep some of the rows, and note why the others are gone."""

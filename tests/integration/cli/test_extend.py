@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ import polars as pl
 import pytest
 
 from curate.system.files import digests
-from tests.support import machine
+from tests.support import machine, versions
 from tests.support.graded_panel import HELD, grades, judged, recorded, write_run
 from tests.support.pools import table
 from tests.support.runs import complaint, curate, ran
@@ -149,3 +150,47 @@ def test_a_third_version_grows_out_of_the_second(grown: Grown, tmp_path: Path, s
 )
 def test_what_cannot_be_extended_is_refused_in_a_sentence(grown: Grown, words: tuple[str, ...], said: str) -> None:
     assert said in complaint(grown.folder, "extend", "runs/panel", *words)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{} Q0 nothing 1 1.0 t", "found the document 'nothing'"),
+        ("nothing Q0 {} 1 1.0 t", "no document for any of 30 queries"),
+        ("", "no document for any of 30 queries"),
+        ("qid,docid,score", "expected 6"),
+    ],
+)
+def test_a_wrong_run_file_leaves_no_folder_in_the_way_of_the_mended_one(
+    grown: Grown, line: str, said: str, shared_data: Path
+) -> None:
+    (grown.folder / "odd.trec").write_text(line.format(next(iter(recorded(shared_data / "panel")))), encoding="utf-8")
+    words = ("--run-file", "odd.trec", "--out", "runs/odd")
+    assert said in complaint(grown.folder, "extend", "runs/panel", *words)
+    assert not (grown.one.parent / "odd").exists()
+
+
+def test_diff_explains_the_two_versions_and_its_figures_are_counted_again(grown: Grown) -> None:
+    found = machine.data(ran(grown.folder, "diff", "runs/panel", "runs/panel-v2", "--out", "d.csv", "--json").stdout)
+    rows = pl.read_csv(grown.folder / "d.csv", infer_schema=False)
+    assert set(rows.select("reason", "detail").iter_rows()) == {("joined the pool", "new")}
+    assert rows["before"].null_count() == len(rows) == found["changed"] == 90
+    old, new = versions.labels(grown.one), versions.labels(grown.two)
+    assert found["pairs"]["both"] == len(old.keys() & new.keys())
+    assert found["reasons"][0]["relevant_won"] == sum(new[pair] == "relevant" for pair in new.keys() - old.keys())
+    counted = versions.effects(grown.one, grown.two)
+    assert found["effects"]["queries"] == counted["queries"]
+    assert found["effects"]["tau"]["value"] == pytest.approx(counted["tau"], abs=1e-6)
+    assert found["effects"]["tau_ap"] == pytest.approx(counted["tau_ap"], abs=1e-6)
+    joined = Counter(new[pair] for pair in new.keys() - old.keys())
+    assert {each["after"]: each["pairs"] for each in found["moves"] if each["before"] is None} == joined
+    assert [(each["reason"], each["pairs"]) for each in found["reasons"]] == [("joined the pool", 90)]
+    for row in found["effects"]["systems"]:
+        own = counted["systems"][row["system"]]
+        assert [row["own_before"], row["own_after"]] == pytest.approx(own["own"], abs=1e-6)
+        assert row["ndcg_before"]["value"] == pytest.approx(own["before"], abs=1e-6)
+        assert row["ndcg_after"]["value"] == pytest.approx(own["after"], abs=1e-6)
+        assert row["change"]["value"] == pytest.approx(own["after"] - own["before"], abs=1e-6)
+        assert [row["change"]["low"], row["change"]["high"]] == pytest.approx([own["low"], own["high"]], abs=0.02)
+        assert [row["rank_before"], row["rank_after"]] == own["ranks"]
+        assert [row["holes_before"], row["holes_after"]] == own["holes"]

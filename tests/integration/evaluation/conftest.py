@@ -3,8 +3,17 @@
 import gc
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+from tests.support.publishing import finished
+
+
+@pytest.fixture(scope="session")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a finished run with all metadata, to be copied with what is beside it."""
+    return finished(tmp_path_factory.mktemp("published"))
 
 
 @pytest.fixture(autouse=True)

@@ -71,8 +71,25 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_scored(tmp_path: 
     for words, why in (
         (["--average", "a=nothing"], "no scores of the task nothing"),
         (["--against", "e5"], "not among the models"),
+        (["--dims", "256", "--against", "bm25@256"], "not among the models"),
+        (["-m", "use", "--dims", "256", "--against", "use@128"], "not among the models"),
         (["--results", str(tmp_path)], "found no results"),
     ):
         done = CliRunner().invoke(app, ["evaluate", str(folder), "-m", "bm25", "--no-baselines", *words])
         assert isinstance(done.exception, UserError)
         assert why in str(done.exception)
+
+
+def test_a_model_at_a_width_can_be_the_one_that_others_are_tested_against(tmp_path: Path) -> None:
+    folder = written(benchmark(), tmp_path / "small")
+    words = ["evaluate", str(folder), "-m", "bm25,use", "--no-baselines", "--no-floors", "--dims", "256,512"]
+    words += ["--out", str(tmp_path / "out"), "--json"]
+    done = CliRunner().invoke(app, [*words, "--against", "use@256"])
+    assert done.exit_code == 0, done.output
+    found = machine.data(done.stdout[done.stdout.index("{") :])
+    for task in found["tasks"]:
+        pairs = [{each["one"], each["other"]} for each in task["against_model"]]
+        assert sorted(map(sorted, pairs)) == [["bm25", "use@256"], ["use", "use@256"]]
+    whole = CliRunner().invoke(app, [*words, "--against", "use@512"])
+    notes = machine.data(whole.stdout[whole.stdout.index("{") :])["notes"]
+    assert any("--against use@512: no model was tested against it" in note for note in notes)

@@ -2,6 +2,10 @@
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,8 @@ import pytest
 
 from curate.core.errors import ConfigError, DataError, RunFailed
 from curate.core.protocols import Benchmark
+from curate.evaluation.training import loading
+from curate.evaluation.training.fitting import COMPLETE
 from curate.evaluation.training.section import train_settings
 from curate.evaluation.training.settings import TrainSettings
 from curate.evaluation.training.train import TrainRequest, planned, train
@@ -173,13 +179,42 @@ def test_a_killed_training_goes_on_and_gives_the_same_weights(place: Path, tmp_p
     assert again["seeds"][0]["weights"] == whole["seeds"][0]["weights"]
 
 
+TYPED = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs in the background ignore it
+from curate.cli.main import main
+main()
+"""
+
+
+def test_ctrl_c_leaves_a_checkpoint_and_the_same_command_goes_on(place: Path, tmp_path: Path) -> None:
+    long = {"steps": 120, "eval_every": 10}
+    asked = order(place, tmp_path / "out", **long)
+    values = {**FEW.model_dump(include={"batch", "rate", "negatives"}), **long}
+    settings = [word for name, value in values.items() for word in ("--set", f"train.{name}={value}")]
+    words = ["train", str(asked.triples), "--base", asked.base, "--test", str(asked.test), "--out", str(asked.out)]
+    command = [sys.executable, "-c", TYPED, *words, "--few-seeds", "--seeds", "1", *settings]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not any(asked.out.rglob(COMPLETE)):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate()[1]
+    assert process.returncode == 130, said
+    assert "stopped; what was finished is kept, and the same command goes on from there" in said
+    assert "Traceback" not in said
+    assert not (asked.out / "train.json").exists()
+    assert train(asked)["seeds"][0]["resumed_from"] >= 10
+
+
 def test_a_full_disk_is_a_sentence(place: Path, tmp_path: Path) -> None:
     with full_disk(30_000), pytest.raises(RunFailed, match="the disk is full"):
         train(order(place, tmp_path / "out"))
     assert train(order(place, tmp_path / "out"))["test"]
 
 
-def test_what_is_refused_before_anything_is_trained(place: Path, tmp_path: Path) -> None:
+def test_what_is_refused_before_anything_is_trained(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     good = order(place, tmp_path / "out")
 
     def refused(kind: type[Exception], said: str, **changed: Any) -> None:
@@ -193,6 +228,9 @@ def test_what_is_refused_before_anything_is_trained(place: Path, tmp_path: Path)
     next((tmp_path / "bare").rglob("qrels-*")).unlink()
     refused(DataError, "qrels-.* is missing; export again", test=tmp_path / "bare")
     refused(DataError, "no such file", triples=tmp_path / "none")
+    refused(DataError, "there is no such folder.*--legacy", test=Path("NFCorpus"))
+    monkeypatch.setattr(loading, "unreachable", lambda _name, _revision: "the hub does not answer")
+    refused(ConfigError, "--base org/none: the hub does not answer; give the folder", base="org/none")
     rows = (place / "triples.jsonl").read_text("utf-8").replace("what is topic1", "which topic1 test")
     (tmp_path / "leak.jsonl").write_text(rows, encoding="utf-8")
     refused(DataError, "also queries of the test set", triples=tmp_path / "leak.jsonl")

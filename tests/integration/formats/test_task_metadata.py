@@ -1,6 +1,7 @@
 """Metadata for mteb: every value is one of mteb's, and settings fill what `is_filled()` looks at."""
 
 import typing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ from curate.core.errors import ConfigError
 from curate.formats.exporters.manifest import read
 from curate.formats.exporters.mteb_tasks import front_matter
 from curate.formats.exporters.task_metadata import MtebMetadata, block, known, licence_problem, missing
+from tests.support.evaluating import benchmark, written
 from tests.support.publishing import finished, full
 from tests.support.runs import curate, ran, tiny
+
+ENTRY = "@misc{wang2020,\n  title = {A set},\n}"
 
 
 def test_the_values_are_those_of_mteb() -> None:
@@ -79,3 +83,13 @@ def test_a_citation_that_is_bibtex_is_mtebs_too_and_a_licence_may_be_an_address(
     assert (made["bibtex_citation"], made["license"]) == ("@misc{x}", "https://example.org/l")
     assert "export.mteb.bibtex_citation" in missing(block("sts", "STS", {"citation": "Wang, 2020"}))
     assert licence_problem("https://example.org/l") is None
+
+
+@pytest.mark.parametrize(("citation", "shown"), [("Wang, 2020", 1), ("", 0), (ENTRY, 0)])
+def test_the_bibtex_of_the_settings_is_on_the_card_once(tmp_path: Path, citation: str, shown: int) -> None:
+    facts: dict[str, Any] = {"task_metadata": {"bibtex_citation": ENTRY}, "citation": citation}
+    card = (written(replace(benchmark(), facts=facts), tmp_path / "mteb") / "retrieval" / "README.md").read_text()
+    section = card.partition("## Citation\n")[2].partition("\n## ")[0]
+    assert section.count(f"```bibtex\n{ENTRY}\n```") == 1
+    assert (section.count(ENTRY), section.count("Wang, 2020")) == (1, shown)
+    assert "a benchmark made with curate" not in section, "no entry of our own beside it"

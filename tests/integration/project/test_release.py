@@ -14,13 +14,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from curate import __version__
 from curate.system.extras import extras
 from tests import ROOT
 from tests.conftest import need
 from tests.support.runs import Done, tiny
 
 KINDS = {"prompts": "_prompts", "pipelines": "_pipelines", "annotations": "_annotations"}
-NAME = "curate_ir-0.1.0"
+NAME = f"curate_ir-{__version__}"
 
 
 def build(checkout: Path, folder: Path, target: str) -> Path:

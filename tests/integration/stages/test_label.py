@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,11 +15,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from curate.core.config import Settings
+from curate.core.config import Settings, parse_yaml
 from curate.core.errors import BudgetError, ConfigError, DataError, UserError
 from curate.ledger import Ledger
 from curate.runs.ledger_check import check as findings
 from curate.stages.context import Report
+from curate.stages.label.building import TOLD
+from curate.system import resources
 from curate.system.files import digests, frame, read_json, write_table
 from tests import ROOT
 from tests.support.pools import step, table
@@ -142,7 +145,8 @@ def test_every_labelled_text_is_built_or_dropped_with_a_reason(tmp_path: Path) -
         "its class has too few texts": 1,
     }
     assert found["planned"] == 60 == found["built"] + sum(found["dropped"].values())
-    assert found["left_out"] == {"皮肤科": "1 texts, and label.min_texts is 16"}
+    told = "1 texts, and label.min_texts is 16"
+    assert found["left_out"] == {"皮肤科": {"rule": "texts", "found": 1, "needed": 16, "told": told}}
     assert rows(run)["text"].is_unique().all()
 
 
@@ -162,7 +166,7 @@ def test_no_group_lies_on_both_sides(tmp_path: Path, seed: int) -> None:
 def test_a_class_in_too_few_groups_is_left_out_and_one_class_stops(tmp_path: Path) -> None:
     few = [(name, text, own, "g" if own == "骨科" else None) for name, text, own, _ in texts()]
     found: Any = label(prepared(tmp_path / "1", few)).facts
-    assert found["left_out"] == {"骨科": "1 groups, and label.min_groups is 8"}
+    assert found["left_out"]["骨科"]["told"] == "1 groups, and label.min_groups is 8"
     assert found["dropped"] == {"its class has too few groups": 18}
     alone = [row for row in few if row[2] != "消化科"]
     with pytest.raises(
@@ -384,3 +388,11 @@ def test_a_pipeline_without_labels_is_refused_before_anything_runs(tmp_path: Pat
     assert "label: no labels; set ingest.labels" in done.stderr
     searched = ["--set", "ingest.labels={path: labels.jsonl, origin: search}"]
     assert "label.leak: found keep" in curate(tmp_path, "run", "none.yaml", *searched).stderr
+
+
+def test_the_chinese_page_says_why_a_class_is_left_out() -> None:
+    words = parse_yaml(resources.template("formats/kinds/templates/labelled.yaml"))["zh"]["left_out"]
+    assert words.keys() == TOLD.keys()
+    cases = {"texts": {"found": 1, "needed": 16}, "groups": {"found": 3, "needed": 8}, "split": {"train": 9, "test": 4}}
+    for rule, numbers in cases.items():
+        assert re.findall(r"\d+", words[rule].format(**numbers)) == [str(number) for number in numbers.values()]

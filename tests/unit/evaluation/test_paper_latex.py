@@ -50,3 +50,13 @@ def test_hostile_text_compiles(tmp_path: Path) -> None:
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "paper.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout.decode("utf-8", "replace")[-2000:]
+
+
+def test_a_wide_table_stands_in_blocks_that_repeat_its_keys_and_leave_out_empty_columns() -> None:
+    heads = ["task", "model", *(f"measure number {at}" for at in range(12))]
+    row = ["one", "bm25", *(None if at == 5 else at for at in range(12))]
+    text = fragment(PaperTable("wide", "n = 1", heads, [row], keys=2), "en")
+    blocks = text.split(r"\begin{tabular}")[1:]
+    assert len(blocks) > 1
+    assert all("task & model & " in block for block in blocks)
+    assert [text.count(f"measure number {at} ") for at in range(12)] == [int(at != 5) for at in range(12)]

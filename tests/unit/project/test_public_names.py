@@ -1,8 +1,8 @@
 """The public names: complete, sorted, documented, the only ones that docs import, never shadowed by a folder."""
 
 import re
+import tomllib
 from importlib import import_module
-from importlib.metadata import version
 from pkgutil import walk_packages
 from typing import get_origin
 
@@ -40,8 +40,11 @@ def test_docs_and_the_example_import_from_the_public_home() -> None:
             assert module in HOMES or not module.startswith("curate."), f"{page.name} imports from {module}"
 
 
-def test_version_agrees_with_the_package() -> None:
-    assert curate.__version__ == version("curate-ir")
+def test_the_version_stands_in_one_place() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "version" not in settings["project"]
+    assert settings["tool"]["hatch"]["version"] == {"path": "curate/__init__.py"}
+    assert re.fullmatch(r"\d+\.\d+\.\d+", curate.__version__)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -1,0 +1,65 @@
+"""Encoders by name: a packaged table of models, which a pipeline's own definitions change and extend."""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from curate.core.config import Settings, parse_yaml
+from curate.core.errors import ConfigError, suggestion
+
+PRESETS = Path(__file__).with_name("presets.yaml")
+_OF_THE_MODEL = ("revision", "trust_remote_code", "query_prompt", "document_prompt")
+"""What a preset says of one model alone: another model is neither trusted nor asked as this one."""
+
+
+def encoder_presets() -> Mapping[str, Settings]:
+    """Return the settings of every packaged encoder, by name."""
+    return _packaged()
+
+
+def with_presets(own: Mapping[str, Settings]) -> dict[str, Settings]:
+    """Return a pipeline's encoders over the presets: name -> whole settings.
+
+    Settings without a `kind` lie over the preset of their name, those with a `preset` over that one. ConfigError for an
+    unknown preset.
+    """
+    return {**_packaged(), **{name: _complete(name, settings) for name, settings in own.items()}}
+
+
+def definition_hint(name: str) -> str:
+    """Return what to write so that a name that nobody knows means a model of the hub or a folder."""
+    short = re.sub(r"[^\w-]+", "-", name.rpartition("/")[2]).strip("-") or "mine"
+    model = name if re.fullmatch(r"[\w.-]+/[\w.-]+", name) else "ORGANISATION/NAME"
+    definition = f"{{kind: dense, model: {model}}}"
+    return (
+        f"for another model write `encoders: {{{short}: {definition}}}` into the pipeline file, or add "
+        f"--set 'encoders.{short}={definition}'; in place of {model} a folder may stand"
+    )
+
+
+def unknown_encoder(what: str, name: str, known: Iterable[str]) -> ConfigError:
+    """Return the error of a name that is no encoder; it names the preset of that model, else the nearest known name."""
+    names = sorted({*known})
+    meant = next((each for each, preset in _packaged().items() if name in (preset["model"], each.casefold())), None)
+    nearest = f"write {meant}" if meant else suggestion(name, names)
+    return ConfigError(f"unknown {what} {name!r}: {nearest}; {definition_hint(name)}", choices=names)
+
+
+def _complete(name: str, settings: Settings) -> Settings:
+    own = {key: value for key, value in settings.items() if key != "preset"}
+    base = settings.get("preset", name if "kind" not in settings and name in _packaged() else None)
+    if base is None:
+        return own
+    if not isinstance(base, str) or base not in _packaged():
+        raise ConfigError(f"encoders.{name}.preset: unknown preset {base!r}; {suggestion(str(base), _packaged())}")
+    below = _packaged()[base]
+    same = own.get("model", below["model"]) == below["model"]
+    kept = {key: value for key, value in below.items() if same or key not in _OF_THE_MODEL}
+    return {**kept, **own}
+
+
+@cache
+def _packaged() -> Mapping[str, Settings]:
+    return cast("Mapping[str, Settings]", parse_yaml(PRESETS.read_text(encoding="utf-8")))
