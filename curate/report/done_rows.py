@@ -1,6 +1,6 @@
 """What was done for a run and what was not, in the words of a language, with the command that would do it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,17 +29,16 @@ def done_rows(shown: Shown, words: Words) -> list[DoneRow]:
     """Return a row each, in the order in which a run is made."""
     rows = [
         _controls(shown, words),
-        _beside(shown, words, "judge", _judge, "check_judge"),
-        _beside(shown, words, "pool", _pool, "check_pool"),
+        _beside(shown, words, "judge", _judge, "judge_bias"),
+        _beside(shown, words, "pool", _pool, "pool"),
         _beside(shown, words, "mask", _mask),
         _experts(shown, words),
         _circular(shown, words),
         _beside(shown, words, "audit", _audit, "audit"),
-        _beside(shown, words, "analyze", _difficulty, "analysis"),
+        _beside(shown, words, "analyze", _difficulty, "difficulty"),
         _reasons(shown, words),
-        DoneRow("export", "current", "", "export") if "export" in shown.steps else DoneRow("export", "absent", ""),
+        DoneRow("export", "current" if "export" in shown.steps else "absent", "", "export"),
         _beside(shown, words, "evaluation", _evaluation, "evaluation"),
-        _beside(shown, words, "leaks", lambda found, own: own["leaks"].format(found["leaks"])),
     ]
     return [row for row in rows if row.state != "needless"]
 
@@ -116,17 +115,11 @@ def _difficulty(found: Figures, own: Words) -> str:
 def _reasons(shown: Shown, words: Words) -> DoneRow:
     found = shown.beside.get("analyze")
     if found is None or found.state != "current" or not found.figures["questions"]:
-        return DoneRow("reasons", "older" if found and found.state == "older" else "absent", "", "analysis")
+        return DoneRow("reasons", "older" if found and found.state == "older" else "absent", "", "difficulty")
     asked = found.figures["questions"]["reasons"]
     said = words["done"]["said"]["reasons"].format(asked["drawn"], asked["model"])
-    return DoneRow("reasons", "current", said, "analysis")
+    return DoneRow("reasons", "current", said, "difficulty")
 
 
 def _evaluation(found: Figures, own: Words) -> str:
     return str(own["evaluation"].format(len(found["models"]), len(found["tasks"])))
-
-
-def commands(row: DoneRow, words: Words) -> Iterator[str]:
-    """Yield what to type for a row that is not done, or is older."""
-    if row.state in ("absent", "older"):
-        yield str(words["done"]["commands"][row.name])

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 from curate.core.config import Json, parse_yaml
 from curate.panel import judge_dependence
 from curate.report import grade_colours, run_figures, scale_words
+from curate.report.done_rows import done_rows
 from curate.report.grade_colours import NOT_ASKED, STATUSES
 from curate.report.kind_sections import sections, with_kinds
 from curate.report.lead_lines import lead_rows
 from curate.report.page_charts import Levels, drawn, labelled, sets, tallies, verdict_classes, verdicts
 from curate.report.run_figures import QueryCounts
 from curate.report.shown import Shown
+from curate.report.verdict import sentence, verdict
 from curate.stats.bootstrap import FEW
 from curate.stats.distribution import spread
 from curate.system import resources
@@ -88,6 +90,7 @@ def environment(words: Mapping[str, Any]) -> "Environment":
         "ranged": lambda value, bounds: run_figures.ranged(value, bounds) or undefined,
         "stated": lambda found, name: run_figures.stated(found, name, words),
         "interval": lambda figure: run_figures.between(figure) or undefined,
+        "hundred": lambda figure: run_figures.hundred(figure) or undefined,
         "mean": lambda value: undefined if value is None else f"{value:,.1f}",
         "named": lambda keys, names: [names[key] for key in keys],
         "share": lambda part, whole: f"{part / whole:.1%}" if whole else undefined,
@@ -116,6 +119,9 @@ def _body(shown: Shown, words: Mapping[str, Any], language: str, others: list[st
             unfinished=[step.unfinished for step in shown.steps.values() if step.unfinished],
             alike=judge_dependence.warnings(shown.dependence, words["dependence"]),
             leading=lead_rows(shown.lead, words),
+            verdict=sentence(verdict(shown, words), words),
+            done={row.name: row for row in done_rows(shown, words)},
+            audited=strings(language, "audit")["measures"],
             worth=judge_dependence.worth(shown.dependence, words["dependence"]),
             levels=levels,
             few=FEW,

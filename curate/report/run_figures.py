@@ -176,6 +176,15 @@ def between(figure: Mapping[str, Any] | None) -> str | None:
     return ranged(figure["value"], None if figure["low"] is None else (figure["low"], figure["high"]))
 
 
+def hundred(figure: Mapping[str, Any] | None) -> str | None:
+    """Return a score with its interval, times 100 and with one digit; None where it is not defined."""
+    if figure is None or figure["value"] is None:
+        return None
+    bounds = [f"{100 * figure[name]:.1f}" for name in ("low", "high") if figure[name] is not None]
+    interval = f" ({'–'.join(bounds)})" if bounds else ""
+    return f"{100 * figure['value']:.1f}{interval}"
+
+
 def failed(facts: Mapping[str, Json]) -> list[str]:
     """Return the judges that did not pass the gate and judged all the same, from what the judge stage reported."""
     gate = facts.get("gate")

@@ -25,7 +25,13 @@ class VerdictClause:
 
 def verdict(shown: Shown, words: Words) -> list[VerdictClause]:
     """Return the clauses of the verdict in the words of a language."""
-    return [_kept(shown, words), _confirmed(shown.lead, words), _worth(shown.lead, words), *_usable(shown, words)]
+    return [_kept(shown, words), _confirmed(shown.lead, words), _worth(shown.lead, words), _usable(shown, words)]
+
+
+def sentence(clauses: Sequence[VerdictClause], words: Words) -> str:
+    """Return the verdict as one sentence."""
+    text = str(words["conclusion"]["join"]).join(each.text for each in clauses) + words["conclusion"]["end"]
+    return text[:1].upper() + text[1:]
 
 
 def percents(figure: Figures, words: Words) -> str:
@@ -35,29 +41,28 @@ def percents(figure: Figures, words: Words) -> str:
     ends = any(text in ("0", "100") and each not in (0, 1) for text, each in zip(said, bounds, strict=True))
     if ends or len(set(said)) < len(set(bounds)):
         said = [f"{100 * each:.1f}" for each in bounds]
-    form = words["verdict"]["percent" if len(said) == len(("value", "low", "high")) else "bare_percent"]
+    form = words["conclusion"]["percent" if len(said) == len(("value", "low", "high")) else "bare_percent"]
     return str(form.format(*said))
 
 
 def _kept(shown: Shown, words: Words) -> VerdictClause:
-    own, export = words["verdict"], shown.steps.get("export")
+    own, export = words["conclusion"], shown.steps.get("export")
     if export is None:
         return VerdictClause(own["not_exported"].format(shown.asked), measured=False)
     return VerdictClause(own["kept"].format(export.count("queries"), shown.asked))
 
 
 def _confirmed(lead: Figures, words: Words) -> VerdictClause:
-    own = words["verdict"]
+    own = words["conclusion"]
     if lead["precision"]:
         return VerdictClause(own["confirmed"].format(percents(lead["precision"], words)))
     return VerdictClause(own["nothing_relevant" if lead["sample"] else "unread"], measured=False)
 
 
 def _worth(lead: Figures, words: Words) -> VerdictClause:
-    own, found = words["verdict"], lead["effective"]
+    own, found = words["conclusion"], lead["effective"]
     if found is None:
-        reason = words["dependence"]["reasons"][lead["not_measured"]].format(who=words["dependence"]["who"]["judges"])
-        return VerdictClause(own["worth_unknown"].format(reason), measured=False)
+        return VerdictClause(own["worth_unknown"][lead["not_measured"]], measured=False)
     names: Sequence[str] = own["numbers"]
     judges = names[found["judges"]] if found["judges"] < len(names) else found["judges"]
     value = f"{found['value']:.1f}"
@@ -66,34 +71,32 @@ def _worth(lead: Figures, words: Words) -> VerdictClause:
     return VerdictClause(own["worth"].format(judges, value))
 
 
-def _usable(shown: Shown, words: Words) -> Iterator[VerdictClause]:
-    """Yield what scores on the labels are good for: nothing of judges that prove nothing, else orders and levels."""
-    own, judged = words["verdict"], shown.steps["judge"].facts
-    weak = run_figures.failed(judged)
+def _usable(shown: Shown, words: Words) -> VerdictClause:
+    """Return what scores on the labels are good for: nothing if judges prove nothing, else orders, perhaps levels."""
+    own, judged, export = words["conclusion"], shown.steps["judge"].facts, shown.steps.get("export")
+    if export and not export.count("queries"):
+        return VerdictClause(own["empty"])
     if run_figures.only_heuristics(shown.agreed["panel"], _names(judged.get("heuristic"))):
-        yield VerdictClause(own["heuristics"])
-    elif weak:
-        yield VerdictClause(own["failed"].format(words["comma"].join(weak)))
-    else:
-        yield _ranking(shown, words)
-        yield VerdictClause(own["levels"][shown.lead["levels"]])
-
-
-def _ranking(shown: Shown, words: Words) -> VerdictClause:
-    """Return whether labels order systems: where people and panel agree beyond chance, by the interval of kappa."""
-    own, kappa = words["verdict"], shown.lead["kappa"]
-    if shown.lead["sample"] is None or kappa is None or kappa["low"] is None:
+        return VerdictClause(own["heuristics"])
+    if weak := run_figures.failed(judged):
+        return VerdictClause(own["failed"].format(words["comma"].join(weak)))
+    kappa = shown.lead["kappa"]
+    if kappa is None or kappa["low"] is None:
         return VerdictClause(own["ranking_unknown"], measured=False)
     if kappa["low"] <= 0:
         return VerdictClause(own["by_chance"].format(run_figures.between(kappa)))
-    said = own["ranking"]
+    return VerdictClause(own["ranking"] + "".join(_limits(shown, words)) + own["levels"][shown.lead["levels"]])
+
+
+def _limits(shown: Shown, words: Words) -> Iterator[str]:
+    """Yield what limits a ranking: differences too small, models that judged, too few queries."""
+    own = words["conclusion"]
     if smallest := _smallest(shown):
-        said += own["from"].format(smallest)
+        yield own["from"].format(smallest)
     if warned := [each["judge"] for each in shown.lead["circular"] or () if each["warned"]]:
-        said += own["not_of"].format(words["comma"].join(warned))
+        yield own["not_of"].format(words["comma"].join(warned))
     if (queries := shown.agreed["all_grades"]["clusters"]) < FEW:
-        said += own["few"].format(queries)
-    return VerdictClause(said)
+        yield own["few"].format(queries)
 
 
 def _smallest(shown: Shown) -> str | None:

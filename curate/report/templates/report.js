@@ -116,8 +116,12 @@
       root.dataset.theme = find("#theme").getAttribute("aria-pressed") === "true" ? "light" : "dark";
       said();
     });
+    const menu = find("#menu");
+    const opened = (open) => menu.setAttribute("aria-expanded", String(open));
+    menu.addEventListener("click", () => opened(menu.getAttribute("aria-expanded") === "false"));
+    find("#contents").addEventListener("click", (event) => event.target.closest("a") && opened(false));
     find("#language")?.addEventListener("click", turn);
-    for (const each of ["#controls", "#theme", "#language"]) if (find(each)) find(each).hidden = false;
+    for (const each of ["#controls", "#theme", "#language", "#menu"]) if (find(each)) find(each).hidden = false;
     return (most) => {
       limit = most;
       show();
