@@ -58,6 +58,46 @@
   };
   queries.filter((query) => query.own.length).forEach(openable);
 
+  // Every figure can be taken away: drawn as a file of its own, with the colours that it has here, or as the rows of its marks.
+  const drawing = (chart) => {
+    const copy = chart.cloneNode(true);
+    const [own, copied] = [chart, copy].map((one) => [one, ...one.querySelectorAll("*")]);
+    own.forEach((one, place) => {
+      const { fill, stroke, strokeWidth, fontWeight } = getComputedStyle(one);
+      copied[place].setAttribute("style", `fill:${fill};stroke:${stroke};stroke-width:${strokeWidth};font-weight:${fontWeight}`);
+    });
+    copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+    copy.setAttribute("width", chart.clientWidth);
+    copy.style.background = getComputedStyle(document.body).backgroundColor;
+    return new XMLSerializer().serializeToString(copy);
+  };
+  const cell = (text) => `"${text.replaceAll('"', '""')}"`;
+  const listing = (chart) => {
+    const marks = [...chart.querySelectorAll("rect > title, circle > title, line > title")].map((title) => title.textContent);
+    const rows = [...new Set(marks)].map((text) => /^(.*): (.*?)(?: \((.*)\))?$/su.exec(text)?.slice(1) ?? [text, ""]);
+    const plain = rows.map((row) => row.map((text = "", place) => cell(place ? text.replace(/(\d),(?=\d{3})/g, "$1") : text)));
+    return `\ufeffmark,value,share\r\n${plain.map((row) => [...row, '""'].slice(0, 3).join(",")).join("\r\n")}\r\n`;
+  };
+  const kept = (figure, kind, type, text) => {
+    const button = make("button", "take", kind);
+    const title = figure.querySelector("figcaption").textContent;
+    button.type = "button";
+    button.setAttribute("aria-label", `${title} ${kind}`);
+    button.addEventListener("click", () => {
+      const link = make("a", "");
+      link.href = URL.createObjectURL(new Blob([text(figure.querySelector("svg"))], { type }));
+      link.download = `${title.replace(/[^\p{L}\p{N}]+/gu, "-")}.${kind.toLowerCase()}`;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    });
+    return button;
+  };
+  const offer = () => {
+    for (const figure of document.querySelectorAll("figure:has(> svg)")) {
+      figure.append(make("p", "takes", kept(figure, "SVG", "image/svg+xml", drawing), kept(figure, "CSV", "text/csv", listing)));
+    }
+  };
+
   // What belongs to the elements of one language; the rows of queries belong to both.
   const start = () => {
     const [table, search, filter, readable, found, more] = ["#queries table", "#search", "#filter", "#readable", "#found", "#more"].map(find);
@@ -116,6 +156,7 @@
       root.dataset.theme = find("#theme").getAttribute("aria-pressed") === "true" ? "light" : "dark";
       said();
     });
+    offer();
     const menu = find("#menu");
     const opened = (open) => menu.setAttribute("aria-expanded", String(open));
     menu.addEventListener("click", () => opened(menu.getAttribute("aria-expanded") === "false"));

@@ -1,7 +1,11 @@
 """The report in a real browser: nothing leaves the file, everything can be read, reached, searched and opened."""
 
-from collections.abc import Iterator
+import csv
+import re
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import polars as pl
 import pytest
@@ -37,6 +41,14 @@ def browser(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[
         yield opened
 
 
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds, for ten seconds at most."""
+    end = time.monotonic() + 10
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert holds()
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_nothing_leaves_the_file_and_the_console_is_silent(folder: Path, browser: Page, language: str) -> None:
     requested(browser)
@@ -64,7 +76,7 @@ def test_a_button_turns_the_page_into_the_other_language_and_back(folder: Path, 
         browser.see("document.querySelector('#language').click()")
         assert browser.see("[document.documentElement.lang, document.title]") == [tag, f"tiny · {words['title']}"]
         assert browser.text("h2") == words["lead"]["title"]
-        assert browser.text("main h2") == words["sections"]["funnel"]
+        assert browser.text("main h2") == words["sections"]["done"]
         assert browser.text("#language") == button
         assert browser.see("document.activeElement.id") == "language"
         assert browser.see("document.querySelector('#search').value") == "q", "what was typed stays"
@@ -155,7 +167,9 @@ def test_a_screen_reader_has_a_name_for_everything(folder: Path, browser: Page, 
     assert strings(language)["search"] in roles["searchbox"][0]
     assert len(roles["status"]) == 1, "how many queries match is said when it changes"
     levels = browser.see("[...document.querySelectorAll('h1, h2')].map(x => x.localName)")
-    assert levels == ["h1", "h2"] + ["h2"] * len(strings(language)["sections"]), "what comes first, and a section each"
+    shown = [name for name in strings(language)["sections"] if browser.see(f"!!document.querySelector('#{name}')")]
+    assert levels == ["h1", "h2"] + ["h2"] * len(shown), "what comes first, and a section each"
+    assert set(strings(language)["sections"]) - set(shown) <= {"audit"}, "a set without labels has none to audit"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -164,6 +178,29 @@ def test_the_overview_fits_a_screen_and_the_page_a_phone(folder: Path, browser: 
     assert browser.see("document.querySelector('#overview').getBoundingClientRect().bottom") <= 800
     visit(browser, folder / f"{language}.html", size=(390, 844))
     assert browser.see("document.documentElement.scrollWidth") <= 390
+    links = "[...document.querySelectorAll('#contents a')].filter(link => link.checkVisibility()).length"
+    assert browser.see(links) == 0, "the contents are a menu"
+    browser.see("document.querySelector('#menu').click()")
+    assert browser.see(links) == browser.see("document.querySelectorAll('main > section').length") + 1
+    browser.see("document.querySelector('#contents a[href=\"#bill\"]').click()")
+    assert browser.see(links) == 0, "a chosen place closes it"
+
+
+def test_every_figure_is_taken_away_as_drawing_and_as_rows(folder: Path, browser: Page, tmp_path: Path) -> None:
+    visit(browser, folder / "en.html")
+    way = {"behavior": "allow", "downloadPath": str(tmp_path)}
+    browser.browser.execute_cdp_cmd("Browser.setDownloadBehavior", way)
+    figures = browser.see("document.querySelectorAll('figure').length")
+    assert browser.see("document.querySelectorAll('figure .take').length") == 2 * figures
+    browser.see("document.querySelector('figure').querySelectorAll('.take').forEach(button => button.click())")
+    name = "-".join(re.findall(r"\w+", strings("en")["charts"]["pairs"]))
+    drawing, rows_ = tmp_path / f"{name}.svg", tmp_path / f"{name}.csv"
+    until(lambda: drawing.is_file() and rows_.is_file())
+    assert "var(" not in drawing.read_text(encoding="utf-8")
+    assert ElementTree.fromstring(drawing.read_bytes()).tag.endswith("svg")
+    read = list(csv.reader(rows_.read_text(encoding="utf-8-sig").splitlines()))
+    pooled = len(read_table(folder / "runs" / "tiny" / "pool", "pool"))
+    assert [row[1] for row in read if row[0] == strings("en")["funnel"]["pool"]] == [str(pooled)]
 
 
 def test_queries_are_searched_filtered_ordered_and_opened_by_keyboard(folder: Path, browser: Page) -> None:
