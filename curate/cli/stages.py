@@ -69,9 +69,19 @@ def run(
     max_cost: MaxCost = None,
     yes: Yes = False,
     allow_weak_judges: AllowWeak = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Print what all stages would ask of models, and the cost; send nothing.")
+    ] = False,
+    as_json: PlanAsJson = False,
 ) -> None:
     """Run all stages of a pipeline; stages that are up to date are skipped."""
     changes = [*(assign or []), *assigned({"language": language})]
+    if plan:
+        from curate.cli.run_plan import print_run_plan
+
+        print_run_plan(pipeline, run, changes, allowed(max_cost), as_json=as_json)
+        return
+    only_plans(as_json)
     go(None, pipeline, run, changes, force, allowed(max_cost, yes, allow_weak_judges=allow_weak_judges))
 
 
