@@ -4,7 +4,7 @@ Stages build plugins by name and hand them down; plugins never know one another,
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol, TypeVar
 
@@ -263,6 +263,26 @@ class Benchmark:
     """Whether the graded labels stand in the place of the binary ones, or beside them."""
     relevant_from: int = 1
     """Lowest score in `qrels` that means relevant: above 1 in a repaired set alone."""
+    apart: bool = False
+    """Whether the queries that have candidates are in no retrieval task."""
+
+    def of_retrieval(self) -> "Benchmark":
+        """Return what the retrieval task holds: all, but of queries that are a reranker's own."""
+        if not self.apart:
+            return self
+
+        def rest(table: pl.DataFrame) -> pl.DataFrame:
+            return table.join(self.candidates, on="query_id", how="anti", maintain_order="left")
+
+        return replace(
+            self,
+            queries=rest(self.queries),
+            qrels=rest(self.qrels),
+            candidates=self.candidates.clear(),
+            verdicts=rest(self.verdicts),
+            graded=None if self.graded is None else rest(self.graded),
+            apart=False,
+        )
 
     @property
     def gains(self) -> pl.DataFrame:

@@ -134,9 +134,11 @@ def _text(beginning: str, length: float) -> str:
 
 
 def _words(work: Run) -> list[str]:
-    """Return words that a synonym of the same length can take the place of, so that `sts` finds one in every query."""
-    if "sts" not in work.pipeline.head.stages:
-        return []
-    settings = cast("DictionarySettings", work.pipeline.sections["sts"])
-    entries = dictionary(settings, Context(Path(), Path(), Path(), language=work.pipeline.head.language), "sts").entries
-    return [each.term for each in entries if len(each.term) == len(each.synonym)]
+    """Return words that a synonym of the same length can take the place of, where a stage looks for such words."""
+    context = Context(Path(), Path(), Path(), language=work.pipeline.head.language)
+    for name in work.pipeline.head.stages:
+        section = work.pipeline.sections[name]
+        if "dictionary" in type(section).model_fields:
+            entries = dictionary(cast("DictionarySettings", section), context, name).entries
+            return [each.term for each in entries if len(each.term) == len(each.synonym)]
+    return []
