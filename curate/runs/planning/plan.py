@@ -29,7 +29,7 @@ class RunPlan:
     rows: Sequence[Row]
     """`stage`, `asked`, `calls`, `prompt_tokens`, `answer_tokens`, `least`, `most`, `exact`."""
     prices: Sequence[Row]
-    """Per model: `model`, `input`, `output` per million tokens, `date`, `source`, and `setting`, where it is given."""
+    """Per model: `model`, `input` and `output` per million tokens, `currency`, `date`, `source`; None where unknown."""
     least: float | None
     """What all rows come to; None where one is unknown."""
     most: float | None
@@ -119,10 +119,11 @@ def _row(found: PlannedCost, rates: Rates) -> Row:
 
 def _price(name: str, price: Price | None, rates: Rates) -> Row:
     if price is None:
-        return {"model": name, "input": None, "output": None, "currency": None, "date": None}
+        return {"model": name, "input": None, "output": None, "currency": None, "date": None, "source": None}
     rate = rates.get(price.currency)
     costs_ = {each: _amount(getattr(price, each), rate) for each in ("input", "output")}
-    return {"model": name, **costs_, "currency": rate.into if rate else price.currency, "date": str(price.date)}
+    read: Row = {"date": str(price.date), "source": price.source}
+    return {"model": name, **costs_, "currency": rate.into if rate else price.currency, **read}
 
 
 def _amount(amount: float | None, rate: Rate | None) -> float | None:
@@ -144,7 +145,7 @@ def _unknown(
 ) -> Iterator[str]:
     for name in (name for name, price in models.items() if price is None):
         price = f"{{input: PRICE, output: PRICE, currency: {into or 'USD'}, date: YYYY-MM-DD}}"
-        yield f"{name} has no price, per million tokens: --set 'judges.{name}.price={price}'"
+        yield f"{name} has no price; set the one that you pay per million tokens: --set 'judges.{name}.price={price}'"
     for each in lines:
         if each.estimate is None:
             yield f"{each.stage}: what it asks is not known before the stages that it reads have run"

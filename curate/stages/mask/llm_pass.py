@@ -29,7 +29,7 @@ from curate.pii.secret import secret
 from curate.stages.asking import build, consent
 from curate.stages.context import Context
 from curate.stages.facts import billing
-from curate.system import resources
+from curate.system import http, resources
 from curate.system.egress import outside
 
 PURPOSE = "mask"
@@ -177,6 +177,7 @@ class _Spotter:
         account = self.account()
         known, wanted, left = self.looked_up(account, texts)
         if left:
+            self.need_server()
             self.need_consent(texts, left)
         spent = self.send(texts, left, account) if left else 0.0
         return self.summed(self.known(account, wanted) if left else known, account, spent)
@@ -224,6 +225,16 @@ class _Spotter:
                 if key in left and key not in done:
                     done.add(key)
                     yield key, window
+
+    def need_server(self) -> None:
+        """Raise ConfigError if nothing listens at an address of this machine: it would be waited for like an outage."""
+        address = self.settings.base_url
+        if self.context.consent.offline or address is None or outside(address) or http.listening(address):
+            return
+        raise ConfigError(
+            f"mask.model: {self.name}: no server listens at {address}; start it there, as `vllm serve "
+            f"{self.settings.model}` or `ollama serve` do, or mask by the rules alone: --set mask.model=null"
+        )
 
     def need_consent(self, texts: Texts, left: set[str]) -> None:
         consent.permit("masking", {self.name: self.settings}, lambda: self.planned(texts, left), self.context)
