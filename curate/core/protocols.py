@@ -6,7 +6,7 @@ Stages build plugins by name and hand them down; plugins never know one another,
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol, TypeVar
+from typing import Any, BinaryIO, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -270,19 +270,14 @@ class Benchmark:
         """Return what the retrieval task holds: all, but of queries that are a reranker's own."""
         if not self.apart:
             return self
-
-        def rest(table: pl.DataFrame) -> pl.DataFrame:
-            return table.join(self.candidates, on="query_id", how="anti", maintain_order="left")
-
-        return replace(
-            self,
-            queries=rest(self.queries),
-            qrels=rest(self.qrels),
-            candidates=self.candidates.clear(),
-            verdicts=rest(self.verdicts),
-            graded=None if self.graded is None else rest(self.graded),
-            apart=False,
-        )
+        tables = {"queries": self.queries, "qrels": self.qrels, "verdicts": self.verdicts}
+        if self.graded is not None:
+            tables["graded"] = self.graded
+        rest: Any = {
+            name: each.join(self.candidates, on="query_id", how="anti", maintain_order="left")
+            for name, each in tables.items()
+        }
+        return replace(self, **rest, candidates=self.candidates.clear(), apart=False)
 
     @property
     def gains(self) -> pl.DataFrame:

@@ -31,6 +31,7 @@ from curate.stages.asking import privacy_guard
 from curate.stages.configs import ReportConfig as Config
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import card_facts, circularity
+from curate.stages.facts.pooled import pooled
 from curate.stats.distribution import Spread, spread
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
@@ -77,7 +78,7 @@ def gather(config: Config, context: Context) -> Shown:
     absent = [name for name in ("resolve", *kinds.stages(), "export") if context.report(name) is None]
     steps = {name: _step(context.done(name)) for name in counted() if name not in absent}
     agreed = read_json(context.folder("consensus") / "agreement.json")
-    queries, pool = context.read("diversify", "queries"), context.read("pool", "pool")
+    queries, pool = pooled(context), context.read("pool", "pool")
     verdicts = context.read("consensus", "verdicts")
     labels = _changed(verdicts, context.read("resolve", "verdicts")) if "resolve" in steps else {}
     left_out = context.read("export", "dropped") if "export" in steps else frame("dropped")

@@ -27,6 +27,7 @@ from curate.stages.export import filled, graded_labels, growth, reranking, short
 from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from, made_of_kinds
 from curate.stages.facts import card_facts, circularity, parent, synthetic_queries
+from curate.stages.facts.pooled import pooled
 from curate.stages.facts.reckoning import NO_POSITIVE, nothing_left
 from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus
 from curate.system.files import frame, read_json, write_table
@@ -38,8 +39,7 @@ def run(config: Config, context: Context) -> Report:
     """Put the benchmark together, pass the gate, and write every format."""
     judged = context.read("resolve", "verdicts")
     positives = context.read("resolve", "qrels")
-    dropped = context.read("resolve", "dropped")
-    removed = frozenset(dropped.filter(pl.col("table") == "corpus")["id"])
+    removed = frozenset(context.read("resolve", "dropped").filter(pl.col("table") == "corpus")["id"])
     # All that is made below knows only documents that the corpus still holds.
     verdicts = judged.filter(~pl.col("doc_id").is_in(sorted(removed)))
     graded = graded_labels.made(config, context, verdicts)
@@ -79,23 +79,17 @@ def run(config: Config, context: Context) -> Report:
     grown = growth.growth(context, judged, positives)
     made = partial(_made, config, context, judged, common, lost)
     _write(config, context, benchmark, renamed, made, grown)
-    left_out = _left_out(context, queries, short)
-    write_table(context.out, "dropped", left_out)
+    write_table(context.out, "dropped", left_out := _left_out(context, queries, short))
     counts: dict[str, Json] = {
         **_counts(benchmark, grown),
         "rerank_negatives_by_best_grade": mix,
         "rerank_agreement": agreed["rerank"],
         "formats": list(config.formats),
         "residual": suspicious,
-        "overridden": context.done("resolve").facts["overridden"],
-        "beyond": {name: fact for name, fact in context.done("resolve").facts.items() if name in ("accept", "settle")},
+        **_resolved(context),
         "shortcuts": tried,
     }
-    notes = [
-        *_notes(config, common, short, renamed, suspicious, grown),
-        *graded_labels.notes(benchmark),
-        *warned,
-    ]
+    notes = [*_notes(config, common, short, renamed, suspicious, grown), *graded_labels.notes(benchmark), *warned]
     notes += filled.notes(config, benchmark)
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
 
@@ -155,6 +149,13 @@ def _counts(benchmark: Benchmark, grown: dict[str, Json] | None) -> dict[str, Js
         "rerank_candidates": len(benchmark.candidates),
         **growth.fact(grown),
     }
+
+
+def _resolved(context: Context) -> dict[str, Json]:
+    """Return how many pairs people decided otherwise, and what decided besides the policy."""
+    facts = context.done("resolve").facts
+    beyond = {name: fact for name, fact in facts.items() if name in ("accept", "settle")}
+    return {"overridden": facts["overridden"], "beyond": beyond}
 
 
 def _lost(verdicts: pl.DataFrame, queries: pl.DataFrame) -> dict[str, Json]:
@@ -265,7 +266,7 @@ def _chosen(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]:
 
 def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.DataFrame:
     """Return the queries that are in no export, or not among the reranking ones, with the reason."""
-    asked = context.read("diversify", "queries").join(queries, on="query_id", how="anti")["query_id"]
+    asked = pooled(context).join(queries, on="query_id", how="anti")["query_id"]
     found = set(context.read("resolve", "qrels")["query_id"])
     reasons = [(query_id, NO_GAIN if query_id in found else NO_POSITIVE) for query_id in asked]
     reasons += [(query_id, "too few negatives for reranking") for query_id in short]

@@ -45,7 +45,9 @@ class PoolSize:
     @classmethod
     def most(cls, config: PoolConfig, queries: int, documents: int) -> "PoolSize":
         """Return the largest pools that so many queries and documents can have."""
-        return cls(queries, min(config.size, config.depth * len(config.retrievers), documents))
+        return cls(
+            min(config.queries or queries, queries), min(config.size, config.depth * len(config.retrievers), documents)
+        )
 
 
 @dataclass(frozen=True)
