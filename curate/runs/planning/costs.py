@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from curate import stages
 from curate.core.config import Json
-from curate.core.errors import UserError
+from curate.core.errors import DataError, UserError
 from curate.llm.budget import CostEstimate
 from curate.runs.planning import embedding
 from curate.runs.planning.unfiltered import Unfiltered
@@ -61,7 +61,8 @@ def exact(work: Run, name: str) -> Lines | None:
         work.need_ancestors(name)
     except UserError:
         return None
-    return _lines(name, work.look(name, plan), exact=True) if plan else None
+    cascade = name == "judge" and cast("JudgeConfig", work.pipeline.sections[name]).cascade is not None
+    return _lines(name, work.look(name, plan), exact=True, cascade=cascade) if plan else None
 
 
 def _planned(name: str) -> Callable[[Any, Context], list[dict[str, Json]]]:
@@ -117,7 +118,7 @@ def _by_itself(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[str
     section: Any = work.pipeline.sections[name]
     try:
         lines = _lines(name, _planned(name)(section, texts.context), exact=False)
-    except UserError as error:
+    except DataError as error:  # it reads tables of later stages, or needs other texts
         return [PlannedCost(name, "not known yet", None, None)], [str(error)]
     again = getattr(section, "again", 0) if lines else 0
     said = f"what breaks a rule is asked for again, up to {again} times, which is not counted"
@@ -128,7 +129,7 @@ def _pools(work: Run, texts: Unfiltered) -> PoolSize:
     return PoolSize.most(cast("PoolConfig", work.pipeline.sections["pool"]), texts.queries, texts.documents)
 
 
-def _lines(stage: str, rows: Sequence[Mapping[str, Any]], *, exact: bool) -> Lines:
+def _lines(stage: str, rows: Sequence[Mapping[str, Any]], *, exact: bool, cascade: bool = False) -> Lines:
     """Return the rows of a stage's own plan."""
     found = []
     for row in rows:
@@ -136,7 +137,8 @@ def _lines(stage: str, rows: Sequence[Mapping[str, Any]], *, exact: bool) -> Lin
         cost = row.get("online", row.get("cost"))
         if label != IN_ALL:
             estimate = CostEstimate(row["calls"], row["prompt_tokens"], answers, cost, row["currency"] or "USD")
-            found.append(PlannedCost(stage, label, estimate, cost, exact))
+            least = row["cascade_least"] if cascade else cost
+            found.append(PlannedCost(stage, label, estimate, least, exact))
     return found
 
 

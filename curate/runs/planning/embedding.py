@@ -1,4 +1,4 @@
-"""What a paid embedding server would be sent by diversify, dense retrieval and judges of similarity."""
+"""What an embedding server of a vendor would be sent by diversification and dense retrieval."""
 
 import math
 from typing import cast

@@ -27,7 +27,7 @@ class RunPlan:
     """What a pipeline would ask of models, and what that costs at most."""
 
     rows: Sequence[Row]
-    """`stage`, `asked`, `calls`, `prompt_tokens`, `answer_tokens`, `least`, `most`, `exact`."""
+    """`stage`, `asked`, `calls`, `prompt_tokens`, `answer_tokens`, `least` and `most` in `currency`, `exact`."""
     prices: Sequence[Row]
     """Per model: `model`, `input` and `output` per million tokens, `currency`, `date`, `source`; None where unknown."""
     least: float | None

@@ -78,7 +78,7 @@ def test_the_forecast_bounds_what_the_stage_plans_itself(tmp_path: Path) -> None
     assert before["most"] == pytest.approx(sum(by(before, "most").values()), abs=0.001)
 
 
-def test_controls_and_a_cascade_are_priced(tmp_path: Path) -> None:
+def test_controls_and_a_cascade_are_priced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = (tiny(tmp_path), *JUDGES, "--set", "judge.batch=4")
     (tmp_path / "known.csv").write_text("query_id,doc_id,grade\n" + "".join(f"q{n},d{4 * n:02},S\n" for n in range(5)))
     gate = ("--set", "judge.gate={positives: known.csv, size: 5}")
@@ -88,6 +88,10 @@ def test_controls_and_a_cascade_are_priced(tmp_path: Path) -> None:
     exact = by(plan(tmp_path, *words, *gate), "calls")
     assert all(0 < exact[name] <= calls for name, calls in by(gated, "calls").items())
     assert gated["most"] > plain["most"]
+    monkeypatch.setattr("curate.stages.asking.panel_run.LEAST", 10)
+    there = {row["asked"]: row for row in plan(tmp_path, *words, "--set", "judge.cascade=exact")["rows"]}
+    assert (there["near"]["least"], there["near"]["exact"]) == (there["near"]["most"], True)
+    assert there["far"]["least"] == pytest.approx(there["far"]["most"] * 10 / 40, rel=1e-3)
     many = [{"_id": f"q{n}", "text": f"第{n}种病能喝咖啡吗"} for n in range(300)]
     (tmp_path / "data" / "queries.jsonl").write_text("".join(json.dumps(row) + "\n" for row in many))
     cascade = plan(tmp_path, *words, "--set", "judge.cascade=positives", "--run", "other")
