@@ -10,7 +10,7 @@ from curate.core.config import Json
 from curate.core.errors import DataError, UserError
 from curate.llm.budget import CostEstimate
 from curate.runs.planning import embedding
-from curate.runs.planning.unfiltered import Unfiltered
+from curate.runs.planning.unfiltered import BEFORE, Unfiltered
 from curate.runs.run import Run
 from curate.stages import resolve
 from curate.stages.asking import settling
@@ -118,7 +118,9 @@ def _by_itself(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[str
     section: Any = work.pipeline.sections[name]
     try:
         lines = _lines(name, _planned(name)(section, texts.context), exact=False)
-    except DataError as error:  # it reads tables of later stages, or needs other texts
+    except UserError as error:
+        if not isinstance(error, DataError) and {*stages.stage(name).after} <= {*BEFORE}:
+            raise  # a wrong name; of a stage behind others it may be that these have not run
         return [PlannedCost(name, "not known yet", None, None)], [str(error)]
     again = getattr(section, "again", 0) if lines else 0
     said = f"what breaks a rule is asked for again, up to {again} times, which is not counted"

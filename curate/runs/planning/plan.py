@@ -151,5 +151,7 @@ def _unknown(
             yield f"{each.stage}: what it asks is not known before the stages that it reads have run"
     if lacking := sorted(code for code, rate in rates.items() if rate is None):
         yield f"no rate leads from {', '.join(lacking)} to {into}: write `{line(lacking, str(into))}` into the file"
-    elif into is None and len({each.estimate.currency for each in lines if each.estimate and each.estimate.cost}) > 1:
-        yield "prices are in several currencies and `currency` in the file names none, so there is no total"
+    several = sorted({each.estimate.currency for each in lines if each.estimate and each.estimate.cost})
+    if into is None and several:
+        rates_line = line(several, several[0])
+        yield f"prices are in {' and '.join(several)}: write `currency: {several[0]}` and `{rates_line}` into the file"

@@ -128,3 +128,16 @@ def test_embeddings_of_a_vendor_are_counted_and_have_no_price(tmp_path: Path) ->
 def test_without_models_nothing_is_left_to_send(tmp_path: Path) -> None:
     assert ran(tmp_path, "run", tiny(tmp_path), "--plan").stdout == "nothing is left to send\n"
     assert "expected both" in complaint(tmp_path, "run", "tiny.yaml", "--json")
+
+
+def test_what_cannot_be_counted_or_added_up_is_said(tmp_path: Path) -> None:
+    kinds = "[ingest, mask, diversify, pool, judge, consensus, resolve, gradient, export]"
+    series = "{generator: paraphrase, panel: [near]}"
+    words = (tiny(tmp_path), *JUDGES[:4], "--set", f"stages={kinds}", "--set", f"gradient={series}")
+    found = plan(tmp_path, *words)
+    (row,) = [row for row in found["rows"] if row["stage"] == "gradient"]
+    assert (row["calls"], row["most"], found["most"], found["known"]) == (None, None, None, None)
+    assert any("gradient: gradient.generator: found paraphrase" in said for said in found["assumed"])
+    assert any("write `currency: CNY` and `rates: {USD: {CNY: RATE" in said for said in found["unknown"])
+    said = complaint(tmp_path, "run", *words, "--set", "judge.models=[nobody]", "--plan")
+    assert "nobody" in said
