@@ -16,6 +16,7 @@ from curate.stages import resolve
 from curate.stages.asking import settling
 from curate.stages.configs import PoolConfig
 from curate.stages.context import Context
+from curate.stages.export.config import Config as ExportConfig
 from curate.stages.judge.config import Config as JudgeConfig
 from curate.stages.judge.config import Gate
 from curate.stages.judge.forecast import PoolSize, forecast, times
@@ -95,12 +96,21 @@ def _pool(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[str]]:
 def _judge(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[str]]:
     section, pools = cast("JudgeConfig", work.pipeline.sections[name]), _pools(work, texts)
     found = forecast(section, texts.context, texts.sample(), pools)
+    own = _of_reranking(work)
     said = [
-        f"{pools.queries:,} queries have pools of {pools.documents:,} documents, asked {section.batch} at a time",
+        f"{pools.queries:,} queries{own} have pools of {pools.documents:,} documents, asked {section.batch} at a time",
         *(["the controls of the gate fill a prompt each at most"] if section.gate.positives else []),
         *(["a cascade asks every judge for all pairs at most"] if section.cascade else []),
     ]
     return [PlannedCost(name, each.judge, each.estimate, each.cost_least) for each in found], said if found else []
+
+
+def _of_reranking(work: Run) -> str:
+    """Return how many of the judged queries reranking and retrieval get, where reranking has a query set of its own."""
+    export = work.pipeline.sections.get("export")
+    queries = cast("ExportConfig", export).rerank.queries if export else None
+    judged = cast("PoolConfig", work.pipeline.sections["pool"]).queries
+    return f" ({judged - queries:,} for retrieval, {queries:,} for reranking)" if queries and judged else ""
 
 
 def _settle(work: Run, name: str, texts: Unfiltered) -> tuple[Lines, list[str]]:
