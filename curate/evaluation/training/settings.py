@@ -36,8 +36,8 @@ class TrainSettings(Section):
     recipe: Recipe = Field(
         default="contrastive",
         description="contrastive: positives against negatives; align: a query model learns the vectors of `documents`; "
-        "joint: as contrastive, with a query model and a document model of their own; pairs: queries and positives, one "
-        "source per batch; soft: the judge's scores of documents as targets",
+        "joint: as contrastive, with a query model and a document model of their own; pairs: queries and positives, "
+        "one source per batch; soft: the judge's scores of documents as targets",
     )
     documents: str = Field(
         default="",
