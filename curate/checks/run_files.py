@@ -12,6 +12,7 @@ from curate.retrieval.id_mapping import ranked
 from curate.retrieval.retrievers import runfile
 from curate.stages.asking.build import kit
 from curate.stages.context import Context
+from curate.stages.facts.pooled import pooled
 from curate.stages.pool import known_ids
 from curate.system.corpus import TableCorpus
 
@@ -35,7 +36,7 @@ def rankings(
     if files:
         corpus = TableCorpus(context.folder("diversify"))
         ids = known_ids(context, corpus)
-        queries = [Query(*row) for row in context.read("diversify", "queries").select("query_id", "text").iter_rows()]
+        queries = [Query(*row) for row in pooled(context).select("query_id", "text").iter_rows()]
         for path in files:
             system = runfile.RunFile(
                 system_name(path), runfile.Config(path=path, subset=subset, split=split), kit(context)

@@ -18,11 +18,9 @@ Confirming = Annotated[
 ]
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the commands to the program, in the order of the pipeline."""
-    for name in stages.KNOWN:
-        if name in stages.KIND_COMMANDS:
-            app.command(name, help=stages.KIND_COMMANDS[name].help)(reporting(_command(name)))
+def add_to(app: typer.Typer, name: str) -> None:
+    """Add the command of one stage to the program."""
+    app.command(name, help=stages.KIND_COMMANDS[name].help)(reporting(_command(name)))
 
 
 def _command(name: str) -> Callable[..., None]:

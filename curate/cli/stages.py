@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from curate import stages
 from curate.cli import completing, making, output_mode
 from curate.cli.envelope import answer, only_plans
 from curate.cli.options import (
@@ -37,22 +38,21 @@ if TYPE_CHECKING:
 HELP = {
     "ingest": "Read queries, corpus and qrels; merge exact duplicates.",
     "consensus": "Turn ratings into verdicts and measure agreement.",
-    "resolve": "",
     "report": "Write the run's report as one HTML file.",
 }
 
 
 def add_to(app: typer.Typer) -> None:
-    """Add the commands to the program."""
+    """Add the commands to the program, the stages in the order of the pipeline."""
     app.command("run")(reporting(run))
-    for name, text in HELP.items():
-        app.command(name, help=text or None)(reporting(resolve if name == "resolve" else _plain(name)))
-        if name == "ingest":  # keep `--help` in the order of the pipeline
-            for command in (mask, diversify, pool, judge):
-                app.command(command.__name__)(reporting(command))
-        if name == "resolve":
-            making.add_to(app)
-            app.command("export")(reporting(export))
+    own = {each.__name__: each for each in (mask, diversify, pool, judge, resolve, export)}
+    for name in stages.KNOWN:
+        if name in stages.KIND_COMMANDS:
+            making.add_to(app, name)
+        elif name in own:
+            app.command(name)(reporting(own[name]))
+        elif name in HELP:
+            app.command(name, help=HELP[name])(reporting(_plain(name)))
 
 
 def run(
@@ -69,9 +69,19 @@ def run(
     max_cost: MaxCost = None,
     yes: Yes = False,
     allow_weak_judges: AllowWeak = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Print what all stages would ask of models, and the cost; send nothing.")
+    ] = False,
+    as_json: PlanAsJson = False,
 ) -> None:
     """Run all stages of a pipeline; stages that are up to date are skipped."""
     changes = [*(assign or []), *assigned({"language": language})]
+    if plan:
+        from curate.cli.run_plan import print_run_plan
+
+        print_run_plan(pipeline, run, changes, allowed(max_cost), as_json=as_json)
+        return
+    only_plans(as_json)
     go(None, pipeline, run, changes, force, allowed(max_cost, yes, allow_weak_judges=allow_weak_judges))
 
 

@@ -21,7 +21,9 @@ def train(
     ],
     base: Annotated[str, typer.Option(help="Model to begin with: a folder, or a name on the hub.")],
     test: Annotated[Path, typer.Option(help="Run or export whose queries score the base and what was trained.")],
-    recipe: Annotated[str | None, typer.Option(help="contrastive, align or joint; default: the pipeline's.")] = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="contrastive, align, joint, pairs or soft; default: the pipeline's.")
+    ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Models to train; 3 or more.")] = None,
     few_seeds: Annotated[bool, typer.Option("--few-seeds", help="Allow fewer than 3 seeds; the card says so.")] = False,
     legacy: Annotated[

@@ -4,9 +4,9 @@ Stages build plugins by name and hand them down; plugins never know one another,
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol, TypeVar
+from typing import Any, BinaryIO, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -263,6 +263,21 @@ class Benchmark:
     """Whether the graded labels stand in the place of the binary ones, or beside them."""
     relevant_from: int = 1
     """Lowest score in `qrels` that means relevant: above 1 in a repaired set alone."""
+    apart: bool = False
+    """Whether the queries that have candidates are in no retrieval task."""
+
+    def of_retrieval(self) -> "Benchmark":
+        """Return what the retrieval task holds: all, but of queries that are a reranker's own."""
+        if not self.apart:
+            return self
+        tables = {"queries": self.queries, "qrels": self.qrels, "verdicts": self.verdicts}
+        if self.graded is not None:
+            tables["graded"] = self.graded
+        rest: Any = {
+            name: each.join(self.candidates, on="query_id", how="anti", maintain_order="left")
+            for name, each in tables.items()
+        }
+        return replace(self, **rest, candidates=self.candidates.clear(), apart=False)
 
     @property
     def gains(self) -> pl.DataFrame:

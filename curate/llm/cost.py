@@ -69,6 +69,7 @@ class Price(Section):
     """Code of the currency."""
     date: dt.date
     """Day on which the prices were read."""
+    source: str | None = Field(default=None, description="page on which they were read")
 
     def free(self) -> bool:
         """Say whether nothing is paid, so that the currency does not matter."""

@@ -30,7 +30,7 @@ def verdict(shown: Shown, words: Words) -> list[VerdictClause]:
 
 def sentence(clauses: Sequence[VerdictClause], words: Words) -> str:
     """Return the verdict as one sentence."""
-    text = str(words["conclusion"]["join"]).join(each.text for each in clauses) + words["conclusion"]["end"]
+    text = str(words["conclusion"]["join"]).join(each.text for each in clauses) + str(words["conclusion"]["end"])
     return text[:1].upper() + text[1:]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from curate.core.config import Json
-from curate.core.errors import ConfigError, NotFound, UserError
+from curate.core.errors import ConfigError, CurateError, NotFound, UserError
 from curate.llm.providers.presets import OVERRIDES
 from curate.runs.foreign_files import is_run
 from curate.runs.pipeline import Pipeline, find, in_language
@@ -53,6 +53,16 @@ def opened(
         if line:
             tell(line)
     return Run(folder or Path("runs") / loaded.head.name, loaded)
+
+
+def opened_to_plan(pipeline: str, folder: Path | None, assign: Sequence[str], *, tell: Tell) -> Run:
+    """Return the run that `opened` does; where the source cannot be read, in the language that the settings say."""
+    try:
+        return opened(pipeline, folder, assign, tell=tell)
+    except (CurateError, OSError):
+        work = opened(pipeline, folder, assign, detect=False, tell=lambda _: None)  # what else is wrong is raised again
+        tell(f"language: {work.pipeline.head.language}, for the source cannot be read")
+        return work
 
 
 def run_folder(folder: Path | None, remedy: str = "give a run with --run", *, tell: Tell) -> Path:

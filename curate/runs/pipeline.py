@@ -23,6 +23,15 @@ _OTHERS = ": rubric and placeholders are English; if the texts are of another la
 _DEVICES = {"CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10))}
 
 
+class AssumedTexts(Section):
+    """Size of a source that cannot be read, for a plan of what its run would cost."""
+
+    queries: int = Field(ge=1, description="how many there are")
+    documents: int = Field(ge=1, description="how many there are")
+    query_tokens: float = Field(gt=0, description="mean length")
+    document_tokens: float = Field(gt=0, description="mean length")
+
+
 class Head(Section):
     """The part of a pipeline file that is no stage."""
 
@@ -43,6 +52,9 @@ class Head(Section):
     currency: Code | None = Field(default=None, description="of caps and totals; by default that of the prices")
     rates: dict[Code, Worth] = Field(
         default_factory=dict, description="what a currency is worth: {CNY: {USD: 0.14, date: 2026-11-01}}"
+    )
+    assume: AssumedTexts | None = Field(
+        default=None, description="what `curate run --plan` counts with where the source cannot be read"
     )
     engine: dict[str, JsonValue] = Field(default_factory=dict, description="kind: local or ray, and its settings")
     train: dict[str, JsonValue] = Field(

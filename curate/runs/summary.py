@@ -34,6 +34,8 @@ def _queries(folder: Path, reports: Reports) -> Iterator[str]:
     yield reckoning.queries(count(reports, "export", "queries"), reasons)
     if drawn := count(reports, "ingest", "queries_left_out"):
         yield f"  {drawn:,} more were not taken, by ingest.ids, ingest.sample or ingest.part"
+    if unpooled := count(reports, "pool", "queries_not_drawn"):
+        yield f"  {unpooled:,} more were not drawn for a pool, by pool.queries"
 
 
 def _labels(folder: Path, reports: Reports) -> Iterator[str]:

@@ -269,6 +269,9 @@ def fingerprint(config: Config, context: Context) -> Json:
             "audit: expected every text of the set under its own id; set ingest.duplicates: keep and "
             "diversify.enabled: false, as pipelines/audit.yaml does"
         )
+    pool = context.settings.get("pool")
+    if isinstance(pool, Mapping) and pool.get("queries"):
+        raise ConfigError("audit: found pool.queries, expected all queries judged; take a sample with ingest.sample")
     desks = [*_desks(context), *relevance_desks(context.run)]  # these tell of the judges too
     answers: dict[str, Json] = {desk.sample.design.name: desk.digest for desk in desks}
     scores: dict[str, Json] = {} if context.relevant_from is None else {"relevant_from": context.relevant_from}

@@ -20,6 +20,13 @@ class PoolConfig(Section):
     retrievers: tuple[str, ...] = Field(default=("bm25", "e5", "use"), min_length=1, description="their order is free")
     depth: int = Field(default=500, ge=1, description="documents that each retriever gives a query")
     size: int = Field(default=500, ge=1, description="documents in a query's pool, at most")
+    queries: int | None = Field(
+        default=None,
+        ge=1,
+        exclude_if=lambda value: value is None,  # so that no pool of before is out of date
+        description="queries that get a pool and are judged, drawn by the seed; without it all. Stages such as `sts` "
+        "use the others, too",
+    )
     method: Method = Field(default="equal-depth", description="`union`: all that was retrieved; `round-robin`: in turn")
 
     @field_validator("retrievers")

@@ -20,6 +20,7 @@ from curate.panel.voting import Policy
 from curate.retrieval import ranking
 from curate.stages.configs import ConsensusConfig as Config
 from curate.stages.context import Context, Report, Stage
+from curate.stages.facts.pooled import pooled
 from curate.stages.judge.config import Config as JudgeConfig
 from curate.system.files import frame, read_json, write_json, write_table
 
@@ -47,7 +48,7 @@ def run(config: Config, context: Context) -> Report:
     verdicts, qrels = consensus(ratings, panel, config.policy, context.scale)
     removed = refine(verdicts) if config.corpus == "refined" else []
     _write(context.out, verdicts, qrels, removed)
-    facts = voting.counts(verdicts, len(context.read("diversify", "queries")))
+    facts = voting.counts(verdicts, len(pooled(context)))
     if removed:
         facts["ndcg_at_10"] = _effect(context.read("pool", "rankings"), qrels, set(removed))
     sample, pool = context.read("judge", "samples"), context.read("pool", "pool")

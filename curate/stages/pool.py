@@ -32,6 +32,7 @@ from curate.stages.configs import PoolConfig as Config
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import parent
 from curate.stages.facts.parent import ParentVersion
+from curate.stages.facts.pooled import drawn
 from curate.system.corpus import TableCorpus
 from curate.system.files import TableWriter, write_table
 
@@ -52,7 +53,9 @@ def pool(rankings: pl.DataFrame, size: int, method: Method) -> pl.DataFrame:
 
 def run(config: Config, context: Context) -> Report:
     """Ask every retriever and choose the pools."""
-    queries = [Query(*row) for row in context.read("diversify", "queries").select("query_id", "text").iter_rows()]
+    kept = context.read("diversify", "queries")
+    chosen = drawn(kept, config.queries, context.seed)
+    queries = [Query(*row) for row in chosen.select("query_id", "text").iter_rows()]
     if not queries:
         raise DataError(
             "pool: found no query; have `curate queries` write some, and name its queries.jsonl in ingest.queries.path "
@@ -74,6 +77,7 @@ def run(config: Config, context: Context) -> Report:
     facts: dict[str, Json] = {
         "retrieved_pairs": found.pairs,
         "queries_without_candidates": len(bare),
+        **({"queries_not_drawn": len(kept) - len(chosen)} if len(kept) > len(chosen) else {}),
         "hits_merged": ids.merged,
         "hits_left_out": ids.left_out,
         **({"indexes": found.facts} if found.facts else {}),
@@ -218,7 +222,8 @@ def fingerprint(config: Config, context: Context) -> Json:
     """Return what identifies each retriever: settings, encoder revision, digest of a run file."""
     before = ParentVersion.load(context.run)
     asked = _retrievers(config, context) if before is None else (build.retriever(context, n) for n in before.added)
-    return {**{retriever.name: retriever.identity for retriever in asked}, **parent.identity(context.run)}
+    sampled: dict[str, Json] = {} if config.queries is None else {"pool.queries": context.seed}
+    return {**{retriever.name: retriever.identity for retriever in asked}, **sampled, **parent.identity(context.run)}
 
 
 def _retrievers(config: Config, context: Context) -> Iterator[Retriever]:

@@ -32,6 +32,7 @@ from curate.stages.asking import privacy_guard
 from curate.stages.configs import ReportConfig as Config
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import beside, card_facts, circularity, reckoning
+from curate.stages.facts.pooled import pooled
 from curate.stats.distribution import Spread, spread
 from curate.system.corpus import TableCorpus
 from curate.system.files import frame, read_json, write_text
@@ -78,7 +79,7 @@ def gather(config: Config, context: Context) -> Shown:
     absent = [name for name in ("resolve", *kinds.stages(), "export") if context.report(name) is None]
     steps = {name: _step(context.done(name)) for name in counted() if name not in absent}
     agreed = read_json(context.folder("consensus") / "agreement.json")
-    queries, pool = context.read("diversify", "queries"), context.read("pool", "pool")
+    queries, pool = pooled(context), context.read("pool", "pool")
     verdicts = context.read("consensus", "verdicts")
     labels = _changed(verdicts, context.read("resolve", "verdicts")) if "resolve" in steps else {}
     left_out = context.read("export", "dropped") if "export" in steps else frame("dropped")
@@ -109,15 +110,15 @@ def gather(config: Config, context: Context) -> Shown:
         kinds=_kinds(context, steps),
         settings=yaml.safe_dump(portable(context.settings), allow_unicode=True, sort_keys=False, width=100),
         decided=privacy_guard.decided(context),
-        asked=_asked(context, len(queries)),
+        asked=_asked(context),
         beside=beside.beside(context),
     )
 
 
-def _asked(context: Context, judged: int) -> int:
-    """Return how many queries were read, with those that fell out before judging."""
+def _asked(context: Context) -> int:
+    """Return how many queries were read, with those that fell out before judging or got no pool."""
     reports = {name: context.done(name) for name in ("ingest", "mask", "diversify")}
-    return judged + reckoning.left_out(reports, context.read).total()
+    return len(context.read("diversify", "queries")) + reckoning.left_out(reports, context.read).total()
 
 
 def fingerprint(_config: Config, context: Context) -> Json:

@@ -27,6 +27,7 @@ from curate.stages.asking.settling import Settled
 from curate.stages.configs import ResolveConfig as Config
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import billing, threshold
+from curate.stages.facts.pooled import pooled
 from curate.system.files import frame, write_table
 
 
@@ -78,7 +79,7 @@ def run(config: Config, context: Context) -> Report:
     tables = {"verdicts": verdicts, "qrels": qrels, "overrides": overrides, "dropped": removed.filter(~wanted)}
     for name, table in tables.items():
         write_table(context.out, name, table)
-    counts = voting.counts(verdicts, len(context.read("diversify", "queries")))
+    counts = voting.counts(verdicts, len(pooled(context)))
     facts: dict[str, Json] = {
         "policy": config.policy,
         "samples": [desk.sample.design.name for desk in desks],

@@ -4,6 +4,7 @@ import datetime as dt
 import os
 import socket
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from curate.core.errors import AccessError, ConfigError, ProviderError
 from curate.system import retry_after
@@ -11,6 +12,8 @@ from curate.system import retry_after
 ADDRESS = r"^https?://[^/@?#]+[^@?#]*$"
 """An address without user, key or query, which would be written down with it."""
 _DENIED = frozenset({401, 403})
+CONNECT_S = 5.0
+"""Seconds in which a server on this machine has to take a connection."""
 
 
 def key(place: str, variable: str | None) -> str | None:
@@ -33,6 +36,17 @@ def nameless(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, socket.gaierror):
         error = error.__cause__ or error.__context__
     return error is not None
+
+
+def listening(address: str) -> bool:
+    """Return whether a server takes connections at an address."""
+    parts = urlsplit(address)
+    try:
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        with socket.create_connection((parts.hostname or "", port), CONNECT_S):
+            return True
+    except OSError:
+        return False
 
 
 def silent(place: str, address: str, error: BaseException, what: str, *, reached: bool = False) -> ProviderError:

@@ -14,6 +14,7 @@ from curate.core.scale import FIVE, Scale
 from curate.formats.exporters import candidates as reranking
 from curate.formats.exporters.candidates import Rerank
 from curate.formats.exporters.graded import Gain, gains
+from curate.formats.exporters.reading import RETRIEVAL_QUERIES
 from curate.formats.kinds.checks import listed
 from curate.ledger import Ledger
 from curate.panel import grade_sums, voting
@@ -226,29 +227,42 @@ def expected(
 
     `texts` has doc_id and content, `chosen` is what a reranker is given, `grades` are the graded labels, if any.
     """
-    positives = verdicts.filter(pl.col("verdict") == "relevant").select(*PAIR, score=pl.lit(1, pl.Int32))
-    negatives = verdicts.filter(pl.col("verdict") == "not relevant").select(*PAIR, score=pl.lit(0, pl.Int32))
     reranked = chosen.select("query_id").unique()
+    apart = reranked if apart_of(made) else reranked.clear()
+    own, asked = (table.join(apart, on="query_id", how="anti", maintain_order="left") for table in (verdicts, queries))
+    positives = own.filter(pl.col("verdict") == "relevant").select(*PAIR, score=pl.lit(1, pl.Int32))
+    negatives = own.filter(pl.col("verdict") == "not relevant").select(*PAIR, score=pl.lit(0, pl.Int32))
     ranked = chosen.sort(PAIR).group_by("query_id", maintain_order=True).agg(pl.col("doc_id").alias("corpus-ids"))
-    tables = {"grades": verdicts.select(*PAIR, "verdict", "votes")}
-    tables["contested"] = tables["grades"].filter(pl.col("verdict") == "contested").drop("verdict")
-    shared = {f"reranking {name}": table.join(reranked, on="query_id", how="semi") for name, table in tables.items()}
+    tables, shared = _grades(own), _grades(verdicts.join(reranked, on="query_id", how="semi"))
     if grades is not None:
+        grades = grades.join(apart, on="query_id", how="anti", maintain_order="left")
         gaining = grades.filter(pl.col("score") > 0).drop("contested")
-        more = {"graded": gaining, "graded judged": grades.drop("contested"), "graded queries": queries}
+        more = {"graded": gaining, "graded judged": grades.drop("contested"), "graded queries": asked}
         tables |= more | ({"qrels": more["graded"], "judged": more["graded judged"]} if replaced(made) else {})
     return {
         "qrels": positives,
         "judged": pl.concat([positives, negatives]),
         **tables,
-        **shared,
+        **{f"reranking {name}": table for name, table in shared.items()},
         "verdicts": verdicts,
-        "topics": queries.with_columns(pl.col("text").map_elements(lambda text: " ".join(text.split()), pl.String)),
+        RETRIEVAL_QUERIES: asked,
+        "topics": asked.with_columns(pl.col("text").map_elements(lambda text: " ".join(text.split()), pl.String)),
         "reranking qrels": chosen,
         "reranking top_ranked": ranked,
         "reranking queries": queries.join(reranked, on="query_id", how="semi"),
         "reranking corpus": texts.join(chosen, on="doc_id", how="semi"),
     }
+
+
+def _grades(verdicts: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Return the tables of votes of a task: those on all its pairs, and on the contested ones."""
+    grades = verdicts.select(*PAIR, "verdict", "votes")
+    return {"grades": grades, "contested": grades.filter(pl.col("verdict") == "contested").drop("verdict")}
+
+
+def apart_of(made: Made) -> bool:
+    """Return whether reranking has queries of its own."""
+    return "rerank" in made and check(Rerank, made["rerank"], "MANIFEST.json: rerank").apart
 
 
 def candidates(verdicts: pl.DataFrame, given: pl.DataFrame, made: Made) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from curate.formats.exporters.mteb import readmes
 from curate.formats.exporters.reading import ExportContents
 from curate.formats.kinds import kind
 from curate.panel.voting import PAIR
-from curate.verify.derive import replaced, scale_of
+from curate.verify.derive import apart_of, replaced, scale_of
 
 TOLD = "what the READMEs say of the run, which stands in MANIFEST.json and in no table"
 
@@ -76,6 +76,7 @@ def compared(
             scale=scale_of(body["labels"]),
             graded=grades,
             replaced=replaced(body["labels"]),
+            apart=apart_of(body["labels"]),
         )
         wanted = readmes(exported, folder)
     except (DataError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:

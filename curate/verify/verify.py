@@ -13,7 +13,7 @@ from curate.core.errors import DataError, UserError
 from curate.core.records import shown
 from curate.formats.exporters import EXPORTERS, FILES, FOLDERS, OF_CANDIDATES, READERS, manifest
 from curate.formats.exporters.layout import foreign
-from curate.formats.exporters.reading import ExportContents
+from curate.formats.exporters.reading import RETRIEVAL_QUERIES, ExportContents
 from curate.formats.kinds import kind
 from curate.formats.kinds.checks import listed
 from curate.ledger import Ledger
@@ -151,7 +151,7 @@ def _labels(
     wanted = expected(derived.verdicts, written.queries, texts.contents, chosen, made, grades)
     for place, (labels, table) in {"verdicts.parquet": ("verdicts", verdicts), **written.tables}.items():
         say += differences(place, table, wanted[labels])
-        found.labels += table.height
+        found.labels += table.height if labels != RETRIEVAL_QUERIES else 0
     _of_kinds(found, written, body, votes.ledger)
     if written.triples is not None:
         wrong, unchecked = triples.compared(found.folder, body, written, written.triples, derived.verdicts)

@@ -20,6 +20,7 @@ from curate.runs.pipeline import Pipeline
 from curate.stages.context import Context, home
 from curate.stages.export import graded_labels
 from curate.stages.export.config import Config as ExportConfig
+from curate.stages.facts.pooled import pooled
 from curate.system.files import batches, read_json, read_table, there
 from curate.verify.derive import replaced
 
@@ -71,7 +72,7 @@ def _run(folder: Path) -> LabelVersion:
     graded, gain = _gains(context, verdicts.filter(~pl.col("doc_id").is_in(sorted(removed))), stage)
     return LabelVersion(
         place=folder,
-        queries=dict(context.read("diversify", "queries").select("query_id", "text").iter_rows()),
+        queries=dict(pooled(context).select("query_id", "text").iter_rows()),
         documents=_documents(batches(folder / "diversify", "corpus")),
         verdicts=verdicts,
         panels=panels | ({"manifest": _panel(read_json(exported))} if exported else {}),

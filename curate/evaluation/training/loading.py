@@ -102,8 +102,8 @@ class TrainModels:
             )
         if not self.settings.two_sided and not self.shared:
             raise ConfigError(
-                f"--base {self.base}: found a model of two sides, and recipe contrastive trains one for both; take "
-                "recipe joint, or --set train.freeze=documents"
+                f"--base {self.base}: found a model of two sides, and recipe {self.settings.recipe} trains one for "
+                "both; take recipe joint, or recipe contrastive with --set train.freeze=documents"
             )
         if self.settings.lora.rank:
             require("peft", "curate train with lora")

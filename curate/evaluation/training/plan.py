@@ -27,7 +27,7 @@ def plan(data: RecipeData) -> dict[str, Json]:
     query = data.models.load(data.models.query)
     per_text = _seconds(data, query)
     count = steps(settings, data.count)
-    columns = 1 if settings.frozen else 2 + settings.negatives
+    columns = 1 if settings.frozen else 2 + settings.listed
     step = 0.0 if settings.part == "map" else TIMES * settings.batch * columns * per_text
     fixed = len(data.triples.documents) * per_text if settings.frozen else 0.0
     dev = len(data.held.dev) + (0 if settings.frozen else len(data.held.documents))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from curate.core.protocols import Vectors
-from curate.evaluation.training import examples
+from curate.evaluation.training import examples, grades
 from curate.evaluation.training.dev import cut, dev_score, encoded
 from curate.evaluation.training.examples import Row
 from curate.evaluation.training.loading import TrainModels, prompts
@@ -77,7 +77,27 @@ class RecipeData:
         if self.settings.recipe == "align":
             return examples.own_rows(self.triples, self.held.train)
         make = examples.kept_rows if self.settings.frozen else examples.text_rows
-        return make(self.triples, self.held.train, self.settings.negatives, NONE)
+        if self.settings.recipe == "soft":
+            make = examples.graded_rows
+        return make(self.triples, self.held.train, self.settings.listed, NONE)
+
+    def data_set(self, rows: list[Row]) -> Foreign:
+        """Return examples as the trainer takes them; a data set per source has batches of its own."""
+        from datasets import Dataset, DatasetDict
+
+        if self.settings.recipe != "pairs":
+            return Dataset.from_list(rows)
+        apart: dict[str, list[Row]] = {}
+        for source, row in zip(examples.sources(self.triples, self.held.train), rows, strict=True):
+            apart.setdefault(source, []).append(row)
+        return DatasetDict({source: Dataset.from_list(some) for source, some in apart.items()})
+
+    def check(self) -> None:
+        """Raise DataError if the triples lack what the recipe needs: sources, or scores."""
+        if self.settings.recipe == "pairs":
+            examples.sources(self.triples, self.held.train)
+        if self.settings.recipe == "soft":
+            grades.check(self.triples.place, len(self.triples.queries), self.triples.grades)
 
     def trainee(self) -> Trainee:
         """Return a model as it came, ready to be trained."""
@@ -129,18 +149,12 @@ def _query_side(data: RecipeData) -> Trainee:
 
 def _whole(data: RecipeData) -> Trainee:
     """Return a model that encodes queries and documents, or the Router of two, all of it to be trained."""
-    from curate.evaluation.training import in_batch, sides
+    from curate.evaluation.training import sides
 
     settings, models = data.settings, data.models
     query = models.load(models.query)
     two = settings.two_sided
     model = sides.router(query, models.load(models.document)) if two else _adapted(data, query)
-    loss = in_batch.InBatchContrastive(
-        model,
-        temperature=settings.temperature,
-        spared=examples.spared(data.triples),
-        gather=in_batch.gathering() if settings.gather else None,
-    )
     rows = data.rows()
     columns = {name: "query" if name == "anchor" else "document" for name in rows[0] if name != "label"}
     said = {"query": prompts(model, "query", settings.prompt), "document": prompts(model, "document", None)}
@@ -156,11 +170,25 @@ def _whole(data: RecipeData) -> Trainee:
     return Trainee(
         model,
         rows,
-        _matryoshka(settings, model, loss),
+        _matryoshka(settings, model, _text_loss(data, model)),
         lambda some: _text_dev(data, some, said),
         save,
         columns if two else {},
         {name: said[role] for name, role in columns.items()},
+    )
+
+
+def _text_loss(data: RecipeData, model: Foreign) -> Foreign:
+    from curate.evaluation.training import in_batch, soft
+
+    settings = data.settings
+    if settings.recipe == "soft":
+        return soft.SoftTargets(model, data.triples.grades, temperature=settings.temperature)
+    return in_batch.InBatchContrastive(
+        model,
+        temperature=settings.temperature,
+        spared=examples.spared(data.triples),
+        gather=in_batch.gathering() if settings.gather else None,
     )
 
 

@@ -51,8 +51,6 @@ def trained(data: RecipeData, seed: int, folder: Path, progress: Progress) -> di
 
 
 def _fitted(data: RecipeData, trainee: Trainee, seed: int, folder: Path, progress: Progress) -> Fitted:
-    from datasets import Dataset
-
     settings = data.settings
     count = plan.steps(settings, len(trainee.rows))
     options = FitOptions(
@@ -68,7 +66,7 @@ def _fitted(data: RecipeData, trainee: Trainee, seed: int, folder: Path, progres
         routes=trainee.routes,
         more={"prompts": dict(trainee.prompts)} if any(trainee.prompts.values()) else {},
     )
-    rows = Dataset.from_list(trainee.rows)
+    rows = data.data_set(trainee.rows)
     return fit(trainee.model, rows, trainee.loss, options, folder, progress, trainee.dev)
 
 

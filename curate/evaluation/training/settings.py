@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from curate.core.config import Section
 
 FEWEST_SEEDS = 3
-Recipe = Literal["contrastive", "align", "joint"]
+Recipe = Literal["contrastive", "align", "joint", "pairs", "soft"]
 
 
 class Lora(Section):
@@ -36,7 +36,8 @@ class TrainSettings(Section):
     recipe: Recipe = Field(
         default="contrastive",
         description="contrastive: positives against negatives; align: a query model learns the vectors of `documents`; "
-        "joint: as contrastive, with a query model and a document model of their own",
+        "joint: as contrastive, with a query model and a document model of their own; pairs: queries and positives, "
+        "one source per batch; soft: the judge's scores of documents as targets",
     )
     documents: str = Field(
         default="",
@@ -57,7 +58,12 @@ class TrainSettings(Section):
     temperature: float = Field(
         default=0.02, gt=0, description="similarities are divided by it; .02 is a scale of 50; CARE aligns with .1"
     )
-    negatives: int = Field(default=4, ge=0, description="negatives per example; the first of the triples' list")
+    negatives: int = Field(
+        default=4,
+        ge=0,
+        description="negatives per example; the first of the triples' list; recipe pairs takes none, "
+        "and soft one document more, spread over its scores",
+    )
     mrl: tuple[int, ...] = Field(
         default=(), description="widths that are trained besides the full one, each with the weight 1/n"
     )
@@ -80,13 +86,20 @@ class TrainSettings(Section):
 
     @model_validator(mode="after")
     def _fits(self) -> "TrainSettings":
-        if self.recipe == "contrastive" and self.documents:
-            raise ValueError("recipe contrastive has one model; for a document model of its own take recipe joint")
+        if self.recipe not in ("align", "joint") and self.documents:
+            raise ValueError(f"recipe {self.recipe} has one model; for a document model of its own take recipe joint")
+        if self.recipe == "soft" and self.freeze != "none":
+            raise ValueError("recipe soft trains documents too; leave freeze at none, or take recipe contrastive")
         if self.part == "map" and (self.recipe != "contrastive" or self.freeze != "documents"):
             raise ValueError("part map needs recipe contrastive and freeze documents")
         if self.part == "map" and (self.lora.rank or self.mrl):
             raise ValueError("part map takes neither lora nor mrl")
         return self
+
+    @property
+    def listed(self) -> int:
+        """Return the negatives of an example; those of recipe pairs are the others of its batch."""
+        return 0 if self.recipe == "pairs" else self.negatives
 
     @property
     def frozen(self) -> bool:

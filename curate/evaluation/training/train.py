@@ -102,7 +102,7 @@ def _prepared(order: TrainRequest, progress: Progress) -> _Work:
             f"--seeds {settings.seeds}: found fewer than {FEWEST_SEEDS}, and one training says little about the next; "
             "give more, or allow it with --few-seeds, which is written on the card"
         )
-    found = triples.read(order.triples)
+    found = triples.read(order.triples, graded=settings.recipe == "soft")
     origin = provenance.origin(found, order.test)
     tested = scores.test_tasks(order.test)
     models = TrainModels(order.base, settings, order.device, progress)
@@ -110,6 +110,7 @@ def _prepared(order: TrainRequest, progress: Progress) -> _Work:
     provenance.no_test_query(found, (text for task in tested for text in scores.asked(task)), order.test)
     old = [task for source in order.legacy for task in tasks.legacy(source)]
     data = RecipeData(found, splitting.held_back(found, settings.dev, settings.seed), models)
+    data.check()
     return _Work(order, data, origin, ModelScores(models, [*tested, *old]), len(tested))
 
 

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from curate.core.errors import DataError
+from curate.evaluation.training import grades
 from curate.formats.readers import Problem
 from curate.formats.readers.file import ENDINGS, File, format_of
 from curate.formats.readers.packed import ending
@@ -17,6 +18,8 @@ LISTS = "triples.jsonl"
 QUERY = ("query", "anchor", "question", "sentence1")
 POSITIVE = ("positive", "positives", "pos", "answer", "sentence2")
 NEGATIVE = ("negative", "negatives", "neg")
+Pair = tuple[int, int]
+"""Numbers of a query and of a document."""
 READ = tuple(name for name, kind in ENDINGS.items() if kind not in ("trec", "txt"))
 REMEDY = "name them query, positive and negative (also anchor, pos, neg, negative_1, negative_2, ...)"
 
@@ -38,6 +41,10 @@ class TrainTriples:
     groups: Sequence[str]
     """Per query, the column `group`; empty where there is none."""
     notes: Sequence[str] = ()
+    sources: Mapping[Pair, str] = field(default_factory=dict)
+    """The column `source` of a query and its positive."""
+    grades: Mapping[Pair, float] = field(default_factory=dict)
+    """The columns of scores of a query and its document, highest kept; empty where a file has none."""
 
     @property
     def pairs(self) -> int:
@@ -64,14 +71,15 @@ def locate(place: Path) -> Path:
     )
 
 
-def read(place: Path) -> TrainTriples:
+def read(place: Path, *, graded: bool = False) -> TrainTriples:
     """Return the triples of a run, a folder or a file; DataError names the row, what was found and what was expected.
 
     A row is a query with its positive or a list of them, and its negatives: one, a list, or columns `negative_1` to
     `negative_k`. Rows of one query are one query. A document that is relevant to a query is never its negative.
+    `graded` reads a column of scores beside each column of documents: `pos_scores`, `negative_1_scores`.
     """
     path = locate(place)
-    made = _Collected(path)
+    made = _Collected(path, graded=graded)
     for line, row in _rows(path):
         made.add(line, row)
     return made.whole()
@@ -92,8 +100,11 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
 class _Collected:
     """Rows on their way to triples."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, graded: bool) -> None:
+        self.path, self.graded = path, graded
+        self.numbers: dict[str, int] = {}
+        self.sources: dict[Pair, str] = {}
+        self.grades: dict[Pair, float] = {}
         self.documents: dict[str, int] = {}
         self.positives: dict[str, dict[int, None]] = {}
         self.negatives: dict[str, dict[int, None]] = {}
@@ -118,6 +129,14 @@ class _Collected:
         self._number(self.positives.setdefault(query, {}), positive)
         self._number(self.negatives.setdefault(query, {}), negatives)
         self.groups.setdefault(query, _text(row.get("group")))
+        number = self.numbers.setdefault(query, len(self.numbers))
+        for text in positive:
+            self.sources.setdefault((number, self.documents[text]), _text(row.get("source")))
+        for column in (positive_column, *negative_columns) if self.graded else ():
+            texts = list(_texts(row.get(column)))
+            for text, score in zip(texts, grades.in_row(f"{self.path}:{line}", row, column, len(texts)), strict=True):
+                pair = number, self.documents[text]
+                self.grades[pair] = max(score, self.grades.get(pair, score))
 
     def _number(self, held: dict[int, None], texts: Iterable[str]) -> None:
         held.update(dict.fromkeys(self.documents.setdefault(text, len(self.documents)) for text in texts))
@@ -157,6 +176,8 @@ class _Collected:
             negatives,
             list(self.groups.values()),
             notes,
+            self.sources,
+            self.grades,
         )
 
 

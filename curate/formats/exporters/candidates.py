@@ -20,6 +20,18 @@ class Rerank(Section):
     draw: Literal["uniform", "by_grade", "by_rank"] = Field(
         default="uniform", description="by_grade takes the best-graded negatives first, by_rank the best-ranked"
     )
+    queries: int | None = Field(
+        default=None,
+        ge=1,
+        exclude_if=lambda value: value is None,  # so that no manifest and no digest of before is another one
+        description="size of a query set of its own, drawn by the seed, whose queries are in no retrieval task; "
+        "by default both tasks share their queries",
+    )
+
+    @property
+    def apart(self) -> bool:
+        """Return whether reranking has queries of its own."""
+        return self.enabled and self.queries is not None
 
 
 def candidates(
@@ -28,7 +40,8 @@ def candidates(
     """Return a reranker's candidates (query_id, doc_id, score) and the queries that have too few negatives.
 
     A query gives at most `positives` of its positives and exactly `negatives` of its negatives, both
-    drawn by seed; contested and incomplete pairs are never candidates.
+    drawn by seed; contested and incomplete pairs are never candidates. Of a query set of its own so many queries are
+    drawn by seed as it is to have, all if there are no more.
     """
     position = pool.select("query_id", "doc_id", "position")
     judged = verdicts.filter(pl.col("verdict").is_in(["relevant", "not relevant"])).join(
@@ -49,7 +62,12 @@ def candidates(
         negatives = _ordered(kinds[False], rerank.draw, seed, str(query_id), scale)
         for score, chosen in ((1, positives[: rerank.positives]), (0, negatives[: rerank.negatives])):
             rows.extend({"query_id": query_id, "doc_id": doc_id, "score": score} for doc_id in sorted(chosen))
-    return pl.DataFrame(rows, TABLES["qrels"]).sort("query_id", "doc_id"), short
+    found = pl.DataFrame(rows, TABLES["qrels"]).sort("query_id", "doc_id")
+    if rerank.queries is not None:
+        asked = found["query_id"].unique().sort().to_list()
+        drawn = sampling.shuffled(asked, seed, "rerank", "queries")[: rerank.queries]
+        found = found.filter(pl.col("query_id").is_in(drawn))
+    return found, short
 
 
 def _ordered(negatives: pl.DataFrame, draw: str, seed: int, query_id: str, scale: Scale) -> list[str]:

@@ -16,6 +16,10 @@ _QRELS = {"query_id": pl.String, "doc_id": pl.String, "score": pl.Int32}
 _NAMES = {"id": "doc_id", "query-id": "query_id", "corpus-id": "doc_id"}
 
 
+RETRIEVAL_QUERIES = "retrieval queries"
+"""What the queries of a retrieval task are called, which reranking may have others than."""
+
+
 @dataclass(frozen=True)
 class ExportContents:
     """What a folder holds."""
@@ -51,7 +55,9 @@ def mteb(folder: Path) -> ExportContents:
         if (corpus := _only(three, "corpus").name) != _only(one, "corpus").name:  # the names tell the content
             raise DataError(f"graded/{corpus}: it is another corpus than that of retrieval")
     own = {kind.name: written for kind in kinds() if not kind.judged and (written := _own(folder / kind.name))}
-    queries = pl.read_parquet(_only(one, "queries")).select(query_id="id", text="text")
+    _add(tables, one, "queries", RETRIEVAL_QUERIES)
+    asked = [table for labels, table in tables.values() if labels in (RETRIEVAL_QUERIES, "reranking queries")]
+    queries = pl.concat(asked[::-1]).unique("query_id", keep="first", maintain_order=True)
     return ExportContents(queries, lambda: _batches(_only(one, "corpus")), tables, own, reranks=True)
 
 

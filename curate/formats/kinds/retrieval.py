@@ -51,7 +51,8 @@ class Graded(OfDocuments):
         return _content(benchmark, graded=True)
 
 
-def _content(benchmark: Benchmark, *, graded: bool) -> Content:
+def _content(whole: Benchmark, *, graded: bool) -> Content:
+    benchmark = whole.of_retrieval()
     corpus, qrels = benchmark.corpus, benchmark.gains if graded else benchmark.qrels
     doubtful = benchmark.graded.filter(pl.col("contested")) if graded and benchmark.graded is not None else None
     least = 1 if graded else benchmark.relevant_from

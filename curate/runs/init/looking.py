@@ -19,9 +19,9 @@ from curate.formats.readers.look import TableLook
 from curate.formats.readers.look import look as table_look
 from curate.formats.readers.settings import Sources, sources
 from curate.runs.init.place import need_two_tables
-from curate.runs.init.price import SampleTexts
 from curate.runs.init.request import InitRequest
 from curate.stages.ingest.config import Config
+from curate.stages.judge.forecast import SampleTexts
 
 _ASKED = re.compile(r"ingest\.(?:(?P<table>queries|corpus|qrels)\.)?(?:sheet|delimiter|split|encoding)\b")
 """Settings by which a reader asks to be told; what they mean is in its sentence."""

@@ -133,7 +133,7 @@ def _offers(look: TableLook, made: PipelineDraft) -> Iterator[str]:
 def _judges(made: PipelineDraft) -> Iterator[str]:
     reasons = {each.name: each.reason for each in made.judges}
     wide = max(map(len, made.models))
-    asked = {name for name, _ in made.whole.judges}
+    asked = {each.judge for each in made.whole.judges}
     if not asked:
         yield f"{', '.join(made.models)}   heuristics, which show the machinery and prove nothing"
         if not made.keyless and not made.named:
@@ -165,9 +165,13 @@ def _price(made: PipelineDraft) -> Iterator[str]:
     plans = [each for each in (made.trial, made.whole) if each is not None and each.total is not None]
     if not plans:
         return
-    names = [name for name, _ in made.whole.judges]
-    table = [[name, *(cell for each in plans for cell in _cost(dict(each.judges)[name]))] for name in names]
-    if len(names) > 1:
+    table = [
+        [judge, *(cell for each in rows for cell in _cost(each.estimate, each.cost_least))]
+        for judge, *rows in zip(
+            (each.judge for each in made.whole.judges), *(each.judges for each in plans), strict=True
+        )
+    ]
+    if len(table) > 1:
         table.append(["together", *(cell for each in plans for cell in _sum(each))])
     widths = [max(map(_width, column)) for column in zip(*table, strict=True)]
     heads = [
@@ -182,27 +186,30 @@ def _price(made: PipelineDraft) -> Iterator[str]:
     yield from _caps(made.whole)
 
 
-def _cost(found: CostEstimate) -> tuple[str, str]:
-    money = "price unknown" if found.cost is None else f"about {shown(found.cost, found.currency)}"
-    return f"{found.calls:,} calls", money
+def _cost(found: CostEstimate, least: float | None) -> tuple[str, str]:
+    """Return calls and money, of a cascade from what it costs at least."""
+    if found.cost is None or least is None:
+        return f"{found.calls:,} calls", "price unknown"
+    fewest = f"{shown(least, found.currency)} to " if least < found.cost else ""
+    return f"{found.calls:,} calls", f"about {fewest}{shown(found.cost, found.currency)}"
 
 
 def _sum(price: PlanPrice) -> tuple[str, str]:
     """Return the calls of all judges and what they cost; per currency where there is no rate."""
     assert price.total is not None
+    estimates = [each.estimate for each in price.judges]
+    calls, money = _cost(price.total, price.least)
+    if price.total.cost is not None or any(each.cost is None for each in estimates):
+        return calls, money
     parts: dict[str, float] = {}
-    for _, each in price.judges:
-        if each.cost is None:
-            return _cost(price.total)
-        parts[each.currency] = parts.get(each.currency, 0.0) + each.cost
-    if price.total.cost is not None:
-        return _cost(price.total)
-    return _cost(price.total)[0], "about " + " and ".join(shown(cost, code) for code, cost in parts.items())
+    for each in estimates:
+        parts[each.currency] = parts.get(each.currency, 0.0) + (each.cost or 0.0)
+    return calls, "about " + " and ".join(shown(cost, code) for code, cost in parts.items())
 
 
 def _caps(price: PlanPrice) -> Iterator[str]:
     """Yield what a cap needs that is not known."""
-    plans = [each for _, each in price.judges]
+    plans = [each.estimate for each in price.judges]
     currencies = {each.currency for each in plans if each.cost}
     if any(each.cost is None for each in plans):
         yield "  a cap (--max-cost) needs every judge's price: judges.NAME.price in the file"

@@ -84,8 +84,9 @@ class PanelRun:
 def _turn(seat: JudgeState) -> tuple[float, int]:
     if isinstance(seat, ReplayState):
         return 0.0, len(seat.rows.filter(pl.col("status") == STOPPED))
-    return _weight(seat.settings.price) if isinstance(seat, LlmState) else 0.0, 0
+    return weight(seat.settings.price) if isinstance(seat, LlmState) else 0.0, 0
 
 
-def _weight(price: Price | None) -> float:
+def weight(price: Price | None) -> float:
+    """Return a judge's turn in a cascade: its price per token, answers weighed; unknown prices come last."""
     return ANSWER_SHARE * price.output + (1 - ANSWER_SHARE) * price.input if price else float("inf")

@@ -16,20 +16,18 @@ from curate.core.config import Json
 from curate.core.errors import ConfigError, DataError
 from curate.core.progress import StepLabel
 from curate.core.protocols import Benchmark
-from curate.core.scale import Scale
-from curate.formats.exporters import EXPORTERS, OF_CANDIDATES, integrity, manifest
-from curate.formats.exporters.candidates import candidates
+from curate.formats.exporters import EXPORTERS, FOLDERS, OF_CANDIDATES, integrity, manifest
 from curate.formats.exporters.ids import prefixed
 from curate.formats.exporters.triples import alone
 from curate.formats.kinds import kinds, stages
-from curate.panel.agreement_figures import measure
 from curate.panel.voting import PAIR
 from curate.stages.asking import privacy_guard
 from curate.stages.context import Context, Report, Stage
-from curate.stages.export import filled, graded_labels, growth, shortcuts
+from curate.stages.export import filled, graded_labels, growth, reranking, shortcuts
 from curate.stages.export.config import Config
 from curate.stages.export.provenance import made_from, made_of_kinds
 from curate.stages.facts import card_facts, circularity, parent, synthetic_queries
+from curate.stages.facts.pooled import pooled
 from curate.stages.facts.reckoning import NO_POSITIVE, nothing_left
 from curate.system.corpus import CountedCorpus, KeptCorpus, TableCorpus
 from curate.system.files import frame, read_json, write_table
@@ -41,8 +39,7 @@ def run(config: Config, context: Context) -> Report:
     """Put the benchmark together, pass the gate, and write every format."""
     judged = context.read("resolve", "verdicts")
     positives = context.read("resolve", "qrels")
-    dropped = context.read("resolve", "dropped")
-    removed = frozenset(dropped.filter(pl.col("table") == "corpus")["id"])
+    removed = frozenset(context.read("resolve", "dropped").filter(pl.col("table") == "corpus")["id"])
     # All that is made below knows only documents that the corpus still holds.
     verdicts = judged.filter(~pl.col("doc_id").is_in(sorted(removed)))
     graded = graded_labels.made(config, context, verdicts)
@@ -54,10 +51,10 @@ def run(config: Config, context: Context) -> Report:
     tables = _of_kinds(context, removed)
     asked = pl.concat([queries["query_id"], *(ids for each in tables.values() for ids in _queries_of(each))])
     suspicious = _suspicious(context, asked, removed)
-    chosen, short = _candidates(config, context, verdicts)
-    mix = _mix(chosen, verdicts, context.scale)
+    chosen, short = reranking.drawn(config, context, verdicts)
+    mix = reranking.mix(chosen, verdicts, context.scale)
     agreed = read_json(context.folder("consensus") / "agreement.json")
-    agreed["rerank"] = _on_candidates(context, chosen, agreed["panel"])
+    agreed["rerank"] = reranking.agreement(context, chosen, agreed["panel"])
     common = card_facts.dependence(context)
     benchmark = Benchmark(
         name=context.name,
@@ -73,35 +70,28 @@ def run(config: Config, context: Context) -> Report:
         scale=context.scale,
         graded=None if graded is None else graded.join(queries, on="query_id", how="semi"),
         replaced=config.labels == "graded",
+        apart=config.rerank.apart,
     )
+    reranking.need_retrieval(benchmark, config, short)
     benchmark, renamed = prefixed(benchmark)
     integrity.check(_counted(benchmark, context, "checking the corpus"))
     tried, warned = shortcuts.check(config.shortcuts, context, benchmark)
     grown = growth.growth(context, judged, positives)
     made = partial(_made, config, context, judged, common, lost)
     _write(config, context, benchmark, renamed, made, grown)
-    left_out = _left_out(context, queries, short)
-    write_table(context.out, "dropped", left_out)
+    write_table(context.out, "dropped", left_out := _left_out(context, queries, short))
     counts: dict[str, Json] = {
         **_counts(benchmark, grown),
         "rerank_negatives_by_best_grade": mix,
         "rerank_agreement": agreed["rerank"],
         "formats": list(config.formats),
         "residual": suspicious,
-        "overridden": context.done("resolve").facts["overridden"],
-        "beyond": {name: fact for name, fact in context.done("resolve").facts.items() if name in ("accept", "settle")},
+        **_resolved(context),
         "shortcuts": tried,
     }
     notes = [*_notes(config, common, short, renamed, suspicious, grown), *graded_labels.notes(benchmark), *warned]
     notes += filled.notes(config, benchmark)
     return Report(len(judged), len(positives), len(left_out) - len(short), facts=counts, notes=notes)
-
-
-def _candidates(config: Config, context: Context, verdicts: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """Return a reranker's candidates and the queries that have too few negatives; none where none are asked for."""
-    if not config.rerank.enabled:
-        return frame("qrels"), []
-    return candidates(verdicts, context.read("pool", "pool"), config.rerank, context.seed, context.scale)
 
 
 def _of_kinds(context: Context, removed: frozenset[str]) -> dict[str, pl.DataFrame]:
@@ -161,6 +151,13 @@ def _counts(benchmark: Benchmark, grown: dict[str, Json] | None) -> dict[str, Js
     }
 
 
+def _resolved(context: Context) -> dict[str, Json]:
+    """Return how many pairs people decided otherwise, and what decided besides the policy."""
+    facts = context.done("resolve").facts
+    beyond = {name: fact for name, fact in facts.items() if name in ("accept", "settle")}
+    return {"overridden": facts["overridden"], "beyond": beyond}
+
+
 def _lost(verdicts: pl.DataFrame, queries: pl.DataFrame) -> dict[str, Json]:
     """Return how many judged queries no export holds, for want of a relevant document, and their pairs."""
     gone = verdicts.join(queries, on="query_id", how="anti")
@@ -190,7 +187,7 @@ def _write(
     for name in config.formats:
         folder = context.out / name
         folder.mkdir()
-        held = alone(benchmark) if name in OF_CANDIDATES else benchmark
+        held = _held(benchmark, name)
         EXPORTERS.load(name)(_counted(held, context, f"writing {name}"), folder)
         write_table(folder, "verdicts", held.verdicts.sort(PAIR))
         synthetic_queries.write(folder, held.queries)
@@ -201,6 +198,13 @@ def _write(
         manifest.write(folder, body)
     if renamed is not None:
         renamed.write_csv(context.out / "renamed_ids.tsv", separator="\t")
+
+
+def _held(benchmark: Benchmark, name: str) -> Benchmark:
+    """Return what a format holds of a benchmark."""
+    if name in OF_CANDIDATES:
+        return alone(benchmark)
+    return benchmark if name in FOLDERS else benchmark.of_retrieval()
 
 
 def _counted(benchmark: Benchmark, context: Context, label: str) -> Benchmark:
@@ -254,35 +258,15 @@ def _chosen(config: Config, mix: Mapping[str, Json]) -> dict[str, Json]:
         **{name: getattr(config, name) for name in ("license", "source", "citation", "instruction")},
         **({"task_metadata": config.mteb.given} if config.mteb.given else {}),
         **({} if config.gain is None else {"graded labels": graded_labels.in_words(config.gain)}),
+        **({"reranking queries": "a set of their own, in no retrieval task"} if config.rerank.apart else {}),
         "reranking negatives, drawn": config.rerank.draw,
         "reranking negatives, best grade of a vote": ", ".join(f"{grade} {count}" for grade, count in mix.items()),
     }
 
 
-def _mix(chosen: pl.DataFrame, verdicts: pl.DataFrame, scale: Scale) -> dict[str, Json]:
-    """Return how many rerank negatives have each best grade, best first, those that occur."""
-    negatives = verdicts.join(chosen.filter(pl.col("score") == 0), on=["query_id", "doc_id"], how="semi")
-    given = [[vote["grade"] for vote in votes if vote["grade"]] for votes in negatives["votes"]]
-    best = [min(grades, key=scale.place) for grades in given if grades]
-    return {grade: count for grade in scale.labels if (count := best.count(grade))}
-
-
-def _on_candidates(context: Context, chosen: pl.DataFrame, panel: list[str]) -> dict[str, Json] | None:
-    """Return the panel's agreement on a reranker's candidates, as `consensus` measures it; None without candidates."""
-    if chosen.is_empty():
-        return None
-    return measure(
-        context.read("judge", "ratings").join(chosen, on=PAIR, how="semi"),
-        panel,
-        context.seed,
-        context.scale,
-        progress=context.progress,
-    )
-
-
 def _left_out(context: Context, queries: pl.DataFrame, short: list[str]) -> pl.DataFrame:
     """Return the queries that are in no export, or not among the reranking ones, with the reason."""
-    asked = context.read("diversify", "queries").join(queries, on="query_id", how="anti")["query_id"]
+    asked = pooled(context).join(queries, on="query_id", how="anti")["query_id"]
     found = set(context.read("resolve", "qrels")["query_id"])
     reasons = [(query_id, NO_GAIN if query_id in found else NO_POSITIVE) for query_id in asked]
     reasons += [(query_id, "too few negatives for reranking") for query_id in short]

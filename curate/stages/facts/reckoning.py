@@ -7,6 +7,7 @@ import polars as pl
 
 from curate.llm.exchange_rates import shown
 from curate.stages.context import Context, Report
+from curate.stages.facts.pooled import pooled
 
 MERGED = {"ingest": "equal to another", "mask": "equal to another once masked"}
 """Stage -> why it leaves a query out that it keeps no row of."""
@@ -44,7 +45,7 @@ def paid(reports: Reports) -> str:
 def nothing_left(context: Context, stages: tuple[str, ...]) -> list[str]:
     """Return the same lines of a run of which no query has a positive; `stages` are those that have run."""
     reports = {name: report for name in stages if (report := context.report(name)) is not None}
-    judged = len(context.read("diversify", "queries"))
+    judged = len(pooled(context))
     return [queries(0, left_out(reports, context.read) + Counter({NO_POSITIVE: judged})), paid(reports)]
 
 

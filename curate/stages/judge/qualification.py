@@ -25,6 +25,7 @@ from curate.stages.asking.seating import shown
 from curate.stages.context import Context
 from curate.stages.edits.changes import edits
 from curate.stages.judge.config import Config, Gate
+from curate.stages.judge.forecast import CONTROLS
 from curate.system.corpus import TableCorpus
 
 REPLICATE = 1
@@ -48,7 +49,7 @@ class ControlTrial:
         """Return the run, the seats that cost with a label that tells them from those at the pool."""
 
         def labelled(seat: JudgeState) -> JudgeState:
-            return replace(seat, purpose="controls") if isinstance(seat, LlmState) else seat
+            return replace(seat, purpose=CONTROLS) if isinstance(seat, LlmState) else seat
 
         return self.panel.at(*map(labelled, self.panel.seats))
 

@@ -29,7 +29,7 @@ from curate.pii.secret import secret
 from curate.stages.asking import build, consent
 from curate.stages.context import Context
 from curate.stages.facts import billing
-from curate.system import resources
+from curate.system import http, resources
 from curate.system.egress import outside
 
 PURPOSE = "mask"
@@ -142,6 +142,17 @@ def spot(config: LlmPassSettings, context: Context, texts: Texts) -> Spots | Non
     return spots
 
 
+def planned(config: LlmPassSettings, context: Context, texts: Texts) -> dict[str, CostEstimate]:
+    """Return what asking about every text that the ledger knows nothing of would come to; empty without a model."""
+    found = asked(config, context)
+    if found is None:
+        return {}
+    with Ledger(context.ledger or default_path(context.home)) as ledger:
+        spotter = _Spotter(str(config.model), *found, secret(context.home), ledger, context)
+        _, _, left = spotter.looked_up(spotter.account(), texts)
+        return spotter.planned(texts, left)
+
+
 def notes(spots: Spots | None) -> list[str]:
     """Return what a user should know of texts that only the rules looked at."""
     return [f"{_told(spots)}: there the rules alone looked"] if spots is not None and spots.unread else []
@@ -163,18 +174,27 @@ class _Spotter:
 
     def spots(self, texts: Texts) -> Spots:
         """Ask for what is missing, and return everything that the ledger then knows of the texts."""
+        account = self.account()
+        known, wanted, left = self.looked_up(account, texts)
+        if left:
+            self.need_server()
+            self.need_consent(texts, left)
+        spent = self.send(texts, left, account) if left else 0.0
+        return self.summed(self.known(account, wanted) if left else known, account, spent)
+
+    def account(self) -> online.Account:
+        """Return what calls are booked on."""
         judge = self.ledger.register(_identity(self.settings))
-        account = online.Account(judge, self.prompt.digest, run=self.context.run_id, purpose=PURPOSE)
+        return online.Account(judge, self.prompt.digest, run=self.context.run_id, purpose=PURPOSE)
+
+    def looked_up(self, account: online.Account, texts: Texts) -> tuple[dict[str, Spotted], set[str], set[str]]:
+        """Return what the ledger has of the windows of all texts, the keys of these, and of those that are left."""
         wanted = {self.key(window) for text in texts() for _, window in windows(text)}
         known, retry = self.known(account, wanted), self.context.consent.retry
         settled = {
             key for key, each in known.items() if each.status != "failed" and not (retry and each.status != "read")
         }
-        left = wanted - settled
-        if left:
-            self.need_consent(texts, left)
-        spent = self.send(texts, left, account) if left else 0.0
-        return self.summed(self.known(account, wanted) if left else known, account, spent)
+        return known, wanted, wanted - settled
 
     def key(self, window: str) -> str:
         """Return what a window is known by; without the secret nobody can find out by trying which text it was."""
@@ -205,6 +225,16 @@ class _Spotter:
                 if key in left and key not in done:
                     done.add(key)
                     yield key, window
+
+    def need_server(self) -> None:
+        """Raise ConfigError if nothing listens at an address of this machine: it would be waited for like an outage."""
+        address = self.settings.base_url
+        if self.context.consent.offline or address is None or outside(address) or http.listening(address):
+            return
+        raise ConfigError(
+            f"mask.model: {self.name}: no server listens at {address}; start it there, as `vllm serve "
+            f"{self.settings.model}` or `ollama serve` do, or mask by the rules alone: --set mask.model=null"
+        )
 
     def need_consent(self, texts: Texts, left: set[str]) -> None:
         consent.permit("masking", {self.name: self.settings}, lambda: self.planned(texts, left), self.context)

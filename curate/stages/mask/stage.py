@@ -9,7 +9,7 @@ in their order. If a model is to look first, all texts are put to it before any 
 
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -19,6 +19,7 @@ from curate.core.config import Json
 from curate.core.duplicates import follow_aliases, follow_qrels, same_text
 from curate.core.progress import StepLabel
 from curate.core.records import Span
+from curate.llm.budget import CostEstimate
 from curate.pii.masking import Masker
 from curate.pii.naming import FIELD
 from curate.pii.secret import secret
@@ -149,8 +150,13 @@ def _batches(
         yield batch, (texts, dict(known))
 
 
-def _texts(context: Context) -> Iterator[str]:
-    for table in FIELDS:
+def planned(config: Config, context: Context, table: str) -> dict[str, CostEstimate]:
+    """Return what the model would be asked about the raw texts of a table; empty without a model."""
+    return llm_pass.planned(config, context, lambda: _texts(context, [table]))
+
+
+def _texts(context: Context, tables: Iterable[str] = FIELDS) -> Iterator[str]:
+    for table in tables:
         for _, (texts, _) in _batches(table, context):
             yield from texts
 

@@ -26,6 +26,7 @@ from curate.stages.asking import build, privacy_guard
 from curate.stages.asking.seating import load_rubric
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts.judged_labels import made_by_panel
+from curate.stages.facts.pooled import pooled
 from curate.stages.judge.config import Config as JudgeConfig
 from curate.stages.train_set import mining, splits
 from curate.stages.train_set.config import Config, Leaks, Negatives
@@ -78,7 +79,7 @@ def run(config: Config, context: Context) -> Report:
     ratings = context.read("judge", "ratings")
     _check_judges(ratings, config, context)
     verdicts = voting.decide(ratings, panel, context.policy, context.scale)
-    queries, pool = context.read("diversify", "queries"), context.read("pool", "pool")
+    queries, pool = pooled(context), context.read("pool", "pool")
     leaking = _leaks(config, context, queries, verdicts)
     gone = leaking.filter("removed")
     leaked = gone.filter(pl.col("kind") == "query")["query_id"]

@@ -15,7 +15,8 @@ import typer
 from typer.testing import CliRunner
 
 from curate import stages
-from curate.cli import contract, making
+from curate.cli import contract
+from curate.cli import stages as commands
 from curate.cli.app import app
 from curate.cli.main import complain
 from curate.core.config import parse_yaml
@@ -66,9 +67,11 @@ def test_a_stage_that_makes_a_kind_has_a_command_by_its_row(monkeypatch: pytest.
     monkeypatch.setattr(stages, "KNOWN", ("ingest", "fever", "sts"))
     monkeypatch.setattr(stages, "KIND_COMMANDS", rows)
     program = typer.Typer()
-    making.add_to(program)
+    commands.add_to(program)
     group: Any = typer.main.get_command(program)
-    assert list(group.commands) == ["fever", "sts"], "in the order of the pipeline, of stages that there are"
+    assert list(group.commands) == ["run", "ingest", "fever", "sts"], (
+        "in the order of the pipeline, of stages that there are"
+    )
     options = {name: {each.name for each in command.params} for name, command in group.commands.items()}
     shared = {"pipeline", "run", "assign", "force", "panel", "plan", "retry", "max_cost", "yes", "offline", "as_json"}
     assert options["sts"] >= shared | {"generator"}

@@ -43,7 +43,6 @@ WRITING = {
     "pool",
     "report",
     "review serve",
-    "run",
 }
 """Commands that answer nothing to machines: they make something, and what they say is progress."""
 
@@ -160,7 +159,7 @@ def test_the_page_lists_every_code() -> None:
         (["statsu"], None, "USAGE", 2),
         ([], None, "USAGE", 2),
         (["check", "nothing"], "check", "USAGE", 2),
-        (["run", "none.yaml"], "run", "USAGE", 2),
+        (["ingest", "none.yaml"], "ingest", "USAGE", 2),
         (["ledger", "stats"], "ledger stats", "NOT_FOUND", 2),
         (["models", "test", "nobody"], "models test", "CONFIG", 2),
         (["verify", "nowhere"], "verify", "NOT_FOUND", 2),

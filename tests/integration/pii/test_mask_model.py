@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curate.core.config import check, read_yaml
+from curate.core.config import Json, check, read_yaml
 from curate.core.errors import BudgetError, ConfigError, ProviderError, RunFailed, UserError
 from curate.core.messages import Reply
 from curate.ledger import Ledger
@@ -515,6 +515,16 @@ def test_a_word_of_the_user_lets_no_unmasked_text_off_this_machine(tmp_path: Pat
 def test_an_address_with_a_user_is_none(tmp_path: Path, address: str) -> None:
     done = curate(command(tmp_path, {"m": {"kind": "openai", "model": "m", "base_url": address}}), "mask", "--yes")
     assert done.returncode == 2
+
+
+def test_without_a_server_it_is_said_at_once_what_to_type(run: Path) -> None:
+    nobody: dict[str, dict[str, Json]] = {
+        "m": {"kind": "openai", "model": "m-1", "base_url": "http://127.0.0.1:9/v1", "local": True}
+    }
+    with pytest.raises(ConfigError, match=r"no server listens at http://127\.0\.0\.1:9/v1.*--set mask\.model=null"):
+        step(run, "mask", {"model": "m"}, nobody, yes=True)
+    with pytest.raises(UserError, match="the ledger lacks these answers"):
+        step(run, "mask", {"model": "m"}, nobody, offline=True, yes=True)
 
 
 def test_who_can_be_asked(run: Path) -> None:

@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import polars as pl
 import pytest
@@ -197,7 +197,7 @@ def test_every_figure_is_taken_away_as_drawing_and_as_rows(folder: Path, browser
     drawing, rows_ = tmp_path / f"{name}.svg", tmp_path / f"{name}.csv"
     until(lambda: drawing.is_file() and rows_.is_file())
     assert "var(" not in drawing.read_text(encoding="utf-8")
-    assert ElementTree.fromstring(drawing.read_bytes()).tag.endswith("svg")
+    assert ET.fromstring(drawing.read_bytes()).tag.endswith("svg")
     read = list(csv.reader(rows_.read_text(encoding="utf-8-sig").splitlines()))
     pooled = len(read_table(folder / "runs" / "tiny" / "pool", "pool"))
     assert [row[1] for row in read if row[0] == strings("en")["funnel"]["pool"]] == [str(pooled)]

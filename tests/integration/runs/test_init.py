@@ -116,8 +116,9 @@ def test_a_folder_with_other_columns_of_text(tmp_path: Path) -> None:
     assert section["judge"] == {"models": ["gpt-4o"]}
     assert made.trial is not None
     for price, queries in ((made.trial, 50), (made.whole, 120)):
-        ((model, plan),) = price.judges
-        assert (model, plan.calls) == ("gpt-4o", queries * 100 / 10)
+        (found,) = price.judges
+        plan = found.estimate
+        assert (found.judge, plan.calls) == ("gpt-4o", queries * 100 / 10)
         assert plan.cost is not None
         assert 0.001 < plan.cost / plan.calls < 0.05
     with pytest.raises(ConfigError, match=r"mine\.yaml: is there already"):
