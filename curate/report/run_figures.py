@@ -14,6 +14,8 @@ from curate.core.records import VERDICTS
 from curate.core.sampling import generator
 from curate.panel.voting import PAIR
 
+NARROW = 0.05
+
 
 @dataclass(frozen=True)
 class Drop:
@@ -149,12 +151,16 @@ def excerpt(text: str, size: int) -> str:
 
 
 def ranged(figure: float | None, bounds: Sequence[float] | None) -> str | None:
-    """Return a figure with its interval, such as `0.731 (0.70–0.76)`; the figure alone without one, None for None."""
+    """Return a figure with its interval, such as `0.731 (0.70–0.76)`; the figure alone without one, None for None.
+
+    Bounds have a third digit where two would hide that they differ: in an interval narrower than `NARROW`.
+    """
     if figure is None:
         return None
     if not bounds:
         return f"{figure:.3f}"
-    low, high = (f"{round(bound, 2) + 0.0:.2f}" for bound in bounds)  # no minus in front of nothing
+    digits = 3 if 0 < max(bounds) - min(bounds) < NARROW else 2
+    low, high = (f"{round(bound, digits) + 0.0:.{digits}f}" for bound in bounds)  # no minus in front of nothing
     dash = " – " if "-" in low + high else "–"  # between a dash and a minus one cannot tell
     return f"{figure:.3f} ({low}{dash}{high})"
 
