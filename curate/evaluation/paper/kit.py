@@ -114,7 +114,7 @@ def _tables(known: PaperEvidence, said: dict[str, Any]) -> dict[str, PaperTable 
         "review": run_tables.review(known, said),
         "audit": run_tables.audit(known, said),
         "scores": score_tables.scores(known.scored, said),
-        "scores-mteb": score_tables.stock_scores(known.scored, said),
+        "scores-mteb": score_tables.stock_scores(known.scored, said, (known.evaluation or {}).get("results", ())),
         "differences": score_tables.differences(known.scored, said),
         "difficulty": comparison_tables.difficulty(known.scored, said),
         "averages": comparison_tables.averages(known.evaluation, known.scored, said),

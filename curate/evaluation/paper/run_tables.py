@@ -14,13 +14,13 @@ Words = dict[str, Any]
 def pipeline(known: PaperEvidence, words: Words) -> PaperTable:
     """Return a row per stage that has run."""
     said = words["tables"]["pipeline"]
-    reports = ((name, known.context.report(name)) for name in counted())
+    reports = {name: report for name in counted() if (report := known.context.report(name))}
     rows = [
         [words["stages"].get(name, name), report.rows_in, report.rows_out, report.dropped]
-        for name, report in reports
-        if report
+        for name, report in reports.items()
     ]
-    return PaperTable("pipeline", said["caption"].format(name=known.context.name), said["heads"], rows)
+    caption = said["caption"].format(name=known.context.name, rows=f"{next(iter(reports.values())).rows_in:,}")
+    return PaperTable("pipeline", caption, said["heads"], rows)
 
 
 def verdicts(known: PaperEvidence, words: Words) -> PaperTable:

@@ -18,15 +18,26 @@ def scores(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
     return _scored("scores", tasks, [task["lead"] for task in tasks], about, words)
 
 
-def stock_scores(tasks: Sequence[Figures], words: Words) -> PaperTable | None:
-    """Return the same as stock mteb scores it; None where that reading leads on every task."""
+def stock_scores(tasks: Sequence[Figures], words: Words, results: Sequence[Figures] = ()) -> PaperTable | None:
+    """Return the same as stock mteb scores it, with models that other people scored so.
+
+    None where that reading leads on every task and nobody else scored one.
+    """
     about = words["listed"].join(_of_task(each, words) for each in tasks)
-    led = any(task["lead"] != STOCK for task in tasks)
-    return _scored("scores-mteb", tasks, [STOCK] * len(tasks), about, words) if led else None
+    names = {task["name"] for task in tasks}
+    others = [each for each in results if names & {*each["scores"]}]
+    if not others and all(task["lead"] == STOCK for task in tasks):
+        return None
+    return _scored("scores-mteb", tasks, [STOCK] * len(tasks), about, words, others)
 
 
 def _scored(
-    name: str, tasks: Sequence[Figures], readings: Sequence[str], about: str, words: Words
+    name: str,
+    tasks: Sequence[Figures],
+    readings: Sequence[str],
+    about: str,
+    words: Words,
+    others: Sequence[Figures] = (),
 ) -> PaperTable | None:
     if not tasks:
         return None
@@ -34,8 +45,10 @@ def _scored(
     heads = [said["model"], *(f"{task['name']}, {task['shown']}" for task in tasks)]
     mean = [said["mean"]] if len(tasks) > 1 else []
     rows = [_scores(model, tasks, readings, words) for model in _ranked(tasks)]
+    rows += [_of_others(each, tasks) for each in others]
     caption = said["captions"][name].format(tasks=about)
-    caption = words["joint"].join([caption, said["how"], *circular(tasks, words)])
+    theirs = [said["others"].format(models=words["names"].join(each["model"] for each in others))] if others else []
+    caption = words["joint"].join([caption, said["how"], *theirs, *circular(tasks, words)])
     return PaperTable(name, caption, [*heads, *mean], rows if mean else [row[:-1] for row in rows])
 
 
@@ -80,6 +93,14 @@ def _scores(model: str, tasks: Sequence[Figures], readings: Sequence[str], words
     known = [value for value in values if value is not None]
     mean = sum(known) / len(known) if len(known) == len(tasks) else None
     return [marked(model, tasks, words), *cells, Cell(mean, factor=POINTS)]
+
+
+def _of_others(result: Figures, tasks: Sequence[Figures]) -> list[Shown]:
+    """Return the row of a model that other people scored: values of mteb's results, without intervals."""
+    known = [result["scores"][task["name"]] for task in tasks if task["name"] in result["scores"]]
+    mean = sum(known) / len(known) if len(known) == len(tasks) else None
+    values = [*(result["scores"].get(task["name"]) for task in tasks), mean]
+    return [result["model"], *(Cell(value, factor=POINTS) for value in values)]
 
 
 def marked(model: str, tasks: Sequence[Figures], words: Words) -> str:

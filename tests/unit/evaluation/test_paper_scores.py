@@ -73,6 +73,19 @@ def test_another_reading_than_that_of_mteb_is_a_second_table() -> None:
     assert score_tables.stock_scores(TASKS, words("en")) is None
 
 
+def test_results_of_others_stand_beside_stock_scores() -> None:
+    results = [
+        {"model": "acme/x_1", "scores": {"one": 0.7, "二": 0.5}},
+        {"model": "acme/half", "scores": {"one": 0.1}},
+        {"model": "acme/elsewhere", "scores": {"other": 0.9}},
+    ]
+    table = score_tables.stock_scores(TASKS, words("en"), results)
+    assert table is not None
+    rows = list(csv.reader(io.StringIO(table.csv())))[-2:]
+    assert rows == [["acme/x_1", "0.7", "", "", "0.5", "", "", "0.6"], ["acme/half", "0.1", "", "", "", "", "", ""]]
+    assert "without intervals and never in bold: acme/x_1, acme/half." in table.caption
+
+
 def test_difficulty_has_a_row_of_shares_and_dashes_for_ranks_without_queries() -> None:
     table = comparison_tables.difficulty(TASKS, words("en"))
     assert table is not None
