@@ -92,7 +92,7 @@ def completed(table: pl.DataFrame, name: str) -> pl.DataFrame:
 
 def test_a_page_of_paper_size_is_small_and_whole(browser: Page, large: Path) -> None:
     size = max((large / f"{language}.html").stat().st_size for language in LANGUAGES)
-    assert size < 2_000_000, f"{size:,} bytes"
+    assert size < 1_500_000, f"{size:,} bytes"
     visit(browser, large / "zh.html")
     assert browser.log("browser") == []
     assert len(rows(browser)) == 50
