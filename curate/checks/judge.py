@@ -30,7 +30,7 @@ from curate.stages.asking import collection, consent, seating
 from curate.stages.asking.panel_run import PanelRun
 from curate.stages.context import Context
 from curate.stages.facts import billing
-from curate.stages.facts.freshness import MADE_FROM, made_from
+from curate.stages.facts.freshness import MADE_FROM, made_from, rated
 from curate.stages.judge import qualification, quote
 from curate.stages.judge.config import Config as JudgeConfig
 from curate.stats.sample_estimates import Estimate
@@ -186,7 +186,7 @@ def _figures(bench: Bench) -> dict[str, Any]:
         "people": len(bench.people),
         "queries": table.pool.pairs["query_id"].n_unique(),
     }
-    plain[MADE_FROM] = made_from(bench.context, "judge")
+    plain[MADE_FROM] = made_from(bench.context, *rated(bench.context))
     written = _plain({**plain, "warnings": warnings(plain)})
     assert isinstance(written, dict)
     return written

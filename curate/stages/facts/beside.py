@@ -8,7 +8,7 @@ from curate.core.config import Json
 from curate.formats.exporters import mteb_tasks
 from curate.report.shown import ShownCheck
 from curate.stages.context import Context
-from curate.stages.facts.freshness import current
+from curate.stages.facts.freshness import current, rated
 from curate.system.files import read_json, sha256
 
 ABSENT, NEEDLESS = ShownCheck("absent", {}), ShownCheck("needless", {})
@@ -19,7 +19,7 @@ _EVALUATION = Path("evaluation", "evaluation.json")
 def beside(context: Context) -> dict[str, ShownCheck]:
     """Return name -> what was found, with whether it is of today's tables: judge, pool, mask, audit, ..."""
     labels = "consensus" if context.report("resolve") is None else "resolve"
-    seen = {"judge": ("judge",), "pool": ("pool", labels), "mask": ("mask",), "analyze": ("consensus", labels)}
+    seen = {"judge": rated(context), "pool": ("pool", labels), "mask": ("mask",), "analyze": ("consensus", labels)}
     checks = {name: _check(context, name, stages) for name, stages in seen.items()}
     return {**checks, "audit": _audit(context), "evaluation": _evaluation(context)}
 

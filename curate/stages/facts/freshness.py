@@ -20,6 +20,11 @@ def made_from(context: Context, *stages: str) -> str | None:
     return digest(outputs)
 
 
+def rated(context: Context) -> tuple[str, ...]:
+    """Return the stages whose tables hold what judges said and, once it ran on their answers, what people said."""
+    return ("judge",) if context.report("resolve") is None else ("judge", "resolve")
+
+
 def current(context: Context, figures: Mapping[str, Any], *stages: str) -> bool:
     """Say whether figures are of today's tables of these stages; not where a version before 0.2 wrote them."""
     seen = figures.get(MADE_FROM)

@@ -10,7 +10,8 @@ from curate.report.page import page, strings
 from curate.report.shown import Shown
 from curate.stages.configs import ReportConfig
 from curate.stages.context import Context
-from curate.stages.facts.freshness import MADE_FROM, made_from
+from curate.stages.facts.beside import beside
+from curate.stages.facts.freshness import MADE_FROM, made_from, rated
 from curate.stages.report import fingerprint, gather
 from curate.system.files import read_json, write_json
 from tests.integration.stages.test_report import Read, make
@@ -82,4 +83,15 @@ def test_figures_that_do_not_name_their_tables_are_not_shown(context: Context) -
     path = write(context, "pool.json", {"capture": None})
     shown, _ = read(context)
     assert shown.beside["pool"].state == "older"
+    path.unlink()
+
+
+def test_a_check_of_judges_is_older_once_people_are_listened_to(context: Context) -> None:
+    path = write(context, "judge.json", {"people": 0, MADE_FROM: made_from(context, *rated(context))})
+    assert beside(context)["judge"].state == "current"
+    mark = context.folder("resolve") / "stage.json"
+    known = read_json(mark)
+    write_json(mark, {**known, "outputs": {**known["outputs"], "verdicts.parquet": "another"}})
+    assert beside(context)["judge"].state == "older"
+    write_json(mark, known)
     path.unlink()
