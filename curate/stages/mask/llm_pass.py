@@ -177,8 +177,8 @@ class _Spotter:
         account = self.account()
         known, wanted, left = self.looked_up(account, texts)
         if left:
-            self.need_server()
             self.need_consent(texts, left)
+            self.need_server()
         spent = self.send(texts, left, account) if left else 0.0
         return self.summed(self.known(account, wanted) if left else known, account, spent)
 

@@ -51,7 +51,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], str]] = {
     "a broken source": ((*RUN, "--set", "ingest.source=broken"), "broken"),
     "ingest": (("ingest", "--set", "ingest.source=no/where"), "no/where"),
     "mask": (("mask", "--model", "euro"), "masking would send"),
-    "mask, cap": (("mask", "--model", "euro", "--max-cost", "0.001"), "raise --max-cost"),
+    "mask, no server": (("mask", "--model", "euro", "--max-cost", "0.001"), "no server listens"),
     "diversify": (("diversify", "--set", "diversify={enabled: true, encoder: nobody}"), "nobody"),
     "diversify, plan": (("diversify", "--plan", "--set", "diversify.queries.t=0.5"), ""),
     "pool": (("pool", "--retrievers", "nobody"), "nobody"),
