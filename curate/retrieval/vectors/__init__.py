@@ -1,7 +1,7 @@
 """Embeddings on disk, by text: a text that was encoded before under the same model is never encoded again."""
 
 from curate.retrieval.vectors.cache import BLOCK, GROUP, CachedEncoder, default_folder, key_of, keys_of
-from curate.retrieval.vectors.corpus import encode_part, fill_texts, of_corpus, span
+from curate.retrieval.vectors.corpus import encode_part, fill_texts, identified, of_corpus, span
 
 __all__ = [
     "BLOCK",
@@ -10,6 +10,7 @@ __all__ = [
     "default_folder",
     "encode_part",
     "fill_texts",
+    "identified",
     "key_of",
     "keys_of",
     "of_corpus",

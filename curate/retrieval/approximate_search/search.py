@@ -1,0 +1,152 @@
+"""Search by an approximate engine: its candidates in exact order, and its recall against exact search on a sample."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from curate.core.config import Json
+from curate.core.errors import CheckFailed
+from curate.core.protocols import Engine, Progress, Vectors
+from curate.core.sampling import generator
+from curate.retrieval.similarity.approximate import Rows, Screen
+from curate.retrieval.similarity.exact_search import check, lengths, places, products, top_k
+
+BLOCK = 256
+"""Queries that an index is asked at once."""
+Best = list[tuple[int, float]]
+"""Rows of documents and their products, best first."""
+
+
+class Lookup(Protocol):
+    """An index that is ready to be asked."""
+
+    facts: dict[str, Json]
+    """How it was built, and how it is asked."""
+    remedy: str
+    """What to set so that it finds more."""
+
+    def nearest(self, queries: Vectors) -> Rows:
+        """Return rows that may be the nearest of each query, in any order, at least `depth`; -1 where there is none."""
+        ...
+
+
+@runtime_checkable
+class ApproximateEngine(Engine, Protocol):
+    """An engine that looks documents up in an index, which may miss some of the nearest."""
+
+    identity: Json
+    """All that changes what it finds."""
+    exact_below: int
+    """With fewer documents every one is compared."""
+    sample: int
+    """Queries on which its recall is measured."""
+    min_recall: float
+    """Below which it is refused."""
+
+    def lookup(self, folder: Path, key: Json, vectors: Vectors, depth: int, progress: Progress) -> Lookup:
+        """Return the index of these vectors, which `key` identifies; it is kept in the folder, and built if need be."""
+        ...
+
+
+@dataclass
+class Asked:
+    """What is searched, and what is to be said of the search in the end."""
+
+    place: str
+    """Of the retriever in the pipeline."""
+    queries: Vectors
+    documents: Vectors
+    ids: Sequence[str]
+    depth: int
+    screen: Screen
+    """By which the exact answer is found."""
+    facts: dict[str, Json] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def exact(self, queries: Vectors, looked: Callable[[int], None] = lambda _queries: None) -> Iterator[Best]:
+        """Yield what exact search finds."""
+        return top_k(queries, self.documents, self.ids, self.depth, self.screen, looked)
+
+
+def search(
+    asked: Asked,
+    engine: ApproximateEngine,
+    folder: Path,
+    key: Json,
+    progress: Progress,
+    looked: Callable[[int], None],
+) -> Iterator[Best]:
+    """Yield each query's best documents that the engine's index finds, by float64 product, ties by document id.
+
+    CheckFailed before the first of them if recall on a sample of the queries is below what the engine asks for.
+    """
+    count = len(asked.documents)
+    if count < engine.exact_below or asked.depth >= count:
+        asked.facts["search"] = "exact"
+        few = f"its {count:,} documents are fewer than engine.exact_below ({engine.exact_below:,})"
+        all_of_them = f"a depth of {asked.depth:,} is all of its {count:,} documents"
+        why = few if count < engine.exact_below else all_of_them
+        asked.notes.append(f"{asked.place}: every document was compared, for {why}")
+        yield from asked.exact(asked.queries, looked)
+        return
+    check(asked.queries, asked.documents, asked.ids)
+    lengths(asked.queries, "query")
+    asked.documents = asked.documents.view(np.ndarray)  # a memory-mapped array is slower at taking rows
+    index, order = engine.lookup(folder, key, asked.documents, asked.depth, progress), places(asked.ids)
+    asked.facts |= {"search": "approximate", **index.facts, **_measured(asked, engine, index, order)}
+    looked(0)
+    short = 0
+    for start in range(0, len(asked.queries), BLOCK):
+        for best in _found(asked, asked.queries[start : start + BLOCK], index, order):
+            short += len(best) < asked.depth
+            yield best
+    asked.facts["queries_with_fewer"] = short
+    asked.notes += _notes(asked, index)
+
+
+def _found(asked: Asked, queries: Vectors, index: Lookup, order: Rows) -> Iterator[Best]:
+    """Yield what an index finds, ordered as exact search orders."""
+    for query, rows in zip(queries, index.nearest(np.ascontiguousarray(queries)), strict=True):
+        there = np.sort(rows[rows >= 0])
+        exact = products(query, asked.documents, there)
+        first = np.lexsort((order[there], -exact))[: asked.depth]
+        yield list(zip(there[first].tolist(), exact[first].tolist(), strict=True))
+
+
+def _measured(asked: Asked, engine: ApproximateEngine, index: Lookup, order: Rows) -> dict[str, Json]:
+    """Return the recall on a sample of queries; CheckFailed if it is too low.
+
+    A query's recall is the share of as many documents as exact search finds whose product is not below the last of
+    its: of documents with equal products it does not matter which one is found.
+    """
+    number = min(engine.sample, len(asked.queries))
+    drawn = sorted(generator(0, "recall", len(asked.queries)).sample(range(len(asked.queries)), number))
+    some = asked.queries[drawn]
+    shares = [
+        sum(score >= exact[-1][1] for _, score in found) / len(exact)
+        for found, exact in zip(_found(asked, some, index, order), asked.exact(some), strict=True)
+    ]
+    recall, lowest = round(sum(shares) / number, 4), round(min(shares), 4)
+    if recall < engine.min_recall:
+        raise CheckFailed(
+            f"{asked.place}: recall@{asked.depth} of the {index.facts['index']} index is {recall} on {number} queries, "
+            f"expected engine.min_recall={engine.min_recall} or more; set {index.remedy}, or remove `engine` for exact "
+            "search (the index is kept and not built again)"
+        )
+    return {"recall": recall, "recall_at": asked.depth, "lowest_recall": lowest, "recall_queries": number}
+
+
+def _notes(asked: Asked, index: Lookup) -> list[str]:
+    facts = asked.facts
+    built = ", ".join(f"{name} {facts[name]}" for name in index.facts if name not in ("engine", "index"))
+    notes = [
+        f"{asked.place}: documents were looked up in an approximate index ({facts['engine']} {facts['index']}; {built}); "
+        f"recall@{facts['recall_at']} against exact search is {facts['recall']} on {facts['recall_queries']} queries, "
+        f"{facts['lowest_recall']} on the worst of them"
+    ]
+    if short := facts["queries_with_fewer"]:
+        notes.append(f"{asked.place}: {short:,} queries found fewer than {asked.depth:,} documents; set {index.remedy}")
+    return notes
