@@ -1,11 +1,11 @@
 """Approximate search of a million documents by `engine: {kind: faiss}`: recall, time and memory beside exact search.
 
-Vectors have 384 dimensions whose spread falls like that of real embeddings, in subjects of very different size, drawn by
-seed, in a memory-mapped file; queries lie near documents. Each step runs in a process of its own. `make` writes vectors,
-`build` builds the indexes into DIR/cache and says what that costs, `search` finds the best 500 of every query exactly
-and by each index, and prints recall over all queries. A build that is killed goes on when it is started again, and
-its figures are then those of the last part. Anonymous memory is what the process itself holds: the rest are pages of
-mapped files, which the system takes back when it needs them.
+Vectors have 384 dimensions whose spread falls like that of real embeddings, in subjects of very different size, drawn
+by seed, in a memory-mapped file; queries lie near documents. Each step runs in a process of its own. `make` writes
+vectors, `build` builds the indexes into DIR/cache and says what that costs, `search` finds the best 500 of every query
+exactly and by each index, and prints recall over all queries. A build that is killed goes on when it is started again,
+and its figures are then those of the last part. Anonymous memory is what the process itself holds: the rest are pages
+of mapped files, which the system takes back when it needs them.
 
 Run: python -m benchmarks.faiss_engine --folder DIR [--steps make build search] [--documents 1000000] [--only ivf hnsw]
 """
@@ -85,12 +85,12 @@ def exact(folder: Path) -> dict[str, object]:
 
 
 def approximate(folder: Path, kind: str, effort: float) -> dict[str, object]:
-    """Search by an index that was built, without the sample of its own, and compare all queries with the exact answer."""
+    """Search by an index that was built, and compare the answers to all queries with the exact ones."""
     name, _ = EFFORTS[str(KINDS[kind]["index"])]
     what, found = asked(folder), list[Best]()
-    usual = Faiss(Config(**KINDS[kind])).lookup(folder / "cache", "benchmark", what.documents, K, quiet).facts[name]
-    value = max(1, round(int(str(usual)) * effort))
-    engine = Faiss(Config(**KINDS[kind], **{name: value}, sample=1, min_recall=0))
+    usual = Faiss(Config(**KINDS[kind])).lookup(folder / "cache", "benchmark", what.documents, K, quiet)
+    value = max(1, round(usual.numbers[name] * effort))
+    engine = Faiss(Config(**KINDS[kind], **{name: value}, sample=1, min_recall=0, exact_below=0))
     figures = measured(
         lambda: found.extend(search(what, engine, folder / "cache", "benchmark", quiet, lambda _queries: None))
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from filelock import FileLock
@@ -12,13 +12,10 @@ from curate.core.errors import DataError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, Vectors
 from curate.retrieval.approximate_search import index_files
-from curate.retrieval.approximate_search.recipe import SEED, Recipe
+from curate.retrieval.approximate_search.recipe import SEED, Recipe, library
 from curate.retrieval.similarity.approximate import Rows
 from curate.retrieval.similarity.exact_search import lengths
 from curate.system.processes import cores
-
-if TYPE_CHECKING:
-    import faiss
 
 BLOCK = 16_384
 """Vectors that are added at once."""
@@ -31,13 +28,12 @@ LONGEST = {"float32": np.inf, "float16": 6e4, "int8": np.inf}
 """Storage -> the length of the longest vector that it can hold."""
 
 
-def opened(place: Path, recipe: Recipe, vectors: Vectors, threads: int | None, progress: Progress) -> "faiss.Index":
+def opened(place: Path, recipe: Recipe, vectors: Vectors, threads: int | None, progress: Progress) -> Any:  # noqa: ANN401
     """Return the index of these vectors, mapped from a file in the folder `place`; it is built if there is none.
 
     Several processes may ask: one builds, the others wait for it. DataError for vectors that hold NaN or infinity.
     """
-    import faiss
-
+    faiss = library()
     place.mkdir(parents=True, exist_ok=True)
     if not (whole := index_files.newest(place, len(vectors))):
         with FileLock(place / ".lock"), threads_of_faiss(threads):
@@ -50,8 +46,6 @@ def opened(place: Path, recipe: Recipe, vectors: Vectors, threads: int | None, p
 
 
 def _built(place: Path, recipe: Recipe, vectors: Vectors, progress: Progress) -> tuple[Path, int]:
-    import faiss
-
     index, whole = _begun(place, recipe, vectors, progress)
     saved = index.ntotal
     label = StepLabel(f"building the index, {recipe.kind}", "documents")
@@ -59,7 +53,7 @@ def _built(place: Path, recipe: Recipe, vectors: Vectors, progress: Progress) ->
     for start in range(saved, len(vectors), BLOCK):
         rows = np.arange(start, min(start + BLOCK, len(vectors)))
         if recipe.kind == "hnsw":  # its state is in no checkpoint
-            index.hnsw.rng = faiss.RandomGenerator(SEED + start)
+            index.hnsw.rng = library().RandomGenerator(SEED + start)
         index.add(_loaded(vectors, rows, recipe))
         if index.ntotal == len(vectors) or index.ntotal >= max(saved * GROWTH, saved + FIRST):
             whole, saved = index_files.write(index, place), index.ntotal
@@ -68,14 +62,10 @@ def _built(place: Path, recipe: Recipe, vectors: Vectors, progress: Progress) ->
     return whole, saved
 
 
-def _begun(
-    place: Path, recipe: Recipe, vectors: Vectors, progress: Progress
-) -> tuple["faiss.Index", Path | None]:
+def _begun(place: Path, recipe: Recipe, vectors: Vectors, progress: Progress) -> tuple[Any, Path | None]:
     """Return the last checkpoint, or a trained index without vectors, and its file."""
-    import faiss
-
     if found := index_files.newest(place):
-        return faiss.read_index(str(found[0])), found[0]
+        return library().read_index(str(found[0])), found[0]
     index = recipe.empty()
     if not recipe.to_learn_from:
         return index, None
@@ -100,8 +90,7 @@ def _loaded(vectors: Vectors, rows: Rows, recipe: Recipe) -> Vectors:
 @contextmanager
 def threads_of_faiss(number: int | None) -> Iterator[None]:
     """Let FAISS use so many threads meanwhile, or one per core."""
-    import faiss
-
+    faiss = library()
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(number or cores())
     try:

@@ -6,12 +6,10 @@ import re
 import uuid
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+from curate.retrieval.approximate_search.recipe import library
 from curate.system.files import sha256
-
-if TYPE_CHECKING:
-    import faiss
 
 NEW = ".new"
 _NAME = re.compile(r"(\d{12})-([0-9a-f]{32})\.faiss")
@@ -19,14 +17,13 @@ PIECE = 1 << 20
 """Bytes that FAISS hands over at once."""
 
 
-def write(index: "faiss.Index", folder: Path) -> Path:
+def write(index: Any, folder: Path) -> Path:  # noqa: ANN401 - see `library`
     """Write an index with what it holds by now, and delete those that hold less; OSError for a full disk.
 
     FAISS itself would not notice a disk that is full when it closes a file. A kill leaves a hidden file, which
     `sweep` deletes.
     """
-    import faiss
-
+    faiss = library()
     beside, hashed = folder / f".{uuid.uuid4().hex}{NEW}", hashlib.sha256()
     try:
         with beside.open("xb", buffering=PIECE) as stream:

@@ -2,12 +2,9 @@
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 from curate.core.config import Json, digest
-
-if TYPE_CHECKING:
-    import faiss
 
 Kind = Literal["ivf", "hnsw"]
 Storage = Literal["float32", "float16", "int8"]
@@ -42,16 +39,15 @@ class Recipe:
 
     def key(self, vectors: Json) -> str:
         """Return what names the index of these vectors; another version of FAISS is another index."""
-        import faiss
-
-        return digest([LAYOUT, SEED, faiss.__version__, asdict(self), vectors])[:32]
+        return digest([LAYOUT, SEED, library().__version__, asdict(self), vectors])[:32]
 
     @property
     def shown(self) -> dict[str, Json]:
-        """Return the numbers that say how it was built."""
+        """Return the numbers that say how it was built; a graph without `threads` may be another the next time."""
         if self.kind == "ivf":
             return {"lists": self.lists}
-        return {"links": self.links, "ef_construction": self.ef_construction}
+        threads = {"threads": 1} if self.one_thread else {}
+        return {"links": self.links, "ef_construction": self.ef_construction, **threads}
 
     @property
     def to_learn_from(self) -> int:
@@ -60,24 +56,24 @@ class Recipe:
             return min(self.documents, self.lists * PER_LIST)
         return min(self.documents, TRAINED) if self.storage == "int8" else 0
 
-    def empty(self) -> "faiss.Index":
+    def empty(self) -> Any:  # noqa: ANN401 - see `library`
         """Return the index without vectors, not trained."""
-        import faiss
-
-        kind = f"IVF{self.lists}" if self.kind == "ivf" else f"HNSW{self.links}"
-        codes = "" if self.kind == "hnsw" and self.storage == "float32" else _CODES[self.storage]
-        index = faiss.index_factory(self.dim, ",_"[self.kind == "hnsw"].join(filter(None, (kind, codes))), _product())
+        faiss, codes = library(), _CODES[self.storage]
+        made = f"IVF{self.lists},{codes}" if self.kind == "ivf" else f"HNSW{self.links}_{codes}"
+        index = faiss.index_factory(self.dim, made, faiss.METRIC_INNER_PRODUCT)
         if self.kind == "ivf":
-            index.cp.seed, index.cp.niter, index.cp.max_points_per_centroid = SEED, ITERATIONS, PER_LIST
+            index.cp.seed, index.cp.niter = SEED, ITERATIONS
+            index.cp.min_points_per_centroid, index.cp.max_points_per_centroid = 1, PER_LIST  # fewer: a warning
         else:
             index.hnsw.efConstruction = self.ef_construction
         return index
 
 
-def _product() -> int:
+def library() -> Any:  # noqa: ANN401 - its type stubs lack half of what it has
+    """Return FAISS."""
     import faiss
 
-    return int(faiss.METRIC_INNER_PRODUCT)
+    return faiss
 
 
 def default_lists(documents: int) -> int:

@@ -1,9 +1,9 @@
 """Search by an approximate engine: its candidates in exact order, and its recall against exact search on a sample."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -23,8 +23,8 @@ Best = list[tuple[int, float]]
 class Lookup(Protocol):
     """An index that is ready to be asked."""
 
-    facts: dict[str, Json]
-    """How it was built, and how it is asked."""
+    facts: Mapping[str, Json]
+    """`engine`, `index` (its kind) and `parameters`: how it was built, and how it is asked."""
     remedy: str
     """What to set so that it finds more."""
 
@@ -140,13 +140,13 @@ def _measured(asked: Asked, engine: ApproximateEngine, index: Lookup, order: Row
 
 
 def _notes(asked: Asked, index: Lookup) -> list[str]:
-    facts = asked.facts
-    built = ", ".join(f"{name} {facts[name]}" for name in index.facts if name not in ("engine", "index"))
-    notes = [
-        f"{asked.place}: documents were looked up in an approximate index ({facts['engine']} {facts['index']}; {built}); "
+    facts: dict[str, Any] = asked.facts
+    numbers = ", ".join(f"{name} {value}" for name, value in facts["parameters"].items())
+    said = (
+        f"documents were looked up in an approximate index ({facts['engine']} {facts['index']}: {numbers}); "
         f"recall@{facts['recall_at']} against exact search is {facts['recall']} on {facts['recall_queries']} queries, "
         f"{facts['lowest_recall']} on the worst of them"
-    ]
-    if short := facts["queries_with_fewer"]:
-        notes.append(f"{asked.place}: {short:,} queries found fewer than {asked.depth:,} documents; set {index.remedy}")
-    return notes
+    )
+    short = facts["queries_with_fewer"]
+    fewer = [f"{short:,} queries found fewer than {asked.depth:,} documents; set {index.remedy}"] if short else []
+    return [f"{asked.place}: {sentence}" for sentence in (said, *fewer)]

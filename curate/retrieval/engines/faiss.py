@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from curate.core.config import Json, Section
-from curate.core.errors import ConfigError
+from curate.core.errors import ConfigError, MissingExtra
 from curate.core.protocols import Progress, Result, Task, Vectors
 from curate.retrieval.approximate_search.building import opened, threads_of_faiss
 from curate.retrieval.approximate_search.recipe import (
@@ -19,16 +19,15 @@ from curate.retrieval.approximate_search.recipe import (
     default_ef_search,
     default_lists,
     default_probes,
+    library,
 )
 from curate.retrieval.similarity.approximate import Rows
-
-if TYPE_CHECKING:
-    import faiss
+from curate.system.extras import installed
 
 _OF = {"ivf": ("lists", "probes"), "hnsw": ("links", "ef_construction", "ef_search")}
 """Kind of index -> the settings that are its alone."""
 BEYOND = {"float32": 1.0, "float16": 1.1, "int8": 1.5}
-"""Storage -> candidates, as a multiple of the depth, whose exact products are computed: rounding changes their order."""
+"""Storage -> candidates whose exact products are computed, in multiples of the depth: rounding changes their order."""
 
 
 class Config(Section):
@@ -62,7 +61,9 @@ class Config(Section):
     def _of_its_kind(self) -> Self:
         others = {name for kind, names in _OF.items() if kind != self.index for name in names}
         if foreign := sorted(others & self.model_fields_set):
-            raise ValueError(f"{', '.join(foreign)}: no setting of {self.index}, which has {', '.join(_OF[self.index])}")
+            raise ValueError(
+                f"{', '.join(foreign)}: no setting of {self.index}, which has {', '.join(_OF[self.index])}"
+            )
         return self
 
 
@@ -72,6 +73,10 @@ class Faiss:
     shards = 1
 
     def __init__(self, config: Config) -> None:
+        if not installed("faiss"):
+            raise MissingExtra(
+                "the engine faiss needs the package faiss, which is not installed: pip install faiss-cpu"
+            )
         self.config = config
         self.exact_below, self.sample, self.min_recall = config.exact_below, config.sample, config.min_recall
         self._one_thread = config.index == "hnsw" and config.threads == 1
@@ -95,10 +100,10 @@ class Faiss:
                 "hnsw", config.storage, documents, dim, 0, config.links, config.ef_construction, self._one_thread
             )
         lists = config.lists or default_lists(documents)
-        if documents < lists * FEWEST_PER_LIST:
+        if lists > default_lists(documents) and documents < lists * FEWEST_PER_LIST:
             raise ConfigError(
-                f"engine.lists: found {lists:,} for {documents:,} documents, expected {FEWEST_PER_LIST} documents a list "
-                f"or more; set engine.lists={default_lists(documents)} or less"
+                f"engine.lists: found {lists:,} for {documents:,} documents, expected {FEWEST_PER_LIST} documents or "
+                f"more per list; set engine.lists={default_lists(documents)} or less"
             )
         return Recipe("ivf", config.storage, documents, dim, lists)
 
@@ -106,9 +111,8 @@ class Faiss:
 class Index:
     """An index that is mapped from disk, and how it is asked at one depth."""
 
-    def __init__(self, index: "faiss.Index", recipe: Recipe, config: Config, depth: int) -> None:
-        import faiss
-
+    def __init__(self, index: Any, recipe: Recipe, config: Config, depth: int) -> None:  # noqa: ANN401
+        faiss = library()
         self._index, self._threads = index, config.threads
         self._count = min(recipe.documents, round(depth * BEYOND[recipe.storage]))
         if recipe.kind == "ivf":
@@ -119,13 +123,8 @@ class Index:
             name, value = "ef_search", max(config.ef_search or default_ef_search(depth), self._count)
             self._how = faiss.SearchParametersHNSW(efSearch=value)
         self.remedy = f"engine.{name}={2 * value} (now {value})"
-        self.facts: dict[str, Json] = {
-            "engine": "faiss",
-            "index": recipe.kind,
-            "storage": recipe.storage,
-            **recipe.shown,
-            name: value,
-        }
+        self.numbers: dict[str, Any] = {"storage": recipe.storage, **recipe.shown, name: value}
+        self.facts: dict[str, Json] = {"engine": "faiss", "index": recipe.kind, "parameters": self.numbers}
 
     def nearest(self, queries: Vectors) -> Rows:
         """Return the rows that may be the nearest of each query, -1 where there are fewer."""
