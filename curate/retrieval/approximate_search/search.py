@@ -95,28 +95,30 @@ def search(
     check(asked.queries, asked.documents, asked.ids)
     lengths(asked.queries, "query")
     asked.documents = asked.documents.view(np.ndarray)  # a memory-mapped array is slower at taking rows
-    index, order = engine.lookup(folder, key, asked.documents, asked.depth, progress), places(asked.ids)
-    asked.facts |= {"search": "approximate", **index.facts, **_measured(asked, engine, index, order)}
+    index = engine.lookup(folder, key, asked.documents, asked.depth, progress)
+    asked.facts |= {"search": "approximate", **index.facts, **_measured(asked, engine, index)}
     looked(0)
     short = 0
-    for start in range(0, len(asked.queries), BLOCK):
-        for best in _found(asked, asked.queries[start : start + BLOCK], index, order):
-            short += len(best) < asked.depth
-            yield best
+    for best in found_by(index, asked, asked.queries):
+        short += len(best) < asked.depth
+        yield best
     asked.facts["queries_with_fewer"] = short
     asked.notes += _notes(asked, index)
 
 
-def _found(asked: Asked, queries: Vectors, index: Lookup, order: Rows) -> Iterator[Best]:
-    """Yield what an index finds, ordered as exact search orders."""
-    for query, rows in zip(queries, index.nearest(np.ascontiguousarray(queries)), strict=True):
-        there = np.sort(rows[rows >= 0])
-        exact = products(query, asked.documents, there)
-        first = np.lexsort((order[there], -exact))[: asked.depth]
-        yield list(zip(there[first].tolist(), exact[first].tolist(), strict=True))
+def found_by(index: Lookup, asked: Asked, queries: Vectors) -> Iterator[Best]:
+    """Yield what an index finds for each query, ordered as exact search orders."""
+    order = places(asked.ids)
+    for start in range(0, len(queries), BLOCK):
+        block = np.ascontiguousarray(queries[start : start + BLOCK])
+        for query, rows in zip(block, index.nearest(block), strict=True):
+            there = np.sort(rows[rows >= 0])
+            exact = products(query, asked.documents, there)
+            first = np.lexsort((order[there], -exact))[: asked.depth]
+            yield list(zip(there[first].tolist(), exact[first].tolist(), strict=True))
 
 
-def _measured(asked: Asked, engine: ApproximateEngine, index: Lookup, order: Rows) -> dict[str, Json]:
+def _measured(asked: Asked, engine: ApproximateEngine, index: Lookup) -> dict[str, Json]:
     """Return the recall on a sample of queries; CheckFailed if it is too low.
 
     A query's recall is the share of as many documents as exact search finds whose product is not below the last of
@@ -127,7 +129,7 @@ def _measured(asked: Asked, engine: ApproximateEngine, index: Lookup, order: Row
     some = asked.queries[drawn]
     shares = [
         sum(score >= exact[-1][1] for _, score in found) / len(exact)
-        for found, exact in zip(_found(asked, some, index, order), asked.exact(some), strict=True)
+        for found, exact in zip(found_by(index, asked, some), asked.exact(some), strict=True)
     ]
     recall, lowest = round(sum(shares) / number, 4), round(min(shares), 4)
     if recall < engine.min_recall:

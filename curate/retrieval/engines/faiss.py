@@ -1,6 +1,6 @@
 """Find documents by an index of FAISS: for corpora of which exact search would cost too much."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -124,7 +124,7 @@ class Index:
             self._how = faiss.SearchParametersHNSW(efSearch=value)
         self.remedy = f"engine.{name}={2 * value} (now {value})"
         self.numbers: dict[str, Any] = {"storage": recipe.storage, **recipe.shown, name: value}
-        self.facts: dict[str, Json] = {"engine": "faiss", "index": recipe.kind, "parameters": self.numbers}
+        self.facts: Mapping[str, Json] = {"engine": "faiss", "index": recipe.kind, "parameters": self.numbers}
 
     def nearest(self, queries: Vectors) -> Rows:
         """Return the rows that may be the nearest of each query, -1 where there are fewer."""
