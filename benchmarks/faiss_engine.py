@@ -24,10 +24,9 @@ from typing import Any
 import numpy as np
 
 from curate.core.protocols import Vectors, quiet
-from curate.retrieval.approximate_search.search import Asked, Best, found_by
+from curate.retrieval.approximate_search.search import Asked, found_by
 from curate.retrieval.engines.faiss import Config, Faiss, Index
-from curate.retrieval.similarity.devices import screen_on
-from curate.retrieval.similarity.exact_search import unit
+from curate.retrieval.similarity.exact_search import Best, unit
 
 DIM, K, BLOCK = 384, 500, 16_384
 KINDS: dict[str, dict[str, Any]] = {
@@ -65,7 +64,7 @@ def asked(folder: Path) -> Asked:
     """Return the search, its documents mapped."""
     documents = np.load(folder / "documents.npy", mmap_mode="r")
     ids = [f"d{row:08}" for row in range(len(documents))]
-    return Asked("benchmark", np.load(folder / "queries.npy"), documents, ids, K, screen_on("cpu"))
+    return Asked("benchmark", np.load(folder / "queries.npy"), documents, ids, K, "cpu")
 
 
 def build(folder: Path, kind: str) -> dict[str, object]:
@@ -81,7 +80,7 @@ def exact(folder: Path) -> dict[str, object]:
     """Search exactly, and write down what is found."""
     what, found = asked(folder), list[Best]()
     figures = measured(lambda: found.extend(what.exact(what.queries)))
-    np.save(folder / "exact.npy", np.array([[score for _, score in best] for best in found]))
+    np.save(folder / "exact.npy", np.array([scores for _, scores in found]))
     return {"kind": "exact", **figures}
 
 
@@ -97,7 +96,7 @@ def approximate(folder: Path, kind: str, effort: float) -> dict[str, object]:
     checked = measured(lambda: opened.append(lookup(**{name: value})))
     figures = measured(lambda: found.extend(found_by(opened[0], what, what.queries)))
     floors = np.load(folder / "exact.npy")[:, -1]
-    shares = [sum(score >= floor for _, score in best) / K for best, floor in zip(found, floors, strict=True)]
+    shares = [(scores >= floor).sum() / K for (_, scores), floor in zip(found, floors, strict=True)]
     recall = {"recall": np.mean(shares), "lowest": np.min(shares)}
     return {"kind": kind, name: value, **recall, **figures, "opened_cpu_s": checked["cpu_s"]}
 

@@ -1,7 +1,9 @@
 """Search by an approximate engine: its candidates in exact order, and its recall against exact search on a sample."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,13 +13,13 @@ from curate.core.config import Json
 from curate.core.errors import CheckFailed
 from curate.core.protocols import Engine, Progress, Vectors
 from curate.core.sampling import generator
-from curate.retrieval.similarity.approximate import Rows, Screen
-from curate.retrieval.similarity.exact_search import check, lengths, places, products, top_k
+from curate.retrieval.similarity.approximate import Rows
+from curate.retrieval.similarity.devices import screen_for_search
+from curate.retrieval.similarity.exact_search import Best, check, longest, places, products, top_k
+from curate.system.processes import cores
 
 BLOCK = 256
 """Queries that an index is asked at once."""
-Best = list[tuple[int, float]]
-"""Rows of documents and their products, best first."""
 
 
 class Lookup(Protocol):
@@ -61,14 +63,15 @@ class Asked:
     documents: Vectors
     ids: Sequence[str]
     depth: int
-    screen: Screen
-    """By which the exact answer is found."""
+    device: str
+    """On which the exact answer is found."""
     facts: dict[str, Json] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def exact(self, queries: Vectors, looked: Callable[[int], None] = lambda _queries: None) -> Iterator[Best]:
         """Yield what exact search finds."""
-        return top_k(queries, self.documents, self.ids, self.depth, self.screen, looked)
+        screen = screen_for_search(self.device, len(queries) * len(self.documents))
+        return top_k(queries, self.documents, self.ids, self.depth, screen, looked)
 
 
 def search(
@@ -93,14 +96,14 @@ def search(
         yield from asked.exact(asked.queries, looked)
         return
     check(asked.queries, asked.documents, asked.ids)
-    lengths(asked.queries, "query")
+    longest(asked.queries, "query")
     asked.documents = asked.documents.view(np.ndarray)  # a memory-mapped array is slower at taking rows
     index = engine.lookup(folder, key, asked.documents, asked.depth, progress)
     asked.facts |= {"search": "approximate", **index.facts, **_measured(asked, engine, index)}
     looked(0)
     short = 0
     for best in found_by(index, asked, asked.queries):
-        short += len(best) < asked.depth
+        short += len(best[0]) < asked.depth
         yield best
     asked.facts["queries_with_fewer"] = short
     asked.notes += _notes(asked, index)
@@ -108,14 +111,20 @@ def search(
 
 def found_by(index: Lookup, asked: Asked, queries: Vectors) -> Iterator[Best]:
     """Yield what an index finds for each query, ordered as exact search orders."""
-    order = places(asked.ids)
-    for start in range(0, len(queries), BLOCK):
-        block = np.ascontiguousarray(queries[start : start + BLOCK])
-        for query, rows in zip(block, index.nearest(block), strict=True):
-            there = np.sort(rows[rows >= 0])
-            exact = products(query, asked.documents, there)
-            first = np.lexsort((order[there], -exact))[: asked.depth]
-            yield list(zip(there[first].tolist(), exact[first].tolist(), strict=True))
+    place = cache(lambda: places(asked.ids))
+
+    def ranked(query: Vectors, rows: Rows) -> Best:
+        there = np.sort(rows[rows >= 0])
+        exact = products(query, asked.documents, there)
+        order = np.argsort(-exact)
+        if (np.diff(exact[order]) == 0).any():  # seldom, and sorting the ids of a large corpus takes long
+            order = np.lexsort((place()[there], -exact))
+        return there[order[: asked.depth]], exact[order[: asked.depth]]
+
+    with ThreadPoolExecutor(cores()) as pool:
+        for start in range(0, len(queries), BLOCK):
+            block = np.ascontiguousarray(queries[start : start + BLOCK])
+            yield from pool.map(ranked, block, index.nearest(block))
 
 
 def _measured(asked: Asked, engine: ApproximateEngine, index: Lookup) -> dict[str, Json]:
@@ -128,8 +137,8 @@ def _measured(asked: Asked, engine: ApproximateEngine, index: Lookup) -> dict[st
     drawn = sorted(generator(0, "recall", len(asked.queries)).sample(range(len(asked.queries)), number))
     some = asked.queries[drawn]
     shares = [
-        sum(score >= exact[-1][1] for _, score in found) / len(exact)
-        for found, exact in zip(found_by(index, asked, some), asked.exact(some), strict=True)
+        float((found >= exact[-1]).sum()) / len(exact)
+        for (_, found), (_, exact) in zip(found_by(index, asked, some), asked.exact(some), strict=True)
     ]
     recall, lowest = round(sum(shares) / number, 4), round(min(shares), 4)
     if recall < engine.min_recall:

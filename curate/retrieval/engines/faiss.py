@@ -80,7 +80,11 @@ class Faiss:
         self.config = config
         self.exact_below, self.sample, self.min_recall = config.exact_below, config.sample, config.min_recall
         self._one_thread = config.index == "hnsw" and config.threads == 1
-        self.identity: Json = {"kind": "faiss", **config.model_dump(exclude={"threads"}), "one_thread": self._one_thread}
+        self.identity: Json = {
+            "kind": "faiss",
+            **config.model_dump(exclude={"threads"}),
+            "one_thread": self._one_thread,
+        }
 
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
         """Yield the function's result for every task, in order; its errors as they are."""

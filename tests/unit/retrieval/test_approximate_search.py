@@ -1,5 +1,6 @@
 """Search by an approximate engine, held against exact search: order, ties, recall, and what is refused."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,10 @@ from pydantic import ValidationError
 from curate.core.errors import CheckFailed, ConfigError, DataError, MissingExtra
 from curate.core.protocols import Vectors, quiet
 from curate.retrieval.approximate_search.recipe import default_lists, default_probes
-from curate.retrieval.approximate_search.search import ApproximateEngine, Asked, Best, search
+from curate.retrieval.approximate_search.search import ApproximateEngine, Asked, search
 from curate.retrieval.engines import faiss as engines
 from curate.retrieval.engines.faiss import Config, Faiss
-from curate.retrieval.similarity.approximate import FLOAT32
-from curate.retrieval.similarity.exact_search import top_k, unit
+from curate.retrieval.similarity.exact_search import Best, top_k, unit
 
 DIM, DOCUMENTS = 16, 2_000
 WHOLE: dict[str, dict[str, Any]] = {
@@ -41,7 +41,7 @@ def documents() -> Vectors:
 
 
 def asked(queries: Vectors, documents: Vectors, depth: int) -> Asked:
-    return Asked("retrievers.r", queries, documents, ids(documents), depth, FLOAT32)
+    return Asked("retrievers.r", queries, documents, ids(documents), depth, "cpu")
 
 
 def ids(documents: Vectors) -> list[str]:
@@ -49,10 +49,18 @@ def ids(documents: Vectors) -> list[str]:
     return [f"d{row * 7919 % 3001}" for row in range(len(documents))]
 
 
-def found(what: Asked, folder: Path, **settings: Any) -> list[Best]:
+Hits = list[tuple[int, float]]
+
+
+def found(what: Asked, folder: Path, **settings: Any) -> list[Hits]:
     engine = Faiss(Config(**{"exact_below": 0, "min_recall": 0, **settings}))
     assert isinstance(engine, ApproximateEngine)
-    return list(search(what, engine, folder, "k", quiet, lambda _: None))
+    return listed(search(what, engine, folder, "k", quiet, lambda _: None))
+
+
+def listed(hits: Iterable[Best]) -> list[Hits]:
+    """Return rows and scores of each query, best first."""
+    return [list(zip(rows.tolist(), scores.tolist(), strict=True)) for rows, scores in hits]
 
 
 @pytest.mark.parametrize("kind", WHOLE)
@@ -61,7 +69,7 @@ def test_an_index_that_looks_at_all_gives_the_hits_and_scores_of_exact_search(
 ) -> None:
     queries = np.concatenate([drawn(20, 2), documents[90:91]])
     what = asked(queries, documents, 50)
-    assert found(what, tmp_path, **WHOLE[kind]) == list(top_k(queries, documents, ids(documents), 50))
+    assert found(what, tmp_path, **WHOLE[kind]) == listed(top_k(queries, documents, ids(documents), 50))
     assert (what.facts["recall"], what.facts["lowest_recall"]) == (1.0, 1.0)
 
 
@@ -75,7 +83,7 @@ def test_recall_is_the_share_of_the_exact_answer_and_is_told(documents: Vectors,
     queries, depth = drawn(40, 3), 30
     what = asked(queries, documents, depth)
     hits = found(what, tmp_path, lists=20, probes=4, sample=40)
-    exact = top_k(queries, documents, ids(documents), depth)
+    exact = listed(top_k(queries, documents, ids(documents), depth))
     shares = [
         len({row for row, _ in one} & {row for row, _ in other}) / depth for one, other in zip(hits, exact, strict=True)
     ]
@@ -94,7 +102,7 @@ def test_recall_of_equal_documents_counts_any_of_them(tmp_path: Path) -> None:
     documents = np.repeat(drawn(4, 4), 300, axis=0)
     what = asked(drawn(10, 5), documents, 20)
     hits = found(what, tmp_path, lists=1)
-    assert hits != list(top_k(what.queries, documents, what.ids, 20)), "there are others with the same products"
+    assert hits != listed(top_k(what.queries, documents, what.ids, 20)), "there are others with the same products"
     assert what.facts["recall"] == 1.0
 
 
@@ -130,7 +138,7 @@ def test_too_low_a_recall_is_refused_before_the_first_hit(
 )
 def test_few_documents_are_all_compared(depth: int, below: int, why: str, documents: Vectors, tmp_path: Path) -> None:
     what = asked(drawn(3, 7), documents, depth)
-    assert found(what, tmp_path, exact_below=below) == list(top_k(what.queries, documents, what.ids, depth))
+    assert found(what, tmp_path, exact_below=below) == listed(top_k(what.queries, documents, what.ids, depth))
     assert what.facts == {"search": "exact"}
     assert what.notes == [f"retrievers.r: every document was compared, for {why}"]
     assert not list(tmp_path.iterdir())
