@@ -25,7 +25,7 @@ import numpy as np
 
 from curate.core.protocols import Vectors, quiet
 from curate.retrieval.approximate_search.search import Asked, found_by
-from curate.retrieval.engines.faiss import Config, Faiss, Index
+from curate.retrieval.engines.faiss import Config, Faiss, FaissLookup
 from curate.retrieval.similarity.exact_search import Best, unit
 
 DIM, K, BLOCK = 384, 500, 16_384
@@ -87,9 +87,9 @@ def exact(folder: Path) -> dict[str, object]:
 def approximate(folder: Path, kind: str, effort: float) -> dict[str, object]:
     """Search by an index that was built, and compare the answers to all queries with the exact ones."""
     name, _ = EFFORTS[KINDS[kind]["index"]]
-    what, found, opened = asked(folder), list[Best](), list[Index]()
+    what, found, opened = asked(folder), list[Best](), list[FaissLookup]()
 
-    def lookup(**settings: object) -> Index:
+    def lookup(**settings: object) -> FaissLookup:
         return Faiss(Config(**KINDS[kind], **settings)).lookup(folder / "cache", "benchmark", what.documents, K, quiet)
 
     value = max(1, round(lookup().numbers[name] * effort))

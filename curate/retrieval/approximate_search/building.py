@@ -12,9 +12,9 @@ from curate.core.errors import DataError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, Vectors
 from curate.retrieval.approximate_search import index_files
-from curate.retrieval.approximate_search.recipe import SEED, Recipe, library
+from curate.retrieval.approximate_search.recipe import SEED, IndexRecipe, library
 from curate.retrieval.similarity.approximate import Rows
-from curate.retrieval.similarity.exact_search import lengths
+from curate.retrieval.similarity.exact_search import longest
 from curate.system.processes import cores
 
 BLOCK = 16_384
@@ -24,11 +24,11 @@ GROWTH, FIRST = 1.125, 65_536
 
 So a kill costs an eighth of the work at most, and all checkpoints together are nine times the finished index.
 """
-LONGEST = {"float32": np.inf, "float16": 6e4, "int8": np.inf}
-"""Storage -> the length of the longest vector that it can hold."""
+LONGEST = 6e4
+"""Numbers of a longer vector may be more than float16 can hold."""
 
 
-def opened(place: Path, recipe: Recipe, vectors: Vectors, threads: int | None, progress: Progress) -> Any:  # noqa: ANN401
+def opened(place: Path, recipe: IndexRecipe, vectors: Vectors, threads: int | None, progress: Progress) -> Any:  # noqa: ANN401
     """Return the index of these vectors, mapped from a file in the folder `place`; it is built if there is none.
 
     Several processes may ask: one builds, the others wait for it. DataError for vectors that hold NaN or infinity.
@@ -45,7 +45,7 @@ def opened(place: Path, recipe: Recipe, vectors: Vectors, threads: int | None, p
     return index
 
 
-def _built(place: Path, recipe: Recipe, vectors: Vectors, progress: Progress) -> tuple[Path, int]:
+def _built(place: Path, recipe: IndexRecipe, vectors: Vectors, progress: Progress) -> tuple[Path, int]:
     index, whole = _begun(place, recipe, vectors, progress)
     saved = index.ntotal
     label = StepLabel(f"building the index, {recipe.kind}", "documents")
@@ -62,7 +62,7 @@ def _built(place: Path, recipe: Recipe, vectors: Vectors, progress: Progress) ->
     return whole, saved
 
 
-def _begun(place: Path, recipe: Recipe, vectors: Vectors, progress: Progress) -> tuple[Any, Path | None]:
+def _begun(place: Path, recipe: IndexRecipe, vectors: Vectors, progress: Progress) -> tuple[Any, Path | None]:
     """Return the last checkpoint, or a trained index without vectors, and its file."""
     if found := index_files.newest(place):
         return library().read_index(str(found[0])), found[0]
@@ -75,13 +75,13 @@ def _begun(place: Path, recipe: Recipe, vectors: Vectors, progress: Progress) ->
     return index, index_files.write(index, place)
 
 
-def _loaded(vectors: Vectors, rows: Rows, recipe: Recipe) -> Vectors:
+def _loaded(vectors: Vectors, rows: Rows, recipe: IndexRecipe) -> Vectors:
     """Return some rows in one piece of memory; DataError if the index cannot hold one."""
     found = np.ascontiguousarray(vectors[rows], dtype=np.float32)
-    longest = lengths(found, "document", rows).max(initial=0.0)
-    if longest > LONGEST[recipe.storage]:
+    length = longest(found, "document", rows)
+    if recipe.storage == "float16" and length > LONGEST:
         raise DataError(
-            f"a document vector is {longest:g} long, too long for {recipe.storage}; normalise the vectors, or set "
+            f"a document vector is {length:g} long, too long for {recipe.storage}; normalise the vectors, or set "
             "engine.storage=float32"
         )
     return found

@@ -21,7 +21,7 @@ ITERATIONS = 10
 
 
 @dataclass(frozen=True)
-class Recipe:
+class IndexRecipe:
     """All that an index is made from, besides the vectors."""
 
     kind: Kind

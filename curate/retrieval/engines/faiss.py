@@ -14,7 +14,7 @@ from curate.retrieval.approximate_search.building import opened, threads_of_fais
 from curate.retrieval.approximate_search.recipe import (
     FEWEST_PER_LIST,
     Kind,
-    Recipe,
+    IndexRecipe,
     Storage,
     default_ef_search,
     default_lists,
@@ -90,17 +90,17 @@ class Faiss:
         """Yield the function's result for every task, in order; its errors as they are."""
         return map(function, tasks)
 
-    def lookup(self, folder: Path, key: Json, vectors: Vectors, depth: int, progress: Progress) -> "Index":
+    def lookup(self, folder: Path, key: Json, vectors: Vectors, depth: int, progress: Progress) -> "FaissLookup":
         """Return the index of these vectors, which `key` identifies, from the folder; it is built if need be."""
         recipe = self.recipe(*vectors.shape)
         index = opened(folder / "faiss" / recipe.key(key), recipe, vectors, self.config.threads, progress)
-        return Index(index, recipe, self.config, depth)
+        return FaissLookup(index, recipe, self.config, depth)
 
-    def recipe(self, documents: int, dim: int) -> Recipe:
+    def recipe(self, documents: int, dim: int) -> IndexRecipe:
         """Return what the index of so many documents is made from; ConfigError for more lists than can be learnt."""
         config = self.config
         if config.index == "hnsw":
-            return Recipe(
+            return IndexRecipe(
                 "hnsw", config.storage, documents, dim, 0, config.links, config.ef_construction, self._one_thread
             )
         lists = config.lists or default_lists(documents)
@@ -109,13 +109,13 @@ class Faiss:
                 f"engine.lists: found {lists:,} for {documents:,} documents, expected {FEWEST_PER_LIST} documents or "
                 f"more per list; set engine.lists={default_lists(documents)} or less"
             )
-        return Recipe("ivf", config.storage, documents, dim, lists)
+        return IndexRecipe("ivf", config.storage, documents, dim, lists)
 
 
-class Index:
+class FaissLookup:
     """An index that is mapped from disk, and how it is asked at one depth."""
 
-    def __init__(self, index: Any, recipe: Recipe, config: Config, depth: int) -> None:  # noqa: ANN401
+    def __init__(self, index: Any, recipe: IndexRecipe, config: Config, depth: int) -> None:  # noqa: ANN401
         faiss = library()
         self._index, self._threads = index, config.threads
         self._count = min(recipe.documents, round(depth * BEYOND[recipe.storage]))
