@@ -13,8 +13,8 @@ from curate.core.protocols import Progress, Result, Task, Vectors
 from curate.retrieval.approximate_search.building import opened, threads_of_faiss
 from curate.retrieval.approximate_search.recipe import (
     FEWEST_PER_LIST,
-    Kind,
     IndexRecipe,
+    Kind,
     Storage,
     default_ef_search,
     default_lists,
