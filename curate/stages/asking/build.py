@@ -85,6 +85,13 @@ def engine(context: Context) -> Engine | None:
     return make(config)
 
 
+def workers(context: Context) -> Engine | None:
+    """Return the processes apart that the pipeline's engine has, for work that needs no GPU; None without any."""
+    found = getattr(engine(context), "workers", None)
+    made: Engine | None = found() if found else None
+    return made
+
+
 def device(context: Context) -> str:
     """Return where vectors are compared: cpu, unless the pipeline says cuda, cuda:N or auto."""
     return str(context.engine.get("device", "cpu"))
