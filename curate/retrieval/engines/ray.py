@@ -86,7 +86,7 @@ def connected(address: str | None) -> ModuleType:
     cluster starts, Ray 2.60 all the same asks a cloud's metadata address (169.254.169.254) which cloud it is in.
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    if address is None:
+    if address is None or address.startswith(("127.", "localhost")):
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # elsewhere too this means: an address of loopback
     with needed("the engine ray"):
         import ray
