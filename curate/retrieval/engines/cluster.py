@@ -67,7 +67,7 @@ def _looking(probes: Mapping[str, str]) -> Callable[[], tuple[str | None, list[s
         for probe, text in probes.items():
             try:
                 same = pathlib.Path(probe).read_text(encoding="ascii") == text
-            except OSError:
+            except (OSError, ValueError):
                 same = False
             if not same:
                 unseen.append(str(pathlib.Path(probe).parent))
