@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ray.cluster_utils import Cluster
 
-DOCUMENTS, QUERIES, SHARDS = 8_000, 200, 8
+DOCUMENTS, QUERIES, SHARDS = 4_500, 100, 4
 PIPELINE = """\
 version: 1
 name: trial
