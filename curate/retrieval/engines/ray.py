@@ -96,10 +96,12 @@ def connected(address: str | None) -> ModuleType:
             _knock(address)
             where = {"address": address} if address else _ALONE
             ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
-        except OSError as error:
+        except (OSError, RuntimeError, ray.exceptions.RayError) as error:  # nobody, another version, no token
+            why = str(error).partition("\n")[0].rstrip(".")
             raise ConfigError(
-                f"engine.address: no Ray cluster answers at {address!r} ({error}); start one with "
-                "`ray start --head`, or leave the address out"
+                f"engine.address: no Ray cluster answers at {address!r} ({why}); start one with `ray start --head`, "
+                "leave the address out, or give the token of one that asks for it: RAY_AUTH_MODE=token and "
+                "~/.ray/auth_token, as there"
             ) from error
     return cluster
 

@@ -138,3 +138,19 @@ def test_the_doctor_names_a_cluster_that_does_not_answer(tmp_path: Path) -> None
     found = doctor(tmp_path, "127.0.0.1:1", 1)["cluster"]
     assert found["state"] == "bad"
     assert "no Ray cluster answers at '127.0.0.1:1'" in found["remedy"]
+
+
+def test_a_cluster_that_refuses_is_a_sentence_too(
+    server: EmbeddingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need(importlib.util.find_spec("ray") is not None, "the package ray")
+    import ray
+
+    def refuse(**_: object) -> None:
+        raise ray.exceptions.AuthenticationError("no token was found.")
+
+    ray.shutdown()
+    monkeypatch.setattr(ray, "init", refuse)
+    remedy = doctor(tmp_path, server.url.split("/")[2], 1)["cluster"]["remedy"]
+    assert "no token was found" in remedy
+    assert "RAY_AUTH_MODE=token" in remedy
