@@ -1,7 +1,7 @@
 """Dense retrieval: exact inner product between an encoder's vectors."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -11,8 +11,8 @@ from curate.core.progress import StepLabel, furthest
 from curate.core.protocols import Corpus, Hits, Kit, Progress
 from curate.core.records import Hit, Query
 from curate.retrieval.retrievers import sharded_search
-from curate.retrieval.similarity.devices import screen_on
-from curate.retrieval.similarity.exact_search import top_k
+from curate.retrieval.similarity.devices import screen_for_search
+from curate.retrieval.similarity.exact_search import Best, top_k
 from curate.retrieval.vectors import CachedEncoder, of_corpus
 from curate.system.egress import Egress
 
@@ -54,17 +54,16 @@ class DenseRetriever:
         ids, documents = of_corpus(self.encoder, corpus, progress)
         asked = self.encoder.encode(texts, "query")
         looked(0)
-        rows = top_k(asked, documents, ids, depth, screen_on(self._device), looked)
+        screen = screen_for_search(self._device, len(asked) * len(documents))
+        rows = top_k(asked, documents, ids, depth, screen, looked)
         yield from in_columns(rows, ids, looked)
 
 
-def in_columns(
-    found: Iterator[list[tuple[int, float]]], ids: Sequence[str], done: Callable[[int], None]
-) -> Iterator[Hits]:
+def in_columns(found: Iterator[Best], ids: Sequence[str], done: Callable[[int], None]) -> Iterator[Hits]:
     """Yield what `top_k` finds of some queries at once; `done` is told of how many so far."""
     number = 0
-    while lists := list(islice(found, BLOCK)):
-        flat = np.fromiter(chain.from_iterable(lists), dtype=[("row", "i8"), ("score", "f8")])
-        yield Hits(ids, flat["row"], np.ascontiguousarray(flat["score"]), np.array([len(each) for each in lists]))
-        number += len(lists)
+    while block := list(islice(found, BLOCK)):
+        rows, scores = (np.concatenate(each) for each in zip(*block, strict=True))
+        yield Hits(ids, rows, scores, np.array([len(each) for each, _ in block]))
+        number += len(block)
         done(number)
