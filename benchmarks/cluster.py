@@ -49,6 +49,7 @@ def two_nodes(folder: Path, cpus: int = 1) -> Iterator["Cluster"]:
         "RAY_TMPDIR": str(folder),
         "RAY_USAGE_STATS_ENABLED": "0",
     }
+    import ray
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": cpus, "include_dashboard": False})
@@ -56,6 +57,7 @@ def two_nodes(folder: Path, cpus: int = 1) -> Iterator["Cluster"]:
         cluster.add_node(num_cpus=cpus)
         yield cluster
     finally:
+        ray.shutdown()  # a node that this process is connected to is not removed
         cluster.shutdown()
 
 
