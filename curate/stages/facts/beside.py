@@ -42,7 +42,7 @@ def _dated(figures: Mapping[str, Any], *, fresh: bool) -> ShownCheck:
 
 
 def _leaks(context: Context) -> ShownCheck:
-    """Return the last comparison with a training set that was written into the run; none is needed of a training set."""
+    """Return the last comparison with a training set that was written into the run; a training set needs none."""
     if context.report("train_set") is not None:
         return NEEDLESS
     path = context.run / _LEAKS
