@@ -83,7 +83,7 @@ def leaks(known: ReadyEvidence) -> ReadyPoint:
     if compared is None:
         said = "no training set was compared with this one"
         return ReadyPoint("leaks", "not measured", said, known.command("leaks"))
-    if compared.get("test") != digests(known.run.folder):
+    if compared.get("test") != digests(known.run.folder) or "leaking_queries" not in compared:
         said = "queries, documents or labels are other ones than when a training set was compared with them"
         return ReadyPoint("leaks", "not measured", said, known.command("leaks"))
     if found := compared["leaking_queries"] + compared["leaking_pairs"]:
