@@ -173,10 +173,9 @@ def machine() -> str:
     system = f"{platform.system()} {platform.release().split('-')[0]}"
     held = [f"{name} {found}" for name in PACKAGES if (found := _version(name))]
     set_ = [f"{name}={value}" for name, value in sorted(environment().items()) if SETTINGS.match(name)]
-    return (
-        f"{_cores()} cores ({model} model {facts.get('model', '?')}; {' '.join(flags) or 'no flags known'}), {system}, "
-        f"Python {platform.python_version()}, {', '.join(held)}, OPENBLAS_* not set{''.join(f', {each}' for each in set_)}"
-    )
+    core = f"{model} model {facts.get('model', '?')}; {' '.join(flags) or 'no flags known'}"
+    parts = [f"{_cores()} cores ({core})", system, f"Python {platform.python_version()}", *held, "OPENBLAS_* not set"]
+    return ", ".join([*parts, *set_])
 
 
 def _version(package: str) -> str | None:

@@ -2,7 +2,7 @@
 
 Three sets: random vectors of 768 numbers; the same in 2,000 clusters; and vectors of 512 that the encoder `use` makes
 of real texts (`--data FOLDER` with zh_legacy/corpus.jsonl and queries.jsonl), again and again with noise until there
-are as many. Contenders: `curate` where torch is loaded, so that it may screen in half precision; `curate` without torch;
+are as many. Contenders: `curate` where torch is loaded, so that it may screen in half precision; `curate` without it;
 FAISS IndexFlatIP; sentence_transformers.util.semantic_search; and numpy's product alone, which finds nothing. Seconds
 are those of the search; reading files, imports and filling an index stand before it. Other ids: of how many queries the
 500 are not those of float64 products of all documents, ties by id.
@@ -63,7 +63,12 @@ def faiss(queries: Vectors, documents: Vectors) -> Search:
 
     index = faiss.IndexFlatIP(documents.shape[1])
     index.add(documents)
-    return lambda: index.search(queries, K)[1].tolist()
+
+    def search() -> Ids:
+        found: Ids = index.search(queries, K)[1].tolist()
+        return found
+
+    return search
 
 
 def sentence_transformers(queries: Vectors, documents: Vectors) -> Search:
