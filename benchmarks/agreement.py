@@ -71,13 +71,13 @@ def measure(name: str) -> dict[str, float]:
 def main(given: argparse.Namespace) -> None:
     """Measure every task in turns, and publish the table."""
     turns = {name: partial(harness.child, "agreement", "--measure", name) for name in TASKS}
-    found = harness.interleaved(turns, given.repeats)
+    found = harness.interleaved(turns, given.repeats, given.again)
     base, rows = found[next(iter(TASKS))], []
     for name, each in found.items():
         cells = (f"{each.figures[key]:.2f}" for key in ("wall", "cpu"))
         times = shown(ratio(each, base, "cpu"))
         rows.append([name, *cells, share(each.figures["foreign"]), times, f"{each.figures['peak']:.0f}"])
-    heads = ["task", "s", "CPU s", "foreign CPU", "CPU s of statsmodels'", "peak MB above the ratings"]
+    heads = ["task", "s", "CPU s", "foreign CPU", "x statsmodels' CPU s", "peak MB above the ratings"]
     head = f"{PAIRS:,} pairs, {len(JUDGES)} judges, {GRADES} grades, medians of {given.repeats}."
     harness.publish("agreement", "\n\n".join([head, harness.table(heads, rows), harness.disturbed(found)]), given.write)
 

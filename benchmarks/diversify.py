@@ -144,7 +144,7 @@ def measured(shape: str, names: list[str], given: argparse.Namespace, repeats: i
         words = ["--folder", name, f"--items={given.items}", f"--data={given.data}"]
         harness.child("diversify", "--make", shape, *words)
         turns = {each: partial(harness.child, "diversify", "--measure", each, "--folder", name) for each in names}
-        return harness.interleaved(turns, repeats, ONCE)
+        return harness.interleaved(turns, repeats, given.again, ONCE)
 
 
 def differs(figures: Figures) -> str:
@@ -202,7 +202,7 @@ def main(given: argparse.Namespace) -> None:
         shapes({MAIN: found, **by_shape}),
     ]
     if given.large:
-        large = argparse.Namespace(items=given.large, data=None)
+        large = argparse.Namespace(items=given.large, data=None, again=given.again)
         one = measured(MAIN, [CHOSEN], large, 1)[CHOSEN].figures
         words = f"{one['kept']:,.0f} kept in {one['wall']:.0f} s, {one['cpu']:.0f} CPU s"
         parts.append(f"{given.large:,} vectors, {MAIN}: {words}, foreign CPU {share(one['foreign'])}.")

@@ -108,7 +108,7 @@ def main(sizes: Sequence[int], queries: int, source: Path | None, drawing: Path 
     foreign = ", ".join(share(each.pop("foreign")) for each in found)
     times: Times = {name: [each[name] for each in found] for name in found[0]}
     harness.publish("growth", f"{queries:,} queries; foreign CPU {foreign}.\n\n{table(sizes, times)}", docs)
-    if drawing:
+    if drawing := drawing or (docs and docs / "growth.svg"):
         write_text(drawing, picture(sizes, times))
 
 

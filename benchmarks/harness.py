@@ -31,7 +31,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 LIMIT = 0.05
 """Of the cores, taken by something else: beyond it two times are not compared."""
 AGAIN = 6
-"""So many disturbed measurements of a benchmark are made again."""
+"""So many disturbed measurements are made again before ratios are given up."""
 FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "avx_vnni", "amx_bf16", "amx_int8")
 PACKAGES = ("numpy", "faiss-cpu", "torch", "sentence-transformers")
 SETTINGS = re.compile(r"OPENBLAS_|OMP_|MKL_|DNNL_|ONEDNN_")
@@ -113,11 +113,13 @@ class Result:
 
 
 def interleaved(
-    contenders: Mapping[str, Callable[[], Figures]], rounds: int, once: Collection[str] = ()
+    contenders: Mapping[str, Callable[[], Figures]], rounds: int, again: int = AGAIN, once: Collection[str] = ()
 ) -> dict[str, Result]:
-    """Let contenders take turns; those in `once` are measured in the first round alone."""
+    """Let contenders take turns; those in `once` are measured in the first round alone.
+
+    `again` is how many disturbed measurements are made again, in all.
+    """
     found: dict[str, list[Figures]] = {name: [] for name in contenders}
-    again = AGAIN
     for turn in range(rounds):
         for name, measure in contenders.items():
             if turn and name in once:
@@ -189,6 +191,7 @@ def parser(text: str | None) -> argparse.ArgumentParser:
     """Return a parser of the options that all have."""
     options = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--write", nargs="?", const=DOCS, type=Path, metavar="DOCS", help="into the pages of a folder")
+    options.add_argument("--again", type=int, default=AGAIN, help="how many disturbed measurements are made again")
     return options
 
 

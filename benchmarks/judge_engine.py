@@ -148,9 +148,9 @@ def main(options: argparse.Namespace) -> None:
             row.key: partial(measure, row, pythons[row.name], prompts, options.calls, options.latency) for row in rows
         }
         once = [row.key for row in rows if row.times > 1]
-        found = harness.interleaved(turns, options.repeats, once)
+        found = harness.interleaved(turns, options.repeats, options.again, once)
         size = prompts.stat().st_size / options.calls / 1000
-    heads = ["contender", "concurrency", "calls/s", "of concurrency / latency", "CPU s / 1,000 calls", "peak MB"]
+    heads = ["contender", "concurrency", "calls/s", "share of concurrency / latency", "CPU s / 1,000 calls", "peak MB"]
     lines = [line(row, found[row.key], options.calls, options.latency) for row in rows]
     head = f"{options.calls:,} calls of {size:.1f} KB, latency {options.latency:g} s, medians of {options.repeats}."
     body = [head, harness.table([*heads, "most open", "foreign CPU"], lines), without, said(found)]

@@ -2,7 +2,7 @@
 
 `--data FOLDER` has zh_legacy, real questions and answers (queries.jsonl, corpus.jsonl, qrels.tsv), and synonyms, a TSV
 of terms. The test split is 734 of the real questions and the answers to them. The training split is the others, and
-questions made of terms, up to 20,000; edited copies of test questions and, under questions of their own, of test answers
+questions made of terms, up to 20,000; edited copies of test questions and, under questions of their own, of answers
 are planted. The vectors are USE's: encoded into a new cache, and read from it, as after a pool.
 
 Run: python -m benchmarks.leaks --data FOLDER [--write]

@@ -141,7 +141,7 @@ def rounds(kind: str, given: argparse.Namespace) -> dict[str, Result]:
     with tempfile.TemporaryDirectory() as name:
         harness.child("search", "--make", kind, "--folder", name, *sizes(given))
         turns = {each: partial(harness.child, "search", "--measure", each, "--folder", name) for each in CONTENDERS}
-        return harness.interleaved(turns, given.repeats)
+        return harness.interleaved(turns, given.repeats, given.again)
 
 
 def sizes(given: argparse.Namespace) -> list[str]:
