@@ -13,6 +13,7 @@ import json
 import random
 import shutil
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +22,9 @@ import polars as pl
 from benchmarks import harness, paper
 from benchmarks.harness import share
 from curate.core.config import canonical, digest, text_digest
-from curate.core.scale import FIVE
 from curate.ledger import Ledger
 from curate.llm import passages
-from curate.panel import agreement_figures, voting
+from curate.stages import consensus, resolve
 from curate.stages.context import Context
 from curate.stages.export import stage as export
 from curate.system.files import TableWriter, frame, write_json, write_table
@@ -73,29 +73,27 @@ def judged(run: Path, home: Path, table: pl.DataFrame) -> None:
     """Write what pool, judge, consensus and resolve leave, and the ledger that it comes from."""
     long = table.unpivot(on=list(PANEL), index=["query_id", "doc_id"], variable_name="judge", value_name="grade")
     ratings = long.with_columns(status=pl.lit("rated"), replicate=pl.lit(0), slot=pl.lit(0), batch_size=pl.lit(10))
-    verdicts = voting.unanimous(ratings, list(PANEL), FIVE)
-    qrels = verdicts.filter(pl.col("verdict") == "relevant").select("query_id", "doc_id", score=pl.lit(1))
-    agreed = {"panel": sorted(PANEL), "counts": {}, "top_50": None}
-    agreed |= agreement_figures.measure(ratings, sorted(PANEL), 7, FIVE)
     rubric = {"name": "rubric-zh", "version": 1, "digest": RUBRIC}
     facts = {
         "judge": {"shown": SHOWN, "cascade": None, "heuristic": [], "rubric": "rubric-zh", "gate": None, "models": {}},
-        "resolve": {"policy": "panel", "reviewed": 0, "overridden": 0},
     }
     tables = {
-        "pool": {"pool": table.select("query_id", "doc_id", "position", hits=pl.lit([], pl.List(pl.Null)))},
-        "judge": {"ratings": ratings.sort("query_id", "doc_id", "judge")},
-        "consensus": {"verdicts": verdicts},
-        "resolve": {"verdicts": verdicts, "qrels": qrels, "dropped": frame("dropped")},
+        "pool": {
+            "pool": table.select("query_id", "doc_id", "position", hits=pl.lit([], pl.List(pl.Null))),
+            "rankings": frame("rankings"),
+        },
+        "judge": {"ratings": ratings.sort("query_id", "doc_id", "judge"), "samples": frame("samples")},
     }
     for stage, each in tables.items():
         (run / stage).mkdir()
-        report = {"rows_in": 0, "rows_out": 0, "facts": facts.get(stage, {})}
-        write_json(run / stage / "stage.json", {"report": report})
+        write_json(run / stage / "stage.json", {"report": {"rows_in": 0, "rows_out": 0, "facts": facts.get(stage, {})}})
         for name, rows in each.items():
             write_table(run / stage, name, rows)
     write_json(run / "judge" / "panel.json", {name: {**each, "rubric": rubric} for name, each in PANEL.items()})
-    write_json(run / "consensus" / "agreement.json", agreed)
+    for name, module in (("consensus", consensus), ("resolve", resolve)):
+        (run / name).mkdir()
+        report = module.run(module.Config(), Context(run, run / name, home, name="paper", seed=7))
+        write_json(run / name / "stage.json", {"report": asdict(report)})
     fill(run, home, table)
 
 

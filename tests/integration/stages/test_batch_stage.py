@@ -80,7 +80,8 @@ def until(happened: Callable[[], bool], within_s: float = 300.0) -> None:
 
 def waits(words: str, *processes: subprocess.Popen[str]) -> None:
     """Wait until the first of the processes that says something says that it waits for another."""
-    ready, _, _ = select([each.stderr for each in processes], [], [], 300)
+    streams = [each.stderr for each in processes if each.stderr]
+    ready, _, _ = select(streams, [], [], 300)
     assert words in "".join(stream.readline() for stream in ready)
 
 
