@@ -130,8 +130,7 @@ ONCE = list(CONTENDERS)[3:]
 def make(folder: Path, shape: str, given: argparse.Namespace) -> None:
     """Write the vectors of a shape, and the threshold."""
     if shape == REAL:
-        files = [given.data / "zh_legacy" / name for name in ("corpus.jsonl", "queries.jsonl")]
-        items = np.concatenate([vectors.encoded(path, "document") for path in files])
+        items = vectors.encoded(given.data / "zh_legacy" / "corpus.jsonl", "document")
     else:
         items = SHAPES[shape](given.items)
     np.save(folder / "vectors.npy", items)

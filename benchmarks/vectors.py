@@ -70,9 +70,11 @@ def texts(path: Path) -> list[str]:
     return [f"{row.get('title') or ''}\n{row['text']}".strip() for row in rows]
 
 
-def encoded(path: Path, role: Role) -> Vectors:
-    """Return the vectors of a JSONL file's texts by USE, 512 numbers each."""
-    return Use("use", Config()).encode(texts(path), role)
+def encoded(path: Path, role: Role, size: int | None = None) -> Vectors:
+    """Return the vectors of a JSONL file's texts, or of some of them, by USE: 512 numbers each."""
+    held = texts(path)
+    chosen = np.random.default_rng(8).permutation(len(held))[:size].tolist()
+    return Use("use", Config()).encode([held[each] for each in chosen], role)
 
 
 def asked(documents: Vectors, queries: int) -> Vectors:
@@ -84,11 +86,11 @@ def asked(documents: Vectors, queries: int) -> Vectors:
 
 def real(folder: Path, documents: int, queries: int) -> tuple[Vectors, Vectors]:
     """Return queries and documents of real texts, these again and again with noise until there are enough."""
-    held, known = encoded(folder / "corpus.jsonl", "document"), encoded(folder / "queries.jsonl", "query")
+    held = encoded(folder / "corpus.jsonl", "document")
     tiled = np.resize(held, (documents, held.shape[1]))
     tiled[: len(held)] = held[:documents]
     tiled[len(held) :] = around(tiled[len(held) :], 0.3)
-    return known[np.random.default_rng(8).choice(len(known), queries, replace=False)], tiled
+    return encoded(folder / "queries.jsonl", "query", queries), tiled
 
 
 SEARCHED: dict[str, Callable[[int], Vectors]] = {
