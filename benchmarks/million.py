@@ -1,40 +1,43 @@
 """A corpus of a million documents from ingest to report: time and memory of each stage, by the size of the corpus.
 
-Documents are put together from sentences of a real corpus (`DATA/corpus.jsonl`), each of as many sentences as a real one;
-queries are real ones (`DATA/queries.jsonl`). Every stage is the command that a user types, in a process of its own. The
-vectors of the encoder `use` are drawn (unit length, two in five near another one) and put into its cache by the project's
-own store, for to encode a million texts would take longer than all else; pool and diversify then find them there. Two
-judges replay drawn grades of the pools of `--judged` queries. `diversify` runs twice: approximate (an HNSW graph), then
-off, and the later stages go on with the whole corpus.
+Documents are put together from sentences of a real corpus (`DATA/corpus.jsonl`), each of as many sentences as a real
+one; queries are real ones (`DATA/queries.jsonl`). Every stage is the command that a user types, in a process of its
+own. The vectors of the encoder `use` are drawn (unit length, two in five near another one) and put into its cache by
+the project's own store: to encode a million texts would take longer than all else. Pool and diversify find them there.
+Two judges replay drawn grades of the pools of `--judged` queries. `diversify` runs twice: approximate (an HNSW graph),
+then off, and the later stages go on with the whole corpus.
 
 Memory is that of the whole tree of processes: proportional set sizes, summed five times a second. With `--limit GB` the
-system itself refuses more (RLIMIT_DATA): a stage with workers shares it out among its processes.
+system itself refuses more (RLIMIT_DATA): where a stage has workers each gets 1 GB, and the stage what they leave. The
+figures are appended to `--figures`, of which the table is made: sizes may be measured one by one.
 
-Run: python -m benchmarks.million DATA [--sizes 10000 30000 100000] [--limit 6] [--folder KEEP] [--json FILE]
+Run: python -m benchmarks.million DATA [--sizes 10000 30000 100000] [--limit 6] [--figures FILE] [--picture FILE]
 """
 
 import argparse
 import json
 import os
 import random
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from benchmarks import growth, paper
-from benchmarks.process_tree import Cost, measured
+from benchmarks.process_tree import Cost, DataLimit, measured
+from curate.core.config import digest
 from curate.core.protocols import Vectors, quiet
 from curate.core.records import Role
 from curate.retrieval.encoders.use import Config, Use
 from curate.retrieval.vectors import CachedEncoder, default_folder, encode_part, fill_texts
 from curate.system.corpus import TableCorpus
 from curate.system.files import digests
+from curate.system.processes import cores
 
 QUERIES, JUDGED, PANEL = 734, 200, ("first", "second")
 SHARED = ("mask", "pool")
@@ -48,7 +51,7 @@ STEPS: dict[str, tuple[str, list[str]]] = {
     "diversify, off": ("diversify", OFF),
     **{name: (name, []) for name in ("pool", "judge", "consensus", "resolve", "export", "report")},
 }
-Costs = dict[str, Cost]
+Figure = dict[str, Any]
 PIPELINE = """version: 1
 name: million
 language: zh
@@ -126,67 +129,70 @@ def stages(folder: Path, limit: float | None, steps: Sequence[str]) -> Iterator[
         stage, options = STEPS[step]
         if step == "judge":
             grade(folder)
-        processes = 1 + (os.cpu_count() or 1) if stage in SHARED else 1
-        data = None if limit is None else int(limit * 2**30 / processes)
+        workers = cores() if stage in SHARED else 0
+        most = DataLimit(int((limit - workers) * 2**30), 2**30) if limit else None
         command = [sys.executable, "-m", "curate", stage, "--run", "run", "--quiet", *options]
         command += ["--pipeline", "pipeline.yaml"] if step == "ingest" else []
-        yield step, measured(command, folder, environment, data)[0]
+        yield step, measured(command, folder, environment, most)
         if step == "mask":
             fill(folder)
 
 
-def exported(folder: Path) -> str:
-    """Return a digest of all bytes of the export."""
-    from curate.core.config import digest
+def measure(typed: argparse.Namespace, documents: int) -> Iterator[Figure]:
+    """Yield what each step takes at one size."""
+    with tempfile.TemporaryDirectory(dir=typed.folder) as made:
+        folder = Path(made)
+        make(folder, typed.data, documents, typed.judged)
+        for step, cost in stages(folder, typed.limit, [step for step in STEPS if step not in typed.without]):
+            rounded = {name: round(value, 3) for name, value in asdict(cost).items()}
+            yield {"documents": documents, "step": step, "limit": typed.limit, **rounded}
+        print(documents, "export", digest(digests(folder / "run" / "export")), file=sys.stderr)
 
-    return digest(digests(folder / "run" / "export"))
 
-
-def table(sizes: Sequence[int], found: Sequence[Costs]) -> str:
-    """Return a row per stage and size as Markdown, with the exponent of CPU seconds."""
-    heads = " | ".join(f"{size:,}: s, CPU s, MB" for size in sizes)
-    lines = [f"| stage | {heads} | exponent of CPU |", "| --- " + "| --: " * (len(sizes) + 1) + "|"]
-    for step in found[0]:
-        each = [costs[step] for costs in found if step in costs]
-        cells = [f"{cost.s:.1f}, {cost.cpu:.1f}, {cost.pss:,.0f}" for cost in each]
-        cells += [""] * (len(sizes) - len(each))
-        slope = growth.exponent(sizes[: len(each)], [cost.cpu for cost in each]) if len(each) > 1 else float("nan")
-        lines.append(f"| {step} | {' | '.join(cells)} | {slope:.2f} |")
+def table(figures: Sequence[Figure]) -> str:
+    """Return a row per step and size as Markdown: wall and CPU seconds, memory, the exponent of CPU seconds."""
+    lines = ["| documents | step | s | CPU s | peak MB | of it private | foreign CPU |"]
+    lines.append("| --: | --- | --: | --: | --: | --: | --: |")
+    for each in figures:
+        cells = f"{each['s']:,.0f} | {each['cpu']:,.1f} | {each['pss']:,.0f} | {each['private']:,.0f}"
+        lines.append(f"| {each['documents']:,} | {each['step']} | {cells} | {each['foreign']:.0%} |")
+    for step, (sizes, times) in series(figures).items():
+        if len(sizes) > 1:
+            lines.append(f"{step}: exponent {growth.exponent(sizes, times):.2f}")
     return "\n".join(lines)
 
 
+def series(figures: Sequence[Figure]) -> dict[str, tuple[list[int], list[float]]]:
+    """Return step -> sizes and CPU seconds, by size; of one measured twice the last counts."""
+    known = {(each["step"], each["documents"]): each["cpu"] for each in figures}
+    found: dict[str, tuple[list[int], list[float]]] = {}
+    for (step, size), cpu in sorted(known.items(), key=lambda item: item[0][1]):
+        sizes, times = found.setdefault(step, ([], []))
+        sizes.append(size)
+        times.append(cpu)
+    return found
+
+
 def main(typed: argparse.Namespace) -> None:
-    """Measure every size, print the table, and write figures and picture."""
-    found: list[Costs] = []
+    """Measure every size, and make table and picture of all figures that are there."""
     for size in typed.sizes:
-        with tempfile.TemporaryDirectory(dir=typed.folder) as made:
-            folder = Path(made)
-            make(folder, typed.data, size, typed.judged)
-            costs: Costs = {}
-            for step, cost in stages(folder, typed.limit, [step for step in STEPS if step not in typed.without]):
-                costs[step] = cost
-                print(f"{size:,} {step}: {json.dumps({k: round(v, 2) for k, v in asdict(cost).items()})}", file=sys.stderr)
-            found.append(costs)
-            print(f"{size:,} export {exported(folder)}, disk {_megabytes(folder):,.0f} MB", file=sys.stderr)
-            if typed.keep:
-                shutil.copytree(folder, typed.keep / str(size))
-    print(table(typed.sizes, found))
-
-
-def _megabytes(folder: Path) -> float:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 2**20
+        for figure in measure(typed, size):
+            with typed.figures.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(figure) + "\n")
+    figures = [json.loads(line) for line in typed.figures.read_text(encoding="utf-8").splitlines()]
+    print(table(figures))
 
 
 def arguments() -> argparse.Namespace:
     """Return what was typed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="folder with corpus.jsonl and queries.jsonl")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 30_000, 100_000])
+    parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 30_000, 100_000])
     parser.add_argument("--judged", type=int, default=JUDGED, help="queries that are pooled and judged")
     parser.add_argument("--without", nargs="+", default=[], choices=STEPS, help="steps to leave out")
     parser.add_argument("--limit", type=float, help="GB that the tree may have, by RLIMIT_DATA")
     parser.add_argument("--folder", type=Path, help="where the data is made; it is deleted in the end")
-    parser.add_argument("--keep", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--figures", type=Path, default=Path("million.jsonl"), help="JSONL to which they are appended")
     return parser.parse_args()
 
 

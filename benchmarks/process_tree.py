@@ -1,12 +1,12 @@
-"""One command and all processes that it starts: seconds, CPU seconds and the greatest memory of all of them together."""
+"""One command and all processes that it starts: seconds, CPU seconds and the greatest memory of all together."""
 
 import os
 import resource
 import subprocess
-import sys
-import threading
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,43 +28,44 @@ class Cost:
     """Share of all cores' time that other processes took meanwhile."""
 
 
-def measured(
-    command: Sequence[str], cwd: Path, environment: Mapping[str, str], data_limit: int | None = None
-) -> tuple[Cost, str]:
-    """Run a command to its end and return what it took, and what it printed; RuntimeError with that if it fails.
+@dataclass(frozen=True)
+class DataLimit:
+    """RLIMIT_DATA in bytes, which the system refuses to exceed: private memory, reserved but unused parts included."""
 
-    `data_limit` is RLIMIT_DATA in bytes, of each process of the tree: what asks for more private memory gets none.
-    """
+    command: int
+    worker: int
+    """Of each process that the command starts."""
 
-    def confine() -> None:
-        if data_limit is not None:
-            resource.setrlimit(resource.RLIMIT_DATA, (data_limit, data_limit))
 
+def measured(command: Sequence[str], cwd: Path, environment: Mapping[str, str], limit: DataLimit | None = None) -> Cost:
+    """Run a command to its end and return what it took; RuntimeError with what it printed if it fails."""
     started, busy, before = time.perf_counter(), _busy(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    child = subprocess.Popen(  # its own session, so that nothing of it outlives a failure
-        command, cwd=cwd, env={**environment}, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        preexec_fn=confine,  # noqa: PLW1509 - there is one thread as yet
-    )
-    highest = [0.0, 0.0]
-    ended = threading.Event()
-    watching = threading.Thread(target=_watch, args=(child.pid, highest, ended))
-    watching.start()
-    said = child.communicate()[0]
-    ended.set()
-    watching.join()
+    with tempfile.TemporaryFile("w+") as printed:
+        child = subprocess.Popen(command, cwd=cwd, env={**environment}, stdout=printed, stderr=subprocess.STDOUT)
+        watched = _watched(child, limit)
+        printed.seek(0)
+        if child.returncode:
+            raise RuntimeError(f"{' '.join(command)} ended with {child.returncode}:\n{printed.read()[-4000:]}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds, cpu = time.perf_counter() - started, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    if child.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with {child.returncode}:\n{said[-4000:]}")
     foreign = max(0.0, (_busy() - busy - cpu) / (seconds * (os.cpu_count() or 1)))
-    return Cost(seconds, cpu, *highest, foreign), said
+    return Cost(seconds, cpu, *watched, foreign)
 
 
-def _watch(root: int, highest: list[float], ended: threading.Event) -> None:
-    while not ended.wait(EVERY_S):
-        sizes = [_memory(pid) for pid in _tree(root)]
-        for place in range(2):
-            highest[place] = max(highest[place], sum(size[place] for size in sizes))
+def _watched(child: subprocess.Popen[bytes], limit: DataLimit | None) -> tuple[float, float]:
+    """Wait for a command; return the greatest sizes of its tree, whose processes are limited once seen."""
+    highest, limited = (0.0, 0.0), set[int]()
+    while child.poll() is None:
+        tree = [*_tree(child.pid)]
+        for pid in set(tree) - limited if limit else ():
+            most = limit.command if pid == child.pid else limit.worker
+            with suppress(ProcessLookupError):
+                resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
+            limited.add(pid)
+        sizes = [_memory(pid) for pid in tree]
+        highest = max(highest[0], sum(each[0] for each in sizes)), max(highest[1], sum(each[1] for each in sizes))
+        time.sleep(EVERY_S)
+    return highest
 
 
 def _tree(root: int) -> Iterator[int]:
@@ -90,8 +91,3 @@ def _busy() -> float:
     """Return the seconds that all cores have worked since the machine started."""
     fields = [int(each) for each in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
     return (sum(fields[:3]) + sum(fields[5:7])) / TICKS
-
-
-if __name__ == "__main__":
-    cost, printed = measured(sys.argv[1:], Path.cwd(), os.environ)
-    print(printed, cost, sep="")

@@ -158,6 +158,19 @@ def read_table(folder: Path, name: str, columns: Columns | None = None) -> pl.Da
     return table
 
 
+def height(folder: Path, name: str) -> int:
+    """Return how many rows a table has, without reading them."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(folder / f"{name}.parquet") as file:
+        return int(file.metadata.num_rows)
+
+
+def column(folder: Path, name: str, key: str) -> pl.Series:
+    """Return one column of a table; the others, such as texts, are not read."""
+    return pl.read_parquet(folder / f"{name}.parquet", columns=[key])[key]
+
+
 def batches(folder: Path, name: str, size: int = BATCH) -> Iterator[pl.DataFrame]:
     """Yield a table in frames of at most `size` rows, so that a corpus larger than memory streams."""
     import pyarrow.parquet as pq

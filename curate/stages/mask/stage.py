@@ -10,7 +10,6 @@ in their order. If a model is to look first, all texts are put to it before any 
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 
 import polars as pl
 
@@ -103,7 +102,7 @@ def _kept(done: MaskedTable) -> pl.DataFrame:
 def _mask(
     table: str, config: Config, context: Context, spots: Spots | None, decided: residual_decisions.ToMask
 ) -> MaskedTable:
-    total, key = _height(context.folder("ingest"), table), secret(context.home)
+    total, key = files.height(context.folder("ingest"), table), secret(context.home)
     processes = config.processes or (cores() if total > _SMALL else 1)
     settings = _settings(config)
     done = MaskedTable(table, key, same_text(context.read("ingest", "classes"), table))
@@ -216,13 +215,8 @@ def _copy(context: Context) -> Report:
         shutil.copyfile(context.folder("ingest") / f"{table}.parquet", context.out / f"{table}.parquet")
     for table in ("spans", "residual", "altered"):
         files.write_table(context.out, table, files.frame(table))
-    rows = sum(_height(context.out, table) for table in FIELDS)
+    rows = sum(files.height(context.out, table) for table in FIELDS)
     return Report(rows, rows)
-
-
-def _height(folder: Path, table: str) -> int:
-    rows: int = pl.scan_parquet(folder / f"{table}.parquet").select(pl.len()).collect().item()
-    return rows
 
 
 def fingerprint(config: Config, context: Context) -> Json:
