@@ -130,6 +130,31 @@ def frame(name: str, rows: Iterable[Mapping[str, object]] = ()) -> pl.DataFrame:
     return pl.DataFrame([[row.get(column) for column in table] for row in rows], schema=table, orient="row")
 
 
+class Gathered:
+    """Rows of the named table that come one by one, held in columns: a dict a row takes several times the memory."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._parts: list[pl.DataFrame] = []
+        self._waiting: list[Mapping[str, object]] = []
+
+    def append(self, row: Mapping[str, object]) -> None:
+        """Append one row."""
+        self._waiting.append(row)
+        if len(self._waiting) >= BATCH:
+            self._settle()
+
+    def table(self) -> pl.DataFrame:
+        """Return all rows, in the order in which they came."""
+        self._settle()
+        return pl.concat([frame(self.name), *self._parts])
+
+    def _settle(self) -> None:
+        if self._waiting:
+            self._parts.append(frame(self.name, self._waiting))
+            self._waiting = []
+
+
 def write_table(folder: Path, name: str, table: pl.DataFrame, columns: Columns | None = None) -> None:
     """Write a table as `<name>.parquet`, columns and types as in `records.TABLES`, or the `columns` that are given."""
     import pyarrow.parquet as pq

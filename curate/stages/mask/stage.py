@@ -8,7 +8,7 @@ in their order. If a model is to look first, all texts are put to it before any 
 """
 
 import shutil
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 import polars as pl
@@ -61,15 +61,16 @@ def run(config: Config, context: Context) -> Report:
     odd = _labels(context, masked, looker)
     lost = renaming.dropped(context.read("ingest", "dropped"), ids, looker)
     files.write_table(context.out, "dropped", lost.sort("table", "id", "reason"))
-    spans = files.frame("spans", [span for table in FIELDS for span in masked[table].spans])
+    spans = pl.concat([masked[table].spans.table() for table in FIELDS])
     files.write_table(context.out, "spans", spans.sort("table", "id", "field", "start"))
-    left = files.frame("residual", [row for table in FIELDS for row in masked[table].residual])
+    left = pl.concat([masked[table].residual.table() for table in FIELDS])
     files.write_table(context.out, "residual", left.sort("table", "id", "field", "start"))
     altered = pl.concat([masked[table].altered().select(*records.TABLES["altered"]) for table in sorted(FIELDS)])
     files.write_table(context.out, "altered", altered)
     classes = [_kept(masked[table]) for table in FIELDS]
     files.write_table(context.out, "classes", pl.concat(classes))
-    return _report(masked, altered, len(left), spots, decided, odd)
+    kinds = dict(spans["kind"].value_counts().sort("kind").iter_rows())
+    return _report(masked, kinds, altered, len(left), spots, decided, odd)
 
 
 def _labels(context: Context, masked: Mapping[str, MaskedTable], looker: Masker | None) -> int:
@@ -162,14 +163,14 @@ def _texts(context: Context, tables: Iterable[str] = FIELDS) -> Iterator[str]:
 
 def _report(
     masked: dict[str, MaskedTable],
+    kinds: Mapping[str, int],
     altered: pl.DataFrame,
     left: int,
     spots: Spots | None,
     decided: residual_decisions.ToMask,
     odd: int,
 ) -> Report:
-    kinds = Counter(str(span["kind"]) for part in masked.values() for span in part.spans)
-    facts: dict[str, Json] = {f"spans_{kind}": count for kind, count in sorted(kinds.items())}
+    facts: dict[str, Json] = {f"spans_{kind}": count for kind, count in kinds.items()}
     for table, part in masked.items():
         own = altered.filter(pl.col("table") == table)
         equal, shortened = own["equal_to"].count(), own.filter(pl.col("lost") > MOST).height
