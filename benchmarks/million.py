@@ -29,14 +29,14 @@ import numpy as np
 import polars as pl
 
 from benchmarks import growth, paper
-from benchmarks.process_tree import Cost, DataLimit, measured
+from benchmarks.process_tree import UNLIMITED, Cost, DataLimit, measured
 from curate.core.config import digest
 from curate.core.protocols import Vectors, quiet
 from curate.core.records import Role
 from curate.retrieval.encoders.use import Config, Use
 from curate.retrieval.vectors import CachedEncoder, default_folder, encode_part, fill_texts
 from curate.system.corpus import TableCorpus
-from curate.system.files import digests
+from curate.system.files import digests, write_text
 from curate.system.processes import cores
 
 QUERIES, JUDGED, PANEL = 734, 200, ("first", "second")
@@ -52,6 +52,7 @@ STEPS: dict[str, tuple[str, list[str]]] = {
     **{name: (name, []) for name in ("pool", "judge", "consensus", "resolve", "export", "report")},
 }
 Figure = dict[str, Any]
+TOLD = {"cpu": "CPU s", "s": "wall s", "pss": "peak MB", "private": "private MB", "foreign": "foreign CPU"}
 PIPELINE = """version: 1
 name: million
 language: zh
@@ -97,7 +98,9 @@ def make(folder: Path, data: Path, documents: int, judged: int) -> None:
         rows = ({"_id": f"d{number:07d}", "text": text} for number, text in enumerate(texts))
         stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     lines = (data / "queries.jsonl").read_text(encoding="utf-8").splitlines()
-    (folder / "queries.jsonl").write_text("\n".join(draw.sample(lines, QUERIES)) + "\n", encoding="utf-8")
+    (folder / "queries.jsonl").write_text(
+        "\n".join(draw.sample(lines, min(QUERIES, len(lines)))) + "\n", encoding="utf-8"
+    )
     judges = "\n".join(f"  {name}: {{kind: replay, path: grades.tsv, assessor: {name}}}" for name in PANEL)
     text = PIPELINE.format(judged=judged, judges=judges, panel=", ".join(PANEL))
     (folder / "pipeline.yaml").write_text(text, encoding="utf-8")
@@ -130,7 +133,7 @@ def stages(folder: Path, limit: float | None, steps: Sequence[str]) -> Iterator[
         if step == "judge":
             grade(folder)
         workers = cores() if stage in SHARED else 0
-        most = DataLimit(int((limit - workers) * 2**30), 2**30) if limit else None
+        most = DataLimit(int((limit - workers) * 2**30), 2**30) if limit else UNLIMITED
         command = [sys.executable, "-m", "curate", stage, "--run", "run", "--quiet", *options]
         command += ["--pipeline", "pipeline.yaml"] if step == "ingest" else []
         yield step, measured(command, folder, environment, most)
@@ -149,28 +152,26 @@ def measure(typed: argparse.Namespace, documents: int) -> Iterator[Figure]:
         print(documents, "export", digest(digests(folder / "run" / "export")), file=sys.stderr)
 
 
-def table(figures: Sequence[Figure]) -> str:
-    """Return a row per step and size as Markdown: wall and CPU seconds, memory, the exponent of CPU seconds."""
-    lines = ["| documents | step | s | CPU s | peak MB | of it private | foreign CPU |"]
-    lines.append("| --: | --- | --: | --: | --: | --: | --: |")
-    for each in figures:
-        cells = f"{each['s']:,.0f} | {each['cpu']:,.1f} | {each['pss']:,.0f} | {each['private']:,.0f}"
-        lines.append(f"| {each['documents']:,} | {each['step']} | {cells} | {each['foreign']:.0%} |")
-    for step, (sizes, times) in series(figures).items():
-        if len(sizes) > 1:
-            lines.append(f"{step}: exponent {growth.exponent(sizes, times):.2f}")
+def series(figures: Sequence[Figure], figure: str) -> dict[str, dict[int, float]]:
+    """Return step -> size -> one of its figures; of a size that was measured twice the last one counts."""
+    found: dict[str, dict[int, float]] = {step: {} for step in STEPS}
+    for each in sorted(figures, key=lambda each: int(each["documents"])):
+        found[each["step"]][each["documents"]] = each[figure]
+    return {step: by_size for step, by_size in found.items() if by_size}
+
+
+def table(figures: Sequence[Figure], figure: str) -> str:
+    """Return a row per step as Markdown; with the exponent of its growth where it is one of seconds."""
+    sizes = sorted({each["documents"] for each in figures})
+    seconds = figure in ("s", "cpu")
+    heads = " | ".join([*(f"{size:,}" for size in sizes), *(["exponent"] if seconds else [])])
+    lines = [f"| {TOLD[figure]} | {heads} |", f"| --- |{' --: |' * (len(sizes) + seconds)}"]
+    for step, by_size in series(figures, figure).items():
+        cells = [f"{by_size[size]:,.1f}" if size in by_size else "" for size in sizes]
+        if seconds:
+            cells.append(f"{growth.exponent([*by_size], [*by_size.values()]):.2f}" if len(by_size) > 1 else "")
+        lines.append(f"| {step} | {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def series(figures: Sequence[Figure]) -> dict[str, tuple[list[int], list[float]]]:
-    """Return step -> sizes and CPU seconds, by size; of one measured twice the last counts."""
-    known = {(each["step"], each["documents"]): each["cpu"] for each in figures}
-    found: dict[str, tuple[list[int], list[float]]] = {}
-    for (step, size), cpu in sorted(known.items(), key=lambda item: item[0][1]):
-        sizes, times = found.setdefault(step, ([], []))
-        sizes.append(size)
-        times.append(cpu)
-    return found
 
 
 def main(typed: argparse.Namespace) -> None:
@@ -180,7 +181,10 @@ def main(typed: argparse.Namespace) -> None:
             with typed.figures.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(figure) + "\n")
     figures = [json.loads(line) for line in typed.figures.read_text(encoding="utf-8").splitlines()]
-    print(table(figures))
+    print("\n\n".join(table(figures, figure) for figure in TOLD))
+    if typed.picture:
+        times = {step: [*by_size.values()] for step, by_size in series(figures, "cpu").items()}
+        write_text(typed.picture, growth.picture([*series(figures, "cpu")["ingest"]], times))
 
 
 def arguments() -> argparse.Namespace:
@@ -189,6 +193,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("data", type=Path, help="folder with corpus.jsonl and queries.jsonl")
     parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 30_000, 100_000])
     parser.add_argument("--judged", type=int, default=JUDGED, help="queries that are pooled and judged")
+    parser.add_argument("--picture", type=Path, help="where an SVG of the CPU seconds goes")
     parser.add_argument("--without", nargs="+", default=[], choices=STEPS, help="steps to leave out")
     parser.add_argument("--limit", type=float, help="GB that the tree may have, by RLIMIT_DATA")
     parser.add_argument("--folder", type=Path, help="where the data is made; it is deleted in the end")

@@ -37,7 +37,10 @@ class DataLimit:
     """Of each process that the command starts."""
 
 
-def measured(command: Sequence[str], cwd: Path, environment: Mapping[str, str], limit: DataLimit | None = None) -> Cost:
+UNLIMITED = DataLimit(resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+
+
+def measured(command: Sequence[str], cwd: Path, environment: Mapping[str, str], limit: DataLimit = UNLIMITED) -> Cost:
     """Run a command to its end and return what it took; RuntimeError with what it printed if it fails."""
     started, busy, before = time.perf_counter(), _busy(), resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryFile("w+") as printed:
@@ -52,12 +55,12 @@ def measured(command: Sequence[str], cwd: Path, environment: Mapping[str, str], 
     return Cost(seconds, cpu, *watched, foreign)
 
 
-def _watched(child: subprocess.Popen[bytes], limit: DataLimit | None) -> tuple[float, float]:
+def _watched(child: subprocess.Popen[bytes], limit: DataLimit) -> tuple[float, float]:
     """Wait for a command; return the greatest sizes of its tree, whose processes are limited once seen."""
     highest, limited = (0.0, 0.0), set[int]()
     while child.poll() is None:
         tree = [*_tree(child.pid)]
-        for pid in set(tree) - limited if limit else ():
+        for pid in set(tree) - limited:
             most = limit.command if pid == child.pid else limit.worker
             with suppress(ProcessLookupError):
                 resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
