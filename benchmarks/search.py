@@ -23,7 +23,8 @@ import numpy as np
 from benchmarks import harness, paper, vectors
 from benchmarks.harness import Result, Watch, ratio, share, shown
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.approximate import FLOAT32, Rows, Screen
+from curate.retrieval.similarity.approximate import FLOAT32, Rows
+from curate.retrieval.similarity.devices import screen_for_search
 from curate.retrieval.similarity.exact_search import products, top_k
 
 K, BLOCK = 500, 16_384
@@ -33,18 +34,14 @@ REAL = "real texts"
 HEADS = ["vectors", "contender", "wall s", "CPU s", "peak MB", "foreign CPU", "other ids", "x FAISS", "x s.-transf."]
 
 
-def screen(*, torch: bool) -> Screen:
-    """Return how `curate` screens, with torch and without it."""
+def curate(queries: Vectors, documents: Vectors, *, torch: bool) -> Search:
+    """Return our search, by the screen that `curate` takes with torch and without it."""
     if torch:
         import torch as _  # noqa: F401 - before the clock starts, as for the others
-    return FLOAT32
-
-
-def curate(queries: Vectors, documents: Vectors, *, torch: bool) -> Search:
-    """Return our search."""
-    ids, chosen = [f"d{row:07}" for row in range(len(documents))], screen(torch=torch)
     assert torch or "torch" not in sys.modules
-    return lambda: [[row for row, _ in best] for best in top_k(queries, documents, ids, K, chosen)]
+    ids = [f"d{row:07}" for row in range(len(documents))]
+    chosen = screen_for_search("cpu", len(queries) * len(documents)) if torch else FLOAT32
+    return lambda: [rows.tolist() for rows, _ in top_k(queries, documents, ids, K, chosen)]
 
 
 def product(queries: Vectors, documents: Vectors) -> Search:
