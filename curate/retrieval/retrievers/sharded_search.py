@@ -10,7 +10,7 @@ from curate.core.protocols import Corpus, Encoder, Engine, Progress, Vectors, qu
 from curate.retrieval.similarity.approximate import Rows, Scores
 from curate.retrieval.similarity.devices import screen_for_search
 from curate.retrieval.similarity.exact_search import places, top_k
-from curate.retrieval.vectors import CachedEncoder, encode_part, fill_texts, of_corpus, span
+from curate.retrieval.vectors import CachedEncoder, encode_in_parts, of_corpus, span
 
 BestOfAll = tuple[Rows, Scores]
 """For each query, places of its best documents and their products, best first; shape (queries, documents)."""
@@ -29,9 +29,7 @@ def search(
 ) -> Iterator[list[tuple[str, float]]]:
     """Yield each query's `depth` best documents and their products, best first, ties by document id."""
     parts = [(number, engine.shards) for number in range(engine.shards)]
-    encoding = engine.map(partial(_encoded, encoder, corpus, queries), parts)
-    for _ in counting(encoding, progress, StepLabel(f"encoding in parts, {encoder.name}", "parts"), len(parts)):
-        pass
+    encode_in_parts(engine, encoder, corpus, queries, progress)
     asked = encoder.encode(queries, "query")
     ids = [doc.doc_id for batch in corpus.batches() for doc in batch]
     order = places(ids)
@@ -43,11 +41,6 @@ def search(
         best = merged(best, hits, order, depth)
     for rows, scores in zip(*best, strict=True):
         yield [(ids[row], score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
-
-
-def _encoded(encoder: CachedEncoder, corpus: Corpus, queries: Sequence[str], part: Part) -> int:
-    """Encode what the cache lacks of a part of queries and documents; return how many texts that were."""
-    return fill_texts(encoder, queries, "query", part) + encode_part(encoder, corpus, quiet, part)
 
 
 def _searched(encoder: Encoder, corpus: Corpus, queries: Vectors, depth: int, device: str, part: Part) -> BestOfAll:
