@@ -170,7 +170,7 @@ def test_ray_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_pipeline_names_an_engine_and_no_result_depends_on_it(tmp_path: Path) -> None:
-    assert ENGINES.names() == ["local", "ray"]
+    assert ENGINES.names() == ["faiss", "local", "ray"]
     assert build.engine(context(tmp_path)) is None
     wrong_ones: list[tuple[Settings, str]] = [
         ({"kind": "locl"}, r"engine\.locl\.kind: found nothing; did you mean 'local'"),
