@@ -66,7 +66,7 @@ def table(sizes: Sequence[int], times: Mapping[str, Sequence[float]]) -> str:
 
 
 def picture(sizes: Sequence[int], times: Mapping[str, Sequence[float]]) -> str:
-    """Return a line per stage as SVG, both axes logarithmic."""
+    """Return a line per stage as SVG, both axes logarithmic; a stage may lack the last sizes."""
     every = [math.log10(each) for found in times.values() for each in found]
     low, high = math.floor(min(every)), math.ceil(max(every))
     first, last = math.log10(sizes[0]), math.log10(sizes[-1])
@@ -86,7 +86,7 @@ def picture(sizes: Sequence[int], times: Mapping[str, Sequence[float]]) -> str:
     ends = sorted(times, key=lambda name: -times[name][-1])
     tops: list[float] = []
     for name, colour in zip(ends, COLOURS, strict=False):
-        points = [place(*each) for each in zip(sizes, times[name], strict=True)]
+        points = [place(*each) for each in zip(sizes, times[name], strict=False)]
         tops.append(max(points[-1][1], tops[-1] + 16 if tops else 0))  # labels do not cover one another
         line = " ".join(f"{across:.1f},{top:.1f}" for across, top in points)
         marks.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')

@@ -1,6 +1,7 @@
 """The benchmarks still run: their figures are not looked at here."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from benchmarks import diversify, engine, judge_engine, search, vectors
+from benchmarks import diversify, engine, judge_engine, million, search, vectors
+from benchmarks.process_tree import DataLimit, measured
+from curate.system.resources import demo
 from tests import ROOT
 
 
@@ -74,3 +77,29 @@ def test_decisions_of_the_contenders_are_compared(tmp_path: Path) -> None:
     assert [figures.get("other") for figures in found.values()] == [0, 0, None, 0]
     assert 0 < found[diversify.CHOSEN]["kept"] < 300
     assert all(figures["wall"] > 0 for figures in found.values())
+
+
+BIG = "import time; time.sleep(1); held = bytearray(200 << 20); held[::4096] = b'x' * len(held[::4096]); time.sleep(1)"
+PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BIG!r}], check=True)"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_memory_of_a_tree_is_that_of_all_its_processes_and_the_system_refuses_more(tmp_path: Path) -> None:
+    cost = measured([sys.executable, "-c", PARENT], tmp_path, os.environ, DataLimit(2**30, 2**30))
+    assert cost.pss > cost.private > 200
+    with pytest.raises(RuntimeError, match="MemoryError"):
+        measured([sys.executable, "-c", BIG], tmp_path, os.environ, DataLimit(2**27, 1))
+
+
+@pytest.mark.accept
+@pytest.mark.parametrize("limit", [["--limit=6"], []])
+def test_a_corpus_goes_from_ingest_to_report_and_leaves_its_figures(tmp_path: Path, limit: list[str]) -> None:
+    figures, drawing = tmp_path / "figures.jsonl", tmp_path / "stages.svg"
+    command = [sys.executable, "-m", "benchmarks.million", str(demo()), "--sizes", "300", "600", "--judged=5", *limit]
+    command += [f"--figures={figures}", f"--picture={drawing}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in figures.read_text().splitlines()]
+    assert {row["step"] for row in rows if row["documents"] == 300} == {*million.STEPS}
+    assert all(row["cpu"] > 0 and row["pss"] > 0 for row in rows)
+    assert ET.parse(drawing).getroot().tag.endswith("svg")

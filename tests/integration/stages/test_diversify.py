@@ -294,7 +294,7 @@ def test_auto_drops_no_less_than_it_may() -> None:
 
 
 def test_twins_are_equal_texts_of_which_one_is_kept() -> None:
-    items = [("d1", 0), ("d2", 1), ("d3", 0), ("d4", 2), ("d5", 1)]
+    items = pl.DataFrame({"id": ["d1", "d2", "d3", "d4", "d5"], "class": [0, 1, 0, 2, 1]})
     assert twins(items, np.array([True, False, False, False, False])) == {"d3": "d1"}
     assert twins(items, np.array([True, True, True, True, False])) == {"d5": "d2"}
     assert twins(items, np.array([False, True, True, True, True])) == {"d1": "d3"}, "which is a seed"
