@@ -25,7 +25,7 @@ from benchmarks import harness, vectors
 from benchmarks.harness import Figures, Result, Watch, ratio, share, shown
 from curate.core.protocols import Vectors
 from curate.retrieval.similarity.approximate import FLOAT32, Screen
-from curate.retrieval.similarity.devices import screen_on
+from curate.retrieval.similarity.devices import screen_for_pairs
 from curate.retrieval.similarity.diversity import BLOCK, Kept, disagreement, diversify, threshold
 from curate.retrieval.similarity.near_duplicates import CHUNK
 
@@ -111,7 +111,7 @@ def hashed(_folder: Path, items: Vectors) -> dict[str, float]:
 
 def by_choice(folder: Path, items: Vectors) -> dict[str, float]:
     """Apply the rule by the screen that `curate` chooses; choosing, which imports torch, stands before the clock."""
-    chosen = screen_on("cpu", len(items))
+    chosen = screen_for_pairs("cpu", len(items))
     return {**ruled(folder, items, chosen), "int8": float(chosen is not FLOAT32)}
 
 

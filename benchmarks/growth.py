@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks import harness, paper, pool
 from benchmarks.harness import Watch, share
-from curate.retrieval.similarity.devices import screen_on
+from curate.retrieval.similarity.devices import screen_for_pairs
 from curate.retrieval.similarity.diversity import diversify
 from curate.system.files import write_text
 
@@ -34,7 +34,7 @@ def diversified(folder: Path) -> dict[str, dict[str, float]]:
     """Diversify the first file of vectors, and return the one step."""
     vectors = np.load(folder / f"{pool.DENSE[0]}.npy", mmap_mode="r")
     clock = paper.Clock()
-    diversify(vectors, THRESHOLD, 1, min(SEED_SIZE, len(vectors) // 10), screen_on("cpu", len(vectors)))
+    diversify(vectors, THRESHOLD, 1, min(SEED_SIZE, len(vectors) // 10), screen_for_pairs("cpu", len(vectors)))
     clock.book("diversify")
     return clock.steps
 

@@ -24,6 +24,7 @@ from benchmarks import harness, paper, vectors
 from benchmarks.harness import Result, Watch, ratio, share, shown
 from curate.core.protocols import Vectors
 from curate.retrieval.similarity.approximate import FLOAT32, Rows, Screen
+from curate.retrieval.similarity.devices import screen_for_search
 from curate.retrieval.similarity.exact_search import products, top_k
 
 K, BLOCK = 500, 16_384
@@ -33,18 +34,21 @@ REAL = "real texts"
 HEADS = ["vectors", "contender", "wall s", "CPU s", "peak MB", "foreign CPU", "other ids", "x FAISS", "x s.-transf."]
 
 
-def screen(*, torch: bool) -> Screen:
-    """Return how `curate` screens, with torch and without it."""
-    if torch:
-        import torch as _  # noqa: F401 - before the clock starts, as for the others
-    return FLOAT32
+def screen(products: int, *, torch: bool) -> Screen:
+    """Return how `curate` screens so many products, with torch and without it; it tries before the clock starts."""
+    if not torch:
+        return FLOAT32
+    import torch as _  # noqa: F401 - as for the others
+
+    return screen_for_search("cpu", products)
 
 
 def curate(queries: Vectors, documents: Vectors, *, torch: bool) -> Search:
     """Return our search."""
-    ids, chosen = [f"d{row:07}" for row in range(len(documents))], screen(torch=torch)
+    ids = [f"d{row:07}" for row in range(len(documents))]
+    chosen = screen(len(queries) * len(documents), torch=torch)
     assert torch or "torch" not in sys.modules
-    return lambda: [[row for row, _ in best] for best in top_k(queries, documents, ids, K, chosen)]
+    return lambda: [rows.tolist() for rows, _ in top_k(queries, documents, ids, K, chosen)]
 
 
 def product(queries: Vectors, documents: Vectors) -> Search:
@@ -98,13 +102,16 @@ _, _, _, FAISS, TRANSFORMERS = CONTENDERS
 
 def measure(name: str, folder: Path) -> dict[str, float]:
     """Search once, and return seconds, the peak memory of this process, and for how many queries ids are others."""
-    search = CONTENDERS[name](np.load(folder / "queries.npy"), np.load(folder / "documents.npy"))
+    queries, documents = np.load(folder / "queries.npy"), np.load(folder / "documents.npy")
+    search = CONTENDERS[name](queries, documents)
     with Watch() as watch:
         found = search()
     figures = {**watch.figures, "peak": float(paper.highest())}
     if found is not None:
         right = np.load(folder / "exact.npy").tolist()
         figures["other"] = float(sum(one != other for one, other in zip(found, right, strict=True)))
+    if name == OURS[0]:
+        figures["half"] = float(screen(len(queries) * len(documents), torch=True) is not FLOAT32)
     return figures
 
 
@@ -169,7 +176,9 @@ def main(given: argparse.Namespace) -> None:
     held = given.data is not None
     found = {kind: rounds(kind, given) for kind in (*vectors.SEARCHED, *([REAL] if held else []))}
     lines = [row(kind, name, each, results) for kind, results in found.items() for name, each in results.items()]
-    words = [f"- {each}" for kind, results in found.items() if (each := said(kind, results))]
+    half = all(results[OURS[0]].figures["half"] for results in found.values())
+    words = [f"- Where torch is loaded `curate` screens in {'bfloat16' if half else 'float32'} here."]
+    words += [f"- {each}" for kind, results in found.items() if (each := said(kind, results))]
     words += [] if held else [f"- Left out: {REAL}, for `--data` names no folder."]
     head = (
         f"{given.documents:,} documents, {given.queries:,} queries, k = {K}, medians of {given.repeats}; the greatest "
