@@ -117,7 +117,7 @@ def test_the_doctor_looks_at_every_node(cluster: Any, tmp_path: Path, monkeypatc
     assert found["node 127.0.0.1"]["found"].endswith(" and files as here")
     assert not list(tmp_path.glob(".curate-probe-*"))
     with monkeypatch.context() as patch:
-        patch.setattr(diagnosis, "__version__", "9.9")
+        patch.setattr(diagnosis, "version", lambda _: "9.9")
         assert doctor(tmp_path, cluster.address, 1)["node 127.0.0.1"]["found"].endswith(", here 9.9")
 
     @contextmanager
