@@ -9,7 +9,7 @@ import polars as pl
 from curate.core.config import digest
 from curate.core.protocols import Corpus, Progress
 from curate.core.records import Document
-from curate.system.files import batches, sha256
+from curate.system.files import batches, column, height, sha256
 
 
 class TableCorpus:
@@ -26,11 +26,11 @@ class TableCorpus:
 
     def __len__(self) -> int:
         """Return the number of documents."""
-        return int(pl.scan_parquet(self.path).select(pl.len()).collect().item())
+        return height(self.folder, "corpus")
 
     def ids(self) -> pl.Series:
         """Return the ids in the table's order."""
-        return pl.read_parquet(self.path, columns=["doc_id"])["doc_id"]
+        return column(self.folder, "corpus", "doc_id")
 
     def batches(self) -> Iterator[list[Document]]:
         """Yield the documents in the table's order."""

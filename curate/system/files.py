@@ -130,6 +130,31 @@ def frame(name: str, rows: Iterable[Mapping[str, object]] = ()) -> pl.DataFrame:
     return pl.DataFrame([[row.get(column) for column in table] for row in rows], schema=table, orient="row")
 
 
+class Gathered:
+    """Rows of the named table that come one by one, held in columns: a dict a row takes several times the memory."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._parts: list[pl.DataFrame] = []
+        self._waiting: list[Mapping[str, object]] = []
+
+    def append(self, row: Mapping[str, object]) -> None:
+        """Append one row."""
+        self._waiting.append(row)
+        if len(self._waiting) >= BATCH:
+            self._settle()
+
+    def table(self) -> pl.DataFrame:
+        """Return all rows, in the order in which they came."""
+        self._settle()
+        return pl.concat([frame(self.name), *self._parts])
+
+    def _settle(self) -> None:
+        if self._waiting:
+            self._parts.append(frame(self.name, self._waiting))
+            self._waiting = []
+
+
 def write_table(folder: Path, name: str, table: pl.DataFrame, columns: Columns | None = None) -> None:
     """Write a table as `<name>.parquet`, columns and types as in `records.TABLES`, or the `columns` that are given."""
     import pyarrow.parquet as pq
@@ -156,6 +181,19 @@ def read_table(folder: Path, name: str, columns: Columns | None = None) -> pl.Da
     if dict(table.schema) != dict(pl.Schema(columns or TABLES[name])):
         raise DataError(f"{path}: its columns are not those of a {name} table; run `{folder.name}` again with --force")
     return table
+
+
+def height(folder: Path, name: str) -> int:
+    """Return how many rows a table has, without reading them."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(folder / f"{name}.parquet") as file:
+        return int(file.metadata.num_rows)
+
+
+def column(folder: Path, name: str, key: str) -> pl.Series:
+    """Return one column of a table; the others, such as texts, are not read."""
+    return pl.read_parquet(folder / f"{name}.parquet", columns=[key])[key]
 
 
 def batches(folder: Path, name: str, size: int = BATCH) -> Iterator[pl.DataFrame]:

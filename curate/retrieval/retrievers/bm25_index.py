@@ -130,7 +130,7 @@ def _cut(corpus: Corpus, kind: Kind, cache: Path, progress: Progress, label: str
 def _made(tokens: "_Tokens", weights: Mapping[str, float]) -> Index:
     import bm25s
 
-    found = bm25s.BM25(**weights)
+    found = bm25s.BM25(**weights, csc_backend="scipy")  # the same index in two thirds of the memory
     found.index(tokens, create_empty_token=False, show_progress=False)
     return Index(tokens.doc_ids, found)
 

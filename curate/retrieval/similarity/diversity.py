@@ -1,11 +1,12 @@
 """The diversity rule: keep a text unless too many kept texts already resemble it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from curate.core.protocols import Vectors
 from curate.retrieval.similarity.approximate import FLOAT32, Rows, Screen
@@ -149,17 +150,13 @@ def threshold(
     return low / 1000
 
 
-def twins(items: Iterable[tuple[str, int]], kept: Kept) -> dict[str, str]:
+def twins(items: pl.DataFrame, kept: Kept) -> dict[str, str]:
     """Return dropped id -> kept id for every dropped item whose very text is kept.
 
-    Items are (id, equality class of the raw text), in order. The kept one may come later: seeds are kept wherever they
-    stand.
+    `items` has a row per item, in order: id and `class`, the equality class of its raw text. The kept one may come
+    later: seeds are kept wherever they stand.
     """
-    stands: dict[int, str] = {}
-    gone: dict[str, int] = {}
-    for (name, number), stays in zip(items, kept.tolist(), strict=True):
-        if stays:
-            stands.setdefault(number, name)
-        else:
-            gone[name] = number
-    return {name: stands[number] for name, number in gone.items() if number in stands}
+    stays = pl.Series(kept, dtype=pl.Boolean)
+    stands = items.filter(stays).unique("class", keep="first").select("class", kept="id")
+    moved = items.filter(~stays).join(stands, on="class", maintain_order="left")
+    return dict(moved.select("id", "kept").iter_rows())

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from curate.core import sampling
+from curate.core import records, sampling
 from curate.core.config import Json, digest
 from curate.core.duplicates import follow_qrels, same_text
 from curate.core.errors import ConfigError, DataError, UserError
@@ -64,8 +64,6 @@ def decide(
 
     `journal` gives, for a threshold, what remembers the decisions under it; `table` is what progress calls the items.
     """
-    if not side.enabled:
-        return everything(size)
     vectors = encode()
     t = side.t
     if not isinstance(t, float):
@@ -95,7 +93,7 @@ def run(config: Config, context: Context) -> Report:
         texts[name].copy(sides[name].kept)
     dropped = pl.concat([_dropped(texts[name], sides[name]) for name in TABLES])
     classes = context.read("mask", "classes")
-    moved = {name: twins(same_text(classes, name).iter_rows(), sides[name].kept) for name in TABLES}
+    moved = {name: twins(same_text(classes, name), sides[name].kept) for name in TABLES}
     qrels, lost = _follow(context.read("mask", "qrels"), dropped, moved)
     write_table(context.out, "qrels", qrels)
     write_table(context.out, "dropped", pl.concat([dropped, lost]).sort("table", "id"))
@@ -121,7 +119,9 @@ def fingerprint(config: Config, context: Context) -> Json:
 
 def _decided(texts: MaskedTexts, side: DiversityRule, approximate: bool) -> Diversity:
     """Apply a side's settings to its texts; what was decided before a kill is not decided again."""
-    seeds = _seeds(texts, side) if side.enabled else None
+    if not side.enabled:
+        return everything(len(texts))
+    seeds = _seeds(texts, side)
     screen = screen_for_pairs(build.device(texts.context), len(texts))
     journal = partial(_journal, texts, side, seeds, approximate)
     return decide(
@@ -144,7 +144,7 @@ def _seeds(texts: MaskedTexts, side: DiversityRule) -> Rows | None:
     if side.seeds == "random":
         draw = sampling.generator(texts.context.seed, "diversify", texts.table)
         return np.array(draw.sample(range(len(texts)), seed_size(side, len(texts))), dtype=np.int64)
-    places = {name: row for row, (name, _) in enumerate(texts.items())}
+    places = {name: row for row, name in enumerate(texts.ids())}
     named = list(dict.fromkeys(_seed_file(side).read_text(encoding="utf-8-sig").split()))
     if unknown := [name for name in named if name not in places]:
         raise DataError(
@@ -200,13 +200,11 @@ def _refuse_too_many(config: Config, sides: Mapping[str, Diversity]) -> None:
 
 
 def _dropped(texts: MaskedTexts, side: Diversity) -> pl.DataFrame:
-    ids = [name for name, _ in texts.items()]
-    found = {"table": texts.table, "stage": "diversify", "reason": "redundant"}
-    rows = (
-        {**found, "id": ids[at], "nearest_id": ids[side.nearest[at]], "similarity": float(side.similarity[at])}
-        for at in np.flatnonzero(~side.kept).tolist()
-    )
-    return frame("dropped", rows)
+    gone, ids = np.flatnonzero(~side.kept), texts.ids()
+    rows = pl.DataFrame({"id": ids.gather(gone), "nearest_id": ids.gather(side.nearest[gone])})
+    said = {"table": texts.table, "stage": "diversify", "reason": "redundant"}
+    whole = rows.with_columns(similarity=side.similarity[gone], **{name: pl.lit(word) for name, word in said.items()})
+    return whole.select(*records.TABLES["dropped"])
 
 
 def _follow(

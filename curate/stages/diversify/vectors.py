@@ -12,7 +12,7 @@ from curate.retrieval.vectors import of_corpus
 from curate.stages.asking import build
 from curate.stages.context import Context
 from curate.system.corpus import TableCorpus
-from curate.system.files import TableWriter, batches
+from curate.system.files import TableWriter, batches, column, height
 
 TABLES = {"queries": ("query_id", "text"), "corpus": ("doc_id", "title", "text")}
 
@@ -26,7 +26,11 @@ class MaskedTexts:
     encoder: str
 
     def __len__(self) -> int:
-        return sum(map(len, self._batches()))
+        return height(self.context.folder("mask"), self.table)
+
+    def ids(self) -> pl.Series:
+        """Return the ids, in order."""
+        return column(self.context.folder("mask"), self.table, TABLES[self.table][0])
 
     def items(self) -> Iterator[tuple[str, str]]:
         """Yield (id, text) in order; the text of a document is what an encoder sees."""

@@ -63,7 +63,7 @@ class _Reading:
     sources: Sources
     queries: _Texts = field(default_factory=_Texts)
     corpus: _Texts = field(default_factory=_Texts)
-    dropped: list[dict[str, str]] = field(default_factory=list)
+    dropped: files.Gathered = field(default_factory=partial(files.Gathered, "dropped"))
     problems: list[str] = field(default_factory=list)
     read: int = 0
     scores: Counter[int] = field(default_factory=Counter)
@@ -104,7 +104,7 @@ class _Reading:
 
     def _lost(self, table: Table, seen: _Texts) -> str:
         """Return what became of the rows of a table of which none was kept, as a clause; empty if there was no row."""
-        reasons = Counter(row["reason"] for row in self.dropped if row["table"] == table)
+        reasons = Counter(self.dropped.table().filter(pl.col("table") == table)["reason"].to_list())
         parts = [f"{count:,} x {reason}" for reason, count in reasons.most_common(LISTED)]
         if len(reasons) > LISTED:
             parts.append(f"{sum(reasons.values()) - sum(count for _, count in reasons.most_common(LISTED)):,} x others")
@@ -218,14 +218,15 @@ def run(config: Config, context: Context) -> Report:
         files.write_json(context.out / files.LABELS, {"relevant_from": config.relevant_from})
     files.write_table(context.out, "aliases", _aliases(reading))
     labelled = reading.labels()
-    dropped = files.frame("dropped", reading.dropped).sort("table", "id", "reason")
-    files.write_table(context.out, "dropped", dropped)
+    files.write_table(context.out, "dropped", (dropped := reading.dropped.table()).sort("table", "id", "reason"))
     notes = [*reading.sources.notes, *reading.html.notes(), *([note] if note else [])]
-    return _report(reading, qrels.height, labelled, notes)
+    return _report(reading, qrels.height, dropped, labelled, notes)
 
 
-def _report(reading: _Reading, qrels: int, labelled: Mapping[str, Json], notes: list[str]) -> Report:
-    lost_qrels, lost_labels = (sum(row["table"] == name for row in reading.dropped) for name in ("qrels", "labels"))
+def _report(
+    reading: _Reading, qrels: int, dropped: pl.DataFrame, labelled: Mapping[str, Json], notes: list[str]
+) -> Report:
+    lost_qrels, lost_labels = (int((dropped["table"] == name).sum()) for name in ("qrels", "labels"))
     facts: dict[str, Json] = {
         "queries": reading.queries.kept,
         "documents": reading.corpus.kept,
@@ -237,7 +238,7 @@ def _report(reading: _Reading, qrels: int, labelled: Mapping[str, Json], notes: 
         "languages": asdict(spoken(reading.config, reading.sources)),
         **labelled,
     }
-    kept, lost = reading.queries.kept + reading.corpus.kept, len(reading.dropped) - lost_qrels - lost_labels
+    kept, lost = reading.queries.kept + reading.corpus.kept, len(dropped) - lost_qrels - lost_labels
     return Report(reading.read, kept, lost, facts=facts, notes=notes)
 
 

@@ -1,10 +1,13 @@
 """What masking did to one table: its rows under their ids of now, and what it notes of them on the way."""
 
 import re
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from curate.core import records
@@ -17,6 +20,7 @@ from curate.pii.writing import link
 from curate.stages.asking import residual_decisions
 from curate.stages.mask import renaming
 from curate.stages.mask.renaming import RenamedIds
+from curate.system.files import Gathered
 
 FIELDS = {"queries": ("text",), "corpus": ("title", "text")}
 KEYS = {"queries": "query_id", "corpus": "doc_id"}
@@ -56,13 +60,13 @@ class MaskedTable:
     key: bytes = field(repr=False)
     classes: pl.DataFrame
     """id and class of every row that `ingest` wrote."""
-    spans: list[dict[str, str | int]] = field(default_factory=list)
+    spans: Gathered = field(default_factory=partial(Gathered, "spans"))
     """Rows of the table `spans`; offsets in the raw text."""
-    residual: list[dict[str, str | int]] = field(default_factory=list)
+    residual: Gathered = field(default_factory=partial(Gathered, "residual"))
     """Rows of the table `residual`; offsets in the masked text."""
     merged: dict[str, str] = field(default_factory=dict)
     firsts: Firsts = field(default_factory=Firsts)
-    masked: list[int] = field(default_factory=list)
+    masked: "array[int]" = field(default_factory=partial(array, "q"))
     """The class of every row's masked text."""
     lost: dict[str, float] = field(default_factory=dict)
     """Id -> share of its characters that were masked, of those in which something was."""
@@ -106,7 +110,7 @@ class MaskedTable:
 
     def altered(self) -> pl.DataFrame:
         """Return the rows of the table `altered`: texts made equal to another one, and those that lost too much."""
-        equal = made_equal(self.classes.with_columns(masked=pl.Series(self.masked, dtype=pl.Int64)))
+        equal = made_equal(self.classes.with_columns(masked=pl.Series(np.array(self.masked), dtype=pl.Int64)))
         lost = pl.DataFrame(list(self.lost.items()), {"id": pl.String, "lost": pl.Float64}, orient="row")
         every = lost.join(equal, on="id", how="full", coalesce=True).with_columns(table=pl.lit(self.table))
         return every.filter((pl.col("lost") > MOST) | pl.col("equal_to").is_not_null()).sort("id")

@@ -8,10 +8,9 @@ in their order. If a model is to look first, all texts are put to it before any 
 """
 
 import shutil
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
 
 import polars as pl
 
@@ -64,15 +63,16 @@ def run(config: Config, context: Context) -> Report:
     odd = _labels(context, masked, looker)
     lost = renaming.dropped(context.read("ingest", "dropped"), ids, looker)
     files.write_table(context.out, "dropped", lost.sort("table", "id", "reason"))
-    spans = files.frame("spans", [span for table in FIELDS for span in masked[table].spans])
+    spans = pl.concat([masked[table].spans.table() for table in FIELDS])
     files.write_table(context.out, "spans", spans.sort("table", "id", "field", "start"))
-    left = files.frame("residual", [row for table in FIELDS for row in masked[table].residual])
+    left = pl.concat([masked[table].residual.table() for table in FIELDS])
     files.write_table(context.out, "residual", left.sort("table", "id", "field", "start"))
     altered = pl.concat([masked[table].altered().select(*records.TABLES["altered"]) for table in sorted(FIELDS)])
     files.write_table(context.out, "altered", altered)
     classes = [_kept(masked[table]) for table in FIELDS]
     files.write_table(context.out, "classes", pl.concat(classes))
-    return _report(masked, altered, len(left), spots, decided, odd)
+    kinds = dict(spans["kind"].value_counts().sort("kind").iter_rows())
+    return _report(masked, kinds, altered, len(left), spots, decided, odd)
 
 
 def _labels(context: Context, masked: Mapping[str, MaskedTable], looker: Masker | None) -> int:
@@ -105,7 +105,7 @@ def _kept(done: MaskedTable) -> pl.DataFrame:
 def _mask(
     table: str, config: Config, context: Context, spots: Spots | None, decided: residual_decisions.ToMask
 ) -> MaskedTable:
-    total, key = _height(context.folder("ingest"), table), secret(context.home)
+    total, key = files.height(context.folder("ingest"), table), secret(context.home)
     settings = _settings(config)
     done = MaskedTable(table, key, same_text(context.read("ingest", "classes"), table))
     keep_all = context.duplicates == "keep"
@@ -174,14 +174,14 @@ def _texts(context: Context, tables: Iterable[str] = FIELDS) -> Iterator[str]:
 
 def _report(
     masked: dict[str, MaskedTable],
+    kinds: Mapping[str, int],
     altered: pl.DataFrame,
     left: int,
     spots: Spots | None,
     decided: residual_decisions.ToMask,
     odd: int,
 ) -> Report:
-    kinds = Counter(str(span["kind"]) for part in masked.values() for span in part.spans)
-    facts: dict[str, Json] = {f"spans_{kind}": count for kind, count in sorted(kinds.items())}
+    facts: dict[str, Json] = {f"spans_{kind}": count for kind, count in kinds.items()}
     for table, part in masked.items():
         own = altered.filter(pl.col("table") == table)
         equal, shortened = own["equal_to"].count(), own.filter(pl.col("lost") > MOST).height
@@ -227,13 +227,8 @@ def _copy(context: Context) -> Report:
         shutil.copyfile(context.folder("ingest") / f"{table}.parquet", context.out / f"{table}.parquet")
     for table in ("spans", "residual", "altered"):
         files.write_table(context.out, table, files.frame(table))
-    rows = sum(_height(context.out, table) for table in FIELDS)
+    rows = sum(files.height(context.out, table) for table in FIELDS)
     return Report(rows, rows)
-
-
-def _height(folder: Path, table: str) -> int:
-    rows: int = pl.scan_parquet(folder / f"{table}.parquet").select(pl.len()).collect().item()
-    return rows
 
 
 def fingerprint(config: Config, context: Context) -> Json:
