@@ -149,7 +149,8 @@ def measure(typed: argparse.Namespace, documents: int) -> Iterator[Figure]:
         for step, cost in stages(folder, typed.limit, [step for step in STEPS if step not in typed.without]):
             rounded = {name: round(value, 3) for name, value in asdict(cost).items()}
             yield {"documents": documents, "step": step, "limit": typed.limit, **rounded}
-        print(documents, "export", digest(digests(folder / "run" / "export")), file=sys.stderr)
+        written = {path: each for path, each in digests(folder / "run" / "export").items() if path != "stage.json"}
+        print(f"{documents:,} documents, digest of the export: {digest(written)}", file=sys.stderr)
 
 
 def series(figures: Sequence[Figure], figure: str) -> dict[str, dict[int, float]]:
