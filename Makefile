@@ -20,10 +20,14 @@ test: $(VENV)/.dev
 accept: $(VENV)/.dev
 	$(BIN)/python -m pytest -m accept --override-ini=addopts= -s
 
-# How fast agreement and the judge engine are, beside others; takes about ten minutes on an idle machine.
-bench: $(VENV)/.dev
-	$(BIN)/python -m benchmarks.agreement
-	$(BIN)/python -m benchmarks.judge_engine
+# How fast it is, beside others: each benchmark writes its block of docs/performance.md. All of them take about half an hour
+# on an idle machine; `make bench BENCH=search` is one, BENCH="growth export" are those left out. DATA: a folder of real texts.
+BENCH ?= agreement diversify judge_engine leaks pool search startup
+DATA  ?=
+REAL   = $(if $(DATA),diversify leaks search)
+bench: $(VENV)/.dev demo
+	$(foreach each,$(if $(DATA),$(BENCH),$(filter-out leaks,$(BENCH))),\
+	  $(BIN)/python -m benchmarks.$(each) --write $(if $(filter $(each),$(REAL)),--data $(DATA)) &&) true
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -2,29 +2,26 @@
 
 Everything of `measures.on_grades` (all measures on the grades and on the cut, Cohen's kappa of every pair of judges),
 without intervals, and with 1,000 samples of 734 queries; and `aggregate_raters` with `fleiss_kappa`, which gives one
-figure of all these. They take turns in one process, after imports and one small call of each; medians of five, of the
-clock and of the processor, for a machine may be shared. Peak memory is that of a process of its own for each, above
-what it had with its imports and the ratings (Linux only).
+figure of all these. They take turns, each in a process of its own, after imports and one small call; medians. Peak
+memory is above what the process had with its imports and the ratings (Linux only).
 
-Run: python -m benchmarks.agreement
+Run: python -m benchmarks.agreement [--repeats 5] [--write]
 """
 
-import os
-import subprocess
-import sys
-import tempfile
-import time
+import argparse
+import json
 from collections.abc import Callable
-from pathlib import Path
-from statistics import median
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks import harness, paper
+from benchmarks.harness import Watch, ratio, share, shown
 from curate.core.scale import FIVE
 from curate.panel.agreement_figures import on_grades
 
-PAIRS, JUDGES, GRADES, QUERIES, REPEATS = 1_000_000, ("a", "b", "c"), 5, 734, 5
+PAIRS, JUDGES, GRADES, QUERIES = 1_000_000, ("a", "b", "c"), 5, 734
 Codes = npt.NDArray[np.int64]
 
 
@@ -61,49 +58,36 @@ TASKS: dict[str, Callable[[Codes, Codes], None]] = {
 }
 
 
-def peak(name: str) -> int:
-    """Return how many megabytes a task adds to a process that has its imports and its ratings."""
-    with tempfile.TemporaryDirectory() as folder:
-        np.savez(Path(folder) / "ratings.npz", *ratings(PAIRS))
-        command = [sys.executable, "-m", "benchmarks.agreement", name, folder]
-        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-
-
-def child(name: str, folder: str) -> None:
-    """Print the growth of the process's greatest size in one task, in megabytes."""
+def measure(name: str) -> dict[str, float]:
+    """Return seconds of one task, and by how many megabytes it made this process grow."""
     TASKS[name](*ratings(1_000))
-    with np.load(Path(folder) / "ratings.npz") as stored:
-        codes, queries = stored["arr_0"], stored["arr_1"]
-    before = highest()
-    TASKS[name](codes, queries)
-    print(highest() - before)
-
-
-def highest() -> int:
-    """Return the greatest size of this process so far, in megabytes; ru_maxrss would begin at the parent's."""
-    status = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return int(next(line.split()[1] for line in status if line.startswith("VmHWM"))) // 1024
-
-
-def main() -> None:
-    """Print the table."""
     codes, queries = ratings(PAIRS)
-    for task in TASKS.values():
-        task(*ratings(1_000))
-    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in TASKS}
-    for _ in range(REPEATS):
-        for name, task in TASKS.items():
-            clock, used = time.perf_counter(), time.process_time()
-            task(codes, queries)
-            seconds[name].append((time.perf_counter() - clock, time.process_time() - used))
-    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
-    print(f"{PAIRS:,} pairs, {len(JUDGES)} judges, {GRADES} grades; {os.cpu_count()} cores, load {load}")
-    found = {name: [median(each) for each in zip(*pairs, strict=True)] for name, pairs in seconds.items()}
-    _, first = next(iter(found.values()))
-    print("| task | s | CPU s | CPU s of statsmodels' | peak MB above the ratings |\n| --- | --: | --: | --: | --: |")
-    for name, (clock, used) in found.items():
-        print(f"| {name} | {clock:.2f} | {used:.2f} | {used / first:.2f} | {peak(name)} |")
+    before = paper.highest()
+    with Watch() as watch:
+        TASKS[name](codes, queries)
+    return {**watch.figures, "peak": float(paper.highest() - before)}
+
+
+def main(given: argparse.Namespace) -> None:
+    """Measure every task in turns, and publish the table."""
+    turns = {name: partial(harness.child, "agreement", "--measure", name) for name in TASKS}
+    found = harness.interleaved(turns, given.repeats, given.again)
+    base, rows = found[next(iter(TASKS))], []
+    for name, each in found.items():
+        cells = (f"{each.figures[key]:.2f}" for key in ("wall", "cpu"))
+        times = shown(ratio(each, base, "cpu"))
+        rows.append([name, *cells, share(each.figures["foreign"]), times, f"{each.figures['peak']:.0f}"])
+    heads = ["task", "s", "CPU s", "foreign CPU", "x statsmodels' CPU s", "peak MB above the ratings"]
+    head = f"{PAIRS:,} pairs, {len(JUDGES)} judges, {GRADES} grades, medians of {given.repeats}."
+    harness.publish("agreement", "\n\n".join([head, harness.table(heads, rows), harness.disturbed(found)]), given.write)
 
 
 if __name__ == "__main__":
-    child(*sys.argv[1:]) if sys.argv[1:] else main()
+    options = harness.parser(__doc__)
+    options.add_argument("--repeats", type=int, default=5)
+    options.add_argument("--measure", help=argparse.SUPPRESS)
+    typed = options.parse_args()
+    if typed.measure:
+        print(json.dumps(measure(typed.measure)))
+    else:
+        main(typed)

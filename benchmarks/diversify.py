@@ -5,171 +5,228 @@ tested. Contenders: `curate`, with the screen that it chooses on this processor 
 that the rule in blocks needs in single precision, without any decision; the rule literally, with one product of a
 vector and one matrix per item (numpy); and `curate`'s approximate index. Decisions of all but the last must be equal.
 semhash, if it is installed, drops all that resembles anything: another rule with other answers, by an approximate
-index. Then the shapes that a corpus may have: nothing alike, clusters, few dimensions, all identical, all just below t.
-`--vectors` measures the same on vectors of real texts, at a threshold that drops a tenth. Time in processor seconds
-too, for a machine may be shared.
+index. Then the shapes that a corpus may have, by the chosen screen and by single precision, and with `--data FOLDER`
+vectors of real texts (zh_legacy) at the threshold that drops a tenth; then 229,457 vectors.
 
-Run: python -m benchmarks.diversify [--items 60000] [--large 229457] [--no-literal] [--vectors FILE.npy ...]
+Run: python -m benchmarks.diversify [--items 60000] [--large 229457] [--repeats 3] [--data FOLDER] [--write]
 """
 
 import argparse
 import importlib.util
-import time
-from collections.abc import Callable
+import json
+import tempfile
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
+from benchmarks import harness, vectors
+from benchmarks.harness import Figures, Result, Watch, ratio, share, shown
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.approximate import FLOAT32
-from curate.retrieval.similarity.devices import WORTHWHILE, screen_on
+from curate.retrieval.similarity.approximate import FLOAT32, Screen
+from curate.retrieval.similarity.devices import screen_for_pairs
 from curate.retrieval.similarity.diversity import BLOCK, Kept, disagreement, diversify, threshold
-from curate.retrieval.similarity.exact_search import unit
 from curate.retrieval.similarity.near_duplicates import CHUNK
 
-DIM, T, N = 768, 0.78, 1
-CHOSEN = partial(screen_on, "cpu", WORTHWHILE)
-Thing = TypeVar("Thing")
-
-
-def near_duplicates(items: int, share: float = 0.4) -> Vectors:
-    """Return vectors of which a share is close to an earlier one (cosine about 0.9)."""
-    draw = np.random.default_rng(2)
-    found = unit(draw.standard_normal((items, DIM), np.float32))
-    for row in np.flatnonzero(draw.random(items) < share)[1:]:
-        found[row] = found[draw.integers(0, row)] + 0.5 * found[row]
-    return unit(found)
-
-
-def clusters(items: int) -> Vectors:
-    """Return vectors around 1,000 centres, within a cluster alike at about 0.8."""
-    draw = np.random.default_rng(3)
-    centres = unit(draw.standard_normal((1_000, DIM), np.float32))
-    noise = unit(draw.standard_normal((items, DIM), np.float32))
-    return unit(centres[draw.integers(0, len(centres), items)] + np.float32(0.5) * noise)
-
-
-def alike_at(items: int, cosine: float) -> Vectors:
-    """Return vectors of which any two have about this cosine: one direction in common, else at right angles."""
-    draw = np.random.default_rng(4)
-    own = draw.standard_normal((items, DIM), np.float32)
-    own[:, 0] = 0
-    found = np.float32(np.sqrt(1 - cosine)) * unit(own)
-    found[:, 0] = np.sqrt(cosine)
-    return unit(found)
-
-
-def few_dimensions(items: int) -> Vectors:
-    """Return vectors near a space of 48 dimensions, 40 % of them near an earlier one."""
-    draw = np.random.default_rng(5)
-    plane = unit(draw.standard_normal((items, 48), np.float32) @ draw.standard_normal((48, DIM), np.float32))
-    for row in np.flatnonzero(draw.random(items) < 0.4)[1:]:
-        plane[row] = plane[draw.integers(0, row)]
-    return unit(plane + np.float32(0.3) * unit(draw.standard_normal((items, DIM), np.float32)))
-
-
+T, N = 0.78, 1
+REAL, MAIN = "real texts by USE, 512 dimensions", "40 % near-duplicates"
 SHAPES: dict[str, Callable[[int], Vectors]] = {
-    "nothing alike": lambda items: near_duplicates(items, 0.0),
-    "40 % near-duplicates": near_duplicates,
-    "1,000 clusters": clusters,
-    "few dimensions": few_dimensions,
-    "all identical": lambda items: np.repeat(near_duplicates(1), items, axis=0),
-    "all alike, just below t": lambda items: alike_at(items, T - 0.06),
+    MAIN: vectors.near_duplicates,
+    "nothing alike": lambda items: vectors.near_duplicates(items, 0.0),
+    "1,000 clusters": vectors.clusters,
+    "few dimensions": vectors.few_dimensions,
+    "all identical": lambda items: np.repeat(vectors.near_duplicates(1), items, axis=0),
+    "all alike, just below t": lambda items: vectors.alike_at(items, T - 0.06),
 }
 
 
-def literal(vectors: Vectors) -> Kept:
+def literal(items: Vectors) -> Kept:
     """Apply the rule to one item after the other, with a product of a matrix and a vector each."""
-    kept, index, size = np.zeros(len(vectors), bool), np.empty_like(vectors), 0
-    for row, vector in enumerate(vectors):
+    kept, index, size = np.zeros(len(items), bool), np.empty_like(items), 0
+    for row, vector in enumerate(items):
         if np.count_nonzero(np.round(index[:size] @ vector, 5) > T) <= N:
             kept[row], index[size] = True, vector
             size += 1
     return kept
 
 
-def products(vectors: Vectors, kept: Kept) -> None:
+def products(items: Vectors, kept: Kept) -> None:
     """Multiply what the rule in blocks has to: every block with all that was kept before, and with itself."""
-    for start in range(0, len(vectors), BLOCK):
-        block, before = vectors[start : start + BLOCK], vectors[:start][kept[:start]]
+    for start in range(0, len(items), BLOCK):
+        block, before = items[start : start + BLOCK], items[:start][kept[:start]]
         for low in range(0, len(before), CHUNK):
             block @ before[low : low + CHUNK].T
         block @ block.T
 
 
-def timed(task: Callable[[], Thing]) -> tuple[Thing, float, float]:
-    """Return what a task returns, its seconds, and its processor seconds."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    found = task()
-    return found, time.perf_counter() - wall, time.process_time() - cpu
-
-
-def semhash(vectors: Vectors) -> int:
+def semhash(items: Vectors) -> int:
     """Return how many items semhash keeps at the same threshold."""
     from semhash import SemHash
 
-    names = [str(row) for row in range(len(vectors))]
-    found = SemHash.from_embeddings(vectors, names, model=None).self_deduplicate(threshold=T)
-    return len(found.selected)
+    names = [str(row) for row in range(len(items))]
+    return len(SemHash.from_embeddings(items, names, model=None).self_deduplicate(threshold=T).selected)
 
 
-def compare(items: int, *, with_literal: bool) -> None:
-    """Print the contenders' times on near-duplicates."""
-    vectors = near_duplicates(items)
-    screen = screen_on("cpu", items)
-    decided, *own = timed(lambda: diversify(vectors, T, N, screen=screen))
-    single, *plain = timed(lambda: diversify(vectors, T, N))
-    _, *bare = timed(lambda: products(vectors, decided.kept))
-    other = np.count_nonzero(single.kept != decided.kept)
-    rows = [(f"curate, {type(screen).__name__}", own), (f"curate, Float32, {other} other decisions", plain)]
-    rows.append(("the products alone, float32", bare))
-    if with_literal:
-        kept, *slow = timed(lambda: literal(vectors))
-        rows.append((f"one item at a time, {np.count_nonzero(kept != decided.kept)} other decisions", slow))
-        near, *graph = timed(lambda: diversify(vectors, T, N, approximate=5))
-        missed = disagreement(vectors, near, N, 0, 1_000)
-        rows.append((f"curate, approximate, {missed:.1%} of a sample decided otherwise", graph))
-    if importlib.util.find_spec("semhash"):
-        count, *other = timed(lambda: semhash(vectors))
-        rows.append((f"semhash, which keeps {count:,}", other))
-    print(f"| {items:,} items, {decided.kept.sum():,} kept | wall s | cpu s |\n| --- | --: | --: |")
-    for name, (wall, cpu) in rows:
-        print(f"| {name} | {wall:.1f} | {cpu:.1f} |")
+def ruled(folder: Path, items: Vectors, chosen: Screen) -> dict[str, float]:
+    """Apply the rule by a screen; the first to do so leaves its decisions, the others count where theirs are others."""
+    t, path = json.loads((folder / "t.json").read_text()), folder / "nearest.npy"
+    with Watch() as watch:
+        found = diversify(items, t, N, screen=chosen)
+    if not path.exists():
+        np.save(folder / "kept.npy", found.kept)
+        np.save(path, found.nearest)
+    other = np.count_nonzero(found.nearest != np.load(path))
+    return {**watch.figures, "other": float(other), "kept": float(found.kept.sum()), "items": float(len(items))}
 
 
-def shaped(name: str, vectors: Vectors, t: float) -> None:
-    """Print the times of one shape: the screen that is chosen, and single precision."""
-    found = [timed(lambda chosen=chosen: diversify(vectors, t, N, screen=chosen)) for chosen in (CHOSEN(), FLOAT32)]
-    (own, *times), (plain, *others) = found
-    same = "same decisions" if np.array_equal(own.nearest, plain.nearest) else "OTHER DECISIONS"
-    cells = [name, f"{t:g}", f"{own.kept.sum():,} of {len(vectors):,}", *(f"{s:.1f}" for s in (*times, *others)), same]
-    print(f"| {' | '.join(cells)} |", flush=True)
+def bare(folder: Path, items: Vectors) -> dict[str, float]:
+    """Multiply alone."""
+    kept = np.load(folder / "kept.npy")
+    with Watch() as watch:
+        products(items, kept)
+    return watch.figures
 
 
-def main() -> None:
-    """Print tables in Markdown."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--items", type=int, default=60_000)
-    options.add_argument("--large", type=int, default=229_457)
-    options.add_argument("--no-literal", action="store_true")
-    options.add_argument("--vectors", nargs="*", default=[], help="files of unit vectors of real texts, by numpy.save")
-    given = options.parse_args()
-    compare(given.items, with_literal=not given.no_literal)
-    print("\n| vectors | t | kept | wall s | cpu s | Float32, wall s | cpu s | |")
-    print("| --- | --: | --: | --: | --: | --: | --: | --- |")
-    for name, make in SHAPES.items():
-        shaped(name, make(given.items), T)
-    for path in given.vectors:
-        vectors = np.load(path)
-        shaped(Path(path).stem, vectors, threshold(vectors, N, 0.1))
+def one_by_one(folder: Path, items: Vectors) -> dict[str, float]:
+    """Apply the rule literally."""
+    with Watch() as watch:
+        kept = literal(items)
+    return {**watch.figures, "other": float(np.count_nonzero(kept != np.load(folder / "kept.npy")))}
+
+
+def near(_folder: Path, items: Vectors) -> dict[str, float]:
+    """Apply the rule by the approximate index."""
+    with Watch() as watch:
+        found = diversify(items, T, N, approximate=5)
+    return {**watch.figures, "missed": disagreement(items, found, N, 0, min(1_000, len(items)))}
+
+
+def hashed(_folder: Path, items: Vectors) -> dict[str, float]:
+    """Let semhash drop what resembles anything."""
+    with Watch() as watch:
+        kept = semhash(items)
+    return {**watch.figures, "kept": float(kept)}
+
+
+def by_choice(folder: Path, items: Vectors) -> dict[str, float]:
+    """Apply the rule by the screen that `curate` chooses; choosing, which imports torch, stands before the clock."""
+    chosen = screen_for_pairs("cpu", len(items))
+    return {**ruled(folder, items, chosen), "int8": float(chosen is not FLOAT32)}
+
+
+CHOSEN, SINGLE, LOOP, BARE = "curate", "curate, single precision", "one item at a time (numpy)", "the products alone"
+CONTENDERS: dict[str, Callable[[Path, Vectors], dict[str, float]]] = {
+    CHOSEN: by_choice,
+    SINGLE: lambda folder, items: ruled(folder, items, FLOAT32),
+    BARE: bare,
+    LOOP: one_by_one,
+    "curate, `approximate`": near,
+    **({"semhash, another rule": hashed} if importlib.util.find_spec("semhash") else {}),
+}
+ONCE = list(CONTENDERS)[3:]
+
+
+def make(folder: Path, shape: str, given: argparse.Namespace) -> None:
+    """Write the vectors of a shape, and the threshold."""
+    if shape == REAL:
+        items = vectors.encoded(given.data / "zh_legacy" / "corpus.jsonl", "document")
+    else:
+        items = SHAPES[shape](given.items)
+    np.save(folder / "vectors.npy", items)
+    (folder / "t.json").write_text(json.dumps(threshold(items, N, 0.1) if shape == REAL else T))
+
+
+def measured(shape: str, names: list[str], given: argparse.Namespace, repeats: int) -> dict[str, Result]:
+    """Let contenders take turns on one shape."""
+    with tempfile.TemporaryDirectory() as name:
+        words = ["--folder", name, f"--items={given.items}", f"--data={given.data}"]
+        harness.child("diversify", "--make", shape, *words)
+        turns = {each: partial(harness.child, "diversify", "--measure", each, "--folder", name) for each in names}
+        return harness.interleaved(turns, repeats, given.again, ONCE)
+
+
+def differs(figures: Figures) -> str:
+    """Return how decisions differ from the rule's, as a cell."""
+    if "missed" in figures:
+        return f"{figures['missed']:.1%} of 1,000"
+    return f"{figures['other']:.0f}" if "other" in figures else ""
+
+
+def first(found: Mapping[str, Result]) -> str:
+    """Return the table of the contenders."""
+    rows = []
+    for name, each in found.items():
+        cells = (f"{each.figures[key]:.1f}" for key in ("wall", "cpu"))
+        times = shown(ratio(each, found[CHOSEN]))
+        rows.append([name, *cells, share(each.figures["foreign"]), str(each.runs), differs(each.figures), times])
+    heads = ["contender", "wall s", "CPU s", "foreign CPU", "runs", "other decisions", "x curate's time"]
+    return harness.table(heads, rows)
+
+
+def shapes(found: Mapping[str, Mapping[str, Result]]) -> str:
+    """Return the table of the shapes."""
+    rows = []
+    for shape, each in found.items():
+        own, single = each[CHOSEN], each[SINGLE]
+        kept = f"{own.figures['kept']:,.0f} of {own.figures['items']:,.0f}"
+        times = (f"{one.figures[key]:.1f}" for one in (own, single) for key in ("wall", "cpu"))
+        foreign = share(max(own.figures["foreign"], single.figures["foreign"]))
+        rows.append([shape, kept, *times, foreign, differs(single.figures), shown(ratio(own, single))])
+    heads = ["vectors", "kept", "wall s", "CPU s", "single precision, wall s", "CPU s", "foreign CPU"]
+    return harness.table([*heads, "other decisions", "of single precision's time"], rows)
+
+
+def said(found: Mapping[str, Result]) -> str:
+    """Return the ratios in words, as far as there are any."""
+    whole = "by whole numbers of eight bits" if found[CHOSEN].figures["int8"] else "in single precision"
+    loop, alone = ratio(found[LOOP], found[CHOSEN]), ratio(found[CHOSEN], found[BARE])
+    words = [f"`curate` multiplies {whole} here."]
+    words += [f"It is {loop:.0f} times as fast as one item at a time."] if loop else []
+    words += [f"It takes {alone:.2f} of the time of the bare products in single precision."] if alone else []
+    return " ".join([*words, harness.disturbed(found)]).strip()
+
+
+def main(given: argparse.Namespace) -> None:
+    """Measure the contenders, the shapes and the large set, and publish."""
+    found = measured(MAIN, list(CONTENDERS), given, given.repeats)
+    kinds = [*SHAPES, *([REAL] if given.data else [])]
+    by_shape = {shape: measured(shape, [CHOSEN, SINGLE], given, 1) for shape in kinds if shape != MAIN}
+    figures = found[CHOSEN].figures
+    parts = [
+        f"{given.items:,} vectors, {MAIN}: {figures['kept']:,.0f} kept; t {T}, n {N}; medians of the runs.",
+        first(found),
+        said(found),
+        "By shape of the vectors, once each:",
+        shapes({MAIN: found, **by_shape}),
+    ]
     if given.large:
-        vectors = near_duplicates(given.large)
-        decided, wall, cpu = timed(lambda: diversify(vectors, T, N, screen=CHOSEN()))
-        kept = decided.kept.sum()
-        print(f"\n{given.large:,} items, 40 % near-duplicates: {kept:,} kept in {wall:.1f} s, {cpu:.1f} CPU s")
+        large = argparse.Namespace(items=given.large, data=None, again=given.again)
+        one = measured(MAIN, [CHOSEN], large, 1)[CHOSEN].figures
+        words = f"{one['kept']:,.0f} kept in {one['wall']:.0f} s, {one['cpu']:.0f} CPU s"
+        parts.append(f"{given.large:,} vectors, {MAIN}: {words}, foreign CPU {share(one['foreign'])}.")
+    harness.publish("diversify", "\n\n".join(parts), given.write)
+
+
+def arguments() -> argparse.Namespace:
+    """Return what was typed."""
+    options = harness.parser(__doc__)
+    options.add_argument("--items", type=int, default=60_000)
+    options.add_argument("--large", type=int, default=229_457, help="0 leaves it out")
+    options.add_argument("--repeats", type=int, default=3)
+    options.add_argument("--data", type=Path)
+    options.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    options.add_argument("--make", help=argparse.SUPPRESS)
+    options.add_argument("--measure", help=argparse.SUPPRESS)
+    return options.parse_args()
 
 
 if __name__ == "__main__":
-    main()
+    typed = arguments()
+    if typed.make:
+        make(typed.folder, typed.make, typed)
+        print("{}")
+    elif typed.measure:
+        print(json.dumps(CONTENDERS[typed.measure](typed.folder, np.load(typed.folder / "vectors.npy"))))
+    else:
+        main(typed)

@@ -5,28 +5,26 @@ judges, who agree about as often as the paper's; a ledger with all 1.1 million r
 10,000. The stage `export` writes mteb, BEIR and TREC in one process, `curate verify` derives all labels again in
 another. Their steps and greatest memory are shown.
 
-Run: python -m benchmarks.export [--documents 229457] [--queries 734] [--depth 500] [--folder KEEP]
+Run: python -m benchmarks.export [--documents 229457] [--queries 734] [--depth 500] [--folder KEEP] [--write]
 """
 
 import argparse
 import json
-import os
 import random
 import shutil
-import subprocess
-import sys
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from benchmarks import paper
+from benchmarks import harness, paper
+from benchmarks.harness import share
 from curate.core.config import canonical, digest, text_digest
-from curate.core.scale import FIVE
 from curate.ledger import Ledger
 from curate.llm import passages
-from curate.panel import agreement_figures, voting
+from curate.stages import consensus, resolve
 from curate.stages.context import Context
 from curate.stages.export import stage as export
 from curate.system.files import TableWriter, frame, write_json, write_table
@@ -75,29 +73,27 @@ def judged(run: Path, home: Path, table: pl.DataFrame) -> None:
     """Write what pool, judge, consensus and resolve leave, and the ledger that it comes from."""
     long = table.unpivot(on=list(PANEL), index=["query_id", "doc_id"], variable_name="judge", value_name="grade")
     ratings = long.with_columns(status=pl.lit("rated"), replicate=pl.lit(0), slot=pl.lit(0), batch_size=pl.lit(10))
-    verdicts = voting.unanimous(ratings, list(PANEL), FIVE)
-    qrels = verdicts.filter(pl.col("verdict") == "relevant").select("query_id", "doc_id", score=pl.lit(1))
-    agreed = {"panel": sorted(PANEL), "counts": {}, "top_50": None}
-    agreed |= agreement_figures.measure(ratings, sorted(PANEL), 7, FIVE)
     rubric = {"name": "rubric-zh", "version": 1, "digest": RUBRIC}
     facts = {
         "judge": {"shown": SHOWN, "cascade": None, "heuristic": [], "rubric": "rubric-zh", "gate": None, "models": {}},
-        "resolve": {"policy": "panel", "reviewed": 0, "overridden": 0},
     }
     tables = {
-        "pool": {"pool": table.select("query_id", "doc_id", "position", hits=pl.lit([], pl.List(pl.Null)))},
-        "judge": {"ratings": ratings.sort("query_id", "doc_id", "judge")},
-        "consensus": {"verdicts": verdicts},
-        "resolve": {"verdicts": verdicts, "qrels": qrels, "dropped": frame("dropped")},
+        "pool": {
+            "pool": table.select("query_id", "doc_id", "position", hits=pl.lit([], pl.List(pl.Null))),
+            "rankings": frame("rankings"),
+        },
+        "judge": {"ratings": ratings.sort("query_id", "doc_id", "judge"), "samples": frame("samples")},
     }
     for stage, each in tables.items():
         (run / stage).mkdir()
-        report = {"rows_in": 0, "rows_out": 0, "facts": facts.get(stage, {})}
-        write_json(run / stage / "stage.json", {"report": report})
+        write_json(run / stage / "stage.json", {"report": {"rows_in": 0, "rows_out": 0, "facts": facts.get(stage, {})}})
         for name, rows in each.items():
             write_table(run / stage, name, rows)
     write_json(run / "judge" / "panel.json", {name: {**each, "rubric": rubric} for name, each in PANEL.items()})
-    write_json(run / "consensus" / "agreement.json", agreed)
+    for name, module in (("consensus", consensus), ("resolve", resolve)):
+        (run / name).mkdir()
+        report = module.run(module.Config(), Context(run, run / name, home, name="paper", seed=7))
+        write_json(run / name / "stage.json", {"report": asdict(report)})
     fill(run, home, table)
 
 
@@ -166,28 +162,24 @@ def verified(folder: Path) -> dict[str, dict[str, float]]:
     return clock.steps
 
 
-def measured(what: str, folder: Path) -> dict[str, dict[str, float]]:
-    """Return the steps of `export` or `verify` in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.export", "--child", what, "--folder", str(folder)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    found: dict[str, dict[str, float]] = json.loads(done.stdout)
-    return found
-
-
-def main(folder: Path, documents: int, queries: int, depth: int) -> None:
-    """Make what is missing, measure, and print a table."""
-    make(folder, documents, queries, depth)
-    print(f"{documents:,} documents, {queries:,} queries x {depth} pairs x {len(PANEL)} judges, {os.cpu_count()} cores")
-    print("\n| step | s | CPU s | peak MB so far |\n| --- | --: | --: | --: |")
+def main(folder: Path, given: argparse.Namespace) -> None:
+    """Make what is missing, measure in a process for each, and publish a table."""
+    make(folder, given.documents, given.queries, given.depth)
+    rows = []
     for what in ("export", "verify"):
-        for name, step in measured(what, folder).items():
-            print(f"| {name} | {step['s']:.1f} | {step['cpu']:.1f} | {step['mb']:,.0f} |", flush=True)
-    print(f"\nload {', '.join(f'{each:.1f}' for each in os.getloadavg())}")
+        found = harness.child("export", "--child", what, "--folder", folder)
+        for name, step in found["steps"].items():
+            cells = [f"{step['s']:.1f}", f"{step['cpu']:.1f}", f"{step['mb']:,.0f}", share(found["foreign"])]
+            rows.append([name, *cells])
+    pairs = f"{given.queries:,} queries x {given.depth} pairs x {len(PANEL)} judges"
+    words = f"{given.documents:,} documents, {pairs}, once; foreign CPU of the whole process."
+    heads = ["step", "s", "CPU s", "peak MB so far", "foreign CPU"]
+    harness.publish("export", f"{words}\n\n{harness.table(heads, rows)}", given.write)
 
 
 def arguments() -> argparse.Namespace:
     """Return what was typed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = harness.parser(__doc__)
     parser.add_argument("--documents", type=int, default=229_457)
     parser.add_argument("--queries", type=int, default=734)
     parser.add_argument("--depth", type=int, default=500)
@@ -199,9 +191,9 @@ def arguments() -> argparse.Namespace:
 if __name__ == "__main__":
     typed = arguments()
     if typed.child:
-        print(json.dumps({"export": exported, "verify": verified}[typed.child](typed.folder)))
+        print(json.dumps({"steps": {"export": exported, "verify": verified}[typed.child](typed.folder)}))
     else:
         with tempfile.TemporaryDirectory() as made:
             place = typed.folder or Path(made)
             place.mkdir(parents=True, exist_ok=True)
-            main(place, typed.documents, typed.queries, typed.depth)
+            main(place, typed)

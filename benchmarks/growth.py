@@ -1,17 +1,16 @@
 """How the time of each stage grows with the corpus: diversify, the index of BM25, search, fusing and writing.
 
 Corpora of 10,000 to 229,457 documents as in `benchmarks.pool`, 734 queries, every size in processes of its own. CPU
-seconds, for a machine may be shared; the exponent e is that of the least-squares line through the logarithms: time
+seconds, and the foreign CPU beside them; the exponent e is that of the least-squares line through the logarithms: time
 grows like documents^e. `--picture FILE` draws them as SVG.
 
 Run: python -m benchmarks.growth [--sizes 10000 30000 100000 229457] [--queries 734] [--corpus FILE] [--picture FILE]
+[--write]
 """
 
 import argparse
 import json
 import math
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -19,8 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import paper, pool
-from curate.retrieval.similarity.devices import screen_on
+from benchmarks import harness, paper, pool
+from benchmarks.harness import Watch, share
+from curate.retrieval.similarity.devices import screen_for_pairs
 from curate.retrieval.similarity.diversity import diversify
 from curate.system.files import write_text
 
@@ -34,21 +34,22 @@ def diversified(folder: Path) -> dict[str, dict[str, float]]:
     """Diversify the first file of vectors, and return the one step."""
     vectors = np.load(folder / f"{pool.DENSE[0]}.npy", mmap_mode="r")
     clock = paper.Clock()
-    diversify(vectors, THRESHOLD, 1, min(SEED_SIZE, len(vectors) // 10), screen_on("cpu", len(vectors)))
+    diversify(vectors, THRESHOLD, 1, min(SEED_SIZE, len(vectors) // 10), screen_for_pairs("cpu", len(vectors)))
     clock.book("diversify")
     return clock.steps
 
 
 def seconds(folder: Path, documents: int, queries: int, source: Path | None) -> dict[str, float]:
-    """Return the CPU seconds of every stage at one size; what several dense retrievers take is a mean."""
+    """Return the CPU seconds of every stage at one size, and `foreign`; of several dense retrievers it is the mean."""
     pool.make(folder, documents, queries, source)
-    command = [sys.executable, "-m", "benchmarks.growth", "--child", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    steps = {**json.loads(done.stdout), **pool.measured("index", folder), **pool.measured("pooled", folder)}
+    with Watch() as watch:
+        steps = harness.child("growth", "--child", folder)["steps"]
+        steps = {**steps, **pool.measured("index", folder), **pool.measured("pooled", folder)}
     found = {name: step["cpu"] for name, step in steps.items()}
     dense = [value for name, value in found.items() if name in {f"searching, {each}" for each in pool.DENSE}]
     kept = ("diversify", "cut and index, bm25", "searching, bm25", "fuse, choose, write")
-    return {**{name: found[name] for name in kept}, "searching, a dense retriever": sum(dense) / len(dense)}
+    own = {name: found[name] for name in kept}
+    return {**own, "searching, a dense retriever": sum(dense) / len(dense), "foreign": watch.figures["foreign"]}
 
 
 def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
@@ -58,12 +59,10 @@ def exponent(sizes: Sequence[int], times: Sequence[float]) -> float:
 
 def table(sizes: Sequence[int], times: Mapping[str, Sequence[float]]) -> str:
     """Return a row per stage."""
-    heads = " | ".join(f"{size:,}" for size in sizes)
-    lines = [f"| CPU s at documents | {heads} | exponent |", "| --- " + "| --: " * (len(sizes) + 1) + "|"]
-    for name, found in times.items():
-        cells = " | ".join(f"{each:.2f}" for each in found)
-        lines.append(f"| {name} | {cells} | {exponent(sizes, found):.2f} |")
-    return "\n".join(lines)
+    rows = [
+        [name, *(f"{each:.2f}" for each in found), f"{exponent(sizes, found):.2f}"] for name, found in times.items()
+    ]
+    return harness.table(["CPU s at documents", *(f"{size:,}" for size in sizes), "exponent"], rows)
 
 
 def picture(sizes: Sequence[int], times: Mapping[str, Sequence[float]]) -> str:
@@ -99,22 +98,22 @@ def picture(sizes: Sequence[int], times: Mapping[str, Sequence[float]]) -> str:
     return "\n".join([head, *marks, "</svg>\n"])
 
 
-def main(sizes: Sequence[int], queries: int, source: Path | None, drawing: Path | None) -> None:
-    """Measure every size and print the table."""
+def main(sizes: Sequence[int], queries: int, source: Path | None, drawing: Path | None, docs: Path | None) -> None:
+    """Measure every size and publish the table."""
     found = []
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             found.append(seconds(Path(folder), size, queries, source))
         print(size, json.dumps(found[-1]), file=sys.stderr, flush=True)
+    foreign = ", ".join(share(each.pop("foreign")) for each in found)
     times: Times = {name: [each[name] for each in found] for name in found[0]}
-    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
-    print(f"{queries:,} queries, {os.cpu_count()} cores, load {load}\n\n{table(sizes, times)}")
-    if drawing:
+    harness.publish("growth", f"{queries:,} queries; foreign CPU {foreign}.\n\n{table(sizes, times)}", docs)
+    if drawing := drawing or (docs and docs / "growth.svg"):
         write_text(drawing, picture(sizes, times))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = harness.parser(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 30_000, 100_000, 229_457])
     parser.add_argument("--queries", type=int, default=734)
     parser.add_argument("--corpus", type=Path, help="JSONL with `text`")
@@ -122,6 +121,6 @@ if __name__ == "__main__":
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     typed = parser.parse_args()
     if typed.child:
-        print(json.dumps(diversified(typed.child)))
+        print(json.dumps({"steps": diversified(typed.child)}))
     else:
-        main(typed.sizes, typed.queries, typed.corpus, typed.picture)
+        main(typed.sizes, typed.queries, typed.corpus, typed.picture, typed.write)

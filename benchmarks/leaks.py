@@ -1,25 +1,25 @@
 """How many planted near-duplicates the leak check finds between 20,000 training and 734 test queries, and how fast.
 
-    python -m benchmarks.leaks FOLDER LEXICON     queries.jsonl, corpus.jsonl and qrels.tsv of real questions and
-                                                  answers, and a TSV of terms
+`--data FOLDER` has zh_legacy, real questions and answers (queries.jsonl, corpus.jsonl, qrels.tsv), and synonyms, a TSV
+of terms. The test split is 734 of the real questions and the answers to them. The training split is the others, and
+questions made of terms, up to 20,000; edited copies of test questions and, under questions of their own, of answers
+are planted. The vectors are USE's: encoded into a new cache, and read from it, as after a pool.
 
-The test split is 734 of the real questions and the answers to them. The training split is the others, and questions
-made of terms, up to 20,000; edited copies of test questions and, under questions of their own, of test answers are
-planted. The vectors are USE's; those of the documents are in the cache once a pool was made.
+Run: python -m benchmarks.leaks --data FOLDER [--write]
 """
 
+import argparse
 import json
-import os
-import resource
-import sys
-import time
+import tempfile
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
+from benchmarks import harness, paper
+from benchmarks.harness import Watch, share
 from curate.retrieval.similarity import leaks
 from curate.stages.asking import build
 from curate.stages.context import Context
@@ -27,6 +27,7 @@ from curate.stages.train_set import splits
 from curate.stages.train_set.config import Leaks
 
 TEST, TRAIN, PLANTED = 734, 20_000, 100
+LEXICON = "thuocl_medical_lexicon.tsv"
 FORMS = ("{}怎么治疗", "{}有什么症状", "{}平时要注意什么", "得了{}能运动吗", "{}要做哪些检查")
 EDITS: dict[str, Callable[[str], str]] = {
     "punctuation": lambda text: "".join(" " if unicodedata.category(sign)[0] == "P" else sign for sign in text) + "！",
@@ -41,11 +42,6 @@ EDITS: dict[str, Callable[[str], str]] = {
 def lines(path: Path) -> list[dict[str, str]]:
     """Return the objects of a JSONL file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def clock() -> tuple[float, float]:
-    """Return seconds on the wall and of this process."""
-    return time.perf_counter(), sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
 
 
 def made(folder: Path, lexicon: Path) -> tuple[splits.Split, splits.Split, dict[str, str], dict[str, str]]:
@@ -92,39 +88,62 @@ def made(folder: Path, lexicon: Path) -> tuple[splits.Split, splits.Split, dict[
     )
 
 
-def main() -> None:
-    """Plant, check, print."""
-    folder, lexicon = map(Path, sys.argv[1:3])
-    train, test, queries, documents = made(folder, lexicon)
-    rule, home = Leaks(), Path(os.environ.get("CURATE_HOME", ".curate"))
-    context = Context(run=home, out=home, home=home)
-    encoder = build.encoder(context, rule.encoder)
-    for label in ("encoding what the cache lacks, and reading", "reading cached vectors"):
-        wall, cpu = clock()
-        sides = train.side(encoder), test.side(encoder)
-        print(f"{label}: {clock()[0] - wall:.1f} s, {clock()[1] - cpu:.1f} s of CPU")
-    wall, cpu = clock()
-    found = leaks.find(*sides, rule.rule())
-    print(f"check of {len(train.queries):,} + {len(test.queries):,} queries, {len(train.documents):,} + ", end="")
-    print(f"{len(test.documents):,} documents: {clock()[0] - wall:.1f} s, {clock()[1] - cpu:.1f} s of CPU; ", end="")
-    print(f"load {os.getloadavg()[0]:.1f}, peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
-    for kind, planted, name in (("query", queries, "query_id"), ("document", documents, "doc_id")):
-        seen = set(found.filter(pl.col("kind") == kind)[name])
-        for edit in EDITS:
-            each = [one for one, how in planted.items() if how == edit]
-            print(f"{kind}, {edit}: {sum(one in seen for one in each)} of {len(each)} found")
+def wide() -> tuple[leaks.SplitTexts, leaks.SplitTexts]:
+    """Return 100,000 and 6,000 documents with random vectors."""
+    drawn = np.random.default_rng(7).standard_normal((106_000, 512), dtype=np.float32)
+    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+    ids = [str(number) for number in range(len(drawn))]
+    left, right = (leaks.SplitTexts(ids[part], ids[part], drawn[part]) for part in (slice(6_000, None), slice(6_000)))
+    return left, right
+
+
+def counted(found: pl.DataFrame, kind: str, name: str, planted: dict[str, str]) -> Iterator[list[str]]:
+    """Yield how many of each edit are among what was found."""
+    seen = set(found.filter(pl.col("kind") == kind)[name])
+    for edit in EDITS:
+        each = [one for one, how in planted.items() if how == edit]
+        yield [f"{kind}, {edit}", f"{sum(one in seen for one in each)} of {len(each)}"]
+
+
+def measure(data: Path) -> str:
+    """Plant, check, and return what there is to say."""
+    train, test, queries, documents = made(data / "zh_legacy", data / "synonyms" / LEXICON)
+    rule, times = Leaks(), {}
+    with tempfile.TemporaryDirectory() as name:
+        home = Path(name)
+        encoder = build.encoder(Context(run=home, out=home, home=home), rule.encoder)
+        for label in ("encoding, with an empty cache", "reading cached vectors"):
+            with Watch() as times[label]:
+                sides = train.side(encoder), test.side(encoder)
+    with Watch() as times["check"]:
+        found = leaks.find(*sides, rule.rule())
+    left, right = wide()
+    with Watch() as times["documents alone, 100,000 + 6,000 random ones"]:
+        leaks.alike(left, right, rule.documents, rule.overlap, leaks.DOCUMENT_RUN)
+    rows = [
+        [name, f"{each.wall:.1f}", f"{each.cpu:.1f}", share(each.figures["foreign"])] for name, each in times.items()
+    ]
+    hits = [*counted(found, "query", "query_id", queries), *counted(found, "document", "doc_id", documents)]
     asked = found.filter(pl.col("kind") == "query")["query_id"]
-    real = asked.filter(~asked.str.starts_with("pq-"))
-    print(f"besides these {len(real):,} training queries resemble a test query, ", end="")
-    print(f"{real.str.starts_with('sq').sum():,} of them of {len(train.queries) - 15_708:,} or so real ones")
-    wide = np.random.default_rng(7).standard_normal((106_000, 512), dtype=np.float32)
-    wide /= np.linalg.norm(wide, axis=1, keepdims=True)
-    ids = [str(number) for number in range(len(wide))]
-    left, right = (leaks.SplitTexts(ids[part], ids[part], wide[part]) for part in (slice(6_000, None), slice(6_000)))
-    wall, cpu = clock()
-    leaks.alike(left, right, rule.documents, rule.overlap, leaks.DOCUMENT_RUN)
-    print(f"100,000 + 6,000 random documents: {clock()[0] - wall:.1f} s, {clock()[1] - cpu:.1f} s of CPU")
+    real = asked.filter(~asked.str.starts_with("pq-")).len()
+    sizes = (
+        f"{len(train.queries):,} + {len(test.queries):,} queries, {len(train.documents):,} + {len(test.documents):,}"
+    )
+    parts = [
+        f"{sizes} documents, once; peak memory {paper.highest():,} MB.",
+        harness.table(["step", "s", "CPU s", "foreign CPU"], rows),
+        harness.table(["planted copies", "found"], hits),
+        f"Besides these {real:,} training queries resemble a test query.",
+    ]
+    return "\n\n".join(parts)
 
 
 if __name__ == "__main__":
-    main()
+    options = harness.parser(__doc__)
+    options.add_argument("--data", type=Path, required=True)
+    options.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
+    typed = options.parse_args()
+    if typed.measure:
+        print(json.dumps({"body": measure(typed.data)}))
+    else:
+        harness.publish("leaks", harness.child("leaks", "--measure", "--data", typed.data)["body"], typed.write)

@@ -3,16 +3,14 @@
 734 queries x 229,457 documents x three dense retrievers and BM25, depth 500, pools of 500. The vectors are drawn (768
 dimensions, two in five near another) and lie in files that are mapped into memory; the corpus is put together from
 sentences of the packaged demo, or of `--corpus FILE`, JSONL with `text`. One process makes the index of BM25, another
-one, whose steps and greatest memory are shown, pools: the retrievers search, then both tables are written.
+one, whose steps and greatest memory are shown, pools: the retrievers search, then both tables are written. That is
+done three times; the steps are those of the run in the middle.
 
-Run: python -m benchmarks.pool [--documents 229457] [--queries 734] [--corpus FILE] [--folder KEEP]
+Run: python -m benchmarks.pool [--documents 229457] [--queries 734] [--corpus FILE] [--folder KEEP] [--write]
 """
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -21,7 +19,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from benchmarks import paper
+from benchmarks import harness, paper
+from benchmarks.harness import Watch, share
 from curate.core.protocols import Corpus, Encoder, Hits, Kit, Progress, quiet
 from curate.core.records import Query
 from curate.retrieval.id_mapping import IdMapping
@@ -99,9 +98,7 @@ def pooled(folder: Path) -> dict[str, dict[str, float]]:
 
 def measured(what: str, folder: Path) -> dict[str, dict[str, float]]:
     """Return the steps of `index` or `pooled` in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.pool", "--child", what, "--folder", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, dict[str, float]] = json.loads(done.stdout)
+    found: dict[str, dict[str, float]] = harness.child("pool", "--child", what, "--folder", folder)["steps"]
     return found
 
 
@@ -110,23 +107,34 @@ def table(steps: dict[str, dict[str, float]]) -> str:
     whole = {"s": sum(step["s"] for step in steps.values()), "cpu": sum(step["cpu"] for step in steps.values())}
     whole["mb"] = max(step["mb"] for step in steps.values())
     rows = [*steps.items(), ("together", whole)]
-    lines = [f"| {name} | {step['s']:.1f} | {step['cpu']:.1f} | {step['mb']:,.0f} |" for name, step in rows]
-    return "\n".join(["| step | s | CPU s | peak MB so far |", "| --- | --: | --: | --: |", *lines])
+    lines = [[name, f"{step['s']:.1f}", f"{step['cpu']:.1f}", f"{step['mb']:,.0f}"] for name, step in rows]
+    return harness.table(["step", "s", "CPU s", "peak MB so far"], lines)
 
 
-def main(folder: Path, documents: int, queries: int, source: Path | None) -> None:
-    """Make what is missing, measure, and print two tables."""
-    make(folder, documents, queries, source)
-    print(f"{documents:,} documents, {queries:,} queries, {os.cpu_count()} cores")
-    for what, title in (("index", "Once for a corpus:"), ("pooled", "Pool:")):
-        steps = measured(what, folder)
-        load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
-        print(f"\n{title} (load {load})\n\n{table(steps)}")
+def middle(what: str, folder: Path, repeats: int) -> tuple[dict[str, dict[str, float]], float]:
+    """Return the steps of the run whose time is the median, and its foreign CPU."""
+    runs = []
+    for _ in range(repeats):
+        with Watch() as watch:
+            steps = measured(what, folder)
+        runs.append((sum(step["s"] for step in steps.values()), watch.figures["foreign"], steps))
+    _, foreign, steps = sorted(runs, key=lambda run: run[0])[len(runs) // 2]
+    return steps, foreign
+
+
+def main(folder: Path, given: argparse.Namespace) -> None:
+    """Make what is missing, measure, and publish two tables."""
+    make(folder, given.documents, given.queries, given.corpus)
+    parts = [f"{given.documents:,} documents, {given.queries:,} queries."]
+    for what, title, repeats in (("index", "Once for a corpus", 1), ("pooled", "Pool, the middle one of three", 3)):
+        steps, foreign = middle(what, folder, repeats)
+        parts += [f"{title}; foreign CPU {share(foreign)}:", table(steps)]
+    harness.publish("pool", "\n\n".join(parts), given.write)
 
 
 def arguments() -> argparse.Namespace:
     """Return what was typed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = harness.parser(__doc__)
     parser.add_argument("--documents", type=int, default=229_457)
     parser.add_argument("--queries", type=int, default=734)
     parser.add_argument("--corpus", type=Path, help="JSONL with `text`")
@@ -138,9 +146,9 @@ def arguments() -> argparse.Namespace:
 if __name__ == "__main__":
     typed = arguments()
     if typed.child:
-        print(json.dumps({"index": index, "pooled": pooled}[typed.child](typed.folder)))
+        print(json.dumps({"steps": {"index": index, "pooled": pooled}[typed.child](typed.folder)}))
     else:
         with tempfile.TemporaryDirectory() as made:
             place = typed.folder or Path(made)
             place.mkdir(parents=True, exist_ok=True)
-            main(place, typed.documents, typed.queries, typed.corpus)
+            main(place, typed)

@@ -1,61 +1,51 @@
 """How fast the best 500 of 229,457 documents are found for 734 queries, exactly, beside what one would use instead.
 
-Vectors have 768 dimensions, in clusters, drawn by seed. Contenders: `curate` with the documents in memory, and in a
-memory-mapped file; FAISS IndexFlatIP; mteb's own search; sentence_transformers.util.semantic_search; and the bare
-product by numpy, the limit without half precision. Each runs in a process of its own, for its peak memory,
-and they take turns; medians. Time is that of the search, without reading the file; `cpu` are processor seconds, for a
-machine may be shared. For 20 queries the ids are compared with a float64 product of all documents.
+Three sets: random vectors of 768 numbers; the same in 2,000 clusters; and vectors of 512 that the encoder `use` makes
+of real texts (`--data FOLDER` with zh_legacy/corpus.jsonl and queries.jsonl), again and again with noise until there
+are as many. Contenders: `curate` where torch is loaded, so that it may screen in half precision; `curate` without it;
+FAISS IndexFlatIP; sentence_transformers.util.semantic_search; and numpy's product alone, which finds nothing. Seconds
+are those of the search; reading files, imports and filling an index stand before it. Other ids: of how many queries the
+500 are not those of float64 products of all documents, ties by id.
 
-Run: python -m benchmarks.search [--documents 229457] [--queries 734] [--repeats 3] [--folder DIR]
+Run: python -m benchmarks.search [--documents 229457] [--queries 734] [--repeats 3] [--data FOLDER] [--write]
 """
 
 import argparse
 import json
-import resource
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from statistics import median
-from typing import Any
 
 import numpy as np
 
+from benchmarks import harness, paper, vectors
+from benchmarks.harness import Result, Watch, ratio, share, shown
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.exact_search import products, top_k, unit
+from curate.retrieval.similarity.approximate import FLOAT32, Rows
+from curate.retrieval.similarity.devices import screen_for_search
+from curate.retrieval.similarity.exact_search import products, top_k
 
-DIM, K, BLOCK, CHECKED = 768, 500, 16_384, 20
-
-
-def make(folder: Path, documents: int, queries: int) -> None:
-    """Write document and query vectors, in clusters, block by block."""
-    draw = np.random.default_rng(1)
-    centres = draw.standard_normal((2_000, DIM)).astype(np.float32)
-    found = np.lib.format.open_memmap(folder / "documents.npy", "w+", np.float32, (documents, DIM))
-    for start in range(0, documents, BLOCK):
-        size = min(BLOCK, documents - start)
-        near = centres[draw.integers(0, len(centres), size)]
-        found[start : start + size] = unit(near + draw.standard_normal((size, DIM), np.float32))
-    picked = np.sort(draw.choice(documents, queries, replace=False))
-    noise = np.float32(0.03) * draw.standard_normal((queries, DIM), np.float32)
-    np.save(folder / "queries.npy", unit(found[picked] + noise))
+K, BLOCK = 500, 16_384
+Search = Callable[[], object]
+Ids = list[list[int]]
+REAL = "real texts"
+HEADS = ["vectors", "contender", "wall s", "CPU s", "peak MB", "foreign CPU", "other ids", "x FAISS", "x s.-transf."]
 
 
-def names(documents: Vectors) -> list[str]:
-    """Return document ids."""
-    return [f"d{row:07}" for row in range(len(documents))]
+def curate(queries: Vectors, documents: Vectors, *, torch: bool) -> Search:
+    """Return our search, by the screen that `curate` takes with torch and without it."""
+    if torch:
+        import torch as _  # noqa: F401 - before the clock starts, as for the others
+    assert torch or "torch" not in sys.modules
+    ids = [f"d{row:07}" for row in range(len(documents))]
+    chosen = screen_for_search("cpu", len(queries) * len(documents)) if torch else FLOAT32
+    return lambda: [rows.tolist() for rows, _ in top_k(queries, documents, ids, K, chosen)]
 
 
-def curate(queries: Vectors, documents: Vectors) -> Callable[[], object]:
-    """Return our search."""
-    ids = names(documents)
-    return lambda: [row for best in top_k(queries, documents, ids, K) for row, _ in best]
-
-
-def product(queries: Vectors, documents: Vectors) -> Callable[[], object]:
-    """Return the product alone, in the blocks of our search."""
+def product(queries: Vectors, documents: Vectors) -> Search:
+    """Return the product alone, in blocks."""
 
     def multiply() -> None:
         for start in range(0, len(documents), BLOCK):
@@ -64,123 +54,146 @@ def product(queries: Vectors, documents: Vectors) -> Callable[[], object]:
     return multiply
 
 
-def faiss(queries: Vectors, documents: Vectors) -> Callable[[], object]:
+def faiss(queries: Vectors, documents: Vectors) -> Search:
     """Return FAISS' exact index, filled."""
     import faiss
 
-    index = faiss.IndexFlatIP(DIM)
+    index = faiss.IndexFlatIP(documents.shape[1])
     index.add(documents)
-    return lambda: index.search(queries, K)
+
+    def search() -> Ids:
+        found: Ids = index.search(queries, K)[1].tolist()
+        return found
+
+    return search
 
 
-def sentence_transformers(queries: Vectors, documents: Vectors) -> Callable[[], object]:
+def sentence_transformers(queries: Vectors, documents: Vectors) -> Search:
     """Return the search of sentence-transformers."""
     import torch
     from sentence_transformers.util import dot_score, semantic_search
 
     left, right = torch.from_numpy(queries), torch.from_numpy(documents)
-    return lambda: semantic_search(left, right, top_k=K, score_function=dot_score)
 
-
-def mteb(queries: Vectors, documents: Vectors) -> Callable[[], object]:
-    """Return mteb's search in chunks of 50,000, with vectors that are there already in the place of an encoder."""
-    import datasets
-    import torch
-    from mteb import get_task
-    from mteb.models.search_wrappers import chunked_full_corpus_search
-
-    rows = datasets.Dataset.from_dict({"id": names(documents), "text": [""] * len(documents)})
-    asked = {row: str(row) for row in range(len(queries))}
-    metadata = get_task("NFCorpus").metadata  # any task of texts
-
-    def search() -> object:
-        chunks = iter(range(0, len(documents), 50_000))
-
-        def encode(*_: object, **__: object) -> Any:  # noqa: ANN401 - an array of torch
-            start = next(chunks)
-            return torch.from_numpy(documents[start : start + 50_000])
-
-        return chunked_full_corpus_search(
-            task_corpus=rows,
-            corpus_chunk_size=50_000,
-            query_idx_to_id=asked,
-            query_embeddings=torch.from_numpy(queries),
-            task_metadata=metadata,
-            hf_subset="default",
-            hf_split="test",
-            top_k=K,
-            encode_kwargs={"show_progress_bar": False},
-            encode_fn=encode,
-            similarity_fn=lambda left, right: left @ right.T,
-        )
+    def search() -> Ids:
+        found = semantic_search(left, right, top_k=K, score_function=dot_score)
+        return [[each["corpus_id"] for each in best] for best in found]
 
     return search
 
 
-CONTENDERS: dict[str, tuple[str, Callable[[Vectors, Vectors], Callable[[], object]]]] = {
-    "numpy": ("numpy's product alone", product),
-    "curate": ("curate", curate),
-    "mapped": ("curate, documents in a memory-mapped file", curate),
-    "faiss": ("FAISS IndexFlatIP", faiss),
-    "mteb": ("mteb's search", mteb),
-    "sentence-transformers": ("sentence_transformers semantic_search", sentence_transformers),
+CONTENDERS: dict[str, Callable[[Vectors, Vectors], Search]] = {
+    "numpy, the product alone": product,
+    "curate, torch loaded": partial(curate, torch=True),
+    "curate, without torch": partial(curate, torch=False),
+    "FAISS IndexFlatIP": faiss,
+    "sentence-transformers semantic_search": sentence_transformers,
 }
+OURS = ("curate, torch loaded", "curate, without torch")
+_, _, _, FAISS, TRANSFORMERS = CONTENDERS
 
 
 def measure(name: str, folder: Path) -> dict[str, float]:
-    """Return wall and processor seconds of one search, and the peak memory of this process beside the documents."""
-    documents = np.load(folder / "documents.npy", mmap_mode="r" if name == "mapped" else None)
-    search = CONTENDERS[name][1](np.load(folder / "queries.npy"), documents)
-    wall, cpu = time.perf_counter(), time.process_time()
-    search()
-    taken = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
-    return {**taken, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6}
+    """Search once, and return seconds, the peak memory of this process, and for how many queries ids are others."""
+    search = CONTENDERS[name](np.load(folder / "queries.npy"), np.load(folder / "documents.npy"))
+    with Watch() as watch:
+        found = search()
+    figures = {**watch.figures, "peak": float(paper.highest())}
+    if found is not None:
+        right = np.load(folder / "exact.npy").tolist()
+        figures["other"] = float(sum(one != other for one, other in zip(found, right, strict=True)))
+    return figures
 
 
-def differences(folder: Path) -> int:
-    """Return for how many of some queries our ids are not those of float64 products of all documents, ties by id."""
-    documents, queries = np.load(folder / "documents.npy", mmap_mode="r"), np.load(folder / "queries.npy")[:CHECKED]
-    rows, wrong = np.arange(len(documents)), 0
-    for query, best in zip(queries, top_k(queries, documents, names(documents), K), strict=True):
-        exact = products(query, documents, rows)
-        wrong += [row for row, _ in best] != np.lexsort((rows, -exact))[:K].tolist()
-    return wrong
+def exact(queries: Vectors, documents: Vectors) -> Iterator[Rows]:
+    """Yield each query's best rows by float64 products of all documents, ties by id.
+
+    A product of matrices in float64 tells which are far from the k-th best; the others get the sum that is published.
+    """
+    k = min(K, len(documents))
+    for start in range(0, len(queries), 32):
+        rough = np.empty((len(queries[start : start + 32]), len(documents)))
+        for low in range(0, len(documents), BLOCK):
+            part = documents[low : low + BLOCK].astype(np.float64)
+            rough[:, low : low + BLOCK] = queries[start : start + 32].astype(np.float64) @ part.T
+        for query, row in zip(queries[start : start + 32], rough, strict=True):
+            near = np.flatnonzero(row >= np.partition(row, -k)[-k] - 1e-9)
+            yield near[np.lexsort((near, -products(query, documents, near)))[:k]]
 
 
-def rounds(folder: Path, repeats: int, only: Sequence[str]) -> dict[str, list[dict[str, float]]]:
-    """Let the contenders take turns, each in a process of its own."""
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in only}
-    for _ in range(repeats):
-        for name in only:
-            command = [sys.executable, "-m", "benchmarks.search", "--measure", name, "--folder", str(folder)]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            found[name].append(json.loads(done.stdout.splitlines()[-1]))
-    return found
+def make(folder: Path, kind: str, given: argparse.Namespace) -> None:
+    """Write documents, queries and the right answer of one set."""
+    if kind == REAL:
+        queries, documents = vectors.real(given.data / "zh_legacy", given.documents, given.queries)
+    else:
+        documents = vectors.SEARCHED[kind](given.documents)
+        queries = vectors.asked(documents, given.queries)
+    np.save(folder / "documents.npy", documents)
+    np.save(folder / "queries.npy", queries)
+    np.save(folder / "exact.npy", np.stack(list(exact(queries, documents))))
 
 
-def main() -> None:
-    """Make the vectors, let all search, print a table in Markdown."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def rounds(kind: str, given: argparse.Namespace) -> dict[str, Result]:
+    """Let the contenders take turns on one set."""
+    with tempfile.TemporaryDirectory() as name:
+        harness.child("search", "--make", kind, "--folder", name, *sizes(given))
+        turns = {each: partial(harness.child, "search", "--measure", each, "--folder", name) for each in CONTENDERS}
+        return harness.interleaved(turns, given.repeats, given.again)
+
+
+def sizes(given: argparse.Namespace) -> list[str]:
+    """Return what a process that makes a set has to know."""
+    return [f"--documents={given.documents}", f"--queries={given.queries}", f"--data={given.data}"]
+
+
+def row(kind: str, name: str, each: Result, found: dict[str, Result]) -> list[str]:
+    """Return one line of the table."""
+    figures = each.figures
+    cells = [f"{figures['wall']:.2f}", f"{figures['cpu']:.2f}", f"{figures['peak']:,.0f}", share(figures["foreign"])]
+    other = f"{figures['other']:.0f}" if "other" in figures else ""
+    return [kind, name, *cells, other, *(shown(ratio(found[base], each)) for base in (FAISS, TRANSFORMERS))]
+
+
+def said(kind: str, found: dict[str, Result]) -> str:
+    """Return the ratios in words, as far as there are any."""
+    times = {name: ratio(found[FAISS], found[name]) for name in OURS}
+    words = [f"{time:.2f} x as fast as FAISS ({name})" for name, time in times.items() if time is not None]
+    return " ".join([f"On {kind} vectors: {', '.join(words)}." if words else "", harness.disturbed(found)]).strip()
+
+
+def main(given: argparse.Namespace) -> None:
+    """Measure every set, and publish one table."""
+    held = given.data is not None
+    found = {kind: rounds(kind, given) for kind in (*vectors.SEARCHED, *([REAL] if held else []))}
+    lines = [row(kind, name, each, results) for kind, results in found.items() for name, each in results.items()]
+    words = [f"- {each}" for kind, results in found.items() if (each := said(kind, results))]
+    words += [] if held else [f"- Left out: {REAL}, for `--data` names no folder."]
+    head = (
+        f"{given.documents:,} documents, {given.queries:,} queries, k = {K}, medians of {given.repeats}; the greatest "
+        "foreign CPU of them; `other ids` of the queries. `x FAISS`: how many times as fast as it."
+    )
+    harness.publish("search", "\n\n".join([head, harness.table(HEADS, lines, 2), "\n".join(words)]), given.write)
+
+
+def arguments() -> argparse.Namespace:
+    """Return what was typed."""
+    options = harness.parser(__doc__)
     options.add_argument("--documents", type=int, default=229_457)
     options.add_argument("--queries", type=int, default=734)
     options.add_argument("--repeats", type=int, default=3)
-    options.add_argument("--only", default=",".join(CONTENDERS))
-    options.add_argument("--folder", type=Path)
+    options.add_argument("--data", type=Path)
+    options.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    options.add_argument("--make", help=argparse.SUPPRESS)
     options.add_argument("--measure", help=argparse.SUPPRESS)
-    given = options.parse_args()
-    if given.measure:
-        print(json.dumps(measure(given.measure, given.folder)))
-        return
-    with tempfile.TemporaryDirectory(dir=given.folder) as name:
-        folder = Path(name)
-        make(folder, given.documents, given.queries)
-        found = rounds(folder, given.repeats, given.only.split(","))
-        print("| contender | wall s | cpu s | peak MB |\n| --- | --: | --: | --: |")
-        for key, each in found.items():
-            figures = " | ".join(f"{median(one[unit_] for one in each):,.2f}" for unit_ in ("wall", "cpu", "peak"))
-            print(f"| {CONTENDERS[key][0]} | {figures} |")
-        print(f"\nother ids than by float64 products: {differences(folder)} of {min(CHECKED, given.queries)} queries")
+    return options.parse_args()
 
 
 if __name__ == "__main__":
-    main()
+    typed = arguments()
+    if typed.make:
+        make(typed.folder, typed.make, typed)
+        print("{}")
+    elif typed.measure:
+        print(json.dumps(measure(typed.measure, typed.folder)))
+    else:
+        main(typed)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from curate.api.masking import AnonymisedTexts, anonymise
     from curate.api.opened import RunView, open  # noqa: A004 - read as `curate.open`
     from curate.api.plans import ConsentNeeded, CostPlan
-    from curate.api.running import plan, run
+    from curate.api.running import bill, plan, run
     from curate.core.config import Json, Section
     from curate.core.errors import ConfigError, CurateError, DataError, Interrupted, RunFailed, UserError
     from curate.core.kind_tables import Columns
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from curate.ledger import Ledger
     from curate.llm.providers.settings import ProviderConfig
     from curate.runs.pipeline import Pipeline
+    from curate.runs.planning.plan import RunPlan
     from curate.runs.run import Run
     from curate.stats.agreement import Agreement, measure
 
@@ -47,7 +48,7 @@ _NAMES = {
     "api.masking": "AnonymisedTexts anonymise",
     "api.opened": "RunView open",
     "api.plans": "ConsentNeeded CostPlan",
-    "api.running": "plan run",
+    "api.running": "bill plan run",
     "core.config": "Json Section",
     "core.errors": "ConfigError CurateError DataError Interrupted RunFailed UserError",
     "core.kind_tables": "Columns",
@@ -59,6 +60,7 @@ _NAMES = {
     "ledger": "Ledger",
     "llm.providers.settings": "ProviderConfig",
     "runs.pipeline": "Pipeline",
+    "runs.planning.plan": "RunPlan",
     "runs.run": "Run",
     "stats.agreement": "Agreement measure",
 }
@@ -105,6 +107,7 @@ __all__ = [
     "Role",
     "Run",
     "RunFailed",
+    "RunPlan",
     "RunView",
     "Section",
     "Span",
@@ -114,6 +117,7 @@ __all__ = [
     "agree",
     "anonymise",
     "audit",
+    "bill",
     "evaluate",
     "load_task",
     "load_tasks",

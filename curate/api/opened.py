@@ -15,7 +15,7 @@ from curate.api.agreeing import AgreementResult, of_run
 from curate.api.plans import CostPlan
 from curate.api.tables import MissingTable, StageTable, located, remedy
 from curate.core.errors import UserError, suggestion
-from curate.runs import opening, status
+from curate.runs import named, opening, status
 from curate.runs.run import Run
 from curate.runs.tables import newest, table_paths
 from curate.stages.context import Context
@@ -104,7 +104,7 @@ class RunView:
     """An audit's counts per query: labels, confirmed, false_positives, false_negatives and more."""
 
     def __post_init__(self) -> None:
-        opening.run_folder(self.folder, "give the folder of a run, such as runs/demo", tell=_silent)
+        named.run_folder(self.folder, "give the folder of a run, such as runs/demo", tell=_silent)
 
     @property
     def name(self) -> str:

@@ -10,6 +10,8 @@ from curate.api.plans import CostPlan, consenting
 from curate.core.errors import UserError
 from curate.core.protocols import PaidProgress, quiet
 from curate.runs import opening
+from curate.runs.planning import plan as planning
+from curate.runs.planning.plan import RunPlan
 from curate.runs.run import Run
 
 Settings = Mapping[str, object]
@@ -70,13 +72,34 @@ def plan(
     """Return what judging would send and cost, per model and in all; nothing is sent, and no run is changed.
 
     The stages before judging are done for it, and not kept: that may take minutes. The arguments are those of `run`. Of
-    a run that stands before judging `RunView.plan` says the same at once.
+    a run that stands before judging `RunView.plan` says the same at once. `bill` has every stage that asks a model.
     """
     work = _opened(pipeline, run, [*assignments(settings), *opening.assigned({"language": language})], progress, tell)
     if "judge" not in work.pipeline.head.stages:
         raise UserError(f"{work.pipeline.head.name}: its stages have no 'judge', so there is nothing to plan")
     with consenting():
         return CostPlan(opening.quoted(work))
+
+
+def bill(
+    pipeline: PathLike,
+    *,
+    run: PathLike | None = None,
+    settings: Settings | None = None,
+    language: str | None = None,
+    progress: PaidProgress | None = None,
+    tell: Tell | None = None,
+) -> RunPlan:
+    """Return what all stages of a pipeline would ask and cost, as `curate run PIPELINE --plan` does.
+
+    Nothing is sent or kept. A stage whose input is there plans itself, all others are forecast from the texts of the
+    source. The arguments are those of `run`.
+    """
+    assign = [*assignments(settings), *opening.assigned({"language": language})]
+    folder, told = None if run is None else Path(run), tell or _silent
+    work = opening.opened_to_plan(os.fspath(pipeline), folder, assign, tell=told)
+    work.progress, work.tell = progress or quiet, told
+    return planning.plan(work)
 
 
 def _opened(

@@ -13,8 +13,9 @@ import polars as pl
 
 from curate.panel.voting import PAIR
 from curate.retrieval.ranking import ndcg
-from curate.stats.bootstrap import Figure, divided, measured, rate
+from curate.stats.bootstrap import Figure, divided, measured
 from curate.stats.rank_correlation import kendall
+from curate.stats.ratios import rate
 from curate.stats.tally import Floats
 
 Rankings = Mapping[str, Mapping[str, Sequence[str]]]

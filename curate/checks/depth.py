@@ -7,7 +7,8 @@ import numpy as np
 import polars as pl
 
 from curate.panel.voting import PAIR
-from curate.stats.bootstrap import Figure, rate
+from curate.stats.bootstrap import Figure
+from curate.stats.ratios import rate
 
 EDGES = (10, 20, 50, 100, 200, 500, 1000)
 """Last positions of the bins; a deeper pool has bins of a thousand."""

@@ -17,7 +17,7 @@ from curate.stages.train_set.stage import compare, counts
 from curate.system.files import write_json, write_table
 
 COMPARED = "leaks.json"
-"""Digests of the tables that were compared, beside the table of leaks."""
+"""Digests of the tables that were compared and how much leaks, beside the table of leaks."""
 NAMED = 20
 """Leaks that are listed, the nearest first; the table has all of them."""
 
@@ -45,7 +45,8 @@ def check(
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         write_table(out, "leaks", found)
-        write_json(out / COMPARED, {"train": splits.digests(train), "test": splits.digests(test)})
+        compared = {"train": splits.digests(train), "test": splits.digests(test)}
+        write_json(out / COMPARED, {**compared, **counts(found)})
     worst = found.filter("removed").sort("similarity", "query_id", descending=[True, False]).head(NAMED)
     return {
         "train_queries": len(one.queries),

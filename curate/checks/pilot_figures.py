@@ -182,5 +182,10 @@ def _warnings(people: PilotAnswers, shown: Mapping[str, Any], silent: Sequence[s
     if shown["queries"] < FEW:
         yield f"under {FEW} queries: these intervals are too narrow"
     chosen, plain = shown["proposal"], shown["default"]
+    if chosen and chosen["low"] is not None and chosen["low"] <= 0:
+        yield (
+            "the interval of the proposal's kappa reaches 0 or less: nothing shows that it agrees with people more "
+            "than by chance; look at the sheets, or have more pairs read, before you take it"
+        )
     if chosen and plain and chosen["calls"] >= plain["calls"] and chosen["rule"] != plain["rule"]:
         yield "the proposal asks no fewer judges than the rule that nobody chose: it saves nothing"

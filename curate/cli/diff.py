@@ -68,7 +68,7 @@ def _some(ids: list[str]) -> str:
 
 def _labels(figures: Figures) -> Iterator[str]:
     if not figures["changed"]:
-        yield "no label differs"
+        yield "no label of a document differs" if figures["kinds"] else "no label differs"
     else:
         yield f"labels that differ: {figures['changed']:,}"
         moves = [
@@ -92,6 +92,10 @@ def _labels(figures: Figures) -> Iterator[str]:
             ]
         )
         yield as_table(figures["gains"]["reasons"])
+    if figures["kinds"]:
+        yield "exported tables of kinds with labels of their own that differ (rows):"
+        heads = {"kind": "kind", "table": "table", "both": "both", **WORDS}
+        yield as_table([{heads[name]: each[name] for name in heads if name in each} for each in figures["kinds"]])
     if figures["other_votes"]:
         yield f"same label, other grades of the judges: {figures['other_votes']:,} pairs (graded labels may differ)"
 

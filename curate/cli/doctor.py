@@ -3,7 +3,9 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from curate.cli.envelope import answer
 from curate.cli.options import AsJson
@@ -14,13 +16,26 @@ if TYPE_CHECKING:
 MARKS = {"good": "ok", "missing": "--", "bad": "!!"}
 
 
-def doctor(as_json: AsJson = False) -> None:
+def doctor(
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="Also look at each machine of the Ray cluster at this address: host:port, or auto."),
+    ] = None,
+    attempt: Annotated[
+        bool, typer.Option("--try", help="Also load the packaged encoders and torch, and try both; takes seconds.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Check Python, extras, encoders, keys, disk, memory, GPU and ledger; exit code 1 if anything prevents a run."""
     from curate.core.errors import CheckFailed
     from curate.runs.doctor import examine
     from curate.stages.context import home, ledger_place
 
-    findings = list(examine(home(), ledger_place(), os.environ))
+    findings = list(examine(home(), ledger_place(), os.environ, attempt))
+    if cluster is not None:
+        from curate.runs.cluster import examine_cluster
+
+        findings += examine_cluster(cluster, home())
     bad = [each.what for each in findings if each.state == "bad"]
     failed = CheckFailed(f"found what prevents a run: {', '.join(bad)}") if bad else None
     answer([asdict(each) for each in findings], _lines(findings), as_json=as_json, failed=failed)

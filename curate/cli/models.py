@@ -10,7 +10,7 @@ from curate.cli import completing
 from curate.cli.envelope import answer, notice
 from curate.cli.group import CommandGroup
 from curate.cli.options import AsJson, File, Folder
-from curate.cli.running import announce_presets, open_run
+from curate.cli.running import announce_presets, load_pipeline
 
 if TYPE_CHECKING:
     from curate.runs.models import ModelTest
@@ -56,7 +56,7 @@ def _pipeline(pipeline: str | None, run: Path | None) -> "Pipeline | None":
     if pipeline is None and run is None and not any(Path("runs").glob("*/pipeline.yaml")):
         announce_presets()
         return None
-    return open_run(pipeline, run, detect=False).pipeline
+    return load_pipeline(pipeline, run)
 
 
 def _table(rows: list[dict[str, str | int | float | bool | None]]) -> list[str]:

@@ -1,5 +1,6 @@
 """`curate ready`: what a benchmark still lacks before it is published."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,10 +41,13 @@ def ready(
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
-    yield as_table([{"point": each["name"], "": each["state"]} for each in found["points"]])
+    yield as_table([{"point": each["name"], "state": each["state"]} for each in found["points"]])
+    alike = defaultdict[tuple[str, str], list[str]](list)
     for each in found["points"]:
         if each["next"]:
-            yield f"{each['name']}: {each['found']}\n  next: {each['next']}"
+            alike[each["found"], each["next"]].append(each["name"])
+    for (said, command), names in alike.items():
+        yield f"{'; '.join(names)}: {said}\n  next: {command}"
     for each in found["edited"]:
         yield f"{found['folder']}/{each}: somebody edited it, so it was left; the new one lies beside it, named .new"
     if found["folder"]:

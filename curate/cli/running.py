@@ -12,6 +12,7 @@ from curate.cli.tables import as_table
 
 if TYPE_CHECKING:
     from curate.core.config import Json
+    from curate.runs.pipeline import Pipeline
     from curate.runs.run import Run
     from curate.stages.context import Consent
 
@@ -94,20 +95,27 @@ def open_run(pipeline: str | None, folder: Path | None, assign: Sequence[str] = 
     return opened(pipeline, folder, assign, detect=detect, tell=_told)
 
 
+def load_pipeline(pipeline: str | None, folder: Path | None) -> "Pipeline":
+    """Return the settings that the common options mean, of a run its own; quicker than opening the run."""
+    from curate.runs.named import loaded
+
+    return loaded(pipeline, folder, tell=_told)[-1]
+
+
 def _told(line: str) -> None:
     typer.echo(line, err=True)
 
 
 def run_folder(folder: Path | None, remedy: str = "give a run with --run") -> Path:
     """Return a run folder, without one the newest, which is said; UserError with the remedy if it is none."""
-    from curate.runs import opening
+    from curate.runs import named
 
-    return opening.run_folder(folder, remedy, tell=_told)
+    return named.run_folder(folder, remedy, tell=_told)
 
 
 def announce_presets() -> None:
     """Say it if the working directory changes the presets."""
-    from curate.runs.opening import told_presets
+    from curate.llm.providers.presets import told_presets
 
     told_presets(_told)
 

@@ -47,7 +47,7 @@ def verify(
     different = sum(len(one.differences) for one in found)
     failed: CheckFailed | None = None
     if different:
-        failed = CheckFailed(f"{folder}: {different:,} differences; export again, or ask who changed the files")
+        failed = CheckFailed(f"{folder}: {_counted(different)}; export again, or ask who changed the files")
     elif unchecked := [part for one in found for part in one.unchecked]:
         failed = Unchecked(f"{folder}: not checked: {'; '.join(unchecked)}")
     answer([asdict(one) for one in found], map(_said, found), as_json=as_json, failed=failed)
@@ -55,9 +55,13 @@ def verify(
 
 def _said(found: "Verified") -> str:
     said = "verified, but for what was not checked" if found.unchecked else "verified"
-    lines = [f"{found.folder}: {f'{len(found.differences)} differences' if found.differences else said}"]
+    lines = [f"{found.folder}: {_counted(len(found.differences)) if found.differences else said}"]
     lines += [f"- {line}" for line in found.differences]
     lines += [f"  not checked: {part}" for part in found.unchecked]
     if found.pairs:
         lines.append(f"  {found.pairs:,} judged pairs looked up in the ledger, {found.labels:,} rows of labels derived")
     return "\n".join(lines)
+
+
+def _counted(differences: int) -> str:
+    return f"{differences:,} difference{'' if differences == 1 else 's'}"

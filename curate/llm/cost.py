@@ -9,8 +9,9 @@ dear side there. An exact count takes about a second per megabyte; bills use the
 
 import datetime as dt
 import math
+from collections.abc import Callable
+from functools import cache
 
-import numpy as np
 from pydantic import Field
 
 from curate.core.config import Section
@@ -31,12 +32,6 @@ _RANGES = (
     (ord(" "), ord(" "), _SPACE),
 )
 """First and last code and their kind; a later range overrides an earlier one."""
-_KINDS = np.full(0x10000, _OTHER, np.uint8)
-for _first, _last, _kind in _RANGES:
-    _KINDS[_first : _last + 1] = _kind
-_WORDS = bytes(code if _KINDS[code] == _LETTER else 32 for code in range(256))
-_NUMBERS = bytes(code if _KINDS[code] == _DIGIT else 32 for code in range(256))
-"""Tables for bytes.translate: all else becomes a space."""
 
 _TOKENS_A_HAN = 1.4
 _TOKENS_A_WIDE_MARK = 1.35
@@ -76,16 +71,28 @@ class Price(Section):
         return not (self.input or self.output or self.cached or self.written)
 
 
+@cache
+def _tables() -> tuple[Callable[[bytes], list[int]], bytes, bytes]:
+    """Return what counts kinds of UTF-16 units, and tables for bytes.translate: all but letters, or digits, go."""
+    import numpy as np  # not with the module: a list of models and their prices does without
+
+    kinds = np.full(0x10000, _OTHER, np.uint8)
+    for first, last, kind in _RANGES:
+        kinds[first : last + 1] = kind
+    words, numbers = (bytes(code if kinds[code] == kept else 32 for code in range(256)) for kept in (_LETTER, _DIGIT))
+    return lambda text: np.bincount(kinds[np.frombuffer(text, "<u2")], minlength=7).tolist(), words, numbers
+
+
 def tokens(text: str) -> int:
     """Return about how many cl100k_base tokens a text has; 0 for the empty text only."""
-    units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), "<u2")
-    number = [int(count) for count in np.bincount(_KINDS[units], minlength=7)]
+    count, words, digits_alone = _tables()
+    number = count(text.encode("utf-16-le", "surrogatepass"))
     plain = text.encode("ascii", "replace")
-    numbers = plain.translate(_NUMBERS).split()
+    numbers = plain.translate(digits_alone).split()
     weighed = (
         _TOKENS_A_HAN * number[_HAN]
         + _TOKENS_A_WIDE_MARK * number[_WIDE_MARK]
-        + _TOKENS_A_WORD * len(plain.translate(_WORDS).split())
+        + _TOKENS_A_WORD * len(plain.translate(words).split())
         + _TOKENS_A_LETTER * number[_LETTER]
         + _TOKENS_A_DIGIT_GROUP * sum((len(digits) + 2) // 3 for digits in numbers)
         + _TOKENS_A_MARK * number[_MARK]

@@ -34,6 +34,7 @@ def done_rows(shown: Shown, words: Words) -> list[DoneRow]:
         _beside(shown, words, "mask", _mask),
         _experts(shown, words),
         _circular(shown, words),
+        _beside(shown, words, "leaks", _leaks),
         _beside(shown, words, "audit", _audit, "audit"),
         _beside(shown, words, "analyze", _difficulty, "difficulty"),
         _reasons(shown, words),
@@ -75,8 +76,7 @@ def _judge(found: Figures, own: Words) -> str:
 def _pool(found: Figures, own: Words) -> str:
     if found["capture"] is None:
         return str(own["no_capture"])
-    missed = found["capture"]["missed"]
-    return str(own["missed"].format(f"{missed['value']:,.0f}", f"{missed['low']:,.0f}", f"{missed['high']:,.0f}"))
+    return str(own["missed"].format(run_figures.counted(found["capture"]["missed"], own["words"])))
 
 
 def _mask(found: Figures, own: Words) -> str:
@@ -99,6 +99,11 @@ def _circular(shown: Shown, words: Words) -> DoneRow:
     warned = [each["judge"] for each in judges if each["warned"]]
     said = own["gain"].format(words["comma"].join(warned)) if warned else own["no_gain"]
     return DoneRow("circular", "current", said, "judges")
+
+
+def _leaks(found: Figures, own: Words) -> str:
+    leaking = found["leaking_queries"], found["leaking_pairs"]
+    return str(own["leaking"].format(*leaking) if any(leaking) else own["no_leak"])
 
 
 def _audit(found: Figures, own: Words) -> str:

@@ -90,6 +90,7 @@ def environment(words: Mapping[str, Any]) -> "Environment":
         "ranged": lambda value, bounds: run_figures.ranged(value, bounds) or undefined,
         "stated": lambda found, name: run_figures.stated(found, name, words),
         "interval": lambda figure: run_figures.between(figure) or undefined,
+        "counted": lambda figure: run_figures.counted(figure, words),
         "hundred": lambda figure: run_figures.hundred(figure) or undefined,
         "mean": lambda value: undefined if value is None else f"{value:,.1f}",
         "named": lambda keys, names: [names[key] for key in keys],

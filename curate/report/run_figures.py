@@ -182,6 +182,12 @@ def between(figure: Mapping[str, Any] | None) -> str | None:
     return ranged(figure["value"], None if figure["low"] is None else (figure["low"], figure["high"]))
 
 
+def counted(figure: Mapping[str, Any], words: Mapping[str, Any]) -> str:
+    """Return an estimated number of things with its interval, in the words of a language."""
+    shown = [f"{figure[name]:,.0f}" for name in ("value", "low", "high") if figure[name] is not None]
+    return str(words["conclusion"]["between"].format(*shown)) if len(shown) > 1 else shown[0]
+
+
 def hundred(figure: Mapping[str, Any] | None) -> str | None:
     """Return a score with its interval, times 100 and with one digit; None where it is not defined."""
     if figure is None or figure["value"] is None:

@@ -120,7 +120,9 @@ def take_back(
             refused.append(str(error))
     refused += _contradictions(found)
     if not keep_good_rows:
-        refused += [f"{file}, {problem}" for file, _, returned in found for problem in returned.problems]
+        bad = [f"{file}, {problem}" for file, _, returned in found for problem in returned.problems]
+        hint = "nothing was imported; mend these rows, or import the others with --keep-good-rows"
+        refused += [*bad, hint] if bad and not refused else bad
     if refused:
         raise DataError("\n".join(refused))
     return [_record(desk, file, person, returned) for file, person, returned in found]

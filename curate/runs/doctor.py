@@ -1,12 +1,14 @@
 """Diagnosis of this machine: what `curate` would use, what is missing, and what to type."""
 
 import os
+import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Literal
 
@@ -38,17 +40,20 @@ class Finding:
     remedy: str = ""
 
 
-def examine(home: Path, ledger: Path | str, environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield what was found, one thing after another; nothing is sent, and no key is shown."""
+def examine(home: Path, ledger: Path | str, environment: Mapping[str, str], attempt: bool = False) -> Iterator[Finding]:
+    """Yield what was found, one thing after another; nothing is sent, and no key is shown.
+
+    `attempt` also has each packaged encoder encode a character, and asks torch for GPUs, which loads both.
+    """
     yield Finding("Python", "good", f"{sys.version.split()[0]} on {sys.platform}")
     yield _package()
     yield from _extras()
-    yield _encoders()
+    yield _tried_encoders() if attempt else _encoders()
     yield from _plugins()
     yield _keys(environment)
     yield _disk(home)
     yield _memory()
-    yield _gpu()
+    yield _gpu_of_torch() if attempt and installed("torch") else _gpu()
     yield _ledger(ledger)
 
 
@@ -58,7 +63,26 @@ def _extras() -> Iterator[Finding]:
             found, remedy = f"without {', '.join(extra.absent)}", f"{extra.command} for {extra.purpose}"
             yield Finding(f"extra {extra.name}", "missing", found, remedy)
         else:
-            yield Finding(f"extra {extra.name}", "good", "installed")
+            yield Finding(f"extra {extra.name}", "good", ", ".join(_versions(extra.name)) or "installed")
+
+
+def _versions(extra: str) -> Iterator[str]:
+    """Yield name and version of what an extra brings, as the packages' own metadata say; nothing is imported."""
+    try:
+        lines = requires(NAME) or ()
+    except PackageNotFoundError:
+        return
+    for line in lines:
+        if re.search(rf"""extra == ['"]{extra}['"]""", line):
+            name = re.split(r"[^\w.-]", line, maxsplit=1)[0]
+            yield f"{name} {_version(name)}"
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # its module is there all the same, by another package or by hand
+        return "of unknown version"
 
 
 def _package() -> Finding:
@@ -70,19 +94,29 @@ def _package() -> Finding:
         )
 
 
+OTHERS = "others are fetched when they are first used"
+
+
 def _encoders() -> Finding:
-    """Try the encoders whose weights come inside packages; others are fetched when a pipeline names them."""
-    others = "others are fetched when they are first used"
+    """Look for the encoders whose weights come inside packages."""
+    extra = extras()["offline"]
+    if extra.absent:
+        return Finding("encoders", "missing", f"without {', '.join(extra.absent)}; {OTHERS}", extra.command)
+    found = f"{' and '.join(OFFLINE)} are there, not tried; {OTHERS}"
+    return Finding("encoders", "good", found, "`curate doctor --try` has each encode a character")
+
+
+def _tried_encoders() -> Finding:
     for name in OFFLINE:
         make = ENCODERS.load(name)
         try:
             make(name, import_module(make.__module__).Config()).encode(["一"], "query")
         except MissingExtra as error:
-            return Finding("encoders", "missing", f"{name} is not there; {others}", str(error))
+            return Finding("encoders", "missing", f"{name} is not there; {OTHERS}", str(error))
         except (ImportError, OSError, RuntimeError, ValueError) as error:
             remedy = f"pip install --force-reinstall '{NAME}[offline]'"
             return Finding("encoders", "bad", f"{name} does not work ({type(error).__name__}: {error})", remedy)
-    return Finding("encoders", "good", f"{' and '.join(OFFLINE)} encode; {others}")
+    return Finding("encoders", "good", f"{' and '.join(OFFLINE)} encode; {OTHERS}")
 
 
 def _plugins() -> Iterator[Finding]:
@@ -133,16 +167,42 @@ def _memory() -> Finding:
     return Finding("memory", "good", found)
 
 
+UNNEEDED = "not needed; large models encode much faster on one"
+
+
 def _gpu() -> Finding:
-    unneeded = "not needed; large models encode much faster on one"
+    """Ask the driver for GPUs, and the metadata of torch whether it can use one."""
+    names = _gpu_names()
+    if not names:
+        return Finding("GPU", "missing", "none that nvidia-smi lists", UNNEEDED)
     if not installed("torch"):
-        return Finding("GPU", "missing", "not looked for, without torch", unneeded)
+        return Finding("GPU", "missing", f"{names}, without torch to use it", extras()["dense"].command)
+    torch = f"torch {_version('torch')}"
+    if torch.endswith("+cpu"):
+        return Finding("GPU", "missing", f"{names}, but {torch} is one for processors", "install torch for CUDA")
+    return Finding("GPU", "good", f"{names}, with {torch}", "`curate doctor --try` asks torch for it")
+
+
+def _gpu_names() -> str:
+    """Return the names of the GPUs that the driver lists; empty for none."""
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        return ""
+    try:
+        listing = [command, "--query-gpu=name", "--format=csv,noheader"]
+        done = subprocess.run(listing, capture_output=True, text=True, timeout=20, check=True)  # noqa: S603
+    except (OSError, subprocess.SubprocessError):  # a driver that does not answer has no GPU to offer
+        return ""
+    return ", ".join(done.stdout.split("\n")).strip(", ")
+
+
+def _gpu_of_torch() -> Finding:
     import torch
 
     if torch.cuda.is_available():
         names = ", ".join(torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count()))
         return Finding("GPU", "good", names)
-    return Finding("GPU", "missing", "none that torch can use", unneeded)
+    return Finding("GPU", "missing", "none that torch can use", UNNEEDED)
 
 
 def _ledger(place: Path | str) -> Finding:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from curate.core.config import Json
 from curate.core.errors import UserError
 from curate.retrieval.retrievers.dense import DenseRetriever
-from curate.retrieval.vectors import encode_part, fill_texts
+from curate.retrieval.vectors import encode_in_parts, encode_part, fill_texts
 from curate.runs.run import Run
 from curate.stages.asking import build
 from curate.stages.configs import PoolConfig as Pool
@@ -22,18 +22,23 @@ def embed(work: Run, encoders: Sequence[str] = (), part: tuple[int, int] = (0, 1
     """Encode what the cache lacks of part (number from 0, of how many) of a run's texts; return a row per encoder.
 
     Texts and encoders are those of the stage that comes next: of `diversify` with the tables of `mask`, until that is
-    up to date, then of `pool` with what was kept. UserError if nothing needs vectors and no encoder is named.
+    up to date, then of `pool` with what was kept. Workers of the pipeline's engine encode, if it has any. UserError if
+    nothing needs vectors and no encoder is named.
     """
     diversified = work.states().get("diversify", ("missing", None))[0] == "done"
     context = work.beside("pool" if diversified else "diversify")
     tables = "diversify" if diversified else "mask"
     queries, corpus = context.read(tables, "queries")["text"].to_list(), TableCorpus(context.folder(tables))
+    engine = build.engine(context) if build.workers(context) else None
     rows: list[dict[str, Json]] = []
     for name in encoders or _needed(work, context, diversified=diversified):
         encoder = build.encoder(context, name)
         with enough_space(encoder.folder):
-            asked = fill_texts(encoder, queries, "query", part)
-            held = encode_part(encoder, corpus, context.progress, part)
+            if engine is None:
+                asked = fill_texts(encoder, queries, "query", part)
+                held = encode_part(encoder, corpus, context.progress, part)
+            else:
+                asked, held = encode_in_parts(engine, encoder, corpus, queries, context.progress, part)
         found: dict[str, Json] = {"queries_encoded": asked, "documents_encoded": held}
         rows.append({"encoder": name, "tables": tables, **found, "folder": str(encoder.folder)})
     return rows

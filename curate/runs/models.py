@@ -4,20 +4,20 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from curate.core.config import Settings
 from curate.core.errors import ConfigError, ProviderError
 from curate.core.messages import Reply, Request, Usage
-from curate.ledger import Ledger, default_path
 from curate.llm.cost import cost
 from curate.llm.providers import beyond, identity, key_variable, provider
 from curate.llm.providers.presets import LanguageModel, presets
-from curate.panel.judges.llm import LlmJudge
-from curate.runs.pipeline import Pipeline
-from curate.stages.asking import build
-from curate.stages.context import Context, home
-from curate.stages.judge.config import Config
+from curate.panel.judges.named import named_model
+
+if TYPE_CHECKING:  # the list does without them, and they take longer than the list
+    from curate.panel.judges.llm import LlmJudge
+    from curate.runs.pipeline import Pipeline
+    from curate.stages.context import Context
 
 QUERY = "What is the capital of France?"
 PASSAGES = ("Paris is the capital of France.", "Tea is grown in the hills of Fujian.")
@@ -54,15 +54,14 @@ class ModelTest:
         return f"{self.name}: the reply is not in the agreed form; try another json_mode, or another model"
 
 
-def listed(pipeline: Pipeline | None = None) -> list[dict[str, str | int | float | bool | None]]:
+def listed(pipeline: "Pipeline | None" = None) -> list[dict[str, str | int | float | bool | None]]:
     """Return one row per language model that can be named, by name: presets, and those of a pipeline.
 
     What is unknown is None; `key` is the variable that a key is read from, None where none is sent, and `set` says
     whether it holds one.
     """
-    context = _context(pipeline)
-    own = context.definitions.get("judges", {})
-    models = {name: build.language_model(context, name) for name in sorted({*own, *presets()})}
+    own = cast("Mapping[str, Settings]", pipeline.head.judges if pipeline else {})
+    models = {name: named_model(own, name) for name in sorted({*own, *presets()})}
     return [
         {"name": name, "source": "pipeline" if name in own else "preset", **_facts(config)}
         for name, config in models.items()
@@ -70,13 +69,16 @@ def listed(pipeline: Pipeline | None = None) -> list[dict[str, str | int | float
     ]
 
 
-def tried(name: str, pipeline: Pipeline | None = None, tell: Callable[[str], None] = lambda _line: None) -> ModelTest:
+def tried(name: str, pipeline: "Pipeline | None" = None, tell: Callable[[str], None] = lambda _line: None) -> ModelTest:
     """Send one tiny prompt to a model, once, write the call into the ledger, and return what came back.
 
     `tell` is called with a line of news, such as that Ctrl-C waits for the answer.
     ConfigError if the key is missing, AccessError if it is wrong, ProviderError on any other failure.
     """
-    from curate.stages.asking.seating import load_rubric  # brings the engine, which the list does without
+    from curate.panel.judges.llm import LlmJudge
+    from curate.stages.asking import build
+    from curate.stages.asking.seating import load_rubric
+    from curate.stages.judge.config import Config
 
     context, section = _context(pipeline), cast("Config", pipeline.sections["judge"] if pipeline else Config())
     judge, config = build.judge(context, name, load_rubric(section, context))
@@ -97,7 +99,8 @@ def tried(name: str, pipeline: Pipeline | None = None, tell: Callable[[str], Non
     )
 
 
-def _exchange(judge: LlmJudge, config: LanguageModel, request: Request, context: Context) -> tuple[Reply, float]:
+def _exchange(judge: "LlmJudge", config: LanguageModel, request: Request, context: "Context") -> tuple[Reply, float]:
+    from curate.ledger import Ledger, default_path
     from curate.llm.online import Account, Job, ReplyResult, RequestLimits, Task, ask
 
     replies: list[Reply] = []
@@ -122,8 +125,10 @@ def _exchange(judge: LlmJudge, config: LanguageModel, request: Request, context:
     return replies[0], seconds
 
 
-def _context(pipeline: Pipeline | None) -> Context:
+def _context(pipeline: "Pipeline | None") -> "Context":
     """Return what is needed of a context outside any run."""
+    from curate.stages.context import Context, home
+
     place = home()
     if pipeline is None:
         return Context(place, place, place)

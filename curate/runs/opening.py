@@ -2,20 +2,16 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from curate.core.config import Json
-from curate.core.errors import ConfigError, CurateError, NotFound, UserError
-from curate.llm.providers.presets import OVERRIDES
-from curate.runs.foreign_files import is_run
-from curate.runs.pipeline import Pipeline, find, in_language
+from curate.core.errors import ConfigError, CurateError, UserError
+from curate.runs.named import Tell, loaded
+from curate.runs.pipeline import in_language
 from curate.runs.run import Run
-from curate.runs.tables import SETTINGS, newest
 from curate.stages.context import Consent
-from curate.system.resources import packaged
 
-Tell = Callable[[str], None]
 AUDIT = "audit"
 """The packaged pipeline of an audit."""
 
@@ -37,22 +33,13 @@ def opened(
     Where a pipeline file names no language it is that of its texts, which is told; unless they are not to be looked at.
     """
     frozen = pipeline is None
-    if pipeline is None:
-        folder = run_folder(folder, "give --pipeline as well", tell=tell)
-        pipeline = str(folder / SETTINGS)
-    path = find(pipeline)
-    if str(path) != pipeline and not packaged(path):
-        tell(f"using {path} of the working directory")
-    told_presets(tell)
-    loaded = Pipeline.load(path, assign)
-    if not loaded.head.stages:
-        raise UserError(f"{path.name}: found a pipeline without stages, which is no run; give it to `curate train`")
+    folder, path, settings = loaded(pipeline, folder, assign, tell=tell)
     if detect:
         said = any(each.partition("=")[0].strip() == "language" for each in assign)
-        loaded, line = in_language(loaded, path.name, said=said, frozen=frozen)
+        settings, line = in_language(settings, path.name, said=said, frozen=frozen)
         if line:
             tell(line)
-    return Run(folder or Path("runs") / loaded.head.name, loaded)
+    return Run(folder or Path("runs") / settings.head.name, settings)
 
 
 def opened_to_plan(pipeline: str, folder: Path | None, assign: Sequence[str], *, tell: Tell) -> Run:
@@ -63,24 +50,6 @@ def opened_to_plan(pipeline: str, folder: Path | None, assign: Sequence[str], *,
         work = opened(pipeline, folder, assign, detect=False, tell=lambda _: None)  # what else is wrong is raised again
         tell(f"language: {work.pipeline.head.language}, for the source cannot be read")
         return work
-
-
-def run_folder(folder: Path | None, remedy: str = "give a run with --run", *, tell: Tell) -> Path:
-    """Return a run folder, without one the newest, which is told; UserError with the remedy if it is none."""
-    if folder is None:
-        folder = newest()
-        tell(f"working in {folder}")
-    if not (folder / SETTINGS).is_file():
-        raise NotFound(f"{folder}: not a run folder, for it has no pipeline.yaml; {remedy}")
-    if not is_run(folder):
-        raise UserError(f"{folder}: not a run folder, for its pipeline.yaml is not one that a run wrote; {remedy}")
-    return folder
-
-
-def told_presets(tell: Tell) -> None:
-    """Tell it if the working directory changes the presets."""
-    if OVERRIDES.is_file():
-        tell(f"using {OVERRIDES} of the working directory")
 
 
 def assigned(given: Mapping[str, object]) -> list[str]:

@@ -56,7 +56,9 @@ class Head(Section):
     assume: AssumedTexts | None = Field(
         default=None, description="what `curate run --plan` counts with where the source cannot be read"
     )
-    engine: dict[str, JsonValue] = Field(default_factory=dict, description="kind: local or ray, and its settings")
+    engine: dict[str, JsonValue] = Field(
+        default_factory=dict, description="kind: local, ray or faiss, and its settings"
+    )
     train: dict[str, JsonValue] = Field(
         default_factory=dict, description="settings of `curate train`, which checks them"
     )

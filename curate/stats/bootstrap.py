@@ -132,8 +132,13 @@ def measured(
 
 
 def from_replicates(value: float, drawn: Floats, clusters: int, level: float = 0.95) -> Figure:
-    """Return a figure with the percentiles of its replicates, those left out in which it is not defined."""
+    """Return a figure with the percentiles of its replicates, those left out in which it is not defined.
+
+    There is no interval where all replicates are the same: queries that are all alike say nothing of other ones.
+    """
     end = None if np.isnan(value) or clusters < 2 else _percentiles(drawn, level, clusters)
+    if end and end.high - end.low < 10**-DIGITS:
+        return Figure(_rounded(value))
     return Figure(_rounded(value), _rounded(end.low), _rounded(end.high)) if end else Figure(_rounded(value))
 
 
@@ -141,11 +146,6 @@ def averages(columns: Sequence[Floats], seed: int) -> list[Figure]:
     """Return the mean of every column, which has a value per query, with its interval as `measured` has it."""
     sums = np.column_stack([np.ones(len(columns[0])), *columns])
     return measured(sums, lambda each: divided(each[..., 1:], each[..., :1]), seed)
-
-
-def rate(sums: Floats, seed: int) -> Figure:
-    """Return the total of the first of two columns over that of the second, with its interval as `measured` has it."""
-    return measured(sums, lambda each: divided(each[..., :1], each[..., 1:]), seed)[0]
 
 
 def divided(above: Floats, below: Floats) -> Floats:

@@ -1,13 +1,14 @@
 """Ratios of sums over pairs (a share, a mean, a slope, a correlation), with intervals that resample queries."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from curate.stats import bootstrap
-from curate.stats.bootstrap import Figure, divided
+from curate.stats.bootstrap import DIGITS, Figure, divided, measured
+from curate.stats.sample_estimates import wilson
 from curate.stats.tally import Floats, Ints, Stacked
 
 _NOTHING = 1e-12
@@ -50,6 +51,16 @@ def ratio(top: npt.ArrayLike, bottom: npt.ArrayLike, clusters: npt.ArrayLike, se
     found = bootstrap.interval(sums, _Sums.ratio, seed=seed)
     low, high = (found.low, found.high) if found else (None, None)
     return Ratio(float(above.sum() / below.sum()), low, high, pairs=len(above), clusters=len(labels))
+
+
+def rate(sums: Floats, seed: int) -> Figure:
+    """Return the total of the first of two columns over that of the second, with its interval as `measured` has it.
+
+    Of none and of all the interval is Wilson's, in which a query counts once, for its pairs may all be alike.
+    """
+    found = measured(sums, lambda each: divided(each[..., :1], each[..., 1:]), seed)[0]
+    bounds = wilson(found.value * len(sums), len(sums)) if found.value in (0, 1) and len(sums) > 1 else None
+    return replace(found, **bounds.bounds(DIGITS)) if bounds else found
 
 
 def numbered(queries: pl.Series) -> Ints:

@@ -44,6 +44,7 @@ lives, append = int(os.environ.get("DIE", "0")), Ledger.append
 Ledger.append = mortal  # type: ignore[method-assign,assignment]
 setattr(client, "PollingPolicy", lambda: FAST)  # noqa: B010 - mypy
 sharing.LEASE_S = float(os.environ.get("LEASE_S", sharing.LEASE_S))
+sharing.PAUSE_S = 0.1
 sharing.AT_ONCE = int(os.environ.get("AT_ONCE", sharing.AT_ONCE))
 step(
     Path(sys.argv[1]),

@@ -12,7 +12,7 @@ import polars as pl
 
 from curate.checks import run_files
 from curate.checks.diff import changes as differing
-from curate.checks.diff import systems
+from curate.checks.diff import own_tables, systems
 from curate.checks.diff.loading import load_both
 from curate.checks.diff.version import LabelVersion
 from curate.core.config import Json
@@ -50,6 +50,7 @@ def diff(before: Path, after: Path, asked: DiffOptions | None = None) -> tuple[d
         "moves": _counted(changed, ["before", "after"]),
         "reasons": _counted(changed, ["reason"]),
         "gains": _gains(table) if graded else None,
+        "kinds": [*own_tables.compared(before, after)],
         "other_votes": differing.other_votes(one, other),
         "effects": systems.effects(one, other, _files(one, other, asked or DiffOptions()), seed),
     }

@@ -210,12 +210,11 @@ def warnings(task: str, found: Mapping[str, Any] | None) -> Iterator[str]:
             f"{task}: {drawn - read:,} of the {drawn:,} pairs drawn for corrected scores are not answered: if that "
             f"depends on relevance, the intervals do not hold, and a score may be off by {_most(models)} points"
         )
-    for each in models:
-        if each["outside"]:
-            yield (
-                f"{task}: {each['model']} has no corrected score: {100 * each['outside']:.1f} % of its first ten "
-                "documents were not in what was sampled; draw anew with `curate review export --for-scores`"
-            )
+    if beyond := [f"{each['model']} ({100 * each['outside']:.1f} %)" for each in models if each["outside"]]:
+        yield (
+            f"{task}: no corrected score of {', '.join(beyond)}: that share of the first ten documents was not in what "
+            "was sampled; draw anew with `curate review export --for-scores`"
+        )
 
 
 def _most(models: Sequence[Mapping[str, Any]]) -> str:

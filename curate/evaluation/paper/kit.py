@@ -72,9 +72,11 @@ def write(known: PaperEvidence, out: Path, language: str) -> dict[str, Any]:
     for table in tables:
         write_text(out / "csv" / f"{table.name}.csv", table.csv())
         write_text(out / "tables" / f"{table.name}.tex", fragment(table, language))
-    figures, undone = _figures(known, out / "figures", said)
-    absent = [*_absent(known, made, said), *undone]
-    sentences = [said["next"].format(why=each.found, command=each.next) if each.next else each.found for each in absent]
+    figures, undrawn = _figures(known, out / "figures", said)
+    sentences = [
+        said["next"].format(why=each.found, command=each.next) if each.next else each.found
+        for each in _absent(known, made, undrawn, said)
+    ]
     text = document([each.name for each in tables], figures, language, (said["absent"], sentences))
     write_text(out / DOCUMENT, text)
     found: dict[str, Any] = {
@@ -83,13 +85,18 @@ def write(known: PaperEvidence, out: Path, language: str) -> dict[str, Any]:
         "document": str(out / DOCUMENT),
         "tables": [{"name": each.name, "caption": each.caption, "rows": len(each.rows)} for each in tables],
         "figures": [{"name": name, "caption": caption} for name, caption in figures],
-        "not_done": [asdict(each) for each in absent],
+        "not_done": [asdict(each) for each in _absent(known, made, undrawn, words("en"))],
     }
     return {**found, "files": files(found)}
 
 
-def _absent(known: PaperEvidence, made: Mapping[str, PaperTable | None], said: dict[str, Any]) -> list[Absent]:
-    """Return the tables that a run lacks; what a lacking table is the ground of is not named."""
+def _absent(
+    known: PaperEvidence, made: Mapping[str, PaperTable | None], undrawn: Mapping[str, str], said: dict[str, Any]
+) -> list[Absent]:
+    """Return the tables and figures that a run lacks; what a lacking table is the ground of is not named.
+
+    The document says so in its own language, the terminal in English.
+    """
     grounds = {"judges": "agreement"} | dict.fromkeys(
         ("differences", "difficulty", "averages", "legacy", "speed"), "scores"
     )
@@ -97,6 +104,7 @@ def _absent(known: PaperEvidence, made: Mapping[str, PaperTable | None], said: d
     missing = {name: said["missing"][name] for name in names if grounds.get(name) not in names}
     if known.outdated:
         missing["old_scores"] = said["missing"]["old_scores"].format(tasks=said["listed"].join(known.outdated))
+    missing |= {name: said["missing"].get(name, "{why}").format(why=why) for name, why in undrawn.items()}
     folder = shlex.quote(str(known.context.run))
     commands = {name: command.replace("RUN", folder) for name, command in NEXT.items()}
     return [Absent(name, why, commands.get(name)) for name, why in missing.items()]
@@ -123,14 +131,14 @@ def _tables(known: PaperEvidence, said: dict[str, Any]) -> dict[str, PaperTable 
     }
 
 
-def _figures(known: PaperEvidence, folder: Path, said: dict[str, Any]) -> tuple[list[tuple[str, str]], list[Absent]]:
+def _figures(known: PaperEvidence, folder: Path, said: dict[str, Any]) -> tuple[list[tuple[str, str]], dict[str, str]]:
     """Draw the figures; return name and caption of each, and what could not be drawn and why."""
     if not known.scored:
-        return [], []
+        return [], {}
     try:
         drawing = PaperFigures(folder, known.scored, said)
     except MissingExtra as error:  # tables are worth having without figures
-        return [], [Absent("matplotlib", str(error), None)]
+        return [], {"matplotlib": str(error)}
     described = {
         "difficulty": (drawing.difficulty(), comparison_tables.counted),
         "quality-speed": (drawing.quality_speed(), score_tables.timed_on),
@@ -142,7 +150,7 @@ def _figures(known: PaperEvidence, folder: Path, said: dict[str, Any]) -> tuple[
         if tasks
     ]
     signs = " ".join(drawing.fonts.absent[:10])
-    return made, [Absent("font", said["missing"]["font"].format(signs=signs), None)] if signs else []
+    return made, {"font": signs} if signs else {}
 
 
 def _caption(sentence: str, about: Sequence[str], tasks: Sequence[Figures], said: dict[str, Any]) -> str:

@@ -10,7 +10,6 @@ from curate.review import relevance_desks
 from curate.stages.facts import card_facts, circularity
 from curate.stages.facts.circularity import PLACE
 from curate.stages.train_set.splits import digests
-from curate.system.files import read_table
 
 
 def licence(known: ReadyEvidence) -> ReadyPoint:
@@ -80,16 +79,14 @@ def kin(known: ReadyEvidence) -> ReadyPoint:
 
 def leaks(known: ReadyEvidence) -> ReadyPoint:
     """Return whether a training set was compared with this test set, as it is now, and does not know it."""
-    folder = known.run.folder / "checks" / "leaks"
-    if not (folder / "leaks.parquet").is_file():
+    compared = known.written("checks", "leaks", COMPARED)
+    if compared is None:
         said = "no training set was compared with this one"
         return ReadyPoint("leaks", "not measured", said, known.command("leaks"))
-    compared = known.written("checks", "leaks", COMPARED) or {}
-    if compared.get("test") != digests(known.run.folder):
+    if compared.get("test") != digests(known.run.folder) or "leaking_queries" not in compared:
         said = "queries, documents or labels are other ones than when a training set was compared with them"
         return ReadyPoint("leaks", "not measured", said, known.command("leaks"))
-    found = read_table(folder, "leaks").height
-    if found:
+    if found := compared["leaking_queries"] + compared["leaking_pairs"]:
         return ReadyPoint("leaks", "not ok", f"{found:,} leaks into a training set", known.command("train_set"))
     return ReadyPoint("leaks", "ok", "no leak was found")
 

@@ -54,11 +54,15 @@ def mteb(folder: Path) -> ExportContents:
         _add(tables, three, "queries", "graded queries")
         if (corpus := _only(three, "corpus").name) != _only(one, "corpus").name:  # the names tell the content
             raise DataError(f"graded/{corpus}: it is another corpus than that of retrieval")
-    own = {kind.name: written for kind in kinds() if not kind.judged and (written := _own(folder / kind.name))}
     _add(tables, one, "queries", RETRIEVAL_QUERIES)
     asked = [table for labels, table in tables.values() if labels in (RETRIEVAL_QUERIES, "reranking queries")]
     queries = pl.concat(asked[::-1]).unique("query_id", keep="first", maintain_order=True)
-    return ExportContents(queries, lambda: _batches(_only(one, "corpus")), tables, own, reranks=True)
+    return ExportContents(queries, lambda: _batches(_only(one, "corpus")), tables, own_kinds(folder), reranks=True)
+
+
+def own_kinds(folder: Path) -> dict[str, dict[str, pl.DataFrame]]:
+    """Return kind -> its tables, of the kinds whose labels are not the verdicts on documents."""
+    return {kind.name: written for kind in kinds() if not kind.judged and (written := _own(folder / kind.name))}
 
 
 def _own(folder: Path) -> dict[str, pl.DataFrame]:

@@ -6,8 +6,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal
 
+from curate.core.config import digest
 from curate.core.errors import ConfigError, DataError
-from curate.formats.readers import Problem, Row, Table, csv_rows, delimiter, packed, text, trec
+from curate.formats.readers import Problem, Row, Table, csv_rows, delimiter, packed, text, trec, written_marks
 from curate.formats.readers.columnar import Columnar
 from curate.formats.readers.csv_rows import Dialect
 from curate.formats.readers.encoding import Encoding, detect
@@ -107,6 +108,10 @@ class File:
     def _columnar(self) -> Columnar | None:
         return Columnar(self.path, self.format) if self.format in ("parquet", "arrow") else None
 
+    @property
+    def _export(self) -> Path | None:
+        return written_marks.beside(self.path) if self.table == "queries" else None
+
     def size(self) -> int:
         """Return the bytes of a text file, or the rows of a Parquet, Arrow or Excel file."""
         if self.format == "xlsx":
@@ -132,6 +137,8 @@ class File:
     def rows(self, wanted: Collection[str] = ()) -> Iterator[Row | Problem]:
         """Yield the rows in order; of a Parquet or Arrow file only the `wanted` columns, all if none is named."""
         found = self._columnar.rows(wanted) if self._columnar else self._rows()
+        if self._export:
+            found = written_marks.marked(found, self._export)
         if not self.part:
             return found
         return (replace(row, part=self.part) if isinstance(row, Row) else row for row in found)
@@ -154,7 +161,8 @@ class File:
         """Return the SHA-256 of the content; DataError if the file cannot be read."""
         try:
             state = self.path.stat()
-            return _digest(self.path, state.st_size, state.st_mtime_ns)
+            found = _digest(self.path, state.st_size, state.st_mtime_ns)
+            return digest([found, sha256(self._export / written_marks.FILE)]) if self._export else found
         except OSError as error:
             raise DataError(f"{self.path}: cannot be read ({error.strerror}); check the path and its rights") from error
 

@@ -1,14 +1,16 @@
 """Providers by name: what moves text to a model and back, and knows nothing of relevance."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from curate.core.config import Json
 from curate.core.messages import Reply
-from curate.core.protocols import Provider
 from curate.core.registry import Registry
 from curate.llm.providers.settings import ProviderConfig, opened
 from curate.system import egress
+
+if TYPE_CHECKING:  # brings polars, which a list of models does without
+    from curate.core.protocols import Provider
 
 Reader = Callable[[str], Reply | None]
 """Reads a reply in a vendor's text; None if there is none in it."""
@@ -17,7 +19,7 @@ Reader = Callable[[str], Reply | None]
 class Maker(Protocol):
     """What is registered: a class of providers, which knows its identity before it is opened."""
 
-    def __call__(self, config: ProviderConfig, /) -> Provider:
+    def __call__(self, config: ProviderConfig, /) -> "Provider":
         """Return a provider; ConfigError if its key is missing."""
         ...
 
@@ -36,7 +38,7 @@ PROVIDERS: Registry[Maker] = Registry(
 """`openai` speaks chat completions to any compatible address, `anthropic` speaks messages."""
 
 
-def provider(config: ProviderConfig) -> Provider:
+def provider(config: ProviderConfig) -> "Provider":
     """Return the provider that `config.kind` names; nothing is sent, but its key must be there."""
     return PROVIDERS.load(config.kind)(opened(config))
 

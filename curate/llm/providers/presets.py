@@ -1,6 +1,6 @@
 """Language models by name: a packaged table, which ./models.yaml of the working directory changes and extends."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Self, cast
@@ -77,6 +77,12 @@ def presets() -> Mapping[str, Settings]:
         if kind not in PROVIDERS.names():
             raise ConfigError(f"{place}.kind: unknown provider {kind!r}; {suggestion(kind, PROVIDERS.names())}")
     return known
+
+
+def told_presets(tell: Callable[[str], object]) -> None:
+    """Tell it if the working directory changes the presets."""
+    if OVERRIDES.is_file():
+        tell(f"using {OVERRIDES} of the working directory")
 
 
 def own_names() -> list[str]:

@@ -1,11 +1,14 @@
 """Judges by name: what rates passages, offline or by asking a model."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from curate.core.protocols import Judge
 from curate.core.registry import Registry
 
-JUDGES: Registry[Callable[..., Judge]] = Registry(
+if TYPE_CHECKING:  # brings polars, which names of judges do without
+    from curate.core.protocols import Judge
+
+JUDGES: "Registry[Callable[..., Judge]]" = Registry(
     "judge",
     {
         "lexical": "curate.panel.judges.heuristic:Lexical",

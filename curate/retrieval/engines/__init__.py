@@ -6,5 +6,10 @@ from curate.core.protocols import Engine
 from curate.core.registry import Registry
 
 ENGINES: Registry[Callable[..., Engine]] = Registry(
-    "engine", {"local": "curate.retrieval.engines.local:Local", "ray": "curate.retrieval.engines.ray:Ray"}
+    "engine",
+    {
+        "faiss": "curate.retrieval.engines.faiss:Faiss",
+        "local": "curate.retrieval.engines.local:Local",
+        "ray": "curate.retrieval.engines.ray:Ray",
+    },
 )

@@ -31,6 +31,10 @@ class Local:
     def __init__(self, config: Config) -> None:
         self.config, self.shards = config, config.shards
 
+    def workers(self) -> "Local | None":
+        """Return this engine; None if it has no process but this one."""
+        return self if self.config.processes > 1 else None
+
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
         """Yield the function's result for every task, in order; its errors as they are.
 

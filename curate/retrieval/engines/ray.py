@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from pydantic import Field
 
@@ -39,52 +40,70 @@ class Ray:
     def __init__(self, config: Config) -> None:
         self.config, self.shards = config, config.shards
 
+    def workers(self) -> "Ray":
+        """Return this engine, without GPUs."""
+        return Ray(self.config.model_copy(update={"gpus": 0.0}))
+
     def map(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[Result]:
         """Yield the function's result for every task, in order; its errors as they are.
 
         RunFailed if workers keep dying, MissingExtra without Ray, ConfigError if no cluster answers at the address.
         """
-        ray = self._cluster()
+        ray = connected(self.config.address)
         gpus = self.config.gpus
         if gpus is None:
             gpus = float(ray.cluster_resources().get("GPU", 0) > 0)
         call = ray.remote(num_cpus=self.config.cpus, num_gpus=gpus, max_retries=TRIES - 1)(_call)
         waiting = [call.remote(str(Path.cwd()), function, task) for task in tasks]
-        while waiting:
-            try:
-                yield ray.get(waiting.pop(0))
-            except ray.exceptions.RayTaskError as error:
-                raise error.cause from error
-            except ray.exceptions.RaySystemError as error:
-                raise RunFailed(f"engine: Ray failed ({type(error).__name__})") from error
-            except ray.exceptions.WorkerCrashedError as error:
-                raise RunFailed(
-                    f"engine: workers died {TRIES} times; if memory is short, set more engine.shards or engine.cpus"
-                ) from error
+        try:
+            while waiting:
+                yield _got(ray, waiting[0])
+                del waiting[0]
+        finally:
+            for left in waiting:  # after an error or Ctrl-C: the cluster may be one that others use, too
+                ray.cancel(left, force=True)
 
-    def _cluster(self) -> ModuleType:
-        """Return Ray, connected.
 
-        It sends no usage statistics and opens no page; a cluster that is started here listens on loopback only. When a
-        cluster starts, Ray 2.60 all the same asks a cloud's metadata address (169.254.169.254) which cloud it is in.
-        """
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        if self.config.address is None:
-            os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # elsewhere too this means: an address of loopback
-        with needed("the engine ray"):
-            import ray
-        cluster: ModuleType = ray
-        if not ray.is_initialized():
-            try:
-                _knock(self.config.address)
-                where = {"address": self.config.address} if self.config.address else _ALONE
-                ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
-            except OSError as error:
-                raise ConfigError(
-                    f"engine.address: no Ray cluster answers at {self.config.address!r} ({error}); start one with "
-                    "`ray start --head`, or leave the address out"
-                ) from error
-        return cluster
+def _got(ray: ModuleType, reference: Any) -> Any:  # noqa: ANN401 - what the function returned
+    """Return a result; an error of the function as it was raised, one of Ray as RunFailed."""
+    lost = (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError, ray.exceptions.NodeDiedError)
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from error
+    except lost as error:
+        raise RunFailed(
+            f"engine: workers died {TRIES} times; if memory is short, set more engine.shards or engine.cpus"
+        ) from error
+    except ray.exceptions.RayError as error:
+        raise RunFailed(f"engine: Ray failed ({type(error).__name__})") from error
+
+
+def connected(address: str | None) -> ModuleType:
+    """Return Ray, connected to the cluster at an address, or to one of this process's own.
+
+    It sends no usage statistics and opens no page; a cluster that is started here listens on loopback only. When a
+    cluster starts, Ray 2.60 all the same asks a cloud's metadata address (169.254.169.254) which cloud it is in.
+    """
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    if address is None or address.startswith(("127.", "localhost")):
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # elsewhere too this means: an address of loopback
+    with needed("the engine ray"):
+        import ray
+    cluster: ModuleType = ray
+    if not ray.is_initialized():
+        try:
+            _knock(address)
+            where = {"address": address} if address else _ALONE
+            ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
+        except (OSError, RuntimeError, ray.exceptions.RayError) as error:  # nobody, another version, no token
+            why = str(error).partition("\n")[0].rstrip(".")
+            raise ConfigError(
+                f"engine.address: no Ray cluster answers at {address!r} ({why}); start one with `ray start --head`, "
+                "leave the address out, or give the token of one that asks for it: RAY_AUTH_MODE=token and "
+                "~/.ray/auth_token, as there"
+            ) from error
+    return cluster
 
 
 def _knock(address: str | None) -> None:
@@ -99,5 +118,11 @@ _ALONE = {"address": "local", "include_dashboard": False}
 
 
 def _call(folder: str, function: Callable[[Task], Result], task: Task) -> Result:
-    os.chdir(folder)  # run folders and caches may be named relative to it
+    try:
+        os.chdir(folder)  # run folders and caches may be named relative to it
+    except OSError as error:
+        raise RunFailed(
+            f"engine: {socket.gethostname()} does not see the folder {folder} ({error.strerror}); all machines of a "
+            "cluster need the same files under the same paths: `curate doctor --cluster ADDRESS` looks for them"
+        ) from error
     return function(task)

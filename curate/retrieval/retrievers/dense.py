@@ -1,7 +1,7 @@
-"""Dense retrieval: exact inner product between an encoder's vectors."""
+"""Dense retrieval: inner product between an encoder's vectors, of all documents or of those that an index finds."""
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -10,10 +10,12 @@ from curate.core.config import Json, Section
 from curate.core.progress import StepLabel, furthest
 from curate.core.protocols import Corpus, Hits, Kit, Progress
 from curate.core.records import Hit, Query
+from curate.retrieval.approximate_search import search as approximate
+from curate.retrieval.approximate_search.search import ApproximateEngine
 from curate.retrieval.retrievers import sharded_search
-from curate.retrieval.similarity.devices import screen_on
-from curate.retrieval.similarity.exact_search import top_k
-from curate.retrieval.vectors import CachedEncoder, of_corpus
+from curate.retrieval.similarity.devices import screen_for_search
+from curate.retrieval.similarity.exact_search import Best, top_k
+from curate.retrieval.vectors import CachedEncoder, identified, of_corpus
 from curate.system.egress import Egress
 
 BLOCK = 100
@@ -34,17 +36,30 @@ class DenseRetriever:
     def __init__(self, name: str, config: Config, kit: Kit) -> None:
         self.name = name
         self.encoder, self._engine = kit.encoder(config.encoder), kit.engine
-        self._device = kit.device
-        self.identity: Json = {"kind": "dense", "encoder": self.encoder.name, "revision": self.encoder.revision}
+        self._device, self._cache = kit.device, kit.cache
+        self.identity: Json = {
+            "kind": "dense",
+            "encoder": self.encoder.name,
+            "revision": self.encoder.revision,
+            **({"engine": self._engine.identity} if isinstance(self._engine, ApproximateEngine) else {}),
+        }
+        self.facts: Mapping[str, Json] = {}
+        self.notes: Sequence[str] = ()
 
     def search(
         self, corpus: Corpus, queries: Sequence[Query], depth: int, progress: Progress
     ) -> Iterator[Hits | list[Hit]]:
-        """Yield each query's `depth` nearest documents; scores are cosines, ties by document id."""
+        """Yield each query's `depth` nearest documents; scores are cosines, ties by document id.
+
+        Of an approximate engine `facts` and `notes` say afterwards how it was searched, and its recall.
+        """
         if not queries:
             return
         texts = [query.text for query in queries]
         looked = furthest(progress, StepLabel(f"searching, {self.name}", "queries"), len(queries))
+        if isinstance(self._engine, ApproximateEngine):
+            yield from self._approximate(self._engine, corpus, texts, depth, progress, looked)
+            return
         if self._engine is not None and isinstance(self.encoder, CachedEncoder):
             found = sharded_search.search(self._engine, self.encoder, corpus, texts, depth, self._device, progress)
             for number, best in enumerate(found, start=1):
@@ -54,17 +69,31 @@ class DenseRetriever:
         ids, documents = of_corpus(self.encoder, corpus, progress)
         asked = self.encoder.encode(texts, "query")
         looked(0)
-        rows = top_k(asked, documents, ids, depth, screen_on(self._device), looked)
+        screen = screen_for_search(self._device, len(asked) * len(documents))
+        rows = top_k(asked, documents, ids, depth, screen, looked)
         yield from in_columns(rows, ids, looked)
 
+    def _approximate(
+        self,
+        engine: ApproximateEngine,
+        corpus: Corpus,
+        texts: Sequence[str],
+        depth: int,
+        progress: Progress,
+        looked: Callable[[int], None],
+    ) -> Iterator[Hits]:
+        ids, documents, key = identified(self.encoder, corpus, progress)
+        queries, place = self.encoder.encode(texts, "query"), f"retrievers.{self.name}"
+        asked = approximate.Asked(place, queries, documents, ids, depth, self._device)
+        self.facts, self.notes = asked.facts, asked.notes
+        yield from in_columns(approximate.search(asked, engine, self._cache, key, progress, looked), ids, looked)
 
-def in_columns(
-    found: Iterator[list[tuple[int, float]]], ids: Sequence[str], done: Callable[[int], None]
-) -> Iterator[Hits]:
+
+def in_columns(found: Iterator[Best], ids: Sequence[str], done: Callable[[int], None]) -> Iterator[Hits]:
     """Yield what `top_k` finds of some queries at once; `done` is told of how many so far."""
     number = 0
-    while lists := list(islice(found, BLOCK)):
-        flat = np.fromiter(chain.from_iterable(lists), dtype=[("row", "i8"), ("score", "f8")])
-        yield Hits(ids, flat["row"], np.ascontiguousarray(flat["score"]), np.array([len(each) for each in lists]))
-        number += len(lists)
+    while block := list(islice(found, BLOCK)):
+        rows, scores = (np.concatenate(each) for each in zip(*block, strict=True))
+        yield Hits(ids, rows, scores, np.array([len(each) for each, _ in block]))
+        number += len(block)
         done(number)

@@ -8,14 +8,12 @@ import numpy as np
 from curate.core.progress import StepLabel, counting
 from curate.core.protocols import Corpus, Encoder, Engine, Progress, Vectors, quiet
 from curate.retrieval.similarity.approximate import Rows, Scores
-from curate.retrieval.similarity.devices import screen_on
+from curate.retrieval.similarity.devices import screen_for_search
 from curate.retrieval.similarity.exact_search import places, top_k
-from curate.retrieval.vectors import CachedEncoder, encode_part, fill_texts, of_corpus, span
+from curate.retrieval.vectors import CachedEncoder, encode_in_parts, of_corpus, span
 
-Best = tuple[Rows, Scores]
+BestOfAll = tuple[Rows, Scores]
 """For each query, places of its best documents and their products, best first; shape (queries, documents)."""
-
-
 Part = tuple[int, int]
 """Its number, from 0, and how many parts there are."""
 
@@ -31,13 +29,11 @@ def search(
 ) -> Iterator[list[tuple[str, float]]]:
     """Yield each query's `depth` best documents and their products, best first, ties by document id."""
     parts = [(number, engine.shards) for number in range(engine.shards)]
-    encoding = engine.map(partial(_encoded, encoder, corpus, queries), parts)
-    for _ in counting(encoding, progress, StepLabel(f"encoding in parts, {encoder.name}", "parts"), len(parts)):
-        pass
+    encode_in_parts(engine, encoder, corpus, queries, progress)
     asked = encoder.encode(queries, "query")
     ids = [doc.doc_id for batch in corpus.batches() for doc in batch]
     order = places(ids)
-    best: Best = np.empty((len(queries), 0), np.int64), np.empty((len(queries), 0))
+    best: BestOfAll = np.empty((len(queries), 0), np.int64), np.empty((len(queries), 0))
     filled = [part for part in parts if ids[span(len(ids), *part)]]
     search_part = partial(_searched, encoder, corpus, asked, depth, device)
     searching = engine.map(search_part, filled)
@@ -47,20 +43,15 @@ def search(
         yield [(ids[row], score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True)]
 
 
-def _encoded(encoder: CachedEncoder, corpus: Corpus, queries: Sequence[str], part: Part) -> int:
-    """Encode what the cache lacks of a part of queries and documents; return how many texts that were."""
-    return fill_texts(encoder, queries, "query", part) + encode_part(encoder, corpus, quiet, part)
-
-
-def _searched(encoder: Encoder, corpus: Corpus, queries: Vectors, depth: int, device: str, part: Part) -> Best:
+def _searched(encoder: Encoder, corpus: Corpus, queries: Vectors, depth: int, device: str, part: Part) -> BestOfAll:
     """Return the best documents of a part of the corpus, as places in the whole corpus."""
     ids, documents = of_corpus(encoder, corpus, quiet, part)
-    hits = np.array(list(top_k(queries, documents, ids, depth, screen_on(device))), dtype=np.float64)
-    rows, scores = np.moveaxis(hits.reshape(len(queries), min(depth, len(ids)), 2), -1, 0)
-    return rows.astype(np.int64) + span(len(corpus), *part).start, scores
+    screen = screen_for_search(device, len(queries) * len(documents))
+    rows, scores = (np.stack(each) for each in zip(*top_k(queries, documents, ids, depth, screen), strict=True))
+    return rows + span(len(corpus), *part).start, scores
 
 
-def merged(left: Best, right: Best, order: Rows, depth: int) -> Best:
+def merged(left: BestOfAll, right: BestOfAll, order: Rows, depth: int) -> BestOfAll:
     """Return the best of two parts' best, by product and then by `order`, a document's place among all ids."""
     rows, scores = (np.concatenate(each, axis=1) for each in zip(left, right, strict=True))
     first = np.lexsort((order[rows], -scores), axis=-1)[:, :depth]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +13,30 @@ from curate.core.protocols import Vectors
 Rows = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
 GIB = 2**30
+TILE = 16
+"""Rows of products that are compared with their floors at once: few enough to stay in the processor's cache."""
+
+
+@dataclass(frozen=True)
+class Error:
+    """How far a screen's product can be from the exact one: `absolute`, and a share `relative` of its own size."""
+
+    absolute: float
+    relative: float = 0.0
+
+    def of(self, products: Scores) -> Scores:
+        """Return how far each product can be from the exact one; of a larger product neither bound is lower."""
+        return self.absolute + self.relative * np.abs(products)
+
+    def finer(self, share: float) -> "Error":
+        """Return the error of a precision in which every step is wrong by this share of what it was."""
+        return Error(self.absolute * share, self.relative * share)
+
+    def least(self, floors: Scores | float) -> Scores:
+        """Return the least product whose exact one may reach each floor: the inverse of product + `of`(product)."""
+        reach = floors - self.absolute
+        least: Scores = reach / (1 + np.copysign(self.relative, reach))
+        return least
 
 
 class Screen(Protocol):
@@ -40,7 +65,7 @@ class Screen(Protocol):
         """Return rows, columns and products of all that is not below one floor, row by row."""
         ...
 
-    def error(self, left: Any, right: Any) -> float:  # noqa: ANN401
+    def error(self, left: Any, right: Any) -> Error:  # noqa: ANN401
         """Return how far a product of two rows of these blocks can be from the exact one."""
         ...
 
@@ -69,14 +94,12 @@ class Float32:
 
     def kth(self, scores: Vectors, k: int) -> Scores:
         """Return the k-th highest product of each row."""
-        place = scores.shape[1] - k
-        return np.array([np.partition(row, place)[place] for row in scores], dtype=np.float64)
+        return kth_highest(scores, k).astype(np.float64)
 
     def at_least(self, scores: Vectors, floors: Scores) -> Iterator[tuple[Rows, Scores]]:
-        """Yield row by row, which stays in the processor's cache."""
-        for row, floor in zip(scores, rounded_down(floors), strict=True):
-            columns = np.flatnonzero(row >= floor)
-            yield columns, row[columns].astype(np.float64)
+        """Yield row by row."""
+        for columns, values in not_below(scores, rounded_down(floors)):
+            yield columns, values.astype(np.float64)
 
     def above(self, scores: Vectors, floor: float) -> tuple[Rows, Rows, Scores]:
         """Return them from one look at the whole matrix."""
@@ -84,9 +107,9 @@ class Float32:
         rows, columns = np.divmod(at, scores.shape[1])
         return rows, columns, scores.ravel()[at].astype(np.float64)
 
-    def error(self, left: Rows32, right: Rows32) -> float:
+    def error(self, left: Rows32, right: Rows32) -> Error:
         """Return the bound of single precision."""
-        return single(left.rows.shape[1], left.longest, right.longest)
+        return Error(single(left.rows.shape[1], left.longest, right.longest))
 
 
 def single(dim: int, left: float, right: float) -> float:
@@ -101,6 +124,24 @@ def single(dim: int, left: float, right: float) -> float:
 def rounded_down(floors: Scores) -> Vectors:
     """Return float32 numbers that are not above these."""
     return np.nextafter(floors.astype(np.float32), np.float32(-np.inf))
+
+
+def kth_highest(matrix: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
+    """Return the k-th highest number of each row, one row at a time, which stays in the processor's cache."""
+    place = matrix.shape[1] - k
+    return np.array([np.partition(row, place)[place] for row in matrix], dtype=matrix.dtype)
+
+
+def not_below(matrix: npt.NDArray[Any], floors: npt.NDArray[Any]) -> Iterator[tuple[Rows, npt.NDArray[Any]]]:
+    """Yield for each row the columns whose number is not below the row's floor, in order, and these numbers."""
+    width = matrix.shape[1]
+    for start in range(0, len(matrix), TILE):
+        tile = matrix[start : start + TILE]
+        at = np.flatnonzero(tile >= floors[start : start + TILE, None])
+        values, columns = tile.ravel()[at], at % width
+        edges = np.searchsorted(at, np.arange(len(tile) + 1) * width).tolist()
+        for low, high in pairwise(edges):
+            yield columns[low:high], values[low:high]
 
 
 FLOAT32 = Float32()

@@ -1,14 +1,23 @@
 """Exact nearest neighbours by inner product, in an order that no block size, thread or machine can change."""
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from curate.core.errors import DataError
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.approximate import FLOAT32, Rows, Scores, Screen
+from curate.retrieval.similarity.approximate import FLOAT32, Error, Rows, Scores, Screen
+from curate.system.processes import cores
+
+Result = TypeVar("Result")
+Best = tuple[Rows, Scores]
+"""Rows of documents and their inner products with a query, best first."""
 
 QUERIES, DOCUMENTS = 1024, 16_384
 """A block of scores is at most QUERIES x DOCUMENTS x 4 bytes: 64 MB."""
@@ -25,8 +34,8 @@ def top_k(
     k: int,
     screen: Screen = FLOAT32,
     looked: Callable[[int], None] = lambda _queries: None,
-) -> Iterator[list[tuple[int, float]]]:
-    """Yield, for each query, the min(k, documents) best (row of the document, inner product), best first.
+) -> Iterator[Best]:
+    """Yield, for each query, the rows of the min(k, documents) best documents and their inner products, best first.
 
     The order is by the float64 product of the stored vectors, then by document id. A rough product screens, block by
     block: what lies within its error of the k-th best so far is rescored in the end. `documents` may be a
@@ -36,17 +45,23 @@ def top_k(
     """
     check(queries, documents, ids)
     documents = documents.view(np.ndarray)  # a memory-mapped array is slower at taking rows
-    place = places(ids)
-    for start in range(0, len(queries), QUERIES):
-        block = np.ascontiguousarray(queries[start : start + QUERIES])
+    place = cache(lambda: places(ids))
 
-        def told(share: float, before: int = start, queries: int = len(block)) -> None:
-            looked(before + int(share * queries))
+    def ranked(query: Vectors, rows: Rows) -> Best:
+        exact = products(query, documents, rows)
+        order = np.argsort(-exact)
+        if (np.diff(exact[order]) == 0).any():  # seldom, and sorting the ids of a large corpus takes long
+            order = np.lexsort((place()[rows], -exact))
+        return rows[order[:k]], exact[order[:k]]
 
-        for query, rows in zip(block, _screened(block, documents, k, screen, told), strict=True):
-            exact = products(query, documents, rows)
-            order = np.lexsort((place[rows], -exact))[:k]
-            yield list(zip(rows[order].tolist(), exact[order].tolist(), strict=True))
+    with ThreadPoolExecutor(cores()) as pool:
+        for start in range(0, len(queries), QUERIES):
+            block = np.ascontiguousarray(queries[start : start + QUERIES])
+
+            def told(share: float, before: int = start, queries: int = len(block)) -> None:
+                looked(before + int(share * queries))
+
+            yield from pool.map(ranked, block, _screened(block, documents, k, screen, told))
 
 
 def _screened(
@@ -54,20 +69,36 @@ def _screened(
 ) -> list[Rows]:
     """Return for each query the rows of all documents that may be among its k best."""
     kept = [_Kept(k) for _ in queries]
-    asked = screen.load(queries, float(lengths(queries, "query").max(initial=0.0)))
+    asked = screen.load(queries, longest(queries, "query"))
     floors = np.full(len(queries), -np.inf)
-    for start in range(0, len(documents), DOCUMENTS):
+
+    def multiplied(start: int) -> tuple[Any, Error]:
         block = documents[start : start + DOCUMENTS]
-        rows_of_block = np.arange(start, start + len(block))
-        loaded = screen.load(block, float(lengths(block, "document", rows_of_block).max(initial=0.0)))
-        scores, error = screen.product(asked, loaded), screen.error(asked, loaded)
-        if start == 0 and len(block) > k:
-            floors = screen.kth(scores, k) - error
-        for (rows, found), best in zip(screen.at_least(scores, floors - error), kept, strict=True):
+        loaded = screen.load(block, longest(block, "document", np.arange(start, start + len(block))))
+        return screen.product(asked, loaded), screen.error(asked, loaded)
+
+    starts = range(0, len(documents), DOCUMENTS)
+    for start, (scores, error) in zip(starts, _ahead(multiplied, starts), strict=True):
+        if start == 0 and min(len(documents), DOCUMENTS) > k:
+            kth = screen.kth(scores, k)
+            floors = kth - error.of(kth)
+        for (rows, found), best in zip(screen.at_least(scores, error.least(floors)), kept, strict=True):
             best.add(rows + start, found, error)
         floors = np.maximum(floors, [best.floor for best in kept])
         looked(start / len(documents))
     return [best.rows() for best in kept]
+
+
+def _ahead(function: Callable[[int], Result], items: Iterable[int]) -> Iterator[Result]:
+    """Yield the function's result for each item; a thread makes the next one while the last is looked at."""
+    with ThreadPoolExecutor(1) as pool:
+        coming: Future[Result] | None = None
+        for item in items:
+            last, coming = coming, pool.submit(function, item)
+            if last:
+                yield last.result()
+        if coming:
+            yield coming.result()
 
 
 @dataclass
@@ -77,36 +108,32 @@ class _Kept:
     k: int
     floor: float = -np.inf
     """The k-th best is certainly not below it."""
-    _rows: list[Rows] = field(default_factory=list)
-    _highest: list[Scores] = field(default_factory=list)
-    """What a product may be at most: the screen and its error."""
-    _lowest: list[Scores] = field(default_factory=list)
+    _parts: list[tuple[Rows, Scores, Scores]] = field(default_factory=list)
+    """Rows of documents, and what their products are at least and at most: those of the screen, and its error."""
     _new: int = 0
 
-    def add(self, rows: Rows, found: Scores, error: float) -> None:
+    def add(self, rows: Rows, found: Scores, error: Error) -> None:
         """Look at some documents and their products, which may be wrong by `error`."""
-        self._rows.append(rows)
-        self._highest.append(found + error)
-        self._lowest.append(found - error)
+        slack = error.of(found)
+        self._parts.append((rows, found - slack, found + slack))
         self._new += len(rows)
         if self._new >= self.k:
             self._settle()
 
     def _settle(self) -> None:
-        lowest, highest = np.concatenate(self._lowest), np.concatenate(self._highest)
-        rows = np.concatenate(self._rows)
+        rows, lowest, highest = (np.concatenate(each) for each in zip(*self._parts, strict=True))
         if len(rows) > self.k:
             self.floor = float(np.partition(lowest, len(rows) - self.k)[len(rows) - self.k])
             stay = np.flatnonzero(highest >= self.floor)
-            lowest, highest, rows = lowest[stay], highest[stay], rows[stay]
-        self._lowest, self._highest, self._rows, self._new = [lowest], [highest], [rows], 0
+            rows, lowest, highest = rows[stay], lowest[stay], highest[stay]
+        self._parts, self._new = [(rows, lowest, highest)], 0
 
     def rows(self) -> Rows:
         """Return the rows of the documents, in order."""
-        if not self._rows:
+        if not self._parts:
             return np.empty(0, dtype=np.int64)
         self._settle()
-        return self._rows[0]
+        return self._parts[0][0]
 
 
 def products(vector: Vectors, matrix: Vectors, rows: Rows) -> Scores:
@@ -129,6 +156,20 @@ def pair_products(left: Vectors, rows: Rows, right: Vectors, columns: Rows) -> S
         first, second = left[rows[part]].astype(np.float64), right[columns[part]].astype(np.float64)
         found[part] = np.einsum("ij,ij->i", first, second)
     return found
+
+
+def longest(rows: Vectors, name: str, places: Rows | None = None) -> float:
+    """Return a length that no vector exceeds, hardly more than the longest; DataError as `lengths`.
+
+    Squares are summed in float32: wrong by dim * 2^-24 of the sum, doubled, and each may be too small for float32.
+    """
+    dim: int = rows.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float32, casting="same_kind")
+    largest = float(squares.max(initial=0.0))
+    if not largest <= LONGEST**2:
+        largest = float(lengths(rows, name, places).max()) ** 2
+    return math.sqrt(largest) * (1 + dim * 2.0**-23) + math.sqrt(dim) * 2.0**-63
 
 
 def lengths(rows: Vectors, name: str, places: Rows | None = None) -> Scores:

@@ -6,7 +6,7 @@ import numpy as np
 
 from curate.core.protocols import Vectors
 from curate.retrieval.similarity.approximate import Rows, Scores
-from curate.retrieval.similarity.exact_search import lengths, pair_products
+from curate.retrieval.similarity.exact_search import longest, pair_products
 from curate.retrieval.similarity.near_duplicates import DIGITS, by_item
 
 LINKS, BUILDING, SEARCHING = 32, 80, 64
@@ -56,5 +56,5 @@ class Graph:
     def _rows(self, items: Rows) -> Vectors:
         """Return vectors in one piece of memory; DataError if one holds NaN or infinity."""
         found = np.ascontiguousarray(self._vectors[items], dtype=np.float32)
-        lengths(found, "item", items)
+        longest(found, "item", items)
         return found

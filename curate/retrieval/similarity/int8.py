@@ -1,7 +1,6 @@
 """Approximate products of vectors as 8-bit integers, with a bound on their error."""
 
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.approximate import FLOAT32, GIB, Rows, Scores, Screen
+from curate.retrieval.similarity.approximate import GIB, Error, Rows, Scores, kth_highest, not_below
 
 if TYPE_CHECKING:
     import torch
@@ -82,15 +81,13 @@ class Int8:
 
     def kth(self, scores: WholeProducts, k: int) -> Scores:
         """Return the k-th highest product of each row."""
-        place = scores.numbers.shape[1] - k
-        return np.array([np.partition(row, place)[place] for row in scores.numbers]) * scores.step
+        return kth_highest(scores.numbers, k) * scores.step
 
     def at_least(self, scores: WholeProducts, floors: Scores) -> Iterator[tuple[Rows, Scores]]:
-        """Yield row by row, which stays in the processor's cache."""
+        """Yield row by row."""
         limits = np.clip(np.floor(floors / scores.step), LIMITS.min, LIMITS.max).astype(np.int32)
-        for row, limit in zip(scores.numbers, limits, strict=True):
-            columns = np.flatnonzero(row >= limit)
-            yield columns, row[columns] * scores.step
+        for columns, found in not_below(scores.numbers, limits):
+            yield columns, found * scores.step
 
     def above(self, scores: WholeProducts, floor: float) -> tuple[Rows, Rows, Scores]:
         """Return them from one look at the whole matrix."""
@@ -98,14 +95,14 @@ class Int8:
         rows, columns = np.divmod(at, scores.numbers.shape[1])
         return rows, columns, scores.numbers.ravel()[at] * np.float64(scores.step)
 
-    def error(self, left: Whole, right: Whole) -> float:
+    def error(self, left: Whole, right: Whole) -> Error:
         """Return |dx| |y| + |x - dx| |dy| at most, where dx and dy are how far x and y are from their whole numbers.
 
         By Cauchy and Schwarz, for xy - (x - dx)(y - dy) = dx y + (x - dx) dy: it holds for any vectors. Turning them
         in single precision adds dim * 2^-24 * |R| |x| to dx at most (Higham, as for float32), where |R|, of absolute
         values, is at most sqrt(dim); doubled, since the matrix too is exact to single precision only.
         """
-        return left.astray * right.longest + (left.longest + left.astray) * right.astray
+        return Error(left.astray * right.longest + (left.longest + left.astray) * right.astray)
 
 
 @cache
@@ -115,13 +112,7 @@ def turn(dim: int) -> Vectors:
     return found.astype(np.float32)
 
 
-@cache
-def int8_pays() -> bool:
-    """Return whether this processor multiplies int8 rightly, and in less than two thirds of the time of float32."""
-    return right(Int8()) and _seconds(Int8()) < _seconds(FLOAT32) * 2 / 3
-
-
-def right(screen: Int8) -> bool:
+def sums_exactly(screen: Int8) -> bool:
     """Return whether sums of whole numbers are exact: of few rows and many, and of the largest numbers.
 
     Processors that multiply two at once add them in 16 bits, which does for most vectors and not for all.
@@ -136,12 +127,3 @@ def right(screen: Int8) -> bool:
         if not np.array_equal(screen.product(block, other).numbers, exact):
             return False
     return True
-
-
-def _seconds(screen: Screen) -> float:
-    block = screen.load(turn(1024), 1.01)
-    screen.product(block, block)
-    start = time.perf_counter()
-    for _ in range(5):
-        screen.product(block, block)
-    return time.perf_counter() - start

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.approximate import FLOAT32, Rows, Scores, Screen
-from curate.retrieval.similarity.exact_search import lengths, pair_products, products
+from curate.retrieval.similarity.approximate import FLOAT32, Error, Rows, Scores, Screen
+from curate.retrieval.similarity.exact_search import longest, pair_products, products
 
 DIGITS = 5
 """Similarities are rounded to this many digits before they meet the threshold, so that reruns agree."""
@@ -60,10 +60,10 @@ class Alike:
     def _part(self, items: Rows) -> _Part:
         """Return items with their vectors, which are loaded if there is room; DataError for NaN and infinity."""
         vectors = self._vectors[items]
-        longest = float(lengths(vectors, "item", items).max())
         held = sum(len(part.items) for part in (*self._parts, *self._recent) if part.loaded is not None)
         room = (held + len(items)) * vectors.shape[1] * 4 <= self._screen.room
-        return _Part(items, longest, self._screen.load(vectors, longest) if room else None)
+        length = longest(vectors, "item", items)
+        return _Part(items, length, self._screen.load(vectors, length) if room else None)
 
     def before(self, items: Rows) -> Iterator[tuple[int, Rows, Scores]]:
         """Yield each of some items that resembles anything before it, what it resembles, and how much, roughly."""
@@ -96,12 +96,12 @@ class Alike:
         for screen in dict.fromkeys((self._screen, FLOAT32)):
             blocks = [self._block(part, screen) for part in (left, right)]
             error = screen.error(*blocks)
-            found = screen.above(screen.product(*blocks), self._bound - error)
-            if not self._crowded(screen, left, right, found[2] <= self._bound + error):
+            found = screen.above(screen.product(*blocks), float(error.least(self._bound)))
+            if not self._crowded(screen, left, right, found[2] - error.of(found[2]) <= self._bound):
                 return self._decided(left, right, found, error)
-        wide, error = [self._vectors[part.items].astype(np.float64) for part in (left, right)], error * 2.0**-29
+        wide, error = [self._vectors[part.items].astype(np.float64) for part in (left, right)], error.finer(2.0**-29)
         exact = wide[0] @ wide[1].T
-        rows, columns = np.nonzero(exact > self._bound - error)
+        rows, columns = np.nonzero(exact > error.least(self._bound))
         return self._decided(left, right, (rows, columns, exact[rows, columns]), error)
 
     def _crowded(self, screen: Screen, left: _Part, right: _Part, doubtful: npt.NDArray[np.bool_]) -> bool:
@@ -117,12 +117,13 @@ class Alike:
         return screen.load(self._vectors[part.items], part.longest)
 
     def _decided(
-        self, left: _Part, right: _Part, found: tuple[Rows, Rows, Scores], error: float
+        self, left: _Part, right: _Part, found: tuple[Rows, Rows, Scores], error: Error
     ) -> tuple[Rows, Rows, Scores]:
         """Return what of a screen's pairs is above t for certain; the doubtful ones are computed again."""
         rows, columns, values = found
-        self._error = max(self._error, error)
-        doubtful = np.flatnonzero(values <= self._bound + error)
+        slack = error.of(values)
+        self._error = max(self._error, float(slack.max(initial=0.0)))
+        doubtful = np.flatnonzero(values - slack <= self._bound)
         above = np.ones(len(rows), bool)
         pairs = self._vectors, left.items[rows[doubtful]], self._vectors, right.items[columns[doubtful]]
         above[doubtful] = np.round(pair_products(*pairs), DIGITS) > self._t

@@ -1,15 +1,18 @@
 """Embeddings on disk, by text: a text that was encoded before under the same model is never encoded again."""
 
 from curate.retrieval.vectors.cache import BLOCK, GROUP, CachedEncoder, default_folder, key_of, keys_of
-from curate.retrieval.vectors.corpus import encode_part, fill_texts, of_corpus, span
+from curate.retrieval.vectors.corpus import encode_part, fill_texts, identified, of_corpus, span
+from curate.retrieval.vectors.parts import encode_in_parts
 
 __all__ = [
     "BLOCK",
     "GROUP",
     "CachedEncoder",
     "default_folder",
+    "encode_in_parts",
     "encode_part",
     "fill_texts",
+    "identified",
     "key_of",
     "keys_of",
     "of_corpus",

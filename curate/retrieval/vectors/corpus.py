@@ -1,9 +1,11 @@
 """Vectors of a whole corpus, or of a part of it: ids, and a matrix that may be larger than memory."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from curate.core.config import Json
 from curate.core.progress import StepLabel
 from curate.core.protocols import Corpus, Encoder, Progress, Vectors, quiet
 from curate.core.records import Role
@@ -22,11 +24,21 @@ def of_corpus(
     Of an encoder with a cache the vectors are a read-only matrix that is mapped from disk, and all that is missing in
     the whole corpus is encoded first. One without is given all texts at once.
     """
+    return identified(encoder, corpus, progress, part)[:2]
+
+
+def identified(
+    encoder: Encoder, corpus: Corpus, progress: Progress = quiet, part: tuple[int, int] = WHOLE
+) -> tuple[list[str], Vectors, Json]:
+    """Return ids and vectors as `of_corpus` does, and what identifies the vectors: encoder, texts and their order."""
     ids, keys = _listed(encoder, corpus, progress)
     here = span(len(ids), *part)
+    texts = hashlib.sha256(keys[here].tobytes()).hexdigest()
     if isinstance(encoder, CachedEncoder):
-        return ids[here], encoder.matrix(keys, lambda: _texts(corpus), "document", here)
-    return ids[here], encoder.encode(list(_texts(corpus))[here], "document")
+        vectors = encoder.matrix(keys, lambda: _texts(corpus), "document", here)
+        return ids[here], vectors, [encoder.folder.name, texts]
+    vectors = encoder.encode(list(_texts(corpus))[here], "document")
+    return ids[here], vectors, [encoder.name, encoder.revision, texts]
 
 
 def encode_part(encoder: CachedEncoder, corpus: Corpus, progress: Progress, part: tuple[int, int] = WHOLE) -> int:

@@ -12,9 +12,10 @@ from curate.core.protocols import Engine, Judge, Kit, Retriever
 from curate.core.registry import Registry
 from curate.llm.prompts import Rubric
 from curate.llm.providers import PROVIDERS, identity
-from curate.llm.providers.presets import LanguageModel, complete, presets
+from curate.llm.providers.presets import LanguageModel, presets
 from curate.panel.judges import JUDGES
 from curate.panel.judges.llm import LlmJudge
+from curate.panel.judges.named import named_model
 from curate.pii.naming import IdNames
 from curate.retrieval.encoders import ENCODERS, UNDEFINED
 from curate.retrieval.encoders.asymmetric import with_named_sides
@@ -62,17 +63,8 @@ def judge(context: Context, name: str, rubric: Rubric) -> tuple[Judge, None] | t
 
 
 def language_model(context: Context, name: str) -> LanguageModel | None:
-    """Return the settings of the language model of that name; None if the name means another kind of judge.
-
-    The pipeline's own definitions come before the presets, and may change one: `gpt-4o: {concurrency: 64}`, or under
-    another name `wide: {preset: gpt-4o, concurrency: 64}`. A `kind` that is a provider's (openai, anthropic) makes a
-    language model of a definition.
-    """
-    place, known, own = f"judges.{name}", presets(), context.definitions.get("judges", {}).get(name)
-    settings = complete(name, known.get(name, {}) if own is None else own, known, place)
-    if own is not None and "kind" not in settings and name not in JUDGES.names():
-        raise ConfigError(f"{place}: give a kind, or the name of a preset: {suggestion(name, known)}")
-    return check(LanguageModel, settings, place) if settings.get("kind") in PROVIDERS.names() else None
+    """Return the settings of the language model of that name; None if the name means another kind of judge."""
+    return named_model(context.definitions.get("judges", {}), name)
 
 
 def kit(context: Context) -> Kit:
@@ -91,6 +83,13 @@ def engine(context: Context) -> Engine | None:
     kind = str(settings.get("kind", "local"))
     make, config = _resolve(ENGINES, "engine", {"engine": {kind: settings}}, kind)
     return make(config)
+
+
+def workers(context: Context) -> Engine | None:
+    """Return the processes apart that the pipeline's engine has, for work that needs no GPU; None without any."""
+    found = getattr(engine(context), "workers", None)
+    made: Engine | None = found() if found else None
+    return made
 
 
 def device(context: Context) -> str:

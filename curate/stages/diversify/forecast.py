@@ -9,7 +9,7 @@ import numpy as np
 from curate.core.config import Json
 from curate.core.records import Role
 from curate.retrieval.similarity.approximate import Screen
-from curate.retrieval.similarity.devices import screen_on
+from curate.retrieval.similarity.devices import screen_for_pairs
 from curate.retrieval.similarity.diversity import BLOCK, CALIBRATION
 from curate.retrieval.similarity.near_duplicates import CHUNK
 from curate.retrieval.similarity.threshold_sweep import sweep
@@ -41,7 +41,7 @@ def forecast(config: Config, context: Context) -> list[dict[str, Json]]:
         role = ROLES[name]
         missing = encoder.missing(keys_of((text for _, text in texts.items()), role), role)
         each = None if isinstance(encoder.encoder, Guarded) else _encoding(texts, encoder) if missing else 0.0
-        pairs = len(texts) ** 2 / 2 * _comparing(screen_on(build.device(context), len(texts)), encoder.dim)
+        pairs = len(texts) ** 2 / 2 * _comparing(screen_for_pairs(build.device(context), len(texts)), encoder.dim)
         rows.append(
             {
                 "table": name,

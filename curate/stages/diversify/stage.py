@@ -20,7 +20,7 @@ from curate.core.errors import ConfigError, DataError, UserError
 from curate.core.progress import StepLabel, waiting
 from curate.core.protocols import Progress, Vectors, quiet
 from curate.retrieval.similarity.approximate import FLOAT32, Rows, Screen
-from curate.retrieval.similarity.devices import screen_on
+from curate.retrieval.similarity.devices import screen_for_pairs
 from curate.retrieval.similarity.diversity import (
     TRIES,
     Diversity,
@@ -122,7 +122,7 @@ def _decided(texts: MaskedTexts, side: DiversityRule, approximate: bool) -> Dive
     if not side.enabled:
         return everything(len(texts))
     seeds = _seeds(texts, side)
-    screen = screen_on(build.device(texts.context), len(texts))
+    screen = screen_for_pairs(build.device(texts.context), len(texts))
     journal = partial(_journal, texts, side, seeds, approximate)
     return decide(
         side,

@@ -14,6 +14,7 @@ from curate.system.files import read_json, sha256
 ABSENT, NEEDLESS = ShownCheck("absent", {}), ShownCheck("needless", {})
 _CHECKS = {"judge": "judge.json", "pool": "pool.json", "mask": "mask.json", "analyze": "analyze.json"}
 _EVALUATION = Path("evaluation", "evaluation.json")
+_LEAKS = Path("checks", "leaks", "leaks.json")
 
 
 def beside(context: Context) -> dict[str, ShownCheck]:
@@ -21,12 +22,12 @@ def beside(context: Context) -> dict[str, ShownCheck]:
     labels = "consensus" if context.report("resolve") is None else "resolve"
     seen = {"judge": rated(context), "pool": ("pool", labels), "mask": ("mask",), "analyze": ("consensus", labels)}
     checks = {name: _check(context, name, stages) for name, stages in seen.items()}
-    return {**checks, "audit": _audit(context), "evaluation": _evaluation(context)}
+    return {**checks, "leaks": _leaks(context), "audit": _audit(context), "evaluation": _evaluation(context)}
 
 
 def identity(context: Context) -> Json:
     """Return what identifies all of it: the page is stale once one of these files is another."""
-    files = [*(Path("checks", file) for file in _CHECKS.values()), _EVALUATION, Path("audit", "audit.json")]
+    files = [*(Path("checks", file) for file in _CHECKS.values()), _EVALUATION, _LEAKS, Path("audit", "audit.json")]
     return {file.as_posix(): sha256(context.run / file) for file in files if (context.run / file).is_file()}
 
 
@@ -38,6 +39,18 @@ def _check(context: Context, name: str, stages: tuple[str, ...]) -> ShownCheck:
 
 def _dated(figures: Mapping[str, Any], *, fresh: bool) -> ShownCheck:
     return ShownCheck("current" if fresh else "older", figures) if figures else ABSENT
+
+
+def _leaks(context: Context) -> ShownCheck:
+    """Return the last comparison with a training set that was written into the run; a training set needs none."""
+    if context.report("train_set") is not None:
+        return NEEDLESS
+    path = context.run / _LEAKS
+    figures: Mapping[str, Any] = read_json(path) if path.is_file() else {}
+    labels = "consensus" if context.report("resolve") is None else "resolve"
+    tables = (("diversify", "queries"), ("diversify", "corpus"), (labels, "qrels"))
+    now = {f"{stage}/{table}": _outputs(context, stage).get(f"{table}.parquet") for stage, table in tables}
+    return _dated(figures, fresh=figures.get("test") == now and "leaking_queries" in figures)
 
 
 def _audit(context: Context) -> ShownCheck:

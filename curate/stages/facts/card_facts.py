@@ -18,7 +18,7 @@ from curate.review.lead import lead
 from curate.review.showing import columns
 from curate.stages.asking import privacy_guard, settling
 from curate.stages.context import Context
-from curate.stages.facts import circularity, synthetic_queries
+from curate.stages.facts import circularity, looked_up, synthetic_queries
 from curate.system.files import read_json
 
 KINDS = {"replay": "recorded grades", "heuristic": "heuristic"}
@@ -183,7 +183,7 @@ def _judges(context: Context, judged: Mapping[str, Any], panel: list[str]) -> li
 
 
 def settings(context: Context) -> dict[str, Json]:
-    """Return the settings that a reader needs to judge the set by, as the pipeline gives them."""
+    """Return the settings that a reader needs to judge the set by, and which indexes the pool came from."""
     found: dict[str, Json] = {}
     for place in TOLD:
         stage, _, name = place.partition(".")
@@ -195,7 +195,7 @@ def settings(context: Context) -> dict[str, Json]:
         counts = thinned.facts.get(table) if thinned else None
         if isinstance(counts, Mapping):
             found[f"{table} before and after diversify"] = f"{counts['items']:,} and {counts['kept']:,}"
-    return found
+    return {**found, **looked_up.on_card(context)}
 
 
 def _counts(panel: Mapping[str, Any], published: Mapping[str, Any]) -> Json:

@@ -10,6 +10,7 @@ in their order. If a model is to look first, all texts are put to it before any 
 import shutil
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
 import polars as pl
 
@@ -19,21 +20,22 @@ from curate.core.duplicates import follow_aliases, follow_qrels, same_text
 from curate.core.progress import StepLabel
 from curate.core.records import Span
 from curate.llm.budget import CostEstimate
-from curate.pii.masking import Masker
+from curate.pii.masking import Masked, Masker
 from curate.pii.naming import FIELD
 from curate.pii.secret import secret
 from curate.pii.settings import Masking, checked, masker, untouched
 from curate.pii.sieve import mask_all
-from curate.pii.workers import Batch, mask_batches
+from curate.pii.workers import mask_batches
 from curate.pii.writing import link
 from curate.report.run_figures import counted_texts
-from curate.stages.asking import residual_decisions
+from curate.stages.asking import build, residual_decisions
 from curate.stages.context import Context, Report, Stage
 from curate.stages.facts import billing
 from curate.stages.mask import llm_pass, renaming
 from curate.stages.mask.config import Config
 from curate.stages.mask.llm_pass import Spots
 from curate.stages.mask.masked import FIELDS, KEYS, MOST, MaskedTable
+from curate.stages.mask.parts import Known, PartMasker, mask_in_parts
 from curate.system import files
 from curate.system.processes import cores
 
@@ -104,15 +106,14 @@ def _mask(
     table: str, config: Config, context: Context, spots: Spots | None, decided: residual_decisions.ToMask
 ) -> MaskedTable:
     total, key = files.height(context.folder("ingest"), table), secret(context.home)
-    processes = config.processes or (cores() if total > _SMALL else 1)
     settings = _settings(config)
     done = MaskedTable(table, key, same_text(context.read("ingest", "classes"), table))
     keep_all = context.duplicates == "keep"
-    closed, batches = untouched(settings), _batches(table, context, spots, decided, ids=config.ids == "mask")
+    closed = untouched(settings)
     label = StepLabel(f"masking {table}", "texts")
     context.progress(label, total, 0)
     with files.TableWriter(context.out, table) as writer:
-        for batch, masked in mask_batches(settings, context.language, key, batches, processes):
+        for batch, masked in _masked(table, total, config, context, spots, decided):
             kept = list(done.take(batch, masked, keep_all=keep_all))
             for each in kept:
                 writer.add(each.written)
@@ -124,30 +125,40 @@ def _mask(
     return done
 
 
-def _batches(
-    table: str,
-    context: Context,
-    spots: Spots | None = None,
-    decided: residual_decisions.ToMask | None = None,
-    *,
-    ids: bool = False,
-) -> Iterator[tuple[pl.DataFrame, Batch]]:
-    """Yield the raw rows, their texts field by field, and what a model has found or people have decided to mask.
+def _masked(
+    table: str, total: int, config: Config, context: Context, spots: Spots | None, decided: residual_decisions.ToMask
+) -> Iterator[tuple[pl.DataFrame, list[Masked]]]:
+    """Yield the raw rows and their masked texts: by workers of the pipeline's engine, or by processes here."""
+    settings, key, ids = _settings(config), secret(context.home), config.ids == "mask"
+    engine = build.workers(context)
+    texts, known = partial(_looked_at, table, ids=ids), partial(_known, table, spots, decided, ids=ids)
+    if engine is not None:
+        work = PartMasker(context.folder("ingest"), table, texts, settings, context.language, key)
+        return mask_in_parts(engine, work, total, known if spots or decided.decided else None)
+    processes = config.processes or (cores() if total > _SMALL else 1)
+    batches = files.batches(context.folder("ingest"), table)
+    found = ((batch, (texts(batch), known(batch))) for batch in batches)
+    return mask_batches(settings, context.language, key, found, processes)
 
-    Behind the texts come the ids, if they are to be looked at; no model is asked about them.
-    """
-    for batch in files.batches(context.folder("ingest"), table):
-        texts = [text for name in FIELDS[table] for text in batch[name]]
-        known: defaultdict[int, list[Span]] = defaultdict(list)
-        for row, text in enumerate(texts):
-            if spots and (spans := spots.of(text)):
-                known[row] += spans
-        if ids:
-            texts += batch[KEYS[table]].to_list()
-        columns = {name: name for name in FIELDS[table]} | ({FIELD: KEYS[table]} if ids else {})
-        for row, span in decided.of(table, batch, columns, KEYS[table]) if decided else ():
-            known[row].append(span)
-        yield batch, (texts, dict(known))
+
+def _looked_at(table: str, batch: pl.DataFrame, *, ids: bool = False) -> list[str]:
+    """Return the texts of raw rows, field by field, and behind them the ids, if they are to be looked at."""
+    texts = [text for name in FIELDS[table] for text in batch[name]]
+    return texts + batch[KEYS[table]].to_list() if ids else texts
+
+
+def _known(
+    table: str, spots: Spots | None, decided: residual_decisions.ToMask, batch: pl.DataFrame, *, ids: bool
+) -> Known:
+    """Return what a model has found in raw rows, which is not asked about ids, or people have decided to mask."""
+    known: defaultdict[int, list[Span]] = defaultdict(list)
+    for row, text in enumerate(_looked_at(table, batch) if spots else ()):
+        if spots and (spans := spots.of(text)):
+            known[row] += spans
+    columns = {name: name for name in FIELDS[table]} | ({FIELD: KEYS[table]} if ids else {})
+    for row, span in decided.of(table, batch, columns, KEYS[table]):
+        known[row].append(span)
+    return dict(known)
 
 
 def planned(config: Config, context: Context, table: str) -> dict[str, CostEstimate]:
@@ -157,8 +168,8 @@ def planned(config: Config, context: Context, table: str) -> dict[str, CostEstim
 
 def _texts(context: Context, tables: Iterable[str] = FIELDS) -> Iterator[str]:
     for table in tables:
-        for _, (texts, _) in _batches(table, context):
-            yield from texts
+        for batch in files.batches(context.folder("ingest"), table):
+            yield from _looked_at(table, batch)
 
 
 def _report(

@@ -216,6 +216,15 @@ def test_a_judge_that_nobody_can_read_is_left_out_and_the_others_are_compared(tm
             compare(bench.run, PilotOrder(("good", "random")))
 
 
+def test_a_proposal_that_may_agree_by_chance_is_warned_of(bench: Bench) -> None:
+    drawn(bench.run)
+    read(bench.folder, lambda row, _doc: "S" if row % 2 else "D")
+    chance = [each for each in compare(bench.run, order())["warnings"] if "than by chance" in each]
+    assert len(chance) == 1
+    read(bench.folder)
+    assert not [each for each in compare(bench.run, order())["warnings"] if "than by chance" in each]
+
+
 def test_answers_to_texts_that_changed_are_left_out(bench: Bench, tmp_path: Path) -> None:
     drawn(bench.run)
     read(bench.folder)

@@ -13,6 +13,7 @@ from curate.stages.context import Context
 from curate.stages.facts.beside import beside
 from curate.stages.facts.freshness import MADE_FROM, made_from, rated
 from curate.stages.report import fingerprint, gather
+from curate.stages.train_set.splits import digests
 from curate.system.files import read_json, write_json
 from tests.integration.stages.test_report import Read, make
 
@@ -76,6 +77,20 @@ def test_figures_are_shown_until_the_tables_they_saw_change(context: Context) ->
     assert own["older"] in html.text
     assert "0.123" not in html.text
     write_json(mark, known)
+    path.unlink()
+
+
+def test_a_training_set_that_was_compared_stands_there_until_labels_change(context: Context) -> None:
+    path = context.run / "checks" / "leaks" / "leaks.json"
+    path.parent.mkdir(parents=True)
+    own, before = strings("en")["done"], fingerprint(ReportConfig(), context)
+    for counts, said in (((0, 0), own["said"]["no_leak"]), ((2, 1), own["said"]["leaking"].format(2, 1))):
+        compared = {"test": digests(context.run), "leaking_queries": counts[0], "leaking_pairs": counts[1]}
+        write_json(path, compared)
+        assert read(context)[1].row(own["names"]["leaks"]) == [own["states"]["current"], said]
+    assert fingerprint(ReportConfig(), context) != before, "the page is made again"
+    write_json(path, {**compared, "test": {}})
+    assert beside(context)["leaks"].state == "older"
     path.unlink()
 
 

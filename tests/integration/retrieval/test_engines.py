@@ -23,8 +23,8 @@ from curate.retrieval.retrievers.dense import Config, DenseRetriever
 from curate.retrieval.vectors import BLOCK, CachedEncoder
 from curate.stages.asking import build
 from curate.testing import ListCorpus, listed
-from tests import ROOT
 from tests.conftest import need
+from tests.support.ray_cluster import ray_here
 from tests.support.runs import curate, tiny
 from tests.support.small import Letters, Neighbours, context
 
@@ -45,22 +45,8 @@ DYING = ["processes", "ray two"]
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep Ray's processes on this machine and its token out of the home, and stop what a test has started.
-
-    The first Ray cluster of a process sets mode and address; a test that only connects to one needs them set before:
-    else Ray sends no token, and looks for 127.0.0.1 at the machine's own address, for ten minutes.
-    """
-    token = tmp_path_factory.mktemp("ray") / "token"
-    token.write_text("0" * 64)
-    paths = os.pathsep.join([str(ROOT / "tests/loopback"), *filter(None, sys.path)])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", paths)
-        patch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
-        patch.setenv("RAY_AUTH_MODE", "token")
-        patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    with ray_here(tmp_path_factory.mktemp("ray")):
         yield
-        if "ray" in sys.modules:
-            sys.modules["ray"].shutdown()
 
 
 def engine(kind: str) -> Engine:
@@ -152,9 +138,9 @@ def test_results_come_in_order_from_where_they_should(kind: str, tmp_path: Path,
 
 SERVING = """
 import sys
-from curate.retrieval.engines.ray import Config, Ray
+from curate.retrieval.engines.ray import connected
 
-cluster = Ray(Config())._cluster()
+cluster = connected(None)
 print(cluster.get_runtime_context().gcs_address, flush=True)
 sys.stdin.read()
 """

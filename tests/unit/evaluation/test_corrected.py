@@ -116,7 +116,7 @@ def test_a_model_with_a_document_outside_the_frame_gets_no_score(real: tuple[Boa
     assert (by_name["new"]["precision_at_10"], by_name["new"]["outside"]) == (None, 0.1)
     assert by_name["Olz"]["precision_at_10"] is not None
     assert not any("new" in (each["one"], each["other"]) for each in found["pairs_of_models"])
-    assert any("new has no corrected score: 10.0 %" in each for each in corrected.warnings("t", found))
+    assert any("no corrected score of new (10.0 %)" in each for each in corrected.warnings("t", found))
 
 
 def test_answers_that_depend_on_relevance_bias_a_score_and_are_warned_of() -> None:

@@ -1,7 +1,7 @@
 """Exact search is what brute force in exact arithmetic says, ties by id, in blocks of any size."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from curate.core.errors import DataError
 from curate.core.protocols import Vectors
 from curate.retrieval.similarity import exact_search
-from curate.retrieval.similarity.exact_search import products, top_k, unit
+from curate.retrieval.similarity.exact_search import Best, longest, products, top_k, unit
 
 
 def brute_force(queries: Vectors, documents: Vectors, ids: Sequence[str], k: int) -> list[list[str]]:
@@ -29,7 +29,11 @@ def brute_force(queries: Vectors, documents: Vectors, ids: Sequence[str], k: int
 
 
 def found(queries: Vectors, documents: Vectors, ids: Sequence[str], k: int) -> list[list[str]]:
-    return [[ids[row] for row, _ in best] for best in top_k(queries, documents, ids, k)]
+    return [[ids[row] for row in rows] for rows, _ in top_k(queries, documents, ids, k)]
+
+
+def listed(best: Iterator[Best]) -> list[tuple[list[int], list[float]]]:
+    return [(rows.tolist(), scores.tolist()) for rows, scores in best]
 
 
 def eighths(rows: list[list[int]], dim: int) -> Vectors:
@@ -69,19 +73,19 @@ def test_blocks_of_any_size_give_the_same(monkeypatch: pytest.MonkeyPatch) -> No
     rng = np.random.default_rng(6)
     documents = unit(rng.integers(-2, 3, (500, 8)))  # few directions: hundreds of ties
     ids = [str(row) for row in range(500)]
-    whole = list(top_k(documents[:70], documents, ids, 50))
+    whole = listed(top_k(documents[:70], documents, ids, 50))
     for asked, block, rescored in ((1, 7, 3), (7, 1, 64), (1000, 499, 1), (70, 1000, 1000)):
         monkeypatch.setattr(exact_search, "QUERIES", asked)
         monkeypatch.setattr(exact_search, "DOCUMENTS", block)
         monkeypatch.setattr(exact_search, "RESCORED", rescored)
-        assert list(top_k(documents[:70], documents, ids, 50)) == whole
+        assert listed(top_k(documents[:70], documents, ids, 50)) == whole
 
 
 def test_ids_order_as_texts_and_scores_are_products() -> None:
     same = np.array([[0.6, 0.8]] * 3, dtype=np.float32)
-    (best,) = top_k(np.array([[1.0, 0.0]], dtype=np.float32), same, ["9", "10", "１"], 3)
-    assert [row for row, _ in best] == [1, 0, 2]
-    assert {score for _, score in best} == {float(np.float32(0.6))}
+    ((rows, scores),) = top_k(np.array([[1.0, 0.0]], dtype=np.float32), same, ["9", "10", "１"], 3)
+    assert rows.tolist() == [1, 0, 2]
+    assert set(scores.tolist()) == {float(np.float32(0.6))}
 
 
 def test_a_query_of_zeros_ties_everything() -> None:
@@ -121,7 +125,7 @@ def test_vectors_of_any_precision_and_length(kind: npt.DTypeLike, length: float)
         queries, documents = queries / length, documents / length
     asked, held = queries.astype(kind), np.asfortranarray(documents.astype(kind))
     exact = asked.astype(np.float64) @ held.astype(np.float64).T
-    best = [[row for row, _ in each] for each in top_k(asked, held, [str(row) for row in range(2000)], 100)]
+    best = [rows for rows, _ in listed(top_k(asked, held, [str(row) for row in range(2000)], 100))]
     assert best == np.argsort(-exact, axis=1)[:, :100].tolist()
 
 
@@ -145,3 +149,10 @@ def test_unit_keeps_directions_and_zeros() -> None:
     rows = unit(np.array([[3, 4], [0, 0], [-2, 0]], dtype=np.float16))
     assert rows.dtype == np.float32
     assert rows == pytest.approx(np.array([[0.6, 0.8], [0, 0], [-1, 0]]), abs=1e-7)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-40, 1e-25, 1e-3, 1.0, 1e16])
+def test_no_vector_is_longer_than_the_longest(size: float) -> None:
+    rows = (size * np.random.default_rng(10).standard_normal((50, 96))).astype(np.float32)
+    exact = float(np.sqrt((rows.astype(np.float64) ** 2).sum(axis=1)).max())
+    assert exact <= longest(rows, "document") <= exact * (1 + 1e-4) + 1e-17

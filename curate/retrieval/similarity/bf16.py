@@ -1,0 +1,138 @@
+"""Approximate products of vectors in bfloat16, with a bound on their error."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from curate.core.protocols import Vectors
+from curate.retrieval.similarity.approximate import (
+    GIB,
+    TILE,
+    Error,
+    Rows,
+    Scores,
+    kth_highest,
+    not_below,
+    rounded_down,
+)
+from curate.retrieval.similarity.exact_search import longest as longest_of
+
+if TYPE_CHECKING:
+    import torch
+
+Bits = npt.NDArray[np.int16]
+HALF = 2.0**-8
+"""How far a number is from its bfloat16 at most, relative to that."""
+LEAST = 2.0**-126
+"""What is smaller may be taken for 0."""
+CACHED = 256
+"""Rows that are rounded at once: few enough to stay in the processor's cache."""
+
+
+@dataclass(frozen=True)
+class RowsBf16:
+    """Rows in bfloat16."""
+
+    rows: "torch.Tensor"
+    longest: float
+    """A length that no row exceeded before it was rounded."""
+    astray: float
+    """How far a row is from its bfloat16, at most."""
+
+
+class BFloat16:
+    """Products by processors that multiply bfloat16 and add in single precision (AVX512-BF16, AMX, Arm's BF16).
+
+    A product is rounded to bfloat16. Its bits, as a whole number of 16 bits, order positive numbers as the numbers
+    themselves: floors are compared without a conversion.
+    """
+
+    room = 2 * GIB  # which takes one, for a number takes two bytes
+
+    def load(self, rows: Vectors, longest: float) -> RowsBf16:
+        """Return the rows in bfloat16; how far that leads astray is measured: it is half of what it could be."""
+        import torch
+
+        loaded, off = torch.empty(rows.shape, dtype=torch.bfloat16), 0.0
+        for start in range(0, len(rows), CACHED):  # copied, for torch takes no array that cannot be written to
+            part = rows[start : start + CACHED].astype(np.float32, order="C")
+            loaded[start : start + CACHED] = near = torch.from_numpy(part).to(torch.bfloat16)
+            part -= near.float().numpy()
+            off = max(off, longest_of(part, "rounded"))
+        return RowsBf16(loaded, longest, off + longest * 2.0**-23 + LEAST * math.sqrt(rows.shape[1]))
+
+    def product(self, left: RowsBf16, right: RowsBf16) -> Bits:
+        """Return the bits of left times right transposed."""
+        import torch
+
+        found: Bits = (left.rows @ right.rows.T).view(torch.int16).numpy()
+        return found
+
+    def kth(self, scores: Bits, k: int) -> Scores:
+        """Return the k-th highest product of each row."""
+        best = kth_highest(scores, k)
+        if best.min(initial=0) >= 0:
+            return numbers(best)
+        return numbers(ordered(kth_highest(ordered(scores), k)))
+
+    def at_least(self, scores: Bits, floors: Scores) -> Iterator[tuple[Rows, Scores]]:
+        """Yield row by row; rows with a floor that is not positive are put in order first."""
+        floors_ = rounded_down(floors).view(np.int32)
+        limits = (floors_ ^ ((floors_ >> 31) & 0x7FFFFFFF)) >> 16
+        for start in range(0, len(scores), TILE):
+            tile, low = scores[start : start + TILE], limits[start : start + TILE].astype(np.int16)
+            if low.min() > 0:
+                found, back = not_below(tile, low), numbers
+            else:
+                found, back = not_below(ordered(tile), low), lambda bits: numbers(ordered(bits))
+            for columns, bits in found:
+                yield columns, back(bits)
+
+    def above(self, scores: Bits, floor: float) -> tuple[Rows, Rows, Scores]:
+        """Return them row by row."""
+        found = list(self.at_least(scores, np.full(len(scores), floor)))
+        rows = np.repeat(np.arange(len(found)), [len(columns) for columns, _ in found])
+        columns, values = (np.concatenate(each) for each in zip(*found, strict=True))
+        return rows, columns, values
+
+    def error(self, left: RowsBf16, right: RowsBf16) -> Error:
+        """Return |dx| |y| + |x - dx| |dy| at most, and what summing in float32 and rounding the sum add.
+
+        dx and dy are how far x and y are from their bfloat16, as for `Int8`. Products of two bfloat16 are exact in
+        float32; their sum, in any order, is wrong by dim * 2^-24 of |x| |y| (Higham, Accuracy and Stability of
+        Numerical Algorithms, 3.1), which is doubled, for units that cut off where others round.
+        """
+        dim, first, second = left.rows.shape[1], left.longest + left.astray, right.longest + right.astray
+        rounded = left.astray * right.longest + first * right.astray
+        return Error(rounded + first * second * dim * 2.0**-23 + (2 * dim + 1) * LEAST, HALF)
+
+
+def ordered(bits: Bits) -> Bits:
+    """Return whole numbers in the order of the bfloat16 with these bits; applied twice, the bits again."""
+    return bits ^ ((bits >> 15) & np.int16(0x7FFF))
+
+
+def numbers(bits: Bits) -> Scores:
+    """Return the numbers of which these are the bits."""
+    return (bits.astype(np.int32) << 16).view(np.float32).astype(np.float64)
+
+
+def sums_in_float32(screen: BFloat16) -> bool:
+    """Return whether products are within their error where sums in bfloat16 would lose most numbers after the first.
+
+    A sum of 64 numbers is 1, and of every `width` numbers after them too little to change it. Of few rows and many,
+    which a library may multiply in different ways.
+    """
+    for width, rows in product((1, 64, 512), (1, 37, 256)):
+        vectors = np.full((rows, 4096), math.sqrt(0.96 * 2.0**-9 / width), np.float32)
+        vectors[:, :64] = 1 / 8
+        block = screen.load(vectors, float(np.linalg.norm(vectors[0])))
+        exact = (block.rows.double() @ block.rows.double().T).numpy()
+        if (np.abs(numbers(screen.product(block, block)) - exact) > screen.error(block, block).of(exact)).any():
+            return False
+    return True

@@ -1,0 +1,95 @@
+"""Approximate products in half precision by torch, on a GPU or another of its devices, with a bound on their error."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from curate.core.errors import DataError
+from curate.core.protocols import Vectors
+from curate.retrieval.similarity.approximate import GIB, Error, Rows, Scores, rounded_down
+
+if TYPE_CHECKING:
+    import torch
+
+HALF = 2.0**-11
+"""How far float16 is from a number, relative to it; below 2^-14 it is 2^-25 at most."""
+LONGEST = 100.0
+"""Longer vectors could have products that float16 cannot hold."""
+
+
+@dataclass(frozen=True)
+class Rows16:
+    """Rows on a device, and a length that none exceeds."""
+
+    rows: "torch.Tensor"
+    longest: float
+
+
+class Float16:
+    """Products in half precision by torch, on any of its devices."""
+
+    def __init__(self, device: "torch.device") -> None:
+        self._device = device
+        self.room = GIB
+        if device.type == "cuda":
+            import torch
+
+            self.room = torch.cuda.mem_get_info(device)[0]  # half of what is free, for a number takes two bytes there
+
+    def load(self, rows: Vectors, longest: float) -> Rows16:
+        """Return the rows on the device; DataError for vectors that float16 cannot hold."""
+        import torch
+
+        if longest > LONGEST:
+            raise DataError(f"a vector is longer than {LONGEST:g}; normalise the vectors, or set engine.device=cpu")
+        whole = torch.from_numpy(np.array(rows, order="C"))  # torch takes C order alone
+        return Rows16(whole.to(self._device, torch.float16), longest)
+
+    def product(self, left: Rows16, right: Rows16) -> "torch.Tensor":
+        """Return left times right transposed, summed in single precision, in half precision."""
+        import torch
+
+        settings = torch.backends.cuda.matmul
+        before = settings.allow_fp16_reduced_precision_reduction
+        settings.allow_fp16_reduced_precision_reduction = False
+        try:
+            return left.rows @ right.rows.T
+        finally:
+            settings.allow_fp16_reduced_precision_reduction = before
+
+    def kth(self, scores: "torch.Tensor", k: int) -> Scores:
+        """Return the k-th highest product of each row."""
+        best = scores.float().topk(k, dim=1, sorted=True).values[:, -1]
+        found: Scores = best.double().cpu().numpy()
+        return found
+
+    def at_least(self, scores: "torch.Tensor", floors: Scores) -> Iterator[tuple[Rows, Scores]]:
+        """Find them on the device, and bring only them from there."""
+        rows, columns, values = self._found(scores, floors)
+        edges = np.searchsorted(rows, np.arange(1, len(floors)))
+        yield from zip(np.split(columns, edges), np.split(values, edges), strict=True)
+
+    def above(self, scores: "torch.Tensor", floor: float) -> tuple[Rows, Rows, Scores]:
+        """Find them on the device, and bring only them from there."""
+        return self._found(scores, np.array([floor]))
+
+    def _found(self, scores: "torch.Tensor", floors: Scores) -> tuple[Rows, Rows, Scores]:
+        import torch
+
+        places = (scores.float() >= torch.from_numpy(rounded_down(floors)).to(self._device)[:, None]).nonzero()
+        values = scores[places[:, 0], places[:, 1]].double().cpu().numpy()
+        rows, columns = places.T.cpu().numpy()
+        return rows, columns, values
+
+    def error(self, left: Rows16, right: Rows16) -> Error:
+        """Return a bound from rounding both vectors, summing in float32 and rounding the product.
+
+        Rounding moves a vector by HALF of its length, and each number by 2^-25 at most. The sum is wrong by dim *
+        2^-24, which is doubled, for tensor cores cut off where others round.
+        """
+        dim, lengths = left.rows.shape[1], (left.longest, right.longest)
+        first, second = (length * (1 + HALF) + 2.0**-25 * math.sqrt(dim) for length in lengths)
+        return Error(first * second * (1 + dim * 2.0**-23) - lengths[0] * lengths[1] + 2.0**-24, HALF)
