@@ -143,7 +143,7 @@ def trial(folder: Path) -> Iterator[str]:
         _, one = _stages(folder, "here")
         _, two = _stages(folder, "nodes", engine)
         killed, three = _stages(folder, "killed", engine, cluster)
-    yield "| stage | parts | workers killed | one process, two nodes, two nodes with a worker killed |"
+    yield "| stage | shards | workers killed | one process, two nodes, two nodes with a worker killed |"
     yield "| --- | ---: | ---: | --- |"
     for stage in STAGES:
         same = one[stage] == two[stage] == three[stage]
