@@ -31,7 +31,7 @@ from curate.retrieval.similarity.exact_search import Best, unit
 DIM, K, BLOCK = 384, 500, 16_384
 KINDS: dict[str, dict[str, Any]] = {
     "ivf": {"index": "ivf"},
-    "ivf, half the lists": {"index": "ivf", "lists": 2000},
+    "ivf, 4,000 lists": {"index": "ivf", "lists": 4_000},
     "ivf, float16": {"index": "ivf", "storage": "float16"},
     "ivf, int8": {"index": "ivf", "storage": "int8"},
     "hnsw": {"index": "hnsw"},

@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks import harness, paper, vectors
 from benchmarks.harness import Result, Watch, ratio, share, shown
 from curate.core.protocols import Vectors
-from curate.retrieval.similarity.approximate import FLOAT32, Rows, Screen
+from curate.retrieval.similarity.approximate import FLOAT32, Rows
 from curate.retrieval.similarity.devices import screen_for_search
 from curate.retrieval.similarity.exact_search import products, top_k
 
@@ -34,20 +34,13 @@ REAL = "real texts"
 HEADS = ["vectors", "contender", "wall s", "CPU s", "peak MB", "foreign CPU", "other ids", "x FAISS", "x s.-transf."]
 
 
-def screen(products: int, *, torch: bool) -> Screen:
-    """Return how `curate` screens so many products, with torch and without it; it tries before the clock starts."""
-    if not torch:
-        return FLOAT32
-    import torch as _  # noqa: F401 - as for the others
-
-    return screen_for_search("cpu", products)
-
-
 def curate(queries: Vectors, documents: Vectors, *, torch: bool) -> Search:
-    """Return our search."""
-    ids = [f"d{row:07}" for row in range(len(documents))]
-    chosen = screen(len(queries) * len(documents), torch=torch)
+    """Return our search, by the screen that `curate` takes with torch and without it."""
+    if torch:
+        import torch as _  # noqa: F401 - before the clock starts, as for the others
     assert torch or "torch" not in sys.modules
+    ids = [f"d{row:07}" for row in range(len(documents))]
+    chosen = screen_for_search("cpu", len(queries) * len(documents)) if torch else FLOAT32
     return lambda: [rows.tolist() for rows, _ in top_k(queries, documents, ids, K, chosen)]
 
 
@@ -102,16 +95,13 @@ _, _, _, FAISS, TRANSFORMERS = CONTENDERS
 
 def measure(name: str, folder: Path) -> dict[str, float]:
     """Search once, and return seconds, the peak memory of this process, and for how many queries ids are others."""
-    queries, documents = np.load(folder / "queries.npy"), np.load(folder / "documents.npy")
-    search = CONTENDERS[name](queries, documents)
+    search = CONTENDERS[name](np.load(folder / "queries.npy"), np.load(folder / "documents.npy"))
     with Watch() as watch:
         found = search()
     figures = {**watch.figures, "peak": float(paper.highest())}
     if found is not None:
         right = np.load(folder / "exact.npy").tolist()
         figures["other"] = float(sum(one != other for one, other in zip(found, right, strict=True)))
-    if name == OURS[0]:
-        figures["half"] = float(screen(len(queries) * len(documents), torch=True) is not FLOAT32)
     return figures
 
 
@@ -176,9 +166,7 @@ def main(given: argparse.Namespace) -> None:
     held = given.data is not None
     found = {kind: rounds(kind, given) for kind in (*vectors.SEARCHED, *([REAL] if held else []))}
     lines = [row(kind, name, each, results) for kind, results in found.items() for name, each in results.items()]
-    half = all(results[OURS[0]].figures["half"] for results in found.values())
-    words = [f"- Where torch is loaded `curate` screens in {'bfloat16' if half else 'float32'} here."]
-    words += [f"- {each}" for kind, results in found.items() if (each := said(kind, results))]
+    words = [f"- {each}" for kind, results in found.items() if (each := said(kind, results))]
     words += [] if held else [f"- Left out: {REAL}, for `--data` names no folder."]
     head = (
         f"{given.documents:,} documents, {given.queries:,} queries, k = {K}, medians of {given.repeats}; the greatest "

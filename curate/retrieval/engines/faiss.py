@@ -39,7 +39,7 @@ class Config(Section):
     storage: Storage = "float32"
     """How the index keeps vectors: float16 needs half of the memory, int8 a quarter. Scores are exact with all."""
     lists: int | None = Field(default=None, ge=1)
-    """Of ivf: how many lists; null is four times the root of the number of documents."""
+    """Of ivf: how many lists; null is twice the root of the number of documents."""
     probes: int | None = Field(default=None, ge=1)
     """Of ivf: lists that are looked through for a query (nprobe); null depends on lists and `pool.depth`."""
     links: int = Field(default=32, ge=4, le=512)

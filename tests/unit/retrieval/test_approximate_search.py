@@ -173,9 +173,9 @@ def test_vectors_too_long_for_half_precision_are_refused(documents: Vectors, tmp
 
 
 def test_defaults_follow_from_documents_and_depth() -> None:
-    assert [default_lists(count) for count in (1, 77, 78, 1_000, 1_000_000)] == [1, 1, 2, 25, 4_000]
-    assert default_probes(4_000, 1_000_000, 500) < default_probes(4_000, 1_000_000, 5_000)
-    assert default_probes(4_000, 1_000_000, 100_000) == 4_000
+    assert [default_lists(count) for count in (1, 77, 78, 1_000, 1_000_000)] == [1, 1, 2, 25, 2_000]
+    assert default_probes(2_000, 1_000_000, 500) == 84 < default_probes(2_000, 1_000_000, 5_000)
+    assert default_probes(2_000, 1_000_000, 100_000) == 2_000
 
 
 def test_settings_that_cannot_be_meant_are_refused(documents: Vectors, tmp_path: Path) -> None:
