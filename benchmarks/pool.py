@@ -21,7 +21,7 @@ import polars as pl
 
 from benchmarks import harness, paper
 from benchmarks.harness import Watch, share
-from curate.core.protocols import Corpus, Encoder, Hits, Kit, Progress, Retriever, quiet
+from curate.core.protocols import Corpus, Encoder, Hits, Json, Kit, Progress, Retriever, quiet
 from curate.core.records import Query
 from curate.retrieval.id_mapping import IdMapping
 from curate.retrieval.retrievers.bm25 import Bm25, Config
@@ -38,7 +38,7 @@ DENSE = ("one", "two", "three")
 class Mapped:
     """Dense retrieval over vectors in a file; the queries' are made of some of them."""
 
-    identity = None
+    identity: Json = None
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self._path = name, folder / f"{name}.npy"
