@@ -21,7 +21,8 @@ import polars as pl
 
 from benchmarks import harness, paper
 from benchmarks.harness import Watch, share
-from curate.core.protocols import Corpus, Encoder, Hits, Json, Kit, Progress, Retriever, quiet
+from curate.core.config import Json
+from curate.core.protocols import Corpus, Encoder, Hits, Kit, Progress, Retriever, quiet
 from curate.core.records import Query
 from curate.retrieval.id_mapping import IdMapping
 from curate.retrieval.retrievers.bm25 import Bm25, Config
