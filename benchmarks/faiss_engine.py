@@ -1,32 +1,32 @@
 """Approximate search of a million documents by `engine: {kind: faiss}`: recall, time and memory beside exact search.
 
 Vectors have 384 dimensions whose spread falls like that of real embeddings, in subjects of very different size, drawn
-by seed, in a memory-mapped file; queries lie near documents. Each step runs in a process of its own. `make` writes
-vectors, `build` builds the indexes into DIR/cache and says what that costs, `search` finds the best 500 of every query
-exactly and by each index, and prints recall over all queries. A build that is killed goes on when it is started again,
-and its figures are then those of the last part. Anonymous memory is what the process itself holds: the rest are pages
-of mapped files, which the system takes back when it needs them.
+by seed, in a memory-mapped file; queries lie near documents. Every index is built once, into DIR/cache, and each search
+runs in a process of its own. A build that is killed goes on when the benchmark is started again, and its figures are
+then those of the last part. Memory is what the process itself holds: the rest are pages of mapped files, which the
+system takes back when it needs them. A folder that holds vectors and indexes already is used as it is.
 
-Run: python -m benchmarks.faiss_engine --folder DIR [--steps make build search] [--documents 1000000] [--only ivf hnsw]
+Run: python -m benchmarks.faiss_engine [--folder DIR] [--documents 1000000] [--queries 734] [--only ivf hnsw]
 """
 
 import argparse
 import json
-import resource
-import subprocess
-import sys
+import tempfile
 import threading
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks import harness
+from benchmarks.harness import Figures, Result
 from curate.core.protocols import Vectors, quiet
 from curate.retrieval.approximate_search.search import Asked, found_by
 from curate.retrieval.engines.faiss import Config, Faiss, FaissLookup
 from curate.retrieval.similarity.exact_search import Best, unit
+from curate.system.files import write_json
 
 DIM, K, BLOCK = 384, 500, 16_384
 KINDS: dict[str, dict[str, Any]] = {
@@ -37,8 +37,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "hnsw": {"index": "hnsw"},
     "hnsw, float16": {"index": "hnsw", "storage": "float16"},
 }
-EFFORTS = {"ivf": ("probes", (0.5, 1, 2)), "hnsw": ("ef_search", (0.5, 1, 2))}
-"""Index -> what says how far it looks, and multiples of its default that are measured."""
+FAR = {"ivf": "probes", "hnsw": "ef_search"}
+"""Index -> what says how far it looks."""
+EFFORTS = (0.5, 1, 2)
+"""Multiples of its default that are measured."""
 
 
 def make(folder: Path, documents: int, queries: int) -> None:
@@ -67,109 +69,126 @@ def asked(folder: Path) -> Asked:
     return Asked("benchmark", np.load(folder / "queries.npy"), documents, ids, K, "cpu")
 
 
-def build(folder: Path, kind: str) -> dict[str, object]:
+def build(folder: Path, kind: str) -> dict[str, float]:
     """Build one index; return what it took and how large it is."""
     engine, vectors = Faiss(Config(**KINDS[kind])), np.load(folder / "documents.npy", mmap_mode="r")
     figures = measured(lambda: engine.lookup(folder / "cache", "benchmark", vectors, K, quiet))
-    recipe = engine.recipe(*vectors.shape)
-    size = sum(path.stat().st_size for path in (folder / "cache/faiss" / recipe.key("benchmark")).glob("*.faiss"))
-    return {"kind": kind, **recipe.shown, "index_mb": size / 1e6, **figures}
+    place = folder / "cache/faiss" / engine.recipe(*vectors.shape).key("benchmark")
+    return {**figures, "file": sum(path.stat().st_size for path in place.glob("*.faiss")) / 1e6}
 
 
-def exact(folder: Path) -> dict[str, object]:
+def exact(folder: Path) -> dict[str, float]:
     """Search exactly, and write down what is found."""
     what, found = asked(folder), list[Best]()
     figures = measured(lambda: found.extend(what.exact(what.queries)))
     np.save(folder / "exact.npy", np.array([scores for _, scores in found]))
-    return {"kind": "exact", **figures}
+    return figures
 
 
-def approximate(folder: Path, kind: str, effort: float) -> dict[str, object]:
+def approximate(folder: Path, kind: str, effort: float) -> dict[str, float]:
     """Search by an index that was built, and compare the answers to all queries with the exact ones."""
-    name, _ = EFFORTS[KINDS[kind]["index"]]
-    what, found, opened = asked(folder), list[Best](), list[FaissLookup]()
+    name, what, found, opened = FAR[KINDS[kind]["index"]], asked(folder), list[Best](), list[FaissLookup]()
 
-    def lookup(**settings: object) -> FaissLookup:
+    def lookup(**settings: Any) -> FaissLookup:  # noqa: ANN401 - settings of any type
         return Faiss(Config(**KINDS[kind], **settings)).lookup(folder / "cache", "benchmark", what.documents, K, quiet)
 
-    value = max(1, round(lookup().numbers[name] * effort))
-    checked = measured(lambda: opened.append(lookup(**{name: value})))
+    far = max(1, round(lookup().numbers[name] * effort))
+    checked = measured(lambda: opened.append(lookup(**{name: far})))
     figures = measured(lambda: found.extend(found_by(opened[0], what, what.queries)))
     floors = np.load(folder / "exact.npy")[:, -1]
-    shares = [(scores >= floor).sum() / K for (_, scores), floor in zip(found, floors, strict=True)]
-    recall = {"recall": np.mean(shares), "lowest": np.min(shares)}
-    return {"kind": kind, name: value, **recall, **figures, "opened_cpu_s": checked["cpu_s"]}
+    shares = [float((scores >= floor).sum()) / K for (_, scores), floor in zip(found, floors, strict=True)]
+    recall = {"recall": sum(shares) / len(shares), "lowest": min(shares)}
+    return {**figures, "opened": checked["cpu"], **recall, "far": opened[0].numbers[name]}
 
 
-def measured(work: Callable[[], object]) -> dict[str, object]:
-    """Return wall and processor seconds of some work, and the peak memory of this process in MB."""
-    peak, over = [0.0], threading.Event()
+def measured(work: Callable[[], object]) -> dict[str, float]:
+    """Return wall and processor seconds of some work, foreign CPU, and the most memory of this process in MB."""
+    held, over = [0.0], threading.Event()
 
-    def watch() -> None:
+    def look() -> None:
         while not over.wait(0.05):
             lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-            held = next(line for line in lines if line.startswith("RssAnon"))
-            peak[0] = max(peak[0], int(held.split()[1]) / 1e3)
+            held.append(max(held.pop(), *(int(line.split()[1]) / 1e3 for line in lines if line.startswith("RssAnon"))))
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    wall, cpu = time.perf_counter(), time.process_time()
+    looking = threading.Thread(target=look)
+    looking.start()
     try:
-        work()
-        taken = {"wall_s": time.perf_counter() - wall, "cpu_s": time.process_time() - cpu}
+        with harness.Watch() as watch:
+            work()
     finally:
         over.set()
-        watcher.join()
-    return {**taken, "anonymous_mb": peak[0], "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}
+        looking.join()
+    return {**watch.figures, "memory": held[0]}
 
 
-def table(rows: Sequence[dict[str, object]]) -> str:
-    """Return rows of figures as a table in Markdown, a column for each name that one of them has."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    lines = [f"| {' | '.join(names)} |", f"| --- {'| --: ' * (len(names) - 1)}|"]
-    for row in rows:
-        cells = [row.get(name, "") for name in names]
-        shown = [f"{cell:,.3f}" if isinstance(cell, float) and cell <= 1 else cell for cell in cells]
-        lines.append(f"| {' | '.join(f'{cell:,.1f}' if isinstance(cell, float) else str(cell) for cell in shown)} |")
-    return "\n".join(lines)
-
-
-def child(folder: Path, step: str, *words: str) -> dict[str, object]:
-    """Do one step in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.faiss_engine", "--folder", str(folder), "--child", step, *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
-    print(json.dumps(found), file=sys.stderr, flush=True)
+def told(folder: Path, step: str, *words: object) -> Figures:
+    """Return what one step in a process of its own came to."""
+    found: Figures = harness.child("faiss_engine", "--folder", folder, "--step", step, *words)
     return found
 
 
+def built(folder: Path, kind: str) -> Figures:
+    """Return what the build of an index came to, now or when the folder was made."""
+    kept = folder / f"{kind}.json"
+    if not kept.exists():
+        write_json(kept, told(folder, "build", kind))
+    found: Figures = json.loads(kept.read_text(encoding="utf-8"))
+    return found
+
+
+def body(builds: dict[str, Figures], searches: dict[str, Result], kinds: Sequence[str]) -> str:
+    """Return a table of builds and one of searches."""
+    cells = [(kind, builds[kind], ("wall", "cpu", "memory", "file")) for kind in kinds]
+    made = [
+        [kind, *(f"{row[name]:,.0f}" for name in names), harness.share(row["foreign"])] for kind, row, names in cells
+    ]
+    heads = ["index", "s", "CPU s", "memory MB", "file MB", "foreign CPU"]
+    parts = [harness.table(heads, made)]
+    rows = []
+    for name, found in searches.items():
+        row = found.figures
+        far = f"{row['far']:,.0f}" if "far" in row else ""
+        recall = [f"{row.get(key, 1):.3f}" for key in ("recall", "lowest")]
+        times = [f"{row['wall']:.1f}", f"{row['cpu']:.1f}", f"{row['opened']:.1f}" if "opened" in row else ""]
+        rows.append([name, far, *recall, *times, f"{row['memory']:,.0f}", harness.share(row["foreign"])])
+    heads = ["search", "probes, ef_search", f"recall@{K}", "worst query", "s", "CPU s", "CPU s to open", "memory MB"]
+    return "\n\n".join([*parts, harness.table([*heads, "foreign CPU"], rows)])
+
+
+def run(folder: Path, given: argparse.Namespace) -> str:
+    """Make what the folder lacks, search, and return the tables."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "queries.npy").exists():
+        make(folder, given.documents, given.queries)
+    builds = {kind: built(folder, kind) for kind in given.only}
+    contenders: dict[str, Callable[[], Figures]] = {"exact": partial(told, folder, "exact")}
+    for kind in given.only:
+        contenders |= {f"{kind}, x {effort}": partial(told, folder, "search", kind, effort) for effort in EFFORTS}
+    searches = harness.interleaved(contenders, given.repeats, given.again)
+    documents, queries = (len(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in ("documents", "queries"))
+    size = f"{documents:,} documents x {DIM} dimensions, {queries:,} queries, the best {K}."
+    return f"{size}\n\n{body(builds, searches, given.only)}"
+
+
 def main() -> None:
-    """Do the steps and print a table for each."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--folder", type=Path, required=True)
-    options.add_argument("--steps", nargs="+", default=["make", "build", "search"])
+    """Do one step and print its figures, or all of them and publish the tables."""
+    options = harness.parser(__doc__)
+    options.add_argument("--folder", type=Path)
     options.add_argument("--documents", type=int, default=1_000_000)
     options.add_argument("--queries", type=int, default=734)
-    options.add_argument("--only", nargs="+", default=list(KINDS))
-    options.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
+    options.add_argument("--repeats", type=int, default=3)
+    options.add_argument("--only", nargs="+", default=["ivf", "ivf, 4,000 lists", "hnsw"], choices=KINDS)
+    options.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
     given = options.parse_args()
-    if given.child:
-        step, *words = given.child
-        does = {"build": build, "exact": exact}.get(step)
-        found = does(given.folder, *words) if does else approximate(given.folder, words[0], float(words[1]))
-        print(json.dumps(found, default=float))
+    if given.step:
+        step, *words = given.step
+        if step == "search":
+            print(json.dumps(approximate(given.folder, words[0], float(words[1]))))
+        else:
+            print(json.dumps(build(given.folder, *words) if step == "build" else exact(given.folder)))
         return
-    given.folder.mkdir(parents=True, exist_ok=True)
-    if "make" in given.steps:
-        make(given.folder, given.documents, given.queries)
-    if "build" in given.steps:
-        print(table([child(given.folder, "build", kind) for kind in given.only]))
-    if "search" in given.steps:
-        rows = [child(given.folder, "exact")]
-        for kind in given.only:
-            efforts = EFFORTS[KINDS[kind]["index"]][1]
-            rows += [child(given.folder, "search", kind, str(effort)) for effort in efforts]
-        print(table(rows))
+    with tempfile.TemporaryDirectory() as name:
+        harness.publish("faiss_engine", run(given.folder or Path(name), given), given.write)
 
 
 if __name__ == "__main__":
